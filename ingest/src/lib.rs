@@ -1,0 +1,1 @@
+//! Sources, parsers and the event store.

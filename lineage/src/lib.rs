@@ -1,0 +1,1 @@
+//! Matching sends to receives, the partial order, provenance, and executions.

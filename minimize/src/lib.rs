@@ -1,0 +1,1 @@
+//! Delta debugging, prioritized backtracking, and the pipeline that finds short violating schedules.

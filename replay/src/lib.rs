@@ -1,0 +1,1 @@
+//! The model API, the deterministic simulator, network rules, conformance and fuzzing.

@@ -1,0 +1,405 @@
+//! The event record: one thing one actor did, in that actor's own order.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::EventId;
+
+/// The actor name under which sends made outside any recorded actor are logged.
+pub const ENVIRONMENT: &str = "_environment";
+/// The actor name under which a monitor logs violations.
+pub const MONITOR: &str = "_monitor";
+/// The sender of everything that no recorded actor sent: clients, timers, outside threads.
+pub const DEAD_LETTERS: &str = "deadLetters";
+
+/// What an event is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// The actor began to exist.
+    Start,
+    /// The actor (or a thread of it) sent a message.
+    Send,
+    /// The actor took a message and handled it to the end.
+    Receive,
+    /// The actor armed a timer.
+    TimerSet,
+    /// The actor cancelled a timer.
+    TimerCancel,
+    /// A timer of the actor fired and was handled.
+    TimerFire,
+    /// The actor failed.
+    Crash,
+    /// The actor began a new life.
+    Restart,
+    /// The actor is gone for good.
+    Stop,
+    /// The actor was cut off from the network.
+    Isolate,
+    /// Code that ran outside the actors.
+    Action,
+    /// An atomic block of a thread outside the handlers begins.
+    BlockBegin,
+    /// The block ends.
+    BlockEnd,
+    /// Variables of the actor at this point.
+    State,
+    /// An invariant was found broken.
+    Violation,
+}
+
+impl Kind {
+    /// All kinds, in the order of their declaration; the position is the code used in compact columns.
+    pub const ALL: [Kind; 15] = [
+        Kind::Start,
+        Kind::Send,
+        Kind::Receive,
+        Kind::TimerSet,
+        Kind::TimerCancel,
+        Kind::TimerFire,
+        Kind::Crash,
+        Kind::Restart,
+        Kind::Stop,
+        Kind::Isolate,
+        Kind::Action,
+        Kind::BlockBegin,
+        Kind::BlockEnd,
+        Kind::State,
+        Kind::Violation,
+    ];
+
+    /// The name written in records and tables.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::Start => "start",
+            Kind::Send => "send",
+            Kind::Receive => "receive",
+            Kind::TimerSet => "timer_set",
+            Kind::TimerCancel => "timer_cancel",
+            Kind::TimerFire => "timer_fire",
+            Kind::Crash => "crash",
+            Kind::Restart => "restart",
+            Kind::Stop => "stop",
+            Kind::Isolate => "isolate",
+            Kind::Action => "action",
+            Kind::BlockBegin => "block_begin",
+            Kind::BlockEnd => "block_end",
+            Kind::State => "state",
+            Kind::Violation => "violation",
+        }
+    }
+
+    /// The kind of that name, if there is one.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|k| k.as_str() == name)
+    }
+
+    /// Whether the event is the handling of something: a received message or a fired timer.
+    #[must_use]
+    pub fn is_delivery(self) -> bool {
+        matches!(self, Kind::Receive | Kind::TimerFire)
+    }
+}
+
+/// How a message came to carry a `from` that is not the actor that sent it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Via {
+    /// Put back into the log owner's own inbox under the original sender's name.
+    Forward,
+    /// Sent without a sender, or armed through a scheduler, by the handler before it.
+    Scheduler,
+    /// Sent by another thread of the actor, outside any handler: no cause in the handler before it.
+    Thread,
+    /// A question: `from` is a temporary actor.
+    Ask,
+}
+
+impl Via {
+    /// The name written in records and tables.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Via::Forward => "forward",
+            Via::Scheduler => "scheduler",
+            Via::Thread => "thread",
+            Via::Ask => "ask",
+        }
+    }
+
+    /// The way of that name, if there is one.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Via> {
+        [Via::Forward, Via::Scheduler, Via::Thread, Via::Ask].into_iter().find(|v| v.as_str() == name)
+    }
+}
+
+/// What is known of a timer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct TimerInfo {
+    /// Name of the timer, unique within its actor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The message it carries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Whether it re-arms itself when it fires.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeat: Option<bool>,
+    /// How many timers the actor had set before this one, if the runtime counts them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generation: Option<u64>,
+    /// What else the logger wrote.
+    #[serde(flatten)]
+    pub attrs: BTreeMap<String, Value>,
+}
+
+/// One event, as one JSON object a line. Absent fields are absent; unknown ones are kept in `attrs`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EventRecord {
+    /// Which recorded system or deployment; the partition of the store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<String>,
+    /// Who did it.
+    pub actor: String,
+    /// Which life of the actor; 0, the first, is not written.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub incarnation: u32,
+    /// Position in the actor's own log of that life, from 1.
+    pub seq: u64,
+    /// What it was.
+    pub kind: Kind,
+    /// Joins a send to its receive, and a `timer_set` to its `timer_fire`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub msg_id: Option<String>,
+    /// Sender address as logged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// Receiver address as logged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// Set where `from` is not the actor that sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<Via>,
+    /// What is known of the timer, for timer events.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timer: Option<TimerInfo>,
+    /// Message type tag; for timers the name of what they carry.
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    pub type_: Option<String>,
+    /// Full content of the message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload: Option<String>,
+    /// The masked string that decides whether two messages are the same logical message; `payload` where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
+    /// Came from outside the recorded actors: a client, an operator, a test driver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external: Option<bool>,
+    /// Structured content where the logger gave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fields: Option<Value>,
+    /// For `state` records: the actor's variables at this point.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<Value>,
+    /// Wall-clock time as logged: RFC 3339 text or a number; never trusted for order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<Value>,
+    /// File or connection the record came from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// Byte offset of the raw line in `source`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset: Option<u64>,
+    /// Fields this version does not know, kept as they came.
+    #[serde(flatten)]
+    pub attrs: BTreeMap<String, Value>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
+/// Why a line is not an event record.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RecordError {
+    /// The line is not UTF-8.
+    #[error("not UTF-8 (first bad byte at {0})")]
+    NotUtf8(usize),
+    /// The line is not a JSON object with the right types.
+    #[error("not an event record: {0}")]
+    Json(String),
+    /// The kind is not one of [`Kind::ALL`].
+    #[error("unknown kind '{0}'")]
+    UnknownKind(String),
+    /// A rule about the fields is broken.
+    #[error("{0}")]
+    Rule(String),
+}
+
+impl RecordError {
+    /// A short, stable code for tables and metrics.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            RecordError::NotUtf8(_) => "not_utf8",
+            RecordError::Json(_) => "not_json",
+            RecordError::UnknownKind(_) => "unknown_kind",
+            RecordError::Rule(_) => "rule",
+        }
+    }
+}
+
+impl EventRecord {
+    /// A record with the three fields that every record has, and nothing else.
+    #[must_use]
+    pub fn new(actor: impl Into<String>, seq: u64, kind: Kind) -> Self {
+        EventRecord {
+            system: None,
+            actor: actor.into(),
+            incarnation: 0,
+            seq,
+            kind,
+            msg_id: None,
+            from: None,
+            to: None,
+            via: None,
+            timer: None,
+            type_: None,
+            payload: None,
+            fingerprint: None,
+            external: None,
+            fields: None,
+            state: None,
+            time: None,
+            source: None,
+            offset: None,
+            attrs: BTreeMap::new(),
+        }
+    }
+
+    /// Reads one line.
+    ///
+    /// # Errors
+    /// When the bytes are not UTF-8, not a JSON object of the right shape, name an unknown kind, or break a rule
+    /// (see [`EventRecord::check`]).
+    pub fn parse(line: &[u8]) -> Result<Self, RecordError> {
+        let text = std::str::from_utf8(line).map_err(|e| RecordError::NotUtf8(e.valid_up_to()))?;
+        let record: EventRecord = serde_json::from_str(text).map_err(|e| Self::explain(text, &e))?;
+        record.check()?;
+        Ok(record)
+    }
+
+    /// Finds the cause behind a failed parse: an unknown kind deserves its own answer.
+    fn explain(text: &str, error: &serde_json::Error) -> RecordError {
+        if let Ok(Value::Object(map)) = serde_json::from_str::<Value>(text) {
+            if let Some(Value::String(kind)) = map.get("kind")
+                && Kind::from_name(kind).is_none()
+            {
+                return RecordError::UnknownKind(kind.clone());
+            }
+            if let Some(seq) = map.get("seq")
+                && seq.as_u64().is_none()
+            {
+                return RecordError::Rule(format!("seq must be a whole number from 1, got {seq}"));
+            }
+        }
+        RecordError::Json(error.to_string())
+    }
+
+    /// Checks the rules that types alone do not: a named actor, positions from 1, an addressed message.
+    ///
+    /// # Errors
+    /// The first rule that is broken.
+    pub fn check(&self) -> Result<(), RecordError> {
+        let rule = |text: String| Err(RecordError::Rule(text));
+        if self.actor.is_empty() {
+            return rule("actor is empty".into());
+        }
+        if self.seq == 0 {
+            return rule("seq counts from 1, got 0".into());
+        }
+        if i64::try_from(self.seq).is_err() {
+            return rule(format!("seq {} is beyond {}", self.seq, i64::MAX));
+        }
+        if matches!(self.kind, Kind::Send) && self.to.is_none() {
+            return rule("a send needs 'to'".into());
+        }
+        if matches!(self.kind, Kind::Receive) && self.from.is_none() {
+            return rule("a receive needs 'from'".into());
+        }
+        Ok(())
+    }
+
+    /// The event's name.
+    #[must_use]
+    pub fn id(&self) -> EventId {
+        EventId { actor: self.actor.clone(), incarnation: self.incarnation, seq: self.seq }
+    }
+}
+
+/// What a `violation` record says, read from its `fields`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ViolationFields {
+    /// Keys by which two violations are compared: one key in common makes them the same.
+    #[serde(default)]
+    pub fingerprints: Vec<String>,
+    /// The actors whose state breaks the invariant.
+    #[serde(default)]
+    pub affected: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn unknown_fields_are_kept() {
+        let line = br#"{"actor":"a","seq":1,"kind":"start","host":"h7","n":{"x":[1,2]}}"#;
+        let record = EventRecord::parse(line).unwrap();
+        assert_eq!(record.attrs["host"], "h7");
+        assert_eq!(serde_json::to_string(&record).unwrap().as_bytes(), line.as_slice());
+    }
+
+    #[test]
+    fn errors_say_what_is_wrong() {
+        let code = |line: &[u8]| EventRecord::parse(line).unwrap_err();
+        assert_eq!(code(b"\xff"), RecordError::NotUtf8(0));
+        assert_eq!(code(br#"{"actor":"a","seq":1,"kind":"sned"}"#), RecordError::UnknownKind("sned".into()));
+        assert!(code(br#"{"actor":"a","seq":-4,"kind":"start"}"#).to_string().contains("-4"));
+        assert!(code(br#"{"actor":"a","seq":0,"kind":"start"}"#).to_string().contains("from 1"));
+        assert!(code(br#"{"actor":"","seq":1,"kind":"start"}"#).to_string().contains("actor"));
+        assert!(code(br#"{"actor":"a","seq":1,"kind":"send"}"#).to_string().contains("'to'"));
+        assert_eq!(code(b"[1]").code(), "not_json");
+    }
+
+    proptest! {
+        #[test]
+        fn parsing_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = EventRecord::parse(&bytes);
+        }
+
+        #[test]
+        fn what_is_written_is_read_back(
+            actor in "[a-z$/_]{1,8}", seq in 1u64..1_000_000, inc in 0u32..4, k in 0usize..15,
+            payload in proptest::option::of(".{0,20}"), extra in "[xyz]{3}[a-z]{1,3}",
+        ) {
+            let mut record = EventRecord::new(actor, seq, Kind::ALL[k]);
+            record.incarnation = inc;
+            record.from = Some("f".into());
+            record.to = Some("t".into());
+            record.payload = payload;
+            record.attrs.insert(extra, Value::from(3));
+            let text = serde_json::to_vec(&record).unwrap();
+            prop_assert_eq!(EventRecord::parse(&text).unwrap(), record);
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Everything that crosses a boundary between crates or leaves the tool: the event record, the
+//! Arrow schemas of the tables, the schedule file, the scenario file and the summary files.
+//!
+//! This crate does no I/O: it turns text into values and values into text. Each type that is
+//! written as JSON has a JSON Schema generated from it ([`json_schema`]) and committed under
+//! `schemas/json/`.
+
+pub mod event;
+pub mod event_id;
+pub mod json_schema;
+pub mod scenario;
+pub mod schedule;
+pub mod summary;
+pub mod tables;
+
+pub use event::{EventRecord, Kind, RecordError, TimerInfo, Via};
+pub use event_id::EventId;
+pub use scenario::{NetworkRule, Scenario, ScenarioError};
+pub use schedule::{Schedule, ScheduleError, ScheduleHeader, Step, StepKind};

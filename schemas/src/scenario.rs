@@ -1,0 +1,263 @@
+//! The scenario file: which model, which bugs are switched on, which network, which invariants.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Which pending messages of a channel may be delivered.
+///
+/// A channel is the pair of the actor that really sent and the receiver. Timers and messages from outside
+/// belong to no channel and may be delivered at any time under every rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NetworkRule {
+    /// Any pending message.
+    Unordered,
+    /// In order, but a message may be skipped for ever: nothing is delivered after a newer one of its channel.
+    FifoLoss,
+    /// In order without gaps: what is never delivered is the tail of its channel.
+    Fifo,
+}
+
+impl NetworkRule {
+    /// The name used in files and on the command line.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            NetworkRule::Unordered => "unordered",
+            NetworkRule::FifoLoss => "fifo-loss",
+            NetworkRule::Fifo => "fifo",
+        }
+    }
+}
+
+impl fmt::Display for NetworkRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for NetworkRule {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "unordered" => Ok(NetworkRule::Unordered),
+            "fifo-loss" => Ok(NetworkRule::FifoLoss),
+            "fifo" => Ok(NetworkRule::Fifo),
+            other => Err(format!("'{other}' is no network rule: expected unordered, fifo-loss or fifo")),
+        }
+    }
+}
+
+/// A rewriting of payloads before they are compared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Mask {
+    /// Only for messages of this type; all where absent.
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    pub type_: Option<String>,
+    /// A regular expression.
+    pub pattern: String,
+    /// What each match becomes; `$1` names a group.
+    #[serde(default)]
+    pub replace: String,
+}
+
+/// Settings of the random runs that `fuzz` makes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct FuzzSettings {
+    /// How many client messages are sent in a run.
+    pub client_messages: u32,
+    /// When they are sent: before the first delivery, or once the model's named condition holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_for: Option<String>,
+    /// Relative weight of client messages among the random external events.
+    pub weight_client: f64,
+    /// Relative weight of crashes.
+    pub weight_crash: f64,
+    /// Relative weight of restarts of crashed actors.
+    pub weight_restart: f64,
+    /// Relative weight of partitions and of their healing.
+    pub weight_partition: f64,
+    /// Probability that a drawn timer is put back.
+    pub timer_putback: f64,
+    /// Order of deliveries: `random`, `priorities` (PCT-like) or `bursts`.
+    pub strategy: Strategy,
+    /// Number of priority changes of the `priorities` strategy.
+    pub priority_changes: u32,
+}
+
+impl Default for FuzzSettings {
+    fn default() -> Self {
+        FuzzSettings {
+            client_messages: 20,
+            wait_for: None,
+            weight_client: 1.0,
+            weight_crash: 0.0,
+            weight_restart: 0.0,
+            weight_partition: 0.0,
+            timer_putback: 0.0,
+            strategy: Strategy::Random,
+            priority_changes: 3,
+        }
+    }
+}
+
+/// How `fuzz` orders deliveries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Strategy {
+    /// Uniformly at random.
+    Random,
+    /// Random priorities of channels and timers, with a few changes (after PCT for message passing).
+    Priorities,
+    /// Stretches in which one actor, or one side of the cluster, is favoured.
+    Bursts,
+    /// Each run takes one of the others in turn.
+    Mixed,
+}
+
+/// A scenario file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Name of the model.
+    pub model: String,
+    /// Number of members, for models that have members.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub members: Option<u32>,
+    /// Which pending messages may be delivered.
+    pub network: NetworkRule,
+    /// The invariants to check; all of the model's where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invariants: Option<Vec<String>>,
+    /// Check the invariants each time this many deliveries were made, and at the end; 1 where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invariant_check_interval: Option<u32>,
+    /// Deviations of the program, by the model's names for them; absent ones are off.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub switches: BTreeMap<String, bool>,
+    /// Other settings of the model.
+    #[serde(default, skip_serializing_if = "toml::Table::is_empty")]
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+    pub settings: toml::Table,
+    /// How payloads are written, by the model's names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub payload: BTreeMap<String, bool>,
+    /// Masks added to the model's own.
+    #[serde(default, rename = "mask", skip_serializing_if = "Vec::is_empty")]
+    pub masks: Vec<Mask>,
+    /// Settings of `fuzz`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fuzz: Option<FuzzSettings>,
+}
+
+/// Why a text is not a scenario.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ScenarioError {
+    /// Not TOML, a wrong type, a missing or unknown key.
+    #[error("{0}")]
+    Toml(String),
+    /// A name that the model does not know.
+    #[error("{what} '{name}' is not known to model '{model}'{}", did_you_mean(.nearest.as_deref()))]
+    UnknownName {
+        /// What kind of name.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// The model.
+        model: String,
+        /// The nearest name that is known.
+        nearest: Option<String>,
+    },
+    /// A value out of range.
+    #[error("{0}")]
+    Value(String),
+}
+
+fn did_you_mean(name: Option<&str>) -> String {
+    name.map(|n| format!("; did you mean '{n}'?")).unwrap_or_default()
+}
+
+/// The known name nearest to `name`, if it is near enough to be a slip of the pen.
+#[must_use]
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .into_iter()
+        .map(|k| (strsim::damerau_levenshtein(name, k), k))
+        .min()
+        .filter(|(d, k)| *d <= 2.max(k.len() / 3))
+        .map(|(_, k)| k)
+}
+
+impl Scenario {
+    /// Reads a scenario file.
+    ///
+    /// # Errors
+    /// When it is not TOML, a key is unknown (the nearest known one is named), missing or of a wrong type, or the
+    /// check interval is 0.
+    pub fn parse(text: &str) -> Result<Scenario, ScenarioError> {
+        let scenario: Scenario = toml::from_str(text).map_err(|e| {
+            let mut message = e.to_string().trim_end().to_owned();
+            if let Some(hint) = unknown_key_hint(e.message()) {
+                message.push_str(&hint);
+            }
+            ScenarioError::Toml(message)
+        })?;
+        if scenario.invariant_check_interval == Some(0) {
+            return Err(ScenarioError::Value("invariant_check_interval counts deliveries from 1, got 0".into()));
+        }
+        Ok(scenario)
+    }
+
+    /// The text of the scenario file.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        toml::to_string(self).unwrap_or_default()
+    }
+}
+
+/// Reads serde's "unknown field `x`, expected one of `a`, `b`" and proposes the nearest.
+fn unknown_key_hint(message: &str) -> Option<String> {
+    let rest = message.split_once("unknown field `")?.1;
+    let (name, rest) = rest.split_once('`')?;
+    let known = rest.split('`').skip(1).step_by(2);
+    nearest(name, known).map(|k| format!("\ndid you mean '{k}'?"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_and_writes() {
+        let text = "model = \"m\"\nmembers = 4\nnetwork = \"fifo-loss\"\n[switches]\na = true\n";
+        let scenario = Scenario::parse(text).unwrap();
+        assert_eq!(scenario.network, NetworkRule::FifoLoss);
+        assert_eq!(Scenario::parse(&scenario.to_text()).unwrap(), scenario);
+    }
+
+    #[test]
+    fn a_misspelt_key_names_line_and_nearest() {
+        let error = Scenario::parse("model = \"m\"\nnetwrok = \"fifo\"\n").unwrap_err().to_string();
+        assert!(error.contains("line 2") && error.contains("did you mean 'network'"), "{error}");
+    }
+
+    #[test]
+    fn interval_zero_is_refused() {
+        let text = "model = \"m\"\nnetwork = \"fifo\"\ninvariant_check_interval = 0\n";
+        assert!(matches!(Scenario::parse(text), Err(ScenarioError::Value(_))));
+    }
+
+    #[test]
+    fn network_names_round_trip() {
+        for rule in [NetworkRule::Unordered, NetworkRule::FifoLoss, NetworkRule::Fifo] {
+            assert_eq!(rule.as_str().parse(), Ok(rule));
+        }
+    }
+}

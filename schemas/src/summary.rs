@@ -1,0 +1,305 @@
+//! Summary files and the JSON that commands print for machines.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::scenario::NetworkRule;
+
+/// What is complete of one life of one actor.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ActorCompleteness {
+    /// Who.
+    pub actor: String,
+    /// Which life.
+    pub incarnation: u32,
+    /// Events held in the store.
+    pub events: u64,
+    /// Lowest position.
+    pub first_seq: u64,
+    /// Highest position.
+    pub last_seq: u64,
+    /// Missing positions between 1 and `last_seq`, as inclusive ranges; at most 100 are listed.
+    pub gaps: Vec<(u64, u64)>,
+    /// How many positions are missing between 1 and `last_seq`.
+    pub missing: u64,
+    /// Records of this load that were already there with equal content.
+    pub duplicates: u64,
+    /// Records of this load that were already there with other content; they went to quarantine.
+    pub conflicts: u64,
+}
+
+/// What `ingest load` did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LoadSummary {
+    /// Partition loaded into.
+    pub system: String,
+    /// Files and streams read.
+    pub sources: u64,
+    /// Lines read, empty ones left out.
+    pub lines: u64,
+    /// Records added.
+    pub added: u64,
+    /// Records that were already there with equal content.
+    pub duplicates: u64,
+    /// Records that were already there with other content.
+    pub conflicts: u64,
+    /// Lines put in quarantine, conflicts included; those already in quarantine are not counted again.
+    pub quarantined: u64,
+    /// Quarantined lines by reason code.
+    pub quarantine_reasons: BTreeMap<String, u64>,
+    /// What is complete, by actor and life.
+    pub actors: Vec<ActorCompleteness>,
+}
+
+/// Which events of the affected actors the causal past keeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProvenanceRule {
+    /// The affected actors' last events too.
+    #[default]
+    Inclusive,
+    /// Only what is strictly before at least one affected actor's last delivery (DEMi, NSDI'16).
+    Strict,
+}
+
+/// Why messages found no counterpart, with how many.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Unmatched {
+    /// Sends that nobody received by the end of the logs.
+    pub in_flight: u64,
+    /// Sends that were overtaken for good on a channel that is otherwise in order.
+    pub lost: u64,
+    /// Receives whose sender has no log, or has a gap where the send must be.
+    pub sender_missing: u64,
+    /// Receives of a message that was received before.
+    pub duplicate: u64,
+    /// Messages from outside the recorded actors without a recorded send.
+    pub external: u64,
+}
+
+/// What `build` writes to `EXEC/summary.json`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BuildSummary {
+    /// Partition built from.
+    pub system: String,
+    /// Events read.
+    pub events: u64,
+    /// Events in the causal past of the violation.
+    pub kept: u64,
+    /// Events left out.
+    pub pruned: u64,
+    /// Deliveries (messages and timers) read.
+    pub deliveries: u64,
+    /// Deliveries kept.
+    pub kept_deliveries: u64,
+    /// Messages joined to their send.
+    pub matched: u64,
+    /// What found no counterpart.
+    pub unmatched: Unmatched,
+    /// The actors that the violation names.
+    pub affected: Vec<String>,
+    /// The violation's fingerprints, where a record says them.
+    pub violation: Vec<String>,
+    /// The rule of the causal past.
+    pub rule: ProvenanceRule,
+    /// Whether deliveries are in channel order everywhere it can be judged.
+    pub channels_in_order: bool,
+    /// Happens-before depth of the longest chain.
+    pub depth: u64,
+    /// What should be known before trusting the result.
+    pub warnings: Vec<String>,
+}
+
+/// The three outcomes of a replay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// The invariant is broken.
+    Violates,
+    /// The schedule ran and nothing is broken.
+    DoesNotViolate,
+    /// The schedule could not be followed.
+    Diverged,
+}
+
+impl Verdict {
+    /// Exit status of the command: 0, 1, 3.
+    #[must_use]
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Verdict::Violates => 0,
+            Verdict::DoesNotViolate => 1,
+            Verdict::Diverged => 3,
+        }
+    }
+
+    /// The name used in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Verdict::Violates => "violates",
+            Verdict::DoesNotViolate => "does-not-violate",
+            Verdict::Diverged => "diverged",
+        }
+    }
+}
+
+/// Where a replay first left the schedule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Divergence {
+    /// Step of the schedule, from 1.
+    pub step: u64,
+    /// Deliveries made before it.
+    pub delivery: u64,
+    /// The logged event, as `ACTOR/SEQ`, if the schedule came from logs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<String>,
+    /// What the schedule or log says.
+    pub expected: String,
+    /// What the model did instead.
+    pub got: String,
+    /// State of the actor at that point.
+    pub state: String,
+    /// File of the raw log line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// Byte offset of the raw log line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset: Option<u64>,
+}
+
+/// What `replay --json` prints.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReplaySummary {
+    /// The outcome.
+    pub verdict: Verdict,
+    /// Fingerprints of the violation found.
+    pub violation: Vec<String>,
+    /// Whether one of them is among those of the schedule's header; null where the header has none.
+    pub matches_recorded: Option<bool>,
+    /// Deliveries made.
+    pub deliveries: u64,
+    /// External events as DEMi counts them.
+    pub externals: u64,
+    /// Steps that could not be followed exactly.
+    pub divergences: u64,
+    /// The first of them.
+    pub first_divergence: Option<Divergence>,
+    /// Number of deliveries after which the violation was first seen.
+    pub violation_at: Option<u64>,
+    /// The network rule that was enforced.
+    pub network: NetworkRule,
+    /// Digest of the run: every delivery with everything it sent, in order.
+    pub digest: String,
+    /// Whether a second run gave the same digest; null where it was not tried.
+    pub deterministic: Option<bool>,
+    /// Wall-clock time of the first run.
+    pub seconds: f64,
+}
+
+/// One line of the table of phases.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PhaseSummary {
+    /// Name of the phase.
+    pub phase: String,
+    /// Schedules tested.
+    pub replays: u64,
+    /// Deliveries executed for them.
+    pub executed: u64,
+    /// Wall-clock time.
+    pub seconds: f64,
+    /// Size after the phase.
+    pub deliveries: u64,
+    /// External events after the phase.
+    pub externals: u64,
+    /// Timers after the phase.
+    pub timers: u64,
+}
+
+/// A point of the curve of size against work.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CurvePoint {
+    /// Schedules tested so far.
+    pub replays: u64,
+    /// Deliveries executed so far.
+    pub executed: u64,
+    /// Size of the best schedule.
+    pub deliveries: u64,
+    /// Its external events.
+    pub externals: u64,
+}
+
+/// What the closing check of 1-minimality found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MinimalityCheck {
+    /// Deliveries and externals removed alone.
+    pub tried: u64,
+    /// The matchers with which each removal was tried.
+    pub matchers: Vec<String>,
+}
+
+/// What `minimize` writes to `OUT/summary.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MinimizeSummary {
+    /// The outcome: `violates`, unless the input could not be shown to.
+    pub verdict: Verdict,
+    /// Fingerprints of the violation that the result ends in.
+    pub violation: Vec<String>,
+    /// Size of the result.
+    pub deliveries: u64,
+    /// Its external events: delivered external messages, starts, and injected faults.
+    pub externals: u64,
+    /// Its timers.
+    pub timers: u64,
+    /// Size of the input.
+    pub initial_deliveries: u64,
+    /// External events of the input.
+    pub initial_externals: u64,
+    /// Schedules tested.
+    pub replays: u64,
+    /// Deliveries executed for them.
+    pub executed: u64,
+    /// Wall-clock time.
+    pub seconds: f64,
+    /// Whether each remaining delivery and external was removed alone and the violation was gone.
+    pub one_minimal: bool,
+    /// How that was checked.
+    pub minimality: MinimalityCheck,
+    /// The network rule that was enforced.
+    pub network: NetworkRule,
+    /// Digest of the strict replay of the result.
+    pub digest: String,
+    /// Why the work ended: `fixpoint`, `budget` or `interrupted`.
+    pub ended: String,
+    /// What each phase did.
+    pub phases: Vec<PhaseSummary>,
+    /// Size against work, one point an improvement.
+    pub curve: Vec<CurvePoint>,
+}
+
+/// What `fuzz` writes to `summary.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FuzzSummary {
+    /// Whether a violation was found.
+    pub found: bool,
+    /// Its fingerprints.
+    pub violation: Vec<String>,
+    /// The actors it names.
+    pub affected: Vec<String>,
+    /// The seed given.
+    pub seed: u64,
+    /// The run that found it, from 0.
+    pub run: u64,
+    /// Runs made.
+    pub runs: u64,
+    /// Deliveries of the violating run.
+    pub deliveries: u64,
+    /// Its external events.
+    pub externals: u64,
+    /// Deliveries of all runs.
+    pub executed: u64,
+    /// The network rule.
+    pub network: NetworkRule,
+}

@@ -1,0 +1,140 @@
+//! Arrow schemas of every table, and the names of their columns' values.
+//!
+//! Structured values (`timer`, `fields`, `state`, `attrs`) are JSON text: they differ from record to record, and
+//! a flat table scans fast. Delta has no unsigned integers, so positions are `Int64`.
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
+
+/// Version of the table schemas, in the metadata of each file as `demi.schema`.
+pub const TABLES_VERSION: &str = "demi-tables/1";
+
+fn text(name: &str, nullable: bool) -> Field {
+    Field::new(name, DataType::Utf8, nullable)
+}
+
+fn long(name: &str, nullable: bool) -> Field {
+    Field::new(name, DataType::Int64, nullable)
+}
+
+fn schema(fields: Vec<Field>) -> SchemaRef {
+    Arc::new(Schema::new(fields))
+}
+
+/// The columns of an event record as logged, shared by the store and by an execution's `events.parquet`.
+fn record_fields() -> Vec<Field> {
+    vec![
+        text("actor", false),
+        Field::new("incarnation", DataType::Int32, false),
+        long("seq", false),
+        text("kind", false),
+        text("msg_id", true),
+        text("from", true),
+        text("to", true),
+        text("via", true),
+        text("timer", true),
+        text("type", true),
+        text("payload", true),
+        text("fingerprint", true),
+        Field::new("external", DataType::Boolean, true),
+        text("fields", true),
+        text("state", true),
+        text("time", true),
+        text("source", true),
+        long("offset", true),
+        text("attrs", true),
+    ]
+}
+
+/// The `events` table of the store, partitioned by `system` and `date` (of `time`; null without one).
+///
+/// `digest` is xxh3-64 of the record's content without system, source and offset: equal keys with unequal
+/// digests are a conflict.
+#[must_use]
+pub fn store_events() -> SchemaRef {
+    let mut fields = vec![text("system", false), Field::new("date", DataType::Date32, true)];
+    fields.extend(record_fields());
+    fields.push(long("digest", false));
+    schema(fields)
+}
+
+/// The `quarantine` table of the store: lines that are no event records, and conflicting duplicates.
+///
+/// `code` is a short stable word, `reason` a sentence, `raw` the bytes as they came (cut at `raw_length` > limit).
+#[must_use]
+pub fn store_quarantine() -> SchemaRef {
+    schema(vec![
+        text("system", false),
+        text("source", false),
+        long("offset", false),
+        long("line", false),
+        long("raw_length", false),
+        Field::new("raw", DataType::Binary, false),
+        text("code", false),
+        text("reason", false),
+        long("digest", false),
+    ])
+}
+
+/// `events.parquet` of an execution: every event, whether it was kept and why, and its happens-before depth
+/// (length of the longest chain of events that ends in it, from 1).
+#[must_use]
+pub fn execution_events() -> SchemaRef {
+    let mut fields = record_fields();
+    fields.push(Field::new("kept", DataType::Boolean, false));
+    fields.push(text("reason", false));
+    fields.push(long("depth", false));
+    schema(fields)
+}
+
+/// `messages.parquet` of an execution: one row a message or timer, with either side missing where it was not found.
+#[must_use]
+pub fn execution_messages() -> SchemaRef {
+    schema(vec![
+        text("msg_id", true),
+        text("from", true),
+        text("to", true),
+        text("type", true),
+        text("send_actor", true),
+        Field::new("send_incarnation", DataType::Int32, true),
+        long("send_seq", true),
+        text("receive_actor", true),
+        Field::new("receive_incarnation", DataType::Int32, true),
+        long("receive_seq", true),
+        text("status", false),
+        text("reason", false),
+        Field::new("certain", DataType::Boolean, false),
+    ])
+}
+
+/// The timestamp type used where a time is parsed.
+#[must_use]
+pub fn timestamp() -> DataType {
+    DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn execution_events_has_the_promised_columns() {
+        let schema = execution_events();
+        for name in [
+            "actor", "incarnation", "seq", "kind", "msg_id", "from", "to", "type", "payload", "external", "kept",
+            "reason", "depth",
+        ] {
+            assert!(schema.field_with_name(name).is_ok(), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_store_holds_every_field_of_a_record() {
+        let store = store_events();
+        let record = serde_json::to_value(schemars::schema_for!(crate::EventRecord)).unwrap();
+        for name in record["properties"].as_object().unwrap().keys() {
+            assert!(store.field_with_name(name).is_ok(), "{name}");
+        }
+    }
+}

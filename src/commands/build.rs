@@ -1,0 +1,1 @@
+//! `demi-lineage build`: partial order, violation, causal past, execution.

@@ -1,0 +1,1 @@
+//! `demi-lineage ingest`: put logs into the event store.

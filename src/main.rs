@@ -1,0 +1,52 @@
+//! `demi-lineage`: from production logs to the shortest execution that still breaks the invariant.
+//!
+//! This binary reads arguments, shows progress and prints results; every decision is made in the libraries.
+
+mod commands;
+mod ui;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// From per-actor production logs to the shortest execution that still breaks the invariant.
+#[derive(Parser)]
+#[command(
+    name = "demi-lineage",
+    version,
+    propagate_version = true,
+    after_help = "Exit status: 0 done (for replay: the violation is there), 1 replay or fuzz found no violation, \
+                  2 usage or tool failure, 3 replay diverged.\n\n\
+                  Start with: demi-lineage demo"
+)]
+struct Cli {
+    #[command(flatten)]
+    ui: ui::UiArgs,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Put logs into the event store.
+    #[command(subcommand)]
+    Ingest(commands::ingest::IngestCommand),
+    /// Reconstruct the partial order and prune what is concurrent with the violation.
+    Build(commands::build::BuildArgs),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let ui = ui::Ui::new(&cli.ui);
+    let result = match cli.command {
+        Command::Ingest(command) => commands::ingest::run(command, &ui),
+        Command::Build(args) => commands::build::run(args, &ui),
+    };
+    match result {
+        Ok(code) => code,
+        Err(error) => {
+            ui.error(error.as_ref());
+            ExitCode::from(2)
+        }
+    }
+}
