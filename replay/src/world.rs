@@ -1,0 +1,148 @@
+//! A world: the states of all actors and the messages and timers that are pending.
+
+use std::sync::Arc;
+
+use demi_schemas::event::Via;
+
+use crate::model::{Cell, Model};
+use crate::names::ActorId;
+use crate::sim::MsgId;
+
+/// Whether an actor takes messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// It has not started.
+    Absent,
+    /// It runs.
+    Running,
+    /// It runs, but nothing it sends from now on, and nothing sent to it, becomes pending.
+    Isolated,
+    /// It failed.
+    Crashed,
+    /// It is gone for good.
+    Stopped,
+}
+
+/// What a pending entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PendingKind {
+    /// A message between actors.
+    Message,
+    /// A message from outside.
+    External,
+    /// A timer that is gone when it fires.
+    Timer,
+    /// A timer that is armed again when it fires.
+    Repeating,
+}
+
+impl PendingKind {
+    /// Whether it is a timer.
+    #[must_use]
+    pub fn is_timer(self) -> bool {
+        matches!(self, PendingKind::Timer | PendingKind::Repeating)
+    }
+}
+
+/// A message sent and not yet delivered, or an armed timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Pending {
+    /// The sender it names.
+    pub from: ActorId,
+    /// The receiver.
+    pub to: ActorId,
+    /// The actor that really sent; [`OUTSIDE`](crate::names::OUTSIDE) is outside every order.
+    pub channel: ActorId,
+    /// Content.
+    pub msg: MsgId,
+    /// What it is.
+    pub kind: PendingKind,
+    /// For timers: which of the actor's timers.
+    pub timer: u8,
+    /// For timers: whether it stays armed when the actor restarts.
+    pub survives: bool,
+    /// How `from` came to differ from the channel.
+    pub via: Option<Via>,
+}
+
+/// The states of all actors, and what is pending in the order in which it was sent.
+///
+/// Cloning is cheap: states are shared until one of the copies changes them.
+#[derive(Debug)]
+pub struct World<M: Model> {
+    pub(crate) cells: Vec<Option<Cell<M>>>,
+    pub(crate) status: Vec<Status>,
+    pub(crate) pending: Vec<Pending>,
+    pub(crate) deliveries: u64,
+}
+
+impl<M: Model> Clone for World<M> {
+    fn clone(&self) -> Self {
+        World {
+            cells: self.cells.clone(),
+            status: self.status.clone(),
+            pending: self.pending.clone(),
+            deliveries: self.deliveries,
+        }
+    }
+}
+
+impl<M: Model> World<M> {
+    pub(crate) fn empty() -> Self {
+        World { cells: Vec::new(), status: Vec::new(), pending: Vec::new(), deliveries: 0 }
+    }
+
+    /// Whether an actor takes messages.
+    #[must_use]
+    pub fn status(&self, actor: ActorId) -> Status {
+        self.status.get(actor.index()).copied().unwrap_or(Status::Absent)
+    }
+
+    /// How many actors the world has room for, the outside included.
+    #[must_use]
+    pub fn actors(&self) -> usize {
+        self.status.len()
+    }
+
+    /// What is pending, in the order in which it was sent.
+    #[must_use]
+    pub fn pending(&self) -> &[Pending] {
+        &self.pending
+    }
+
+    /// Deliveries made so far.
+    #[must_use]
+    pub fn deliveries(&self) -> u64 {
+        self.deliveries
+    }
+
+    /// Whether two worlds are in the same configuration: equal states, statuses and pending entries.
+    #[must_use]
+    pub fn same_configuration(&self, other: &World<M>) -> bool {
+        self.status == other.status
+            && self.pending == other.pending
+            && self.cells.len() == other.cells.len()
+            && self.cells.iter().zip(&other.cells).all(|(a, b)| match (a, b) {
+                (Some(a), Some(b)) => Arc::ptr_eq(a, b) || a == b,
+                (None, None) => true,
+                _ => false,
+            })
+    }
+
+    /// The state of a running actor's cell.
+    pub(crate) fn cell(&self, actor: ActorId) -> &M::State {
+        match &self.cells[actor.index()] {
+            Some(cell) => cell,
+            None => unreachable!("only cells of started actors are asked for"),
+        }
+    }
+
+    /// Makes room for an actor.
+    pub(crate) fn grow(&mut self, actor: ActorId) {
+        let n = actor.index() + 1;
+        if self.status.len() < n {
+            self.status.resize(n, Status::Absent);
+            self.cells.resize_with(n, || None);
+        }
+    }
+}
