@@ -5,9 +5,9 @@ use std::fs::{self, File};
 use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
 
+use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
-use arrow_array::RecordBatch;
 use demi_ingest::{IngestError, LoadOptions, LoadReport, Source, Sources, Store, load};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
