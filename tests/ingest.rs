@@ -1,5 +1,7 @@
 //! `demi-lineage ingest load` as a person or a script uses it.
 
+#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -109,7 +109,7 @@ fn expand(given: &str) -> Result<Vec<PathBuf>, IngestError> {
     let found = glob::glob_with(given, options)
         .map_err(|source| IngestError::Pattern { pattern: given.to_owned(), source })?;
     for entry in found {
-        let entry = entry.map_err(|e| read_error(&e.path().to_owned(), e.into()))?;
+        let entry = entry.map_err(|e| read_error(e.path(), io::Error::other(e.to_string())))?;
         if entry.is_dir() {
             walk(&entry, &mut files)?;
         } else {

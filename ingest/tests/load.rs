@@ -1,5 +1,7 @@
 //! Loads into real stores in temporary directories, read back with Parquet alone.
 
+#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{Cursor, Write};
