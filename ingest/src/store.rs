@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use arrow_schema::SchemaRef;
 use deltalake_core::kernel::StructType;
@@ -20,6 +22,8 @@ const EVENTS: &str = "events";
 const QUARANTINE: &str = "quarantine";
 /// Name of the table property that holds the version of the columns.
 const VERSION_KEY: &str = "demi.schema";
+const LOCK_ATTEMPTS: u32 = 20;
+const LOCK_PAUSE: Duration = Duration::from_millis(100);
 
 /// An event store: a directory with a Delta table `events`, partitioned by system and date, and one `quarantine`,
 /// partitioned by system.
@@ -180,15 +184,18 @@ impl Store {
         let file = fs::create_dir_all(&folder).and_then(|()| File::create(&path));
         let file =
             file.map_err(|source| IngestError::Io { path: path.clone(), action: "make this file", source })?;
-        match file.try_lock() {
-            Ok(()) => Ok(file),
-            Err(fs::TryLockError::WouldBlock) => {
-                Err(IngestError::Busy { dir: self.dir.display().to_string(), system: system.to_owned() })
-            }
-            Err(fs::TryLockError::Error(source)) => {
-                Err(IngestError::Io { path, action: "lock this file", source })
+        // A process that was just killed holds its lock a moment longer.
+        for attempt in 0..=LOCK_ATTEMPTS {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(fs::TryLockError::Error(source)) => {
+                    return Err(IngestError::Io { path, action: "lock this file", source });
+                }
+                Err(fs::TryLockError::WouldBlock) if attempt < LOCK_ATTEMPTS => thread::sleep(LOCK_PAUSE),
+                Err(fs::TryLockError::WouldBlock) => {}
             }
         }
+        Err(IngestError::Busy { dir: self.dir.display().to_string(), system: system.to_owned() })
     }
 
     fn files_of(&self, table: &DeltaTable, name: &str, system: &str) -> Result<Vec<PathBuf>, IngestError> {
