@@ -1,1 +1,49 @@
 //! Sources, parsers and the event store.
+//!
+//! [`load`] reads event records (NDJSON; plain, gzip or Zstandard) and appends them to a [`Store`]: two Delta
+//! tables in one directory, `events` partitioned by system and date, and `quarantine` for every line that could
+//! not become an event. Loading is idempotent: a record is known by (system, actor, incarnation, seq), and what
+//! is already there is counted, not written. Memory is bounded by the number of actors' lives and of gaps in
+//! their positions, not by the size of the input.
+//!
+//! ```no_run
+//! use demi_ingest::{LoadOptions, Sources, Store};
+//!
+//! # fn main() -> Result<(), demi_ingest::IngestError> {
+//! let mut store = Store::create("incident.store")?;
+//! let sources = Sources::plan(&["logs".to_owned()])?;
+//! let report = demi_ingest::load(&mut store, sources, &LoadOptions::new("raft-45"), |_| {})?;
+//! println!("{} records added", report.summary.added);
+//! for file in store.event_files("raft-45")? {
+//!     println!("{}", file.display());
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+mod columns;
+mod decompress;
+mod digest;
+mod error;
+mod intervals;
+pub mod lines;
+mod load;
+mod locations;
+mod parse;
+mod quarantine;
+mod scan;
+mod seen;
+mod source;
+mod store;
+mod system_name;
+mod time;
+mod writer;
+
+pub use digest::record_digest;
+pub use error::IngestError;
+pub use intervals::IntervalSet;
+pub use load::{Damage, LoadOptions, LoadReport, Progress, load};
+pub use source::{Source, Sources};
+pub use store::Store;
+pub use system_name::check_system_name;
+pub use time::utc_date;

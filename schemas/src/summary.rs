@@ -47,6 +47,9 @@ pub struct LoadSummary {
     pub conflicts: u64,
     /// Lines put in quarantine, conflicts included; those already in quarantine are not counted again.
     pub quarantined: u64,
+    /// Lines that were already in quarantine.
+    #[serde(default)]
+    pub already_quarantined: u64,
     /// Quarantined lines by reason code.
     pub quarantine_reasons: BTreeMap<String, u64>,
     /// What is complete, by actor and life.

@@ -1,1 +1,239 @@
 //! `demi-lineage ingest`: put logs into the event store.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::{Args, Subcommand};
+use demi_ingest::{LoadOptions, LoadReport, Progress, Sources, Store};
+use demi_schemas::summary::{ActorCompleteness, LoadSummary};
+
+use super::Outcome;
+use crate::ui::Ui;
+
+/// Most rows of the table that is printed for people.
+const MOST_ROWS: usize = 200;
+/// Most gaps of a life shown in that table.
+const MOST_GAPS: usize = 4;
+
+/// What to do with logs.
+#[derive(Subcommand)]
+pub enum IngestCommand {
+    /// Load event records from files, folders, patterns or standard input.
+    ///
+    /// Records are JSON objects, one a line; plain, gzip or zstd. Loading the same records again adds nothing.
+    /// Lines that are no records go to the store's quarantine table with the reason, and stop nothing.
+    Load(LoadArgs),
+}
+
+/// Arguments of `ingest load`.
+#[derive(Args)]
+pub struct LoadArgs {
+    /// Directory of the event store; made if it is not there.
+    #[arg(long, value_name = "DIR")]
+    store: PathBuf,
+    /// Name of the recorded system or deployment.
+    #[arg(long, value_name = "NAME")]
+    system: String,
+    /// Files, folders (searched for *.jsonl, *.ndjson, *.json and *.log, with or without .zst or .gz), patterns,
+    /// or `-` for standard input.
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<String>,
+    /// Print the summary as JSON.
+    #[arg(long)]
+    json: bool,
+    /// Longest line that is read, in bytes; longer ones go to quarantine.
+    #[arg(long, value_name = "BYTES", default_value_t = 16 << 20, value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
+    max_line_bytes: u64,
+}
+
+/// Runs the command.
+pub fn run(command: IngestCommand, ui: &Ui) -> Outcome {
+    match command {
+        IngestCommand::Load(args) => load(&args, ui),
+    }
+}
+
+fn load(args: &LoadArgs, ui: &Ui) -> Outcome {
+    demi_ingest::check_system_name(&args.system)?;
+    let sources = Sources::plan(&args.paths)?;
+    let mut store = Store::create(&args.store)?;
+    let mut options = LoadOptions::new(&args.system);
+    options.max_line_bytes = usize::try_from(args.max_line_bytes)?;
+
+    let begin = Instant::now();
+    let bar = ui.progress();
+    let report = demi_ingest::load(&mut store, sources, &options, |now| {
+        bar.set_message(progress_line(now, begin.elapsed()));
+    });
+    bar.finish_and_clear();
+    let report = report?;
+
+    if args.json {
+        ui.json(&report.summary)?;
+    } else {
+        ui.result(&text(&report, begin.elapsed()));
+    }
+    if report.summary.quarantined > 0 {
+        let table = store.quarantine_dir();
+        ui.note(&format!(
+            "note: {} put in quarantine ({}); table: {}",
+            count(report.summary.quarantined, "line"),
+            reasons(&report.summary),
+            table.display()
+        ));
+    }
+    for damage in &report.damaged {
+        ui.error(damage);
+    }
+    Ok(if report.damaged.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
+}
+
+fn progress_line(now: &Progress, elapsed: Duration) -> String {
+    let seconds = elapsed.as_secs_f64().max(0.001);
+    let megabytes = now.bytes as f64 / 1e6;
+    format!(
+        "{} lines, {megabytes:.0} MB ({:.0} MB/s), {} added, reading {}",
+        now.lines,
+        megabytes / seconds,
+        now.added,
+        now.source
+    )
+}
+
+fn count(n: u64, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+fn reasons(summary: &LoadSummary) -> String {
+    let parts: Vec<String> =
+        summary.quarantine_reasons.iter().map(|(code, n)| format!("{code}: {n}")).collect();
+    parts.join(", ")
+}
+
+fn text(report: &LoadReport, elapsed: Duration) -> String {
+    let s = &report.summary;
+    let mut out = format!(
+        "{}: {} added from {} in {} ({:.1} MB, {:.1} s)\n{} already there, {} in conflict, {} put in quarantine",
+        s.system,
+        count(s.added, "record"),
+        count(s.lines, "line"),
+        count(s.sources, "source"),
+        report.bytes as f64 / 1e6,
+        elapsed.as_secs_f64(),
+        s.duplicates,
+        s.conflicts,
+        s.quarantined,
+    );
+    if s.already_quarantined > 0 {
+        out.push_str(&format!(", {} there already", s.already_quarantined));
+    }
+    if s.actors.is_empty() {
+        return out;
+    }
+    out.push_str("\n\n");
+    out.push_str(&table(&s.actors));
+    out
+}
+
+/// The table of what is complete. A long one shows only lives with something to look at, as far as there is room.
+fn table(actors: &[ActorCompleteness]) -> String {
+    let notable = |a: &&ActorCompleteness| a.missing > 0 || a.duplicates > 0 || a.conflicts > 0;
+    let shown: Vec<&ActorCompleteness> = if actors.len() <= MOST_ROWS {
+        actors.iter().collect()
+    } else {
+        actors.iter().filter(notable).take(MOST_ROWS).collect()
+    };
+    let head = ["actor", "life", "first", "last", "events", "missing", "duplicates", "conflicts", "gaps"];
+    let mut rows = vec![head.map(str::to_owned)];
+    rows.extend(shown.iter().map(|a| {
+        [
+            a.actor.escape_debug().to_string(),
+            a.incarnation.to_string(),
+            a.first_seq.to_string(),
+            a.last_seq.to_string(),
+            a.events.to_string(),
+            a.missing.to_string(),
+            a.duplicates.to_string(),
+            a.conflicts.to_string(),
+            gaps(a),
+        ]
+    }));
+    let mut widths = [0; 9];
+    for row in &rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let mut lines: Vec<String> = Vec::with_capacity(rows.len() + 1);
+    for row in rows {
+        let mut line = String::new();
+        for (i, (cell, width)) in row.iter().zip(widths).enumerate() {
+            let pad = " ".repeat(width - cell.chars().count());
+            match i {
+                0 => line.push_str(&format!("{cell}{pad}")),
+                8 => line.push_str(&format!("  {cell}")),
+                _ => line.push_str(&format!("  {pad}{cell}")),
+            }
+        }
+        lines.push(line.trim_end().to_owned());
+    }
+    if shown.len() < actors.len() {
+        lines.push(format!("{} more lives of actors; --json lists them all", actors.len() - shown.len()));
+    }
+    lines.join("\n")
+}
+
+fn gaps(actor: &ActorCompleteness) -> String {
+    let mut parts: Vec<String> = actor
+        .gaps
+        .iter()
+        .take(MOST_GAPS)
+        .map(|(a, b)| if a == b { a.to_string() } else { format!("{a}-{b}") })
+        .collect();
+    if actor.gaps.len() > MOST_GAPS {
+        parts.push("…".to_owned());
+    }
+    parts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn life(actor: &str, missing: u64, gaps: Vec<(u64, u64)>) -> ActorCompleteness {
+        ActorCompleteness {
+            actor: actor.into(),
+            events: 3,
+            first_seq: 1,
+            last_seq: 9,
+            missing,
+            gaps,
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn the_table_lines_up_and_shortens_gaps() {
+        let gaps = vec![(2, 2), (4, 5), (7, 7), (9, 9), (11, 30)];
+        let text = table(&[life("wörker", 6, gaps), life("a", 0, vec![])]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "actor   life  first  last  events  missing  duplicates  conflicts  gaps");
+        assert_eq!(
+            lines[1],
+            "wörker     0      1     9       3        6           0          0  2, 4-5, 7, 9, …"
+        );
+        assert_eq!(lines[2], "a          0      1     9       3        0           0          0");
+    }
+
+    #[test]
+    fn a_long_table_shows_what_is_incomplete() {
+        let mut actors: Vec<_> = (0..500).map(|n| life(&format!("a{n}"), 0, vec![])).collect();
+        actors[321].missing = 4;
+        let text = table(&actors);
+        assert!(
+            text.contains("a321") && text.ends_with("499 more lives of actors; --json lists them all"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,195 @@
+//! Records and quarantined lines as columns.
+
+use std::sync::Arc;
+
+use arrow_array::builder::{
+    BinaryBuilder, BooleanBuilder, Date32Builder, Int32Builder, Int64Builder, StringBuilder,
+};
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::ArrowError;
+use demi_schemas::{EventRecord, tables};
+use serde::Serialize;
+use serde_json::Value;
+
+/// Where a record came from, and what it is to the store.
+pub(crate) struct EventRow<'a> {
+    pub system: &'a str,
+    pub date: Option<i32>,
+    pub source: &'a str,
+    pub offset: u64,
+    pub digest: u64,
+}
+
+/// Events gathered until a batch is full, in the columns of [`tables::store_events`].
+#[derive(Default)]
+pub(crate) struct EventColumns {
+    system: StringBuilder,
+    date: Date32Builder,
+    actor: StringBuilder,
+    incarnation: Int32Builder,
+    seq: Int64Builder,
+    kind: StringBuilder,
+    msg_id: StringBuilder,
+    from: StringBuilder,
+    to: StringBuilder,
+    via: StringBuilder,
+    timer: StringBuilder,
+    type_: StringBuilder,
+    payload: StringBuilder,
+    fingerprint: StringBuilder,
+    external: BooleanBuilder,
+    fields: StringBuilder,
+    state: StringBuilder,
+    time: StringBuilder,
+    source: StringBuilder,
+    offset: Int64Builder,
+    attrs: StringBuilder,
+    digest: Int64Builder,
+    rows: usize,
+}
+
+impl EventColumns {
+    /// Rows gathered.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Adds a record. `incarnation` and `seq` were checked to fit.
+    pub(crate) fn push(&mut self, record: &EventRecord, row: &EventRow<'_>) {
+        self.system.append_value(row.system);
+        self.date.append_option(row.date);
+        self.actor.append_value(&record.actor);
+        self.incarnation.append_value(record.incarnation as i32);
+        self.seq.append_value(record.seq as i64);
+        self.kind.append_value(record.kind.as_str());
+        self.msg_id.append_option(record.msg_id.as_deref());
+        self.from.append_option(record.from.as_deref());
+        self.to.append_option(record.to.as_deref());
+        self.via.append_option(record.via.map(|v| v.as_str()));
+        self.timer.append_option(record.timer.as_ref().map(json));
+        self.type_.append_option(record.type_.as_deref());
+        self.payload.append_option(record.payload.as_deref());
+        self.fingerprint.append_option(record.fingerprint.as_deref());
+        self.external.append_option(record.external);
+        self.fields.append_option(record.fields.as_ref().map(json));
+        self.state.append_option(record.state.as_ref().map(json));
+        match &record.time {
+            Some(Value::String(text)) => self.time.append_value(text),
+            other => self.time.append_option(other.as_ref().map(json)),
+        }
+        self.source.append_value(row.source);
+        self.offset.append_value(row.offset as i64);
+        self.attrs.append_option((!record.attrs.is_empty()).then(|| json(&record.attrs)));
+        self.digest.append_value(row.digest as i64);
+        self.rows += 1;
+    }
+
+    /// The rows gathered, as a batch; the columns are empty again.
+    pub(crate) fn finish(&mut self) -> Result<RecordBatch, ArrowError> {
+        self.rows = 0;
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(self.system.finish()),
+            Arc::new(self.date.finish()),
+            Arc::new(self.actor.finish()),
+            Arc::new(self.incarnation.finish()),
+            Arc::new(self.seq.finish()),
+            Arc::new(self.kind.finish()),
+            Arc::new(self.msg_id.finish()),
+            Arc::new(self.from.finish()),
+            Arc::new(self.to.finish()),
+            Arc::new(self.via.finish()),
+            Arc::new(self.timer.finish()),
+            Arc::new(self.type_.finish()),
+            Arc::new(self.payload.finish()),
+            Arc::new(self.fingerprint.finish()),
+            Arc::new(self.external.finish()),
+            Arc::new(self.fields.finish()),
+            Arc::new(self.state.finish()),
+            Arc::new(self.time.finish()),
+            Arc::new(self.source.finish()),
+            Arc::new(self.offset.finish()),
+            Arc::new(self.attrs.finish()),
+            Arc::new(self.digest.finish()),
+        ];
+        RecordBatch::try_new(tables::store_events(), columns)
+    }
+}
+
+/// The value as JSON text. Values that came from JSON can always be written as JSON.
+fn json<T: Serialize>(value: &T) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+/// A line for the quarantine.
+pub(crate) struct QuarantineRow<'a> {
+    pub system: &'a str,
+    pub source: &'a str,
+    pub offset: u64,
+    pub line: u64,
+    pub raw_length: u64,
+    pub raw: &'a [u8],
+    pub code: &'a str,
+    pub reason: &'a str,
+    pub digest: u64,
+}
+
+/// Quarantined lines gathered until a batch is full, in the columns of [`tables::store_quarantine`].
+#[derive(Default)]
+pub(crate) struct QuarantineColumns {
+    system: StringBuilder,
+    source: StringBuilder,
+    offset: Int64Builder,
+    line: Int64Builder,
+    raw_length: Int64Builder,
+    raw: BinaryBuilder,
+    code: StringBuilder,
+    reason: StringBuilder,
+    digest: Int64Builder,
+    rows: usize,
+    bytes: usize,
+}
+
+impl QuarantineColumns {
+    /// Rows gathered.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Raw bytes gathered.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Adds a line.
+    pub(crate) fn push(&mut self, row: &QuarantineRow<'_>) {
+        self.system.append_value(row.system);
+        self.source.append_value(row.source);
+        self.offset.append_value(row.offset as i64);
+        self.line.append_value(row.line as i64);
+        self.raw_length.append_value(row.raw_length as i64);
+        self.raw.append_value(row.raw);
+        self.code.append_value(row.code);
+        self.reason.append_value(row.reason);
+        self.digest.append_value(row.digest as i64);
+        self.rows += 1;
+        self.bytes += row.raw.len();
+    }
+
+    /// The rows gathered, as a batch; the columns are empty again.
+    pub(crate) fn finish(&mut self) -> Result<RecordBatch, ArrowError> {
+        self.rows = 0;
+        self.bytes = 0;
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(self.system.finish()),
+            Arc::new(self.source.finish()),
+            Arc::new(self.offset.finish()),
+            Arc::new(self.line.finish()),
+            Arc::new(self.raw_length.finish()),
+            Arc::new(self.raw.finish()),
+            Arc::new(self.code.finish()),
+            Arc::new(self.reason.finish()),
+            Arc::new(self.digest.finish()),
+        ];
+        RecordBatch::try_new(tables::store_quarantine(), columns)
+    }
+}

@@ -1,0 +1,167 @@
+//! What can go wrong while reading logs and keeping the store.
+
+use std::io;
+use std::path::PathBuf;
+
+use deltalake_core::DeltaTableError;
+
+/// Why a store could not be opened, read or written, or a source could not be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IngestError {
+    /// A path given is not there.
+    #[error("{path}: no such file or folder")]
+    NoSuchPath {
+        /// As given.
+        path: String,
+    },
+    /// A folder or pattern given holds nothing that looks like a log.
+    #[error("{path}: no log files here (looked for *.jsonl, *.ndjson, *.json and *.log, also .gz and .zst)")]
+    NoLogs {
+        /// As given.
+        path: String,
+    },
+    /// A glob pattern cannot be read.
+    #[error("{pattern}: not a valid pattern")]
+    Pattern {
+        /// As given.
+        pattern: String,
+        /// What is wrong with it.
+        source: glob::PatternError,
+    },
+    /// A file is packed in a way that is not read.
+    #[error("{path}: this is {format}; only plain text, gzip and zstd are read: unpack it first")]
+    Unsupported {
+        /// As given.
+        path: String,
+        /// What the file is, by its first bytes.
+        format: &'static str,
+    },
+    /// A source cannot be read any further.
+    #[error("{path}: cannot be read")]
+    Read {
+        /// As given.
+        path: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A name that cannot be a system's.
+    #[error("system name {name:?} cannot be used: {why}")]
+    SystemName {
+        /// The name.
+        name: String,
+        /// The rule it breaks.
+        why: &'static str,
+    },
+    /// There is no store in a directory.
+    #[error("{dir}: there is no event store here (make one with: demi-lineage ingest load --store {dir} …)")]
+    NoStore {
+        /// Where it was looked for.
+        dir: String,
+    },
+    /// The store holds nothing of a system.
+    #[error("{dir}: the store has no events of system '{system}'; it has {}", list(.known))]
+    UnknownSystem {
+        /// Where the store is.
+        dir: String,
+        /// The system asked for.
+        system: String,
+        /// The systems there are, sorted.
+        known: Vec<String>,
+    },
+    /// The store's tables are of another version.
+    #[error("{dir}: the tables are '{found}', this version reads and writes '{expected}'")]
+    WrongVersion {
+        /// Where the store is.
+        dir: String,
+        /// What the tables say they are.
+        found: String,
+        /// What they should be.
+        expected: &'static str,
+    },
+    /// Another process is loading into the same system.
+    #[error("{dir}: another load is writing system '{system}'; try again when it is done")]
+    Busy {
+        /// Where the store is.
+        dir: String,
+        /// The system.
+        system: String,
+    },
+    /// A table could not be opened, read or committed.
+    #[error("{dir}: cannot {action}")]
+    Table {
+        /// Where the store is.
+        dir: String,
+        /// What was attempted.
+        action: &'static str,
+        /// What the table library said.
+        source: Box<DeltaTableError>,
+    },
+    /// A file of the store could not be read.
+    #[error("{}: cannot read this file of the store", .path.display())]
+    DataFile {
+        /// The file.
+        path: PathBuf,
+        /// What the Parquet library said.
+        source: Box<parquet::errors::ParquetError>,
+    },
+    /// Columns could not be put together; a defect of this program or of a file in the store.
+    #[error("columns do not fit together")]
+    Columns(#[from] arrow_schema::ArrowError),
+    /// A file beside the tables could not be used.
+    #[error("{}: cannot {action}", .path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What was attempted.
+        action: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The store says it has an event, and then does not.
+    #[error(
+        "{dir}: event {event} was there when the load began and is gone: did something rewrite the store?"
+    )]
+    Vanished {
+        /// Where the store is.
+        dir: String,
+        /// The event's name.
+        event: String,
+    },
+    /// The load was told to stop between two commits.
+    #[error("stopped after {commits} commits; run the load again to finish it")]
+    Stopped {
+        /// Commits made.
+        commits: u64,
+    },
+    /// The thread that reads the sources ended without saying why.
+    #[error("the reader ended unexpectedly")]
+    ReaderLost,
+}
+
+/// At most ten names, and how many more there are.
+fn list(names: &[String]) -> String {
+    if names.is_empty() {
+        return "none yet".to_owned();
+    }
+    let mut text = names.iter().take(10).map(|n| format!("'{n}'")).collect::<Vec<_>>().join(", ");
+    if names.len() > 10 {
+        text.push_str(&format!(" and {} more", names.len() - 10));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_system_lists_the_known_ones() {
+        let known: Vec<String> = (0..12).map(|n| format!("s{n}")).collect();
+        let error = IngestError::UnknownSystem { dir: "d".into(), system: "x".into(), known };
+        let text = error.to_string();
+        assert!(text.contains("'s0', 's1'") && text.contains("and 2 more"), "{text}");
+        let error = IngestError::UnknownSystem { dir: "d".into(), system: "x".into(), known: vec![] };
+        assert!(error.to_string().contains("none yet"));
+    }
+}

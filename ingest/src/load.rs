@@ -1,0 +1,297 @@
+//! Loading sources into the store.
+
+use std::sync::mpsc::sync_channel;
+use std::thread;
+
+use demi_schemas::EventId;
+use demi_schemas::summary::LoadSummary;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::columns::{EventColumns, EventRow, QuarantineRow};
+use crate::locations::Entry;
+use crate::parse::{Chunk, Item, Message, What, bad_line_digest, read_sources};
+use crate::quarantine::Quarantine;
+use crate::seen::{Seen, Verdict};
+use crate::source::Sources;
+use crate::writer::TableWriter;
+use crate::{IngestError, Store};
+
+/// Rows of a batch, and the bytes of lines after which it is written with fewer.
+const BATCH_ROWS: usize = 16 * 1024;
+const BATCH_BYTES: u64 = 32 << 20;
+/// Dates written at the same time: each has an open file.
+const MOST_DATES: usize = 16;
+/// Chunks that wait between the reading and the writing thread.
+const CHUNKS: usize = 4;
+
+/// How to load.
+#[derive(Clone, Debug)]
+pub struct LoadOptions {
+    /// The system loaded into.
+    pub system: String,
+    /// Longest line that is read, in bytes; default 16 MiB. Longer ones go to quarantine.
+    pub max_line_bytes: usize,
+    /// Rows after which a commit is made; default 1 000 000.
+    pub commit_rows: u64,
+    /// Bytes of lines after which a commit is made; default 256 MB.
+    pub commit_bytes: u64,
+    /// Ends the load with [`IngestError::Stopped`] after so many commits, as if it had been killed.
+    pub stop_after_commits: Option<u64>,
+}
+
+impl LoadOptions {
+    /// The defaults, for one system.
+    #[must_use]
+    pub fn new(system: impl Into<String>) -> Self {
+        LoadOptions {
+            system: system.into(),
+            max_line_bytes: 16 << 20,
+            commit_rows: 1_000_000,
+            commit_bytes: 256_000_000,
+            stop_after_commits: None,
+        }
+    }
+}
+
+/// How far a load is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// The source being read.
+    pub source: String,
+    /// Lines read so far, empty ones left out.
+    pub lines: u64,
+    /// Unpacked bytes read so far.
+    pub bytes: u64,
+    /// Records added so far, committed or not.
+    pub added: u64,
+}
+
+/// A source whose packed data is damaged or cut off. What came before was loaded; the rest of it could not be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{source_name}: {reason}; what came before is loaded")]
+pub struct Damage {
+    /// The source.
+    pub source_name: String,
+    /// Where and how.
+    pub reason: String,
+}
+
+/// What a load did.
+#[derive(Clone, Debug, Default)]
+pub struct LoadReport {
+    /// The counts, and what is complete.
+    pub summary: LoadSummary,
+    /// Unpacked bytes read.
+    pub bytes: u64,
+    /// Sources that could not be read to their end.
+    pub damaged: Vec<Damage>,
+}
+
+/// Loads `sources` into the store, in their order, and calls `progress` now and then.
+///
+/// Commits are atomic; a load that was killed can be run again and adds what is missing. Lines that are no
+/// records go to quarantine and stop nothing. Of two records of one name the first stays; the other goes to
+/// quarantine unless it says the same.
+///
+/// # Errors
+/// When the system's name cannot be used, another process is loading into the system, a source cannot be read,
+/// or the store cannot be read or written. What was committed before stays.
+pub fn load(
+    store: &mut Store,
+    sources: Sources,
+    options: &LoadOptions,
+    mut progress: impl FnMut(&Progress),
+) -> Result<LoadReport, IngestError> {
+    let _lock = store.lock(&options.system)?;
+    store.refresh()?;
+    let files = store.known_event_files(&options.system)?;
+    let (events, quarantine) = store.writers(&options.system)?;
+    let dir = store.dir().display().to_string();
+    let mut loader = Loader {
+        options,
+        seen: Seen::read(dir, store.dir().to_owned(), files)?,
+        columns: EventColumns::default(),
+        column_bytes: 0,
+        quarantine: Quarantine::new(store.quarantine_files(&options.system)?),
+        events_writer: events,
+        quarantine_writer: quarantine,
+        since_commit: Window::default(),
+        commits: 0,
+        report: LoadReport::default(),
+    };
+    loader.report.summary.system.clone_from(&options.system);
+
+    let (to, from) = sync_channel::<Message>(CHUNKS);
+    let (system, limit) = (options.system.clone(), options.max_line_bytes);
+    // Not joined when the load fails: the thread may wait for input that never comes.
+    let reader = thread::spawn(move || read_sources(sources, &system, limit, &to));
+    let mut now = Progress::default();
+    for message in from {
+        let chunk = message?;
+        now.lines += chunk.items.len() as u64;
+        now.bytes += chunk.bytes;
+        loader.take(&chunk)?;
+        now.added = loader.report.summary.added;
+        now.source = chunk.source;
+        progress(&now);
+    }
+    reader.join().map_err(|_| IngestError::ReaderLost)?;
+    loader.report.bytes = now.bytes;
+    loader.finish(store)
+}
+
+/// What was written since the last commit.
+#[derive(Default)]
+struct Window {
+    rows: u64,
+    bytes: u64,
+    dates: Vec<Option<i32>>,
+}
+
+struct Loader<'a> {
+    options: &'a LoadOptions,
+    seen: Seen,
+    columns: EventColumns,
+    column_bytes: u64,
+    quarantine: Quarantine,
+    events_writer: TableWriter,
+    quarantine_writer: TableWriter,
+    since_commit: Window,
+    commits: u64,
+    report: LoadReport,
+}
+
+impl Loader<'_> {
+    fn take(&mut self, chunk: &Chunk) -> Result<(), IngestError> {
+        let source = self.seen.source(&chunk.source);
+        for item in &chunk.items {
+            self.since_commit.bytes += item.raw.len() as u64;
+            match &item.what {
+                What::Bad { code, reason } => {
+                    if *code != "truncated" {
+                        self.report.summary.lines += 1;
+                    }
+                    let digest = bad_line_digest(&chunk.source, item, code, &chunk.raw[item.raw.clone()]);
+                    self.isolate(chunk, item, code, reason, digest)?;
+                }
+                What::Event { .. } => {
+                    self.report.summary.lines += 1;
+                    self.event(chunk, item, source)?;
+                }
+            }
+            self.commit_if_due()?;
+        }
+        if chunk.end {
+            self.report.summary.sources += 1;
+        }
+        if let Some(reason) = &chunk.damage {
+            self.report.damaged.push(Damage { source_name: chunk.source.clone(), reason: reason.clone() });
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, chunk: &Chunk, item: &Item, source: u32) -> Result<(), IngestError> {
+        let What::Event { record, digest, date } = &item.what else { return Ok(()) };
+        let entry = Entry { seq: record.seq, digest: *digest, offset: item.line.offset, source };
+        match self.seen.offer(&record.actor, record.incarnation, entry)? {
+            Verdict::Duplicate => self.report.summary.duplicates += 1,
+            Verdict::Conflict { source, offset } => {
+                self.report.summary.conflicts += 1;
+                let event =
+                    EventId { actor: record.actor.clone(), incarnation: record.incarnation, seq: record.seq };
+                let reason = format!(
+                    "event {event} says something else than the one stored from {source} at byte {offset}"
+                );
+                let key = format!("conflict\n{digest}\n{event}");
+                self.isolate(chunk, item, "conflict", &reason, xxh3_64(key.as_bytes()))?;
+            }
+            Verdict::New => {
+                let row = EventRow {
+                    system: &self.options.system,
+                    date: *date,
+                    source: &chunk.source,
+                    offset: item.line.offset,
+                    digest: *digest,
+                };
+                self.columns.push(record, &row);
+                self.column_bytes += item.raw.len() as u64;
+                self.report.summary.added += 1;
+                self.since_commit.rows += 1;
+                if !self.since_commit.dates.contains(date) {
+                    self.since_commit.dates.push(*date);
+                }
+                if self.columns.rows() >= BATCH_ROWS || self.column_bytes >= BATCH_BYTES {
+                    self.flush()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn isolate(
+        &mut self,
+        chunk: &Chunk,
+        item: &Item,
+        code: &str,
+        reason: &str,
+        digest: u64,
+    ) -> Result<(), IngestError> {
+        let row = QuarantineRow {
+            system: &self.options.system,
+            source: &chunk.source,
+            offset: item.line.offset,
+            line: item.line.number,
+            raw_length: item.line.length,
+            raw: &chunk.raw[item.raw.clone()],
+            code,
+            reason,
+            digest,
+        };
+        self.quarantine.push(&row, &mut self.quarantine_writer)
+    }
+
+    fn flush(&mut self) -> Result<(), IngestError> {
+        self.column_bytes = 0;
+        if self.columns.rows() > 0 {
+            self.events_writer.write(self.columns.finish()?)?;
+        }
+        Ok(())
+    }
+
+    fn commit_if_due(&mut self) -> Result<(), IngestError> {
+        let window = &self.since_commit;
+        if window.rows >= self.options.commit_rows
+            || window.bytes >= self.options.commit_bytes
+            || window.dates.len() > MOST_DATES
+        {
+            self.commit()?;
+        }
+        Ok(())
+    }
+
+    /// Events first: a conflict in quarantine always refers to an event that is there.
+    fn commit(&mut self) -> Result<(), IngestError> {
+        self.since_commit = Window::default();
+        self.flush()?;
+        if self.events_writer.commit()? {
+            self.commits += 1;
+            if self.options.stop_after_commits == Some(self.commits) {
+                return Err(IngestError::Stopped { commits: self.commits });
+            }
+        }
+        self.quarantine.flush(&mut self.quarantine_writer)?;
+        self.quarantine_writer.commit()?;
+        Ok(())
+    }
+
+    fn finish(mut self, store: &mut Store) -> Result<LoadReport, IngestError> {
+        self.commit()?;
+        let summary = &mut self.report.summary;
+        summary.quarantined = self.quarantine.added.values().sum();
+        summary.already_quarantined = self.quarantine.known_again;
+        summary.quarantine_reasons = self.quarantine.added;
+        summary.actors = self.seen.completeness();
+        store.adopt(self.events_writer, self.quarantine_writer);
+        Ok(self.report)
+    }
+}

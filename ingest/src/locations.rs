@@ -1,0 +1,208 @@
+//! Where each event is and what it says, for events that may come again: an index in an unnamed temporary file,
+//! of which memory holds a bounded part.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+
+use rustc_hash::FxHashMap;
+
+/// Entries of a life that are written together.
+const SEGMENT: usize = 512;
+/// Entries held in memory before all are written: at 32 bytes each, 32 MiB.
+const MOST_OPEN: usize = 1 << 20;
+/// Segments read back that are held: at most 32 MiB.
+const MOST_CACHED: usize = 2048;
+const ENTRY: usize = 28;
+
+/// What is known of one stored event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub seq: u64,
+    pub digest: u64,
+    pub offset: u64,
+    /// Number of the source, given out by whoever owns the index.
+    pub source: u32,
+}
+
+/// A run of entries in the file, sorted by position.
+#[derive(Clone, Copy)]
+struct Segment {
+    first: u64,
+    last: u64,
+    at: u64,
+    count: u32,
+}
+
+#[derive(Default)]
+struct LifeIndex {
+    open: Vec<Entry>,
+    segments: Vec<Segment>,
+    /// Whether the segments do not overlap and ascend, as they do when a log is in order.
+    disordered: bool,
+    /// The segment found last; the next event looked for is mostly beside it.
+    hint: usize,
+}
+
+/// An index from (life, position) to [`Entry`].
+pub(crate) struct Locations {
+    file: File,
+    end: u64,
+    lives: Vec<LifeIndex>,
+    open: usize,
+    most_open: usize,
+    cache: FxHashMap<u64, Vec<Entry>>,
+}
+
+impl Locations {
+    /// An empty index over `file`, which nobody else uses.
+    pub(crate) fn new(file: File) -> Self {
+        Locations {
+            file,
+            end: 0,
+            lives: Vec::new(),
+            open: 0,
+            most_open: MOST_OPEN,
+            cache: FxHashMap::default(),
+        }
+    }
+
+    /// Adds an event of a life. The same position is never added twice.
+    pub(crate) fn add(&mut self, life: u32, entry: Entry) -> io::Result<()> {
+        let life = life as usize;
+        if self.lives.len() <= life {
+            self.lives.resize_with(life + 1, LifeIndex::default);
+        }
+        self.lives[life].open.push(entry);
+        self.open += 1;
+        if self.lives[life].open.len() >= SEGMENT {
+            self.close(life)?;
+        } else if self.open >= self.most_open {
+            for life in 0..self.lives.len() {
+                self.close(life)?;
+                self.lives[life].open.shrink_to_fit();
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the open entries of a life.
+    fn close(&mut self, life: usize) -> io::Result<()> {
+        let index = &mut self.lives[life];
+        index.open.sort_unstable_by_key(|e| e.seq);
+        let (Some(first), Some(last)) = (index.open.first(), index.open.last()) else {
+            return Ok(());
+        };
+        let segment =
+            Segment { first: first.seq, last: last.seq, at: self.end, count: index.open.len() as u32 };
+        let mut bytes = Vec::with_capacity(index.open.len() * ENTRY);
+        for entry in &index.open {
+            bytes.extend_from_slice(&entry.seq.to_le_bytes());
+            bytes.extend_from_slice(&entry.digest.to_le_bytes());
+            bytes.extend_from_slice(&entry.offset.to_le_bytes());
+            bytes.extend_from_slice(&entry.source.to_le_bytes());
+        }
+        self.file.seek(SeekFrom::Start(self.end))?;
+        self.file.write_all(&bytes)?;
+        self.end += bytes.len() as u64;
+        self.open -= index.open.len();
+        index.open.clear();
+        index.disordered |= index.segments.last().is_some_and(|s| s.last >= segment.first);
+        index.segments.push(segment);
+        Ok(())
+    }
+
+    /// The entry of an event, if it was added.
+    pub(crate) fn find(&mut self, life: u32, seq: u64) -> io::Result<Option<Entry>> {
+        let life = life as usize;
+        let Some(index) = self.lives.get(life) else { return Ok(None) };
+        let holds = |s: &Segment| s.first <= seq && seq <= s.last;
+        if index.segments.get(index.hint).is_some_and(holds) {
+            let hint = index.hint;
+            if let Some(entry) = self.find_in(life, hint, seq)? {
+                return Ok(Some(entry));
+            }
+        }
+        let index = &self.lives[life];
+        if let Some(entry) = index.open.iter().find(|e| e.seq == seq) {
+            return Ok(Some(*entry));
+        }
+        let candidates: Vec<usize> = if index.disordered {
+            (0..index.segments.len()).filter(|i| holds(&index.segments[*i])).collect()
+        } else {
+            let at = index.segments.partition_point(|s| s.last < seq);
+            if index.segments.get(at).is_some_and(holds) { vec![at] } else { Vec::new() }
+        };
+        for number in candidates {
+            if let Some(entry) = self.find_in(life, number, seq)? {
+                self.lives[life].hint = number;
+                return Ok(Some(entry));
+            }
+        }
+        Ok(None)
+    }
+
+    fn find_in(&mut self, life: usize, number: usize, seq: u64) -> io::Result<Option<Entry>> {
+        let segment = self.lives[life].segments[number];
+        if !self.cache.contains_key(&segment.at) {
+            if self.cache.len() >= MOST_CACHED {
+                self.cache.clear();
+            }
+            let entries = self.read(segment)?;
+            self.cache.insert(segment.at, entries);
+        }
+        let entries = self.cache.get(&segment.at).map_or(&[][..], Vec::as_slice);
+        Ok(entries.binary_search_by_key(&seq, |e| e.seq).ok().map(|i| entries[i]))
+    }
+
+    fn read(&mut self, segment: Segment) -> io::Result<Vec<Entry>> {
+        let mut bytes = vec![0; segment.count as usize * ENTRY];
+        self.file.seek(SeekFrom::Start(segment.at))?;
+        self.file.read_exact(&mut bytes)?;
+        let long = |b: &[u8]| b.iter().rev().fold(0u64, |n, byte| n << 8 | u64::from(*byte));
+        Ok(bytes
+            .chunks_exact(ENTRY)
+            .map(|b| Entry {
+                seq: long(&b[..8]),
+                digest: long(&b[8..16]),
+                offset: long(&b[16..24]),
+                source: long(&b[24..]) as u32,
+            })
+            .collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+        #[test]
+        fn finds_what_was_added_in_any_order(
+            mut keys in proptest::collection::btree_set((0u32..3, 1u64..4000), 0..3000)
+                .prop_map(|s| s.into_iter().collect::<Vec<_>>()),
+            shuffle in any::<bool>(), most_open in 1usize..700, seed in any::<u64>(),
+        ) {
+            if shuffle {
+                keys.sort_by_key(|k| xxhash_rust::xxh3::xxh3_64_with_seed(&k.1.to_le_bytes(), seed));
+            }
+            let mut index = Locations::new(tempfile::tempfile().unwrap());
+            index.most_open = most_open;
+            let mut plain = BTreeMap::new();
+            for (n, (life, seq)) in keys.into_iter().enumerate() {
+                let entry = Entry { seq, digest: !(n as u64), offset: n as u64 * 7, source: n as u32 };
+                index.add(life, entry).unwrap();
+                plain.insert((life, seq), entry);
+            }
+            for life in 0..4 {
+                for seq in (0..4001).step_by(3) {
+                    prop_assert_eq!(index.find(life, seq).unwrap(), plain.get(&(life, seq)).copied());
+                }
+            }
+        }
+    }
+}

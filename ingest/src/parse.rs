@@ -1,0 +1,198 @@
+//! The reading side of a load: sources to parsed records, in order, on a thread of its own.
+
+use std::sync::mpsc::SyncSender;
+
+use demi_schemas::EventRecord;
+use serde_json::Value;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::IngestError;
+use crate::decompress::{RawReadError, unpack};
+use crate::digest::digest_into;
+use crate::lines::{Line, LineReader, Next};
+use crate::source::{Source, Sources};
+use crate::time::utc_date;
+
+/// Lines handed over together, and the bytes of them after which they are handed over.
+const CHUNK_LINES: usize = 2048;
+const CHUNK_BYTES: usize = 1 << 20;
+/// Bytes kept of an overlong line.
+pub(crate) const KEPT_OF_OVERLONG: usize = 64 * 1024;
+
+/// What a line turned out to be.
+pub(crate) enum What {
+    Event { record: Box<EventRecord>, digest: u64, date: Option<i32> },
+    Bad { code: &'static str, reason: String },
+}
+
+/// A line that is not empty.
+pub(crate) struct Item {
+    pub line: Line,
+    /// Where its bytes are in the chunk.
+    pub raw: std::ops::Range<usize>,
+    pub what: What,
+}
+
+/// Consecutive lines of one source.
+pub(crate) struct Chunk {
+    pub source: String,
+    pub raw: Vec<u8>,
+    pub items: Vec<Item>,
+    /// Bytes of the unpacked stream covered, empty lines and newlines included.
+    pub bytes: u64,
+    /// Whether the source ends here.
+    pub end: bool,
+    /// Why it ends, if what was packed is damaged.
+    pub damage: Option<String>,
+}
+
+/// What the reading thread sends.
+pub(crate) type Message = Result<Chunk, IngestError>;
+
+/// Reads every source and sends what it finds, until the end or until nobody listens.
+pub(crate) fn read_sources(sources: Sources, system: &str, limit: usize, to: &SyncSender<Message>) {
+    for source in sources.0 {
+        match read_source(source, system, limit, to) {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => {
+                let _ = to.send(Err(error));
+                return;
+            }
+        }
+    }
+}
+
+/// Reads one source; says whether anybody still listens.
+fn read_source(
+    source: Source,
+    system: &str,
+    limit: usize,
+    to: &SyncSender<Message>,
+) -> Result<bool, IngestError> {
+    let (name, stream) = source.open()?;
+    let mut reader = LineReader::new(unpack(&name, stream)?, limit, KEPT_OF_OVERLONG);
+    let mut parser = Parser { system, limit, scratch: Vec::new() };
+    loop {
+        let begin = reader.offset();
+        let mut chunk = Chunk {
+            source: name.clone(),
+            raw: Vec::with_capacity(CHUNK_BYTES / 4),
+            items: Vec::new(),
+            bytes: 0,
+            end: false,
+            damage: None,
+        };
+        while !chunk.end && chunk.items.len() < CHUNK_LINES && chunk.raw.len() < CHUNK_BYTES {
+            let start = chunk.raw.len();
+            match reader.next_line(&mut chunk.raw) {
+                Next::Line(line) => parser.take(line, start, &mut chunk),
+                Next::End => chunk.end = true,
+                Next::Failed { partial, error } => {
+                    if error.get_ref().is_some_and(|e| e.is::<RawReadError>()) {
+                        return Err(IngestError::Read { path: name, source: error });
+                    }
+                    let line = partial.unwrap_or(Line {
+                        offset: reader.offset(),
+                        number: 0,
+                        length: 0,
+                        terminated: false,
+                        overlong: None,
+                    });
+                    parser.damaged(line, start, &error.to_string(), &mut chunk);
+                }
+            }
+        }
+        chunk.bytes = reader.offset() - begin;
+        let end = chunk.end;
+        if to.send(Ok(chunk)).is_err() {
+            return Ok(false);
+        }
+        if end {
+            return Ok(true);
+        }
+    }
+}
+
+struct Parser<'a> {
+    system: &'a str,
+    limit: usize,
+    scratch: Vec<u8>,
+}
+
+impl Parser<'_> {
+    /// Adds a line to the chunk, unless it is empty.
+    fn take(&mut self, line: Line, start: usize, chunk: &mut Chunk) {
+        let raw = start..chunk.raw.len();
+        let bytes = &chunk.raw[raw.clone()];
+        if line.overlong.is_some() {
+            let reason = format!(
+                "the line is {} bytes long, more than the limit of {}; its first {} bytes are kept",
+                line.length,
+                self.limit,
+                bytes.len()
+            );
+            chunk.items.push(Item { line, raw, what: What::Bad { code: "too_long", reason } });
+            return;
+        }
+        if bytes.trim_ascii().is_empty() {
+            chunk.raw.truncate(start);
+            return;
+        }
+        let what = self.parse(bytes, line.offset == 0);
+        chunk.items.push(Item { line, raw, what });
+    }
+
+    /// Ends the chunk with the damage of its source. What came of the last line is a record if it is a whole one.
+    fn damaged(&mut self, line: Line, start: usize, error: &str, chunk: &mut Chunk) {
+        let bytes = &chunk.raw[start..];
+        chunk.end = true;
+        let place = line.offset + line.length;
+        let reason = format!("the packed data is damaged or cut off after {place} unpacked bytes: {error}");
+        chunk.damage = Some(reason.clone());
+        let raw = start..chunk.raw.len();
+        let whole = line.overlong.is_none() && !bytes.trim_ascii().is_empty();
+        if whole && let event @ What::Event { .. } = self.parse(bytes, line.offset == 0) {
+            chunk.items.push(Item { line: line.clone(), raw, what: event });
+            let line = Line { offset: place, number: line.number + 1, length: 0, overlong: None, ..line };
+            let raw = chunk.raw.len()..chunk.raw.len();
+            chunk.items.push(Item { line, raw, what: What::Bad { code: "truncated", reason } });
+            return;
+        }
+        chunk.items.push(Item { line, raw, what: What::Bad { code: "truncated", reason } });
+    }
+
+    fn parse(&mut self, bytes: &[u8], first: bool) -> What {
+        let bytes = if first { bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes) } else { bytes };
+        let mut record = match EventRecord::parse(bytes) {
+            Ok(record) => record,
+            Err(error) => return What::Bad { code: error.code(), reason: error.to_string() },
+        };
+        let rule = |reason| What::Bad { code: "rule", reason };
+        if let Some(own) = &record.system
+            && own != self.system
+        {
+            return rule(format!("the record is of system '{own}', the load is into '{}'", self.system));
+        }
+        if i32::try_from(record.incarnation).is_err() {
+            return rule(format!("incarnation {} is beyond {}", record.incarnation, i32::MAX));
+        }
+        let digest = digest_into(&record, &mut self.scratch);
+        let date = record.time.as_ref().and_then(utc_date);
+        // The columns of these names say where this load found the record; what a logger wrote there is kept.
+        if let Some(source) = record.source.take() {
+            record.attrs.entry("logged_source".to_owned()).or_insert(Value::from(source));
+        }
+        if let Some(offset) = record.offset.take() {
+            record.attrs.entry("logged_offset".to_owned()).or_insert(Value::from(offset));
+        }
+        What::Event { record: Box::new(record), digest, date }
+    }
+}
+
+/// The digest of a quarantined line: of its place, what is wrong, and all its bytes.
+pub(crate) fn bad_line_digest(source: &str, item: &Item, code: &str, raw: &[u8]) -> u64 {
+    let content = item.line.overlong.unwrap_or_else(|| xxh3_64(raw));
+    let key = format!("{code}\n{}\n{}\n{content}\n{source}", item.line.offset, item.line.length);
+    xxh3_64(key.as_bytes())
+}

@@ -1,0 +1,88 @@
+//! The quarantine of one system: what is there, and what this load adds.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_schema::DataType;
+use rustc_hash::FxHashSet;
+
+use crate::IngestError;
+use crate::columns::{QuarantineColumns, QuarantineRow};
+use crate::scan::scan;
+use crate::writer::TableWriter;
+
+const BATCH_ROWS: usize = 4096;
+const BATCH_BYTES: usize = 8 << 20;
+
+/// Lines on their way to the quarantine, each let through once.
+///
+/// The digests of what is there are read when the first line arrives: 8 bytes and a little for each line that the
+/// system has in quarantine.
+pub(crate) struct Quarantine {
+    files: Vec<PathBuf>,
+    known: Option<FxHashSet<u64>>,
+    columns: QuarantineColumns,
+    /// Lines let through, by code.
+    pub added: BTreeMap<String, u64>,
+    /// Lines held back because they are there.
+    pub known_again: u64,
+}
+
+impl Quarantine {
+    /// The quarantine whose rows are in `files`.
+    pub(crate) fn new(files: Vec<PathBuf>) -> Self {
+        Quarantine {
+            files,
+            known: None,
+            columns: QuarantineColumns::default(),
+            added: BTreeMap::new(),
+            known_again: 0,
+        }
+    }
+
+    /// Adds a line unless one of its digest is there.
+    pub(crate) fn push(
+        &mut self,
+        row: &QuarantineRow<'_>,
+        writer: &mut TableWriter,
+    ) -> Result<(), IngestError> {
+        let known = match &mut self.known {
+            Some(known) => known,
+            None => self.known.insert(read_digests(&self.files)?),
+        };
+        if !known.insert(row.digest) {
+            self.known_again += 1;
+            return Ok(());
+        }
+        match self.added.get_mut(row.code) {
+            Some(count) => *count += 1,
+            None => {
+                self.added.insert(row.code.to_owned(), 1);
+            }
+        }
+        self.columns.push(row);
+        if self.columns.rows() >= BATCH_ROWS || self.columns.bytes() >= BATCH_BYTES {
+            self.flush(writer)?;
+        }
+        Ok(())
+    }
+
+    /// Hands what was gathered to the writer.
+    pub(crate) fn flush(&mut self, writer: &mut TableWriter) -> Result<(), IngestError> {
+        if self.columns.rows() > 0 {
+            writer.write(self.columns.finish()?)?;
+        }
+        Ok(())
+    }
+}
+
+fn read_digests(files: &[PathBuf]) -> Result<FxHashSet<u64>, IngestError> {
+    let mut known = FxHashSet::default();
+    scan(files, &[("digest", DataType::Int64)], |batch| {
+        known.extend(batch.column(0).as_primitive::<Int64Type>().values().iter().map(|d| *d as u64));
+        Ok(())
+    })?;
+    Ok(known)
+}

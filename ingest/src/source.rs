@@ -1,0 +1,222 @@
+//! Which files and streams a load reads, from the paths a person gave.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use crate::IngestError;
+use crate::decompress::packing;
+
+/// Ends of names taken from a folder, each also with a packing's end behind it.
+const LOG_ENDS: [&str; 4] = [".jsonl", ".ndjson", ".json", ".log"];
+const PACKED_ENDS: [&str; 3] = ["", ".zst", ".gz"];
+
+/// One file or stream of event records.
+pub struct Source {
+    /// What events say they came from: the path as given, or `-`.
+    pub name: String,
+    from: From,
+}
+
+enum From {
+    File(PathBuf),
+    Stream(Box<dyn Read + Send>),
+}
+
+impl Source {
+    /// A file; its name in the store is `path` as it is.
+    #[must_use]
+    pub fn file(path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        Source { name: path.to_string_lossy().into_owned(), from: From::File(path) }
+    }
+
+    /// A stream under a name of the caller's choice. Offsets count its unpacked bytes.
+    #[must_use]
+    pub fn stream(name: impl Into<String>, stream: Box<dyn Read + Send>) -> Self {
+        Source { name: name.into(), from: From::Stream(stream) }
+    }
+
+    /// Opens the source for reading, packed as it is.
+    pub(crate) fn open(self) -> Result<(String, Box<dyn Read + Send>), IngestError> {
+        match self.from {
+            From::Stream(stream) => Ok((self.name, stream)),
+            From::File(path) => match File::open(&path) {
+                Ok(file) => Ok((self.name, Box::new(file))),
+                Err(source) => Err(IngestError::Read { path: self.name, source }),
+            },
+        }
+    }
+}
+
+/// The sources of a load, in the order in which they are read.
+pub struct Sources(pub Vec<Source>);
+
+impl Sources {
+    /// Finds the sources that `paths` name: files; folders, searched for log files to any depth; glob patterns;
+    /// and `-` for standard input. What is named twice is read once.
+    ///
+    /// From folders the files are taken that end in `.jsonl`, `.ndjson`, `.json` or `.log`, with or without `.zst`
+    /// or `.gz` behind, in the order of their names; hidden files and Delta tables are passed over. A file that is
+    /// named itself is taken whatever its name.
+    ///
+    /// # Errors
+    /// When a path is not there, a folder or pattern holds no log file, a pattern cannot be read, a file cannot be
+    /// read, or is packed in a format that is not supported.
+    pub fn plan(paths: &[String]) -> Result<Sources, IngestError> {
+        let mut seen = HashSet::new();
+        let mut sources = Vec::new();
+        for path in paths {
+            if path == "-" {
+                if seen.insert(PathBuf::from("-")) {
+                    sources.push(Source::stream("-", Box::new(io::stdin())));
+                }
+                continue;
+            }
+            for file in expand(path)? {
+                let real = fs::canonicalize(&file).map_err(|source| read_error(&file, source))?;
+                if seen.insert(real) {
+                    sniff(&file)?;
+                    sources.push(Source::file(file));
+                }
+            }
+        }
+        Ok(Sources(sources))
+    }
+}
+
+fn read_error(path: &Path, source: io::Error) -> IngestError {
+    IngestError::Read { path: path.to_string_lossy().into_owned(), source }
+}
+
+/// The files behind one path given.
+fn expand(given: &str) -> Result<Vec<PathBuf>, IngestError> {
+    let path = Path::new(given);
+    let no_logs = || IngestError::NoLogs { path: given.to_owned() };
+    let mut files = Vec::new();
+    if path.is_dir() {
+        walk(path, &mut files)?;
+        return if files.is_empty() { Err(no_logs()) } else { Ok(files) };
+    }
+    if path.exists() {
+        return Ok(vec![path.to_owned()]);
+    }
+    if !given.contains(['*', '?', '[']) {
+        return Err(IngestError::NoSuchPath { path: given.to_owned() });
+    }
+    let options = glob::MatchOptions { require_literal_leading_dot: true, ..glob::MatchOptions::new() };
+    let found = glob::glob_with(given, options)
+        .map_err(|source| IngestError::Pattern { pattern: given.to_owned(), source })?;
+    for entry in found {
+        let entry = entry.map_err(|e| read_error(e.path(), io::Error::other(e.to_string())))?;
+        if entry.is_dir() {
+            walk(&entry, &mut files)?;
+        } else {
+            files.push(entry);
+        }
+    }
+    if files.is_empty() { Err(no_logs()) } else { Ok(files) }
+}
+
+/// Adds the log files under `folder`, in the order of their names. Links to folders are not followed.
+fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), IngestError> {
+    let entries = fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+    let mut entries = entries.map_err(|source| read_error(folder, source))?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    if entries.iter().any(|e| e.file_name() == "_delta_log") {
+        return Ok(());
+    }
+    for entry in entries {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let path = entry.path();
+        if name.starts_with('.') {
+            continue;
+        }
+        let kind = entry.file_type().map_err(|source| read_error(&path, source))?;
+        if kind.is_dir() {
+            walk(&path, files)?;
+        } else if is_log_name(&name) && path.is_file() {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn is_log_name(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    PACKED_ENDS.iter().any(|packed| {
+        name.strip_suffix(packed).is_some_and(|stem| LOG_ENDS.iter().any(|end| stem.ends_with(end)))
+    })
+}
+
+/// Refuses files that could only fill the quarantine with noise, before anything is loaded.
+fn sniff(path: &Path) -> Result<(), IngestError> {
+    if !path.is_file() {
+        return Ok(()); // a pipe: reading it here would lose its beginning
+    }
+    let mut start = Vec::with_capacity(8);
+    File::open(path).and_then(|f| f.take(8).read_to_end(&mut start)).map_err(|e| read_error(path, e))?;
+    match packing(&start) {
+        Ok(_) => Ok(()),
+        Err(format) => Err(IngestError::Unsupported { path: path.to_string_lossy().into_owned(), format }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(paths: &[&str]) -> Result<Vec<String>, String> {
+        let paths: Vec<String> = paths.iter().map(|p| (*p).to_owned()).collect();
+        match Sources::plan(&paths) {
+            Ok(sources) => Ok(sources.0.into_iter().map(|s| s.name).collect()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    #[test]
+    fn folders_are_searched_in_order_and_files_are_taken_as_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let put = |name: &str| {
+            let path = dir.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "{}\n").unwrap();
+        };
+        let all = [
+            "b.jsonl",
+            "a.JSONL.zst",
+            "sub/c.log.gz",
+            "sub/.hidden.json",
+            "_environment.jsonl",
+            "notes.txt",
+            "store/_delta_log/0.json",
+            "store/x.json",
+        ];
+        all.iter().for_each(|n| put(n));
+        let root = dir.path().to_str().unwrap();
+        let strip = |got: Vec<String>| -> Vec<String> {
+            got.into_iter().map(|n| n.strip_prefix(root).unwrap()[1..].to_owned()).collect()
+        };
+        let got = strip(names(&[root]).unwrap());
+        assert_eq!(got, ["_environment.jsonl", "a.JSONL.zst", "b.jsonl", "sub/c.log.gz"]);
+        let notes = format!("{root}/notes.txt");
+        let pattern = format!("{root}/*.js*");
+        let got = strip(names(&[&notes, &pattern, root]).unwrap());
+        assert_eq!(got, ["notes.txt", "_environment.jsonl", "b.jsonl", "a.JSONL.zst", "sub/c.log.gz"]);
+        assert_eq!(names(&["-", "-"]).unwrap(), ["-"]);
+    }
+
+    #[test]
+    fn what_is_not_there_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().to_str().unwrap();
+        let missing = format!("{root}/nope.jsonl");
+        assert!(names(&[&missing]).unwrap_err().contains("nope.jsonl: no such file"));
+        assert!(names(&[root]).unwrap_err().contains("no log files here"));
+        assert!(names(&[&format!("{root}/*.jsonl")]).unwrap_err().contains("*.jsonl: no log files"));
+        assert!(names(&[&format!("{root}/***")]).unwrap_err().contains("not a valid pattern"));
+        fs::write(dir.path().join("x.log"), b"PK\x03\x04....").unwrap();
+        assert!(names(&[root]).unwrap_err().contains("zip archive"));
+    }
+}

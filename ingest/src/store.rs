@@ -1,0 +1,304 @@
+//! The event store: two Delta tables in one directory.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use arrow_schema::SchemaRef;
+use deltalake_core::kernel::StructType;
+use deltalake_core::kernel::engine::arrow_conversion::TryIntoKernel;
+use deltalake_core::operations::create::CreateBuilder;
+use deltalake_core::{DeltaResult, DeltaTable, DeltaTableBuilder, DeltaTableError, ensure_table_uri};
+use demi_schemas::tables::{self, TABLES_VERSION};
+use tokio::runtime::Runtime;
+
+use crate::writer::{TableWriter, table_error};
+use crate::{IngestError, check_system_name};
+
+const EVENTS: &str = "events";
+const QUARANTINE: &str = "quarantine";
+/// Name of the table property that holds the version of the columns.
+const VERSION_KEY: &str = "demi.schema";
+const LOCK_ATTEMPTS: u32 = 20;
+const LOCK_PAUSE: Duration = Duration::from_millis(100);
+
+/// An event store: a directory with a Delta table `events`, partitioned by system and date, and one `quarantine`,
+/// partitioned by system.
+///
+/// A value of this type is the state of the tables when it was opened, [loaded](crate::load) into, or
+/// [refreshed](Store::refresh). Its calls block and must not be made on a thread of an async runtime; there, use
+/// `spawn_blocking`.
+pub struct Store {
+    dir: PathBuf,
+    runtime: Arc<Runtime>,
+    events: DeltaTable,
+    quarantine: DeltaTable,
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store")
+            .field("dir", &self.dir)
+            .field("version", &self.version())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    /// Opens a store that is there.
+    ///
+    /// # Errors
+    /// When there is none in `dir`, its tables are of another version, or cannot be read.
+    pub fn open(dir: impl AsRef<Path>) -> Result<Self, IngestError> {
+        let dir = dir.as_ref();
+        let tables = [EVENTS, QUARANTINE].map(|name| dir.join(name));
+        if !tables.iter().all(|table| table.join("_delta_log").is_dir()) {
+            return Err(IngestError::NoStore { dir: dir.display().to_string() });
+        }
+        Self::open_with(dir, false)
+    }
+
+    /// Opens the store in `dir`, after making it if it is not there.
+    ///
+    /// # Errors
+    /// When the directory or the tables cannot be made, or a store that is there cannot be opened.
+    pub fn create(dir: impl AsRef<Path>) -> Result<Self, IngestError> {
+        Self::open_with(dir.as_ref(), true)
+    }
+
+    fn open_with(dir: &Path, create: bool) -> Result<Self, IngestError> {
+        let name = dir.display().to_string();
+        let io = |action, source| IngestError::Io { path: dir.to_owned(), action, source };
+        if create {
+            fs::create_dir_all(dir).map_err(|e| io("make this folder", e))?;
+        }
+        let dir = fs::canonicalize(dir).map_err(|e| io("open this folder", e))?;
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        let runtime = runtime.map_err(|e| io("start the threads that write here", e))?;
+        let table = |table: &str, schema: SchemaRef, partitions: &[&str], stats: &str| {
+            let opened = runtime.block_on(table_in(&dir.join(table), create, schema, partitions, stats));
+            opened.map_err(|e| table_error(&name, "open the store's tables", e))
+        };
+        let events =
+            table(EVENTS, tables::store_events(), &["system", "date"], "actor,incarnation,seq,kind")?;
+        let quarantine = table(QUARANTINE, tables::store_quarantine(), &["system"], "offset,line,code")?;
+        for table in [&events, &quarantine] {
+            check_version(&name, table)?;
+        }
+        Ok(Store { dir, runtime: Arc::new(runtime), events, quarantine })
+    }
+
+    /// The directory, as an absolute path.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Version of the events table: the number of commits made to it since it was created.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.events.version().unwrap_or(0)
+    }
+
+    /// The systems that have events, sorted.
+    ///
+    /// # Errors
+    /// When the table's state cannot be read.
+    pub fn systems(&self) -> Result<Vec<String>, IngestError> {
+        let parts = self.parts(&self.events)?;
+        let names: BTreeSet<String> = parts.into_iter().filter_map(|part| part.system).collect();
+        Ok(names.into_iter().collect())
+    }
+
+    /// Absolute paths of the Parquet files that hold a system's events: the files of earlier commits first, those
+    /// of one commit in the order of their dates. Within a file, rows are in the order in which they were read.
+    ///
+    /// The columns are those of [`tables::store_events`] without `system` and `date`, which are in the paths.
+    ///
+    /// # Errors
+    /// When the store has no events of that system; the error lists the systems it has.
+    pub fn event_files(&self, system: &str) -> Result<Vec<PathBuf>, IngestError> {
+        let files = self.files_of(&self.events, EVENTS, system)?;
+        if files.is_empty() {
+            let (dir, system) = (self.dir.display().to_string(), system.to_owned());
+            return Err(IngestError::UnknownSystem { dir, system, known: self.systems()? });
+        }
+        Ok(files)
+    }
+
+    /// Absolute paths of the Parquet files that hold a system's quarantine, in the order of their commits; none if
+    /// nothing is there. The columns are those of [`tables::store_quarantine`] without `system`.
+    ///
+    /// # Errors
+    /// When the table's state cannot be read.
+    pub fn quarantine_files(&self, system: &str) -> Result<Vec<PathBuf>, IngestError> {
+        self.files_of(&self.quarantine, QUARANTINE, system)
+    }
+
+    /// The directory of the quarantine table, for those who read it with other tools.
+    #[must_use]
+    pub fn quarantine_dir(&self) -> PathBuf {
+        self.dir.join(QUARANTINE)
+    }
+
+    /// Takes in what others committed since.
+    ///
+    /// # Errors
+    /// When the tables cannot be read.
+    pub fn refresh(&mut self) -> Result<(), IngestError> {
+        let (events, quarantine) = (&mut self.events, &mut self.quarantine);
+        let updated = self.runtime.block_on(async {
+            events.update_state().await?;
+            quarantine.update_state().await
+        });
+        updated.map_err(|e| table_error(&self.dir.display().to_string(), "read the store's tables", e))
+    }
+
+    /// The files of the events that are there, none for a system that is new.
+    pub(crate) fn known_event_files(&self, system: &str) -> Result<Vec<PathBuf>, IngestError> {
+        self.files_of(&self.events, EVENTS, system)
+    }
+
+    /// Writers for the events and the quarantine of a system.
+    pub(crate) fn writers(&self, system: &str) -> Result<(TableWriter, TableWriter), IngestError> {
+        let writer = |table: &DeltaTable| {
+            TableWriter::new(self.dir.display().to_string(), self.runtime.clone(), table.clone(), system)
+        };
+        Ok((writer(&self.events)?, writer(&self.quarantine)?))
+    }
+
+    /// Takes the tables as the writers left them.
+    pub(crate) fn adopt(&mut self, events: TableWriter, quarantine: TableWriter) {
+        self.events = events.into_table();
+        self.quarantine = quarantine.into_table();
+    }
+
+    /// Keeps other processes from loading into the system as long as the file given back is open.
+    pub(crate) fn lock(&self, system: &str) -> Result<File, IngestError> {
+        check_system_name(system)?;
+        let folder = self.dir.join("locks");
+        let path = folder.join(format!("{:016x}.lock", xxhash_rust::xxh3::xxh3_64(system.as_bytes())));
+        let file = fs::create_dir_all(&folder).and_then(|()| File::create(&path));
+        let file =
+            file.map_err(|source| IngestError::Io { path: path.clone(), action: "make this file", source })?;
+        // A process that was just killed holds its lock a moment longer.
+        for attempt in 0..=LOCK_ATTEMPTS {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(fs::TryLockError::Error(source)) => {
+                    return Err(IngestError::Io { path, action: "lock this file", source });
+                }
+                Err(fs::TryLockError::WouldBlock) if attempt < LOCK_ATTEMPTS => thread::sleep(LOCK_PAUSE),
+                Err(fs::TryLockError::WouldBlock) => {}
+            }
+        }
+        Err(IngestError::Busy { dir: self.dir.display().to_string(), system: system.to_owned() })
+    }
+
+    fn files_of(&self, table: &DeltaTable, name: &str, system: &str) -> Result<Vec<PathBuf>, IngestError> {
+        let mut parts = self.parts(table)?;
+        parts.retain(|part| part.system.as_deref() == Some(system));
+        parts.sort_by(|a, b| (a.time, &a.path).cmp(&(b.time, &b.path)));
+        Ok(parts.into_iter().map(|part| self.dir.join(name).join(part.path)).collect())
+    }
+
+    fn parts(&self, table: &DeltaTable) -> Result<Vec<Part>, IngestError> {
+        let snapshot = table.snapshot().map_err(|e| {
+            table_error(&self.dir.display().to_string(), "read the state of the store's tables", e)
+        })?;
+        Ok(snapshot
+            .log_data()
+            .into_iter()
+            .map(|file| Part {
+                path: file.path().into_owned(),
+                time: file.modification_time(),
+                system: file.partition_values_map().remove("system").flatten(),
+            })
+            .collect())
+    }
+}
+
+/// A file of a table.
+struct Part {
+    /// Below the table's directory.
+    path: String,
+    time: i64,
+    system: Option<String>,
+}
+
+async fn table_in(
+    dir: &Path,
+    create: bool,
+    schema: SchemaRef,
+    partitions: &[&str],
+    stats: &str,
+) -> DeltaResult<DeltaTable> {
+    let text = dir.to_str().ok_or_else(|| {
+        DeltaTableError::InvalidTableLocation(format!("{} is not valid Unicode", dir.display()))
+    })?;
+    if create && !dir.join("_delta_log").is_dir() {
+        let columns: StructType = schema.as_ref().try_into_kernel()?;
+        let configuration =
+            [(VERSION_KEY, Some(TABLES_VERSION)), ("delta.dataSkippingStatsColumns", Some(stats))];
+        return CreateBuilder::new()
+            .with_location(text)
+            .with_columns(columns.fields().cloned())
+            .with_partition_columns(partitions.iter().copied())
+            .with_configuration(configuration)
+            .with_raise_if_key_not_exists(false)
+            .await;
+    }
+    DeltaTableBuilder::from_url(ensure_table_uri(text)?)?.load().await
+}
+
+fn check_version(dir: &str, table: &DeltaTable) -> Result<(), IngestError> {
+    let snapshot =
+        table.snapshot().map_err(|e| table_error(dir, "read the state of the store's tables", e))?;
+    let found = snapshot.metadata().configuration().get(VERSION_KEY).cloned().unwrap_or_default();
+    if found == TABLES_VERSION {
+        return Ok(());
+    }
+    Err(IngestError::WrongVersion { dir: dir.to_owned(), found, expected: TABLES_VERSION })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_store_is_empty_and_can_be_opened_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a b").join("st%re");
+        assert!(matches!(Store::open(&path), Err(IngestError::NoStore { .. })));
+        assert!(!path.exists(), "opening makes nothing");
+        let store = Store::create(&path).unwrap();
+        assert_eq!((store.version(), store.systems().unwrap()), (0, vec![]));
+        let error = Store::open(&path).unwrap().event_files("x").unwrap_err();
+        assert!(matches!(error, IngestError::UnknownSystem { known, .. } if known.is_empty()));
+        assert_eq!(Store::create(&path).unwrap().version(), 0);
+    }
+
+    #[test]
+    fn a_store_half_made_is_finished() {
+        let dir = tempfile::tempdir().unwrap();
+        Store::create(dir.path()).unwrap();
+        fs::remove_dir_all(dir.path().join(QUARANTINE)).unwrap();
+        assert!(matches!(Store::open(dir.path()), Err(IngestError::NoStore { .. })));
+        Store::create(dir.path()).unwrap();
+        Store::open(dir.path()).unwrap();
+    }
+
+    #[test]
+    fn one_load_a_system_at_a_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::create(dir.path()).unwrap();
+        let held = store.lock("s").unwrap();
+        assert!(matches!(store.lock("s"), Err(IngestError::Busy { .. })));
+        store.lock("t").unwrap();
+        drop(held);
+        store.lock("s").unwrap();
+    }
+}
