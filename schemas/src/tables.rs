@@ -78,13 +78,15 @@ pub fn store_quarantine() -> SchemaRef {
 }
 
 /// `events.parquet` of an execution: every event, whether it was kept and why, and its happens-before depth
-/// (length of the longest chain of events that ends in it, from 1).
+/// (length of the longest chain of events that ends in it, from 1). `order` is its position in the linear extension
+/// over all events, from 1.
 #[must_use]
 pub fn execution_events() -> SchemaRef {
     let mut fields = record_fields();
     fields.push(Field::new("kept", DataType::Boolean, false));
     fields.push(text("reason", false));
     fields.push(long("depth", false));
+    fields.push(long("order", false));
     schema(fields)
 }
 
@@ -123,7 +125,7 @@ mod tests {
         let schema = execution_events();
         for name in [
             "actor", "incarnation", "seq", "kind", "msg_id", "from", "to", "type", "payload", "external", "kept",
-            "reason", "depth",
+            "reason", "depth", "order",
         ] {
             assert!(schema.field_with_name(name).is_ok(), "{name}");
         }
