@@ -33,8 +33,7 @@ fn places(keys: &[u128]) -> Places {
 pub(crate) fn align(sends: &[u128], receives: &[u128], ordered: bool) -> Vec<Option<Hit>> {
     let of_send = places(sends);
     let of_receive = places(receives);
-    let same_counts =
-        of_receive.iter().all(|(k, r)| of_send.get(k).is_some_and(|s| s.len() == r.len()));
+    let same_counts = of_receive.iter().all(|(k, r)| of_send.get(k).is_some_and(|s| s.len() == r.len()));
     let mut hits = vec![None; receives.len()];
     if same_counts || !ordered {
         by_count(&of_send, receives, &mut hits, &mut vec![false; sends.len()], ordered);
@@ -62,7 +61,13 @@ pub(crate) fn align(sends: &[u128], receives: &[u128], ordered: bool) -> Vec<Opt
 }
 
 /// The k-th open receive of a content is the k-th unused send of it.
-fn by_count(of_send: &Places, receives: &[u128], hits: &mut [Option<Hit>], used: &mut [bool], in_order: bool) {
+fn by_count(
+    of_send: &Places,
+    receives: &[u128],
+    hits: &mut [Option<Hit>],
+    used: &mut [bool],
+    in_order: bool,
+) {
     let mut next: FxHashMap<u128, usize> = FxHashMap::default();
     for (i, key) in receives.iter().enumerate().filter(|(i, _)| hits[*i].is_none()).collect::<Vec<_>>() {
         let Some(list) = of_send.get(key) else { continue };

@@ -40,7 +40,6 @@ pub struct BuildOptions {
 
 /// Everything that was found out about the events.
 struct Lineage {
-    units: Units,
     matching: Matching,
     order: Order,
     target: Target,
@@ -94,7 +93,7 @@ fn analyse(events: &mut Events, options: &BuildOptions) -> Result<Lineage, Linea
     let channels_in_order = observed.in_order() && broken.is_empty() && !order.channel_dropped;
     order.warnings.extend(broken);
     let provenance = cut::provenance(events, &units, &matching, &order.sequence, &target, options.rule);
-    Ok(Lineage { units, matching, order, target, provenance, channels_in_order })
+    Ok(Lineage { matching, order, target, provenance, channels_in_order })
 }
 
 fn summarize(loaded: &Loaded, lineage: &Lineage, options: &BuildOptions) -> BuildSummary {
@@ -146,11 +145,7 @@ fn write(
             let e = first as usize + row;
             let mate = matching.mate[e];
             let sent_via = if mate == NONE || is_send(events.kind[e]) { None } else { events.via(mate) };
-            Placed {
-                order: u64::from(lineage.order.position[e]),
-                kept: lineage.provenance.kept[e],
-                sent_via,
-            }
+            Placed { order: u64::from(lineage.order.position[e]), kept: lineage.provenance.kept[e], sent_via }
         };
         composer.add(batch, placed, &mut keep)?;
         let schema = event_table.schema();

@@ -16,6 +16,7 @@ pub(crate) struct Channels {
     /// By sender's number and receiver's: the latest send that was delivered, and whether all were in order.
     plain: FxHashMap<(u32, u32), (u32, bool)>,
     nobody: u32,
+    in_order: bool,
 }
 
 /// A wish of a schedule: one unit before another, for the sake of a channel.
@@ -32,7 +33,7 @@ pub(crate) struct Wish {
 impl Channels {
     /// Looks at all deliveries.
     pub(crate) fn observe(events: &Events, matching: &Matching) -> Channels {
-        let mut channels = Channels { plain: FxHashMap::default(), nobody: dead_letters(events) };
+        let mut channels = Channels { plain: FxHashMap::default(), nobody: dead_letters(events), in_order: true };
         for r in (0..events.len() as u32).filter(|&e| events.kind[e as usize] == Kind::Receive) {
             let s = matching.mate[r as usize];
             if s != NONE && channels.is_plain(events, s) {
@@ -42,6 +43,7 @@ impl Channels {
                 seen.0 = seen.0.max(s);
             }
         }
+        channels.in_order = channels.plain.values().all(|seen| seen.1);
         channels
     }
 
@@ -54,13 +56,13 @@ impl Channels {
 
     /// Whether all plain channels deliver in order.
     pub(crate) fn in_order(&self) -> bool {
-        self.plain.values().all(|seen| seen.1)
+        self.in_order
     }
 
-    /// Whether a later message of the same channel was delivered although the channel keeps order.
+    /// Whether a later message of the same channel was delivered although channels keep order.
     pub(crate) fn overtaken(&self, events: &Events, s: u32) -> bool {
         let key = (events.actor[s as usize], events.receiver(s));
-        self.is_plain(events, s) && self.plain.get(&key).is_some_and(|&(last, in_order)| in_order && last > s)
+        self.in_order && self.is_plain(events, s) && self.plain.get(&key).is_some_and(|&(last, _)| last > s)
     }
 
     /// What a schedule must keep so that it can be replayed channel by channel in order: sends of one channel, forwards
@@ -122,7 +124,8 @@ pub(crate) fn log_order(events: &Events, units: &Units) -> Vec<Wish> {
             if unit == before {
                 continue;
             }
-            if before != NONE && (units.alone[unit as usize] || units.alone[before as usize]) && before < unit {
+            if before != NONE && (units.alone[unit as usize] || units.alone[before as usize]) && before < unit
+            {
                 wishes.push(Wish { before, after: unit, channel: (events.actors[actor as usize], NONE) });
             }
             before = unit;

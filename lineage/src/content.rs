@@ -42,8 +42,7 @@ pub(crate) fn timers(events: &Events, matching: &mut Matching) {
 pub(crate) fn messages(events: &Events, matching: &mut Matching) {
     let nobody = dead_letters(events);
     let mut channels: FxHashMap<Channel, (Vec<u32>, Vec<u32>)> = FxHashMap::default();
-    let receives =
-        || (0..events.len() as u32).filter(|&e| events.kind[e as usize] == Kind::Receive);
+    let receives = || (0..events.len() as u32).filter(|&e| events.kind[e as usize] == Kind::Receive);
     let channel = |r: u32| (events.from[r as usize], events.actor[r as usize]);
     for r in receives() {
         if matching.mate[r as usize] == NONE && matching.status[r as usize] != Status::Duplicate {
@@ -72,7 +71,8 @@ pub(crate) fn messages(events: &Events, matching: &mut Matching) {
 
 /// Whether messages sent so keep the order of their sender's log.
 fn plain(events: &Events, send: u32) -> bool {
-    !matches!(events.via(send), Some(Via::Forward | Via::Scheduler | Via::Thread)) && !events.in_environment(send)
+    !matches!(events.via(send), Some(Via::Forward | Via::Scheduler | Via::Thread))
+        && !events.in_environment(send)
 }
 
 fn join_channel(events: &Events, matching: &mut Matching, ordered: bool, sends: &[u32], receives: &[u32]) {

@@ -139,7 +139,8 @@ pub(crate) fn provenance(
             let unit = units.of[e as usize] as usize;
             if !units.alone[unit] {
                 kept[e as usize] = true;
-                let in_handler = units.first[unit] != e && events.kind[units.first[unit] as usize].is_delivery();
+                let in_handler =
+                    units.first[unit] != e && events.kind[units.first[unit] as usize].is_delivery();
                 why[e as usize] = if in_handler { Why::Handler } else { Why::Past };
             }
         }

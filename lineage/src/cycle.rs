@@ -36,7 +36,12 @@ pub(crate) struct Cut {
 }
 
 /// One edge of one short cycle in each knot of what is left, or (`all`) every message in every knot.
-pub(crate) fn edges_to_cut(graph: &Graph<'_>, matching: &Matching, done: &dyn Fn(u32) -> bool, all: bool) -> Cut {
+pub(crate) fn edges_to_cut(
+    graph: &Graph<'_>,
+    matching: &Matching,
+    done: &dyn Fn(u32) -> bool,
+    all: bool,
+) -> Cut {
     let left: Vec<u32> = (0..graph.units.len() as u32).filter(|&u| !done(u)).collect();
     let index: FxHashMap<u32, NodeIndex> =
         left.iter().enumerate().map(|(i, &u)| (u, NodeIndex::new(i))).collect();
@@ -68,7 +73,8 @@ pub(crate) fn edges_to_cut(graph: &Graph<'_>, matching: &Matching, done: &dyn Fn
                     Edge::Log => {}
                 }
             }
-            cut.notes.push(format!("{} units are knotted in cycles; their messages were dropped", inside.len()));
+            cut.notes
+                .push(format!("{} units are knotted in cycles; their messages were dropped", inside.len()));
             continue;
         }
         let edges = short_cycle(&rest, &inside, start);
@@ -89,7 +95,8 @@ pub(crate) fn edges_to_cut(graph: &Graph<'_>, matching: &Matching, done: &dyn Fn
                 path.push_str(&format!(" and {} more", messages.len() - NAMED));
             }
             let name = graph.events.name(weakest);
-            cut.notes.push(format!("cycle: {path}; the message received at {name} was dropped from the order"));
+            cut.notes
+                .push(format!("cycle: {path}; the message received at {name} was dropped from the order"));
             cut.receives.push(weakest);
         }
     }

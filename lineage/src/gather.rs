@@ -143,8 +143,7 @@ impl<'a> Spread<'a> {
         for range in 0..ranges {
             let path = self.path(range);
             let file = File::open(&path).map_err(LineageError::io(&path))?;
-            let pieces =
-                StreamReader::try_new(BufReader::new(file), None)?.collect::<Result<Vec<_>, _>>()?;
+            let pieces = StreamReader::try_new(BufReader::new(file), None)?.collect::<Result<Vec<_>, _>>()?;
             std::fs::remove_file(&path).map_err(LineageError::io(&path))?;
             self.sorted(&pieces, (range * self.chunk) as u32, sink)?;
         }

@@ -15,6 +15,7 @@ mod error;
 mod events;
 pub mod execution;
 mod gather;
+pub mod generate;
 mod intern;
 mod lines;
 mod matching;

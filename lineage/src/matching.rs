@@ -214,8 +214,8 @@ fn resolve(events: &Events, matching: &mut Matching, sends: &[u32], receives: &[
     }
     for r in left {
         let queue = to.get_mut(&events.actor[r as usize]);
-        let free =
-            queue.and_then(|q| std::iter::from_fn(|| q.pop_front()).find(|&s| matching.mate[s as usize] == NONE));
+        let free = queue
+            .and_then(|q| std::iter::from_fn(|| q.pop_front()).find(|&s| matching.mate[s as usize] == NONE));
         match free {
             Some(s) => matching.join(s, r, Reason::Inferred, false),
             None => matching.status[r as usize] = Status::Duplicate,

@@ -81,10 +81,12 @@ fn add(rows: &mut Events, batch: &RecordBatch) -> Result<(), LineageError> {
     let fields = columns::text(batch, "fields")?;
     let bad = |text: String| LineageError::Arrow(arrow_schema::ArrowError::ParseError(text));
     for row in 0..batch.num_rows() {
-        let name = |c, names: &mut crate::intern::Interner| columns::at(c, row).map_or(NONE, |t| names.intern(t));
+        let name =
+            |c, names: &mut crate::intern::Interner| columns::at(c, row).map_or(NONE, |t| names.intern(t));
         let what = Kind::from_name(kind.value(row))
             .ok_or_else(|| bad(format!("unknown kind '{}'", kind.value(row))))?;
-        let (Ok(lives), Ok(position)) = (u32::try_from(life.value(row)), u64::try_from(seq.value(row))) else {
+        let (Ok(lives), Ok(position)) = (u32::try_from(life.value(row)), u64::try_from(seq.value(row)))
+        else {
             return Err(bad(format!("negative incarnation or seq at {}", actor.value(row))));
         };
         if what == Kind::Violation {

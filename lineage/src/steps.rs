@@ -154,7 +154,7 @@ impl Composer {
         head.push(b'"');
         text(head, "from", at(c.from, i));
         let to = if row.kind == Kind::Send { at(c.to, i).unwrap_or(row.actor) } else { row.actor };
-        if row.actor != ENVIRONMENT || row.kind == Kind::Send {
+        if row.actor != ENVIRONMENT || row.kind != Kind::Action {
             text(head, "to", Some(to));
         }
         text(head, "type", at(c.type_, i));

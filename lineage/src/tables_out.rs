@@ -22,7 +22,9 @@ pub(crate) fn events(
     order: &Order,
 ) -> Result<RecordBatch, LineageError> {
     let range = first as usize..first as usize + batch.num_rows();
-    let long = |values: &[u32]| -> ArrayRef { Arc::new(Int64Array::from_iter_values(values.iter().map(|&v| i64::from(v)))) };
+    let long = |values: &[u32]| -> ArrayRef {
+        Arc::new(Int64Array::from_iter_values(values.iter().map(|&v| i64::from(v))))
+    };
     let why = provenance.why[range.clone()].iter().map(|w| w.as_str());
     let mut columns = batch.columns().to_vec();
     columns.push(Arc::new(BooleanArray::from(provenance.kept[range.clone()].to_vec())));

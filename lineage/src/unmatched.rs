@@ -92,9 +92,13 @@ pub(crate) fn notes(events: &Events, matching: &Matching) -> Vec<String> {
     let mut senders: Vec<(&str, u64)> = senders.into_iter().map(|(n, c)| (events.names.text(n), c)).collect();
     senders.sort_unstable_by_key(|&(name, count)| (std::cmp::Reverse(count), name));
     let total: u64 = senders.iter().map(|s| s.1).sum();
-    let named: Vec<String> = senders.iter().take(3).map(|(name, count)| format!("{name} ({count})")).collect();
+    let named: Vec<String> =
+        senders.iter().take(3).map(|(name, count)| format!("{name} ({count})")).collect();
     match total {
         0 => Vec::new(),
-        n => vec![format!("{n} received messages have no send in the logs of their senders: {}", named.join(", "))],
+        n => vec![format!(
+            "{n} received messages have no send in the logs of their senders: {}",
+            named.join(", ")
+        )],
     }
 }

@@ -43,10 +43,14 @@ impl FromStr for ViolationSpec {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ViolationError {
     /// The text is no violation.
-    #[error("'{0}' names no violation: expected event:ACTOR/SEQ or actors:A,B (or nothing, for the recorded one)")]
+    #[error(
+        "'{0}' names no violation: expected event:ACTOR/SEQ or actors:A,B (or nothing, for the recorded one)"
+    )]
     Unknown(String),
     /// No log has a `violation` record.
-    #[error("the logs hold no violation record; name one with --violation event:ACTOR/SEQ or actors:A,B (actors: {0})")]
+    #[error(
+        "the logs hold no violation record; name one with --violation event:ACTOR/SEQ or actors:A,B (actors: {0})"
+    )]
     NoRecord(String),
     /// Violation records are there, but name nobody.
     #[error(
@@ -142,10 +146,8 @@ fn read_records(events: &Events, target: &mut Target) -> Result<(), ViolationErr
     for (event, fields) in &events.violations {
         let name = events.name(*event).to_string();
         let fields = match fields {
-            Some(text) => serde_json::from_str(text).map_err(|e| ViolationError::BadFields {
-                event: name.clone(),
-                reason: e.to_string(),
-            })?,
+            Some(text) => serde_json::from_str(text)
+                .map_err(|e| ViolationError::BadFields { event: name.clone(), reason: e.to_string() })?,
             None => ViolationFields::default(),
         };
         target.records.push(*event);
@@ -160,7 +162,10 @@ fn read_records(events: &Events, target: &mut Target) -> Result<(), ViolationErr
         return Err(ViolationError::NoRecord(list(events)));
     };
     if target.affected.is_empty() {
-        return Err(ViolationError::NamesNobody { event: events.name(*first).to_string(), actors: list(events) });
+        return Err(ViolationError::NamesNobody {
+            event: events.name(*first).to_string(),
+            actors: list(events),
+        });
     }
     if target.records.len() > 1 {
         let n = target.records.len();
@@ -180,7 +185,12 @@ fn find_event(events: &Events, text: &str) -> Result<u32, ViolationError> {
     };
     let actor = events.find_actor(&known.actor).unwrap_or_default();
     let range = events.of_actor(actor);
-    let has = format!("the log of '{}' goes from {} to {}", known.actor, events.name(range.start), events.name(range.end - 1));
+    let has = format!(
+        "the log of '{}' goes from {} to {}",
+        known.actor,
+        events.name(range.start),
+        events.name(range.end - 1)
+    );
     Err(ViolationError::NoEvent { name: text.to_owned(), has })
 }
 

@@ -51,7 +51,11 @@ pub(crate) struct TableWriter {
 
 impl TableWriter {
     /// Begins the table.
-    pub(crate) fn begin(path: &Path, schema: &SchemaRef, plain: &[&str]) -> Result<TableWriter, LineageError> {
+    pub(crate) fn begin(
+        path: &Path,
+        schema: &SchemaRef,
+        plain: &[&str],
+    ) -> Result<TableWriter, LineageError> {
         let schema = versioned(schema);
         let mut writer = table(path, &schema, plain)?;
         let (rows, queue): (_, Receiver<RecordBatch>) = sync_channel(2);
