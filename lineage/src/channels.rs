@@ -26,14 +26,17 @@ pub(crate) struct Wish {
     pub(crate) before: u32,
     /// The later unit.
     pub(crate) after: u32,
-    /// Which channel asks: the names of its ends, the second [`NONE`] for the order of a log.
+    /// Which channel asks: the sender's name and the receiver's number, [`NONE`] for the order of a log.
     pub(crate) channel: (u32, u32),
+    /// Whether the later unit sends what was never delivered. It may have been lost on the way, and then need not be last.
+    pub(crate) undelivered: bool,
 }
 
 impl Channels {
     /// Looks at all deliveries.
     pub(crate) fn observe(events: &Events, matching: &Matching) -> Channels {
-        let mut channels = Channels { plain: FxHashMap::default(), nobody: dead_letters(events), in_order: true };
+        let mut channels =
+            Channels { plain: FxHashMap::default(), nobody: dead_letters(events), in_order: true };
         for r in (0..events.len() as u32).filter(|&e| events.kind[e as usize] == Kind::Receive) {
             let s = matching.mate[r as usize];
             if s != NONE && channels.is_plain(events, s) {
@@ -76,23 +79,23 @@ impl Channels {
         let queued = |s: u32| self.is_plain(events, s) || events.via(s) == Some(Via::Forward);
         let channel = |s: u32| (sender_name(events, s, self.nobody), events.receiver(s));
         let mut last: FxHashMap<(u32, u32), u32> = FxHashMap::default();
-        let mut ask = |before: u32, after: u32| {
+        let mut ask = |before: u32, after: u32, undelivered: bool| {
             let same_log = events.actor[before as usize] == events.actor[after as usize];
-            if same_log && before < after {
+            if same_log && (before < after || undelivered) {
                 return;
             }
             let (b, a) = (units.of[before as usize], units.of[after as usize]);
             if a == b || same_log {
                 broken.0.insert(channel(after));
             } else {
-                wishes.push(Wish { before: b, after: a, channel: channel(after) });
+                wishes.push(Wish { before: b, after: a, channel: channel(after), undelivered });
             }
         };
         for r in (0..events.len() as u32).filter(|&e| events.kind[e as usize] == Kind::Receive) {
             let s = matching.mate[r as usize];
             if s != NONE && queued(s) {
                 if let Some(before) = last.insert(channel(s), s) {
-                    ask(before, s);
+                    ask(before, s, false);
                 }
             }
         }
@@ -102,7 +105,7 @@ impl Channels {
                 && queued(s)
                 && let Some(&before) = last.get(&channel(s))
             {
-                ask(before, s);
+                ask(before, s, true);
             }
         }
         wishes.retain(|w| !broken.0.contains(&w.channel));
@@ -126,7 +129,8 @@ pub(crate) fn log_order(events: &Events, units: &Units) -> Vec<Wish> {
             }
             if before != NONE && (units.alone[unit as usize] || units.alone[before as usize]) && before < unit
             {
-                wishes.push(Wish { before, after: unit, channel: (events.actors[actor as usize], NONE) });
+                let channel = (events.actors[actor as usize], NONE);
+                wishes.push(Wish { before, after: unit, channel, undelivered: false });
             }
             before = unit;
         }

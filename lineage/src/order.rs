@@ -19,7 +19,14 @@ pub(crate) struct Graph<'a> {
     pub(crate) units: &'a Units,
     /// Sorted by the earlier unit.
     wishes: Vec<Wish>,
-    dropped: FxHashSet<(u32, u32)>,
+    dropped: FxHashSet<Group>,
+}
+
+/// Wishes that are dropped together.
+type Group = ((u32, u32), bool);
+
+fn group(wish: &Wish) -> Group {
+    (wish.channel, wish.undelivered)
 }
 
 /// The linear extension.
@@ -57,7 +64,7 @@ impl<'a> Graph<'a> {
         }
         let from = self.wishes.partition_point(|w| w.before < unit);
         for (i, wish) in self.wishes[from..].iter().enumerate().take_while(|(_, w)| w.before == unit) {
-            if self.dropped.is_empty() || !self.dropped.contains(&wish.channel) {
+            if self.dropped.is_empty() || !self.dropped.contains(&group(wish)) {
                 f(wish.after, Edge::Wish((from + i) as u32));
             }
         }
@@ -100,18 +107,19 @@ impl<'a> Graph<'a> {
                 break;
             }
             let cut = cycle::edges_to_cut(&self, matching, &|u| open[u as usize] == 0, round > 32);
-            let mut channels: Vec<_> = cut.wishes.iter().map(|&w| self.wishes[w as usize].channel).collect();
+            let mut channels: Vec<Group> =
+                cut.wishes.iter().map(|&w| group(&self.wishes[w as usize])).collect();
             channels.sort_unstable();
             channels.dedup();
             // What the channels asked of units not placed yet is no longer asked.
-            let asked = |w: &&Wish| channels.binary_search(&w.channel).is_ok() && open[w.before as usize] > 0;
+            let asked = |w: &&Wish| channels.binary_search(&group(w)).is_ok() && open[w.before as usize] > 0;
             let released: Vec<u32> = self.wishes.iter().filter(asked).map(|w| w.after).collect();
-            for channel in channels {
-                if channel.1 != NONE {
+            for (channel, undelivered) in channels {
+                if channel.1 != NONE && !undelivered {
                     channel_dropped = true;
                     warnings.push(crate::channels::note(self.events, channel));
                 }
-                self.dropped.insert(channel);
+                self.dropped.insert((channel, undelivered));
             }
             released.into_iter().for_each(|u| close(u, &mut open, &mut ready, |u| self.rank(monitor, u)));
             for receive in cut.receives {

@@ -1,5 +1,7 @@
 //! The recorded executions: what is kept by DEMi's rule must be what DEMi kept.
 
+mod common;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -81,6 +83,10 @@ fn strict_provenance_is_what_was_recorded() {
             let fields = |k: &str| expected["initial"][k].as_u64().unwrap() as usize;
             assert_eq!(full.steps.iter().filter(|s| s.kind == StepKind::Timer).count(), fields("timers"));
             assert_eq!(full.externals(), fields("externals"), "{name}");
+            if summary.channels_in_order {
+                common::replay(&full, &[]);
+                common::replay(&execution::load_schedule(&exec, true).unwrap(), &[]);
+            }
         }
     }
 }
