@@ -93,10 +93,11 @@ impl Channels {
         };
         for r in (0..events.len() as u32).filter(|&e| events.kind[e as usize] == Kind::Receive) {
             let s = matching.mate[r as usize];
-            if s != NONE && queued(s) {
-                if let Some(before) = last.insert(channel(s), s) {
-                    ask(before, s, false);
-                }
+            if s != NONE
+                && queued(s)
+                && let Some(before) = last.insert(channel(s), s)
+            {
+                ask(before, s, false);
             }
         }
         for s in 0..events.len() as u32 {

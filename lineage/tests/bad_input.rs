@@ -1,5 +1,12 @@
 //! Broken logs and wrong requests: a clear message, and nothing half-written.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a failed expectation is a failed test"
+)]
+
 use std::path::{Path, PathBuf};
 
 use demi_lineage::generate::write_store_file;

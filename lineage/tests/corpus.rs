@@ -1,5 +1,12 @@
 //! The recorded executions: what is kept by DEMi's rule must be what DEMi kept.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a failed expectation is a failed test"
+)]
+
 mod common;
 
 use std::collections::BTreeSet;

@@ -1,5 +1,12 @@
 //! Random systems whose truth is known, against brute force.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a failed expectation is a failed test"
+)]
+
 mod common;
 
 use std::collections::{BTreeSet, HashMap};
