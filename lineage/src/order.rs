@@ -19,6 +19,8 @@ pub(crate) struct Graph<'a> {
     pub(crate) units: &'a Units,
     /// Sorted by the earlier unit.
     wishes: Vec<Wish>,
+    /// By unit: whether a wish begins there, because a search for each would cost more than all else.
+    wishing: Vec<bool>,
     dropped: FxHashSet<Group>,
 }
 
@@ -48,7 +50,9 @@ impl<'a> Graph<'a> {
     pub(crate) fn new(events: &'a Events, units: &'a Units, mut wishes: Vec<Wish>) -> Self {
         wishes.sort_unstable();
         wishes.dedup_by_key(|w| (w.before, w.after));
-        Graph { events, units, wishes, dropped: FxHashSet::default() }
+        let mut wishing = vec![false; units.len()];
+        wishes.iter().for_each(|w| wishing[w.before as usize] = true);
+        Graph { events, units, wishes, wishing, dropped: FxHashSet::default() }
     }
 
     /// Calls `f` with each edge out of `unit`.
@@ -61,6 +65,9 @@ impl<'a> Graph<'a> {
             if receive != NONE && is_send(self.events.kind[e as usize]) {
                 f(self.units.of[receive as usize], Edge::Message(receive));
             }
+        }
+        if !self.wishing[unit as usize] {
+            return;
         }
         let from = self.wishes.partition_point(|w| w.before < unit);
         for (i, wish) in self.wishes[from..].iter().enumerate().take_while(|(_, w)| w.before == unit) {
