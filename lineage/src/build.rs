@@ -170,7 +170,7 @@ fn write(
         ..ScheduleHeader::default()
     };
     let path = folder.path(SCHEDULE);
-    let mut out = BufWriter::new(File::create(&path).map_err(LineageError::io(&path))?);
+    let mut out = BufWriter::with_capacity(1 << 17, File::create(&path).map_err(LineageError::io(&path))?);
     serde_json::to_writer(&mut out, &header).map_err(LineageError::table(&path))?;
     out.write_all(b"\n").map_err(LineageError::io(&path))?;
     lines.write(&mut out, &path)?;

@@ -122,7 +122,8 @@ impl<'a> Spread<'a> {
             if self.files[range].is_none() {
                 let path = self.path(range);
                 let file = File::create(&path).map_err(LineageError::io(&path))?;
-                self.files[range] = Some(StreamWriter::try_new(BufWriter::new(file), &self.schema)?);
+                self.files[range] =
+                    Some(StreamWriter::try_new(BufWriter::with_capacity(1 << 17, file), &self.schema)?);
             }
             if let Some(file) = &mut self.files[range] {
                 file.write(&piece)?;

@@ -35,7 +35,10 @@ impl Lines {
         let path = self.path(range);
         let file = match &mut self.files[range] {
             Some(file) => file,
-            none => none.insert(BufWriter::new(File::create(&path).map_err(LineageError::io(&path))?)),
+            none => none.insert(BufWriter::with_capacity(
+                1 << 17,
+                File::create(&path).map_err(LineageError::io(&path))?,
+            )),
         };
         let write = |file: &mut BufWriter<File>| {
             file.write_all(&position.to_le_bytes())?;

@@ -4,6 +4,7 @@
 //! of steps first would cost more than everything else.
 
 use std::collections::BTreeSet;
+use std::io::Write;
 
 use arrow_array::{Array, BooleanArray, Int32Array, Int64Array, RecordBatch, StringArray};
 use demi_schemas::event::{DEAD_LETTERS, ENVIRONMENT};
@@ -171,15 +172,17 @@ impl Composer {
         let tail = &mut self.tail;
         tail.clear();
         tail.extend_from_slice(b",\"event\":");
-        let mut event = row.actor.to_owned();
+        // The name ends in numbers, which stand inside the quotes.
+        string(tail, row.actor);
+        tail.pop();
         if c.life.value(i) != 0 {
-            event.push_str(&format!("/{}", c.life.value(i)));
+            number(tail, b"/", c.life.value(i).into());
         }
-        event.push_str(&format!("/{}", c.seq.value(i)));
-        string(tail, &event);
+        number(tail, b"/", c.seq.value(i));
+        tail.push(b'"');
         text(tail, "source", at(c.source, i));
         if c.offset.is_valid(i) {
-            tail.extend_from_slice(format!(",\"offset\":{}", c.offset.value(i)).as_bytes());
+            number(tail, b",\"offset\":", c.offset.value(i));
         }
         // Readers take messages from nobody for external ones, unless told otherwise.
         if row.kind == Kind::Receive && !external && via.is_none() && at(c.from, i) == Some(DEAD_LETTERS) {
@@ -250,6 +253,12 @@ fn text(out: &mut Vec<u8>, name: &str, value: Option<&str>) {
         out.extend_from_slice(b"\":");
         string(out, value);
     }
+}
+
+fn number(out: &mut Vec<u8>, before: &[u8], value: i64) {
+    out.extend_from_slice(before);
+    // Writing to memory cannot fail.
+    let _ = write!(out, "{value}");
 }
 
 /// A JSON string, escaped as serde_json escapes it.
