@@ -210,7 +210,9 @@ impl Scenario {
             ScenarioError::Toml(message)
         })?;
         if scenario.invariant_check_interval == Some(0) {
-            return Err(ScenarioError::Value("invariant_check_interval counts deliveries from 1, got 0".into()));
+            return Err(ScenarioError::Value(
+                "invariant_check_interval counts deliveries from 1, got 0".into(),
+            ));
         }
         Ok(scenario)
     }

@@ -78,17 +78,24 @@ pub fn store_quarantine() -> SchemaRef {
 }
 
 /// `events.parquet` of an execution: every event, whether it was kept and why, and its happens-before depth
-/// (length of the longest chain of events that ends in it, from 1).
+/// (length of the longest chain of events that ends in it, from 1). `order` is its position in the linear extension
+/// over all events, from 1. `reason` says why an event was kept (`affected`, `past`, `handler`, `violation`) or left
+/// out (`concurrent`, `after`; `affected` under the strict rule, for an affected actor's last delivery).
 #[must_use]
 pub fn execution_events() -> SchemaRef {
     let mut fields = record_fields();
     fields.push(Field::new("kept", DataType::Boolean, false));
     fields.push(text("reason", false));
     fields.push(long("depth", false));
+    fields.push(long("order", false));
     schema(fields)
 }
 
-/// `messages.parquet` of an execution: one row a message or timer, with either side missing where it was not found.
+/// `messages.parquet` of an execution: one row a message or timer, with either side missing where it was not found;
+/// a fired timer whose setting nobody logged is a local event and has no row.
+///
+/// `status` is `matched`, `in_flight`, `lost`, `sender_missing`, `duplicate` or `external`; `reason` of a match is `message_id`,
+/// `timer`, `channel_order` or `inferred`, and `none` without one.
 #[must_use]
 pub fn execution_messages() -> SchemaRef {
     schema(vec![
@@ -122,8 +129,20 @@ mod tests {
     fn execution_events_has_the_promised_columns() {
         let schema = execution_events();
         for name in [
-            "actor", "incarnation", "seq", "kind", "msg_id", "from", "to", "type", "payload", "external", "kept",
-            "reason", "depth",
+            "actor",
+            "incarnation",
+            "seq",
+            "kind",
+            "msg_id",
+            "from",
+            "to",
+            "type",
+            "payload",
+            "external",
+            "kept",
+            "reason",
+            "depth",
+            "order",
         ] {
             assert!(schema.field_with_name(name).is_ok(), "{name}");
         }

@@ -1,1 +1,99 @@
 //! `demi-lineage build`: partial order, violation, causal past, execution.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use demi_lineage::{BuildOptions, ViolationSpec};
+use demi_schemas::summary::{BuildSummary, ProvenanceRule};
+
+use super::Outcome;
+use crate::ui::Ui;
+
+/// Arguments of `build`.
+#[derive(clap::Args, Debug)]
+pub struct BuildArgs {
+    /// The event store.
+    #[arg(long, value_name = "DIR", env = "DEMI_STORE")]
+    store: PathBuf,
+    /// The recorded system.
+    #[arg(long, value_name = "NAME")]
+    system: String,
+    /// What the execution is about: event:ACTOR/SEQ or actors:A,B. Left out: the violation records of the logs (of
+    /// several, all affected actors together).
+    #[arg(long, value_name = "SPEC")]
+    violation: Option<ViolationSpec>,
+    /// Which events of the affected actors are kept.
+    #[arg(long, value_enum, default_value_t = Rule::Inclusive)]
+    rule: Rule,
+    /// The folder to write the execution to; an older execution there is replaced.
+    #[arg(long, value_name = "EXEC")]
+    out: PathBuf,
+    /// Print the summary as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The rule of the causal past.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum Rule {
+    /// The affected actors' last events, and everything before them.
+    Inclusive,
+    /// Only what is strictly before at least one affected actor's last delivery (DEMi's rule).
+    Strict,
+}
+
+/// Runs `build`.
+pub fn run(args: BuildArgs, ui: &Ui) -> Outcome {
+    let store = demi_ingest::Store::open(&args.store)?;
+    let files = store.event_files(&args.system)?;
+    let options = BuildOptions {
+        system: args.system,
+        violation: args.violation.unwrap_or_default(),
+        rule: match args.rule {
+            Rule::Inclusive => ProvenanceRule::Inclusive,
+            Rule::Strict => ProvenanceRule::Strict,
+        },
+    };
+    let bar = ui.progress();
+    let result =
+        demi_lineage::build(&files, &options, &args.out, &mut |stage| bar.set_message(stage.to_owned()));
+    bar.finish_and_clear();
+    let summary = result?;
+    if args.json {
+        ui.json(&summary)?;
+    } else {
+        ui.result(&describe(&summary, &args.out.display().to_string()));
+    }
+    for warning in &summary.warnings {
+        ui.note(&format!("warning: {warning}"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn describe(s: &BuildSummary, out: &str) -> String {
+    let u = &s.unmatched;
+    let order = if s.channels_in_order { "in order" } else { "not all in order" };
+    format!(
+        "{}: {} events, {} deliveries, longest chain {}\n\
+         messages: {} matched; unmatched: {} in flight, {} lost, {} sender missing, {} duplicate, {} from outside; channels {order}\n\
+         violation: {} at {}\n\
+         kept {} of {} deliveries ({} of {} events)\n\
+         wrote {out}",
+        s.system,
+        s.events,
+        s.deliveries,
+        s.depth,
+        s.matched,
+        u.in_flight,
+        u.lost,
+        u.sender_missing,
+        u.duplicate,
+        u.external,
+        if s.violation.is_empty() { "unnamed".to_owned() } else { s.violation.join(", ") },
+        s.affected.join(", "),
+        s.kept_deliveries,
+        s.deliveries,
+        s.kept,
+        s.events,
+    )
+}

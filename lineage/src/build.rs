@@ -1,0 +1,183 @@
+//! From the store's files to an execution.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use demi_schemas::schedule::{SCHEDULE_SCHEMA, ScheduleHeader};
+use demi_schemas::summary::{BuildSummary, ProvenanceRule};
+use demi_schemas::tables;
+
+use crate::channels::{self, Channels};
+use crate::content;
+use crate::cut::{self, Provenance};
+use crate::error::LineageError;
+use crate::events::{Events, is_send};
+use crate::execution::{EVENTS, Folder, MESSAGES, SCHEDULE, SUMMARY};
+use crate::gather;
+use crate::intern::NONE;
+use crate::lines::Lines;
+use crate::matching::{self, Matching};
+use crate::order::{Graph, Order};
+use crate::read::{self, Loaded};
+use crate::steps::{Composer, Placed};
+use crate::tables_out;
+use crate::units::Units;
+use crate::unmatched;
+use crate::violation::{self, Target, ViolationSpec};
+use crate::write::TableWriter;
+
+/// What to build.
+#[derive(Clone, Debug, Default)]
+pub struct BuildOptions {
+    /// Name of the recorded system, for the files written.
+    pub system: String,
+    /// How the violation is named.
+    pub violation: ViolationSpec,
+    /// Which events of the affected actors are kept.
+    pub rule: ProvenanceRule,
+}
+
+/// Everything that was found out about the events.
+struct Lineage {
+    matching: Matching,
+    order: Order,
+    target: Target,
+    provenance: Provenance,
+    channels_in_order: bool,
+}
+
+/// Builds the execution of the events in `files` (Parquet, in the columns of [`tables::store_events`], the partition
+/// columns left out) and writes it to the folder `out`, which appears complete or not at all. `progress` is told what is being
+/// done.
+///
+/// The files' order and that of their rows do not matter: the same events give the same bytes.
+///
+/// # Errors
+/// When a file cannot be read, holds no event records, or cannot be written; when the violation names nothing that is
+/// there; when `out` holds something else.
+pub fn build(
+    files: &[PathBuf],
+    options: &BuildOptions,
+    out: &Path,
+    progress: &mut dyn FnMut(&str),
+) -> Result<BuildSummary, LineageError> {
+    let folder = Folder::begin(out)?;
+    progress("reading events");
+    let mut loaded = read::read(files, &options.system)?;
+    progress("matching messages and ordering events");
+    let lineage = analyse(&mut loaded.events, options)?;
+    let summary = summarize(&loaded, &lineage, options);
+    progress("writing the execution");
+    folder.make()?;
+    write(files, &loaded, &lineage, &summary, &folder)?;
+    folder.finish()?;
+    Ok(summary)
+}
+
+fn analyse(events: &mut Events, options: &BuildOptions) -> Result<Lineage, LineageError> {
+    let target = violation::resolve(events, &options.violation)?;
+    let mut matching = Matching::none(events.len());
+    matching::by_id(events, &mut matching);
+    content::timers(events, &mut matching);
+    content::messages(events, &mut matching);
+    let units = Units::new(events);
+    let observed = Channels::observe(events, &matching);
+    unmatched::explain(events, &mut matching, &observed);
+    (events.id, events.content) = (Vec::new(), Vec::new());
+    let (mut wishes, broken) = observed.wishes(events, &matching, &units);
+    wishes.extend(channels::log_order(events, &units));
+    let mut order = Graph::new(events, &units, wishes).order(&mut matching);
+    let mut broken: Vec<String> = broken.0.iter().map(|c| channels::note(events, *c)).collect();
+    broken.sort_unstable();
+    let channels_in_order = observed.in_order() && broken.is_empty() && !order.channel_dropped;
+    order.warnings.extend(broken);
+    let provenance = cut::provenance(events, &units, &matching, &order.sequence, &target, options.rule);
+    Ok(Lineage { matching, order, target, provenance, channels_in_order })
+}
+
+fn summarize(loaded: &Loaded, lineage: &Lineage, options: &BuildOptions) -> BuildSummary {
+    let events = &loaded.events;
+    let kept = |e: &usize| lineage.provenance.kept[*e];
+    let delivery = |e: &usize| events.kind[*e].is_delivery();
+    let (matched, unmatched) = unmatched::count(events, &lineage.matching);
+    let n_kept = (0..events.len()).filter(kept).count();
+    let mut warnings = loaded.warnings.clone();
+    warnings.extend(lineage.target.warnings.iter().cloned());
+    warnings.extend(lineage.matching.warnings.iter().cloned());
+    warnings.extend(lineage.order.warnings.iter().cloned());
+    warnings.extend(unmatched::notes(events, &lineage.matching));
+    BuildSummary {
+        system: options.system.clone(),
+        events: events.len() as u64,
+        kept: n_kept as u64,
+        pruned: (events.len() - n_kept) as u64,
+        deliveries: (0..events.len()).filter(delivery).count() as u64,
+        kept_deliveries: (0..events.len()).filter(kept).filter(delivery).count() as u64,
+        matched,
+        unmatched,
+        affected: lineage.target.affected.clone(),
+        violation: lineage.target.fingerprints.clone(),
+        rule: options.rule,
+        channels_in_order: lineage.channels_in_order,
+        depth: u64::from(lineage.order.depth.iter().copied().max().unwrap_or(0)),
+        warnings,
+    }
+}
+
+fn write(
+    files: &[PathBuf],
+    loaded: &Loaded,
+    lineage: &Lineage,
+    summary: &BuildSummary,
+    folder: &Folder,
+) -> Result<(), LineageError> {
+    let (events, matching) = (&loaded.events, &lineage.matching);
+    let plain = ["msg_id", "seq", "offset", "order", "payload"];
+    let event_table = TableWriter::begin(&folder.path(EVENTS), &tables::execution_events(), &plain)?;
+    let plain = ["msg_id", "send_seq", "receive_seq"];
+    let message_table = TableWriter::begin(&folder.path(MESSAGES), &tables::execution_messages(), &plain)?;
+    let mut lines = Lines::new(&folder.scratch(), events.len() as u64);
+    let mut composer = Composer::default();
+    let mut keep = |order: u64, kept: bool, line: &[u8]| if kept { lines.add(order, line) } else { Ok(()) };
+    let mut rows = |first: u32, batch: &arrow_array::RecordBatch| {
+        let placed = |row: usize| {
+            let e = first as usize + row;
+            let mate = matching.mate[e];
+            let sent_via = if mate == NONE || is_send(events.kind[e]) { None } else { events.via(mate) };
+            Placed { order: u64::from(lineage.order.position[e]), kept: lineage.provenance.kept[e], sent_via }
+        };
+        composer.add(batch, placed, &mut keep)?;
+        let schema = event_table.schema();
+        event_table.add(tables_out::events(&schema, batch, first, &lineage.provenance, &lineage.order)?)?;
+        message_table.add(tables_out::messages(&message_table.schema(), batch, first, events, matching)?)
+    };
+    let gathered = gather::in_order(files, loaded, &folder.scratch(), &mut rows);
+    // An error of a writer is the cause of an error here.
+    event_table.finish()?;
+    message_table.finish()?;
+    gathered?;
+    composer.close(&mut keep)?;
+
+    let header = ScheduleHeader {
+        schema: SCHEDULE_SCHEMA.into(),
+        system: Some(summary.system.clone()),
+        violation: summary.violation.clone(),
+        affected: summary.affected.clone(),
+        deliveries: Some(summary.kept_deliveries),
+        conformance: true,
+        timers_recorded: composer.timers_recorded.into_iter().collect(),
+        ..ScheduleHeader::default()
+    };
+    let path = folder.path(SCHEDULE);
+    let mut out = BufWriter::with_capacity(1 << 17, File::create(&path).map_err(LineageError::io(&path))?);
+    serde_json::to_writer(&mut out, &header).map_err(LineageError::table(&path))?;
+    out.write_all(b"\n").map_err(LineageError::io(&path))?;
+    lines.write(&mut out, &path)?;
+    out.flush().map_err(LineageError::io(&path))?;
+
+    let path = folder.path(SUMMARY);
+    let mut text = serde_json::to_string_pretty(summary).map_err(LineageError::table(&path))?;
+    text.push('\n');
+    std::fs::write(&path, text).map_err(LineageError::io(&path))
+}

@@ -1,0 +1,79 @@
+//! Lines that come in one order and are written in another, in bounded memory.
+
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+use crate::error::LineageError;
+
+/// Positions per temporary file: about a hundred megabytes of lines of usual length.
+const CHUNK: u64 = 512 * 1024;
+const FILES: u64 = 256;
+
+/// Lines by position, spread over temporary files.
+pub(crate) struct Lines {
+    scratch: PathBuf,
+    chunk: u64,
+    files: Vec<Option<BufWriter<File>>>,
+}
+
+impl Lines {
+    /// For positions from 1 to `positions`, with temporary files in `scratch`.
+    pub(crate) fn new(scratch: &Path, positions: u64) -> Lines {
+        let chunk = CHUNK.max(positions.div_ceil(FILES));
+        let files = (0..=positions / chunk).map(|_| None).collect();
+        Lines { scratch: scratch.to_owned(), chunk, files }
+    }
+
+    fn path(&self, range: usize) -> PathBuf {
+        self.scratch.join(format!("lines-{range}"))
+    }
+
+    /// Takes a line.
+    pub(crate) fn add(&mut self, position: u64, line: &[u8]) -> Result<(), LineageError> {
+        let range = (position / self.chunk) as usize;
+        let path = self.path(range);
+        let file = match &mut self.files[range] {
+            Some(file) => file,
+            none => none.insert(BufWriter::with_capacity(
+                1 << 17,
+                File::create(&path).map_err(LineageError::io(&path))?,
+            )),
+        };
+        let write = |file: &mut BufWriter<File>| {
+            file.write_all(&position.to_le_bytes())?;
+            file.write_all(&(line.len() as u64).to_le_bytes())?;
+            file.write_all(line)
+        };
+        write(file).map_err(LineageError::io(&path))
+    }
+
+    /// Writes all lines in the order of their positions.
+    pub(crate) fn write(mut self, out: &mut impl Write, out_path: &Path) -> Result<(), LineageError> {
+        let files = std::mem::take(&mut self.files);
+        let mut bytes = Vec::new();
+        for (range, file) in files.into_iter().enumerate() {
+            let Some(mut file) = file else { continue };
+            let path = self.path(range);
+            file.flush().map_err(LineageError::io(&path))?;
+            drop(file);
+            bytes.clear();
+            let mut file = BufReader::new(File::open(&path).map_err(LineageError::io(&path))?);
+            file.read_to_end(&mut bytes).map_err(LineageError::io(&path))?;
+            std::fs::remove_file(&path).map_err(LineageError::io(&path))?;
+            let mut lines = Vec::new();
+            let mut rest = bytes.as_slice();
+            while let Some((position, after)) = rest.split_first_chunk::<8>() {
+                let Some((length, after)) = after.split_first_chunk::<8>() else { break };
+                let (line, after) = after.split_at(u64::from_le_bytes(*length) as usize);
+                lines.push((u64::from_le_bytes(*position), line));
+                rest = after;
+            }
+            lines.sort_unstable_by_key(|l| l.0);
+            for (_, line) in lines {
+                out.write_all(line).map_err(LineageError::io(out_path))?;
+            }
+        }
+        Ok(())
+    }
+}

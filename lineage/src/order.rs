@@ -1,0 +1,192 @@
+//! The order of all events: a linear extension of happens-before (A. B. Kahn, CACM 5(11), 1962), and depths.
+
+use std::collections::VecDeque;
+
+use demi_schemas::Kind;
+use demi_schemas::event::MONITOR;
+use rustc_hash::FxHashSet;
+
+use crate::channels::Wish;
+use crate::cycle::{self, Edge};
+use crate::events::{Events, is_send};
+use crate::intern::NONE;
+use crate::matching::Matching;
+use crate::units::Units;
+
+/// The graph of units: an actor's next unit, the units its messages reach, and wishes.
+pub(crate) struct Graph<'a> {
+    pub(crate) events: &'a Events,
+    pub(crate) units: &'a Units,
+    /// Sorted by the earlier unit.
+    wishes: Vec<Wish>,
+    /// By unit: whether a wish begins there, because a search for each would cost more than all else.
+    wishing: Vec<bool>,
+    dropped: FxHashSet<Group>,
+}
+
+/// Wishes that are dropped together.
+type Group = ((u32, u32), bool);
+
+fn group(wish: &Wish) -> Group {
+    (wish.channel, wish.undelivered)
+}
+
+/// The linear extension.
+pub(crate) struct Order {
+    /// Units, first to last.
+    pub(crate) sequence: Vec<u32>,
+    /// By event: its position, from 1.
+    pub(crate) position: Vec<u32>,
+    /// By event: length of the longest chain that ends in it, from 1.
+    pub(crate) depth: Vec<u32>,
+    /// Whether a wish of a channel had to be dropped.
+    pub(crate) channel_dropped: bool,
+    /// What is odd.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl<'a> Graph<'a> {
+    /// The graph with all wishes.
+    pub(crate) fn new(events: &'a Events, units: &'a Units, mut wishes: Vec<Wish>) -> Self {
+        wishes.sort_unstable();
+        wishes.dedup_by_key(|w| (w.before, w.after));
+        let mut wishing = vec![false; units.len()];
+        wishes.iter().for_each(|w| wishing[w.before as usize] = true);
+        Graph { events, units, wishes, wishing, dropped: FxHashSet::default() }
+    }
+
+    /// Calls `f` with each edge out of `unit`.
+    pub(crate) fn each_edge(&self, matching: &Matching, unit: u32, mut f: impl FnMut(u32, Edge)) {
+        if self.units.next[unit as usize] != NONE {
+            f(self.units.next[unit as usize], Edge::Log);
+        }
+        for e in self.units.events(self.events, unit) {
+            let receive = matching.mate[e as usize];
+            if receive != NONE && is_send(self.events.kind[e as usize]) {
+                f(self.units.of[receive as usize], Edge::Message(receive));
+            }
+        }
+        if !self.wishing[unit as usize] {
+            return;
+        }
+        let from = self.wishes.partition_point(|w| w.before < unit);
+        for (i, wish) in self.wishes[from..].iter().enumerate().take_while(|(_, w)| w.before == unit) {
+            if self.dropped.is_empty() || !self.dropped.contains(&group(wish)) {
+                f(wish.after, Edge::Wish((from + i) as u32));
+            }
+        }
+    }
+
+    fn rank(&self, monitor: u32, unit: u32) -> usize {
+        let first = self.units.first[unit as usize];
+        match self.events.kind[first as usize] {
+            Kind::Start => 0,
+            _ if self.events.in_environment(first) => 1,
+            _ if self.events.actor[first as usize] == monitor => 3,
+            _ => 2,
+        }
+    }
+
+    /// Orders everything; edges that would close a cycle are taken out, wishes first, then the least certain message.
+    pub(crate) fn order(mut self, matching: &mut Matching) -> Order {
+        let mut warnings = Vec::new();
+        drop_backward(self.events, matching, &mut warnings);
+        let mut open = vec![0_u32; self.units.len()];
+        (0..open.len() as u32).for_each(|u| self.each_edge(matching, u, |to, _| open[to as usize] += 1));
+        let monitor = self.events.find_actor(MONITOR).unwrap_or(NONE);
+        let mut ready: [VecDeque<u32>; 4] = Default::default();
+        for u in (0..open.len() as u32).filter(|&u| open[u as usize] == 0) {
+            ready[self.rank(monitor, u)].push_back(u);
+        }
+        let mut sequence = Vec::with_capacity(open.len());
+        let mut channel_dropped = false;
+        for round in 0.. {
+            while let Some(u) = ready.iter_mut().find_map(VecDeque::pop_front) {
+                sequence.push(u);
+                self.each_edge(matching, u, |to, _| {
+                    open[to as usize] -= 1;
+                    if open[to as usize] == 0 {
+                        ready[self.rank(monitor, to)].push_back(to);
+                    }
+                });
+            }
+            if sequence.len() == open.len() {
+                break;
+            }
+            let cut = cycle::edges_to_cut(&self, matching, &|u| open[u as usize] == 0, round > 32);
+            let mut channels: Vec<Group> =
+                cut.wishes.iter().map(|&w| group(&self.wishes[w as usize])).collect();
+            channels.sort_unstable();
+            channels.dedup();
+            // What the channels asked of units not placed yet is no longer asked.
+            let asked = |w: &&Wish| channels.binary_search(&group(w)).is_ok() && open[w.before as usize] > 0;
+            let released: Vec<u32> = self.wishes.iter().filter(asked).map(|w| w.after).collect();
+            for (channel, undelivered) in channels {
+                if channel.1 != NONE && !undelivered {
+                    channel_dropped = true;
+                    warnings.push(crate::channels::note(self.events, channel));
+                }
+                self.dropped.insert((channel, undelivered));
+            }
+            released.into_iter().for_each(|u| close(u, &mut open, &mut ready, |u| self.rank(monitor, u)));
+            for receive in cut.receives {
+                matching.part(receive);
+                let unit = self.units.of[receive as usize];
+                close(unit, &mut open, &mut ready, |u| self.rank(monitor, u));
+            }
+            warnings.extend(cut.notes);
+        }
+        let (position, depth) = self.number(matching, &sequence);
+        Order { sequence, position, depth, channel_dropped, warnings }
+    }
+
+    fn number(&self, matching: &Matching, sequence: &[u32]) -> (Vec<u32>, Vec<u32>) {
+        let mut position = vec![0; self.events.len()];
+        let mut depth = vec![0_u32; self.events.len()];
+        let mut last = vec![0_u32; self.events.actors.len()];
+        let mut n = 0;
+        for &unit in sequence {
+            for e in self.units.events(self.events, unit) {
+                let i = e as usize;
+                n += 1;
+                position[i] = n;
+                depth[i] = 1;
+                if !self.units.alone[unit as usize] {
+                    let last = &mut last[self.events.actor[i] as usize];
+                    let mate = matching.mate[i];
+                    let cause = match mate {
+                        NONE => 0,
+                        _ if is_send(self.events.kind[i]) => 0,
+                        _ => depth[mate as usize],
+                    };
+                    depth[i] = 1 + cause.max(*last);
+                    *last = depth[i];
+                }
+            }
+        }
+        (position, depth)
+    }
+}
+
+fn close(unit: u32, open: &mut [u32], ready: &mut [VecDeque<u32>; 4], rank: impl Fn(u32) -> usize) {
+    open[unit as usize] -= 1;
+    if open[unit as usize] == 0 {
+        ready[rank(unit)].push_back(unit);
+    }
+}
+
+/// A message that its receiver sends itself only later is no message.
+fn drop_backward(events: &Events, matching: &mut Matching, warnings: &mut Vec<String>) {
+    for r in 0..events.len() as u32 {
+        let s = matching.mate[r as usize];
+        let kind = events.kind[r as usize];
+        if s != NONE && kind.is_delivery() && s > r && events.actor[s as usize] == events.actor[r as usize] {
+            let thread = events.via(s) == Some(demi_schemas::Via::Thread) || events.in_environment(s);
+            if !thread {
+                matching.part(r);
+                let (r, s) = (events.name(r), events.name(s));
+                warnings.push(format!("cycle: {r} receives what {s} sends only later; the edge was dropped"));
+            }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The store's Parquet files as record batches of one schema.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::{RecordBatch, new_null_array};
+use arrow_schema::{Schema, SchemaRef};
+use demi_schemas::tables;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+
+use crate::error::LineageError;
+
+/// Rows in a batch: large enough that the work per batch vanishes, small enough for the cache.
+pub(crate) const BATCH_ROWS: usize = 32 * 1024;
+
+/// The columns of an event record as logged, in the order of the tables.
+pub(crate) fn record_schema() -> SchemaRef {
+    let added = ["kept", "reason", "depth", "order"];
+    let all = tables::execution_events();
+    Arc::new(Schema::new(
+        all.fields().iter().filter(|f| !added.contains(&f.name().as_str())).cloned().collect::<Vec<_>>(),
+    ))
+}
+
+/// The named columns of the record schema.
+pub(crate) fn columns_of(schema: &SchemaRef, names: &[&str]) -> SchemaRef {
+    Arc::new(Schema::new(
+        schema.fields().iter().filter(|f| names.contains(&f.name().as_str())).cloned().collect::<Vec<_>>(),
+    ))
+}
+
+/// Reads one file, column by column as `wanted` says: other columns are not read, other text types are cast, and
+/// columns that the file lacks are null where that is allowed.
+pub(crate) struct Source {
+    path: PathBuf,
+    wanted: SchemaRef,
+    reader: ParquetRecordBatchReader,
+}
+
+impl Source {
+    /// Opens a file.
+    pub(crate) fn open(path: &Path, wanted: &SchemaRef) -> Result<Source, LineageError> {
+        let file = File::open(path).map_err(LineageError::io(path))?;
+        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(LineageError::table(path))?;
+        let names = wanted.fields().iter().map(|f| f.name().as_str());
+        let mask = ProjectionMask::columns(builder.parquet_schema(), names);
+        let reader = builder
+            .with_projection(mask)
+            .with_batch_size(BATCH_ROWS)
+            .build()
+            .map_err(LineageError::table(path))?;
+        Ok(Source { path: path.to_owned(), wanted: wanted.clone(), reader })
+    }
+
+    fn conform(&self, batch: &RecordBatch) -> Result<RecordBatch, LineageError> {
+        let mut columns = Vec::with_capacity(self.wanted.fields().len());
+        for field in self.wanted.fields() {
+            let column = match batch.column_by_name(field.name()) {
+                Some(c) if c.data_type() == field.data_type() => c.clone(),
+                Some(c) => arrow_cast::cast(c, field.data_type()).map_err(LineageError::table(&self.path))?,
+                None if field.is_nullable() => new_null_array(field.data_type(), batch.num_rows()),
+                None => return Err(LineageError::table(&self.path)(format!("no column '{}'", field.name()))),
+            };
+            if !field.is_nullable() && column.null_count() > 0 {
+                return Err(LineageError::table(&self.path)(format!("column '{}' has nulls", field.name())));
+            }
+            columns.push(column);
+        }
+        RecordBatch::try_new(self.wanted.clone(), columns).map_err(LineageError::table(&self.path))
+    }
+}
+
+impl Iterator for Source {
+    type Item = Result<RecordBatch, LineageError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let batch = self.reader.next()?.map_err(LineageError::table(&self.path));
+        Some(batch.and_then(|b| self.conform(&b)))
+    }
+}

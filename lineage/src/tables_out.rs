@@ -1,0 +1,81 @@
+//! Rows of `events.parquet` and `messages.parquet`, made from rows of the store and what was found out about them.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, BooleanArray, Int32Array, Int64Array, RecordBatch, StringArray, UInt32Array};
+use arrow_schema::SchemaRef;
+use arrow_select::take::take;
+
+use crate::cut::Provenance;
+use crate::error::LineageError;
+use crate::events::{Events, is_send};
+use crate::intern::NONE;
+use crate::matching::{Matching, Status};
+use crate::order::Order;
+
+/// Rows of `events.parquet`: the record as logged, and kept, reason, depth, order.
+pub(crate) fn events(
+    schema: &SchemaRef,
+    batch: &RecordBatch,
+    first: u32,
+    provenance: &Provenance,
+    order: &Order,
+) -> Result<RecordBatch, LineageError> {
+    let range = first as usize..first as usize + batch.num_rows();
+    let long = |values: &[u32]| -> ArrayRef {
+        Arc::new(Int64Array::from_iter_values(values.iter().map(|&v| i64::from(v))))
+    };
+    let why = provenance.why[range.clone()].iter().map(|w| w.as_str());
+    let mut columns = batch.columns().to_vec();
+    columns.push(Arc::new(BooleanArray::from(provenance.kept[range.clone()].to_vec())));
+    columns.push(Arc::new(StringArray::from_iter_values(why)));
+    columns.push(long(&order.depth[range.clone()]));
+    columns.push(long(&order.position[range]));
+    Ok(RecordBatch::try_new(schema.clone(), columns)?)
+}
+
+/// Rows of `messages.parquet`: one a send or timer set, and one a receive that has none.
+pub(crate) fn messages(
+    schema: &SchemaRef,
+    batch: &RecordBatch,
+    first: u32,
+    events: &Events,
+    matching: &Matching,
+) -> Result<RecordBatch, LineageError> {
+    let is_row = |e: &u32| {
+        let i = *e as usize;
+        is_send(events.kind[i])
+            || (events.kind[i].is_delivery()
+                && matching.mate[i] == NONE
+                && matching.status[i] != Status::Local)
+    };
+    let here: Vec<u32> = (first..first + batch.num_rows() as u32).filter(is_row).collect();
+    let rows = UInt32Array::from_iter_values(here.iter().map(|e| e - first));
+    let end = |sending: bool| -> Vec<u32> {
+        here.iter()
+            .map(|&e| if is_send(events.kind[e as usize]) == sending { e } else { matching.mate[e as usize] })
+            .collect()
+    };
+    let (sends, receives) = (end(true), end(false));
+    let mut columns = Vec::with_capacity(schema.fields().len());
+    for name in ["msg_id", "from", "to", "type"] {
+        let column = batch.column_by_name(name).ok_or(LineageError::WriterGone)?;
+        columns.push(take(column, &rows, None)?);
+    }
+    for side in [&sends, &receives] {
+        let known = |e: &u32| (*e != NONE).then_some(*e as usize);
+        let actors = side.iter().map(|e| known(e).map(|e| events.actor_name(events.actor[e])));
+        let lives = side.iter().map(|e| known(e).map(|e| events.life[e] as i32));
+        let seqs = side.iter().map(|e| known(e).map(|e| events.seq[e] as i64));
+        columns.push(Arc::new(actors.collect::<StringArray>()));
+        columns.push(Arc::new(lives.collect::<Int32Array>()));
+        columns.push(Arc::new(seqs.collect::<Int64Array>()));
+    }
+    let words = here.iter().map(|&e| matching.status[e as usize].as_str());
+    columns.push(Arc::new(StringArray::from_iter_values(words)));
+    let reasons = here.iter().map(|&e| matching.reason[e as usize].as_str());
+    columns.push(Arc::new(StringArray::from_iter_values(reasons)));
+    let certain: Vec<bool> = here.iter().map(|&e| matching.certain[e as usize]).collect();
+    columns.push(Arc::new(BooleanArray::from(certain)));
+    Ok(RecordBatch::try_new(schema.clone(), columns)?)
+}

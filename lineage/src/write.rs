@@ -1,0 +1,88 @@
+//! Writing the tables of an execution, beside the thread that makes the rows.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use arrow_array::{RecordBatch, RecordBatchWriter};
+use arrow_schema::{Schema, SchemaRef};
+use demi_schemas::tables;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+use parquet::schema::types::ColumnPath;
+
+use crate::error::LineageError;
+
+/// Rows of a row group: what the writer holds in memory.
+const GROUP_ROWS: usize = 256 * 1024;
+
+/// Opens a zstd Parquet file for rows of that schema; `plain` columns have hardly any value twice.
+pub(crate) fn table(
+    path: &Path,
+    schema: &SchemaRef,
+    plain: &[&str],
+) -> Result<ArrowWriter<File>, LineageError> {
+    let file = File::create(path).map_err(LineageError::io(path))?;
+    let mut properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_max_row_group_row_count(Some(GROUP_ROWS))
+        .set_created_by("demi-lineage".into());
+    for column in plain {
+        properties = properties.set_column_dictionary_enabled(ColumnPath::from(*column), false);
+    }
+    ArrowWriter::try_new(file, schema.clone(), Some(properties.build())).map_err(LineageError::table(path))
+}
+
+/// The schema with the version of the tables in its metadata.
+pub(crate) fn versioned(schema: &SchemaRef) -> SchemaRef {
+    let metadata = [("demi.schema".to_owned(), tables::TABLES_VERSION.to_owned())];
+    Arc::new(Schema::clone(schema).with_metadata(metadata.into()))
+}
+
+/// A table written by a thread of its own.
+pub(crate) struct TableWriter {
+    schema: SchemaRef,
+    rows: SyncSender<RecordBatch>,
+    thread: JoinHandle<Result<(), LineageError>>,
+}
+
+impl TableWriter {
+    /// Begins the table.
+    pub(crate) fn begin(
+        path: &Path,
+        schema: &SchemaRef,
+        plain: &[&str],
+    ) -> Result<TableWriter, LineageError> {
+        let schema = versioned(schema);
+        let mut writer = table(path, &schema, plain)?;
+        let (rows, queue): (_, Receiver<RecordBatch>) = sync_channel(2);
+        let path = path.to_owned();
+        let thread = std::thread::spawn(move || {
+            for batch in queue {
+                RecordBatchWriter::write(&mut writer, &batch).map_err(LineageError::table(&path))?;
+            }
+            writer.close().map_err(LineageError::table(&path))?;
+            Ok(())
+        });
+        Ok(TableWriter { schema, rows, thread })
+    }
+
+    /// The schema with its metadata.
+    pub(crate) fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    /// Adds rows; an error of the thread is told by [`TableWriter::finish`].
+    pub(crate) fn add(&self, batch: RecordBatch) -> Result<(), LineageError> {
+        self.rows.send(batch).map_err(|_| LineageError::WriterGone)
+    }
+
+    /// Waits until all is written.
+    pub(crate) fn finish(self) -> Result<(), LineageError> {
+        drop(self.rows);
+        self.thread.join().unwrap_or(Err(LineageError::WriterGone))
+    }
+}
