@@ -33,6 +33,10 @@ enum Command {
     Ingest(commands::ingest::IngestCommand),
     /// Reconstruct the partial order and prune what is concurrent with the violation.
     Build(commands::build::BuildArgs),
+    /// Replay a schedule or a recorded execution on the model.
+    Replay(commands::replay::ReplayArgs),
+    /// Find the shortest schedule that still breaks the invariant.
+    Minimize(commands::minimize::MinimizeArgs),
 }
 
 fn main() -> ExitCode {
@@ -41,6 +45,8 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Ingest(command) => commands::ingest::run(command, &ui),
         Command::Build(args) => commands::build::run(args, &ui),
+        Command::Replay(args) => commands::replay::run(args, &ui),
+        Command::Minimize(args) => commands::minimize::run(args, &ui),
     };
     match result {
         Ok(code) => code,

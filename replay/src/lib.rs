@@ -1,1 +1,20 @@
-//! The model API, the deterministic simulator, network rules, conformance and fuzzing.
+//! The model API, the deterministic simulator, network rules, conformance checking and fuzzing.
+//!
+//! A [`Model`] says how actors react; a [`Simulator`] runs it on [`World`]s, one delivery at a time; a schedule
+//! says which. Nothing in a run depends on clocks, addresses, hash seeds or threads.
+
+pub mod fingerprint;
+pub mod fuzz;
+pub mod model;
+pub mod models;
+pub mod names;
+pub mod network;
+pub mod replay;
+pub mod script;
+pub mod sim;
+pub mod world;
+
+pub use model::{Ctx, ExternalMessage, Model, Proposal, View, Violation};
+pub use names::{ActorId, Names, OUTSIDE};
+pub use sim::{Did, MsgId, Simulator};
+pub use world::{Pending, PendingKind, Status, World};

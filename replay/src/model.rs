@@ -78,8 +78,9 @@ pub struct Proposal<Msg> {
 
 /// A system of actors. See the [module's](self) first lines.
 pub trait Model: Clone + Send + Sync + 'static {
-    /// The state of one actor, or of a group of actors that share memory ([`Model::cell`]).
-    type State: Clone + Debug + PartialEq + Send + Sync;
+    /// The state of one actor, or of a group of actors that share memory ([`Model::cell`]). Equality and hash
+    /// decide when two worlds are the same: leave out counters that only give names to things.
+    type State: Clone + Debug + Eq + Hash + Send + Sync;
     /// Messages and what timers carry. Equal messages are one message to the simulator.
     type Msg: Clone + Debug + Eq + Hash + Send + Sync;
     /// What invariants remember from one check to the next, such as the first leader of each term.
@@ -169,11 +170,11 @@ pub trait Model: Clone + Send + Sync + 'static {
     /// alone.
     fn check(&self, view: &View<'_, Self>, history: &mut Self::History, found: &mut Vec<Violation>);
 
-    /// Whether a delivery that turned `before` into `after` could have broken or mended an invariant. Answering
-    /// no too often hides violations; `true`, the default, is always right and costs a check each delivery.
-    fn observable(&self, before: &Self::State, after: &Self::State) -> bool {
-        let _ = (before, after);
-        true
+    /// A number that changes whenever anything changes that an invariant reads of this state, so that a delivery
+    /// that leaves it alone needs no check. `None`, the default, is always right: everything is checked.
+    fn watch(&self, state: &Self::State) -> Option<u64> {
+        let _ = state;
+        None
     }
 
     /// The actor's variables, for people and for `state` records.

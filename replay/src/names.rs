@@ -24,7 +24,7 @@ impl ActorId {
 pub struct TextId(pub u32);
 
 /// A table of texts, each held once.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Texts {
     texts: Vec<Box<str>>,
     index: HashTable<u32>,
@@ -54,7 +54,7 @@ impl Texts {
 }
 
 /// The names of the actors of one simulator.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Names {
     texts: Texts,
 }

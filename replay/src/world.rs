@@ -116,17 +116,22 @@ impl<M: Model> World<M> {
         self.deliveries
     }
 
-    /// Whether two worlds are in the same configuration: equal states, statuses and pending entries.
+    /// Whether all actors are in the same states and statuses in two worlds, whatever is pending.
     #[must_use]
-    pub fn same_configuration(&self, other: &World<M>) -> bool {
+    pub fn same_states(&self, other: &World<M>) -> bool {
         self.status == other.status
-            && self.pending == other.pending
             && self.cells.len() == other.cells.len()
             && self.cells.iter().zip(&other.cells).all(|(a, b)| match (a, b) {
                 (Some(a), Some(b)) => Arc::ptr_eq(a, b) || a == b,
                 (None, None) => true,
                 _ => false,
             })
+    }
+
+    /// Whether two worlds are in the same configuration: equal states, statuses and pending entries.
+    #[must_use]
+    pub fn same_configuration(&self, other: &World<M>) -> bool {
+        self.pending == other.pending && self.same_states(other)
     }
 
     /// The state of a running actor's cell.
@@ -144,5 +149,40 @@ impl<M: Model> World<M> {
             self.status.resize(n, Status::Absent);
             self.cells.resize_with(n, || None);
         }
+    }
+}
+
+impl<M: Model> World<M> {
+    /// A hash of the configuration: states, statuses and pending entries, the order within each channel included.
+    ///
+    /// `content` gives the number that stands for a pending entry's content.
+    #[must_use]
+    pub fn configuration_hash(&self, content: impl Fn(&Pending) -> u32) -> u128 {
+        use std::hash::Hash;
+
+        let mut hasher = xxhash_rust::xxh3::Xxh3::new();
+        for (cell, status) in self.cells.iter().zip(&self.status) {
+            status.hash(&mut hasher);
+            if let Some(cell) = cell {
+                cell.hash(&mut hasher);
+            }
+        }
+        // Between channels the order of sending has no meaning: sort by channel, stably.
+        let mut entries: Vec<(u64, u32)> = self
+            .pending
+            .iter()
+            .map(|p| {
+                let place = u64::from(p.channel.0) << 40
+                    | u64::from(p.to.0) << 24
+                    | u64::from(p.from.0) << 8
+                    | u64::from(p.kind.is_timer()) << 1
+                    | u64::from(crate::network::ordered(p));
+                (place, content(p))
+            })
+            .collect();
+        // Entries outside every order are a multiset.
+        entries.sort_by_key(|&(place, content)| (place, if place & 1 == 1 { 0 } else { content }));
+        entries.hash(&mut hasher);
+        hasher.digest128()
     }
 }

@@ -1,0 +1,128 @@
+//! How much work may be done: seconds or replays, and whether somebody asked to stop.
+
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// A limit on the work of one minimization.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Budget {
+    /// Wall-clock time. Results may depend on the machine's speed.
+    Seconds(f64),
+    /// Schedules tested. Results do not depend on the machine.
+    Replays(u64),
+}
+
+impl FromStr for Budget {
+    type Err = String;
+
+    /// Reads `60s`, `2m`, `500ms`, or `20000r` (replays).
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bad = || format!("'{text}' is no budget: expected seconds (60s), minutes (2m), or replays (20000r)");
+        let at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+        let (number, unit) = text.split_at(at);
+        let value: f64 = number.parse().map_err(|_| bad())?;
+        if !value.is_finite() || value < 0.0 {
+            return Err(bad());
+        }
+        match unit {
+            "s" | "" => Ok(Budget::Seconds(value)),
+            "ms" => Ok(Budget::Seconds(value / 1000.0)),
+            "m" => Ok(Budget::Seconds(value * 60.0)),
+            "r" | "replays" => Ok(Budget::Replays(value as u64)),
+            _ => Err(bad()),
+        }
+    }
+}
+
+/// Set from outside, for instance by Ctrl-C, to end the work with the best result so far.
+#[derive(Clone, Debug, Default)]
+pub struct StopFlag(Arc<AtomicBool>);
+
+impl StopFlag {
+    /// Asks for the end.
+    pub fn stop(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether somebody asked.
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Why the work ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// No pass makes it smaller.
+    Fixpoint,
+    /// The budget is used up.
+    Budget,
+    /// Somebody asked.
+    Interrupted,
+}
+
+impl Ended {
+    /// The word used in summaries.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Ended::Fixpoint => "fixpoint",
+            Ended::Budget => "budget",
+            Ended::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// The running account of one engine.
+#[derive(Clone, Debug)]
+pub struct Meter {
+    /// Schedules tested.
+    pub replays: u64,
+    /// Deliveries executed.
+    pub executed: u64,
+    max_replays: u64,
+    deadline: Option<Instant>,
+    stop: StopFlag,
+}
+
+impl Meter {
+    /// A share of a budget, counted from now.
+    #[must_use]
+    pub fn new(budget: Budget, stop: StopFlag) -> Self {
+        let (max_replays, deadline) = match budget {
+            Budget::Seconds(s) => (u64::MAX, Some(Instant::now() + Duration::from_secs_f64(s.min(1e9)))),
+            Budget::Replays(n) => (n, None),
+        };
+        Meter { replays: 0, executed: 0, max_replays, deadline, stop }
+    }
+
+    /// Why the work must end now, if it must.
+    #[must_use]
+    pub fn ended(&self) -> Option<Ended> {
+        if self.stop.is_set() {
+            Some(Ended::Interrupted)
+        } else if self.replays >= self.max_replays || self.deadline.is_some_and(|d| Instant::now() >= d) {
+            Some(Ended::Budget)
+        } else {
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets_are_read() {
+        assert_eq!("60s".parse(), Ok(Budget::Seconds(60.0)));
+        assert_eq!("2m".parse(), Ok(Budget::Seconds(120.0)));
+        assert_eq!("5000r".parse(), Ok(Budget::Replays(5000)));
+        for bad in ["", "x", "-3s", "3h", "NaNs"] {
+            assert!(bad.parse::<Budget>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! The oracle: runs a wanted schedule on the model and says whether it breaks the invariant, how, and where.
+
+use std::hash::{Hash, Hasher};
+use std::rc::Rc;
+
+use demi_replay::network;
+use demi_replay::script::{Act, Script, Want};
+use demi_replay::{Did, Model, OUTSIDE, Simulator, Violation, World};
+use demi_schemas::NetworkRule;
+use rustc_hash::FxHashSet;
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::budget::Meter;
+use crate::matcher::{Blocker, Matcher, Policy};
+use crate::witness::{Size, size};
+
+/// How many acts lie between two kept worlds of the witness.
+const CHECKPOINT_EVERY: usize = 16;
+/// Deliveries that one flush may cost before the step is given up.
+const MAX_FLUSH: usize = 64;
+/// Tested candidates remembered, so that none is tested twice.
+const MAX_REMEMBERED: usize = 4_000_000;
+
+/// A schedule that was verified to break the invariant, with worlds along it to start tests from.
+#[derive(Debug)]
+pub struct Witness<M: Model> {
+    /// The steps, each exactly as it happened.
+    pub acts: Vec<Act>,
+    /// Its size.
+    pub size: Size,
+    /// The world before act `i * CHECKPOINT_EVERY`.
+    worlds: Vec<World<M>>,
+}
+
+/// A witness shared between passes.
+pub type Shared<M> = Rc<Witness<M>>;
+
+/// A test of one candidate failed, or it violates with these acts.
+type Found = Option<Vec<Act>>;
+
+/// Runs candidates for one violation under one network rule.
+pub struct Engine<M: Model> {
+    /// The simulator.
+    pub sim: Simulator<M>,
+    /// Names and arguments of actions.
+    pub actions: Vec<(String, Option<serde_json::Value>)>,
+    /// The rule.
+    pub rule: NetworkRule,
+    /// Fingerprints of the violation; one in common is enough.
+    pub target: Vec<String>,
+    /// Work done and allowed.
+    pub meter: Meter,
+    tested: FxHashSet<u128>,
+    found: Vec<Violation>,
+    /// Accepted candidates that strict verification refused; always 0 unless there is a defect.
+    pub refused: u64,
+}
+
+impl<M: Model> Engine<M> {
+    /// An engine for a script's violation.
+    pub fn new(
+        sim: Simulator<M>, script: &Script, rule: NetworkRule, target: Vec<String>, meter: Meter,
+    ) -> Self {
+        Engine {
+            sim,
+            actions: script.actions.clone(),
+            rule,
+            target,
+            meter,
+            tested: FxHashSet::default(),
+            found: Vec::new(),
+            refused: 0,
+        }
+    }
+
+    /// Whether the violation is there, on this configuration alone.
+    pub fn violates(&mut self, world: &World<M>) -> bool {
+        self.found.clear();
+        self.sim.check(world, &mut M::History::default(), &mut self.found);
+        self.found.iter().any(|v| self.target.contains(&v.fingerprint))
+    }
+
+    /// Executes a script as it stands and cuts it at the first violation.
+    pub fn first_witness(&mut self, acts: &[Act], policy: Policy) -> Option<Shared<M>> {
+        let found = self.run(self.sim.empty_world(), Vec::new(), acts.iter(), policy, usize::MAX)?;
+        self.verified(found)
+    }
+
+    /// Tests what is left of a witness without the acts for which `removed` says so. The part before the first
+    /// removed act happens as it did; the rest is matched by `policy`. Gives the new witness if it is smaller
+    /// and strict verification agrees.
+    pub fn test(
+        &mut self, witness: &Shared<M>, removed: &[bool], policy: Policy, limit: Option<usize>,
+    ) -> Option<Shared<M>> {
+        let from = removed.iter().position(|&r| r)?;
+        let rest = || witness.acts.iter().zip(removed).skip(from).filter(|(_, r)| !**r).map(|(a, _)| a);
+        if !self.remember(&witness.acts[..from], rest(), policy) {
+            return None;
+        }
+        let (world, prefix) = self.world_at(witness, from);
+        let limit = limit.unwrap_or(witness.size.deliveries.saturating_sub(1));
+        let acts = self.run(world, prefix, rest(), policy, limit)?;
+        (size(&acts) < witness.size).then(|| self.verified(acts)).flatten()
+    }
+
+    /// Forgets which candidates were tested.
+    pub fn forget(&mut self) {
+        self.tested.clear();
+    }
+
+    /// Whether the candidate is new; it is remembered.
+    fn remember<'a>(&mut self, prefix: &[Act], rest: impl Iterator<Item = &'a Act>, policy: Policy) -> bool {
+        let mut hasher = Xxh3::new();
+        prefix.hash(&mut hasher);
+        hasher.write_u8(0xff);
+        for act in rest {
+            act.hash(&mut hasher);
+        }
+        policy.hash(&mut hasher);
+        if self.tested.len() >= MAX_REMEMBERED {
+            self.tested.clear();
+        }
+        self.tested.insert(hasher.digest128())
+    }
+
+    /// The world before act `at` of a witness, and the acts up to there.
+    pub fn world_at(&mut self, witness: &Witness<M>, at: usize) -> (World<M>, Vec<Act>) {
+        let kept = (at / CHECKPOINT_EVERY).min(witness.worlds.len() - 1);
+        let mut world = witness.worlds[kept].clone();
+        for act in &witness.acts[kept * CHECKPOINT_EVERY..at] {
+            let followed = self.follow(&mut world, act);
+            debug_assert!(followed, "a witness was verified");
+        }
+        (world, witness.acts[..at].to_vec())
+    }
+
+    /// Runs wanted acts from a world; gives what was executed up to the first violation, or nothing.
+    pub fn run<'a>(
+        &mut self, mut world: World<M>, mut done: Vec<Act>, acts: impl Iterator<Item = &'a Act>, policy: Policy,
+        limit: usize,
+    ) -> Found {
+        self.meter.replays += 1;
+        let mut deliveries = size(&done).deliveries;
+        for act in acts {
+            match act {
+                Act::Deliver(want) => {
+                    let mut flushed = 0;
+                    loop {
+                        match self.choose(&mut world, want, policy) {
+                            Choice::Deliver(index) => {
+                                let violated = self.deliver(&mut world, index, &mut done);
+                                deliveries += 1;
+                                if violated {
+                                    return Some(done);
+                                }
+                                break;
+                            }
+                            Choice::Flush(index) if flushed < MAX_FLUSH => {
+                                let violated = self.deliver(&mut world, index, &mut done);
+                                flushed += 1;
+                                deliveries += 1;
+                                if violated {
+                                    return Some(done);
+                                }
+                            }
+                            Choice::Fail => return None,
+                            Choice::Skip | Choice::Flush(_) => break,
+                        }
+                        if deliveries > limit {
+                            return None;
+                        }
+                    }
+                    if deliveries > limit {
+                        return None;
+                    }
+                }
+                other => {
+                    self.follow(&mut world, other);
+                    if !matches!(other, Act::Inject(..)) {
+                        done.push(*other);
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// What to do about a wanted delivery.
+    fn choose(&mut self, world: &mut World<M>, want: &Want, policy: Policy) -> Choice {
+        let (sim, rule) = (&self.sim, self.rule);
+        let pending = world.pending();
+        let found = if policy.blocker == Blocker::Flush {
+            policy.matcher.find(sim, world, want, |_, p| sim.takes(world, p))
+        } else {
+            policy.matcher.find(sim, world, want, |i, p| {
+                sim.takes(world, p) && network::allows(rule, pending, i)
+            })
+        };
+        match found {
+            Some(index) if rule == NetworkRule::Fifo => match network::blocker(pending, index) {
+                None => Choice::Deliver(index),
+                Some(before) => Choice::Flush(before),
+            },
+            Some(index) => Choice::Deliver(index),
+            None => match want.external {
+                Some(msg) => match self.sim.inject(world, want.to, msg) {
+                    Some(index) if self.sim.takes(world, &world.pending()[index]) => Choice::Deliver(index),
+                    _ => Choice::Skip,
+                },
+                None if policy.blocker == Blocker::Fail => Choice::Fail,
+                None => Choice::Skip,
+            },
+        }
+    }
+
+    /// Delivers an entry, notes it, and says whether the violation is there now.
+    pub fn deliver(&mut self, world: &mut World<M>, index: usize, done: &mut Vec<Act>) -> bool {
+        let entry = world.pending()[index];
+        done.push(Act::Deliver(Want::of(&self.sim, world, &entry)));
+        let before = self.sim.watch(world, entry.to);
+        self.sim.deliver(world, index, self.rule);
+        self.meter.executed += 1;
+        let unchanged = before.is_some() && before == self.sim.watch(world, entry.to);
+        let faults = self.sim.did().iter().any(|d| !matches!(d, Did::Sent(_) | Did::TimerSet(_) | Did::TimerCancelled(_)));
+        (!unchanged || faults) && self.violates(world)
+    }
+
+    /// Follows one act exactly; says whether it could. Used for what was verified before.
+    pub fn follow(&mut self, world: &mut World<M>, act: &Act) -> bool {
+        match act {
+            Act::Start(a) => self.sim.start(world, *a),
+            Act::Crash(a) => self.sim.crash(world, *a),
+            Act::Restart(a) => self.sim.restart(world, *a),
+            Act::Isolate(a) => self.sim.isolate(world, *a),
+            Act::Stop(a) => self.sim.stop(world, *a),
+            Act::Inject(to, msg) => return self.sim.inject(world, *to, *msg).is_some(),
+            Act::Action(index) => {
+                let (name, fields) = &self.actions[*index as usize];
+                return self.sim.action(world, name, fields.as_ref()).is_ok();
+            }
+            Act::Deliver(want) => {
+                let index = match (want.find(&self.sim, world), want.external) {
+                    (Some(index), _) => index,
+                    (None, Some(msg)) => match self.sim.inject(world, want.to, msg) {
+                        Some(index) => index,
+                        None => return false,
+                    },
+                    (None, None) => return false,
+                };
+                if !self.sim.takes(world, &world.pending()[index]) {
+                    return false;
+                }
+                self.sim.deliver(world, index, self.rule);
+                self.meter.executed += 1;
+            }
+        }
+        true
+    }
+
+    /// Re-runs executed acts from the beginning, step by step, with rules of its own: every step pending with
+    /// exactly this content, first of its channel where the rule says so, and the violation at the end and not
+    /// before. Shares nothing with matching. Gives the witness with its worlds.
+    fn verified(&mut self, acts: Vec<Act>) -> Option<Shared<M>> {
+        let mut world = self.sim.empty_world();
+        let mut worlds = Vec::with_capacity(acts.len() / CHECKPOINT_EVERY + 1);
+        for (at, act) in acts.iter().enumerate() {
+            if at % CHECKPOINT_EVERY == 0 {
+                worlds.push(world.clone());
+            }
+            if let Act::Deliver(want) = act
+                && want.external.is_none()
+                && !in_order(&self.sim, &world, want, self.rule)
+            {
+                self.refused += 1;
+                return None;
+            }
+            if !self.follow(&mut world, act) {
+                self.refused += 1;
+                return None;
+            }
+        }
+        if !self.violates(&world) {
+            self.refused += 1;
+            return None;
+        }
+        Some(Rc::new(Witness { size: size(&acts), acts, worlds }))
+    }
+}
+
+/// What to do about a wanted delivery.
+enum Choice {
+    /// Deliver this entry.
+    Deliver(usize),
+    /// Deliver this entry, which stands before the wanted one, and look again.
+    Flush(usize),
+    /// Leave the step out.
+    Skip,
+    /// Give up the candidate.
+    Fail,
+}
+
+/// The verifier's own reading of channel order: nothing older may wait on the channel of what is delivered.
+fn in_order<M: Model>(sim: &Simulator<M>, world: &World<M>, want: &Want, rule: NetworkRule) -> bool {
+    let Some(index) = want.find(sim, world) else { return false };
+    let entry = world.pending()[index];
+    if rule != NetworkRule::Fifo || want.timer || entry.channel == OUTSIDE {
+        return true;
+    }
+    world.pending()[..index].iter().all(|older| {
+        older.to != entry.to
+            || older.channel != entry.channel
+            || !matches!(older.kind, demi_replay::PendingKind::Message)
+    })
+}
+
+/// The matcher for exact tests.
+pub const EXACT: Policy = Policy::new(Matcher::Exact, Blocker::Skip);

@@ -1,0 +1,87 @@
+//! Window search: between two points of the witness all orders of all pending messages are tried, and the rest
+//! must follow (large neighbourhood search on schedules).
+
+use demi_replay::Model;
+use demi_replay::script::Act;
+use rustc_hash::FxHashSet;
+
+use super::Watch;
+use crate::engine::{Engine, Shared};
+use crate::matcher::Policy;
+
+/// Longest witness, in deliveries, on which windows are searched.
+pub const MAX_DELIVERIES: usize = 120;
+
+/// For each window of `width` deliveries, tries every way to spend fewer deliveries there and then runs the rest
+/// with each policy.
+pub fn search<M: Model>(
+    engine: &mut Engine<M>, start: &Shared<M>, width: usize, policies: &[Policy], watch: &mut dyn Watch<M>,
+) -> Option<Shared<M>> {
+    if start.size.deliveries > MAX_DELIVERIES {
+        return None;
+    }
+    let mut best = start.clone();
+    let mut at = 0;
+    while at + width <= best.acts.len() {
+        match one(engine, &best, at, width, policies) {
+            Some(found) => {
+                best = found;
+                watch.smaller(engine, &best);
+                at = at.saturating_sub(width);
+            }
+            None => at += 1,
+        }
+        if engine.meter.ended().is_some() {
+            break;
+        }
+    }
+    (best.size < start.size).then_some(best)
+}
+
+fn one<M: Model>(
+    engine: &mut Engine<M>, witness: &Shared<M>, at: usize, width: usize, policies: &[Policy],
+) -> Option<Shared<M>> {
+    let inside = &witness.acts[at..at + width];
+    if !inside.iter().all(|a| a.is_delivery() && !a.is_external()) {
+        return None;
+    }
+    let rest: Vec<Act> = witness.acts[at + width..].to_vec();
+    let limit = witness.size.deliveries - 1;
+    let mut seen = FxHashSet::default();
+    let mut level = vec![engine.world_at(witness, at)];
+    for _ in 0..width - 1 {
+        let mut next = Vec::new();
+        for (world, done) in level {
+            for index in 0..world.pending().len() {
+                if engine.meter.ended().is_some() {
+                    return None;
+                }
+                if !engine.sim.deliverable(&world, index, engine.rule) {
+                    continue;
+                }
+                let (mut world, mut done) = (world.clone(), done.clone());
+                if engine.deliver(&mut world, index, &mut done) {
+                    return engine.first_witness(&done, crate::engine::EXACT).filter(|w| w.size < witness.size);
+                }
+                let hash = world.configuration_hash(|p| p.msg.0);
+                if !seen.insert(hash) {
+                    continue;
+                }
+                for policy in policies {
+                    if let Some(acts) = engine.run(world.clone(), done.clone(), rest.iter(), *policy, limit)
+                        && let Some(found) = engine.first_witness(&acts, crate::engine::EXACT)
+                        && found.size < witness.size
+                    {
+                        return Some(found);
+                    }
+                }
+                next.push((world, done));
+            }
+        }
+        level = next;
+        if level.len() > 400 {
+            break;
+        }
+    }
+    None
+}

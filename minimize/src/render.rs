@@ -1,0 +1,217 @@
+//! The result for people: numbered steps with what each changed, and a ShiViz log.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt::Write;
+
+use demi_replay::script::{Act, Script, ScriptError};
+use demi_replay::{Did, Model, Simulator};
+use demi_schemas::summary::MinimizeSummary;
+use demi_schemas::{NetworkRule, Schedule};
+use serde_json::Value;
+
+/// One step as it happened.
+#[derive(Clone, Debug)]
+pub struct Told {
+    /// The actor.
+    pub actor: String,
+    /// What happened.
+    pub what: String,
+    /// The step (from 0) that sent the message or armed the timer, if one did.
+    pub cause: Option<usize>,
+    /// What was sent.
+    pub sends: Vec<String>,
+    /// Variables of the actor that changed: name, before, after.
+    pub changes: Vec<(String, String, String)>,
+}
+
+/// Runs a schedule and tells each step.
+///
+/// # Errors
+/// When the model cannot re-create a message from outside.
+pub fn tell<M: Model>(
+    sim: &Simulator<M>, schedule: &Schedule, rule: NetworkRule,
+) -> Result<Vec<Told>, ScriptError> {
+    let mut sim = sim.clone();
+    let (script, _) = Script::compile(&mut sim, schedule)?;
+    let mut world = sim.empty_world();
+    // Entries of equal place and content are delivered oldest first, so their causes queue up.
+    let mut causes: BTreeMap<(String, String), VecDeque<usize>> = BTreeMap::new();
+    let mut told: Vec<Told> = Vec::with_capacity(script.acts.len());
+    for act in &script.acts {
+        let actor = act.actor().map(|a| sim.names().get(a).to_owned()).unwrap_or_default();
+        let before = describe(&sim, &world, act);
+        let mut cause = None;
+        let what = match act {
+            Act::Start(a) => {
+                sim.start(&mut world, *a);
+                "starts".to_owned()
+            }
+            Act::Crash(a) => {
+                sim.crash(&mut world, *a);
+                "fails (injected)".to_owned()
+            }
+            Act::Restart(a) => {
+                sim.restart(&mut world, *a);
+                "begins a new life".to_owned()
+            }
+            Act::Isolate(a) => {
+                sim.isolate(&mut world, *a);
+                "is cut off".to_owned()
+            }
+            Act::Stop(a) => {
+                sim.stop(&mut world, *a);
+                "is gone".to_owned()
+            }
+            Act::Inject(to, msg) => {
+                sim.inject(&mut world, *to, *msg);
+                continue;
+            }
+            Act::Action(index) => {
+                let (name, fields) = &script.actions[*index as usize];
+                let _ = sim.action(&mut world, name, fields.as_ref());
+                format!("runs {name}")
+            }
+            Act::Deliver(want) => {
+                let index = match (want.find(&sim, &world), want.external) {
+                    (Some(index), _) => index,
+                    (None, Some(msg)) => match sim.inject(&mut world, want.to, msg) {
+                        Some(index) => index,
+                        None => continue,
+                    },
+                    (None, None) => continue,
+                };
+                let payload = sim.text(want.payload).to_owned();
+                let key = (format!("{}>{}", sim.names().get(want.from), sim.names().get(want.to)), payload.clone());
+                cause = causes.get_mut(&key).and_then(VecDeque::pop_front);
+                let what = match (want.timer, want.external.is_some()) {
+                    (true, _) => format!("timer {payload}"),
+                    (false, true) => format!("takes from outside {payload}"),
+                    (false, false) => format!("takes from {} {payload}", sim.names().get(want.from)),
+                };
+                sim.deliver(&mut world, index, rule);
+                what
+            }
+        };
+        let mut sends = Vec::new();
+        for did in sim.did() {
+            match did {
+                Did::Sent(entry) | Did::TimerSet(entry) => {
+                    let (from, to) = (sim.names().get(entry.from), sim.names().get(entry.to));
+                    let payload = sim.text(sim.info(entry.msg).payload).to_owned();
+                    if matches!(did, Did::Sent(_)) {
+                        sends.push(format!("to {to}: {payload}"));
+                    }
+                    causes.entry((format!("{from}>{to}"), payload)).or_default().push_back(told.len());
+                }
+                Did::TimerCancelled(entry) => {
+                    let (from, to) = (sim.names().get(entry.from), sim.names().get(entry.to));
+                    let payload = sim.text(sim.info(entry.msg).payload).to_owned();
+                    if let Some(queue) = causes.get_mut(&(format!("{from}>{to}"), payload)) {
+                        queue.pop_back();
+                    }
+                }
+                Did::Crashed(actor) => {
+                    let reason = sim.crash_reason().unwrap_or("");
+                    sends.push(format!("{} fails: {reason}", sim.names().get(*actor)));
+                }
+                Did::Restarted(actor) => sends.push(format!("{} begins a new life", sim.names().get(*actor))),
+                Did::Started(_) => {}
+            }
+        }
+        let changes = changes(&before, &describe(&sim, &world, act));
+        told.push(Told { actor, what, cause, sends, changes });
+    }
+    Ok(told)
+}
+
+fn describe<M: Model>(sim: &Simulator<M>, world: &demi_replay::World<M>, act: &Act) -> Value {
+    act.actor()
+        .and_then(|actor| sim.view(world).state(actor))
+        .map_or(Value::Null, |state| sim.model().describe(state, sim.names()))
+}
+
+fn changes(before: &Value, after: &Value) -> Vec<(String, String, String)> {
+    let (Value::Object(before), Value::Object(after)) = (before, after) else { return Vec::new() };
+    after
+        .iter()
+        .filter(|(key, value)| before.get(*key) != Some(*value))
+        .map(|(key, value)| (key.clone(), before.get(key).map_or_else(String::new, plain), plain(value)))
+        .collect()
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// The text of `trace.md`.
+#[must_use]
+pub fn trace_md(told: &[Told], summary: &MinimizeSummary) -> String {
+    let mut text = String::new();
+    let _ = writeln!(text, "# {}\n", summary.violation.join(", "));
+    let _ = writeln!(
+        text,
+        "{} deliveries and {} external events, down from {} and {}. Network rule: {}. {}\n",
+        summary.deliveries,
+        summary.externals,
+        summary.initial_deliveries,
+        summary.initial_externals,
+        summary.network,
+        if summary.one_minimal {
+            "1-minimal: no single step can be left out."
+        } else {
+            "Not shown to be 1-minimal."
+        }
+    );
+    for (index, step) in told.iter().enumerate() {
+        let _ = write!(text, "{}. **{}** {}", index + 1, step.actor, step.what);
+        if let Some(cause) = step.cause {
+            let _ = write!(text, " (from step {})", cause + 1);
+        }
+        text.push('\n');
+        for (name, before, after) in &step.changes {
+            let _ = writeln!(text, "    - {name}: {} → {after}", if before.is_empty() { "–" } else { before });
+        }
+        for sent in &step.sends {
+            let _ = writeln!(text, "    - {sent}");
+        }
+    }
+    let _ = writeln!(text, "\nAfter the last step: **{}**.", summary.violation.join(", "));
+    text
+}
+
+/// The text of `shiviz.log`: parser line, delimiter line, then two lines an event. Vector clocks have a component
+/// for each actor, whose own starts at 1 and rises by 1.
+#[must_use]
+pub fn shiviz(told: &[Told]) -> String {
+    let mut text = String::from("(?<event>.*)\\n(?<host>\\S*) (?<clock>{.*})\n\n");
+    let mut clocks: Vec<BTreeMap<String, u64>> = Vec::with_capacity(told.len());
+    let mut latest: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
+    for step in told {
+        let host = host(&step.actor);
+        let mut clock = latest.get(&host).cloned().unwrap_or_default();
+        if let Some(cause) = step.cause.and_then(|c| clocks.get(c)) {
+            for (actor, count) in cause {
+                let mine = clock.entry(actor.clone()).or_default();
+                *mine = (*mine).max(*count);
+            }
+        }
+        *clock.entry(host.clone()).or_default() += 1;
+        let event = step.what.replace(['\n', '\r'], " ");
+        let json = serde_json::to_string(&clock).unwrap_or_default();
+        let _ = writeln!(text, "{event}\n{host} {json}");
+        latest.insert(host, clock.clone());
+        clocks.push(clock);
+    }
+    text
+}
+
+/// ShiViz hosts hold neither white space nor braces.
+fn host(actor: &str) -> String {
+    if actor.is_empty() {
+        return "_environment".to_owned();
+    }
+    actor.chars().map(|c| if c.is_whitespace() || c == '{' || c == '}' { '_' } else { c }).collect()
+}

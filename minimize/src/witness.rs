@@ -1,0 +1,115 @@
+//! A violating schedule in a simulator's terms, and as text.
+
+use demi_replay::script::Act;
+use demi_replay::{Model, Simulator};
+use demi_schemas::event::{Kind, Via};
+use demi_schemas::schedule::{Schedule, Step, StepKind};
+use demi_schemas::NetworkRule;
+
+/// Size in the order in which sizes are compared: external events first, then deliveries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Size {
+    /// External events: delivered external messages, starts, injected faults.
+    pub externals: usize,
+    /// Deliveries, timers and external messages included.
+    pub deliveries: usize,
+}
+
+/// Counts a script as DEMi counts it.
+#[must_use]
+pub fn size(acts: &[Act]) -> Size {
+    Size {
+        externals: acts.iter().filter(|a| a.is_external()).count(),
+        deliveries: acts.iter().filter(|a| a.is_delivery()).count(),
+    }
+}
+
+/// How many of the deliveries are timers.
+#[must_use]
+pub fn timers(acts: &[Act]) -> usize {
+    acts.iter().filter(|a| matches!(a, Act::Deliver(want) if want.timer)).count()
+}
+
+/// Structured content of external messages, so that a schedule file can carry it on.
+pub type Fields = std::collections::BTreeMap<String, serde_json::Value>;
+
+/// The steps of a script as text. An external message is one `deliver` step: replay injects it where it stands.
+pub fn to_schedule<M: Model>(
+    sim: &Simulator<M>, acts: &[Act], actions: &[(String, Option<serde_json::Value>)], fields: &Fields,
+    rule: NetworkRule, violation: &[String],
+) -> Schedule {
+    let name = |actor| sim.names().get(actor).to_owned();
+    let steps = acts
+        .iter()
+        .filter_map(|act| {
+            Some(match act {
+                Act::Start(a) => Step::new(StepKind::Start, name(*a)),
+                Act::Crash(a) => Step::new(StepKind::Crash, name(*a)),
+                Act::Restart(a) => Step::new(StepKind::Restart, name(*a)),
+                Act::Isolate(a) => Step::new(StepKind::Isolate, name(*a)),
+                Act::Stop(a) => Step::new(StepKind::Stop, name(*a)),
+                Act::Inject(..) => return None,
+                Act::Action(index) => {
+                    let (what, fields) = actions.get(*index as usize)?;
+                    Step { type_: Some(what.clone()), fields: fields.clone(), ..Step::new(StepKind::Action, "") }
+                }
+                Act::Deliver(want) => {
+                    let payload = sim.text(want.payload).to_owned();
+                    let kind = if want.timer { StepKind::Timer } else { StepKind::Deliver };
+                    let mut step = Step::new(kind, name(want.to));
+                    step.from = Some(name(want.from));
+                    step.type_ = Some(sim.text(want.type_).to_owned());
+                    step.external = want.external.is_some();
+                    step.fields =
+                        want.external.and_then(|_| fields.get(&payload_key(&name(want.to), &payload))).cloned();
+                    let internal = !want.timer && want.external.is_none();
+                    if internal && step.from.as_deref() == Some(demi_schemas::event::DEAD_LETTERS) {
+                        step.via = Some(Via::Scheduler);
+                    }
+                    step.payload = Some(payload);
+                    step
+                }
+            })
+        })
+        .collect();
+    let mut schedule = Schedule::new(steps);
+    schedule.header.network = Some(rule);
+    schedule.header.violation = violation.to_vec();
+    schedule.header.deliveries = Some(schedule.deliveries() as u64);
+    schedule
+}
+
+/// Under which key the fields of an external message are kept.
+#[must_use]
+pub fn payload_key(to: &str, payload: &str) -> String {
+    format!("{to} {payload}")
+}
+
+/// Collects the fields of the external messages of a schedule.
+#[must_use]
+pub fn fields_of(schedule: &Schedule) -> Fields {
+    schedule
+        .steps
+        .iter()
+        .filter(|s| s.external && s.kind != StepKind::Start)
+        .filter_map(|s| {
+            Some((payload_key(&s.to, s.payload.as_deref().unwrap_or("")), s.fields.clone()?))
+        })
+        .collect()
+}
+
+/// The kind of event that a step would be in a log.
+#[must_use]
+pub fn event_kind(act: &Act) -> Kind {
+    match act {
+        Act::Start(_) => Kind::Start,
+        Act::Crash(_) => Kind::Crash,
+        Act::Restart(_) => Kind::Restart,
+        Act::Isolate(_) => Kind::Isolate,
+        Act::Stop(_) => Kind::Stop,
+        Act::Action(_) => Kind::Action,
+        Act::Inject(..) => Kind::Send,
+        Act::Deliver(want) if want.timer => Kind::TimerFire,
+        Act::Deliver(_) => Kind::Receive,
+    }
+}

@@ -1,0 +1,52 @@
+//! What a run consists of.
+
+use demi_schemas::NetworkRule;
+
+use crate::model::{Model, Proposal};
+use crate::names::ActorId;
+use crate::sim::Simulator;
+use crate::world::World;
+
+/// All that has to be kept to make a run again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// An actor starts.
+    Start(ActorId),
+    /// The model's bootstrap messages arrive.
+    Bootstrap,
+    /// The client message of that number and choice arrives.
+    Client(u64, u64),
+    /// An actor is made to fail.
+    Crash(ActorId),
+    /// A failed actor begins a new life.
+    Restart(ActorId),
+    /// The pending entry of that index is delivered.
+    Deliver(u32),
+}
+
+/// Makes one choice happen.
+pub(crate) fn apply<M: Model>(sim: &mut Simulator<M>, world: &mut World<M>, choice: Choice, rule: NetworkRule) {
+    match choice {
+        Choice::Start(actor) => sim.start(world, actor),
+        Choice::Crash(actor) => sim.crash(world, actor),
+        Choice::Restart(actor) => sim.restart(world, actor),
+        Choice::Deliver(index) => {
+            sim.deliver(world, index as usize, rule);
+        }
+        Choice::Bootstrap | Choice::Client(..) => {
+            for proposal in proposals(sim, choice) {
+                let msg = sim.intern(proposal.msg);
+                sim.inject(world, proposal.to, msg);
+            }
+        }
+    }
+}
+
+/// The messages from outside that a choice brings.
+pub(crate) fn proposals<M: Model>(sim: &Simulator<M>, choice: Choice) -> Vec<Proposal<M::Msg>> {
+    match choice {
+        Choice::Bootstrap => sim.model().bootstrap(sim.names()),
+        Choice::Client(n, random) => sim.model().client_message(n, random, sim.names()).into_iter().collect(),
+        _ => Vec::new(),
+    }
+}

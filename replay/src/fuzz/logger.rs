@@ -1,0 +1,229 @@
+//! Makes a run again and writes what each actor would have logged.
+
+use std::collections::VecDeque;
+
+use demi_schemas::event::{DEAD_LETTERS, ENVIRONMENT, MONITOR};
+use demi_schemas::{EventRecord, Kind, NetworkRule};
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+use serde_json::{Value, json};
+
+use super::choice::{Choice, apply, proposals};
+use crate::model::Model;
+use crate::names::ActorId;
+use crate::network::same_channel;
+use crate::sim::{Did, MsgId, Simulator};
+use crate::world::{Pending, PendingKind, World};
+
+/// The log of one actor, and where the next record goes.
+#[derive(Clone, Debug, Default)]
+struct Log {
+    incarnation: u32,
+    seq: u64,
+    records: Vec<EventRecord>,
+}
+
+/// Makes a run and keeps the logs.
+pub(crate) struct Logger<'a, M: Model> {
+    sim: &'a mut Simulator<M>,
+    rule: NetworkRule,
+    world: World<M>,
+    logs: Vec<Log>,
+    environment: Vec<EventRecord>,
+    ids: u64,
+    /// Numbers of messages that are pending: equal entries leave in the order in which they came.
+    sent: HashMap<Pending, VecDeque<u64>, FxBuildHasher>,
+    /// Numbers of timers that are armed and have not fired.
+    armed: HashMap<(ActorId, u8), u64, FxBuildHasher>,
+    /// Structured content of messages from outside.
+    fields: HashMap<(ActorId, MsgId), Value, FxBuildHasher>,
+    externals: u64,
+}
+
+impl<'a, M: Model> Logger<'a, M> {
+    pub(crate) fn new(sim: &'a mut Simulator<M>, rule: NetworkRule) -> Self {
+        Logger {
+            world: sim.empty_world(),
+            sim,
+            rule,
+            logs: Vec::new(),
+            environment: Vec::new(),
+            ids: 0,
+            sent: HashMap::default(),
+            armed: HashMap::default(),
+            fields: HashMap::default(),
+            externals: 0,
+        }
+    }
+
+    /// Deliveries and external events so far.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        (self.world.deliveries(), self.externals)
+    }
+
+    /// Makes one choice happen and logs it.
+    pub(crate) fn apply(&mut self, choice: &Choice) {
+        match *choice {
+            Choice::Bootstrap | Choice::Client(..) => self.inject(*choice),
+            Choice::Start(actor) | Choice::Crash(actor) | Choice::Restart(actor) => {
+                self.externals += 1;
+                apply(self.sim, &mut self.world, *choice, self.rule);
+                self.log_effects(actor, true);
+            }
+            Choice::Deliver(index) => {
+                let entry = self.world.pending()[index as usize];
+                self.log_delivery(index as usize, &entry);
+                apply(self.sim, &mut self.world, *choice, self.rule);
+                self.log_effects(entry.to, false);
+            }
+        }
+    }
+
+    /// The logs, in the order of the actors' names, closed by the monitor's finding.
+    pub(crate) fn finish(mut self, violation: &[String], affected: &[String]) -> Vec<(String, Vec<EventRecord>)> {
+        let mut finding = EventRecord::new(MONITOR, 1, Kind::Violation);
+        finding.type_ = violation.first().and_then(|v| v.split(':').next()).map(str::to_owned);
+        finding.fields = Some(json!({ "fingerprints": violation, "affected": affected }));
+        let mut all = vec![(MONITOR.to_owned(), vec![finding]), (ENVIRONMENT.to_owned(), self.environment)];
+        for (index, log) in self.logs.iter_mut().enumerate() {
+            let name = self.sim.names().get(ActorId(index as u16)).to_owned();
+            all.push((name, std::mem::take(&mut log.records)));
+        }
+        all.retain(|(_, records)| !records.is_empty());
+        all.sort_by(|a, b| a.0.cmp(&b.0));
+        all
+    }
+
+    fn inject(&mut self, choice: Choice) {
+        for proposal in proposals(self.sim, choice) {
+            let msg = self.sim.intern(proposal.msg);
+            let Some(at) = self.sim.inject(&mut self.world, proposal.to, msg) else { continue };
+            let entry = self.world.pending()[at];
+            if !proposal.fields.is_null() {
+                self.fields.insert((proposal.to, msg), proposal.fields);
+            }
+            let seq = self.environment.len() as u64 + 1;
+            let id = self.sent(entry);
+            let record = EventRecord::new(ENVIRONMENT, seq, Kind::Send);
+            self.environment.push(self.filled(record, &entry, Some(id)));
+        }
+    }
+
+    /// A new number for a message that becomes pending.
+    fn sent(&mut self, entry: Pending) -> u64 {
+        self.ids += 1;
+        self.sent.entry(entry).or_default().push_back(self.ids);
+        self.ids
+    }
+
+    /// The number of a message that leaves.
+    fn leaves(&mut self, entry: &Pending) -> Option<u64> {
+        self.sent.get_mut(entry).and_then(VecDeque::pop_front)
+    }
+
+    fn log_delivery(&mut self, index: usize, entry: &Pending) {
+        if self.rule == NetworkRule::FifoLoss {
+            let lost: Vec<Pending> =
+                self.world.pending()[..index].iter().filter(|p| same_channel(p, entry)).copied().collect();
+            lost.iter().for_each(|p| {
+                self.leaves(p);
+            });
+        }
+        let (kind, id) = if entry.kind.is_timer() {
+            (Kind::TimerFire, self.armed.remove(&(entry.to, entry.timer)))
+        } else {
+            (Kind::Receive, self.leaves(entry))
+        };
+        self.externals += u64::from(entry.kind == PendingKind::External);
+        let record = self.filled(self.blank(kind), entry, id);
+        self.push(entry.to, record);
+    }
+
+    /// Logs what the last step of an actor did.
+    fn log_effects(&mut self, actor: ActorId, injected: bool) {
+        let done = self.sim.did().to_vec();
+        for (at, did) in done.iter().enumerate() {
+            match did {
+                Did::Sent(entry) => {
+                    let id = self.sent(*entry);
+                    let mut record = self.filled(self.blank(Kind::Send), entry, Some(id));
+                    record.via = entry.via;
+                    self.push(if entry.via.is_none() { entry.from } else { actor }, record);
+                }
+                Did::TimerSet(entry) => {
+                    self.ids += 1;
+                    self.armed.insert((entry.to, entry.timer), self.ids);
+                    let record = self.filled(self.blank(Kind::TimerSet), entry, Some(self.ids));
+                    self.push(entry.to, record);
+                }
+                Did::TimerCancelled(entry) => {
+                    let id = self.armed.remove(&(entry.to, entry.timer));
+                    let record = self.filled(self.blank(Kind::TimerCancel), entry, id);
+                    self.push(entry.to, record);
+                }
+                Did::Crashed(who) => {
+                    let record = self.with_external(Kind::Crash, injected);
+                    self.push(*who, record);
+                }
+                Did::Restarted(who) => {
+                    let log = self.log(*who);
+                    (log.incarnation, log.seq) = (log.incarnation + 1, 0);
+                    let record = self.with_external(Kind::Restart, injected);
+                    self.push(*who, record);
+                }
+                // A restart is followed by a start of its own, which its record stands for.
+                Did::Started(who) if at > 0 && done[at - 1] == Did::Restarted(*who) => {}
+                Did::Started(who) => {
+                    let record = self.with_external(Kind::Start, injected);
+                    self.push(*who, record);
+                }
+            }
+        }
+    }
+
+    /// A record that gets its actor and position when it is [pushed](Self::push).
+    fn blank(&self, kind: Kind) -> EventRecord {
+        EventRecord::new(DEAD_LETTERS, 1, kind)
+    }
+
+    fn with_external(&self, kind: Kind, external: bool) -> EventRecord {
+        EventRecord { external: Some(external), ..self.blank(kind) }
+    }
+
+    /// Completes a record with what the entry says.
+    fn filled(&self, record: EventRecord, entry: &Pending, id: Option<u64>) -> EventRecord {
+        let info = self.sim.info(entry.msg);
+        let external = entry.kind == PendingKind::External;
+        let name = |actor| Some(self.sim.names().get(actor).to_owned());
+        EventRecord {
+            msg_id: id.map(|id| id.to_string()),
+            from: name(entry.from),
+            to: name(entry.to),
+            type_: Some(self.sim.text(info.type_).to_owned()),
+            payload: Some(self.sim.text(info.payload).to_owned()),
+            external: Some(external),
+            fields: if external { self.fields.get(&(entry.to, entry.msg)).cloned() } else { None },
+            timer: entry.kind.is_timer().then(|| {
+                let mut timer = self.sim.model().timer_info(&info.msg);
+                timer.name.get_or_insert_with(|| self.sim.timer_name(entry).to_owned());
+                timer
+            }),
+            ..record
+        }
+    }
+
+    fn log(&mut self, actor: ActorId) -> &mut Log {
+        if self.logs.len() <= actor.index() {
+            self.logs.resize(actor.index() + 1, Log::default());
+        }
+        &mut self.logs[actor.index()]
+    }
+
+    fn push(&mut self, actor: ActorId, mut record: EventRecord) {
+        record.actor = self.sim.names().get(actor).to_owned();
+        let log = self.log(actor);
+        log.seq += 1;
+        (record.seq, record.incarnation) = (log.seq, log.incarnation);
+        log.records.push(record);
+    }
+}

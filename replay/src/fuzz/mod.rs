@@ -1,0 +1,106 @@
+//! Random runs that look for a violation, and the logs that production would have written of the run found.
+//!
+//! A run draws from a stream of random numbers that only the seed and the run's number decide; the same seed gives
+//! the same logs, byte for byte. While runs are made only the choices are kept: the violating run is made again to
+//! write its logs.
+
+mod candidates;
+mod choice;
+mod logger;
+mod run;
+mod strategy;
+#[cfg(test)]
+mod tests;
+
+use demi_schemas::{EventRecord, Scenario};
+
+use crate::model::{Model, Violation};
+use crate::sim::Simulator;
+
+/// How much to try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FuzzOptions {
+    /// Decides everything that is random.
+    pub seed: u64,
+    /// Runs to make at most.
+    pub runs: u64,
+    /// Deliveries a run at most.
+    pub deliveries: u64,
+    /// Client messages a run, instead of the scenario's number.
+    pub externals: Option<u32>,
+}
+
+/// A violating run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// Its number, from 0.
+    pub run: u64,
+    /// The log of each actor, in the order of their names.
+    pub records: Vec<(String, Vec<EventRecord>)>,
+    /// Fingerprints of the violation.
+    pub violation: Vec<String>,
+    /// Names of the actors whose state breaks the invariants.
+    pub affected: Vec<String>,
+    /// Deliveries of the run.
+    pub deliveries: u64,
+    /// Its external events: delivered messages from outside, starts, injected crashes and restarts.
+    pub externals: u64,
+    /// Deliveries of all runs made.
+    pub executed: u64,
+}
+
+/// Why a scenario cannot be fuzzed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FuzzError {
+    /// The model does not know the condition that client messages wait for.
+    #[error("fuzz.wait_for: {0}")]
+    Condition(String),
+    /// A weight or probability that is negative, not a number or beyond 1.
+    #[error("fuzz.{0} is out of range: {1}")]
+    Range(&'static str, String),
+}
+
+/// Makes random runs until one breaks an invariant, the runs are used up, or `progress`, which is told the runs
+/// and deliveries made so far, answers that it is enough.
+///
+/// A violation counts only if the last configuration also breaks the invariant by itself, judged without memory of
+/// earlier ones.
+///
+/// # Errors
+/// When the scenario's `[fuzz]` settings make no sense for the model.
+pub fn fuzz<M: Model>(
+    sim: &mut Simulator<M>, scenario: &Scenario, options: &FuzzOptions,
+    progress: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<Option<Found>, FuzzError> {
+    let settings = run::settings(scenario)?;
+    let mut executed = 0;
+    for number in 0..options.runs {
+        let mut run = run::Run::new(sim, scenario, &settings, options, number);
+        let violations = run.go()?;
+        executed += run.deliveries();
+        if !violations.is_empty() {
+            let choices = run.into_choices();
+            return Ok(Some(found(sim, scenario, &choices, &violations, number, executed)));
+        }
+        if !progress(number + 1, executed) {
+            break;
+        }
+    }
+    Ok(None)
+}
+
+fn found<M: Model>(
+    sim: &mut Simulator<M>, scenario: &Scenario, choices: &[choice::Choice], violations: &[Violation], run: u64,
+    executed: u64,
+) -> Found {
+    let violation: Vec<String> = violations.iter().map(|v| v.fingerprint.clone()).collect();
+    let mut affected: Vec<String> =
+        violations.iter().flat_map(|v| &v.affected).map(|&a| sim.names().get(a).to_owned()).collect();
+    affected.sort_unstable();
+    affected.dedup();
+    let mut logger = logger::Logger::new(sim, scenario.network);
+    choices.iter().for_each(|choice| logger.apply(choice));
+    let (deliveries, externals) = logger.counts();
+    let records = logger.finish(&violation, &affected);
+    Found { run, records, violation, affected, deliveries, externals, executed }
+}

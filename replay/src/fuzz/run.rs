@@ -1,0 +1,283 @@
+//! One random run.
+
+use demi_schemas::Scenario;
+use demi_schemas::scenario::FuzzSettings;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::candidates::{Candidates, Holds};
+use super::choice::{Choice, apply};
+use super::strategy::{Order, skip};
+use super::{FuzzError, FuzzOptions};
+use crate::model::{Model, Violation};
+use crate::names::ActorId;
+use crate::sim::Simulator;
+use crate::world::{PendingKind, Status, World};
+
+/// How often at most a drawn timer is put back before a delivery.
+const PUTBACKS: u32 = 16;
+
+/// The scenario's settings, checked.
+pub(crate) fn settings(scenario: &Scenario) -> Result<FuzzSettings, FuzzError> {
+    let s = scenario.fuzz.clone().unwrap_or_default();
+    let weights = [
+        ("weight_client", s.weight_client),
+        ("weight_crash", s.weight_crash),
+        ("weight_restart", s.weight_restart),
+        ("weight_partition", s.weight_partition),
+    ];
+    for (name, value) in weights {
+        if !(0.0..=1e9).contains(&value) {
+            return Err(FuzzError::Range(name, value.to_string()));
+        }
+    }
+    if !(0.0..=1.0).contains(&s.timer_putback) {
+        return Err(FuzzError::Range("timer_putback", s.timer_putback.to_string()));
+    }
+    Ok(s)
+}
+
+/// A run that is being made.
+pub(crate) struct Run<'a, M: Model> {
+    sim: &'a mut Simulator<M>,
+    scenario: &'a Scenario,
+    settings: &'a FuzzSettings,
+    actors: Vec<ActorId>,
+    world: World<M>,
+    rng: ChaCha8Rng,
+    order: Order,
+    candidates: Candidates,
+    holds: Holds,
+    choices: Vec<Choice>,
+    limit: u64,
+    /// Client messages sent, and how many there are to be.
+    clients: (u64, u64),
+    /// Probability of a random external event before a delivery.
+    event_rate: f64,
+    /// Whether the condition that client messages wait for has held.
+    open: bool,
+    watched: Vec<Option<u64>>,
+    dirty: bool,
+    history: M::History,
+}
+
+impl<'a, M: Model> Run<'a, M> {
+    pub(crate) fn new(
+        sim: &'a mut Simulator<M>, scenario: &'a Scenario, settings: &'a FuzzSettings, options: &FuzzOptions,
+        number: u64,
+    ) -> Self {
+        let mut rng = ChaCha8Rng::seed_from_u64(options.seed);
+        rng.set_stream(number);
+        let order = Order::new(settings, number, options.deliveries, &mut rng);
+        let total = u64::from(options.externals.unwrap_or(settings.client_messages));
+        let faults = settings.weight_crash + settings.weight_restart + settings.weight_partition;
+        let (event_rate, open) = if faults > 0.0 {
+            // With faults, so many events a run that about all client messages find a place among them.
+            let each = total.max(1) as f64 / settings.weight_client.max(faults / 10.0);
+            ((each * (settings.weight_client + faults) / options.deliveries.max(1) as f64).min(0.5), false)
+        } else {
+            (0.0, false)
+        };
+        Run {
+            actors: sim.model().actors().to_vec(),
+            world: sim.empty_world(),
+            sim,
+            scenario,
+            settings,
+            rng,
+            order,
+            candidates: Candidates::default(),
+            holds: Holds::default(),
+            choices: Vec::new(),
+            limit: options.deliveries,
+            clients: (0, total),
+            event_rate,
+            open,
+            watched: Vec::new(),
+            dirty: true,
+            history: M::History::default(),
+        }
+    }
+
+    /// Makes the run; gives the violation it ends with, or nothing.
+    pub(crate) fn go(&mut self) -> Result<Vec<Violation>, FuzzError> {
+        for at in 0..self.actors.len() {
+            self.apply(Choice::Start(self.actors[at]));
+        }
+        self.apply(Choice::Bootstrap);
+        let interval = u64::from(self.scenario.invariant_check_interval.unwrap_or(1)).max(1);
+        while self.world.deliveries() < self.limit {
+            self.events()?;
+            self.candidates.find(self.sim, &self.world, self.scenario.network, &mut self.holds);
+            if self.candidates.is_empty() {
+                if self.unblock() { continue } else { break }
+            }
+            let index = self.draw();
+            let entry = self.world.pending()[index];
+            self.apply(Choice::Deliver(index as u32));
+            self.holds.delivered(&entry);
+            self.touched(entry.to);
+            if self.world.deliveries() % interval == 0 {
+                let violations = self.check();
+                if !violations.is_empty() {
+                    return Ok(violations);
+                }
+            }
+        }
+        Ok(self.check())
+    }
+
+    fn apply(&mut self, choice: Choice) {
+        apply(self.sim, &mut self.world, choice, self.scenario.network);
+        self.choices.push(choice);
+        if !matches!(choice, Choice::Deliver(_)) {
+            self.dirty = true;
+        }
+    }
+
+    /// Notes that the state of an actor may have changed.
+    fn touched(&mut self, actor: ActorId) {
+        let watch = self.sim.watch(&self.world, actor);
+        let cell = self.sim.model().cell(actor).index();
+        if self.watched.len() <= cell {
+            self.watched.resize(cell + 1, None);
+        }
+        let last = &mut self.watched[cell];
+        // A handler that starts, stops or fails an actor changes more than its own state.
+        let more = self.sim.did().iter().any(|did| {
+            use crate::sim::Did::{Crashed, Restarted, Started};
+            matches!(did, Crashed(_) | Restarted(_) | Started(_))
+        });
+        self.dirty |= watch.is_none() || watch != *last || more || self.world.status(actor) != Status::Running;
+        *last = watch;
+    }
+
+    fn check(&mut self) -> Vec<Violation> {
+        let mut found = Vec::new();
+        if std::mem::take(&mut self.dirty) {
+            self.sim.check(&self.world, &mut self.history, &mut found);
+        }
+        if !found.is_empty() {
+            let mut alone = Vec::new();
+            self.sim.check(&self.world, &mut M::History::default(), &mut alone);
+            found.retain(|v| alone.iter().any(|a| a.fingerprint == v.fingerprint));
+        }
+        found
+    }
+
+    fn draw(&mut self) -> usize {
+        let now = self.world.deliveries();
+        let mut index = 0;
+        for _ in 0..PUTBACKS {
+            let pending = self.world.pending();
+            index = self.order.draw(&self.candidates, pending, now, &self.actors, &mut self.rng);
+            let one_shot = pending[index].kind == PendingKind::Timer;
+            if !(one_shot && self.candidates.len() > 1 && self.rng.random_bool(self.settings.timer_putback)) {
+                break;
+            }
+        }
+        skip(self.scenario.network, self.world.pending(), index, &mut self.rng)
+    }
+
+    /// Injects client messages and faults that are due.
+    fn events(&mut self) -> Result<(), FuzzError> {
+        if !self.open {
+            self.open = match &self.settings.wait_for {
+                None => true,
+                Some(name) => {
+                    let view = self.sim.view(&self.world);
+                    self.sim.model().condition(name, &view).map_err(FuzzError::Condition)?
+                }
+            };
+            while self.open && self.event_rate == 0.0 && self.client() {}
+        }
+        if self.event_rate > 0.0 && self.rng.random_bool(self.event_rate) {
+            self.event();
+        }
+        Ok(())
+    }
+
+    /// Sends the next client message, if there is one left.
+    fn client(&mut self) -> bool {
+        let (sent, total) = self.clients;
+        if sent < total {
+            let choice = self.rng.random();
+            self.clients.0 += 1;
+            self.apply(Choice::Client(sent, choice));
+        }
+        sent < total
+    }
+
+    fn with_status(&self, status: Status) -> Vec<ActorId> {
+        self.actors.iter().copied().filter(|&a| self.world.status(a) == status).collect()
+    }
+
+    /// One random external event.
+    fn event(&mut self) {
+        let (running, crashed) = (self.with_status(Status::Running), self.with_status(Status::Crashed));
+        let s = self.settings;
+        let when = |possible: bool, weight: f64| if possible { weight } else { 0.0 };
+        let weights = [
+            when(self.open && self.clients.0 < self.clients.1, s.weight_client),
+            when(running.len() > 1, s.weight_crash),
+            when(!crashed.is_empty(), s.weight_restart),
+            when(self.actors.len() > 1, s.weight_partition),
+        ];
+        let mut at = self.rng.random::<f64>() * weights.iter().sum::<f64>();
+        let kind = weights.iter().position(|&w| {
+            at -= w;
+            w > 0.0 && at < 0.0
+        });
+        match kind {
+            Some(0) => {
+                self.client();
+            }
+            Some(1) => {
+                let one = running[self.rng.random_range(0..running.len())];
+                self.apply(Choice::Crash(one));
+            }
+            Some(2) => {
+                let one = crashed[self.rng.random_range(0..crashed.len())];
+                self.apply(Choice::Restart(one));
+            }
+            Some(_) if self.holds.far.is_empty() => self.partition(),
+            Some(_) => self.holds.far.clear(),
+            None => {}
+        }
+    }
+
+    /// Divides the actors in two sides at random. What has to cross waits until the partition heals.
+    fn partition(&mut self) {
+        let n = 1 + self.actors.iter().map(|a| a.index()).max().unwrap_or(0);
+        self.holds.far = vec![false; n];
+        for at in 0..self.actors.len() {
+            self.holds.far[self.actors[at].index()] = self.rng.random_bool(0.5);
+        }
+    }
+
+    /// When nothing can be delivered: heals the partition, or brings the next client message or restart.
+    fn unblock(&mut self) -> bool {
+        if !self.holds.far.is_empty() {
+            self.holds.far.clear();
+            return true;
+        }
+        if self.event_rate > 0.0 && self.settings.weight_client > 0.0 && self.client() {
+            return true;
+        }
+        match self.with_status(Status::Crashed).first() {
+            Some(&actor) if self.settings.weight_restart > 0.0 => {
+                self.apply(Choice::Restart(actor));
+                true
+            }
+            _ => false,
+        }
+    }
+
+    pub(crate) fn deliveries(&self) -> u64 {
+        self.world.deliveries()
+    }
+
+    pub(crate) fn into_choices(self) -> Vec<Choice> {
+        self.choices
+    }
+}

@@ -1,0 +1,193 @@
+//! How the next delivery is drawn from those that are possible.
+
+use demi_schemas::NetworkRule;
+use demi_schemas::scenario::{FuzzSettings, Strategy};
+use hashbrown::HashMap;
+use rand::Rng;
+use rand_chacha::ChaCha8Rng;
+use rustc_hash::FxBuildHasher;
+
+use super::candidates::Candidates;
+use crate::names::{ActorId, OUTSIDE};
+use crate::network::same_channel;
+use crate::world::{Pending, PendingKind};
+
+/// Probability that a lossy network skips the oldest message of the channel drawn.
+const SKIP: f64 = 0.1;
+/// Probability that a strategy that favours something draws freely.
+const FREE: f64 = 0.05;
+/// Longest stretch for which something is favoured.
+const STRETCH: u32 = 80;
+
+/// The order of deliveries within one run.
+pub(crate) enum Order {
+    Random,
+    Priorities(Priorities),
+    Bursts(Burst),
+}
+
+impl Order {
+    /// The order of a run.
+    pub(crate) fn new(settings: &FuzzSettings, run: u64, deliveries: u64, rng: &mut ChaCha8Rng) -> Self {
+        let strategy = match (settings.strategy, run % 3) {
+            (Strategy::Mixed, 0) => Strategy::Random,
+            (Strategy::Mixed, 1) => Strategy::Priorities,
+            (Strategy::Mixed, _) => Strategy::Bursts,
+            (other, _) => other,
+        };
+        match strategy {
+            Strategy::Random | Strategy::Mixed => Order::Random,
+            Strategy::Priorities => {
+                let last = deliveries.max(1);
+                let changes = (0..settings.priority_changes).map(|_| rng.random_range(0..last)).collect();
+                Order::Priorities(Priorities { of: HashMap::default(), changes })
+            }
+            Strategy::Bursts => Order::Bursts(Burst { left: 0, favour: Favour::Nothing }),
+        }
+    }
+
+    /// Draws one of the candidates, of which there is at least one.
+    pub(crate) fn draw(
+        &mut self, candidates: &Candidates, pending: &[Pending], now: u64, actors: &[ActorId],
+        rng: &mut ChaCha8Rng,
+    ) -> usize {
+        match self {
+            Order::Random => random(candidates, rng),
+            Order::Priorities(priorities) => priorities.draw(candidates, pending, now, rng),
+            Order::Bursts(burst) => burst.draw(candidates, pending, actors, rng),
+        }
+    }
+}
+
+/// Timers and messages from outside in proportion to their number, otherwise any channel alike.
+fn random(candidates: &Candidates, rng: &mut ChaCha8Rng) -> usize {
+    let (loose, messages) = (&candidates.loose, &candidates.messages);
+    let all = loose.len() + candidates.all_messages;
+    let from = if messages.is_empty() || (!loose.is_empty() && rng.random_range(0..all) < loose.len()) {
+        loose
+    } else {
+        messages
+    };
+    from[rng.random_range(0..from.len())] as usize
+}
+
+/// Sometimes goes on to a younger message of the channel, for networks that lose what is overtaken.
+pub(crate) fn skip(rule: NetworkRule, pending: &[Pending], index: usize, rng: &mut ChaCha8Rng) -> usize {
+    let mut at = index;
+    while rule == NetworkRule::FifoLoss && pending[at].kind == PendingKind::Message && rng.random_bool(SKIP) {
+        let younger = (at + 1..pending.len()).find(|&i| same_channel(&pending[at], &pending[i]));
+        match younger {
+            Some(next) => at = next,
+            None => break,
+        }
+    }
+    at
+}
+
+/// Every channel, timer and receiver of outside messages has a random priority, the highest goes first, and at a few
+/// random points the one that is first becomes last (after PCT, as applied to message passing by trace-aware testing).
+pub(crate) struct Priorities {
+    of: HashMap<(ActorId, ActorId, u16), u64, FxBuildHasher>,
+    changes: Vec<u64>,
+}
+
+impl Priorities {
+    fn draw(&mut self, candidates: &Candidates, pending: &[Pending], now: u64, rng: &mut ChaCha8Rng) -> usize {
+        if rng.random_bool(FREE) {
+            return random(candidates, rng);
+        }
+        let source = |index: usize| {
+            let entry = &pending[index];
+            let timer = if entry.kind.is_timer() { 1 + u16::from(entry.timer) } else { 0 };
+            (entry.channel, entry.to, timer)
+        };
+        let mut best = (0, candidates.get(0));
+        for index in candidates.iter() {
+            let priority = *self.of.entry(source(index)).or_insert_with(|| rng.random_range(1..u64::MAX));
+            if priority > best.0 {
+                best = (priority, index);
+            }
+        }
+        // A timer that fires goes to a new place, for one that is armed again at once would starve all others.
+        if self.changes.contains(&now) {
+            self.of.insert(source(best.1), 0);
+        } else if pending[best.1].kind.is_timer() {
+            self.of.insert(source(best.1), rng.random_range(1..u64::MAX));
+        }
+        best.1
+    }
+}
+
+/// What is favoured for a while.
+enum Favour {
+    Nothing,
+    /// The timers of one actor.
+    Timers(ActorId),
+    /// What is not a timer.
+    Messages,
+    /// What some actors send to each other, their timers, and what they get from outside.
+    Side(Vec<ActorId>),
+    /// Everything but what one actor receives.
+    Without(ActorId),
+}
+
+/// Stretches in which something is favoured.
+pub(crate) struct Burst {
+    left: u32,
+    favour: Favour,
+}
+
+impl Burst {
+    fn draw(
+        &mut self, candidates: &Candidates, pending: &[Pending], actors: &[ActorId], rng: &mut ChaCha8Rng,
+    ) -> usize {
+        if self.left == 0 {
+            self.left = rng.random_range(1..=STRETCH);
+            self.favour = Self::next(actors, rng);
+        }
+        self.left -= 1;
+        if rng.random_bool(FREE) {
+            return random(candidates, rng);
+        }
+        // A few draws find a favoured candidate where there are many; else the stretch goes on without.
+        for _ in 0..8 {
+            let index = random(candidates, rng);
+            if self.likes(&pending[index]) {
+                return index;
+            }
+        }
+        let liked = candidates.iter().filter(|&i| self.likes(&pending[i])).count();
+        match liked {
+            0 => random(candidates, rng),
+            n => {
+                let n = rng.random_range(0..n);
+                let at = candidates.iter().filter(|&i| self.likes(&pending[i])).nth(n);
+                at.unwrap_or_else(|| candidates.get(0))
+            }
+        }
+    }
+
+    fn next(actors: &[ActorId], rng: &mut ChaCha8Rng) -> Favour {
+        let Some(last) = actors.len().checked_sub(1) else { return Favour::Nothing };
+        let one = actors[rng.random_range(0..=last)];
+        match rng.random_range(0..8) {
+            0 | 1 => Favour::Nothing,
+            2 => Favour::Timers(one),
+            3 => Favour::Messages,
+            4 | 5 => Favour::Without(one),
+            _ => Favour::Side(actors.iter().copied().filter(|_| rng.random_bool(0.6)).collect()),
+        }
+    }
+
+    fn likes(&self, entry: &Pending) -> bool {
+        match &self.favour {
+            Favour::Nothing => true,
+            Favour::Timers(actor) => entry.kind.is_timer() && entry.to == *actor,
+            Favour::Messages => !entry.kind.is_timer(),
+            Favour::Without(actor) => entry.to != *actor,
+            Favour::Side(side) => {
+                side.contains(&entry.to) && (entry.channel == OUTSIDE || side.contains(&entry.channel))
+            }
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! Replaying a schedule on the model: conformance with the log, the verdict, the digest of the run.
+
+use demi_schemas::NetworkRule;
+use demi_schemas::schedule::{Schedule, Sent, Step};
+use demi_schemas::summary::{Divergence, ReplaySummary, Verdict};
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::model::{Model, Violation};
+use crate::network;
+use crate::script::{Act, Script, ScriptError, Want};
+use crate::sim::{Did, Simulator};
+use crate::world::{Pending, Status, World};
+
+/// How to replay.
+#[derive(Clone, Copy, Debug)]
+pub struct ReplayOptions {
+    /// The network rule to enforce.
+    pub rule: NetworkRule,
+    /// Stop at the first step that cannot be followed, instead of skipping it.
+    pub strict: bool,
+    /// For schedules lifted from logs: check the invariants after each so many deliveries, remembering what
+    /// earlier checks saw, as the recorder did. Other schedules are checked after every delivery, each
+    /// configuration by itself.
+    pub interval: u32,
+}
+
+/// Replays a schedule once. `seconds` and `deterministic` of the summary are left for the caller.
+///
+/// A step whose message is not pending, or not deliverable under the rule, is a divergence; so is, for schedules
+/// lifted from logs, a step whose sends differ from what was logged. The verdict is `diverged` if there is one
+/// and the schedule came from a log or the replay is strict; other schedules that skip steps and still end in a
+/// violation are `violates`.
+///
+/// # Errors
+/// When the model cannot re-create a message from outside.
+pub fn replay<M: Model>(
+    sim: &mut Simulator<M>, schedule: &Schedule, options: &ReplayOptions,
+) -> Result<ReplaySummary, ScriptError> {
+    let (script, started) = Script::compile(sim, schedule)?;
+    let conformance = schedule.header.conformance;
+    let mut run = Run {
+        world: sim.empty_world(),
+        digest: Xxh3::new(),
+        divergences: 0,
+        first: None,
+        history: M::History::default(),
+        found: Vec::new(),
+        first_found: None,
+        interval: if conformance { u64::from(options.interval.max(1)) } else { 1 },
+        remember: conformance,
+        externals: 0,
+        crashed_by_itself: None,
+    };
+    for (index, act) in script.acts.iter().enumerate() {
+        let step = index.checked_sub(started).and_then(|i| schedule.steps.get(i));
+        let number = (index + 1).saturating_sub(started) as u64;
+        let before = run.divergences;
+        run.step(sim, &script, act, step.filter(|_| conformance), schedule, options.rule, number, step);
+        if options.strict && run.divergences > before {
+            break;
+        }
+    }
+    Ok(run.finish(sim, schedule, options))
+}
+
+struct Run<M: Model> {
+    world: World<M>,
+    digest: Xxh3,
+    divergences: u64,
+    first: Option<Divergence>,
+    history: M::History,
+    found: Vec<Violation>,
+    first_found: Option<(u64, Vec<Violation>)>,
+    interval: u64,
+    remember: bool,
+    externals: u64,
+    crashed_by_itself: Option<crate::ActorId>,
+}
+
+impl<M: Model> Run<M> {
+    #[expect(clippy::too_many_arguments, reason = "one call, and each is a different thing")]
+    fn step(
+        &mut self, sim: &mut Simulator<M>, script: &Script, act: &Act, logged: Option<&Step>, schedule: &Schedule,
+        rule: NetworkRule, number: u64, step: Option<&Step>,
+    ) {
+        self.externals += u64::from(act.is_external());
+        let crashed = self.crashed_by_itself.take();
+        match act {
+            Act::Start(actor) => sim.start(&mut self.world, *actor),
+            Act::Inject(to, msg) => {
+                sim.inject(&mut self.world, *to, *msg);
+                return;
+            }
+            // A failure that the model brought about itself is in the log too: it is not done twice.
+            Act::Crash(actor) if crashed == Some(*actor) => {
+                self.crashed_by_itself = crashed;
+                return;
+            }
+            Act::Restart(actor) if crashed == Some(*actor) && sim.model().restarts_by_itself() => return,
+            Act::Crash(actor) => sim.crash(&mut self.world, *actor),
+            Act::Restart(actor) => sim.restart(&mut self.world, *actor),
+            Act::Isolate(actor) => sim.isolate(&mut self.world, *actor),
+            Act::Stop(actor) => sim.stop(&mut self.world, *actor),
+            Act::Action(index) => {
+                let (name, fields) = &script.actions[*index as usize];
+                if let Err(reason) = sim.action(&mut self.world, name, fields.as_ref()) {
+                    self.diverge(sim, number, step, act, format!("action {name}"), reason);
+                    return;
+                }
+            }
+            Act::Deliver(want) => {
+                if !self.deliver(sim, want, rule, number, step, act) {
+                    return;
+                }
+            }
+        }
+        self.crashed_by_itself = sim.did().iter().find_map(|d| match d {
+            Did::Crashed(actor) => Some(*actor),
+            _ => None,
+        });
+        self.absorb(sim);
+        if let Some(logged) = logged {
+            self.compare(sim, logged, schedule, number, act);
+        }
+        if act.is_delivery() && self.world.deliveries().is_multiple_of(self.interval) {
+            self.check(sim);
+        }
+    }
+
+    /// Delivers what is wanted; says so, or notes why it could not.
+    fn deliver(
+        &mut self, sim: &mut Simulator<M>, want: &Want, rule: NetworkRule, number: u64, step: Option<&Step>,
+        act: &Act,
+    ) -> bool {
+        let mut at = want.find(sim, &self.world);
+        if at.is_none()
+            && let Some(msg) = want.external
+        {
+            at = sim.inject(&mut self.world, want.to, msg);
+        }
+        let Some(index) = at else {
+            let got = pending_text(sim, &self.world, want);
+            self.diverge(sim, number, step, act, want.text(sim), got);
+            return false;
+        };
+        let entry = self.world.pending()[index];
+        if !sim.deliverable(&self.world, index, rule) {
+            let got = match network::blocker(self.world.pending(), index) {
+                _ if !sim.takes(&self.world, &entry) => {
+                    format!("{} does not take it ({:?})", sim.names().get(want.to), self.world.status(want.to))
+                }
+                Some(at) => format!(
+                    "under {rule} it stands behind {}",
+                    Want::of(sim, &self.world, &self.world.pending()[at]).text(sim)
+                ),
+                None => "it is not deliverable".to_owned(),
+            };
+            self.diverge(sim, number, step, act, want.text(sim), got);
+            return false;
+        }
+        let timer = sim.model().timer_info(&sim.info(entry.msg).msg).generation;
+        if let Some(expected) = step.and_then(|s| s.timer.as_ref()).and_then(|t| t.generation)
+            && want.timer
+            && timer.is_some_and(|got| got != expected)
+        {
+            let got = format!("generation {}", timer.unwrap_or_default());
+            self.diverge(sim, number, step, act, format!("{} of generation {expected}", want.text(sim)), got);
+        }
+        self.digest.update(want.text(sim).as_bytes());
+        sim.deliver(&mut self.world, index, rule);
+        true
+    }
+
+    /// Adds what the step did to the digest.
+    fn absorb(&mut self, sim: &Simulator<M>) {
+        for did in sim.did() {
+            let (mark, entry) = match did {
+                Did::Sent(entry) => (b'>', entry),
+                Did::TimerSet(entry) => (b'+', entry),
+                Did::TimerCancelled(entry) => (b'-', entry),
+                Did::Crashed(actor) | Did::Restarted(actor) | Did::Started(actor) => {
+                    self.digest.update(b"!");
+                    self.digest.update(sim.names().get(*actor).as_bytes());
+                    continue;
+                }
+            };
+            self.digest.update(&[mark]);
+            for text in
+                [sim.names().get(entry.from), sim.names().get(entry.to), sim.text(sim.info(entry.msg).payload)]
+            {
+                self.digest.update(text.as_bytes());
+                self.digest.update(b"\0");
+            }
+        }
+        self.digest.update(b"\n");
+    }
+
+    /// Compares what the step sent and armed with what the log says.
+    fn compare(&mut self, sim: &Simulator<M>, step: &Step, schedule: &Schedule, number: u64, act: &Act) {
+        // Whether a log shows messages sent to an actor that has failed is a race; neither side counts them.
+        let lost = |to: crate::ActorId| self.world.status(to) == Status::Crashed;
+        let sends: Vec<Pending> = sim
+            .did()
+            .iter()
+            .filter_map(|d| match d {
+                Did::Sent(p) if !lost(p.to) => Some(*p),
+                _ => None,
+            })
+            .collect();
+        let crashed: Vec<&str> =
+            (0..self.world.actors()).map(|i| crate::ActorId(i as u16)).filter(|&a| lost(a)).map(|a| sim.names().get(a)).collect();
+        let expected: Vec<&Sent> = step
+            .sends
+            .iter()
+            .filter(|s| s.via != Some(demi_schemas::Via::Thread) && !crashed.contains(&s.to.as_str()))
+            .collect();
+        let same = sends.len() == expected.len()
+            && sends.iter().zip(&expected).all(|(got, want)| {
+                let from = want.from.as_deref().unwrap_or(&step.to);
+                sim.names().get(got.from) == from
+                    && sim.names().get(got.to) == want.to
+                    && sim.text(sim.info(got.msg).payload) == want.payload
+            });
+        if !same {
+            let want = expected.iter().map(|s| format!("-> {}: {}", s.to, s.payload));
+            let got = sends
+                .iter()
+                .map(|p| format!("-> {}: {}", sim.names().get(p.to), sim.text(sim.info(p.msg).payload)));
+            let (want, got) = (list("sends", want), list("sends", got));
+            self.diverge(sim, number, Some(step), act, want, got);
+            return;
+        }
+        let recorded = &schedule.header.timers_recorded;
+        let sets: Vec<(Pending, demi_schemas::TimerInfo)> = sim
+            .did()
+            .iter()
+            .filter_map(|d| match d {
+                Did::TimerSet(p) => Some((*p, sim.model().timer_info(&sim.info(p.msg).msg))),
+                _ => None,
+            })
+            .filter(|(_, info)| info.name.as_ref().is_some_and(|name| recorded.contains(name)))
+            .collect();
+        let same = sets.len() == step.timer_sets.len()
+            && sets.iter().zip(&step.timer_sets).all(|((got, info), want)| {
+                let generation = want.timer.as_ref().and_then(|t| t.generation);
+                sim.text(sim.info(got.msg).payload) == want.payload
+                    && (generation.is_none() || info.generation.is_none() || generation == info.generation)
+            });
+        if !same {
+            let want = list("sets timers", step.timer_sets.iter().map(|s| s.payload.clone()));
+            let got = list("sets timers", sets.iter().map(|(p, _)| sim.text(sim.info(p.msg).payload).to_owned()));
+            self.diverge(sim, number, Some(step), act, want, got);
+        }
+    }
+
+    fn check(&mut self, sim: &Simulator<M>) {
+        self.found.clear();
+        if self.remember {
+            sim.check(&self.world, &mut self.history, &mut self.found);
+        } else {
+            sim.check(&self.world, &mut M::History::default(), &mut self.found);
+        }
+        if !self.found.is_empty() && self.first_found.is_none() {
+            self.first_found = Some((self.world.deliveries(), self.found.clone()));
+        }
+    }
+
+    fn diverge(
+        &mut self, sim: &Simulator<M>, number: u64, step: Option<&Step>, act: &Act, expected: String, got: String,
+    ) {
+        self.divergences += 1;
+        if self.first.is_some() {
+            return;
+        }
+        let state = act
+            .actor()
+            .and_then(|actor| sim.view(&self.world).state(actor))
+            .map_or_else(|| "does not run".to_owned(), |s| sim.model().describe(s, sim.names()).to_string());
+        self.first = Some(Divergence {
+            step: number,
+            delivery: self.world.deliveries(),
+            event: step.and_then(|s| s.event.clone()),
+            expected,
+            got,
+            state,
+            source: step.and_then(|s| s.source.clone()),
+            offset: step.and_then(|s| s.offset),
+        });
+    }
+
+    fn finish(mut self, sim: &Simulator<M>, schedule: &Schedule, options: &ReplayOptions) -> ReplaySummary {
+        let mut last = Vec::new();
+        sim.check(&self.world, &mut M::History::default(), &mut last);
+        if last.is_empty() && self.remember {
+            sim.check(&self.world, &mut self.history, &mut last);
+        }
+        let deliveries = self.world.deliveries();
+        if self.first_found.is_none() && !last.is_empty() {
+            self.first_found = Some((deliveries, last.clone()));
+        }
+        let at = self.first_found.as_ref().map(|(at, _)| *at);
+        let found = if last.is_empty() { self.first_found.map(|f| f.1).unwrap_or_default() } else { last };
+        let mut violation: Vec<String> = found.into_iter().map(|v| v.fingerprint).collect();
+        violation.sort_unstable();
+        violation.dedup();
+        let must_follow = options.strict || schedule.header.conformance;
+        let verdict = match (violation.is_empty(), self.divergences) {
+            (false, 0) => Verdict::Violates,
+            (false, _) if !must_follow => Verdict::Violates,
+            (true, 0) => Verdict::DoesNotViolate,
+            _ => Verdict::Diverged,
+        };
+        let recorded = &schedule.header.violation;
+        ReplaySummary {
+            verdict,
+            matches_recorded: (!recorded.is_empty())
+                .then(|| violation.iter().any(|fingerprint| recorded.contains(fingerprint))),
+            violation,
+            deliveries,
+            externals: self.externals,
+            divergences: self.divergences,
+            first_divergence: self.first,
+            violation_at: at,
+            network: options.rule,
+            digest: format!("{:032x}", self.digest.digest128()),
+            deterministic: None,
+            seconds: 0.0,
+        }
+    }
+}
+
+fn list(what: &str, items: impl Iterator<Item = String>) -> String {
+    let items: Vec<String> = items.collect();
+    if items.is_empty() { format!("{what} nothing") } else { format!("{what} [{}]", items.join("; ")) }
+}
+
+/// What is pending at the wanted receiver, for the explanation of a divergence.
+fn pending_text<M: Model>(sim: &Simulator<M>, world: &World<M>, want: &Want) -> String {
+    let here = world.pending().iter().filter(|p| p.to == want.to && p.kind.is_timer() == want.timer);
+    let texts = here.take(8).map(|p| Want::of(sim, world, p).text(sim));
+    format!("it is not pending; {}", list("pending there:", texts))
+}

@@ -1,0 +1,211 @@
+//! Schedules in the simulator's terms: texts become numbers, once, so that replaying costs no comparisons of text.
+
+use demi_schemas::schedule::{Schedule, Step, StepKind};
+use serde_json::Value;
+
+use crate::model::{ExternalMessage, Model};
+use crate::names::{ActorId, OUTSIDE, TextId};
+use crate::sim::{MsgId, Simulator};
+use crate::world::{Pending, PendingKind, World};
+
+/// Which message or timer a step wants delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Want {
+    /// The sender it names; not compared for timers.
+    pub from: ActorId,
+    /// The receiver.
+    pub to: ActorId,
+    /// Type tag.
+    pub type_: TextId,
+    /// Full content.
+    pub payload: TextId,
+    /// Content under the masks.
+    pub fingerprint: TextId,
+    /// Whether it is a timer.
+    pub timer: bool,
+    /// For messages from outside: the message, injected if it is not pending.
+    pub external: Option<MsgId>,
+    /// How the message's clock stood to the receiver's: −1 older, 0 same, 1 newer, if both have one.
+    pub clock: Option<i8>,
+}
+
+/// One step of a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Act {
+    /// Start an actor.
+    Start(ActorId),
+    /// Put a message from outside among the pending ones.
+    Inject(ActorId, MsgId),
+    /// Deliver a message or fire a timer.
+    Deliver(Want),
+    /// An injected failure.
+    Crash(ActorId),
+    /// A new, blank life.
+    Restart(ActorId),
+    /// Cut off from the network.
+    Isolate(ActorId),
+    /// Gone for good.
+    Stop(ActorId),
+    /// Code outside the actors; the number is an index into [`Script::actions`].
+    Action(u32),
+}
+
+impl Act {
+    /// Whether it counts as a delivery.
+    #[must_use]
+    pub fn is_delivery(&self) -> bool {
+        matches!(self, Act::Deliver(_))
+    }
+
+    /// Whether it counts as an external event: a delivered message from outside, a start, or an injected fault.
+    #[must_use]
+    pub fn is_external(&self) -> bool {
+        match self {
+            Act::Deliver(want) => want.external.is_some(),
+            Act::Inject(..) => false,
+            _ => true,
+        }
+    }
+
+    /// The actor it happens at, if it happens at one.
+    #[must_use]
+    pub fn actor(&self) -> Option<ActorId> {
+        match self {
+            Act::Deliver(want) => Some(want.to),
+            Act::Start(a) | Act::Inject(a, _) | Act::Crash(a) | Act::Restart(a) | Act::Isolate(a) | Act::Stop(a) => {
+                Some(*a)
+            }
+            Act::Action(_) => None,
+        }
+    }
+}
+
+/// A schedule in a simulator's terms; meaningless to another simulator.
+#[derive(Clone, Debug, Default)]
+pub struct Script {
+    /// What to do.
+    pub acts: Vec<Act>,
+    /// Names and arguments of the actions.
+    pub actions: Vec<(String, Option<Value>)>,
+}
+
+/// Why a schedule makes no sense to a model.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("step {step}: {reason}")]
+pub struct ScriptError {
+    /// Number of the step, from 1.
+    pub step: usize,
+    /// What is wrong.
+    pub reason: String,
+}
+
+impl Script {
+    /// Translates a schedule, step by step: `acts[i]` is step i + 1. A schedule without any `start` step gets the
+    /// starts of all the model's actors in front; `started` says how many.
+    ///
+    /// # Errors
+    /// When the model cannot re-create a message from outside.
+    pub fn compile<M: Model>(sim: &mut Simulator<M>, schedule: &Schedule) -> Result<(Script, usize), ScriptError> {
+        let mut script = Script::default();
+        let mut started = 0;
+        if !schedule.steps.iter().any(|s| s.kind == StepKind::Start) {
+            script.acts.extend(sim.model().actors().iter().map(|&a| Act::Start(a)));
+            started = script.acts.len();
+        }
+        for (index, step) in schedule.steps.iter().enumerate() {
+            let act = script.act(sim, step).map_err(|reason| ScriptError { step: index + 1, reason })?;
+            script.acts.push(act);
+        }
+        Ok((script, started))
+    }
+
+    fn act<M: Model>(&mut self, sim: &mut Simulator<M>, step: &Step) -> Result<Act, String> {
+        let to = if step.to.is_empty() { OUTSIDE } else { sim.names_mut().id(&step.to) };
+        Ok(match step.kind {
+            StepKind::Start => Act::Start(to),
+            StepKind::External => Act::Inject(to, external_message(sim, step)?),
+            StepKind::Deliver | StepKind::Timer => Act::Deliver(want(sim, step, to)?),
+            StepKind::Crash => Act::Crash(to),
+            StepKind::Restart => Act::Restart(to),
+            StepKind::Isolate => Act::Isolate(to),
+            StepKind::Stop => Act::Stop(to),
+            StepKind::Action => {
+                self.actions.push((step.type_.clone().unwrap_or_default(), step.fields.clone()));
+                Act::Action(self.actions.len() as u32 - 1)
+            }
+        })
+    }
+}
+
+fn external_message<M: Model>(sim: &mut Simulator<M>, step: &Step) -> Result<MsgId, String> {
+    let type_ = step.type_.as_deref().unwrap_or("");
+    let payload = step.payload.as_deref().unwrap_or("");
+    let message = ExternalMessage { type_, payload, fields: step.fields.as_ref() };
+    let model = sim.model().clone();
+    let msg = model.external(message, sim.names_mut())?;
+    Ok(sim.intern(msg))
+}
+
+fn want<M: Model>(sim: &mut Simulator<M>, step: &Step, to: ActorId) -> Result<Want, String> {
+    let type_text = step.type_.as_deref().unwrap_or("");
+    let payload_text = step.payload.as_deref().unwrap_or("");
+    let timer = step.kind == StepKind::Timer;
+    let from = match step.from.as_deref() {
+        Some(name) => sim.names_mut().id(name),
+        None if timer => to,
+        None => OUTSIDE,
+    };
+    let external = if step.external && !timer { Some(external_message(sim, step)?) } else { None };
+    let masked = step.fingerprint.as_deref().unwrap_or(payload_text);
+    Ok(Want {
+        from,
+        to,
+        type_: sim.intern_text(type_text),
+        payload: sim.intern_text(payload_text),
+        fingerprint: sim.fingerprint(type_text, masked),
+        timer,
+        external,
+        clock: None,
+    })
+}
+
+impl Want {
+    /// The want that asks for exactly this pending entry.
+    #[must_use]
+    pub fn of<M: Model>(sim: &Simulator<M>, world: &World<M>, entry: &Pending) -> Want {
+        let info = sim.info(entry.msg);
+        Want {
+            from: entry.from,
+            to: entry.to,
+            type_: info.type_,
+            payload: info.payload,
+            fingerprint: info.fingerprint,
+            timer: entry.kind.is_timer(),
+            external: (entry.kind == PendingKind::External).then_some(entry.msg),
+            clock: sim.relative_clock(world, entry),
+        }
+    }
+
+    /// Whether the entry is between the same two actors, and of the same sort.
+    #[must_use]
+    pub fn same_place(&self, entry: &Pending) -> bool {
+        self.to == entry.to && self.timer == entry.kind.is_timer() && (self.timer || self.from == entry.from)
+    }
+
+    /// Index of the oldest pending entry with exactly this content.
+    #[must_use]
+    pub fn find<M: Model>(&self, sim: &Simulator<M>, world: &World<M>) -> Option<usize> {
+        world.pending().iter().position(|p| self.same_place(p) && sim.info(p.msg).payload == self.payload)
+    }
+
+    /// The want as text, for people.
+    #[must_use]
+    pub fn text<M: Model>(&self, sim: &Simulator<M>) -> String {
+        let payload = sim.text(self.payload);
+        if self.timer {
+            format!("timer {payload} of {}", sim.names().get(self.to))
+        } else {
+            format!("{} -> {}: {payload}", sim.names().get(self.from), sim.names().get(self.to))
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! `demi-lineage minimize`: the shortest schedule found that still breaks the invariant.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Mutex;
+
+use demi_minimize::pipeline::MinimizeError;
+use demi_minimize::{Budget, Options, Outcome as Minimized, Phases, Progress, StopFlag, minimize, render};
+use demi_replay::models::Visitor;
+use demi_replay::{Model, Simulator};
+use demi_schemas::summary::MinimizeSummary;
+use demi_schemas::{NetworkRule, Schedule};
+
+use super::replay::with_scenario;
+use super::{Outcome, read_scenario, read_schedule, write_folder};
+use crate::ui::Ui;
+
+/// Arguments of `minimize`.
+#[derive(clap::Args, Debug)]
+pub struct MinimizeArgs {
+    /// An execution written by build, or a schedule file.
+    #[arg(value_name = "EXEC|SCHEDULE")]
+    input: PathBuf,
+    /// The scenario file: model, switches, network rule, invariants.
+    #[arg(long, value_name = "FILE")]
+    scenario: PathBuf,
+    /// The folder to write the result to; an older result there is replaced.
+    #[arg(long, value_name = "OUT")]
+    out: PathBuf,
+    /// How much work may be done: time (60s, 2m), or replays (20000r), with which the result does not depend on
+    /// the machine.
+    #[arg(long, default_value = "60s", value_name = "BUDGET")]
+    budget: Budget,
+    /// Threads; all cores where left out.
+    #[arg(long, value_name = "N")]
+    jobs: Option<usize>,
+    /// Enforce another network rule than the scenario's: unordered, fifo-loss or fifo.
+    #[arg(long, value_name = "RULE")]
+    network: Option<NetworkRule>,
+    /// Which pipeline: everything, or one of DEMi's baselines.
+    #[arg(long, value_enum, default_value_t = PhasesArg::All)]
+    phases: PhasesArg,
+    /// Print the summary as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum PhasesArg {
+    /// All passes.
+    All,
+    /// External ddmin and one internal pass with exact matching (DEMi's STSSched).
+    Sts,
+    /// As sts, but a test in which an expected message is missing fails.
+    Nodiverge,
+}
+
+/// Runs `minimize`.
+pub fn run(args: MinimizeArgs, ui: &Ui) -> Outcome {
+    let scenario = read_scenario(&args.scenario)?;
+    let full = read_schedule(&args.input, false)?;
+    let kept = if args.input.is_dir() { Some(read_schedule(&args.input, true)?) } else { None };
+    let stop = StopFlag::default();
+    let flag = stop.clone();
+    // The first Ctrl-C ends the search with the best so far, the second ends the program.
+    let _ = ctrlc::set_handler(move || {
+        if flag.is_set() {
+            std::process::exit(130);
+        }
+        flag.stop();
+    });
+    let options = Options {
+        rule: args.network.unwrap_or(scenario.network),
+        budget: args.budget,
+        jobs: args.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
+        phases: match args.phases {
+            PhasesArg::All => Phases::All,
+            PhasesArg::Sts => Phases::Sts,
+            PhasesArg::Nodiverge => Phases::NoDiverge,
+        },
+        stop,
+    };
+    let bar = ui.progress();
+    let best: Mutex<Option<(usize, usize)>> = Mutex::new(None);
+    let began = std::time::Instant::now();
+    let tell = |p: &Progress| {
+        if let Ok(mut best) = best.lock() {
+            let size = (p.size.externals, p.size.deliveries);
+            let smallest = best.map_or(size, |b| b.min(size));
+            *best = Some(smallest);
+            let seconds = began.elapsed().as_secs_f64();
+            let left = match options.budget {
+                Budget::Seconds(s) => format!("{:.0} s left", (s - seconds).max(0.0)),
+                Budget::Replays(n) => format!("{} replays left", n.saturating_sub(p.replays)),
+            };
+            bar.set_message(format!(
+                "{} deliveries, {} externals; {}; {:.0} replays/s; {left}",
+                smallest.1,
+                smallest.0,
+                p.phase,
+                p.replays as f64 / seconds.max(1e-3)
+            ));
+        }
+    };
+    let task = Task { full: &full, kept: kept.as_ref(), options: &options, tell: &tell };
+    let result = with_scenario(&args.scenario, &scenario, task)?;
+    bar.finish_and_clear();
+    let (done, trace, shiviz) = result?;
+    write_folder(
+        &args.out,
+        &[
+            ("schedule.jsonl", done.schedule.to_text()),
+            ("summary.json", format!("{}\n", serde_json::to_string_pretty(&done.summary)?)),
+            ("shiviz.log", shiviz),
+            ("trace.md", trace),
+            ("scenario.toml", scenario.to_text()),
+        ],
+    )?;
+    if args.json {
+        ui.json(&done.summary)?;
+    } else {
+        ui.result(&text(&done.summary, &args.out));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+struct Task<'a> {
+    full: &'a Schedule,
+    kept: Option<&'a Schedule>,
+    options: &'a Options,
+    tell: &'a (dyn Fn(&Progress) + Sync),
+}
+
+impl Visitor for Task<'_> {
+    type Output = Result<(Minimized, String, String), MinimizeError>;
+
+    fn visit<M: Model>(self, sim: Simulator<M>) -> Self::Output {
+        let done = minimize(&sim, self.full, self.kept, self.options, self.tell)?;
+        let told = render::tell(&sim, &done.schedule, self.options.rule)?;
+        let trace = render::trace_md(&told, &done.summary);
+        Ok((done, trace, render::shiviz(&told)))
+    }
+}
+
+fn text(summary: &MinimizeSummary, out: &Path) -> String {
+    let mut text = format!(
+        "{} deliveries, {} external events (from {} and {}), network {}, {}{}\n\n",
+        summary.deliveries,
+        summary.externals,
+        summary.initial_deliveries,
+        summary.initial_externals,
+        summary.network,
+        if summary.one_minimal { "1-minimal" } else { "not shown to be 1-minimal" },
+        match summary.ended.as_str() {
+            "fixpoint" => String::new(),
+            other => format!(", ended by {other}"),
+        }
+    );
+    text.push_str(&format!(
+        "{:<28} {:>8} {:>10} {:>8} {:>10} {:>9}\n",
+        "phase", "replays", "executed", "seconds", "deliveries", "externals"
+    ));
+    for p in &summary.phases {
+        text.push_str(&format!(
+            "{:<28} {:>8} {:>10} {:>8.3} {:>10} {:>9}\n",
+            p.phase, p.replays, p.executed, p.seconds, p.deliveries, p.externals
+        ));
+    }
+    text.push_str(&format!(
+        "{:<28} {:>8} {:>10} {:>8.3}\n\nviolation: {}\nread it:   {}\nreplay it: demi-lineage replay {} --scenario {} --strict",
+        "total",
+        summary.replays,
+        summary.executed,
+        summary.seconds,
+        summary.violation.join(", "),
+        out.join("trace.md").display(),
+        out.join("schedule.jsonl").display(),
+        out.join("scenario.toml").display()
+    ));
+    text
+}

@@ -1,0 +1,134 @@
+//! `demi-lineage replay`: replay a schedule on the model and say whether it conforms and whether it violates.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use demi_replay::models::{Visitor, with_model};
+use demi_replay::replay::{ReplayOptions, replay};
+use demi_replay::script::ScriptError;
+use demi_replay::{Model, Simulator};
+use demi_schemas::summary::{ReplaySummary, Verdict};
+use demi_schemas::{NetworkRule, Scenario, Schedule};
+
+use super::{Outcome, read_scenario, read_schedule};
+use crate::ui::Ui;
+
+/// Arguments of `replay`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Exit status: 0 the violation is there, 1 it is not, 3 the schedule could not be followed, \
+                        2 usage or tool failure.")]
+pub struct ReplayArgs {
+    /// An execution written by build (everything recorded is replayed and compared with the log), or a schedule
+    /// file.
+    #[arg(value_name = "EXEC|SCHEDULE")]
+    input: PathBuf,
+    /// The scenario file: model, switches, network rule, invariants.
+    #[arg(long, value_name = "FILE")]
+    scenario: PathBuf,
+    /// Enforce another network rule than the scenario's: unordered, fifo-loss or fifo.
+    #[arg(long, value_name = "RULE")]
+    network: Option<NetworkRule>,
+    /// Stop at the first step that cannot be followed, instead of skipping it.
+    #[arg(long)]
+    strict: bool,
+    /// Of an execution, replay only what is in the causal past of the violation.
+    #[arg(long)]
+    kept: bool,
+    /// Do not run a second time to compare digests.
+    #[arg(long)]
+    no_self_check: bool,
+    /// Print the result as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `replay`.
+pub fn run(args: ReplayArgs, ui: &Ui) -> Outcome {
+    let scenario = read_scenario(&args.scenario)?;
+    let schedule = read_schedule(&args.input, args.kept)?;
+    let options = ReplayOptions {
+        rule: args.network.unwrap_or(scenario.network),
+        strict: args.strict,
+        interval: scenario.invariant_check_interval.unwrap_or(1),
+    };
+    let task = Task { schedule: &schedule, options, self_check: !args.no_self_check };
+    let summary = with_scenario(&args.scenario, &scenario, task)??;
+    if summary.deterministic == Some(false) {
+        return Err("two runs of the same schedule gave different digests: the model is not deterministic".into());
+    }
+    if args.json {
+        ui.json(&summary)?;
+    } else {
+        ui.result(&text(&summary, &args.input));
+    }
+    Ok(ExitCode::from(summary.verdict.exit_code()))
+}
+
+/// Runs a task on the scenario's model; errors name the file.
+pub fn with_scenario<V: Visitor>(
+    path: &Path, scenario: &Scenario, visitor: V,
+) -> Result<V::Output, Box<dyn std::error::Error>> {
+    with_model(scenario, visitor).map_err(|e| format!("{}: {e}", path.display()).into())
+}
+
+struct Task<'a> {
+    schedule: &'a Schedule,
+    options: ReplayOptions,
+    self_check: bool,
+}
+
+impl Visitor for Task<'_> {
+    type Output = Result<ReplaySummary, ScriptError>;
+
+    fn visit<M: Model>(self, simulator: Simulator<M>) -> Self::Output {
+        let mut sim = simulator.clone();
+        let began = Instant::now();
+        let mut summary = replay(&mut sim, self.schedule, &self.options)?;
+        summary.seconds = began.elapsed().as_secs_f64();
+        if self.self_check {
+            let again = replay(&mut simulator.clone(), self.schedule, &self.options)?;
+            summary.deterministic = Some(again.digest == summary.digest);
+        }
+        Ok(summary)
+    }
+}
+
+fn text(summary: &ReplaySummary, input: &Path) -> String {
+    let mut text = match summary.verdict {
+        Verdict::Violates => format!("violates: {}", summary.violation.join(", ")),
+        Verdict::DoesNotViolate => "does not violate".to_owned(),
+        Verdict::Diverged => format!("diverged: {} steps could not be followed as they stand", summary.divergences),
+    };
+    if summary.verdict == Verdict::Diverged && !summary.violation.is_empty() {
+        text.push_str(&format!("\n  (and yet it ends in {})", summary.violation.join(", ")));
+    }
+    text.push_str(&format!(
+        "\n  {}: {} deliveries, {} external events, network {}, {:.3} s",
+        input.display(),
+        summary.deliveries,
+        summary.externals,
+        summary.network,
+        summary.seconds
+    ));
+    if let Some(at) = summary.violation_at {
+        text.push_str(&format!("\n  the violation was first seen after delivery {at}"));
+    }
+    if summary.matches_recorded == Some(false) {
+        text.push_str("\n  this is not the violation that the schedule names");
+    }
+    if let Some(d) = &summary.first_divergence {
+        let event = d.event.as_deref().map(|e| format!(" ({e})")).unwrap_or_default();
+        text.push_str(&format!(
+            "\n  first divergence at step {}{event}, after {} deliveries\n    expected: {}\n    got:      {}\n    state:    {}",
+            d.step, d.delivery, d.expected, d.got, d.state
+        ));
+        if let Some(source) = &d.source {
+            text.push_str(&format!("\n    log line: {source}, byte {}", d.offset.unwrap_or_default()));
+        }
+    } else {
+        text.push_str("\n  every step was followed exactly");
+    }
+    text.push_str(&format!("\n  digest {}", summary.digest));
+    text
+}
