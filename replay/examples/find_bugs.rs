@@ -3,6 +3,8 @@
 //! Run it with `cargo run --release -p demi-replay --example find_bugs`, optionally followed by the names of
 //! scenarios (`raft-45`) and `--seed N`, `--seeds N`, `--runs N`, `--deliveries N`.
 
+#![expect(clippy::print_stdout, reason = "an example prints what it finds")]
+
 use std::path::Path;
 use std::time::Instant;
 
@@ -56,7 +58,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         names = ALL.map(str::to_owned).to_vec();
     }
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
-    println!("{:<10} {:>4} {:>7} {:>12} {:>9} {:>9}  violation", "scenario", "seed", "runs", "deliveries", "seconds", "length");
+    println!(
+        "{:<10} {:>4} {:>7} {:>12} {:>9} {:>9}  violation",
+        "scenario", "seed", "runs", "deliveries", "seconds", "length"
+    );
     let mut missed = 0;
     for name in &names {
         let scenario = Scenario::parse(&std::fs::read_to_string(dir.join(format!("{name}.toml")))?)?;

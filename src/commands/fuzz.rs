@@ -1,7 +1,7 @@
 //! `demi-lineage fuzz`: random runs of a model until one breaks an invariant, written as production would log it.
 
 use std::fs;
-use std::io::{self, BufWriter, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use demi_replay::{Model, Simulator};
 use demi_schemas::summary::FuzzSummary;
 use demi_schemas::{NetworkRule, Scenario};
 
-use super::Outcome;
+use super::{Outcome, read_scenario, write_folder};
 use crate::ui::Ui;
 
 /// Arguments of `fuzz`.
@@ -46,26 +46,6 @@ pub struct FuzzArgs {
     json: bool,
 }
 
-/// Why `fuzz` failed.
-#[derive(Debug, thiserror::Error)]
-enum Error {
-    #[error("cannot {what} {path}")]
-    Io {
-        what: &'static str,
-        path: String,
-        source: io::Error,
-    },
-    #[error("{0} is not empty and was not written by fuzz: name another folder")]
-    Foreign(String),
-    #[error("{path}: {source}")]
-    Scenario { path: String, source: demi_schemas::ScenarioError },
-}
-
-fn io_error(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
-    let path = path.display().to_string();
-    move |source| Error::Io { what, path, source }
-}
-
 /// Makes the runs with whichever model the scenario names.
 struct Search<'a> {
     scenario: &'a Scenario,
@@ -83,16 +63,12 @@ impl Visitor for Search<'_> {
 
 /// Runs `fuzz`.
 pub fn run(args: FuzzArgs, ui: &Ui) -> Outcome {
-    let text = fs::read_to_string(&args.scenario).map_err(io_error("read", &args.scenario))?;
-    let in_file = |source| Error::Scenario { path: args.scenario.display().to_string(), source };
-    let mut scenario = Scenario::parse(&text).map_err(in_file)?;
-    let text = match args.network {
-        Some(rule) if rule != scenario.network => {
-            scenario.network = rule;
-            scenario.to_text()
-        }
-        _ => text,
-    };
+    let mut scenario = read_scenario(&args.scenario)?;
+    let mut text = fs::read_to_string(&args.scenario)?;
+    if let Some(rule) = args.network.filter(|&rule| rule != scenario.network) {
+        scenario.network = rule;
+        text = scenario.to_text();
+    }
     refuse_foreign(&args.out)?;
     let options = FuzzOptions {
         seed: args.seed,
@@ -114,13 +90,16 @@ pub fn run(args: FuzzArgs, ui: &Ui) -> Outcome {
         !stop.load(Ordering::Relaxed)
     };
     let search = Search { scenario: &scenario, options, progress: &mut progress };
-    let found = with_model(&scenario, search).map_err(in_file);
+    let found = with_model(&scenario, search).map_err(|e| format!("{}: {e}", args.scenario.display()));
     bar.finish_and_clear();
     let found = found??;
 
     let summary = summarize(&args, &scenario, found.as_ref(), made);
     if let Some(found) = &found {
-        write_logs(&args.out, found, &text, &summary)?;
+        let files = files(found, text, &summary)?;
+        let files: Vec<(&str, String)> =
+            files.iter().map(|(path, text)| (path.as_str(), text.clone())).collect();
+        write_folder(&args.out, &files)?;
     }
     if args.json {
         ui.json(&summary)?;
@@ -167,65 +146,40 @@ fn describe(s: &FuzzSummary, out: &Path) -> String {
     )
 }
 
-/// Refuses a folder that has something in it that `fuzz` did not write.
-fn refuse_foreign(out: &Path) -> Result<(), Error> {
-    let mut entries = match fs::read_dir(out) {
+/// Refuses a folder that has something in it that `fuzz` did not write, before any work is done.
+fn refuse_foreign(out: &Path) -> Result<(), String> {
+    let entries = match fs::read_dir(out) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(io_error("open", out)(error)),
+        Err(error) => return Err(format!("{}: {error}", out.display())),
     };
+    let names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
     let ours = ["logs", "scenario.toml", "summary.json"];
-    let foreign = entries.any(|e| e.is_ok_and(|e| !ours.iter().any(|&name| e.file_name() == *name)));
-    let complete = || out.join("logs").is_dir() && out.join("summary.json").is_file();
-    let empty = fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_none());
-    if foreign || !(empty || complete()) {
-        return Err(Error::Foreign(out.display().to_string()));
+    let complete = ours.iter().all(|&name| names.iter().any(|n| n == name)) && names.len() == ours.len();
+    if names.is_empty() || complete {
+        return Ok(());
     }
-    Ok(())
+    Err(format!("{} is not empty and was not written by fuzz: name another folder", out.display()))
 }
 
-/// Writes everything beside `out` and then puts it in its place.
-fn write_logs(out: &Path, found: &Found, scenario: &str, summary: &FuzzSummary) -> Result<(), Error> {
-    let parent = match out.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    fs::create_dir_all(parent).map_err(io_error("create", parent))?;
-    let name = out.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let temporary = parent.join(format!(".{name}.{}.tmp", std::process::id()));
-    let result = fill(&temporary, found, scenario, summary).and_then(|()| {
-        refuse_foreign(out)?;
-        if out.exists() {
-            fs::remove_dir_all(out).map_err(io_error("replace", out))?;
-        }
-        fs::rename(&temporary, out).map_err(io_error("write", out))
-    });
-    if result.is_err() {
-        let _ = fs::remove_dir_all(&temporary);
-    }
-    result
-}
-
-fn fill(dir: &Path, found: &Found, scenario: &str, summary: &FuzzSummary) -> Result<(), Error> {
-    let logs = dir.join("logs");
-    fs::create_dir_all(&logs).map_err(io_error("create", &logs))?;
+/// The files to write, with their paths.
+fn files(
+    found: &Found,
+    scenario: String,
+    summary: &FuzzSummary,
+) -> Result<Vec<(String, String)>, serde_json::Error> {
+    let mut files = Vec::new();
     for (actor, records) in &found.records {
-        let path = logs.join(format!("{}.jsonl", file_name(actor)));
-        let write = || -> io::Result<()> {
-            let mut file = BufWriter::new(fs::File::create_new(&path)?);
-            for record in records {
-                serde_json::to_writer(&mut file, record)?;
-                file.write_all(b"\n")?;
-            }
-            file.flush()
-        };
-        write().map_err(io_error("write", &path))?;
+        let mut text = String::new();
+        for record in records {
+            text.push_str(&serde_json::to_string(record)?);
+            text.push('\n');
+        }
+        files.push((format!("logs/{}.jsonl", file_name(actor)), text));
     }
-    let path = dir.join("scenario.toml");
-    fs::write(&path, scenario).map_err(io_error("write", &path))?;
-    let path = dir.join("summary.json");
-    let text = serde_json::to_string_pretty(summary).unwrap_or_default() + "\n";
-    fs::write(&path, text).map_err(io_error("write", &path))
+    files.push(("scenario.toml".into(), scenario));
+    files.push(("summary.json".into(), serde_json::to_string_pretty(summary)? + "\n"));
+    Ok(files)
 }
 
 /// An actor's name as part of a path: all but letters, digits and `._-$` is percent-encoded, and a dot in front.

@@ -59,7 +59,11 @@ pub(crate) struct Candidates {
 impl Candidates {
     /// Looks through what is pending.
     pub(crate) fn find<M: Model>(
-        &mut self, sim: &Simulator<M>, world: &World<M>, rule: NetworkRule, holds: &mut Holds,
+        &mut self,
+        sim: &Simulator<M>,
+        world: &World<M>,
+        rule: NetworkRule,
+        holds: &mut Holds,
     ) {
         self.scan(sim, world, rule, holds);
         if self.is_empty() && !holds.repeated.is_empty() {

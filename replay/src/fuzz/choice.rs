@@ -25,7 +25,12 @@ pub(crate) enum Choice {
 }
 
 /// Makes one choice happen.
-pub(crate) fn apply<M: Model>(sim: &mut Simulator<M>, world: &mut World<M>, choice: Choice, rule: NetworkRule) {
+pub(crate) fn apply<M: Model>(
+    sim: &mut Simulator<M>,
+    world: &mut World<M>,
+    choice: Choice,
+    rule: NetworkRule,
+) {
     match choice {
         Choice::Start(actor) => sim.start(world, actor),
         Choice::Crash(actor) => sim.crash(world, actor),

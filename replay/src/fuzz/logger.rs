@@ -80,7 +80,11 @@ impl<'a, M: Model> Logger<'a, M> {
     }
 
     /// The logs, in the order of the actors' names, closed by the monitor's finding.
-    pub(crate) fn finish(mut self, violation: &[String], affected: &[String]) -> Vec<(String, Vec<EventRecord>)> {
+    pub(crate) fn finish(
+        mut self,
+        violation: &[String],
+        affected: &[String],
+    ) -> Vec<(String, Vec<EventRecord>)> {
         let mut finding = EventRecord::new(MONITOR, 1, Kind::Violation);
         finding.type_ = violation.first().and_then(|v| v.split(':').next()).map(str::to_owned);
         finding.fields = Some(json!({ "fingerprints": violation, "affected": affected }));
@@ -166,9 +170,10 @@ impl<'a, M: Model> Logger<'a, M> {
                     self.push(*who, record);
                 }
                 Did::Restarted(who) => {
+                    // A member that begins anew by itself after an injected crash does so on its own account.
                     let log = self.log(*who);
                     (log.incarnation, log.seq) = (log.incarnation + 1, 0);
-                    let record = self.with_external(Kind::Restart, injected);
+                    let record = self.with_external(Kind::Restart, injected && at == 0);
                     self.push(*who, record);
                 }
                 // A restart is followed by a start of its own, which its record stands for.

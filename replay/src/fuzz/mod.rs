@@ -69,7 +69,9 @@ pub enum FuzzError {
 /// # Errors
 /// When the scenario's `[fuzz]` settings make no sense for the model.
 pub fn fuzz<M: Model>(
-    sim: &mut Simulator<M>, scenario: &Scenario, options: &FuzzOptions,
+    sim: &mut Simulator<M>,
+    scenario: &Scenario,
+    options: &FuzzOptions,
     progress: &mut dyn FnMut(u64, u64) -> bool,
 ) -> Result<Option<Found>, FuzzError> {
     let settings = run::settings(scenario)?;
@@ -90,7 +92,11 @@ pub fn fuzz<M: Model>(
 }
 
 fn found<M: Model>(
-    sim: &mut Simulator<M>, scenario: &Scenario, choices: &[choice::Choice], violations: &[Violation], run: u64,
+    sim: &mut Simulator<M>,
+    scenario: &Scenario,
+    choices: &[choice::Choice],
+    violations: &[Violation],
+    run: u64,
     executed: u64,
 ) -> Found {
     let violation: Vec<String> = violations.iter().map(|v| v.fingerprint.clone()).collect();

@@ -16,6 +16,8 @@ use crate::world::{PendingKind, Status, World};
 
 /// How often at most a drawn timer is put back before a delivery.
 const PUTBACKS: u32 = 16;
+/// Random external events a run where there are faults but few client messages.
+const FAULTS: u64 = 20;
 
 /// The scenario's settings, checked.
 pub(crate) fn settings(scenario: &Scenario) -> Result<FuzzSettings, FuzzError> {
@@ -63,7 +65,10 @@ pub(crate) struct Run<'a, M: Model> {
 
 impl<'a, M: Model> Run<'a, M> {
     pub(crate) fn new(
-        sim: &'a mut Simulator<M>, scenario: &'a Scenario, settings: &'a FuzzSettings, options: &FuzzOptions,
+        sim: &'a mut Simulator<M>,
+        scenario: &'a Scenario,
+        settings: &'a FuzzSettings,
+        options: &FuzzOptions,
         number: u64,
     ) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(options.seed);
@@ -71,12 +76,13 @@ impl<'a, M: Model> Run<'a, M> {
         let order = Order::new(settings, number, options.deliveries, &mut rng);
         let total = u64::from(options.externals.unwrap_or(settings.client_messages));
         let faults = settings.weight_crash + settings.weight_restart + settings.weight_partition;
-        let (event_rate, open) = if faults > 0.0 {
-            // With faults, so many events a run that about all client messages find a place among them.
-            let each = total.max(1) as f64 / settings.weight_client.max(faults / 10.0);
-            ((each * (settings.weight_client + faults) / options.deliveries.max(1) as f64).min(0.5), false)
+        // With faults, so many events a run that about all client messages find a place among them.
+        let event_rate = if faults > 0.0 {
+            let share =
+                if settings.weight_client > 0.0 { 1.0 + faults / settings.weight_client } else { 1.0 };
+            (total.max(FAULTS) as f64 * share / options.deliveries.max(1) as f64).min(0.5)
         } else {
-            (0.0, false)
+            0.0
         };
         Run {
             actors: sim.model().actors().to_vec(),
@@ -92,7 +98,7 @@ impl<'a, M: Model> Run<'a, M> {
             limit: options.deliveries,
             clients: (0, total),
             event_rate,
-            open,
+            open: false,
             watched: Vec::new(),
             dirty: true,
             history: M::History::default(),
@@ -117,7 +123,7 @@ impl<'a, M: Model> Run<'a, M> {
             self.apply(Choice::Deliver(index as u32));
             self.holds.delivered(&entry);
             self.touched(entry.to);
-            if self.world.deliveries() % interval == 0 {
+            if self.world.deliveries().is_multiple_of(interval) {
                 let violations = self.check();
                 if !violations.is_empty() {
                     return Ok(violations);
@@ -148,7 +154,8 @@ impl<'a, M: Model> Run<'a, M> {
             use crate::sim::Did::{Crashed, Restarted, Started};
             matches!(did, Crashed(_) | Restarted(_) | Started(_))
         });
-        self.dirty |= watch.is_none() || watch != *last || more || self.world.status(actor) != Status::Running;
+        self.dirty |=
+            watch.is_none() || watch != *last || more || self.world.status(actor) != Status::Running;
         *last = watch;
     }
 

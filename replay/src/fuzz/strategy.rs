@@ -48,7 +48,11 @@ impl Order {
 
     /// Draws one of the candidates, of which there is at least one.
     pub(crate) fn draw(
-        &mut self, candidates: &Candidates, pending: &[Pending], now: u64, actors: &[ActorId],
+        &mut self,
+        candidates: &Candidates,
+        pending: &[Pending],
+        now: u64,
+        actors: &[ActorId],
         rng: &mut ChaCha8Rng,
     ) -> usize {
         match self {
@@ -92,7 +96,13 @@ pub(crate) struct Priorities {
 }
 
 impl Priorities {
-    fn draw(&mut self, candidates: &Candidates, pending: &[Pending], now: u64, rng: &mut ChaCha8Rng) -> usize {
+    fn draw(
+        &mut self,
+        candidates: &Candidates,
+        pending: &[Pending],
+        now: u64,
+        rng: &mut ChaCha8Rng,
+    ) -> usize {
         if rng.random_bool(FREE) {
             return random(candidates, rng);
         }
@@ -139,7 +149,11 @@ pub(crate) struct Burst {
 
 impl Burst {
     fn draw(
-        &mut self, candidates: &Candidates, pending: &[Pending], actors: &[ActorId], rng: &mut ChaCha8Rng,
+        &mut self,
+        candidates: &Candidates,
+        pending: &[Pending],
+        actors: &[ActorId],
+        rng: &mut ChaCha8Rng,
     ) -> usize {
         if self.left == 0 {
             self.left = rng.random_range(1..=STRETCH);

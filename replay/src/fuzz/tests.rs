@@ -31,7 +31,8 @@ fn lines(found: &Found) -> Vec<String> {
     records.map(|r| serde_json::to_string(r).unwrap()).collect()
 }
 
-const FAULTS: &str = "weight_crash = 1.0\nweight_restart = 1.0\nweight_partition = 1.0\nstrategy = \"mixed\"\n";
+const FAULTS: &str =
+    "weight_crash = 1.0\nweight_restart = 1.0\nweight_partition = 1.0\nstrategy = \"mixed\"\n";
 
 #[test]
 fn the_same_seed_gives_the_same_bytes() {
@@ -63,7 +64,9 @@ fn bad_settings_are_named() {
             fuzz(&mut sim, self.0, &self.1, &mut |_, _| true).unwrap_err()
         }
     }
-    for (text, word) in [("wait_for = \"moon\"", "moon"), ("timer_putback = 2.0", "putback"), ("weight_crash = nan", "crash")] {
+    for (text, word) in
+        [("wait_for = \"moon\"", "moon"), ("timer_putback = 2.0", "putback"), ("weight_crash = nan", "crash")]
+    {
         let scenario = two_phase(NetworkRule::Fifo, true, text);
         assert!(with_model(&scenario, Visit(&scenario, options)).unwrap().to_string().contains(word));
     }
@@ -131,6 +134,22 @@ fn check_logs(found: &Found, rule: NetworkRule) {
     }
 }
 
+const RAFT: [&str; 3] = [
+    include_str!("../../scenarios/raft-58a.toml"),
+    include_str!("../../scenarios/raft-62.toml"),
+    include_str!("../../scenarios/raft-58b.toml"),
+];
+
+#[test]
+fn scenarios_that_come_with_the_tool_are_found() {
+    for file in RAFT {
+        let scenario = Scenario::parse(file).unwrap();
+        let found = try_fuzz(&scenario, 1, 2_000, 2_000).unwrap();
+        check_logs(&found, scenario.network);
+        assert_eq!(lines(&found), lines(&try_fuzz(&scenario, 1, 2_000, 2_000).unwrap()));
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
@@ -141,6 +160,17 @@ proptest! {
     ) {
         let scenario = two_phase(rule, true, if faults { FAULTS } else { "strategy = \"bursts\"\n" });
         if let Some(found) = try_fuzz(&scenario, seed, 50, 400) {
+            check_logs(&found, rule);
+        }
+    }
+
+    #[test]
+    fn raft_logs_keep_the_rules(
+        seed in any::<u64>(), file in prop::sample::select(RAFT.to_vec()),
+        rule in prop::sample::select(vec![NetworkRule::Fifo, NetworkRule::FifoLoss, NetworkRule::Unordered]),
+    ) {
+        let scenario = Scenario { network: rule, ..Scenario::parse(file).unwrap() };
+        if let Some(found) = try_fuzz(&scenario, seed, 20, 400) {
             check_logs(&found, rule);
         }
     }

@@ -57,7 +57,12 @@ impl TwoPhase {
                 return Ok(());
             }
             let near = nearest(name, known.iter().copied()).map(str::to_owned);
-            Err(ScenarioError::UnknownName { what, name: name.into(), model: "two-phase".into(), nearest: near })
+            Err(ScenarioError::UnknownName {
+                what,
+                name: name.into(),
+                model: "two-phase".into(),
+                nearest: near,
+            })
         };
         scenario.switches.keys().try_for_each(|k| known("switch", k, &["commit_on_timeout"]))?;
         scenario.invariants.iter().flatten().try_for_each(|k| known("invariant", k, &["Atomicity"]))?;
@@ -162,7 +167,8 @@ impl Model for TwoPhase {
 
     fn external(&self, message: ExternalMessage<'_>, names: &mut Names) -> Result<Msg, String> {
         let bad = || format!("'{}' is not Begin(txN) or Begin(txN,PARTICIPANT)", message.payload);
-        let inner = message.payload.strip_prefix("Begin(tx").and_then(|p| p.strip_suffix(')')).ok_or_else(bad)?;
+        let inner =
+            message.payload.strip_prefix("Begin(tx").and_then(|p| p.strip_suffix(')')).ok_or_else(bad)?;
         let (tx, refuses) = inner.split_once(',').map_or((inner, None), |(tx, who)| (tx, Some(who)));
         Ok(Msg::Begin(tx.parse().map_err(|_| bad())?, refuses.map(|who| names.id(who))))
     }
@@ -196,5 +202,37 @@ impl Model for TwoPhase {
         let refuses = self.actors.get(1 + (choice % self.actors.len() as u64) as usize).copied();
         let fields = json!({ "tx": n + 1, "refuses": refuses.map(|p| names.get(p)) });
         Some(Proposal { to: self.actors[0], msg: Msg::Begin(n + 1, refuses), fields })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_names_are_refused() {
+        for (text, near) in [
+            ("[switches]\ncommit_on_timeuot = true", "'commit_on_timeout'"),
+            ("invariants = [\"Atomicty\"]", "'Atomicity'"),
+            ("[settings]\nx = 1", "setting 'x'"),
+            ("members = 0", "got 0"),
+        ] {
+            let scenario =
+                Scenario::parse(&format!("model = \"two-phase\"\nnetwork = \"fifo\"\n{text}")).unwrap();
+            let error = TwoPhase::new(&scenario, &mut Names::default()).unwrap_err().to_string();
+            assert!(error.contains(near), "{error}");
+        }
+    }
+
+    #[test]
+    fn messages_are_read_back() {
+        let mut names = Names::default();
+        for payload in ["Begin(tx3)", "Begin(tx12,participant-2)"] {
+            let (type_, fields) = ("Begin", None);
+            let scenario = Scenario::parse("model = \"two-phase\"\nnetwork = \"fifo\"").unwrap();
+            let model = TwoPhase::new(&scenario, &mut names).unwrap();
+            let msg = model.external(ExternalMessage { type_, payload, fields }, &mut names).unwrap();
+            assert_eq!(model.payload(&msg, &names), payload);
+        }
     }
 }

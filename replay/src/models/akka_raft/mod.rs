@@ -12,6 +12,7 @@ pub mod message;
 pub mod quorum;
 pub mod state;
 mod step;
+pub mod tables;
 #[cfg(test)]
 mod tests;
 
@@ -141,7 +142,7 @@ impl Model for AkkaRaft {
     }
 
     fn describe(&self, state: &Member, names: &Names) -> Value {
-        let table = |table: &state::Table| -> Value {
+        let table = |table: &tables::Table| -> Value {
             table.iter().map(|(id, index)| (names.get(id).to_owned(), json!(index))).collect()
         };
         let votes: Value =
