@@ -35,24 +35,39 @@ enum Command {
     Build(commands::build::BuildArgs),
     /// Replay a schedule or a recorded execution on the model.
     Replay(commands::replay::ReplayArgs),
+    /// Make random runs until an invariant breaks, and write their logs.
+    Fuzz(commands::fuzz::FuzzArgs),
     /// Find the shortest schedule that still breaks the invariant.
     Minimize(commands::minimize::MinimizeArgs),
+    /// Take an included incident from raw logs to the minimized trace.
+    Demo(commands::demo::DemoArgs),
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let ui = ui::Ui::new(&cli.ui);
-    let result = match cli.command {
-        Command::Ingest(command) => commands::ingest::run(command, &ui),
-        Command::Build(args) => commands::build::run(args, &ui),
-        Command::Replay(args) => commands::replay::run(args, &ui),
-        Command::Minimize(args) => commands::minimize::run(args, &ui),
-    };
-    match result {
+    match dispatch(cli.command, &ui) {
         Ok(code) => code,
         Err(error) => {
             ui.error(error.as_ref());
             ExitCode::from(2)
         }
     }
+}
+
+fn dispatch(command: Command, ui: &ui::Ui) -> commands::Outcome {
+    match command {
+        Command::Ingest(command) => commands::ingest::run(command, ui),
+        Command::Build(args) => commands::build::run(args, ui),
+        Command::Replay(args) => commands::replay::run(args, ui),
+        Command::Fuzz(args) => commands::fuzz::run(args, ui),
+        Command::Minimize(args) => commands::minimize::run(args, ui),
+        Command::Demo(args) => commands::demo::run(args, ui),
+    }
+}
+
+/// Runs a command line given as words, as a user would type it.
+fn run_line(words: &[&str], ui: &ui::Ui) -> commands::Outcome {
+    let cli = Cli::try_parse_from(std::iter::once("demi-lineage").chain(words.iter().copied()))?;
+    dispatch(cli.command, ui)
 }

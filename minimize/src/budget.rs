@@ -19,7 +19,8 @@ impl FromStr for Budget {
 
     /// Reads `60s`, `2m`, `500ms`, or `20000r` (replays).
     fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || format!("'{text}' is no budget: expected seconds (60s), minutes (2m), or replays (20000r)");
+        let bad =
+            || format!("'{text}' is no budget: expected seconds (60s), minutes (2m), or replays (20000r)");
         let at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
         let (number, unit) = text.split_at(at);
         let value: f64 = number.parse().map_err(|_| bad())?;

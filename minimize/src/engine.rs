@@ -59,7 +59,11 @@ pub struct Engine<M: Model> {
 impl<M: Model> Engine<M> {
     /// An engine for a script's violation.
     pub fn new(
-        sim: Simulator<M>, script: &Script, rule: NetworkRule, target: Vec<String>, meter: Meter,
+        sim: Simulator<M>,
+        script: &Script,
+        rule: NetworkRule,
+        target: Vec<String>,
+        meter: Meter,
     ) -> Self {
         Engine {
             sim,
@@ -90,7 +94,11 @@ impl<M: Model> Engine<M> {
     /// removed act happens as it did; the rest is matched by `policy`. Gives the new witness if it is smaller
     /// and strict verification agrees.
     pub fn test(
-        &mut self, witness: &Shared<M>, removed: &[bool], policy: Policy, limit: Option<usize>,
+        &mut self,
+        witness: &Shared<M>,
+        removed: &[bool],
+        policy: Policy,
+        limit: Option<usize>,
     ) -> Option<Shared<M>> {
         let from = removed.iter().position(|&r| r)?;
         let rest = || witness.acts.iter().zip(removed).skip(from).filter(|(_, r)| !**r).map(|(a, _)| a);
@@ -136,7 +144,11 @@ impl<M: Model> Engine<M> {
 
     /// Runs wanted acts from a world; gives what was executed up to the first violation, or nothing.
     pub fn run<'a>(
-        &mut self, mut world: World<M>, mut done: Vec<Act>, acts: impl Iterator<Item = &'a Act>, policy: Policy,
+        &mut self,
+        mut world: World<M>,
+        mut done: Vec<Act>,
+        acts: impl Iterator<Item = &'a Act>,
+        policy: Policy,
         limit: usize,
     ) -> Found {
         self.meter.replays += 1;
@@ -192,9 +204,9 @@ impl<M: Model> Engine<M> {
         let found = if policy.blocker == Blocker::Flush {
             policy.matcher.find(sim, world, want, |_, p| sim.takes(world, p))
         } else {
-            policy.matcher.find(sim, world, want, |i, p| {
-                sim.takes(world, p) && network::allows(rule, pending, i)
-            })
+            policy
+                .matcher
+                .find(sim, world, want, |i, p| sim.takes(world, p) && network::allows(rule, pending, i))
         };
         match found {
             Some(index) if rule == NetworkRule::Fifo => match network::blocker(pending, index) {
@@ -221,7 +233,11 @@ impl<M: Model> Engine<M> {
         self.sim.deliver(world, index, self.rule);
         self.meter.executed += 1;
         let unchanged = before.is_some() && before == self.sim.watch(world, entry.to);
-        let faults = self.sim.did().iter().any(|d| !matches!(d, Did::Sent(_) | Did::TimerSet(_) | Did::TimerCancelled(_)));
+        let faults = self
+            .sim
+            .did()
+            .iter()
+            .any(|d| !matches!(d, Did::Sent(_) | Did::TimerSet(_) | Did::TimerCancelled(_)));
         (!unchanged || faults) && self.violates(world)
     }
 

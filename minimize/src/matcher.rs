@@ -91,7 +91,11 @@ impl Policy {
 impl Matcher {
     /// Index of the pending entry that serves `want`; `usable` filters out what may not be delivered.
     pub fn find<M: Model>(
-        self, sim: &Simulator<M>, world: &World<M>, want: &Want, usable: impl Fn(usize, &Pending) -> bool,
+        self,
+        sim: &Simulator<M>,
+        world: &World<M>,
+        want: &Want,
+        usable: impl Fn(usize, &Pending) -> bool,
     ) -> Option<usize> {
         let pending = world.pending();
         let fits = |p: &Pending, m: Matcher| {
@@ -103,7 +107,9 @@ impl Matcher {
                 return info.payload == want.payload;
             }
             match m {
-                Matcher::Payload | Matcher::Exact | Matcher::ExactOrClock => info.fingerprint == want.fingerprint,
+                Matcher::Payload | Matcher::Exact | Matcher::ExactOrClock => {
+                    info.fingerprint == want.fingerprint
+                }
                 Matcher::TypeOldest | Matcher::TypeNewest => info.type_ == want.type_,
                 Matcher::ClockOldest | Matcher::ClockNewest => {
                     info.type_ == want.type_

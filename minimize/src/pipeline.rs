@@ -1,7 +1,7 @@
 //! The pipeline: verify, prepare, several coarse starts side by side, the best of them to the end, the check.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use demi_replay::replay::{ReplayOptions, replay};
@@ -71,7 +71,9 @@ pub enum MinimizeError {
     #[error(transparent)]
     Script(#[from] ScriptError),
     /// The input does not break the invariant.
-    #[error("replayed under the network rule {rule}, the input does not end in the violation {expected}: {why}")]
+    #[error(
+        "replayed under the network rule {rule}, the input does not end in the violation {expected}: {why}"
+    )]
     NoViolation {
         /// The rule.
         rule: NetworkRule,
@@ -90,7 +92,10 @@ pub enum MinimizeError {
 /// # Errors
 /// When the model cannot run the input, or the input does not violate.
 pub fn minimize<M: Model>(
-    sim: &Simulator<M>, input: &Schedule, kept: Option<&Schedule>, options: &Options,
+    sim: &Simulator<M>,
+    input: &Schedule,
+    kept: Option<&Schedule>,
+    options: &Options,
     tell: &(dyn Fn(&Progress) + Sync),
 ) -> Result<Outcome, MinimizeError> {
     let began = Instant::now();
@@ -111,9 +116,10 @@ pub fn minimize<M: Model>(
         Phases::Sts => stage.baseline(Policy::new(Matcher::Payload, Blocker::Skip)),
         Phases::NoDiverge => stage.baseline(Policy::new(Matcher::Payload, Blocker::Fail)),
         Phases::All => {
+            let raw = stage.best.acts.clone();
             stage.prepare();
             phases.append(&mut stage.phases);
-            phases.extend(portfolio(&mut stage, &full, (options, &fields), &policies, began, tell));
+            phases.extend(portfolio(&mut stage, &full, &raw, (options, &fields), &policies, began, tell));
             stage.reduce(&policies);
             tried = stage.close(&policies);
         }
@@ -121,7 +127,8 @@ pub fn minimize<M: Model>(
     phases.append(&mut stage.phases);
     let ended = stage.engine.meter.ended().filter(|_| tried.is_none()).unwrap_or(Ended::Fixpoint);
     let best = stage.best.clone();
-    let mut schedule = to_schedule(&stage.engine.sim, &best.acts, &full.actions, &fields, options.rule, &target);
+    let mut schedule =
+        to_schedule(&stage.engine.sim, &best.acts, &full.actions, &fields, options.rule, &target);
     schedule.header.system.clone_from(&input.header.system);
     schedule.header.affected.clone_from(&input.header.affected);
     let checked = strictly(&fresh, &schedule, options.rule)?;
@@ -154,7 +161,9 @@ pub fn minimize<M: Model>(
 
 /// The violation to keep: what the header names, or else what the schedule ends in.
 fn target<M: Model>(
-    sim: &mut Simulator<M>, input: &Schedule, options: &Options,
+    sim: &mut Simulator<M>,
+    input: &Schedule,
+    options: &Options,
 ) -> Result<Vec<String>, MinimizeError> {
     if !input.header.violation.is_empty() {
         return Ok(input.header.violation.clone());
@@ -173,19 +182,23 @@ fn target<M: Model>(
 
 /// The first witness: the causal past if it violates, or else everything, cut at the first violation.
 fn first<M: Model>(
-    engine: &mut Engine<M>, full: &Script, kept: Option<&Schedule>, options: &Options,
+    engine: &mut Engine<M>,
+    full: &Script,
+    kept: Option<&Schedule>,
+    options: &Options,
     phases: &mut Vec<PhaseSummary>,
 ) -> Result<Shared<M>, MinimizeError> {
     let began = Instant::now();
-    let line = |phase: &str, acts: &[Act], engine: &Engine<M>, began: Instant, before: (u64, u64)| PhaseSummary {
-        phase: phase.to_owned(),
-        replays: engine.meter.replays - before.0,
-        executed: engine.meter.executed - before.1,
-        seconds: began.elapsed().as_secs_f64(),
-        deliveries: size(acts).deliveries as u64,
-        externals: size(acts).externals as u64,
-        timers: timers(acts) as u64,
-    };
+    let line =
+        |phase: &str, acts: &[Act], engine: &Engine<M>, began: Instant, before: (u64, u64)| PhaseSummary {
+            phase: phase.to_owned(),
+            replays: engine.meter.replays - before.0,
+            executed: engine.meter.executed - before.1,
+            seconds: began.elapsed().as_secs_f64(),
+            deliveries: size(acts).deliveries as u64,
+            externals: size(acts).externals as u64,
+            timers: timers(acts) as u64,
+        };
     phases.push(line("original", &full.acts, engine, began, (engine.meter.replays, engine.meter.executed)));
     let exact = Policy::new(Matcher::Payload, Blocker::Skip);
     let mut script = full.clone();
@@ -198,7 +211,8 @@ fn first<M: Model>(
         }
     }
     let before = (engine.meter.replays, engine.meter.executed);
-    let found = engine.first_witness(&script.acts, exact).or_else(|| engine.first_witness(&script.acts, EXACT));
+    let found =
+        engine.first_witness(&script.acts, exact).or_else(|| engine.first_witness(&script.acts, EXACT));
     match found {
         Some(witness) => {
             phases.push(line("truncation", &witness.acts, engine, began, before));
@@ -222,18 +236,28 @@ struct Start {
 
 /// Reduces the stage's witness several times, each time with another policy first, and gives the stage the best.
 /// The starts are independent and each has its share of the budget, so threads change nothing but the time.
+#[expect(clippy::too_many_arguments, reason = "one caller; each is a different thing")]
 fn portfolio<M: Model>(
-    stage: &mut Stage<'_, M>, script: &Script, (options, fields): (&Options, &Fields), policies: &[Policy],
-    began: Instant, tell: &(dyn Fn(&Progress) + Sync),
+    stage: &mut Stage<'_, M>,
+    script: &Script,
+    raw: &[Act],
+    (options, fields): (&Options, &Fields),
+    policies: &[Policy],
+    began: Instant,
+    tell: &(dyn Fn(&Progress) + Sync),
 ) -> Vec<PhaseSummary> {
-    let starts = policies.len().min(6);
+    // Half of the starts begin with what preparation left, half with the raw schedule.
+    let half = policies.len().min(6);
+    let starts = 2 * half;
     let jobs = options.jobs.clamp(1, starts);
     let share = match options.budget {
         Budget::Seconds(s) => {
             let left = (s - began.elapsed().as_secs_f64()).max(0.0);
             Budget::Seconds(left * 0.7 * jobs as f64 / starts as f64)
         }
-        Budget::Replays(n) => Budget::Replays(n.saturating_sub(stage.engine.meter.replays) * 7 / 10 / starts as u64),
+        Budget::Replays(n) => {
+            Budget::Replays(n.saturating_sub(stage.engine.meter.replays) * 7 / 10 / starts as u64)
+        }
     };
     let (sim, acts) = (stage.engine.sim.clone(), stage.best.acts.clone());
     let (rule, target) = (stage.engine.rule, stage.engine.target.clone());
@@ -248,16 +272,30 @@ fn portfolio<M: Model>(
                         return;
                     }
                     let mut order = policies.to_vec();
-                    order.rotate_left(index);
+                    order.rotate_left(index % half);
                     let meter = Meter::new(share, options.stop.clone());
                     let mut engine = Engine::new(sim.clone(), script, rule, target.clone(), meter);
-                    let Some(witness) = engine.first_witness(&acts, EXACT) else { return };
+                    let from = if index < half { &acts[..] } else { raw };
+                    let Some(witness) = engine.first_witness(from, EXACT) else { continue };
                     let mut line = Stage::new(engine, witness, tell);
+                    if index >= half {
+                        line.subsets(&order[..1]);
+                    }
                     line.reduce(&order);
-                    let text =
-                        to_schedule(&line.engine.sim, &line.best.acts, &script.actions, fields, rule, &target);
-                    let start =
-                        Start { acts: text, size: line.best.size, curve: line.curve().to_vec(), phases: line.phases };
+                    let text = to_schedule(
+                        &line.engine.sim,
+                        &line.best.acts,
+                        &script.actions,
+                        fields,
+                        rule,
+                        &target,
+                    );
+                    let start = Start {
+                        acts: text,
+                        size: line.best.size,
+                        curve: line.curve().to_vec(),
+                        phases: line.phases,
+                    };
                     if let Ok(mut results) = results.lock() {
                         results[index] = Some(start);
                     }
@@ -270,15 +308,9 @@ fn portfolio<M: Model>(
 }
 
 /// Gives the stage the smallest result, the first of equals, and accounts for all starts.
-fn take_best<M: Model>(
-    stage: &mut Stage<'_, M>, results: Vec<Option<Start>>,
-) -> Vec<PhaseSummary> {
-    let best = results
-        .iter()
-        .enumerate()
-        .filter_map(|(i, s)| s.as_ref().map(|s| (s.size, i)))
-        .min()
-        .map(|(_, i)| i);
+fn take_best<M: Model>(stage: &mut Stage<'_, M>, results: Vec<Option<Start>>) -> Vec<PhaseSummary> {
+    let best =
+        results.iter().enumerate().filter_map(|(i, s)| s.as_ref().map(|s| (s.size, i))).min().map(|(_, i)| i);
     let mut phases = Vec::new();
     let mut others = PhaseSummary {
         phase: "other starts".into(),
@@ -320,7 +352,9 @@ fn restore<M: Model>(stage: &mut Stage<'_, M>, result: &Schedule) -> Option<Shar
 
 /// Replays the result strictly, twice, on simulators that took no part in the search.
 fn strictly<M: Model>(
-    fresh: &Simulator<M>, schedule: &Schedule, rule: NetworkRule,
+    fresh: &Simulator<M>,
+    schedule: &Schedule,
+    rule: NetworkRule,
 ) -> Result<demi_schemas::summary::ReplaySummary, MinimizeError> {
     let options = ReplayOptions { rule, strict: true, interval: 1 };
     let first = replay(&mut fresh.clone(), schedule, &options)?;

@@ -29,7 +29,9 @@ pub struct Told {
 /// # Errors
 /// When the model cannot re-create a message from outside.
 pub fn tell<M: Model>(
-    sim: &Simulator<M>, schedule: &Schedule, rule: NetworkRule,
+    sim: &Simulator<M>,
+    schedule: &Schedule,
+    rule: NetworkRule,
 ) -> Result<Vec<Told>, ScriptError> {
     let mut sim = sim.clone();
     let (script, _) = Script::compile(&mut sim, schedule)?;
@@ -81,7 +83,8 @@ pub fn tell<M: Model>(
                     (None, None) => continue,
                 };
                 let payload = sim.text(want.payload).to_owned();
-                let key = (format!("{}>{}", sim.names().get(want.from), sim.names().get(want.to)), payload.clone());
+                let key =
+                    (format!("{}>{}", sim.names().get(want.from), sim.names().get(want.to)), payload.clone());
                 cause = causes.get_mut(&key).and_then(VecDeque::pop_front);
                 let what = match (want.timer, want.external.is_some()) {
                     (true, _) => format!("timer {payload}"),
@@ -172,7 +175,8 @@ pub fn trace_md(told: &[Told], summary: &MinimizeSummary) -> String {
         }
         text.push('\n');
         for (name, before, after) in &step.changes {
-            let _ = writeln!(text, "    - {name}: {} → {after}", if before.is_empty() { "–" } else { before });
+            let _ =
+                writeln!(text, "    - {name}: {} → {after}", if before.is_empty() { "–" } else { before });
         }
         for sent in &step.sends {
             let _ = writeln!(text, "    - {sent}");

@@ -7,7 +7,7 @@ use demi_schemas::summary::{CurvePoint, PhaseSummary};
 
 use crate::engine::{Engine, Shared};
 use crate::matcher::Policy;
-use crate::passes::{Watch, backtrack, chunks, lattice, noop, pairs, window};
+use crate::passes::{Watch, backtrack, chunks, lattice, noop, pairs, subsets, window};
 use crate::pipeline::Progress;
 use crate::witness::timers;
 
@@ -80,7 +80,8 @@ impl<'a, M: Model> Stage<'a, M> {
 
     /// Runs one phase, keeps what it found and accounts for it. Says whether it found something smaller.
     fn phase(
-        &mut self, name: &str,
+        &mut self,
+        name: &str,
         pass: impl FnOnce(&mut Engine<M>, &Shared<M>, &mut dyn Watch<M>) -> Option<Shared<M>>,
     ) -> bool {
         if self.engine.meter.ended().is_some() {
@@ -121,7 +122,15 @@ impl<'a, M: Model> Stage<'a, M> {
     /// Drops what does nothing, then external events by ddmin with the exact (STS) schedule.
     pub fn prepare(&mut self) {
         self.phase("no-op removal", |e, w, c| noop::remove(e, w, c));
-        self.phase("external ddmin", |e, w, c| chunks::sweep(e, w, crate::engine::EXACT, chunks::external, 1, c));
+        self.phase("external ddmin", |e, w, c| {
+            chunks::sweep(e, w, crate::engine::EXACT, chunks::external, 1, c)
+        });
+    }
+
+    /// Keeps one external message of each kind, where that is enough.
+    pub fn subsets(&mut self, policies: &[Policy]) {
+        self.phase("actors", |e, w, c| subsets::without_actor(e, w, &Policy::portfolio(e.rule), c));
+        self.phase("external subsets", |e, w, c| subsets::keep_one(e, w, policies, c));
     }
 
     /// Coarse chunks first, with the policies in this order; then everything in turn until nothing gains. In
@@ -156,7 +165,8 @@ impl<'a, M: Model> Stage<'a, M> {
     /// The passes that cost more: lattice, pairs, windows, backtracks. Says whether one of them gained.
     fn search(&mut self, order: &[Policy]) -> bool {
         let few: Vec<Policy> = order.iter().take(4).copied().collect();
-        self.phase("trace lattice", |e, w, c| lattice::search(e, w, LATTICE_WORLDS, c))
+        self.phase("actors", |e, w, c| subsets::without_actor(e, w, order, c))
+            || self.phase("trace lattice", |e, w, c| lattice::search(e, w, LATTICE_WORLDS, c))
             || self.phase("pairs", |e, w, c| pairs::remove(e, w, &few, c))
             || self.phase("backtracks", |e, w, c| backtrack::remove(e, w, BRANCHES, c))
             || self.phase("windows", |e, w, c| window::search(e, w, 4, &few, c))
@@ -176,8 +186,8 @@ impl<'a, M: Model> Stage<'a, M> {
         loop {
             let mut gained = false;
             for policy in policies {
-                gained |= self
-                    .phase("1-minimality", |e, w, c| chunks::singles(e, w, *policy, chunks::any, c));
+                gained |=
+                    self.phase("1-minimality", |e, w, c| chunks::singles(e, w, *policy, chunks::any, c));
             }
             if self.engine.meter.ended().is_some() {
                 return None;

@@ -2,9 +2,9 @@
 
 use demi_replay::script::Act;
 use demi_replay::{Model, Simulator};
+use demi_schemas::NetworkRule;
 use demi_schemas::event::{Kind, Via};
 use demi_schemas::schedule::{Schedule, Step, StepKind};
-use demi_schemas::NetworkRule;
 
 /// Size in the order in which sizes are compared: external events first, then deliveries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,8 +35,12 @@ pub type Fields = std::collections::BTreeMap<String, serde_json::Value>;
 
 /// The steps of a script as text. An external message is one `deliver` step: replay injects it where it stands.
 pub fn to_schedule<M: Model>(
-    sim: &Simulator<M>, acts: &[Act], actions: &[(String, Option<serde_json::Value>)], fields: &Fields,
-    rule: NetworkRule, violation: &[String],
+    sim: &Simulator<M>,
+    acts: &[Act],
+    actions: &[(String, Option<serde_json::Value>)],
+    fields: &Fields,
+    rule: NetworkRule,
+    violation: &[String],
 ) -> Schedule {
     let name = |actor| sim.names().get(actor).to_owned();
     let steps = acts
@@ -51,7 +55,11 @@ pub fn to_schedule<M: Model>(
                 Act::Inject(..) => return None,
                 Act::Action(index) => {
                     let (what, fields) = actions.get(*index as usize)?;
-                    Step { type_: Some(what.clone()), fields: fields.clone(), ..Step::new(StepKind::Action, "") }
+                    Step {
+                        type_: Some(what.clone()),
+                        fields: fields.clone(),
+                        ..Step::new(StepKind::Action, "")
+                    }
                 }
                 Act::Deliver(want) => {
                     let payload = sim.text(want.payload).to_owned();
@@ -60,8 +68,10 @@ pub fn to_schedule<M: Model>(
                     step.from = Some(name(want.from));
                     step.type_ = Some(sim.text(want.type_).to_owned());
                     step.external = want.external.is_some();
-                    step.fields =
-                        want.external.and_then(|_| fields.get(&payload_key(&name(want.to), &payload))).cloned();
+                    step.fields = want
+                        .external
+                        .and_then(|_| fields.get(&payload_key(&name(want.to), &payload)))
+                        .cloned();
                     let internal = !want.timer && want.external.is_none();
                     if internal && step.from.as_deref() == Some(demi_schemas::event::DEAD_LETTERS) {
                         step.via = Some(Via::Scheduler);
@@ -92,9 +102,7 @@ pub fn fields_of(schedule: &Schedule) -> Fields {
         .steps
         .iter()
         .filter(|s| s.external && s.kind != StepKind::Start)
-        .filter_map(|s| {
-            Some((payload_key(&s.to, s.payload.as_deref().unwrap_or("")), s.fields.clone()?))
-        })
+        .filter_map(|s| Some((payload_key(&s.to, s.payload.as_deref().unwrap_or("")), s.fields.clone()?)))
         .collect()
 }
 

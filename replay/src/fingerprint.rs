@@ -48,8 +48,7 @@ mod tests {
 
     #[test]
     fn masks_apply_to_their_type_only() {
-        let mask =
-            Mask { type_: Some("T".into()), pattern: r",\d+\)$".into(), replace: ",_)".into() };
+        let mask = Mask { type_: Some("T".into()), pattern: r",\d+\)$".into(), replace: ",_)".into() };
         let masks = Masks::new([&mask]).unwrap();
         assert_eq!(masks.apply("T", "F(a,12)"), "F(a,_)");
         assert_eq!(masks.apply("U", "F(a,12)"), "F(a,12)");

@@ -122,9 +122,7 @@ pub trait Model: Clone + Send + Sync + 'static {
     ///
     /// # Errors
     /// When the model knows no such action.
-    fn action(
-        &self, name: &str, fields: Option<&Value>, ctx: &mut Ctx<'_, Self::Msg>,
-    ) -> Result<(), String> {
+    fn action(&self, name: &str, fields: Option<&Value>, ctx: &mut Ctx<'_, Self::Msg>) -> Result<(), String> {
         let _ = (fields, ctx);
         Err(format!("the model knows no action '{name}'"))
     }
@@ -250,7 +248,14 @@ impl<Msg> Ctx<'_, Msg> {
     /// copy joins the end of that sender's channel.
     pub fn forward(&mut self, msg: Msg) {
         let (from, to) = (self.from, self.me);
-        self.effects.push(Effect::Send { from, channel: from, to, msg, via: Some(Via::Forward), external: false });
+        self.effects.push(Effect::Send {
+            from,
+            channel: from,
+            to,
+            msg,
+            via: Some(Via::Forward),
+            external: false,
+        });
     }
 
     /// Sends under another name: `channel` is the actor that really sends ([`OUTSIDE`] for none, which is

@@ -34,7 +34,9 @@ pub struct ReplayOptions {
 /// # Errors
 /// When the model cannot re-create a message from outside.
 pub fn replay<M: Model>(
-    sim: &mut Simulator<M>, schedule: &Schedule, options: &ReplayOptions,
+    sim: &mut Simulator<M>,
+    schedule: &Schedule,
+    options: &ReplayOptions,
 ) -> Result<ReplaySummary, ScriptError> {
     let (script, started) = Script::compile(sim, schedule)?;
     let conformance = schedule.header.conformance;
@@ -80,8 +82,15 @@ struct Run<M: Model> {
 impl<M: Model> Run<M> {
     #[expect(clippy::too_many_arguments, reason = "one call, and each is a different thing")]
     fn step(
-        &mut self, sim: &mut Simulator<M>, script: &Script, act: &Act, logged: Option<&Step>, schedule: &Schedule,
-        rule: NetworkRule, number: u64, step: Option<&Step>,
+        &mut self,
+        sim: &mut Simulator<M>,
+        script: &Script,
+        act: &Act,
+        logged: Option<&Step>,
+        schedule: &Schedule,
+        rule: NetworkRule,
+        number: u64,
+        step: Option<&Step>,
     ) {
         self.externals += u64::from(act.is_external());
         let crashed = self.crashed_by_itself.take();
@@ -129,7 +138,12 @@ impl<M: Model> Run<M> {
 
     /// Delivers what is wanted; says so, or notes why it could not.
     fn deliver(
-        &mut self, sim: &mut Simulator<M>, want: &Want, rule: NetworkRule, number: u64, step: Option<&Step>,
+        &mut self,
+        sim: &mut Simulator<M>,
+        want: &Want,
+        rule: NetworkRule,
+        number: u64,
+        step: Option<&Step>,
         act: &Act,
     ) -> bool {
         let mut at = want.find(sim, &self.world);
@@ -147,7 +161,11 @@ impl<M: Model> Run<M> {
         if !sim.deliverable(&self.world, index, rule) {
             let got = match network::blocker(self.world.pending(), index) {
                 _ if !sim.takes(&self.world, &entry) => {
-                    format!("{} does not take it ({:?})", sim.names().get(want.to), self.world.status(want.to))
+                    format!(
+                        "{} does not take it ({:?})",
+                        sim.names().get(want.to),
+                        self.world.status(want.to)
+                    )
                 }
                 Some(at) => format!(
                     "under {rule} it stands behind {}",
@@ -185,9 +203,11 @@ impl<M: Model> Run<M> {
                 }
             };
             self.digest.update(&[mark]);
-            for text in
-                [sim.names().get(entry.from), sim.names().get(entry.to), sim.text(sim.info(entry.msg).payload)]
-            {
+            for text in [
+                sim.names().get(entry.from),
+                sim.names().get(entry.to),
+                sim.text(sim.info(entry.msg).payload),
+            ] {
                 self.digest.update(text.as_bytes());
                 self.digest.update(b"\0");
             }
@@ -207,8 +227,11 @@ impl<M: Model> Run<M> {
                 _ => None,
             })
             .collect();
-        let crashed: Vec<&str> =
-            (0..self.world.actors()).map(|i| crate::ActorId(i as u16)).filter(|&a| lost(a)).map(|a| sim.names().get(a)).collect();
+        let crashed: Vec<&str> = (0..self.world.actors())
+            .map(|i| crate::ActorId(i as u16))
+            .filter(|&a| lost(a))
+            .map(|a| sim.names().get(a))
+            .collect();
         let expected: Vec<&Sent> = step
             .sends
             .iter()
@@ -248,7 +271,8 @@ impl<M: Model> Run<M> {
             });
         if !same {
             let want = list("sets timers", step.timer_sets.iter().map(|s| s.payload.clone()));
-            let got = list("sets timers", sets.iter().map(|(p, _)| sim.text(sim.info(p.msg).payload).to_owned()));
+            let got =
+                list("sets timers", sets.iter().map(|(p, _)| sim.text(sim.info(p.msg).payload).to_owned()));
             self.diverge(sim, number, Some(step), act, want, got);
         }
     }
@@ -266,7 +290,13 @@ impl<M: Model> Run<M> {
     }
 
     fn diverge(
-        &mut self, sim: &Simulator<M>, number: u64, step: Option<&Step>, act: &Act, expected: String, got: String,
+        &mut self,
+        sim: &Simulator<M>,
+        number: u64,
+        step: Option<&Step>,
+        act: &Act,
+        expected: String,
+        got: String,
     ) {
         self.divergences += 1;
         if self.first.is_some() {

@@ -72,9 +72,12 @@ impl Act {
     pub fn actor(&self) -> Option<ActorId> {
         match self {
             Act::Deliver(want) => Some(want.to),
-            Act::Start(a) | Act::Inject(a, _) | Act::Crash(a) | Act::Restart(a) | Act::Isolate(a) | Act::Stop(a) => {
-                Some(*a)
-            }
+            Act::Start(a)
+            | Act::Inject(a, _)
+            | Act::Crash(a)
+            | Act::Restart(a)
+            | Act::Isolate(a)
+            | Act::Stop(a) => Some(*a),
             Act::Action(_) => None,
         }
     }
@@ -105,7 +108,10 @@ impl Script {
     ///
     /// # Errors
     /// When the model cannot re-create a message from outside.
-    pub fn compile<M: Model>(sim: &mut Simulator<M>, schedule: &Schedule) -> Result<(Script, usize), ScriptError> {
+    pub fn compile<M: Model>(
+        sim: &mut Simulator<M>,
+        schedule: &Schedule,
+    ) -> Result<(Script, usize), ScriptError> {
         let mut script = Script::default();
         let mut started = 0;
         if !schedule.steps.iter().any(|s| s.kind == StepKind::Start) {

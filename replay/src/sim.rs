@@ -284,7 +284,10 @@ impl<M: Model> Simulator<M> {
     /// # Errors
     /// When the model knows no such action.
     pub fn action(
-        &mut self, world: &mut World<M>, name: &str, fields: Option<&serde_json::Value>,
+        &mut self,
+        world: &mut World<M>,
+        name: &str,
+        fields: Option<&serde_json::Value>,
     ) -> Result<(), String> {
         self.did.clear();
         self.crash_reason = None;
@@ -335,8 +338,12 @@ impl<M: Model> Simulator<M> {
     }
 
     fn sent(
-        &mut self, world: &mut World<M>, (from, channel, to): (ActorId, ActorId, ActorId), msg: M::Msg,
-        via: Option<Via>, external: bool,
+        &mut self,
+        world: &mut World<M>,
+        (from, channel, to): (ActorId, ActorId, ActorId),
+        msg: M::Msg,
+        via: Option<Via>,
+        external: bool,
     ) {
         // What is sent to the outside leaves the system and is never recorded.
         if to == OUTSIDE {

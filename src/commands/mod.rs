@@ -5,6 +5,8 @@ use std::path::Path;
 use demi_schemas::{Scenario, Schedule};
 
 pub mod build;
+pub mod demo;
+pub mod fuzz;
 pub mod ingest;
 pub mod minimize;
 pub mod replay;

@@ -16,8 +16,10 @@ use crate::ui::Ui;
 
 /// Arguments of `replay`.
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Exit status: 0 the violation is there, 1 it is not, 3 the schedule could not be followed, \
-                        2 usage or tool failure.")]
+#[command(
+    after_help = "Exit status: 0 the violation is there, 1 it is not, 3 the schedule could not be followed, \
+                        2 usage or tool failure."
+)]
 pub struct ReplayArgs {
     /// An execution written by build (everything recorded is replayed and compared with the log), or a schedule
     /// file.
@@ -55,7 +57,9 @@ pub fn run(args: ReplayArgs, ui: &Ui) -> Outcome {
     let task = Task { schedule: &schedule, options, self_check: !args.no_self_check };
     let summary = with_scenario(&args.scenario, &scenario, task)??;
     if summary.deterministic == Some(false) {
-        return Err("two runs of the same schedule gave different digests: the model is not deterministic".into());
+        return Err(
+            "two runs of the same schedule gave different digests: the model is not deterministic".into()
+        );
     }
     if args.json {
         ui.json(&summary)?;
@@ -67,7 +71,9 @@ pub fn run(args: ReplayArgs, ui: &Ui) -> Outcome {
 
 /// Runs a task on the scenario's model; errors name the file.
 pub fn with_scenario<V: Visitor>(
-    path: &Path, scenario: &Scenario, visitor: V,
+    path: &Path,
+    scenario: &Scenario,
+    visitor: V,
 ) -> Result<V::Output, Box<dyn std::error::Error>> {
     with_model(scenario, visitor).map_err(|e| format!("{}: {e}", path.display()).into())
 }
@@ -98,7 +104,9 @@ fn text(summary: &ReplaySummary, input: &Path) -> String {
     let mut text = match summary.verdict {
         Verdict::Violates => format!("violates: {}", summary.violation.join(", ")),
         Verdict::DoesNotViolate => "does not violate".to_owned(),
-        Verdict::Diverged => format!("diverged: {} steps could not be followed as they stand", summary.divergences),
+        Verdict::Diverged => {
+            format!("diverged: {} steps could not be followed as they stand", summary.divergences)
+        }
     };
     if summary.verdict == Verdict::Diverged && !summary.violation.is_empty() {
         text.push_str(&format!("\n  (and yet it ends in {})", summary.violation.join(", ")));

@@ -44,7 +44,10 @@ impl<M: Model> Ord for Branch<M> {
 /// Removes each internal step alone and explores the ambiguities of matching the rest by type, at most
 /// `per_candidate` branches for each.
 pub fn remove<M: Model>(
-    engine: &mut Engine<M>, start: &Shared<M>, per_candidate: usize, watch: &mut dyn Watch<M>,
+    engine: &mut Engine<M>,
+    start: &Shared<M>,
+    per_candidate: usize,
+    watch: &mut dyn Watch<M>,
 ) -> Option<Shared<M>> {
     let mut best = start.clone();
     let mut explored = FxHashSet::default();
@@ -66,7 +69,10 @@ pub fn remove<M: Model>(
 }
 
 fn candidate<M: Model>(
-    engine: &mut Engine<M>, witness: &Shared<M>, removed: usize, per_candidate: usize,
+    engine: &mut Engine<M>,
+    witness: &Shared<M>,
+    removed: usize,
+    per_candidate: usize,
     explored: &mut FxHashSet<(u128, usize)>,
 ) -> Option<Shared<M>> {
     let wanted: Vec<Act> = witness.acts[removed + 1..].to_vec();
@@ -93,7 +99,11 @@ fn candidate<M: Model>(
 
 /// Goes on from a branch, choosing the newest of each type and noting the others as branches.
 fn follow<M: Model>(
-    engine: &mut Engine<M>, branch: Branch<M>, wanted: &[Act], limit: usize, heap: &mut BinaryHeap<Branch<M>>,
+    engine: &mut Engine<M>,
+    branch: Branch<M>,
+    wanted: &[Act],
+    limit: usize,
+    heap: &mut BinaryHeap<Branch<M>>,
     explored: &mut FxHashSet<(u128, usize)>,
 ) -> Option<Vec<Act>> {
     let Branch { mut world, mut done, next, .. } = branch;

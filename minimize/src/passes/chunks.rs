@@ -33,7 +33,11 @@ pub fn any(act: &Act) -> bool {
 /// Sweeps with chunks from half of the elements down to `smallest` elements. Gives the smaller witness, if there
 /// is one.
 pub fn sweep<M: Model>(
-    engine: &mut Engine<M>, start: &Shared<M>, policy: Policy, select: Select, smallest: usize,
+    engine: &mut Engine<M>,
+    start: &Shared<M>,
+    policy: Policy,
+    select: Select,
+    smallest: usize,
     watch: &mut dyn Watch<M>,
 ) -> Option<Shared<M>> {
     let half = positions(start, select).len().div_ceil(2).max(1);
@@ -42,13 +46,21 @@ pub fn sweep<M: Model>(
 
 /// One sweep that removes single acts, left to right.
 pub fn singles<M: Model>(
-    engine: &mut Engine<M>, start: &Shared<M>, policy: Policy, select: Select, watch: &mut dyn Watch<M>,
+    engine: &mut Engine<M>,
+    start: &Shared<M>,
+    policy: Policy,
+    select: Select,
+    watch: &mut dyn Watch<M>,
 ) -> Option<Shared<M>> {
     from(engine, start, policy, select, (1, 1), watch)
 }
 
 fn from<M: Model>(
-    engine: &mut Engine<M>, start: &Shared<M>, policy: Policy, select: Select, (largest, smallest): (usize, usize),
+    engine: &mut Engine<M>,
+    start: &Shared<M>,
+    policy: Policy,
+    select: Select,
+    (largest, smallest): (usize, usize),
     watch: &mut dyn Watch<M>,
 ) -> Option<Shared<M>> {
     let mut best = start.clone();

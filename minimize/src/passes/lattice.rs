@@ -24,7 +24,10 @@ struct Node<M: Model> {
 
 /// Searches the lattice of a witness's deliveries; `max_worlds` bounds the search.
 pub fn search<M: Model>(
-    engine: &mut Engine<M>, start: &Shared<M>, max_worlds: usize, watch: &mut dyn Watch<M>,
+    engine: &mut Engine<M>,
+    start: &Shared<M>,
+    max_worlds: usize,
+    watch: &mut dyn Watch<M>,
 ) -> Option<Shared<M>> {
     if start.size.deliveries > MAX_DELIVERIES || start.acts.iter().any(|a| injected_fault(a)) {
         return None;
@@ -88,13 +91,20 @@ fn injected_fault(act: &Act) -> bool {
 
 /// Adds the successors of a node; gives the one that violates.
 fn expand<M: Model>(
-    engine: &mut Engine<M>, nodes: &mut Vec<Node<M>>, at: usize, wants: &[Want], seen: &mut FxHashMap<u128, usize>,
+    engine: &mut Engine<M>,
+    nodes: &mut Vec<Node<M>>,
+    at: usize,
+    wants: &[Want],
+    seen: &mut FxHashMap<u128, usize>,
 ) -> Option<usize> {
     let from = nodes[at].position;
     let pending: Vec<Pending> = nodes[at].world.pending().to_vec();
     for (index, entry) in pending.iter().enumerate() {
-        let twin = |p: &Pending| p.to == entry.to && p.from == entry.from && p.msg == entry.msg && p.kind == entry.kind;
-        if pending[..index].iter().any(twin) || !engine.sim.deliverable(&nodes[at].world, index, engine.rule) {
+        let twin = |p: &Pending| {
+            p.to == entry.to && p.from == entry.from && p.msg == entry.msg && p.kind == entry.kind
+        };
+        if pending[..index].iter().any(twin) || !engine.sim.deliverable(&nodes[at].world, index, engine.rule)
+        {
             continue;
         }
         let type_ = engine.sim.info(entry.msg).type_;
@@ -129,7 +139,10 @@ fn expand<M: Model>(
 }
 
 fn accept<M: Model>(
-    engine: &mut Engine<M>, start: &Shared<M>, acts: &[Act], watch: &mut dyn Watch<M>,
+    engine: &mut Engine<M>,
+    start: &Shared<M>,
+    acts: &[Act],
+    watch: &mut dyn Watch<M>,
 ) -> Option<Shared<M>> {
     let found = engine.first_witness(acts, crate::engine::EXACT)?;
     if found.size < start.size {

@@ -5,6 +5,7 @@ pub mod chunks;
 pub mod lattice;
 pub mod noop;
 pub mod pairs;
+pub mod subsets;
 pub mod window;
 
 use demi_replay::Model;

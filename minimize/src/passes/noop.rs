@@ -9,7 +9,9 @@ use crate::matcher::{Blocker, Matcher, Policy};
 /// Finds the deliveries without effect and removes them all at once, or else as many as chunks allow. In order
 /// on a channel such a delivery may still be needed to make way, which flushing puts back.
 pub fn remove<M: Model>(
-    engine: &mut Engine<M>, start: &Shared<M>, watch: &mut dyn Watch<M>,
+    engine: &mut Engine<M>,
+    start: &Shared<M>,
+    watch: &mut dyn Watch<M>,
 ) -> Option<Shared<M>> {
     let mut best = start.clone();
     for policy in [Policy::new(Matcher::Exact, Blocker::Flush), Policy::new(Matcher::Exact, Blocker::Skip)] {

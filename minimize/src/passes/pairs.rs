@@ -11,7 +11,10 @@ pub const MAX_STEPS: usize = 64;
 
 /// Tries every pair of steps with each policy; after a success starts again.
 pub fn remove<M: Model>(
-    engine: &mut Engine<M>, start: &Shared<M>, policies: &[Policy], watch: &mut dyn Watch<M>,
+    engine: &mut Engine<M>,
+    start: &Shared<M>,
+    policies: &[Policy],
+    watch: &mut dyn Watch<M>,
 ) -> Option<Shared<M>> {
     let mut best = start.clone();
     'again: while best.acts.len() <= MAX_STEPS {

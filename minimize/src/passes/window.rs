@@ -15,7 +15,11 @@ pub const MAX_DELIVERIES: usize = 120;
 /// For each window of `width` deliveries, tries every way to spend fewer deliveries there and then runs the rest
 /// with each policy.
 pub fn search<M: Model>(
-    engine: &mut Engine<M>, start: &Shared<M>, width: usize, policies: &[Policy], watch: &mut dyn Watch<M>,
+    engine: &mut Engine<M>,
+    start: &Shared<M>,
+    width: usize,
+    policies: &[Policy],
+    watch: &mut dyn Watch<M>,
 ) -> Option<Shared<M>> {
     if start.size.deliveries > MAX_DELIVERIES {
         return None;
@@ -39,7 +43,11 @@ pub fn search<M: Model>(
 }
 
 fn one<M: Model>(
-    engine: &mut Engine<M>, witness: &Shared<M>, at: usize, width: usize, policies: &[Policy],
+    engine: &mut Engine<M>,
+    witness: &Shared<M>,
+    at: usize,
+    width: usize,
+    policies: &[Policy],
 ) -> Option<Shared<M>> {
     let inside = &witness.acts[at..at + width];
     if !inside.iter().all(|a| a.is_delivery() && !a.is_external()) {
@@ -61,7 +69,9 @@ fn one<M: Model>(
                 }
                 let (mut world, mut done) = (world.clone(), done.clone());
                 if engine.deliver(&mut world, index, &mut done) {
-                    return engine.first_witness(&done, crate::engine::EXACT).filter(|w| w.size < witness.size);
+                    return engine
+                        .first_witness(&done, crate::engine::EXACT)
+                        .filter(|w| w.size < witness.size);
                 }
                 let hash = world.configuration_hash(|p| p.msg.0);
                 if !seen.insert(hash) {

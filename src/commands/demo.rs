@@ -1,0 +1,52 @@
+//! `demi-lineage demo`: an included incident from raw logs to the minimized trace.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use super::{Outcome, write_folder};
+use crate::ui::Ui;
+
+/// Per-actor logs of a random run of akka-raft that elected two leaders in one term, made by `fuzz`.
+const LOGS: &[u8] = include_bytes!("../../demo/logs.jsonl.zst");
+const SCENARIO: &str = include_str!("../../demo/scenario.toml");
+
+/// Arguments of `demo`.
+#[derive(clap::Args, Debug)]
+pub struct DemoArgs {
+    /// The folder to work in; an older demo there is replaced.
+    #[arg(long, default_value = "demi-demo", value_name = "DIR")]
+    out: PathBuf,
+}
+
+/// Runs `demo`: each step is the command that a user would type.
+pub fn run(args: DemoArgs, ui: &Ui) -> Outcome {
+    let note = "A made-up incident: logs of a Raft cluster in which two members led the same term.\n";
+    write_folder(
+        &args.out,
+        &[("scenario.toml", SCENARIO.into()), ("summary.json", "{}\n".into()), ("README", note.into())],
+    )?;
+    let at = |name: &str| args.out.join(name).display().to_string();
+    let (logs, scenario) = (at("logs.jsonl.zst"), at("scenario.toml"));
+    let (store, exec, min) = (at("store"), at("exec"), at("min"));
+    std::fs::write(&logs, LOGS).map_err(|e| format!("{logs}: {e}"))?;
+    let lines = [
+        vec!["ingest", "load", "--store", &store, "--system", "demo", &logs],
+        vec!["build", "--store", &store, "--system", "demo", "--out", &exec],
+        vec!["replay", &exec, "--scenario", &scenario],
+        vec!["minimize", &exec, "--scenario", &scenario, "--budget", "30s", "--out", &min],
+    ];
+    for line in lines {
+        ui.result(&format!("\n$ demi-lineage {}", line.join(" ")));
+        let code = crate::run_line(&line, ui)?;
+        if code != ExitCode::SUCCESS {
+            return Ok(code);
+        }
+    }
+    ui.result(&format!(
+        "\nThe shortest execution found is told step by step in {}; open {} in ShiViz for a picture.\nNext: demi-lineage replay {} --scenario {scenario} --strict",
+        at("min/trace.md"),
+        at("min/shiviz.log"),
+        at("min/schedule.jsonl"),
+    ));
+    Ok(ExitCode::SUCCESS)
+}
