@@ -236,7 +236,6 @@ struct Start {
 
 /// Reduces the stage's witness several times, each time with another policy first, and gives the stage the best.
 /// The starts are independent and each has its share of the budget, so threads change nothing but the time.
-#[expect(clippy::too_many_arguments, reason = "one caller; each is a different thing")]
 fn portfolio<M: Model>(
     stage: &mut Stage<'_, M>,
     script: &Script,

@@ -1,5 +1,7 @@
 //! The first steps of a recorded run: timers, state timeout, forwarding and votes.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation is a failed test")]
+
 use demi_replay::models::akka_raft::AkkaRaft;
 use demi_replay::{ActorId, Did, Model, Names, PendingKind, Simulator, World};
 use demi_schemas::{NetworkRule, Scenario};

@@ -29,7 +29,7 @@ pub fn search<M: Model>(
     max_worlds: usize,
     watch: &mut dyn Watch<M>,
 ) -> Option<Shared<M>> {
-    if start.size.deliveries > MAX_DELIVERIES || start.acts.iter().any(|a| injected_fault(a)) {
+    if start.size.deliveries > MAX_DELIVERIES || start.acts.iter().any(injected_fault) {
         return None;
     }
     let starts: Vec<Act> = start.acts.iter().filter(|a| matches!(a, Act::Start(_))).copied().collect();

@@ -1,0 +1,152 @@
+//! The main job, end to end: from raw logs to a minimized schedule, through the binary.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a failed expectation is a failed test")]
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+fn demi(args: &[&str]) -> Output {
+    Command::cargo_bin("demi-lineage").unwrap().arg("-q").args(args).output().unwrap()
+}
+
+fn json(args: &[&str]) -> (i32, Value) {
+    let output = demi(args);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let value = serde_json::from_str(&text)
+        .unwrap_or_else(|e| panic!("{args:?}: {e}: {text}{}", String::from_utf8_lossy(&output.stderr)));
+    (output.status.code().unwrap(), value)
+}
+
+fn path(folder: &Path, name: &str) -> String {
+    folder.join(name).display().to_string()
+}
+
+/// The folder of a recorded case, or nothing where recordings are not at hand.
+fn recorded(case: &str) -> Option<PathBuf> {
+    let corpus = std::env::var_os("DEMI_CORPUS")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/corpus"), PathBuf::from);
+    let folder = corpus.join("demi").join(case);
+    if !folder.exists() {
+        println!("skipped: no recording {case} (set DEMI_CORPUS)");
+        return None;
+    }
+    Some(folder)
+}
+
+#[test]
+fn the_demo_ends_in_a_schedule_that_replays() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = path(folder.path(), "demo");
+    let output = demi(&["demo", "--out", &out]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let (schedule, scenario) = (format!("{out}/min/schedule.jsonl"), format!("{out}/scenario.toml"));
+    let (code, replayed) = json(&["replay", &schedule, "--scenario", &scenario, "--strict", "--json"]);
+    assert_eq!((code, replayed["verdict"].as_str()), (0, Some("violates")));
+    assert_eq!(replayed["violation_at"], replayed["deliveries"]);
+    assert!(replayed["deliveries"].as_u64().unwrap() <= 23);
+    let shiviz = std::fs::read_to_string(format!("{out}/min/shiviz.log")).unwrap();
+    own_clocks_rise_by_one(&shiviz);
+    // Without the bug the schedule can't be followed, or breaks nothing.
+    let text = std::fs::read_to_string(&scenario).unwrap();
+    let mended = text.replace("raft45_duplicate_votes = true", "raft45_duplicate_votes = false");
+    assert_ne!(mended, text);
+    std::fs::write(&scenario, mended).unwrap();
+    let (code, replayed) = json(&["replay", &schedule, "--scenario", &scenario, "--strict", "--json"]);
+    assert!(code == 1 || code == 3, "{replayed}");
+}
+
+fn own_clocks_rise_by_one(log: &str) {
+    let mut lines = log.lines().skip(2);
+    let mut last = std::collections::BTreeMap::new();
+    while let (Some(_event), Some(line)) = (lines.next(), lines.next()) {
+        let (host, clock) = line.split_once(' ').unwrap();
+        let clock: Value = serde_json::from_str(clock).unwrap();
+        let own = clock[host].as_u64().unwrap();
+        assert_eq!(own, last.insert(host.to_owned(), own).unwrap_or(0) + 1);
+    }
+    assert!(!last.is_empty());
+}
+
+#[test]
+fn recorded_executions_conform_and_shrink() {
+    for (case, deliveries, most, externals, bug) in [
+        ("raft-45", 2160, 23, 8, "raft45_duplicate_votes"),
+        ("raft-58b", 1500, 40, 8, "raft58b_zero_indexed_log"),
+        ("raft-66", 400, 77, 15, "raft66_truncate"),
+        ("raft-45-9nodes", 360, 81, 16, "raft45_duplicate_votes"),
+    ] {
+        let Some(recording) = recorded(case) else { continue };
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| path(folder.path(), name);
+        let scenario = path(&recording, "scenario.toml");
+        let (store, exec) = (at("store"), at("exec"));
+        json(&["ingest", "load", "--store", &store, "--system", case, &path(&recording, "logs"), "--json"]);
+        json(&["build", "--store", &store, "--system", case, "--out", &exec, "--json"]);
+        let (code, replayed) = json(&["replay", &exec, "--scenario", &scenario, "--json"]);
+        assert_eq!((code, &replayed["divergences"]), (0, &Value::from(0)), "{case}: {replayed}");
+        assert_eq!(
+            (&replayed["deliveries"], &replayed["matches_recorded"]),
+            (&deliveries.into(), &true.into())
+        );
+        let mended = std::fs::read_to_string(&scenario).unwrap().replace(&format!("{bug} = true"), "");
+        std::fs::write(at("mended.toml"), mended).unwrap();
+        let (code, _) = json(&["replay", &exec, "--scenario", &at("mended.toml"), "--json"]);
+        if case != "raft-45-9nodes" {
+            assert_ne!(code, 0, "{case} without its bug");
+        }
+        if case == "raft-45-9nodes" {
+            continue;
+        }
+        let budget = ["--budget", "200000r", "--json"];
+        let args = ["minimize", &exec, "--scenario", &scenario, "--out", &at("min")];
+        let (code, found) = json(&[&args[..], &budget[..]].concat());
+        assert_eq!(code, 0);
+        assert!(found["deliveries"].as_u64().unwrap() <= most, "{case}: {}", found["deliveries"]);
+        assert!(found["externals"].as_u64().unwrap() <= externals, "{case}: {}", found["externals"]);
+    }
+}
+
+#[test]
+fn minimize_gives_the_same_bytes_with_one_thread_and_with_two() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| path(folder.path(), name);
+    let scenario = path(Path::new(env!("CARGO_MANIFEST_DIR")), "replay/scenarios/raft-42.toml");
+    let output = demi(&["fuzz", "--scenario", &scenario, "--seed", "1", "--out", &at("found")]);
+    assert!(output.status.success());
+    json(&["ingest", "load", "--store", &at("st"), "--system", "s", &at("found/logs"), "--json"]);
+    json(&["build", "--store", &at("st"), "--system", "s", "--out", &at("exec"), "--json"]);
+    let mut texts = Vec::new();
+    for jobs in ["1", "2", "1"] {
+        let args =
+            ["minimize", &at("exec"), "--scenario", &scenario, "--out", &at("min"), "--budget", "20000r"];
+        json(&[&args[..], &["--jobs", jobs, "--json"]].concat());
+        texts.push(std::fs::read(at("min/schedule.jsonl")).unwrap());
+    }
+    assert!(texts.iter().all(|t| *t == texts[0] && !t.is_empty()));
+}
+
+#[test]
+fn bad_input_is_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| path(folder.path(), name);
+    let refused = |args: &[&str], words: &[&str]| {
+        let output = demi(args);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        for word in words {
+            assert!(text.contains(word), "{word} in: {text}");
+        }
+    };
+    std::fs::write(at("s.toml"), "model = \"akka-raft\"\nnetwrok = \"fifo\"\n").unwrap();
+    std::fs::write(at("x.jsonl"), "{\"kind\":\"leap\",\"to\":\"a\"}\n").unwrap();
+    refused(&["replay", &at("x.jsonl"), "--scenario", &at("s.toml")], &["s.toml", "network"]);
+    let text = "model = \"akka-raft\"\nnetwork = \"fifo\"\n[switches]\nraft45_duplicate_vote = true\n";
+    std::fs::write(at("s.toml"), text).unwrap();
+    refused(&["replay", &at("x.jsonl"), "--scenario", &at("s.toml")], &["x.jsonl", "line 1", "leap"]);
+    std::fs::write(at("x.jsonl"), "{\"kind\":\"timer\",\"to\":\"raft-member-1\"}\n").unwrap();
+    refused(&["replay", &at("x.jsonl"), "--scenario", &at("s.toml")], &["raft45_duplicate_votes"]);
+    refused(&["build", "--store", &at("none"), "--system", "s", "--out", &at("e")], &["none"]);
+}
