@@ -1,6 +1,11 @@
 //! The main job, end to end: from raw logs to a minimized schedule, through the binary.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a failed expectation is a failed test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a failed expectation is a failed test"
+)]
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
