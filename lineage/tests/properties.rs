@@ -166,7 +166,9 @@ proptest! {
         let (summary, exec) = run(dir.path(), records(&events), &options);
         let found = found(&exec);
         prop_assert_eq!(found.len(), events.len());
-        prop_assert_eq!(summary.warnings.len(), 0, "{:?}", summary.warnings);
+        // Channels that merely look in order are found out later, with a note; nothing else may be said.
+        let other = summary.warnings.iter().filter(|w| !w.contains("fit no in-order channel")).count();
+        prop_assert_eq!(other, 0, "{:?}", summary.warnings);
         prop_assert!(!mix.in_order || duplicate > 0.0 || summary.channels_in_order);
 
         // Causes come first, and depth is the longest chain.
