@@ -166,7 +166,6 @@ impl<'a, M: Model> Stage<'a, M> {
     fn search(&mut self, order: &[Policy]) -> bool {
         let few: Vec<Policy> = order.iter().take(4).copied().collect();
         self.phase("actors", |e, w, c| subsets::without_actor(e, w, order, c))
-            || self.phase("merged actors", |e, w, c| subsets::merge_actors(e, w, order, c))
             || self.phase("trace lattice", |e, w, c| lattice::search(e, w, LATTICE_WORLDS, c))
             || self.phase("pairs", |e, w, c| pairs::remove(e, w, &few, c))
             || self.phase("backtracks", |e, w, c| backtrack::remove(e, w, BRANCHES, c))

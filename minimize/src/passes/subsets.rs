@@ -82,67 +82,6 @@ pub fn without_actor<M: Model>(
     (best.size < start.size).then_some(best)
 }
 
-/// Tries to let one actor play another's part: everything that the one sends or takes is asked of the other, and
-/// the one is never started. Types and clocks find the messages; contents differ.
-pub fn merge_actors<M: Model>(
-    engine: &mut Engine<M>,
-    start: &Shared<M>,
-    policies: &[Policy],
-    watch: &mut dyn Watch<M>,
-) -> Option<Shared<M>> {
-    let mut best = start.clone();
-    let actors: Vec<_> = start
-        .acts
-        .iter()
-        .filter_map(|act| match act {
-            Act::Start(actor) => Some(*actor),
-            _ => None,
-        })
-        .collect();
-    for &gone in &actors {
-        for &stays in actors.iter().filter(|&&a| a != gone) {
-            let acts = merged(&start.acts, gone, stays);
-            for policy in policies {
-                if engine.meter.ended().is_some() {
-                    break;
-                }
-                if let Some(found) = engine.first_witness(&acts, *policy)
-                    && found.size < best.size
-                {
-                    best = found;
-                    watch.smaller(engine, &best);
-                }
-            }
-        }
-    }
-    (best.size < start.size).then_some(best)
-}
-
-fn merged(acts: &[Act], gone: demi_replay::ActorId, stays: demi_replay::ActorId) -> Vec<Act> {
-    let has = |payload| {
-        acts.iter().any(
-            |a| matches!(a, Act::Deliver(w) if w.external.is_some() && w.to == stays && w.payload == payload),
-        )
-    };
-    acts.iter()
-        .filter_map(|act| match act {
-            Act::Deliver(want) if want.external.is_some() && want.to == gone && has(want.payload) => None,
-            Act::Deliver(want) => {
-                let mut want = *want;
-                if want.to == gone {
-                    want.to = stays;
-                }
-                if want.from == gone {
-                    want.from = stays;
-                }
-                Some(Act::Deliver(want))
-            }
-            other if other.actor() == Some(gone) => None,
-            other => Some(*other),
-        })
-        .collect()
-}
-
 fn external_type(act: &Act) -> Option<demi_replay::names::TextId> {
     match act {
         Act::Deliver(want) if want.external.is_some() => Some(want.type_),
