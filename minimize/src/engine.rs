@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::budget::Meter;
 use crate::matcher::{Blocker, Matcher, Policy};
-use crate::witness::{Size, size};
+use crate::witness::{Objective, Size, size};
 
 /// How many acts lie between two kept worlds of the witness.
 const CHECKPOINT_EVERY: usize = 16;
@@ -48,6 +48,8 @@ pub struct Engine<M: Model> {
     pub rule: NetworkRule,
     /// Fingerprints of the violation; one in common is enough.
     pub target: Vec<String>,
+    /// What counts as smaller.
+    pub objective: Objective,
     /// Work done and allowed.
     pub meter: Meter,
     tested: FxHashSet<u128>,
@@ -63,6 +65,7 @@ impl<M: Model> Engine<M> {
         script: &Script,
         rule: NetworkRule,
         target: Vec<String>,
+        objective: Objective,
         meter: Meter,
     ) -> Self {
         Engine {
@@ -70,6 +73,7 @@ impl<M: Model> Engine<M> {
             actions: script.actions.clone(),
             rule,
             target,
+            objective,
             meter,
             tested: FxHashSet::default(),
             found: Vec::new(),
@@ -93,22 +97,28 @@ impl<M: Model> Engine<M> {
     /// Tests what is left of a witness without the acts for which `removed` says so. The part before the first
     /// removed act happens as it did; the rest is matched by `policy`. Gives the new witness if it is smaller
     /// and strict verification agrees.
-    pub fn test(
-        &mut self,
-        witness: &Shared<M>,
-        removed: &[bool],
-        policy: Policy,
-        limit: Option<usize>,
-    ) -> Option<Shared<M>> {
+    pub fn test(&mut self, witness: &Shared<M>, removed: &[bool], policy: Policy) -> Option<Shared<M>> {
         let from = removed.iter().position(|&r| r)?;
         let rest = || witness.acts.iter().zip(removed).skip(from).filter(|(_, r)| !**r).map(|(a, _)| a);
         if !self.remember(&witness.acts[..from], rest(), policy) {
             return None;
         }
         let (world, prefix) = self.world_at(witness, from);
-        let limit = limit.unwrap_or(witness.size.deliveries.saturating_sub(1));
+        let fewer = witness.acts.iter().zip(removed).any(|(a, r)| *r && a.is_external());
+        let limit = self.limit(witness, fewer);
         let acts = self.run(world, prefix, rest(), policy, limit)?;
-        (size(&acts) < witness.size).then(|| self.verified(acts)).flatten()
+        self.objective.smaller(size(&acts), witness.size).then(|| self.verified(acts)).flatten()
+    }
+
+    /// How many steps a run may take that is to be smaller than a witness: `fewer` says that it has fewer external
+    /// events, for which the objective may allow more deliveries.
+    #[must_use]
+    pub fn limit(&self, witness: &Witness<M>, fewer: bool) -> usize {
+        match (self.objective, fewer) {
+            (Objective::Externals, true) => witness.acts.len() * 2 + 8,
+            (Objective::Deliveries, true) => witness.acts.len(),
+            (_, false) => witness.acts.len().saturating_sub(1),
+        }
     }
 
     /// Forgets which candidates were tested.
@@ -142,7 +152,8 @@ impl<M: Model> Engine<M> {
         (world, witness.acts[..at].to_vec())
     }
 
-    /// Runs wanted acts from a world; gives what was executed up to the first violation, or nothing.
+    /// Runs wanted acts from a world; gives what was executed up to the first violation, or nothing if there is
+    /// none within `limit` steps in all.
     pub fn run<'a>(
         &mut self,
         mut world: World<M>,
@@ -152,46 +163,32 @@ impl<M: Model> Engine<M> {
         limit: usize,
     ) -> Found {
         self.meter.replays += 1;
-        let mut deliveries = size(&done).deliveries;
         for act in acts {
-            match act {
-                Act::Deliver(want) => {
-                    let mut flushed = 0;
-                    loop {
-                        match self.choose(&mut world, want, policy) {
-                            Choice::Deliver(index) => {
-                                let violated = self.deliver(&mut world, index, &mut done);
-                                deliveries += 1;
-                                if violated {
-                                    return Some(done);
-                                }
-                                break;
-                            }
-                            Choice::Flush(index) if flushed < MAX_FLUSH => {
-                                let violated = self.deliver(&mut world, index, &mut done);
-                                flushed += 1;
-                                deliveries += 1;
-                                if violated {
-                                    return Some(done);
-                                }
-                            }
-                            Choice::Fail => return None,
-                            Choice::Skip | Choice::Flush(_) => break,
-                        }
-                        if deliveries > limit {
-                            return None;
-                        }
-                    }
-                    if deliveries > limit {
-                        return None;
-                    }
+            let Act::Deliver(want) = act else {
+                self.follow(&mut world, act);
+                if !matches!(act, Act::Inject(..)) {
+                    done.push(*act);
                 }
-                other => {
-                    self.follow(&mut world, other);
-                    if !matches!(other, Act::Inject(..)) {
-                        done.push(*other);
-                    }
+                continue;
+            };
+            let mut flushed = 0;
+            loop {
+                let (index, again) = match self.choose(&mut world, want, policy) {
+                    Choice::Deliver(index) => (index, false),
+                    Choice::Flush(index) if flushed < MAX_FLUSH => (index, true),
+                    Choice::Fail => return None,
+                    Choice::Skip | Choice::Flush(_) => break,
+                };
+                if self.deliver(&mut world, index, &mut done) {
+                    return (done.len() <= limit).then_some(done);
                 }
+                if done.len() >= limit {
+                    return None;
+                }
+                if !again {
+                    break;
+                }
+                flushed += 1;
             }
         }
         None

@@ -5,13 +5,15 @@
 
 pub mod budget;
 pub mod engine;
+pub mod explore;
 pub mod matcher;
 pub mod passes;
 pub mod pipeline;
 pub mod render;
 pub mod stage;
+pub mod starts;
 pub mod witness;
 
 pub use budget::{Budget, StopFlag};
 pub use pipeline::{MinimizeError, Options, Outcome, Phases, Progress, minimize};
-pub use witness::Size;
+pub use witness::{Objective, Size};

@@ -1,20 +1,21 @@
 //! The pipeline: verify, prepare, several coarse starts side by side, the best of them to the end, the check.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::script::{Act, Script, ScriptError};
 use demi_replay::{Model, Simulator};
-use demi_schemas::summary::{CurvePoint, MinimalityCheck, MinimizeSummary, PhaseSummary, Verdict};
+use demi_schemas::summary::{
+    CurvePoint, MinimalityCheck, MinimizeSummary, OtherResult, PhaseSummary, Verdict,
+};
 use demi_schemas::{NetworkRule, Schedule};
 
 use crate::budget::{Budget, Ended, Meter, StopFlag};
 use crate::engine::{EXACT, Engine, Shared};
 use crate::matcher::{Blocker, Matcher, Policy};
-use crate::stage::Stage;
-use crate::witness::{Fields, Size, fields_of, size, timers, to_schedule};
+use crate::stage::{Stage, phase_line};
+use crate::starts::{Common, Purse, Start, explored, recorded, restore};
+use crate::witness::{Objective, Size, fields_of, size, timers, to_schedule};
 
 /// Which pipeline to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +39,8 @@ pub struct Options {
     pub jobs: usize,
     /// Which pipeline.
     pub phases: Phases,
+    /// What counts as smaller.
+    pub objective: Objective,
     /// Set to end with the best so far.
     pub stop: StopFlag,
 }
@@ -60,6 +63,9 @@ pub struct Progress {
 pub struct Outcome {
     /// The smallest schedule found; strict replay of it violates.
     pub schedule: Schedule,
+    /// Schedules with fewer external events than the smallest, or fewer deliveries: with it, the Pareto set of
+    /// what was found. Strict replay of each violates.
+    pub others: Vec<(OtherResult, Schedule)>,
     /// Figures.
     pub summary: MinimizeSummary,
 }
@@ -106,12 +112,13 @@ pub fn minimize<M: Model>(
     let initial = size(&full.acts);
     let meter = Meter::new(options.budget, options.stop.clone());
     let mut phases = Vec::new();
-    let mut engine = Engine::new(sim, &full, options.rule, target.clone(), meter);
+    let objective = options.objective;
+    let mut engine = Engine::new(sim, &full, options.rule, target.clone(), objective, meter);
     let witness = first(&mut engine, &full, kept, options, &mut phases)?;
     let mut stage = Stage::new(engine, witness, tell);
     let policies = Policy::portfolio(options.rule);
-    let mut tried = None;
     let fields = fields_of(input);
+    let (mut tried, mut others) = (None, Vec::new());
     match options.phases {
         Phases::Sts => stage.baseline(Policy::new(Matcher::Payload, Blocker::Skip)),
         Phases::NoDiverge => stage.baseline(Policy::new(Matcher::Payload, Blocker::Fail)),
@@ -119,7 +126,21 @@ pub fn minimize<M: Model>(
             let raw = stage.best.acts.clone();
             stage.prepare();
             phases.append(&mut stage.phases);
-            phases.extend(portfolio(&mut stage, &full, &raw, (options, &fields), &policies, began, tell));
+            let common = Common {
+                sim: stage.engine.sim.clone(),
+                script: &full,
+                prepared: stage.best.acts.clone(),
+                raw,
+                fields: &fields,
+                rule: options.rule,
+                target: target.clone(),
+                objective,
+                policies: &policies,
+                jobs: options.jobs.max(1),
+                stop: options.stop.clone(),
+                tell,
+            };
+            others = starts(&mut stage, &common, options.budget, began, &mut phases);
             stage.reduce(&policies);
             tried = stage.close(&policies);
         }
@@ -128,12 +149,17 @@ pub fn minimize<M: Model>(
     let ended = stage.engine.meter.ended().filter(|_| tried.is_none()).unwrap_or(Ended::Fixpoint);
     let best = stage.best.clone();
     let mut schedule =
-        to_schedule(&stage.engine.sim, &best.acts, &full.actions, &fields, options.rule, &target);
+        to_schedule(&stage.engine.sim, &best.acts, &stage.engine.actions, &fields, options.rule, &target);
     schedule.header.system.clone_from(&input.header.system);
     schedule.header.affected.clone_from(&input.header.affected);
     let checked = strictly(&fresh, &schedule, options.rule)?;
     schedule.header.violation.clone_from(&checked.violation);
-    let curve: Vec<CurvePoint> = thin(stage.curve());
+    let others: Vec<(OtherResult, Schedule)> = others
+        .into_iter()
+        .filter(|o| o.size != best.size && !best.size.dominates(o.size))
+        .map(|o| (other_result(o.size), o.schedule))
+        .filter(|(_, schedule)| strictly(&fresh, schedule, options.rule).is_ok())
+        .collect();
     let summary = MinimizeSummary {
         verdict: checked.verdict,
         violation: checked.violation,
@@ -151,12 +177,14 @@ pub fn minimize<M: Model>(
             matchers: tried.map(|_| policies.iter().map(|p| p.name()).collect()).unwrap_or_default(),
         },
         network: options.rule,
+        objective: objective.as_str().to_owned(),
+        others: others.iter().map(|(o, _)| o.clone()).collect(),
         digest: checked.digest,
         ended: ended.as_str().to_owned(),
         phases,
-        curve,
+        curve: thin(&stage.curve),
     };
-    Ok(Outcome { schedule, summary })
+    Ok(Outcome { schedule, others, summary })
 }
 
 /// The violation to keep: what the header names, or else what the schedule ends in.
@@ -189,24 +217,20 @@ fn first<M: Model>(
     phases: &mut Vec<PhaseSummary>,
 ) -> Result<Shared<M>, MinimizeError> {
     let began = Instant::now();
-    let line =
-        |phase: &str, acts: &[Act], engine: &Engine<M>, began: Instant, before: (u64, u64)| PhaseSummary {
-            phase: phase.to_owned(),
-            replays: engine.meter.replays - before.0,
-            executed: engine.meter.executed - before.1,
-            seconds: began.elapsed().as_secs_f64(),
-            deliveries: size(acts).deliveries as u64,
-            externals: size(acts).externals as u64,
-            timers: timers(acts) as u64,
-        };
-    phases.push(line("original", &full.acts, engine, began, (engine.meter.replays, engine.meter.executed)));
+    let line = |phase: &str, acts: &[Act], engine: &Engine<M>, before: (u64, u64)| PhaseSummary {
+        replays: engine.meter.replays - before.0,
+        executed: engine.meter.executed - before.1,
+        seconds: began.elapsed().as_secs_f64(),
+        ..phase_line(phase, acts)
+    };
+    phases.push(phase_line("original", &full.acts));
     let exact = Policy::new(Matcher::Payload, Blocker::Skip);
     let mut script = full.clone();
     if let Some(kept) = kept {
         let (kept, _) = Script::compile(&mut engine.sim, kept)?;
         let before = (engine.meter.replays, engine.meter.executed);
         if engine.first_witness(&kept.acts, exact).is_some() {
-            phases.push(line("provenance", &kept.acts, engine, began, before));
+            phases.push(line("provenance", &kept.acts, engine, before));
             script = kept;
         }
     }
@@ -215,7 +239,7 @@ fn first<M: Model>(
         engine.first_witness(&script.acts, exact).or_else(|| engine.first_witness(&script.acts, EXACT));
     match found {
         Some(witness) => {
-            phases.push(line("truncation", &witness.acts, engine, began, before));
+            phases.push(line("truncation", &witness.acts, engine, before));
             Ok(witness)
         }
         None => Err(MinimizeError::NoViolation {
@@ -226,127 +250,61 @@ fn first<M: Model>(
     }
 }
 
-/// What one coarse start came to.
-struct Start {
-    acts: Schedule,
-    size: Size,
-    phases: Vec<PhaseSummary>,
-    curve: Vec<CurvePoint>,
-}
-
-/// Reduces the stage's witness several times, each time with another policy first, and gives the stage the best.
-/// The starts are independent and each has its share of the budget, so threads change nothing but the time.
-fn portfolio<M: Model>(
+/// Works on all starts, gives the stage the smallest result, the first of equals, and accounts for the rest.
+/// Gives back the results that are smaller than it in some way.
+fn starts<M: Model>(
     stage: &mut Stage<'_, M>,
-    script: &Script,
-    raw: &[Act],
-    (options, fields): (&Options, &Fields),
-    policies: &[Policy],
+    common: &Common<'_, M>,
+    budget: Budget,
     began: Instant,
-    tell: &(dyn Fn(&Progress) + Sync),
-) -> Vec<PhaseSummary> {
-    // Half of the starts begin with what preparation left, half with the raw schedule.
-    let half = policies.len().min(6);
-    let starts = 2 * half;
-    let jobs = options.jobs.clamp(1, starts);
-    let share = match options.budget {
-        Budget::Seconds(s) => {
-            let left = (s - began.elapsed().as_secs_f64()).max(0.0);
-            Budget::Seconds(left * 0.7 * jobs as f64 / starts as f64)
-        }
-        Budget::Replays(n) => {
-            Budget::Replays(n.saturating_sub(stage.engine.meter.replays) * 7 / 10 / starts as u64)
-        }
-    };
-    let (sim, acts) = (stage.engine.sim.clone(), stage.best.acts.clone());
-    let (rule, target) = (stage.engine.rule, stage.engine.target.clone());
-    let next = AtomicUsize::new(0);
-    let results: Mutex<Vec<Option<Start>>> = Mutex::new((0..starts).map(|_| None).collect());
-    std::thread::scope(|scope| {
-        for _ in 0..jobs {
-            scope.spawn(|| {
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    if index >= starts || options.stop.is_set() {
-                        return;
-                    }
-                    let mut order = policies.to_vec();
-                    order.rotate_left(index % half);
-                    let meter = Meter::new(share, options.stop.clone());
-                    let mut engine = Engine::new(sim.clone(), script, rule, target.clone(), meter);
-                    let from = if index < half { &acts[..] } else { raw };
-                    let Some(witness) = engine.first_witness(from, EXACT) else { continue };
-                    let mut line = Stage::new(engine, witness, tell);
-                    if index >= half {
-                        line.subsets(&order[..1]);
-                    }
-                    line.reduce(&order);
-                    let text = to_schedule(
-                        &line.engine.sim,
-                        &line.best.acts,
-                        &script.actions,
-                        fields,
-                        rule,
-                        &target,
-                    );
-                    let start = Start {
-                        acts: text,
-                        size: line.best.size,
-                        curve: line.curve().to_vec(),
-                        phases: line.phases,
-                    };
-                    if let Ok(mut results) = results.lock() {
-                        results[index] = Some(start);
-                    }
-                }
-            });
-        }
-    });
-    let results = results.into_inner().unwrap_or_default();
-    take_best(stage, results)
-}
-
-/// Gives the stage the smallest result, the first of equals, and accounts for all starts.
-fn take_best<M: Model>(stage: &mut Stage<'_, M>, results: Vec<Option<Start>>) -> Vec<PhaseSummary> {
-    let best =
-        results.iter().enumerate().filter_map(|(i, s)| s.as_ref().map(|s| (s.size, i))).min().map(|(_, i)| i);
-    let mut phases = Vec::new();
-    let mut others = PhaseSummary {
-        phase: "other starts".into(),
-        replays: 0,
-        executed: 0,
-        seconds: 0.0,
-        deliveries: 0,
-        externals: 0,
-        timers: 0,
-    };
-    for (index, start) in results.into_iter().enumerate() {
-        let Some(start) = start else { continue };
+    phases: &mut Vec<PhaseSummary>,
+) -> Vec<Start> {
+    let purse = Purse { budget, began, spent: stage.engine.meter.replays };
+    let mut results = recorded(common, purse);
+    if let Some(best) = results.iter().min_by_key(|s| common.objective.key(s.size)) {
+        let spent: u64 = results.iter().map(Start::replays).sum();
+        let found = explored(common, best, Purse { spent: purse.spent + spent, ..purse });
+        results.extend(found);
+    }
+    let best = (0..results.len()).min_by_key(|&i| (common.objective.key(results[i].size), i));
+    let mut rest = phase_line("other starts", &[]);
+    for (index, start) in results.iter_mut().enumerate() {
         if Some(index) == best {
-            phases = start.phases;
             stage.join(&start.curve);
-            let restored = restore(stage, &start.acts);
-            if let Some(witness) = restored.filter(|w| w.size < stage.best.size) {
-                stage.best = witness;
+            stage.engine.meter.executed += start.phases.iter().map(|p| p.executed).sum::<u64>();
+            if let Some(witness) = restore(&mut stage.engine, &start.schedule) {
+                stage.keep(Some(witness));
             }
+            phases.extend(start.phases.iter().cloned());
         } else {
-            others.replays += start.phases.iter().map(|p| p.replays).sum::<u64>();
-            others.executed += start.phases.iter().map(|p| p.executed).sum::<u64>();
-            others.seconds += start.phases.iter().map(|p| p.seconds).sum::<f64>();
+            rest.replays += start.replays();
+            rest.executed += start.phases.iter().map(|p| p.executed).sum::<u64>();
+            rest.seconds += start.phases.iter().map(|p| p.seconds).sum::<f64>();
         }
     }
-    others.deliveries = stage.best.size.deliveries as u64;
-    others.externals = stage.best.size.externals as u64;
-    others.timers = timers(&stage.best.acts) as u64;
-    phases.push(others);
-    phases
+    stage.engine.meter.replays += results.iter().map(Start::replays).sum::<u64>();
+    phases.push(PhaseSummary {
+        replays: rest.replays,
+        executed: rest.executed,
+        seconds: rest.seconds,
+        ..phase_line("other starts", &stage.best.acts)
+    });
+    let sizes: Vec<Size> = results.iter().map(|s| s.size).collect();
+    let mut seen = Vec::new();
+    results.retain(|s| {
+        let kept = !sizes.iter().any(|o| o.dominates(s.size)) && !seen.contains(&s.size);
+        seen.push(s.size);
+        kept
+    });
+    results
 }
 
-/// Brings a start's result into the stage's simulator: ids differ between simulators, texts do not.
-fn restore<M: Model>(stage: &mut Stage<'_, M>, result: &Schedule) -> Option<Shared<M>> {
-    let (translated, _) = Script::compile(&mut stage.engine.sim, result).ok()?;
-    stage.engine.actions.clone_from(&translated.actions);
-    stage.engine.first_witness(&translated.acts, Policy::new(Matcher::Payload, Blocker::Skip))
+fn other_result(size: Size) -> OtherResult {
+    OtherResult {
+        deliveries: size.deliveries as u64,
+        externals: size.externals as u64,
+        file: format!("schedule-{}-deliveries-{}-externals.jsonl", size.deliveries, size.externals),
+    }
 }
 
 /// Replays the result strictly, twice, on simulators that took no part in the search.

@@ -3,16 +3,60 @@
 use demi_replay::script::Act;
 use demi_replay::{Model, Simulator};
 use demi_schemas::NetworkRule;
-use demi_schemas::event::{Kind, Via};
+use demi_schemas::event::Via;
 use demi_schemas::schedule::{Schedule, Step, StepKind};
 
-/// Size in the order in which sizes are compared: external events first, then deliveries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// The size of a schedule, as DEMi counts it. [`Objective`] says which of two is smaller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Size {
     /// External events: delivered external messages, starts, injected faults.
     pub externals: usize,
     /// Deliveries, timers and external messages included.
     pub deliveries: usize,
+}
+
+impl Size {
+    /// Whether it is at most as large in both figures and not equal.
+    #[must_use]
+    pub fn dominates(self, other: Size) -> bool {
+        self.externals <= other.externals && self.deliveries <= other.deliveries && self != other
+    }
+}
+
+/// What "smaller" means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Objective {
+    /// Fewest external events; of equals, fewest deliveries, as DEMi. An external event less may cost deliveries.
+    #[default]
+    Externals,
+    /// Fewest deliveries; of equals, fewest external events.
+    Deliveries,
+}
+
+impl Objective {
+    /// The number that is compared; less is smaller.
+    #[must_use]
+    pub fn key(self, size: Size) -> (usize, usize) {
+        match self {
+            Objective::Externals => (size.externals, size.deliveries),
+            Objective::Deliveries => (size.deliveries, size.externals),
+        }
+    }
+
+    /// Whether `a` is smaller than `b`.
+    #[must_use]
+    pub fn smaller(self, a: Size, b: Size) -> bool {
+        self.key(a) < self.key(b)
+    }
+
+    /// The name used in files and on the command line.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Objective::Externals => "externals",
+            Objective::Deliveries => "deliveries",
+        }
+    }
 }
 
 /// Counts a script as DEMi counts it.
@@ -104,20 +148,4 @@ pub fn fields_of(schedule: &Schedule) -> Fields {
         .filter(|s| s.external && s.kind != StepKind::Start)
         .filter_map(|s| Some((payload_key(&s.to, s.payload.as_deref().unwrap_or("")), s.fields.clone()?)))
         .collect()
-}
-
-/// The kind of event that a step would be in a log.
-#[must_use]
-pub fn event_kind(act: &Act) -> Kind {
-    match act {
-        Act::Start(_) => Kind::Start,
-        Act::Crash(_) => Kind::Crash,
-        Act::Restart(_) => Kind::Restart,
-        Act::Isolate(_) => Kind::Isolate,
-        Act::Stop(_) => Kind::Stop,
-        Act::Action(_) => Kind::Action,
-        Act::Inject(..) => Kind::Send,
-        Act::Deliver(want) if want.timer => Kind::TimerFire,
-        Act::Deliver(_) => Kind::Receive,
-    }
 }

@@ -243,6 +243,17 @@ pub struct MinimalityCheck {
     pub matchers: Vec<String>,
 }
 
+/// A schedule that has fewer deliveries than the result, or fewer external events, but not both.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OtherResult {
+    /// Its size.
+    pub deliveries: u64,
+    /// Its external events.
+    pub externals: u64,
+    /// The file in OUT.
+    pub file: String,
+}
+
 /// What `minimize` writes to `OUT/summary.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MinimizeSummary {
@@ -272,6 +283,10 @@ pub struct MinimizeSummary {
     pub minimality: MinimalityCheck,
     /// The network rule that was enforced.
     pub network: NetworkRule,
+    /// What counted as smaller: `externals` or `deliveries`, the other breaking ties.
+    pub objective: String,
+    /// Other schedules found that are better in one of the two figures, with the file of each.
+    pub others: Vec<OtherResult>,
     /// Digest of the strict replay of the result.
     pub digest: String,
     /// Why the work ended: `fixpoint`, `budget` or `interrupted`.

@@ -5,7 +5,9 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 
 use demi_minimize::pipeline::MinimizeError;
-use demi_minimize::{Budget, Options, Outcome as Minimized, Phases, Progress, StopFlag, minimize, render};
+use demi_minimize::{
+    Budget, Objective, Options, Outcome as Minimized, Phases, Progress, Size, StopFlag, minimize, render,
+};
 use demi_replay::models::Visitor;
 use demi_replay::{Model, Simulator};
 use demi_schemas::summary::MinimizeSummary;
@@ -40,6 +42,9 @@ pub struct MinimizeArgs {
     /// Which pipeline: everything, or one of DEMi's baselines.
     #[arg(long, value_enum, default_value_t = PhasesArg::All)]
     phases: PhasesArg,
+    /// What counts as smaller: fewer external events, or fewer deliveries; the other breaks ties.
+    #[arg(long, value_enum, default_value_t = ObjectiveArg::Externals)]
+    objective: ObjectiveArg,
     /// Print the summary as JSON.
     #[arg(long)]
     json: bool,
@@ -53,6 +58,14 @@ enum PhasesArg {
     Sts,
     /// As sts, but a test in which an expected message is missing fails.
     Nodiverge,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum ObjectiveArg {
+    /// External events first, as DEMi does.
+    Externals,
+    /// Deliveries first.
+    Deliveries,
 }
 
 /// Runs `minimize`.
@@ -78,15 +91,18 @@ pub fn run(args: MinimizeArgs, ui: &Ui) -> Outcome {
             PhasesArg::Sts => Phases::Sts,
             PhasesArg::Nodiverge => Phases::NoDiverge,
         },
+        objective: match args.objective {
+            ObjectiveArg::Externals => Objective::Externals,
+            ObjectiveArg::Deliveries => Objective::Deliveries,
+        },
         stop,
     };
     let bar = ui.progress();
-    let best: Mutex<Option<(usize, usize)>> = Mutex::new(None);
+    let best: Mutex<Option<Size>> = Mutex::new(None);
     let began = std::time::Instant::now();
     let tell = |p: &Progress| {
         if let Ok(mut best) = best.lock() {
-            let size = (p.size.externals, p.size.deliveries);
-            let smallest = best.map_or(size, |b| b.min(size));
+            let smallest = best.filter(|b| !options.objective.smaller(p.size, *b)).unwrap_or(p.size);
             *best = Some(smallest);
             let seconds = began.elapsed().as_secs_f64();
             let left = match options.budget {
@@ -95,8 +111,8 @@ pub fn run(args: MinimizeArgs, ui: &Ui) -> Outcome {
             };
             bar.set_message(format!(
                 "{} deliveries, {} externals; {}; {:.0} replays/s; {left}",
-                smallest.1,
-                smallest.0,
+                smallest.deliveries,
+                smallest.externals,
                 p.phase,
                 p.replays as f64 / seconds.max(1e-3)
             ));
@@ -106,16 +122,15 @@ pub fn run(args: MinimizeArgs, ui: &Ui) -> Outcome {
     let result = with_scenario(&args.scenario, &scenario, task)?;
     bar.finish_and_clear();
     let (done, trace, shiviz) = result?;
-    write_folder(
-        &args.out,
-        &[
-            ("schedule.jsonl", done.schedule.to_text()),
-            ("summary.json", format!("{}\n", serde_json::to_string_pretty(&done.summary)?)),
-            ("shiviz.log", shiviz),
-            ("trace.md", trace),
-            ("scenario.toml", scenario.to_text()),
-        ],
-    )?;
+    let mut files = vec![
+        ("schedule.jsonl", done.schedule.to_text()),
+        ("summary.json", format!("{}\n", serde_json::to_string_pretty(&done.summary)?)),
+        ("shiviz.log", shiviz),
+        ("trace.md", trace),
+        ("scenario.toml", scenario.to_text()),
+    ];
+    files.extend(done.others.iter().map(|(other, schedule)| (other.file.as_str(), schedule.to_text())));
+    write_folder(&args.out, &files)?;
     if args.json {
         ui.json(&done.summary)?;
     } else {
@@ -166,8 +181,16 @@ fn text(summary: &MinimizeSummary, out: &Path) -> String {
             p.phase, p.replays, p.executed, p.seconds, p.deliveries, p.externals
         ));
     }
+    let others: String = summary
+        .others
+        .iter()
+        .map(|o| {
+            let (d, e) = (o.deliveries, o.externals);
+            format!("or else:   {d} deliveries, {e} external events: {}\n", out.join(&o.file).display())
+        })
+        .collect();
     text.push_str(&format!(
-        "{:<28} {:>8} {:>10} {:>8.3}\n\nviolation: {}\nread it:   {}\nreplay it: demi-lineage replay {} --scenario {} --strict",
+        "{:<28} {:>8} {:>10} {:>8.3}\n\nviolation: {}\nread it:   {}\n{others}replay it: demi-lineage replay {} --scenario {} --strict",
         "total",
         summary.replays,
         summary.executed,

@@ -7,9 +7,10 @@ use demi_replay::script::Act;
 use demi_replay::{Model, World};
 use rustc_hash::FxHashSet;
 
-use super::{Watch, chunks};
+use super::chunks;
 use crate::engine::{Engine, Shared};
 use crate::matcher::{Blocker, Matcher, Policy};
+use crate::stage::Stage;
 
 /// Longest witness, in deliveries, on which backtracks are explored.
 pub const MAX_DELIVERIES: usize = 150;
@@ -43,29 +44,18 @@ impl<M: Model> Ord for Branch<M> {
 
 /// Removes each internal step alone and explores the ambiguities of matching the rest by type, at most
 /// `per_candidate` branches for each.
-pub fn remove<M: Model>(
-    engine: &mut Engine<M>,
-    start: &Shared<M>,
-    per_candidate: usize,
-    watch: &mut dyn Watch<M>,
-) -> Option<Shared<M>> {
-    let mut best = start.clone();
+pub fn remove<M: Model>(stage: &mut Stage<'_, M>, per_candidate: usize) {
     let mut explored = FxHashSet::default();
     let mut at = 0;
-    while at < best.acts.len() && best.size.deliveries <= MAX_DELIVERIES {
-        if engine.meter.ended().is_some() {
-            break;
+    while at < stage.best.acts.len() && stage.best.size.deliveries <= MAX_DELIVERIES && !stage.ended() {
+        let best = stage.best.clone();
+        let found = chunks::internal(&best.acts[at])
+            .then(|| candidate(&mut stage.engine, &best, at, per_candidate, &mut explored))
+            .flatten();
+        if !stage.keep(found) {
+            at += 1;
         }
-        if chunks::internal(&best.acts[at])
-            && let Some(found) = candidate(engine, &best, at, per_candidate, &mut explored)
-        {
-            best = found;
-            watch.smaller(engine, &best);
-            continue;
-        }
-        at += 1;
     }
-    (best.size < start.size).then_some(best)
 }
 
 fn candidate<M: Model>(
@@ -79,7 +69,7 @@ fn candidate<M: Model>(
     let (world, done) = engine.world_at(witness, removed);
     let mut heap = BinaryHeap::new();
     heap.push(Branch { depth: done.len(), order: 0, world, done, next: 0 });
-    let limit = witness.size.deliveries - 1;
+    let limit = engine.limit(witness, false);
     let mut branches = 0;
     while let Some(branch) = heap.pop() {
         if branches >= per_candidate || engine.meter.ended().is_some() {
@@ -89,7 +79,7 @@ fn candidate<M: Model>(
         engine.meter.replays += 1;
         if let Some(acts) = follow(engine, branch, &wanted, limit, &mut heap, explored)
             && let Some(found) = engine.first_witness(&acts, crate::engine::EXACT)
-            && found.size < witness.size
+            && engine.objective.smaller(found.size, witness.size)
         {
             return Some(found);
         }
@@ -153,7 +143,7 @@ fn follow<M: Model>(
         if engine.deliver(&mut world, chosen, &mut done) {
             return Some(done);
         }
-        if done.iter().filter(|a| a.is_delivery()).count() > limit {
+        if done.len() >= limit {
             return None;
         }
     }

@@ -5,9 +5,8 @@
 use demi_replay::Model;
 use demi_replay::script::Act;
 
-use super::Watch;
-use crate::engine::{Engine, Shared};
 use crate::matcher::Policy;
+use crate::stage::Stage;
 
 /// Which acts a sweep may remove.
 pub type Select = fn(&Act) -> bool;
@@ -30,81 +29,51 @@ pub fn any(act: &Act) -> bool {
     !matches!(act, Act::Inject(..))
 }
 
-/// Sweeps with chunks from half of the elements down to `smallest` elements. Gives the smaller witness, if there
-/// is one.
-pub fn sweep<M: Model>(
-    engine: &mut Engine<M>,
-    start: &Shared<M>,
-    policy: Policy,
-    select: Select,
-    smallest: usize,
-    watch: &mut dyn Watch<M>,
-) -> Option<Shared<M>> {
-    let half = positions(start, select).len().div_ceil(2).max(1);
-    from(engine, start, policy, select, (half, smallest), watch)
+/// Sweeps with chunks from half of the elements down to `smallest` elements.
+pub fn sweep<M: Model>(stage: &mut Stage<'_, M>, policy: Policy, select: Select, smallest: usize) {
+    let half = positions(stage, select).len().div_ceil(2).max(1);
+    from(stage, policy, select, (half, smallest));
 }
 
 /// One sweep that removes single acts, left to right.
-pub fn singles<M: Model>(
-    engine: &mut Engine<M>,
-    start: &Shared<M>,
-    policy: Policy,
-    select: Select,
-    watch: &mut dyn Watch<M>,
-) -> Option<Shared<M>> {
-    from(engine, start, policy, select, (1, 1), watch)
+pub fn singles<M: Model>(stage: &mut Stage<'_, M>, policy: Policy, select: Select) {
+    from(stage, policy, select, (1, 1));
 }
 
 fn from<M: Model>(
-    engine: &mut Engine<M>,
-    start: &Shared<M>,
+    stage: &mut Stage<'_, M>,
     policy: Policy,
     select: Select,
     (largest, smallest): (usize, usize),
-    watch: &mut dyn Watch<M>,
-) -> Option<Shared<M>> {
-    let mut best = start.clone();
-    let mut elements = positions(&best, select);
+) {
+    let mut elements = positions(stage, select);
     let mut chunk = largest;
     let mut removed = Vec::new();
     loop {
         let mut at = 0;
         while at < elements.len() {
-            if engine.meter.ended().is_some() {
-                return smaller(start, best);
+            if stage.ended() {
+                return;
             }
             removed.clear();
-            removed.resize(best.acts.len(), false);
+            removed.resize(stage.best.acts.len(), false);
             for &element in &elements[at..(at + chunk).min(elements.len())] {
                 removed[element] = true;
             }
-            match engine.test(&best, &removed, policy, limit_for(&best, &removed)) {
-                Some(found) => {
-                    best = found;
-                    watch.smaller(engine, &best);
-                    elements = positions(&best, select);
-                    chunk = chunk.min(elements.len().max(1));
-                }
-                None => at += chunk,
+            if stage.without(&removed, policy) {
+                elements = positions(stage, select);
+                chunk = chunk.min(elements.len().max(1));
+            } else {
+                at += chunk;
             }
         }
         if chunk <= smallest {
-            return smaller(start, best);
+            return;
         }
         chunk = (chunk / 2).max(smallest).max(1);
     }
 }
 
-/// A removed external may cost deliveries: fewer externals come first in the comparison.
-fn limit_for<M: Model>(witness: &Shared<M>, removed: &[bool]) -> Option<usize> {
-    let fewer = witness.acts.iter().zip(removed).any(|(a, r)| *r && a.is_external());
-    fewer.then_some(witness.size.deliveries * 2 + 8)
-}
-
-fn positions<M: Model>(witness: &Shared<M>, select: Select) -> Vec<usize> {
-    witness.acts.iter().enumerate().filter(|(_, a)| select(a)).map(|(i, _)| i).collect()
-}
-
-fn smaller<M: Model>(start: &Shared<M>, best: Shared<M>) -> Option<Shared<M>> {
-    (best.size < start.size).then_some(best)
+fn positions<M: Model>(stage: &Stage<'_, M>, select: Select) -> Vec<usize> {
+    stage.best.acts.iter().enumerate().filter(|(_, a)| select(a)).map(|(i, _)| i).collect()
 }

@@ -8,8 +8,8 @@ use demi_replay::script::{Act, Want};
 use demi_replay::{Model, Pending, World};
 use rustc_hash::FxHashMap;
 
-use super::Watch;
-use crate::engine::{Engine, Shared};
+use crate::engine::Engine;
+use crate::stage::Stage;
 
 /// Longest witness, in deliveries, on which the lattice is searched.
 pub const MAX_DELIVERIES: usize = 70;
@@ -23,15 +23,12 @@ struct Node<M: Model> {
 }
 
 /// Searches the lattice of a witness's deliveries; `max_worlds` bounds the search.
-pub fn search<M: Model>(
-    engine: &mut Engine<M>,
-    start: &Shared<M>,
-    max_worlds: usize,
-    watch: &mut dyn Watch<M>,
-) -> Option<Shared<M>> {
+pub fn search<M: Model>(stage: &mut Stage<'_, M>, max_worlds: usize) {
+    let start = stage.best.clone();
     if start.size.deliveries > MAX_DELIVERIES || start.acts.iter().any(injected_fault) {
-        return None;
+        return;
     }
+    let engine = &mut stage.engine;
     let starts: Vec<Act> = start.acts.iter().filter(|a| matches!(a, Act::Start(_))).copied().collect();
     let wants: Vec<Want> = start
         .acts
@@ -60,7 +57,7 @@ pub fn search<M: Model>(
         let next = nodes.len();
         for at in level {
             if engine.meter.ended().is_some() || nodes.len() > max_worlds {
-                return None;
+                return;
             }
             if let Some(last) = expand(engine, &mut nodes, at, &wants, &mut seen) {
                 let mut path = Vec::new();
@@ -72,7 +69,9 @@ pub fn search<M: Model>(
                 path.reverse();
                 let mut acts = starts;
                 acts.extend(path);
-                return accept(engine, start, &acts, watch);
+                let found = engine.first_witness(&acts, crate::engine::EXACT);
+                stage.keep(found);
+                return;
             }
         }
         // Worlds of older levels are not needed any more, only the way back.
@@ -82,7 +81,6 @@ pub fn search<M: Model>(
         cleared = next;
         level = next..nodes.len();
     }
-    None
 }
 
 fn injected_fault(act: &Act) -> bool {
@@ -134,20 +132,6 @@ fn expand<M: Model>(
         if violated {
             return Some(nodes.len() - 1);
         }
-    }
-    None
-}
-
-fn accept<M: Model>(
-    engine: &mut Engine<M>,
-    start: &Shared<M>,
-    acts: &[Act],
-    watch: &mut dyn Watch<M>,
-) -> Option<Shared<M>> {
-    let found = engine.first_witness(acts, crate::engine::EXACT)?;
-    if found.size < start.size {
-        watch.smaller(engine, &found);
-        return Some(found);
     }
     None
 }

@@ -2,33 +2,24 @@
 
 use demi_replay::{Did, Model};
 
-use super::Watch;
 use crate::engine::{Engine, Shared};
 use crate::matcher::{Blocker, Matcher, Policy};
+use crate::stage::Stage;
 
-/// Finds the deliveries without effect and removes them all at once, or else as many as chunks allow. In order
-/// on a channel such a delivery may still be needed to make way, which flushing puts back.
-pub fn remove<M: Model>(
-    engine: &mut Engine<M>,
-    start: &Shared<M>,
-    watch: &mut dyn Watch<M>,
-) -> Option<Shared<M>> {
-    let mut best = start.clone();
+/// Finds the deliveries without effect and removes them all at once. In order on a channel such a delivery may
+/// still be needed to make way, which flushing puts back.
+pub fn remove<M: Model>(stage: &mut Stage<'_, M>) {
     for policy in [Policy::new(Matcher::Exact, Blocker::Flush), Policy::new(Matcher::Exact, Blocker::Skip)] {
         for _ in 0..8 {
-            if engine.meter.ended().is_some() {
+            if stage.ended() {
+                return;
+            }
+            let idle = idle(&mut stage.engine, &stage.best);
+            if !idle.contains(&true) || !stage.without(&idle, policy) {
                 break;
             }
-            let idle = idle(engine, &best);
-            if !idle.contains(&true) {
-                break;
-            }
-            let Some(found) = engine.test(&best, &idle, policy, None) else { break };
-            best = found;
-            watch.smaller(engine, &best);
         }
     }
-    (best.size < start.size).then_some(best)
 }
 
 /// Which acts of a witness are deliveries without effect.

@@ -2,45 +2,33 @@
 
 use demi_replay::Model;
 
-use super::{Watch, chunks};
-use crate::engine::{Engine, Shared};
 use crate::matcher::Policy;
+use crate::stage::Stage;
 
 /// Longest witness, in steps, whose pairs are all tried.
 pub const MAX_STEPS: usize = 64;
 
 /// Tries every pair of steps with each policy; after a success starts again.
-pub fn remove<M: Model>(
-    engine: &mut Engine<M>,
-    start: &Shared<M>,
-    policies: &[Policy],
-    watch: &mut dyn Watch<M>,
-) -> Option<Shared<M>> {
-    let mut best = start.clone();
-    'again: while best.acts.len() <= MAX_STEPS {
-        let n = best.acts.len();
-        for policy in policies {
-            for first in 0..n {
-                for second in first + 1..n {
-                    if !chunks::any(&best.acts[first]) || !chunks::any(&best.acts[second]) {
-                        continue;
-                    }
-                    if engine.meter.ended().is_some() {
-                        break 'again;
-                    }
-                    let mut removed = vec![false; n];
-                    removed[first] = true;
-                    removed[second] = true;
-                    let limit = best.size.deliveries + 4;
-                    if let Some(found) = engine.test(&best, &removed, *policy, Some(limit)) {
-                        best = found;
-                        watch.smaller(engine, &best);
-                        continue 'again;
-                    }
+pub fn remove<M: Model>(stage: &mut Stage<'_, M>, policies: &[Policy]) {
+    while stage.best.acts.len() <= MAX_STEPS && one(stage, policies) {}
+}
+
+fn one<M: Model>(stage: &mut Stage<'_, M>, policies: &[Policy]) -> bool {
+    let n = stage.best.acts.len();
+    for policy in policies {
+        for first in 0..n {
+            for second in first + 1..n {
+                if stage.ended() {
+                    return false;
+                }
+                let mut removed = vec![false; n];
+                removed[first] = true;
+                removed[second] = true;
+                if stage.without(&removed, *policy) {
+                    return true;
                 }
             }
         }
-        break;
     }
-    (best.size < start.size).then_some(best)
+    false
 }

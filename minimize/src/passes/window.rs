@@ -5,41 +5,29 @@ use demi_replay::Model;
 use demi_replay::script::Act;
 use rustc_hash::FxHashSet;
 
-use super::Watch;
 use crate::engine::{Engine, Shared};
 use crate::matcher::Policy;
+use crate::stage::Stage;
 
 /// Longest witness, in deliveries, on which windows are searched.
 pub const MAX_DELIVERIES: usize = 120;
 
 /// For each window of `width` deliveries, tries every way to spend fewer deliveries there and then runs the rest
 /// with each policy.
-pub fn search<M: Model>(
-    engine: &mut Engine<M>,
-    start: &Shared<M>,
-    width: usize,
-    policies: &[Policy],
-    watch: &mut dyn Watch<M>,
-) -> Option<Shared<M>> {
-    if start.size.deliveries > MAX_DELIVERIES {
-        return None;
-    }
-    let mut best = start.clone();
+pub fn search<M: Model>(stage: &mut Stage<'_, M>, width: usize, policies: &[Policy]) {
     let mut at = 0;
-    while at + width <= best.acts.len() {
-        match one(engine, &best, at, width, policies) {
-            Some(found) => {
-                best = found;
-                watch.smaller(engine, &best);
-                at = at.saturating_sub(width);
-            }
-            None => at += 1,
+    while at + width <= stage.best.acts.len() && stage.best.size.deliveries <= MAX_DELIVERIES {
+        let best = stage.best.clone();
+        let found = one(&mut stage.engine, &best, at, width, policies);
+        if stage.keep(found) {
+            at = at.saturating_sub(width);
+        } else {
+            at += 1;
         }
-        if engine.meter.ended().is_some() {
-            break;
+        if stage.ended() {
+            return;
         }
     }
-    (best.size < start.size).then_some(best)
 }
 
 fn one<M: Model>(
@@ -54,7 +42,7 @@ fn one<M: Model>(
         return None;
     }
     let rest: Vec<Act> = witness.acts[at + width..].to_vec();
-    let limit = witness.size.deliveries - 1;
+    let limit = engine.limit(witness, false);
     let mut seen = FxHashSet::default();
     let mut level = vec![engine.world_at(witness, at)];
     for _ in 0..width - 1 {
@@ -69,9 +57,8 @@ fn one<M: Model>(
                 }
                 let (mut world, mut done) = (world.clone(), done.clone());
                 if engine.deliver(&mut world, index, &mut done) {
-                    return engine
-                        .first_witness(&done, crate::engine::EXACT)
-                        .filter(|w| w.size < witness.size);
+                    let found = engine.first_witness(&done, crate::engine::EXACT)?;
+                    return engine.objective.smaller(found.size, witness.size).then_some(found);
                 }
                 let hash = world.configuration_hash(|p| p.msg.0);
                 if !seen.insert(hash) {
@@ -80,7 +67,7 @@ fn one<M: Model>(
                 for policy in policies {
                     if let Some(acts) = engine.run(world.clone(), done.clone(), rest.iter(), *policy, limit)
                         && let Some(found) = engine.first_witness(&acts, crate::engine::EXACT)
-                        && found.size < witness.size
+                        && engine.objective.smaller(found.size, witness.size)
                     {
                         return Some(found);
                     }

@@ -1,0 +1,247 @@
+//! Many places to start from, worked on side by side: the recorded schedule with different policies first, then
+//! random walks. Each start has its share of the budget and the rounds do not depend on the number of threads.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use demi_replay::script::{Act, Script};
+use demi_replay::{Model, Simulator};
+use demi_schemas::summary::{CurvePoint, PhaseSummary};
+use demi_schemas::{NetworkRule, Schedule};
+
+use crate::budget::{Budget, Meter, StopFlag};
+use crate::engine::{EXACT, Engine, Shared};
+use crate::explore::Explorer;
+use crate::matcher::{Blocker, Matcher, Policy};
+use crate::pipeline::Progress;
+use crate::stage::{Stage, phase_line};
+use crate::witness::{Fields, Objective, Size, to_schedule};
+
+/// Starts of one round of walks.
+const ROUND: usize = 8;
+/// Rounds of walks in a row without gain after which there are no more.
+const PATIENCE: usize = 2;
+/// Most rounds of walks.
+const MAX_ROUNDS: usize = 12;
+/// Deliveries that the walks of one start may execute.
+const WALKED: u64 = 4_000_000;
+/// Violating walks of one start that are reduced.
+const FINDS: usize = 12;
+
+/// What all starts have in common.
+pub struct Common<'a, M: Model> {
+    /// The simulator, with everything interned that the acts below need.
+    pub sim: Simulator<M>,
+    /// The recorded schedule.
+    pub script: &'a Script,
+    /// The prepared witness.
+    pub prepared: Vec<Act>,
+    /// The witness as recorded, cut at the violation.
+    pub raw: Vec<Act>,
+    /// Content of external messages.
+    pub fields: &'a Fields,
+    /// The rule.
+    pub rule: NetworkRule,
+    /// The violation.
+    pub target: Vec<String>,
+    /// What counts as smaller in the end.
+    pub objective: Objective,
+    /// The policies, in order.
+    pub policies: &'a [Policy],
+    /// Threads.
+    pub jobs: usize,
+    /// To end early.
+    pub stop: StopFlag,
+    /// Whoever watches.
+    pub tell: &'a (dyn Fn(&Progress) + Sync),
+}
+
+/// What one start came to. Ids differ between simulators, texts do not, so the schedule is text.
+pub struct Start {
+    /// The schedule.
+    pub schedule: Schedule,
+    /// Its size.
+    pub size: Size,
+    /// What its phases did.
+    pub phases: Vec<PhaseSummary>,
+    /// How its size fell.
+    pub curve: Vec<CurvePoint>,
+}
+
+impl Start {
+    /// Schedules tested for it.
+    #[must_use]
+    pub fn replays(&self) -> u64 {
+        self.phases.iter().map(|p| p.replays).sum()
+    }
+}
+
+/// The budget of the whole minimization, and what of it was spent.
+#[derive(Clone, Copy, Debug)]
+pub struct Purse {
+    /// The whole.
+    pub budget: Budget,
+    /// Since when.
+    pub began: Instant,
+    /// Schedules tested so far.
+    pub spent: u64,
+}
+
+impl Purse {
+    /// The share of each of `count` starts if all of them may use `part` of what is left.
+    fn share(self, part: f64, count: usize, jobs: usize) -> Budget {
+        match self.budget {
+            Budget::Seconds(s) => {
+                let left = (s - self.began.elapsed().as_secs_f64()).max(0.0);
+                Budget::Seconds(left * part * jobs.clamp(1, count) as f64 / count as f64)
+            }
+            Budget::Replays(n) => {
+                Budget::Replays((n.saturating_sub(self.spent) as f64 * part / count as f64) as u64)
+            }
+        }
+    }
+}
+
+/// The recorded schedule with another policy first each time: half of the starts begin with what preparation
+/// left, half with the raw schedule and coarse cuts.
+pub fn recorded<M: Model>(common: &Common<'_, M>, purse: Purse) -> Vec<Start> {
+    let starts = 2 * common.policies.len().min(6);
+    let share = purse.share(0.35, starts, common.jobs);
+    side_by_side(common, starts, |index| {
+        let mut order = common.policies.to_vec();
+        order.rotate_left(index % (starts / 2));
+        let (from, cuts) = if index < starts / 2 { (&common.prepared, false) } else { (&common.raw, true) };
+        let objective = if cuts { Objective::Externals } else { common.objective };
+        let mut engine = common.engine(share, objective);
+        let witness = engine.first_witness(from, EXACT)?;
+        let mut stage = Stage::new(engine, witness, common.tell);
+        if cuts {
+            stage.subsets(common.policies);
+        }
+        stage.reduce(&order);
+        Some(common.done(stage))
+    })
+}
+
+/// Rounds of random walks over the external events of the best so far, until they gain nothing.
+pub fn explored<M: Model>(common: &Common<'_, M>, best: &Start, mut purse: Purse) -> Vec<Start> {
+    let pool: Vec<Act> = common.raw.iter().filter(|a| a.is_external()).copied().collect();
+    let mut all: Vec<Start> = Vec::new();
+    let (mut smallest, mut base, mut idle) = (best.size, best.schedule.clone(), 0);
+    for round in 0..MAX_ROUNDS {
+        let share = purse.share(0.25, ROUND, common.jobs);
+        let found = side_by_side(common, ROUND, |index| {
+            walks(common, &pool, &base, (round * ROUND + index) as u64, share)
+        });
+        idle += 1;
+        for start in &found {
+            purse.spent += start.replays();
+            if common.objective.smaller(start.size, smallest) {
+                (smallest, base, idle) = (start.size, start.schedule.clone(), 0);
+            }
+        }
+        let ended = found.is_empty() || idle >= PATIENCE || common.stop.is_set();
+        all.extend(found);
+        if ended {
+            break;
+        }
+    }
+    all
+}
+
+/// One start by walks: each violating walk is swept, the best of them reduced.
+fn walks<M: Model>(
+    common: &Common<'_, M>,
+    pool: &[Act],
+    base: &Schedule,
+    seed: u64,
+    share: Budget,
+) -> Option<Start> {
+    let mut engine = common.engine(share, common.objective);
+    let base = restore(&mut engine, base)?;
+    let mut explorer = Explorer::new(pool, &base, seed);
+    let began = Instant::now();
+    let (mut best, mut finds): (Option<Shared<M>>, usize) = (None, 0);
+    while finds < FINDS && engine.meter.executed < WALKED && engine.meter.ended().is_none() {
+        let Some(witness) = explorer.walk(&mut engine) else { continue };
+        finds += 1;
+        let mut stage = Stage::new(engine, witness, common.tell);
+        stage.sweep(common.policies);
+        engine = stage.engine;
+        if best.as_ref().is_none_or(|b| common.objective.smaller(stage.best.size, b.size)) {
+            best = Some(stage.best);
+        }
+    }
+    let walked = PhaseSummary {
+        replays: engine.meter.replays,
+        executed: engine.meter.executed,
+        seconds: began.elapsed().as_secs_f64(),
+        ..phase_line("walks", &best.as_ref()?.acts)
+    };
+    let mut stage = Stage::new(engine, best?, common.tell);
+    stage.phases.push(walked);
+    stage.reduce(common.policies);
+    Some(common.done(stage))
+}
+
+impl<M: Model> Common<'_, M> {
+    fn engine(&self, share: Budget, objective: Objective) -> Engine<M> {
+        let meter = Meter::new(share, self.stop.clone());
+        Engine::new(self.sim.clone(), self.script, self.rule, self.target.clone(), objective, meter)
+    }
+
+    fn done(&self, stage: Stage<'_, M>) -> Start {
+        let sim = &stage.engine.sim;
+        let acts = &stage.best.acts;
+        Start {
+            schedule: to_schedule(sim, acts, &stage.engine.actions, self.fields, self.rule, &self.target),
+            size: stage.best.size,
+            phases: stage.phases,
+            curve: stage.curve,
+        }
+    }
+}
+
+/// Does `count` pieces of work on the threads there are; the results come in the order of their numbers.
+fn side_by_side<M: Model>(
+    common: &Common<'_, M>,
+    count: usize,
+    work: impl Fn(usize) -> Option<Start> + Sync,
+) -> Vec<Start> {
+    let next = AtomicUsize::new(0);
+    let results: Mutex<Vec<Option<Start>>> = Mutex::new((0..count).map(|_| None).collect());
+    std::thread::scope(|scope| {
+        for _ in 0..common.jobs.clamp(1, count) {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    if index >= count || common.stop.is_set() {
+                        return;
+                    }
+                    let result = work(index);
+                    if let Ok(mut results) = results.lock() {
+                        results[index] = result;
+                    }
+                }
+            });
+        }
+    });
+    results.into_inner().unwrap_or_default().into_iter().flatten().collect()
+}
+
+/// Brings a start's result into another simulator.
+pub fn restore<M: Model>(engine: &mut Engine<M>, result: &Schedule) -> Option<Shared<M>> {
+    let (mut translated, _) = Script::compile(&mut engine.sim, result).ok()?;
+    for act in &mut translated.acts {
+        if let Act::Action(index) = act {
+            let action = translated.actions.get(*index as usize)?;
+            let known = engine.actions.iter().position(|a| a == action).unwrap_or(engine.actions.len());
+            if known == engine.actions.len() {
+                engine.actions.push(action.clone());
+            }
+            *index = u32::try_from(known).ok()?;
+        }
+    }
+    engine.first_witness(&translated.acts, Policy::new(Matcher::Payload, Blocker::Skip))
+}
