@@ -162,10 +162,16 @@ impl Composer {
         text(head, "payload", at(c.payload, i));
         text(head, "fingerprint", at(c.fingerprint, i));
         let external = c.external.is_valid(i) && c.external.value(i);
+        let via = row.via.or(placed.sent_via);
+        // Readers take messages from nobody for external ones, and failures for injected ones, unless told otherwise.
+        let from_nobody = row.kind == Kind::Receive && via.is_none() && at(c.from, i) == Some(DEAD_LETTERS);
+        let by_itself =
+            c.external.is_valid(i) && matches!(row.kind, Kind::Start | Kind::Crash | Kind::Restart);
         if external || name == "external" {
             head.extend_from_slice(b",\"external\":true");
+        } else if from_nobody || by_itself {
+            head.extend_from_slice(b",\"external\":false");
         }
-        let via = row.via.or(placed.sent_via);
         text(head, "via", via.map(Via::as_str));
         raw(head, "fields", at(c.fields, i));
         raw(head, "timer", at(c.timer, i));
@@ -183,10 +189,6 @@ impl Composer {
         text(tail, "source", at(c.source, i));
         if c.offset.is_valid(i) {
             number(tail, b",\"offset\":", c.offset.value(i));
-        }
-        // Readers take messages from nobody for external ones, unless told otherwise.
-        if row.kind == Kind::Receive && !external && via.is_none() && at(c.from, i) == Some(DEAD_LETTERS) {
-            tail.extend_from_slice(b",\"internal\":true");
         }
     }
 

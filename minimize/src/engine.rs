@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use demi_replay::network;
 use demi_replay::script::{Act, Script, Want};
-use demi_replay::{Did, Model, OUTSIDE, Simulator, Violation, World};
+use demi_replay::{Did, Model, OUTSIDE, Simulator, Status, Violation, World};
 use demi_schemas::NetworkRule;
 use rustc_hash::FxHashSet;
 use xxhash_rust::xxh3::Xxh3;
@@ -165,9 +165,11 @@ impl<M: Model> Engine<M> {
         self.meter.replays += 1;
         for act in acts {
             let Act::Deliver(want) = act else {
-                self.follow(&mut world, act);
-                if !matches!(act, Act::Inject(..)) {
-                    done.push(*act);
+                if !self.own_failure(&world, act) {
+                    self.follow(&mut world, act);
+                    if !matches!(act, Act::Inject(..)) {
+                        done.push(*act);
+                    }
                 }
                 continue;
             };
@@ -192,6 +194,18 @@ impl<M: Model> Engine<M> {
             }
         }
         None
+    }
+
+    /// Whether the act notes, or repeats from a log, a failure that the step before brought about by itself.
+    fn own_failure(&self, world: &World<M>, act: &Act) -> bool {
+        let did =
+            |actor| self.sim.did().iter().any(|d| *d == Did::Crashed(actor) || *d == Did::Restarted(actor));
+        match act {
+            Act::Noted(_) => true,
+            Act::Crash(actor) => world.status(*actor) == Status::Crashed || did(*actor),
+            Act::Restart(actor) => self.sim.model().restarts_by_itself() && did(*actor),
+            _ => false,
+        }
     }
 
     /// What to do about a wanted delivery.
@@ -240,34 +254,8 @@ impl<M: Model> Engine<M> {
 
     /// Follows one act exactly; says whether it could. Used for what was verified before.
     pub fn follow(&mut self, world: &mut World<M>, act: &Act) -> bool {
-        match act {
-            Act::Start(a) => self.sim.start(world, *a),
-            Act::Crash(a) => self.sim.crash(world, *a),
-            Act::Restart(a) => self.sim.restart(world, *a),
-            Act::Isolate(a) => self.sim.isolate(world, *a),
-            Act::Stop(a) => self.sim.stop(world, *a),
-            Act::Inject(to, msg) => return self.sim.inject(world, *to, *msg).is_some(),
-            Act::Action(index) => {
-                let (name, fields) = &self.actions[*index as usize];
-                return self.sim.action(world, name, fields.as_ref()).is_ok();
-            }
-            Act::Deliver(want) => {
-                let index = match (want.find(&self.sim, world), want.external) {
-                    (Some(index), _) => index,
-                    (None, Some(msg)) => match self.sim.inject(world, want.to, msg) {
-                        Some(index) => index,
-                        None => return false,
-                    },
-                    (None, None) => return false,
-                };
-                if !self.sim.takes(world, &world.pending()[index]) {
-                    return false;
-                }
-                self.sim.deliver(world, index, self.rule);
-                self.meter.executed += 1;
-            }
-        }
-        true
+        self.meter.executed += u64::from(act.is_delivery());
+        act.perform(&mut self.sim, world, &self.actions, self.rule).is_ok()
     }
 
     /// Re-runs executed acts from the beginning, step by step, with rules of its own: every step pending with

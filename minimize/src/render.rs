@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
 
+use demi_replay::names::TextId;
 use demi_replay::script::{Act, Script, ScriptError};
-use demi_replay::{Did, Model, Simulator};
+use demi_replay::{ActorId, Did, Model, Simulator};
 use demi_schemas::summary::MinimizeSummary;
 use demi_schemas::{NetworkRule, Schedule};
 use serde_json::Value;
@@ -37,79 +38,36 @@ pub fn tell<M: Model>(
     let (script, _) = Script::compile(&mut sim, schedule)?;
     let mut world = sim.empty_world();
     // Entries of equal place and content are delivered oldest first, so their causes queue up.
-    let mut causes: BTreeMap<(String, String), VecDeque<usize>> = BTreeMap::new();
+    let mut causes: BTreeMap<(ActorId, ActorId, TextId), VecDeque<usize>> = BTreeMap::new();
     let mut told: Vec<Told> = Vec::with_capacity(script.acts.len());
     for act in &script.acts {
         let actor = act.actor().map(|a| sim.names().get(a).to_owned()).unwrap_or_default();
         let before = describe(&sim, &world, act);
-        let mut cause = None;
-        let what = match act {
-            Act::Start(a) => {
-                sim.start(&mut world, *a);
-                "starts".to_owned()
-            }
-            Act::Crash(a) => {
-                sim.crash(&mut world, *a);
-                "fails (injected)".to_owned()
-            }
-            Act::Restart(a) => {
-                sim.restart(&mut world, *a);
-                "begins a new life".to_owned()
-            }
-            Act::Isolate(a) => {
-                sim.isolate(&mut world, *a);
-                "is cut off".to_owned()
-            }
-            Act::Stop(a) => {
-                sim.stop(&mut world, *a);
-                "is gone".to_owned()
-            }
-            Act::Inject(to, msg) => {
-                sim.inject(&mut world, *to, *msg);
-                continue;
-            }
-            Act::Action(index) => {
-                let (name, fields) = &script.actions[*index as usize];
-                let _ = sim.action(&mut world, name, fields.as_ref());
-                format!("runs {name}")
-            }
-            Act::Deliver(want) => {
-                let index = match (want.find(&sim, &world), want.external) {
-                    (Some(index), _) => index,
-                    (None, Some(msg)) => match sim.inject(&mut world, want.to, msg) {
-                        Some(index) => index,
-                        None => continue,
-                    },
-                    (None, None) => continue,
-                };
-                let payload = sim.text(want.payload).to_owned();
-                let key =
-                    (format!("{}>{}", sim.names().get(want.from), sim.names().get(want.to)), payload.clone());
-                cause = causes.get_mut(&key).and_then(VecDeque::pop_front);
-                let what = match (want.timer, want.external.is_some()) {
-                    (true, _) => format!("timer {payload}"),
-                    (false, true) => format!("takes from outside {payload}"),
-                    (false, false) => format!("takes from {} {payload}", sim.names().get(want.from)),
-                };
-                sim.deliver(&mut world, index, rule);
-                what
-            }
-        };
+        if act.perform(&mut sim, &mut world, &script.actions, rule).is_err()
+            || matches!(act, Act::Inject(..) | Act::Noted(_))
+        {
+            continue;
+        }
+        let cause = match act {
+            Act::Deliver(want) => causes.get_mut(&(want.from, want.to, want.payload)),
+            _ => None,
+        }
+        .and_then(VecDeque::pop_front);
+        let what = what(&sim, &script, act);
         let mut sends = Vec::new();
         for did in sim.did() {
             match did {
                 Did::Sent(entry) | Did::TimerSet(entry) => {
-                    let (from, to) = (sim.names().get(entry.from), sim.names().get(entry.to));
-                    let payload = sim.text(sim.info(entry.msg).payload).to_owned();
+                    let payload = sim.info(entry.msg).payload;
                     if matches!(did, Did::Sent(_)) {
-                        sends.push(format!("to {to}: {payload}"));
+                        sends.push(format!("to {}: {}", sim.names().get(entry.to), sim.text(payload)));
                     }
-                    causes.entry((format!("{from}>{to}"), payload)).or_default().push_back(told.len());
+                    let key = (entry.from, entry.to, payload);
+                    causes.entry(key).or_default().push_back(told.len());
                 }
                 Did::TimerCancelled(entry) => {
-                    let (from, to) = (sim.names().get(entry.from), sim.names().get(entry.to));
-                    let payload = sim.text(sim.info(entry.msg).payload).to_owned();
-                    if let Some(queue) = causes.get_mut(&(format!("{from}>{to}"), payload)) {
+                    let key = (entry.from, entry.to, sim.info(entry.msg).payload);
+                    if let Some(queue) = causes.get_mut(&key) {
                         queue.pop_back();
                     }
                 }
@@ -125,6 +83,28 @@ pub fn tell<M: Model>(
         told.push(Told { actor, what, cause, sends, changes });
     }
     Ok(told)
+}
+
+fn what<M: Model>(sim: &Simulator<M>, script: &Script, act: &Act) -> String {
+    match act {
+        Act::Start(_) => "starts".to_owned(),
+        Act::Crash(_) => "fails (injected)".to_owned(),
+        Act::Restart(_) => "begins a new life".to_owned(),
+        Act::Isolate(_) => "is cut off".to_owned(),
+        Act::Stop(_) => "is gone".to_owned(),
+        Act::Inject(..) | Act::Noted(_) => String::new(),
+        Act::Action(index) => {
+            format!("runs {}", script.actions.get(*index as usize).map_or("", |(name, _)| name.as_str()))
+        }
+        Act::Deliver(want) => {
+            let payload = sim.text(want.payload);
+            match (want.timer, want.external.is_some()) {
+                (true, _) => format!("timer {payload}"),
+                (false, true) => format!("takes from outside {payload}"),
+                (false, false) => format!("takes from {} {payload}", sim.names().get(want.from)),
+            }
+        }
+    }
 }
 
 fn describe<M: Model>(sim: &Simulator<M>, world: &demi_replay::World<M>, act: &Act) -> Value {

@@ -3,7 +3,7 @@
 use demi_replay::script::Act;
 use demi_replay::{Model, Simulator};
 use demi_schemas::NetworkRule;
-use demi_schemas::event::Via;
+use demi_schemas::event::DEAD_LETTERS;
 use demi_schemas::schedule::{Schedule, Step, StepKind};
 
 /// The size of a schedule, as DEMi counts it. [`Objective`] says which of two is smaller.
@@ -96,7 +96,7 @@ pub fn to_schedule<M: Model>(
                 Act::Restart(a) => Step::new(StepKind::Restart, name(*a)),
                 Act::Isolate(a) => Step::new(StepKind::Isolate, name(*a)),
                 Act::Stop(a) => Step::new(StepKind::Stop, name(*a)),
-                Act::Inject(..) => return None,
+                Act::Inject(..) | Act::Noted(_) => return None,
                 Act::Action(index) => {
                     let (what, fields) = actions.get(*index as usize)?;
                     Step {
@@ -111,15 +111,13 @@ pub fn to_schedule<M: Model>(
                     let mut step = Step::new(kind, name(want.to));
                     step.from = Some(name(want.from));
                     step.type_ = Some(sim.text(want.type_).to_owned());
-                    step.external = want.external.is_some();
+                    // Readers take messages from nobody for external ones unless told otherwise.
+                    let nobody = !want.timer && step.from.as_deref() == Some(DEAD_LETTERS);
+                    step.external = (nobody || want.external.is_some()).then_some(want.external.is_some());
                     step.fields = want
                         .external
                         .and_then(|_| fields.get(&payload_key(&name(want.to), &payload)))
                         .cloned();
-                    let internal = !want.timer && want.external.is_none();
-                    if internal && step.from.as_deref() == Some(demi_schemas::event::DEAD_LETTERS) {
-                        step.via = Some(Via::Scheduler);
-                    }
                     step.payload = Some(payload);
                     step
                 }
@@ -145,7 +143,7 @@ pub fn fields_of(schedule: &Schedule) -> Fields {
     schedule
         .steps
         .iter()
-        .filter(|s| s.external && s.kind != StepKind::Start)
+        .filter(|s| s.external == Some(true) && matches!(s.kind, StepKind::Deliver | StepKind::External))
         .filter_map(|s| Some((payload_key(&s.to, s.payload.as_deref().unwrap_or("")), s.fields.clone()?)))
         .collect()
 }

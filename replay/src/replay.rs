@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::model::{Model, Violation};
 use crate::network;
-use crate::script::{Act, Script, ScriptError, Want};
+use crate::script::{Act, Refusal, Script, ScriptError, Want};
 use crate::sim::{Did, Simulator};
 use crate::world::{Pending, Status, World};
 
@@ -92,35 +92,43 @@ impl<M: Model> Run<M> {
         number: u64,
         step: Option<&Step>,
     ) {
-        self.externals += u64::from(act.is_external());
         let crashed = self.crashed_by_itself.take();
+        // A failure that the model brought about itself is in the log too: it is not done twice.
+        let noted = match act {
+            Act::Noted(actor) | Act::Crash(actor) => crashed == Some(*actor),
+            Act::Restart(actor) => crashed == Some(*actor) && sim.model().restarts_by_itself(),
+            _ => false,
+        };
+        if noted {
+            self.crashed_by_itself = crashed;
+            return;
+        }
+        self.externals += u64::from(act.is_external());
         match act {
-            Act::Start(actor) => sim.start(&mut self.world, *actor),
-            Act::Inject(to, msg) => {
-                sim.inject(&mut self.world, *to, *msg);
+            Act::Inject(..) => {
+                let _ = act.perform(sim, &mut self.world, &script.actions, rule);
                 return;
             }
-            // A failure that the model brought about itself is in the log too: it is not done twice.
-            Act::Crash(actor) if crashed == Some(*actor) => {
-                self.crashed_by_itself = crashed;
+            Act::Noted(_) => {
+                let got = "the model does not".to_owned();
+                self.diverge(sim, number, step, act, "it fails or begins anew by itself".into(), got);
                 return;
-            }
-            Act::Restart(actor) if crashed == Some(*actor) && sim.model().restarts_by_itself() => return,
-            Act::Crash(actor) => sim.crash(&mut self.world, *actor),
-            Act::Restart(actor) => sim.restart(&mut self.world, *actor),
-            Act::Isolate(actor) => sim.isolate(&mut self.world, *actor),
-            Act::Stop(actor) => sim.stop(&mut self.world, *actor),
-            Act::Action(index) => {
-                let (name, fields) = &script.actions[*index as usize];
-                if let Err(reason) = sim.action(&mut self.world, name, fields.as_ref()) {
-                    self.diverge(sim, number, step, act, format!("action {name}"), reason);
-                    return;
-                }
             }
             Act::Deliver(want) => {
                 if !self.deliver(sim, want, rule, number, step, act) {
                     return;
                 }
+            }
+            Act::Action(index) => {
+                if let Err(Refusal::Action(reason)) = act.perform(sim, &mut self.world, &script.actions, rule)
+                {
+                    let name = script.actions.get(*index as usize).map_or("", |(name, _)| name.as_str());
+                    self.diverge(sim, number, step, act, format!("action {name}"), reason);
+                    return;
+                }
+            }
+            _ => {
+                let _ = act.perform(sim, &mut self.world, &script.actions, rule);
             }
         }
         self.crashed_by_itself = sim.did().iter().find_map(|d| match d {
@@ -146,36 +154,28 @@ impl<M: Model> Run<M> {
         step: Option<&Step>,
         act: &Act,
     ) -> bool {
-        let mut at = want.find(sim, &self.world);
-        if at.is_none()
-            && let Some(msg) = want.external
-        {
-            at = sim.inject(&mut self.world, want.to, msg);
-        }
-        let Some(index) = at else {
-            let got = pending_text(sim, &self.world, want);
-            self.diverge(sim, number, step, act, want.text(sim), got);
-            return false;
-        };
-        let entry = self.world.pending()[index];
-        if !sim.deliverable(&self.world, index, rule) {
-            let got = match network::blocker(self.world.pending(), index) {
-                _ if !sim.takes(&self.world, &entry) => {
-                    format!(
+        let index = match want.locate(sim, &mut self.world, rule) {
+            Ok(index) => index,
+            Err(refusal) => {
+                let got = match refusal {
+                    Refusal::NotTaken(_) => format!(
                         "{} does not take it ({:?})",
                         sim.names().get(want.to),
                         self.world.status(want.to)
-                    )
-                }
-                Some(at) => format!(
-                    "under {rule} it stands behind {}",
-                    Want::of(sim, &self.world, &self.world.pending()[at]).text(sim)
-                ),
-                None => "it is not deliverable".to_owned(),
-            };
-            self.diverge(sim, number, step, act, want.text(sim), got);
-            return false;
-        }
+                    ),
+                    Refusal::Held(index) => {
+                        let pending = self.world.pending();
+                        let before = network::blocker(pending, index).unwrap_or(index);
+                        let before = Want::of(sim, &self.world, &pending[before]).text(sim);
+                        format!("under {rule} it stands behind {before}")
+                    }
+                    _ => pending_text(sim, &self.world, want),
+                };
+                self.diverge(sim, number, step, act, want.text(sim), got);
+                return false;
+            }
+        };
+        let entry = self.world.pending()[index];
         let timer = sim.model().timer_info(&sim.info(entry.msg).msg).generation;
         if let Some(expected) = step.and_then(|s| s.timer.as_ref()).and_then(|t| t.generation)
             && want.timer

@@ -1,10 +1,12 @@
 //! Schedules in the simulator's terms: texts become numbers, once, so that replaying costs no comparisons of text.
 
+use demi_schemas::NetworkRule;
 use demi_schemas::schedule::{Schedule, Step, StepKind};
 use serde_json::Value;
 
 use crate::model::{ExternalMessage, Model};
 use crate::names::{ActorId, OUTSIDE, TextId};
+use crate::network;
 use crate::sim::{MsgId, Simulator};
 use crate::world::{Pending, PendingKind, World};
 
@@ -48,6 +50,21 @@ pub enum Act {
     Stop(ActorId),
     /// Code outside the actors; the number is an index into [`Script::actions`].
     Action(u32),
+    /// The log notes that the actor failed, began anew or started because of the step before; nothing to do.
+    Noted(ActorId),
+}
+
+/// Why an act could not be performed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// What is wanted is not pending.
+    NotPending,
+    /// The receiver of this pending entry does not take it.
+    NotTaken(usize),
+    /// The network holds this pending entry back.
+    Held(usize),
+    /// The model refuses the action.
+    Action(String),
 }
 
 impl Act {
@@ -62,7 +79,7 @@ impl Act {
     pub fn is_external(&self) -> bool {
         match self {
             Act::Deliver(want) => want.external.is_some(),
-            Act::Inject(..) => false,
+            Act::Inject(..) | Act::Noted(_) => false,
             _ => true,
         }
     }
@@ -77,9 +94,46 @@ impl Act {
             | Act::Crash(a)
             | Act::Restart(a)
             | Act::Isolate(a)
-            | Act::Stop(a) => Some(*a),
+            | Act::Stop(a)
+            | Act::Noted(a) => Some(*a),
             Act::Action(_) => None,
         }
+    }
+
+    /// Performs the act exactly as it stands. [`Simulator::did`] then tells what it did.
+    ///
+    /// # Errors
+    /// When it is not possible now; the world is then as it was, but for a message from outside that may have been
+    /// put among the pending ones.
+    pub fn perform<M: Model>(
+        &self,
+        sim: &mut Simulator<M>,
+        world: &mut World<M>,
+        actions: &[(String, Option<Value>)],
+        rule: NetworkRule,
+    ) -> Result<(), Refusal> {
+        match self {
+            Act::Start(actor) => sim.start(world, *actor),
+            Act::Crash(actor) => sim.crash(world, *actor),
+            Act::Restart(actor) => sim.restart(world, *actor),
+            Act::Isolate(actor) => sim.isolate(world, *actor),
+            Act::Stop(actor) => sim.stop(world, *actor),
+            Act::Noted(_) => {}
+            Act::Inject(to, msg) => {
+                sim.inject(world, *to, *msg).ok_or(Refusal::NotPending)?;
+            }
+            Act::Action(index) => match actions.get(*index as usize) {
+                Some((name, fields)) => {
+                    sim.action(world, name, fields.as_ref()).map_err(Refusal::Action)?;
+                }
+                None => return Err(Refusal::Action("there is no such action".into())),
+            },
+            Act::Deliver(want) => {
+                let index = want.locate(sim, world, rule)?;
+                sim.deliver(world, index, rule);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -114,7 +168,7 @@ impl Script {
     ) -> Result<(Script, usize), ScriptError> {
         let mut script = Script::default();
         let mut started = 0;
-        if !schedule.steps.iter().any(|s| s.kind == StepKind::Start) {
+        if !schedule.steps.iter().any(|s| s.kind == StepKind::Start && s.is_external()) {
             script.acts.extend(sim.model().actors().iter().map(|&a| Act::Start(a)));
             started = script.acts.len();
         }
@@ -128,6 +182,9 @@ impl Script {
     fn act<M: Model>(&mut self, sim: &mut Simulator<M>, step: &Step) -> Result<Act, String> {
         let to = if step.to.is_empty() { OUTSIDE } else { sim.names_mut().id(&step.to) };
         Ok(match step.kind {
+            StepKind::Start | StepKind::Crash | StepKind::Restart if step.external == Some(false) => {
+                Act::Noted(to)
+            }
             StepKind::Start => Act::Start(to),
             StepKind::External => Act::Inject(to, external_message(sim, step)?),
             StepKind::Deliver | StepKind::Timer => Act::Deliver(want(sim, step, to)?),
@@ -161,7 +218,8 @@ fn want<M: Model>(sim: &mut Simulator<M>, step: &Step, to: ActorId) -> Result<Wa
         None if timer => to,
         None => OUTSIDE,
     };
-    let external = if step.external && !timer { Some(external_message(sim, step)?) } else { None };
+    let external =
+        if step.external == Some(true) && !timer { Some(external_message(sim, step)?) } else { None };
     let masked = step.fingerprint.as_deref().unwrap_or(payload_text);
     Ok(Want {
         from,
@@ -202,6 +260,30 @@ impl Want {
     #[must_use]
     pub fn find<M: Model>(&self, sim: &Simulator<M>, world: &World<M>) -> Option<usize> {
         world.pending().iter().position(|p| self.same_place(p) && sim.info(p.msg).payload == self.payload)
+    }
+
+    /// Index of the pending entry to deliver now; a message from outside is put among the pending ones first.
+    ///
+    /// # Errors
+    /// When there is none, or it may not be delivered now.
+    pub fn locate<M: Model>(
+        &self,
+        sim: &mut Simulator<M>,
+        world: &mut World<M>,
+        rule: NetworkRule,
+    ) -> Result<usize, Refusal> {
+        let index = match (self.find(sim, world), self.external) {
+            (Some(index), _) => index,
+            (None, Some(msg)) => sim.inject(world, self.to, msg).ok_or(Refusal::NotPending)?,
+            (None, None) => return Err(Refusal::NotPending),
+        };
+        if !sim.takes(world, &world.pending()[index]) {
+            return Err(Refusal::NotTaken(index));
+        }
+        if !network::allows(rule, world.pending(), index) {
+            return Err(Refusal::Held(index));
+        }
+        Ok(index)
     }
 
     /// The want as text, for people.

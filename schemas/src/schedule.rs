@@ -123,9 +123,10 @@ pub struct Step {
     /// The masked content by which it is matched; `payload` under the scenario's masks where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
-    /// Whether the message came from outside.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub external: bool,
+    /// Whether it came from outside: the message, the fault, the start. Where nothing is said, messages did not,
+    /// faults and starts did; `false` marks a failure or a new life that the actor brought about itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external: Option<bool>,
     /// Set where `from` is not the actor that sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<Via>,
@@ -166,7 +167,7 @@ impl Step {
             type_: None,
             payload: None,
             fingerprint: None,
-            external: false,
+            external: None,
             via: None,
             fields: None,
             timer: None,
@@ -176,6 +177,19 @@ impl Step {
             source: None,
             offset: None,
             attrs: BTreeMap::new(),
+        }
+    }
+}
+
+impl Step {
+    /// Whether it counts as an external event: a delivered message from outside, or a fault, a start or an action
+    /// that nobody inside brought about. Putting a message among the pending ones does not count.
+    #[must_use]
+    pub fn is_external(&self) -> bool {
+        match self.kind {
+            StepKind::Deliver => self.external == Some(true),
+            StepKind::Timer | StepKind::External => false,
+            _ => self.external != Some(false),
         }
     }
 }
@@ -226,14 +240,7 @@ impl Schedule {
     /// them every injected crash, restart, isolation, stop and action.
     #[must_use]
     pub fn externals(&self) -> usize {
-        self.steps
-            .iter()
-            .filter(|s| match s.kind {
-                StepKind::Deliver => s.external,
-                StepKind::Timer | StepKind::External => false,
-                _ => true,
-            })
-            .count()
+        self.steps.iter().filter(|s| s.is_external()).count()
     }
 
     /// Reads a schedule file. Lines that hold steps alone, without a header, are read too: hand-written
@@ -269,11 +276,12 @@ impl Schedule {
                     return Err(bad("the step names no actor ('to')".into()));
                 }
                 // Records of messages from outside may leave the flag out: the sender tells.
-                step.external |= step.kind == StepKind::External
-                    || (step.kind == StepKind::Deliver
-                        && step.from.as_deref() == Some(DEAD_LETTERS)
-                        && step.via.is_none()
-                        && !step.attrs.contains_key("internal"));
+                let from_nobody = step.kind == StepKind::Deliver
+                    && step.from.as_deref() == Some(DEAD_LETTERS)
+                    && step.via.is_none();
+                if step.kind == StepKind::External || (from_nobody && step.external.is_none()) {
+                    step.external = Some(true);
+                }
                 Ok(step)
             })
             .collect::<Result<_, _>>()?;
@@ -306,13 +314,14 @@ mod tests {
     fn round_trip_and_counts() {
         let mut deliver = Step::new(StepKind::Deliver, "a");
         deliver.from = Some(DEAD_LETTERS.into());
-        deliver.external = true;
+        deliver.external = Some(true);
         deliver.payload = Some("P".into());
         let steps = vec![
             Step::new(StepKind::Start, "a"),
             Step { kind: StepKind::External, ..deliver.clone() },
             deliver,
             Step::new(StepKind::Timer, "a"),
+            Step { external: Some(false), ..Step::new(StepKind::Crash, "a") },
         ];
         let schedule = Schedule::new(steps);
         assert_eq!((schedule.deliveries(), schedule.externals()), (2, 2));
@@ -333,6 +342,6 @@ mod tests {
         let text = r#"{"kind":"receive","from":"deadLetters","to":"a","type":"T","payload":"P"}"#;
         let schedule = Schedule::parse(text).unwrap();
         assert_eq!(schedule.steps[0].kind, StepKind::Deliver);
-        assert!(schedule.steps[0].external);
+        assert!(schedule.steps[0].is_external());
     }
 }
