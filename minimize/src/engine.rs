@@ -4,8 +4,8 @@ use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
 use demi_replay::network;
-use demi_replay::script::{Act, Script, Want};
-use demi_replay::{Did, Model, OUTSIDE, Simulator, Status, Violation, World};
+use demi_replay::script::{Act, OwnFailures, Script, Want};
+use demi_replay::{Model, OUTSIDE, Simulator, Violation, World};
 use demi_schemas::NetworkRule;
 use rustc_hash::FxHashSet;
 use xxhash_rust::xxh3::Xxh3;
@@ -163,10 +163,12 @@ impl<M: Model> Engine<M> {
         limit: usize,
     ) -> Found {
         self.meter.replays += 1;
+        let mut own = OwnFailures::default();
         for act in acts {
             let Act::Deliver(want) = act else {
-                if !self.own_failure(&world, act) {
+                if !own.told_by(act) && !matches!(act, Act::Noted(_)) {
                     self.follow(&mut world, act);
+                    own.note(act, self.sim.did());
                     if !matches!(act, Act::Inject(..)) {
                         done.push(*act);
                     }
@@ -184,6 +186,7 @@ impl<M: Model> Engine<M> {
                 if self.deliver(&mut world, index, &mut done) {
                     return (done.len() <= limit).then_some(done);
                 }
+                own.note(act, self.sim.did());
                 if done.len() >= limit {
                     return None;
                 }
@@ -194,18 +197,6 @@ impl<M: Model> Engine<M> {
             }
         }
         None
-    }
-
-    /// Whether the act notes, or repeats from a log, a failure that the step before brought about by itself.
-    fn own_failure(&self, world: &World<M>, act: &Act) -> bool {
-        let did =
-            |actor| self.sim.did().iter().any(|d| *d == Did::Crashed(actor) || *d == Did::Restarted(actor));
-        match act {
-            Act::Noted(_) => true,
-            Act::Crash(actor) => world.status(*actor) == Status::Crashed || did(*actor),
-            Act::Restart(actor) => self.sim.model().restarts_by_itself() && did(*actor),
-            _ => false,
-        }
     }
 
     /// What to do about a wanted delivery.
@@ -244,11 +235,7 @@ impl<M: Model> Engine<M> {
         self.sim.deliver(world, index, self.rule);
         self.meter.executed += 1;
         let unchanged = before.is_some() && before == self.sim.watch(world, entry.to);
-        let faults = self
-            .sim
-            .did()
-            .iter()
-            .any(|d| !matches!(d, Did::Sent(_) | Did::TimerSet(_) | Did::TimerCancelled(_)));
+        let faults = self.sim.did().iter().any(|d| d.failed().is_some());
         (!unchanged || faults) && self.violates(world)
     }
 

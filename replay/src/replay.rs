@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::model::{Model, Violation};
 use crate::network;
-use crate::script::{Act, Refusal, Script, ScriptError, Want};
+use crate::script::{Act, OwnFailures, Refusal, Script, ScriptError, Want};
 use crate::sim::{Did, Simulator};
 use crate::world::{Pending, Status, World};
 
@@ -51,7 +51,7 @@ pub fn replay<M: Model>(
         interval: if conformance { u64::from(options.interval.max(1)) } else { 1 },
         remember: conformance,
         externals: 0,
-        crashed_by_itself: None,
+        own_failures: OwnFailures::default(),
     };
     for (index, act) in script.acts.iter().enumerate() {
         let step = index.checked_sub(started).and_then(|i| schedule.steps.get(i));
@@ -76,7 +76,7 @@ struct Run<M: Model> {
     interval: u64,
     remember: bool,
     externals: u64,
-    crashed_by_itself: Option<crate::ActorId>,
+    own_failures: OwnFailures,
 }
 
 impl<M: Model> Run<M> {
@@ -92,15 +92,7 @@ impl<M: Model> Run<M> {
         number: u64,
         step: Option<&Step>,
     ) {
-        let crashed = self.crashed_by_itself.take();
-        // A failure that the model brought about itself is in the log too: it is not done twice.
-        let noted = match act {
-            Act::Noted(actor) | Act::Crash(actor) => crashed == Some(*actor),
-            Act::Restart(actor) => crashed == Some(*actor) && sim.model().restarts_by_itself(),
-            _ => false,
-        };
-        if noted {
-            self.crashed_by_itself = crashed;
+        if self.own_failures.told_by(act) {
             return;
         }
         self.externals += u64::from(act.is_external());
@@ -131,10 +123,7 @@ impl<M: Model> Run<M> {
                 let _ = act.perform(sim, &mut self.world, &script.actions, rule);
             }
         }
-        self.crashed_by_itself = sim.did().iter().find_map(|d| match d {
-            Did::Crashed(actor) => Some(*actor),
-            _ => None,
-        });
+        self.own_failures.note(act, sim.did());
         self.absorb(sim);
         if let Some(logged) = logged {
             self.compare(sim, logged, schedule, number, act);
@@ -217,8 +206,9 @@ impl<M: Model> Run<M> {
 
     /// Compares what the step sent and armed with what the log says.
     fn compare(&mut self, sim: &Simulator<M>, step: &Step, schedule: &Schedule, number: u64, act: &Act) {
-        // Whether a log shows messages sent to an actor that has failed is a race; neither side counts them.
-        let lost = |to: crate::ActorId| self.world.status(to) == Status::Crashed;
+        // Whether a log shows messages sent to an actor that has failed is a race, and an actor that starts nowhere
+        // in the schedule (pruned, for it has no part in the violation) is sent nothing: neither side counts them.
+        let lost = |to: crate::ActorId| matches!(self.world.status(to), Status::Crashed | Status::Absent);
         let sends: Vec<Pending> = sim
             .did()
             .iter()
@@ -227,7 +217,7 @@ impl<M: Model> Run<M> {
                 _ => None,
             })
             .collect();
-        let crashed: Vec<&str> = (0..self.world.actors())
+        let unreachable: Vec<&str> = (0..self.world.actors())
             .map(|i| crate::ActorId(i as u16))
             .filter(|&a| lost(a))
             .map(|a| sim.names().get(a))
@@ -235,7 +225,7 @@ impl<M: Model> Run<M> {
         let expected: Vec<&Sent> = step
             .sends
             .iter()
-            .filter(|s| s.via != Some(demi_schemas::Via::Thread) && !crashed.contains(&s.to.as_str()))
+            .filter(|s| s.via != Some(demi_schemas::Via::Thread) && !unreachable.contains(&s.to.as_str()))
             .collect();
         let same = sends.len() == expected.len()
             && sends.iter().zip(&expected).all(|(got, want)| {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::model::{ExternalMessage, Model};
 use crate::names::{ActorId, OUTSIDE, TextId};
 use crate::network;
-use crate::sim::{MsgId, Simulator};
+use crate::sim::{Did, MsgId, Simulator};
 use crate::world::{Pending, PendingKind, World};
 
 /// Which message or timer a step wants delivered.
@@ -134,6 +134,36 @@ impl Act {
             }
         }
         Ok(())
+    }
+}
+
+/// Failures and new lives that steps brought about by themselves. Logs have them too, and not always right after
+/// their cause, for other actors' steps may come between; they must not be done a second time.
+#[derive(Clone, Debug, Default)]
+pub struct OwnFailures(Vec<Did>);
+
+impl OwnFailures {
+    /// Notes what a performed act brought about besides what it says itself.
+    pub fn note(&mut self, act: &Act, did: &[Did]) {
+        if let Some(actor) = act.actor().filter(|_| !matches!(act, Act::Inject(..))) {
+            self.0.retain(|d| d.failed() != Some(actor));
+        }
+        self.0.extend(did.iter().filter(|d| match (act, d) {
+            (Act::Crash(a), Did::Crashed(b)) => a != b,
+            (Act::Start(a) | Act::Restart(a), Did::Started(b) | Did::Restarted(b)) => a != b,
+            (_, d) => d.failed().is_some(),
+        }));
+    }
+
+    /// Whether an act only tells what was noted, and is not to be performed.
+    #[must_use]
+    pub fn told_by(&self, act: &Act) -> bool {
+        match act {
+            Act::Noted(actor) => self.0.iter().any(|d| d.failed() == Some(*actor)),
+            Act::Crash(actor) => self.0.contains(&Did::Crashed(*actor)),
+            Act::Restart(actor) => self.0.contains(&Did::Restarted(*actor)),
+            _ => false,
+        }
     }
 }
 

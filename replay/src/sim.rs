@@ -50,6 +50,17 @@ pub enum Did {
     Started(ActorId),
 }
 
+impl Did {
+    /// The actor that failed, began anew or began to exist, if that is what it tells.
+    #[must_use]
+    pub fn failed(&self) -> Option<ActorId> {
+        match self {
+            Did::Crashed(actor) | Did::Restarted(actor) | Did::Started(actor) => Some(*actor),
+            Did::Sent(_) | Did::TimerSet(_) | Did::TimerCancelled(_) => None,
+        }
+    }
+}
+
 /// A model with the tables that runs of it share. Worlds are separate values ([`World`]).
 #[derive(Clone)]
 pub struct Simulator<M: Model> {
