@@ -78,8 +78,10 @@ pub(crate) fn edges_to_cut(
             continue;
         }
         let edges = short_cycle(&rest, &inside, start);
-        if let Some(Edge::Wish(wish)) = edges.iter().find(|e| matches!(e, Edge::Wish(_))) {
-            cut.wishes.push(*wish);
+        let wishes = edges.iter().filter_map(|e| if let Edge::Wish(w) = e { Some(*w) } else { None });
+        // What was never delivered may have been lost at any time: such a wish is a guess, the others are seen.
+        if let Some(wish) = wishes.min_by_key(|&w| !graph.is_guess(w)) {
+            cut.wishes.push(wish);
             continue;
         }
         let messages = edges.iter().filter_map(|e| if let Edge::Message(r) = e { Some(*r) } else { None });

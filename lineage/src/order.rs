@@ -77,6 +77,11 @@ impl<'a> Graph<'a> {
         }
     }
 
+    /// Whether a wish is about a message that was never delivered.
+    pub(crate) fn is_guess(&self, wish: u32) -> bool {
+        self.wishes[wish as usize].undelivered
+    }
+
     fn rank(&self, monitor: u32, unit: u32) -> usize {
         let first = self.units.first[unit as usize];
         match self.events.kind[first as usize] {

@@ -142,6 +142,10 @@ fn mix() -> impl Strategy<Value = Mix> {
         })
 }
 
+fn some_duplicates() -> impl Strategy<Value = f64> {
+    prop_oneof![Just(0.0), 0.0..0.2_f64]
+}
+
 fn targets(events: &[Generated]) -> Vec<usize> {
     let known: BTreeSet<&str> =
         events.iter().map(|g| g.record.actor.as_str()).filter(|a| a.starts_with("actor")).collect();
@@ -153,7 +157,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
-    fn order_depth_and_provenance_agree_with_brute_force(mix in mix(), strict: bool, duplicate in 0.0..0.2_f64) {
+    fn order_depth_and_provenance_agree_with_brute_force(mix in mix(), strict: bool, duplicate in some_duplicates()) {
         let mix = Mix { duplicate, ..mix };
         let events: Vec<Generated> = Generator::new(&mix).collect();
         let targets = targets(&events);
@@ -166,10 +170,13 @@ proptest! {
         let (summary, exec) = run(dir.path(), records(&events), &options);
         let found = found(&exec);
         prop_assert_eq!(found.len(), events.len());
-        // Channels that merely look in order are found out later, with a note; nothing else may be said.
-        let other = summary.warnings.iter().filter(|w| !w.contains("fit no in-order channel")).count();
+        // Channels that are out of order (second deliveries are) but look in order for a while are found out later,
+        // with a note. Nothing else may be said, and nothing at all where the network keeps order.
+        let keeps_order = mix.in_order && duplicate == 0.0;
+        let guessed = |w: &str| !keeps_order && w.contains("fit no in-order channel");
+        let other = summary.warnings.iter().filter(|w| !guessed(w)).count();
         prop_assert_eq!(other, 0, "{:?}", summary.warnings);
-        prop_assert!(!mix.in_order || duplicate > 0.0 || summary.channels_in_order);
+        prop_assert!(!keeps_order || summary.channels_in_order);
 
         // Causes come first, and depth is the longest chain.
         let causes = causes(&events);
