@@ -132,26 +132,3 @@ fn minimize_gives_the_same_bytes_with_one_thread_and_with_two() {
     }
     assert!(texts.iter().all(|t| *t == texts[0] && !t.is_empty()));
 }
-
-#[test]
-fn bad_input_is_explained() {
-    let folder = tempfile::tempdir().unwrap();
-    let at = |name: &str| path(folder.path(), name);
-    let refused = |args: &[&str], words: &[&str]| {
-        let output = demi(args);
-        let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(2), "{text}");
-        for word in words {
-            assert!(text.contains(word), "{word} in: {text}");
-        }
-    };
-    std::fs::write(at("s.toml"), "model = \"akka-raft\"\nnetwrok = \"fifo\"\n").unwrap();
-    std::fs::write(at("x.jsonl"), "{\"kind\":\"leap\",\"to\":\"a\"}\n").unwrap();
-    refused(&["replay", &at("x.jsonl"), "--scenario", &at("s.toml")], &["s.toml", "network"]);
-    let text = "model = \"akka-raft\"\nnetwork = \"fifo\"\n[switches]\nraft45_duplicate_vote = true\n";
-    std::fs::write(at("s.toml"), text).unwrap();
-    refused(&["replay", &at("x.jsonl"), "--scenario", &at("s.toml")], &["x.jsonl", "line 1", "leap"]);
-    std::fs::write(at("x.jsonl"), "{\"kind\":\"timer\",\"to\":\"raft-member-1\"}\n").unwrap();
-    refused(&["replay", &at("x.jsonl"), "--scenario", &at("s.toml")], &["raft45_duplicate_votes"]);
-    refused(&["build", "--store", &at("none"), "--system", "s", "--out", &at("e")], &["none"]);
-}

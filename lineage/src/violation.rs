@@ -134,8 +134,17 @@ pub(crate) fn resolve(events: &Events, spec: &ViolationSpec) -> Result<Target, V
         let mut seen = std::collections::BTreeSet::new();
         target.affected.retain(|name| seen.insert(name.clone()));
         for name in &target.affected {
-            let actor = events.find_actor(name).ok_or_else(|| no_actor(events, name))?;
-            target.events.push(events.of_actor(actor).end - 1);
+            match events.find_actor(name) {
+                Some(actor) => target.events.push(events.of_actor(actor).end - 1),
+                // A monitor may name whom it could not hear from: that log is missing, like others may be.
+                None if !target.records.is_empty() => target.warnings.push(format!(
+                    "the violation names '{name}', of which there is no log: its past is not looked for"
+                )),
+                None => return Err(no_actor(events, name)),
+            }
+        }
+        if let (true, Some(name)) = (target.events.is_empty(), target.affected.first()) {
+            return Err(no_actor(events, name));
         }
         target.events.sort_unstable();
     }

@@ -68,6 +68,17 @@ fn a_tiny_build() {
 }
 
 #[test]
+fn a_violation_may_name_an_actor_without_a_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let violation = VIOLATION.replace(r#"["bob"]"#, r#"["carol","bob"]"#);
+    let summary = try_build(dir.path(), &format!("{TINY}{violation}"), None).unwrap();
+    assert!(summary.warnings.iter().any(|w| w.contains("'carol', of which there is no log")));
+    let violation = VIOLATION.replace("bob", "carol");
+    let error = try_build(dir.path(), &format!("{TINY}{violation}"), None).unwrap_err();
+    assert!(error.contains("no log of actor 'carol'"), "{error}");
+}
+
+#[test]
 fn wrong_violations_list_what_there_is() {
     let dir = tempfile::tempdir().unwrap();
     let error = |violation: &str| try_build(dir.path(), TINY, Some(violation)).unwrap_err();
