@@ -244,14 +244,14 @@ fn tell(sim: &mut Simulator<Puppets>, world: &mut World<Puppets>, to: u16, msg: 
 fn want(sim: &mut Simulator<Puppets>, wish: &Wish) -> Want {
     let msg = sim.intern(Msg::Said(wish.content.clone()));
     let info = sim.info(msg).clone();
-    let timer = matches!(wish.way, Way::Timer(_));
     Want {
-        from: if timer { ActorId(wish.to) } else { ActorId(from(&wish.way)) },
+        // Senders are not compared for timers, so that of a timer here is another than the entry's.
+        from: ActorId(from(&wish.way)),
         to: ActorId(wish.to),
         type_: info.type_,
         payload: info.payload,
         fingerprint: info.fingerprint,
-        timer,
+        timer: matches!(wish.way, Way::Timer(_)),
         external: (wish.way == Way::Outside).then_some(msg),
         clock: wish.clock,
     }
