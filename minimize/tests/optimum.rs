@@ -8,8 +8,11 @@ use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashSet};
 
-use common::{HOPS, KINDS, Msg, TARGET, Table, actor_name, key, simulator, step, superfluous, table};
-use demi_minimize::{Budget, Objective, Options, Phases, StopFlag, minimize};
+use common::{
+    HOPS, KINDS, Msg, Rule, STATES, TARGET, Table, actor_name, key, options, simulator, step, superfluous,
+    table,
+};
+use demi_minimize::{Objective, minimize};
 use demi_replay::replay::{ReplayOptions, replay};
 use demi_schemas::NetworkRule;
 use demi_schemas::schedule::{Schedule, Step, StepKind};
@@ -196,8 +199,9 @@ fn outside_of(schedule: &Schedule) -> Vec<(u16, u8)> {
 
 #[derive(Default, Debug)]
 struct Count {
-    compared: usize,
-    optimal: usize,
+    /// By objective.
+    compared: [usize; 2],
+    optimal: [usize; 2],
     minimal: usize,
     smaller: usize,
 }
@@ -224,14 +228,7 @@ fn results_are_minimal_and_often_optimal() {
         let recorded = replay(&mut sim.clone(), &schedule, &strict).unwrap();
         prop_assert_eq!(recorded.verdict, Verdict::Violates, "{:?}", recorded);
         prop_assert_eq!(recorded.violation_at, Some(schedule.deliveries() as u64));
-        let mut options = Options {
-            rule,
-            budget: Budget::Replays(REPLAYS),
-            jobs: 1,
-            phases: Phases::All,
-            objective,
-            stop: StopFlag::default(),
-        };
+        let mut options = options(rule, objective, REPLAYS);
         let result = minimize(&sim, &schedule, None, &options, &|_| {}).unwrap();
         let replayed = replay(&mut sim.clone(), &result.schedule, &strict).unwrap();
         prop_assert_eq!((replayed.verdict, replayed.divergences), (Verdict::Violates, 0));
@@ -252,15 +249,45 @@ fn results_are_minimal_and_often_optimal() {
         count.smaller += usize::from(after < before);
         if let Some(best) = optimum(&table, outside_of(&schedule), rule, objective) {
             prop_assert!(after >= best, "{:?} is smaller than the smallest, {:?}", after, best);
-            count.compared += 1;
-            count.optimal += usize::from(after == best);
+            let which = usize::from(objective == Objective::Deliveries);
+            count.compared[which] += 1;
+            count.optimal[which] += usize::from(after == best);
         }
         Ok(())
     };
     TestRunner::new_with_rng(config, rng).run(&input, test).unwrap();
-    // As measured: 250 compared, 226 optimal, 247 shown to be minimal, 216 made smaller.
+    // As measured, by objective: 118 of 131 and 108 of 119; 247 shown to be minimal, 216 made smaller.
     let count = count.into_inner();
-    assert!(count.compared >= 240, "{count:?}");
-    assert!(count.optimal * 100 >= count.compared * 87, "{count:?}");
+    for (compared, optimal) in count.compared.into_iter().zip(count.optimal) {
+        assert!(compared >= 100 && optimal * 100 >= compared * 87, "{count:?}");
+    }
     assert!(count.minimal >= 240 && count.smaller >= 200, "{count:?}");
+}
+
+/// An external event less for a delivery more, or the other way round.
+#[test]
+fn objectives_differ() {
+    let idle = Rule { next: 0, sends: Vec::new(), timer: None };
+    let mut rules = vec![idle; 2 * usize::from(STATES) * usize::from(KINDS)];
+    let at = |actor: usize, state: usize, kind: usize| {
+        (actor * usize::from(STATES) + state) * usize::from(KINDS) + kind
+    };
+    // The first actor sets off what brings the second to where a message from outside would bring it at once.
+    rules[at(0, 0, 0)] = Rule { next: 1, sends: vec![(1, 1)], timer: None };
+    rules[at(0, 1, 1)] = Rule { next: 1, sends: vec![(2, 2)], timer: None };
+    rules[at(1, 0, 2)] = Rule { next: 1, sends: Vec::new(), timer: None };
+    let table = Table { actors: 2, rules, bad: (1, 1) };
+    let mut steps =
+        vec![Step::new(StepKind::Start, actor_name(1)), Step::new(StepKind::Start, actor_name(2))];
+    steps.extend([(2, 2), (1, 0)].map(|(to, kind)| step(Some(0), to, Msg { kind, hops: HOPS })));
+    let schedule = Schedule::new(steps);
+    for (objective, expected) in OBJECTIVES.into_iter().zip([(3, 3), (2, 4)]) {
+        for rule in RULES {
+            let found =
+                minimize(&simulator(&table), &schedule, None, &options(rule, objective, REPLAYS), &|_| {})
+                    .unwrap();
+            assert_eq!(key(&found.schedule, objective), expected);
+            assert_eq!(optimum(&table, outside_of(&schedule), rule, objective), Some(expected));
+        }
+    }
 }

@@ -7,8 +7,8 @@ mod common;
 
 use std::cell::Cell;
 
-use common::{key, superfluous};
-use demi_minimize::{Budget, MinimizeError, Objective, Options, Phases, StopFlag, minimize};
+use common::{key, options, superfluous};
+use demi_minimize::{MinimizeError, Objective, minimize};
 use demi_replay::models::two_phase::TwoPhase;
 use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::script::Want;
@@ -127,14 +127,7 @@ fn results_violate_and_no_step_is_superfluous() {
         };
         let sim = simulator(members);
         let objective = if deliveries { Objective::Deliveries } else { Objective::Externals };
-        let mut options = Options {
-            rule,
-            budget: Budget::Replays(3_000),
-            jobs: 1,
-            phases: Phases::All,
-            objective,
-            stop: StopFlag::default(),
-        };
+        let mut options = options(rule, objective, 3_000);
         let result = minimize(&sim, &schedule, None, &options, &|_| {}).unwrap();
         let strict = ReplayOptions { rule, strict: true, interval: 1 };
         for found in std::iter::once(&result.schedule).chain(result.others.iter().map(|(_, s)| s)) {
@@ -168,14 +161,7 @@ fn a_run_that_does_not_violate_is_refused() {
     let sim = simulator(2);
     let steps = vec![Step::new(StepKind::Start, "coordinator"), begin(1, None)];
     for rule in RULES {
-        let options = Options {
-            rule,
-            budget: Budget::Replays(100),
-            jobs: 1,
-            phases: Phases::All,
-            objective: Objective::Externals,
-            stop: StopFlag::default(),
-        };
+        let options = options(rule, Objective::Externals, 100);
         let error = minimize(&sim, &Schedule::new(steps.clone()), None, &options, &|_| {}).unwrap_err();
         assert!(matches!(error, MinimizeError::NoViolation { .. }), "{error}");
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use demi_minimize::Objective;
+use demi_minimize::{Budget, Objective, Options, Phases, StopFlag};
 use demi_replay::script::{Act, Script};
 use demi_replay::{ActorId, Ctx, ExternalMessage, Model, Names, Simulator, View, Violation};
 use demi_schemas::event::DEAD_LETTERS;
@@ -156,6 +156,12 @@ pub fn step(from: Option<u16>, to: u16, msg: Msg) -> Step {
     step.payload = Some(msg.text());
     step.external = (from == Some(0)).then_some(true);
     step
+}
+
+/// One thread, all phases, a budget of replays.
+pub fn options(rule: NetworkRule, objective: Objective, replays: u64) -> Options {
+    let (budget, stop) = (Budget::Replays(replays), StopFlag::default());
+    Options { rule, budget, jobs: 1, phases: Phases::All, objective, stop }
 }
 
 /// The figures that are compared: less is smaller.
