@@ -1,11 +1,10 @@
 //! The result for people: numbered steps with what each changed, and a ShiViz log.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use demi_replay::names::TextId;
 use demi_replay::script::{Act, Script, ScriptError};
-use demi_replay::{ActorId, Did, Model, Simulator};
+use demi_replay::{Did, Model, Pending, PendingKind, Simulator};
 use demi_schemas::summary::MinimizeSummary;
 use demi_schemas::{NetworkRule, Schedule};
 use serde_json::Value;
@@ -37,52 +36,82 @@ pub fn tell<M: Model>(
     let mut sim = sim.clone();
     let (script, _) = Script::compile(&mut sim, schedule)?;
     let mut world = sim.empty_world();
-    // Entries of equal place and content are delivered oldest first, so their causes queue up.
-    let mut causes: BTreeMap<(ActorId, ActorId, TextId), VecDeque<usize>> = BTreeMap::new();
+    let mut causes = Causes::default();
     let mut told: Vec<Told> = Vec::with_capacity(script.acts.len());
     for act in &script.acts {
         let actor = act.actor().map(|a| sim.names().get(a).to_owned()).unwrap_or_default();
         let before = describe(&sim, &world, act);
+        let delivered = match act {
+            Act::Deliver(want) => want.find(&sim, &world),
+            _ => None,
+        };
         if act.perform(&mut sim, &mut world, &script.actions, rule).is_err()
             || matches!(act, Act::Inject(..) | Act::Noted(_))
         {
+            causes.follow(world.pending(), None, &[], told.len());
             continue;
         }
-        let cause = match act {
-            Act::Deliver(want) => causes.get_mut(&(want.from, want.to, want.payload)),
-            _ => None,
-        }
-        .and_then(VecDeque::pop_front);
+        let cause = causes.follow(world.pending(), delivered, sim.did(), told.len());
         let what = what(&sim, &script, act);
         let mut sends = Vec::new();
         for did in sim.did() {
             match did {
-                Did::Sent(entry) | Did::TimerSet(entry) => {
-                    let payload = sim.info(entry.msg).payload;
-                    if matches!(did, Did::Sent(_)) {
-                        sends.push(format!("to {}: {}", sim.names().get(entry.to), sim.text(payload)));
-                    }
-                    let key = (entry.from, entry.to, payload);
-                    causes.entry(key).or_default().push_back(told.len());
+                Did::Sent(entry) => {
+                    let (to, payload) = (sim.names().get(entry.to), sim.text(sim.info(entry.msg).payload));
+                    // Who seems to speak is told where it is not the actor itself, as in what it puts back.
+                    let other = act.actor().is_some_and(|a| a != entry.from) && entry.via.is_some();
+                    let from =
+                        if other { format!(", from {}", sim.names().get(entry.from)) } else { String::new() };
+                    sends.push(format!("to {to}{from}: {payload}"));
                 }
-                Did::TimerCancelled(entry) => {
-                    let key = (entry.from, entry.to, sim.info(entry.msg).payload);
-                    if let Some(queue) = causes.get_mut(&key) {
-                        queue.pop_back();
-                    }
-                }
+                Did::TimerSet(_) | Did::TimerCancelled(_) | Did::Started(_) => {}
                 Did::Crashed(actor) => {
                     let reason = sim.crash_reason().unwrap_or("");
                     sends.push(format!("{} fails: {reason}", sim.names().get(*actor)));
                 }
                 Did::Restarted(actor) => sends.push(format!("{} begins a new life", sim.names().get(*actor))),
-                Did::Started(_) => {}
             }
         }
         let changes = changes(&before, &describe(&sim, &world, act));
         told.push(Told { actor, what, cause, sends, changes });
     }
     Ok(told)
+}
+
+/// Which step brought about each pending entry, in their order.
+#[derive(Default)]
+struct Causes(Vec<(Pending, Option<usize>)>);
+
+impl Causes {
+    /// Follows a step, which delivered the entry of that index and did these things; gives what brought the entry
+    /// about.
+    fn follow(
+        &mut self,
+        pending: &[Pending],
+        delivered: Option<usize>,
+        did: &[Did],
+        step: usize,
+    ) -> Option<usize> {
+        let taken = delivered.filter(|&at| at < self.0.len()).map(|at| self.0.remove(at));
+        // A repeating timer is armed again at once.
+        self.0.extend(taken.filter(|(entry, _)| entry.kind == PendingKind::Repeating));
+        self.0.extend(did.iter().filter_map(|d| match d {
+            Did::Sent(entry) | Did::TimerSet(entry) => Some((*entry, Some(step))),
+            _ => None,
+        }));
+        // What was lost, cancelled or never arrived is no longer there; of equal entries the older one is gone.
+        let mut known = std::mem::take(&mut self.0);
+        self.0 = pending
+            .iter()
+            .rev()
+            .map(|entry| {
+                let at = known.iter().rposition(|(k, _)| k == entry);
+                (*entry, at.and_then(|at| known.drain(at..).next()).and_then(|(_, cause)| cause))
+            })
+            .collect();
+        self.0.reverse();
+        taken.and_then(|(_, cause)| cause)
+    }
 }
 
 fn what<M: Model>(sim: &Simulator<M>, script: &Script, act: &Act) -> String {

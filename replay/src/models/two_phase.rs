@@ -190,7 +190,9 @@ impl Model for TwoPhase {
     }
 
     fn watch(&self, state: &State) -> Option<u64> {
-        Some(state.decided.len() as u64)
+        // A refusal that comes after the decision replaces it: the number of outcomes alone would stay the same.
+        let commits = state.decided.values().filter(|commit| **commit).count();
+        Some((state.decided.len() as u64) << 32 | commits as u64)
     }
 
     fn describe(&self, state: &State, names: &Names) -> Value {
