@@ -141,8 +141,13 @@ pub fn minimize<M: Model>(
                 tell,
             };
             others = starts(&mut stage, &common, options.budget, began, &mut phases);
-            stage.reduce(&policies);
+            // Checked first: what costs more may use up the budget.
             tried = stage.close(&policies);
+            let before = stage.best.size;
+            stage.reduce(&policies);
+            if stage.best.size != before {
+                tried = stage.close(&policies);
+            }
         }
     }
     phases.append(&mut stage.phases);

@@ -201,7 +201,7 @@ impl<M: Model> Simulator<M> {
     }
 
     fn start_now(&mut self, world: &mut World<M>, actor: ActorId) {
-        if world.status(actor) == Status::Running {
+        if matches!(world.status(actor), Status::Running | Status::Isolated) {
             return;
         }
         let cell = self.model.cell(actor);

@@ -19,7 +19,7 @@ pub enum Status {
     Isolated,
     /// It failed.
     Crashed,
-    /// It is gone for good.
+    /// It is gone, with everything pending for it, unless it is started anew.
     Stopped,
 }
 

@@ -42,6 +42,7 @@ fn op() -> impl Strategy<Value = Op> {
 /// The reference: a status for each actor, from its own table of what leads where.
 fn next(status: Status, op: Op) -> Status {
     match (op, status) {
+        (Op::Start(_), Status::Isolated) => Status::Isolated,
         (Op::Start(_), _) | (Op::Restart(_), _) => Status::Running,
         (Op::Crash(_), Status::Running | Status::Isolated) => Status::Crashed,
         (Op::Isolate(_), Status::Running) => Status::Isolated,
