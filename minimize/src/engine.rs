@@ -121,6 +121,12 @@ impl<M: Model> Engine<M> {
         }
     }
 
+    /// Whether the order within channels has a meaning.
+    #[must_use]
+    pub fn in_order(&self) -> bool {
+        self.rule != NetworkRule::Unordered
+    }
+
     /// Forgets which candidates were tested.
     pub fn forget(&mut self) {
         self.tested.clear();

@@ -10,6 +10,7 @@ pub mod matcher;
 pub mod passes;
 pub mod pipeline;
 pub mod render;
+pub mod search;
 pub mod stage;
 pub mod starts;
 pub mod witness;

@@ -54,6 +54,22 @@ impl<'a, M: Model> View<'a, M> {
     }
 }
 
+/// A pending message or timer, as a bound sees it.
+#[derive(Debug)]
+pub struct Waiting<'a, Msg> {
+    /// The sender it names.
+    pub from: ActorId,
+    /// The receiver.
+    pub to: ActorId,
+    /// The message.
+    pub msg: &'a Msg,
+}
+
+/// A lower bound on the number of deliveries until a violation: of what every violating continuation must still
+/// deliver, at most that much. 0 is always right.
+pub type Bound<M> =
+    Box<dyn Fn(&View<'_, M>, &[Waiting<'_, <M as Model>::Msg>]) -> usize + Send + Sync>;
+
 /// A message from outside, as a schedule or log describes it.
 #[derive(Clone, Copy, Debug)]
 pub struct ExternalMessage<'a> {
@@ -172,6 +188,14 @@ pub trait Model: Clone + Send + Sync + 'static {
     /// that leaves it alone needs no check. `None`, the default, is always right: everything is checked.
     fn watch(&self, state: &Self::State) -> Option<u64> {
         let _ = state;
+        None
+    }
+
+    /// A lower bound on the deliveries that are missing to a violation with one of these fingerprints, for proofs
+    /// that nothing shorter exists. It must never say more than is needed: deliveries at different actors, and of
+    /// different kinds, may be added up. `None`, the default, where the model knows none.
+    fn bound(&self, target: &[String], names: &Names) -> Option<Bound<Self>> {
+        let _ = (target, names);
         None
     }
 

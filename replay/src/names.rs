@@ -75,6 +75,12 @@ impl Names {
         ActorId(u16::try_from(self.texts.intern(name).0).unwrap_or(u16::MAX))
     }
 
+    /// The actor of that name, if it is known.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<ActorId> {
+        (0..self.len()).filter_map(|i| u16::try_from(i).ok()).map(ActorId).find(|&id| self.get(id) == name)
+    }
+
     /// The name of an actor.
     #[must_use]
     pub fn get(&self, id: ActorId) -> &str {

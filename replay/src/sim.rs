@@ -9,7 +9,7 @@ use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 
 use crate::fingerprint::Masks;
-use crate::model::{Ctx, Effect, Model, View, Violation};
+use crate::model::{Ctx, Effect, Model, View, Violation, Waiting};
 use crate::names::{ActorId, Names, OUTSIDE, TextId, Texts};
 use crate::network;
 use crate::world::{Pending, PendingKind, Status, World};
@@ -457,6 +457,13 @@ impl<M: Model> Simulator<M> {
     #[must_use]
     pub fn view<'a>(&'a self, world: &'a World<M>) -> View<'a, M> {
         View { world, model: &self.model, names: &self.names }
+    }
+
+    /// What is pending, as a [`Bound`](crate::model::Bound) sees it.
+    #[must_use]
+    pub fn waiting<'a>(&'a self, world: &'a World<M>) -> Vec<Waiting<'a, M::Msg>> {
+        let entry = |p: &'a Pending| Waiting { from: p.from, to: p.to, msg: &self.info(p.msg).msg };
+        world.pending().iter().map(entry).collect()
     }
 
     /// Checks the invariants on one configuration, with what earlier checks remembered.

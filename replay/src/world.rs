@@ -153,11 +153,12 @@ impl<M: Model> World<M> {
 }
 
 impl<M: Model> World<M> {
-    /// A hash of the configuration: states, statuses and pending entries, the order within each channel included.
+    /// A hash of the configuration: states, statuses and pending entries, with `ordered` the order within each
+    /// channel included.
     ///
     /// `content` gives the number that stands for a pending entry's content.
     #[must_use]
-    pub fn configuration_hash(&self, content: impl Fn(&Pending) -> u32) -> u128 {
+    pub fn configuration_hash(&self, ordered: bool, content: impl Fn(&Pending) -> u32) -> u128 {
         use std::hash::Hash;
 
         let mut hasher = xxhash_rust::xxh3::Xxh3::new();
@@ -176,7 +177,7 @@ impl<M: Model> World<M> {
                     | u64::from(p.to.0) << 24
                     | u64::from(p.from.0) << 8
                     | u64::from(p.kind.is_timer()) << 1
-                    | u64::from(crate::network::ordered(p));
+                    | u64::from(ordered && crate::network::ordered(p));
                 (place, content(p))
             })
             .collect();

@@ -128,7 +128,7 @@ fn follow<M: Model>(
             .collect();
         let Some((&chosen, others)) = serving.split_first() else { continue };
         if !others.is_empty() {
-            let hash = world.configuration_hash(|p| p.msg.0);
+            let hash = world.configuration_hash(engine.in_order(), |p| p.msg.0);
             if explored.insert((hash, at)) {
                 for &other in others {
                     let (mut world, mut done) = (world.clone(), done.clone());

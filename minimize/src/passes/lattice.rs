@@ -116,7 +116,7 @@ fn expand<M: Model>(
         let violated = engine.deliver(&mut world, index, &mut act);
         if !violated {
             let sim = &engine.sim;
-            let hash = world.configuration_hash(|p| {
+            let hash = world.configuration_hash(engine.in_order(), |p| {
                 let info = sim.info(p.msg);
                 if p.kind.is_timer() { info.fingerprint.0 } else { p.msg.0 }
             });

@@ -60,7 +60,7 @@ fn one<M: Model>(
                     let found = engine.first_witness(&done, crate::engine::EXACT)?;
                     return engine.objective.smaller(found.size, witness.size).then_some(found);
                 }
-                let hash = world.configuration_hash(|p| p.msg.0);
+                let hash = world.configuration_hash(engine.in_order(), |p| p.msg.0);
                 if !seen.insert(hash) {
                     continue;
                 }

@@ -3,6 +3,7 @@
 //! With every switch off the program is repaired. Members are `raft-member-1`, `raft-member-2`, …; they know each
 //! other once they get a `ChangeConfiguration` from outside.
 
+mod bound;
 mod candidate;
 pub mod config;
 mod follower;
@@ -27,7 +28,7 @@ pub use self::invariants::History;
 pub use self::message::Msg;
 pub use self::state::{Entry, Member, Role};
 use self::step::Step;
-use crate::model::{Ctx, ExternalMessage, Model, Proposal, View, Violation};
+use crate::model::{Bound, Ctx, ExternalMessage, Model, Proposal, View, Violation};
 use crate::names::{ActorId, Names};
 
 /// The model. Cloning it is cheap.
@@ -139,6 +140,10 @@ impl Model for AkkaRaft {
             watched = state::mix(watched, state.words_digest);
         }
         Some(watched)
+    }
+
+    fn bound(&self, target: &[String], names: &Names) -> Option<Bound<Self>> {
+        bound::two_leaders(self, target, names)
     }
 
     fn describe(&self, state: &Member, names: &Names) -> Value {

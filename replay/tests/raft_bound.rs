@@ -1,0 +1,129 @@
+//! The bound of the Raft model never says more than is needed: along any walk it falls by at most one a delivery,
+//! and it is 0 where the violation is. From both follows that it is never above the true distance.
+
+#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+
+use std::fmt::Write;
+
+use demi_replay::models::akka_raft::{AkkaRaft, config::Switches};
+use demi_replay::names::Names;
+use demi_replay::{ActorId, Model, Simulator, World};
+use demi_schemas::{NetworkRule, Scenario};
+use proptest::prelude::*;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+fn simulator(on: &[bool], members: u32) -> Simulator<AkkaRaft> {
+    let mut text = format!(
+        "model = \"akka-raft\"\nmembers = {members}\nnetwork = \"unordered\"\ninvariants = [\"ElectionSafety\"]\n[switches]\n"
+    );
+    for (name, _) in Switches::NAMES.iter().zip(on).filter(|(_, on)| **on) {
+        writeln!(text, "{name} = true").unwrap();
+    }
+    let scenario = Scenario::parse(&text).unwrap();
+    let mut names = Names::default();
+    let model = AkkaRaft::new(&scenario, &mut names).unwrap();
+    Simulator::new(model, names, &scenario).unwrap()
+}
+
+/// Walks at random and compares the bound before and after each delivery; gives how often the violation was met.
+fn walk(
+    sim: &mut Simulator<AkkaRaft>,
+    seed: u64,
+    rule: NetworkRule,
+    steps: usize,
+) -> Result<usize, TestCaseError> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut world = sim.empty_world();
+    let members = sim.model().actors().to_vec();
+    for &member in &members {
+        sim.start(&mut world, member);
+    }
+    for proposal in sim.model().bootstrap(sim.names()) {
+        let msg = sim.intern(proposal.msg);
+        sim.inject(&mut world, proposal.to, msg);
+    }
+    for n in 0..rng.random_range(0..4u64) {
+        if let Some(proposal) = sim.model().client_message(n, rng.random(), sim.names()) {
+            let msg = sim.intern(proposal.msg);
+            sim.inject(&mut world, proposal.to, msg);
+        }
+    }
+    let name = |i: usize| sim.names().get(members[i]).to_owned();
+    let (a, b) = (rng.random_range(0..members.len() - 1), members.len() - 1);
+    let target = vec![format!("ElectionSafety:{}:{}", name(a), name(b))];
+    let bound = sim.model().bound(&target, sim.names()).unwrap();
+    let (mut met, timers) = (0, rng.random_range(1..=10));
+    let mut before = bound(&sim.view(&world), &sim.waiting(&world));
+    for _ in 0..steps {
+        let weight = |i: usize| if world.pending()[i].kind.is_timer() { timers } else { 10 };
+        let ready: Vec<(usize, u32)> = (0..world.pending().len())
+            .filter(|&i| sim.deliverable(&world, i, rule))
+            .map(|i| (i, weight(i)))
+            .collect();
+        let total: u32 = ready.iter().map(|(_, w)| w).sum();
+        let mut draw = rng.random_range(0..total.max(1));
+        let Some(&(index, _)) = ready.iter().find(|(_, w)| {
+            let here = draw < *w;
+            draw = draw.saturating_sub(*w);
+            here
+        }) else {
+            break;
+        };
+        let entry = world.pending()[index];
+        let states = |sim: &Simulator<AkkaRaft>, world: &World<AkkaRaft>| -> Vec<String> {
+            let state = |m: &ActorId| {
+                let m = sim.view(world).state(*m)?;
+                Some(format!("{} {} {:?} {:?}", m.role.name(), m.term, m.votes, m.tally))
+            };
+            members.iter().filter_map(state).collect()
+        };
+        let was = states(sim, &world);
+        sim.deliver(&mut world, index, rule);
+        let after = bound(&sim.view(&world), &sim.waiting(&world));
+        prop_assert!(
+            before <= after + 1,
+            "{before} to {after} by {} at {}: {was:?} to {:?}, {target:?}",
+            sim.text(sim.info(entry.msg).payload),
+            sim.names().get(entry.to),
+            states(sim, &world)
+        );
+        let mut found = Vec::new();
+        sim.check(&world, &mut Default::default(), &mut found);
+        if found.iter().any(|v| target.contains(&v.fingerprint)) {
+            met += 1;
+            prop_assert_eq!(after, 0);
+        }
+        before = after;
+    }
+    Ok(met)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3000))]
+
+    #[test]
+    fn it_falls_by_at_most_one_and_is_nothing_at_the_violation(
+        on in proptest::collection::vec(any::<bool>(), Switches::NAMES.len()),
+        seed: u64,
+        members in 3..6u32,
+        rule in prop_oneof![Just(NetworkRule::Unordered), Just(NetworkRule::Fifo), Just(NetworkRule::FifoLoss)],
+    ) {
+        walk(&mut simulator(&on, members), seed, rule, 150)?;
+    }
+}
+
+#[test]
+fn walks_of_the_known_bugs_meet_the_violation() {
+    let mut met = 0;
+    for bug in ["raft45_duplicate_votes", "raft46_stale_votes", "raft56_forget_votes"] {
+        let mut common: Vec<&str> =
+            vec!["candidate_votes_in_place", "vote_ignores_log", "vote_keeps_timer", "term_from_log"];
+        common.push(bug);
+        let on: Vec<bool> = Switches::NAMES.iter().map(|name| common.contains(name)).collect();
+        for seed in 0..400 {
+            met += walk(&mut simulator(&on, 4), seed, NetworkRule::Unordered, 300).unwrap();
+        }
+    }
+    assert!(met > 0, "walks that never get there show nothing");
+}
