@@ -39,6 +39,8 @@ enum Command {
     Fuzz(commands::fuzz::FuzzArgs),
     /// Find the shortest schedule that still breaks the invariant.
     Minimize(commands::minimize::MinimizeArgs),
+    /// Check the certificate of a minimized schedule from scratch.
+    Verify(commands::verify::VerifyArgs),
     /// Take an included incident from raw logs to the minimized trace.
     Demo(commands::demo::DemoArgs),
 }
@@ -62,6 +64,7 @@ fn dispatch(command: Command, ui: &ui::Ui) -> commands::Outcome {
         Command::Replay(args) => commands::replay::run(args, ui),
         Command::Fuzz(args) => commands::fuzz::run(args, ui),
         Command::Minimize(args) => commands::minimize::run(args, ui),
+        Command::Verify(args) => commands::verify::run(args, ui),
         Command::Demo(args) => commands::demo::run(args, ui),
     }
 }

@@ -52,6 +52,15 @@ fn the_demo_ends_in_a_schedule_that_replays() {
     assert_eq!((code, replayed["verdict"].as_str()), (0, Some("violates")));
     assert_eq!(replayed["violation_at"], replayed["deliveries"]);
     assert!(replayed["deliveries"].as_u64().unwrap() <= 22);
+    let (code, verified) = json(&["verify", &format!("{out}/min"), "--json"]);
+    assert_eq!((code, &verified["holds"]), (0, &Value::from(true)));
+    let certificate = format!("{out}/min/certificate.json");
+    let text = std::fs::read_to_string(&certificate).unwrap();
+    assert!(text.contains("\"optimal\": true"), "nothing shorter than the demo's result exists: {text}");
+    std::fs::write(&certificate, text.replace("\"deliveries\": 22", "\"deliveries\": 21")).unwrap();
+    let refused = demi(&["verify", &format!("{out}/min")]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("the schedule has 22 deliveries"));
     let shiviz = std::fs::read_to_string(format!("{out}/min/shiviz.log")).unwrap();
     own_clocks_rise_by_one(&shiviz);
     // Without the bug the schedule can't be followed, or breaks nothing.

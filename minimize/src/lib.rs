@@ -4,6 +4,7 @@
 //! witness was re-run step by step by a verifier that shares nothing with matching.
 
 pub mod budget;
+pub mod certificate;
 pub mod engine;
 pub mod explore;
 pub mod matcher;

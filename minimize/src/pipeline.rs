@@ -8,9 +8,10 @@ use demi_replay::{Model, Simulator};
 use demi_schemas::summary::{
     CurvePoint, MinimalityCheck, MinimizeSummary, OtherResult, PhaseSummary, Verdict,
 };
-use demi_schemas::{NetworkRule, Schedule};
+use demi_schemas::{Certificate, NetworkRule, Schedule};
 
 use crate::budget::{Budget, Ended, Meter, StopFlag};
+use crate::certificate::certify;
 use crate::engine::{EXACT, Engine, Shared};
 use crate::matcher::{Blocker, Matcher, Policy};
 use crate::stage::{Stage, phase_line};
@@ -66,6 +67,8 @@ pub struct Outcome {
     /// Schedules with fewer external events than the smallest, or fewer deliveries: with it, the Pareto set of
     /// what was found. Strict replay of each violates.
     pub others: Vec<(OtherResult, Schedule)>,
+    /// What was proven of it.
+    pub certificate: Certificate,
     /// Figures.
     pub summary: MinimizeSummary,
 }
@@ -118,7 +121,7 @@ pub fn minimize<M: Model>(
     let mut stage = Stage::new(engine, witness, tell);
     let policies = Policy::portfolio(options.rule);
     let fields = fields_of(input);
-    let (mut tried, mut others) = (None, Vec::new());
+    let (mut tried, mut others, mut shortest) = (None, Vec::new(), None);
     match options.phases {
         Phases::Sts => stage.baseline(Policy::new(Matcher::Payload, Blocker::Skip)),
         Phases::NoDiverge => stage.baseline(Policy::new(Matcher::Payload, Blocker::Fail)),
@@ -148,6 +151,15 @@ pub fn minimize<M: Model>(
             if stage.best.size != before {
                 tried = stage.close(&policies);
             }
+            let before = stage.best.size;
+            shortest = stage.prove();
+            if stage.best.size != before {
+                let optimal = stage.best.size;
+                tried = stage.close(&policies);
+                if stage.best.size != optimal {
+                    shortest = stage.prove();
+                }
+            }
         }
     }
     phases.append(&mut stage.phases);
@@ -159,6 +171,7 @@ pub fn minimize<M: Model>(
     schedule.header.affected.clone_from(&input.header.affected);
     let checked = strictly(&fresh, &schedule, options.rule)?;
     schedule.header.violation.clone_from(&checked.violation);
+    let certificate = certify(&fresh, &schedule, options.rule, &target, &checked.digest, shortest)?;
     let others: Vec<(OtherResult, Schedule)> = others
         .into_iter()
         .filter(|o| o.size != best.size && !best.size.dominates(o.size))
@@ -183,13 +196,14 @@ pub fn minimize<M: Model>(
         },
         network: options.rule,
         objective: objective.as_str().to_owned(),
+        at_least: certificate.shortest.as_ref().map(|s| s.at_least),
         others: others.iter().map(|(o, _)| o.clone()).collect(),
         digest: checked.digest,
         ended: ended.as_str().to_owned(),
         phases,
         curve: thin(&stage.curve),
     };
-    Ok(Outcome { schedule, others, summary })
+    Ok(Outcome { schedule, others, certificate, summary })
 }
 
 /// The violation to keep: what the header names, or else what the schedule ends in.

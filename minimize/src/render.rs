@@ -6,7 +6,7 @@ use std::fmt::Write;
 use demi_replay::script::{Act, Script, ScriptError};
 use demi_replay::{Did, Model, Pending, PendingKind, Simulator};
 use demi_schemas::summary::MinimizeSummary;
-use demi_schemas::{NetworkRule, Schedule};
+use demi_schemas::{Certificate, NetworkRule, Schedule};
 use serde_json::Value;
 
 /// One step as it happened.
@@ -158,9 +158,9 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// The text of `trace.md`.
+/// The text of `trace.md`: the steps, what each changed and sent, and what breaks without it.
 #[must_use]
-pub fn trace_md(told: &[Told], summary: &MinimizeSummary) -> String {
+pub fn trace_md(told: &[Told], summary: &MinimizeSummary, certificate: &Certificate) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "# {}\n", summary.violation.join(", "));
     let _ = writeln!(
@@ -177,6 +177,16 @@ pub fn trace_md(told: &[Told], summary: &MinimizeSummary) -> String {
             "Not shown to be 1-minimal."
         }
     );
+    if let Some(shortest) = &certificate.shortest {
+        let _ = match shortest.optimal {
+            true => writeln!(text, "Nothing shorter exists over these external events: all was looked at.\n"),
+            false => writeln!(
+                text,
+                "Over these external events nothing shorter than {} deliveries exists; what lies between is open.\n",
+                shortest.at_least
+            ),
+        };
+    }
     for (index, step) in told.iter().enumerate() {
         let _ = write!(text, "{}. **{}** {}", index + 1, step.actor, step.what);
         if let Some(cause) = step.cause {
@@ -189,6 +199,12 @@ pub fn trace_md(told: &[Told], summary: &MinimizeSummary) -> String {
         }
         for sent in &step.sends {
             let _ = writeln!(text, "    - {sent}");
+        }
+        if let Some(removal) = certificate.removals.get(index) {
+            let _ = match removal.impossible {
+                Some(step) => writeln!(text, "    - without it step {step} is impossible"),
+                None => writeln!(text, "    - without it the invariant holds"),
+            };
         }
     }
     let _ = writeln!(text, "\nAfter the last step: **{}**.", summary.violation.join(", "));

@@ -14,9 +14,9 @@ use rustc_hash::FxHashSet;
 use crate::engine::{EXACT, Engine, Shared};
 
 /// Configurations that one search remembers at most.
-pub const MAX_STATES: usize = 40_000_000;
+pub const MAX_STATES: usize = 10_000_000;
 /// Configurations of one level that are held at most.
-const MAX_LEVEL: usize = 1_500_000;
+const MAX_LEVEL: usize = 1_000_000;
 
 /// What a search came to.
 #[derive(Debug)]
@@ -108,6 +108,41 @@ pub fn shortest<M: Model>(
     searched.at_least = limit + 1;
     searched.complete = true;
     Some(searched)
+}
+
+/// Searches with ever higher limits until something shorter than the witness is found, which then is the shortest
+/// there is, or it is proven that there is nothing, or the budget ends. Without a bound at most `few` configurations
+/// are visited, for then the end is out of reach.
+pub fn prove<M: Model>(
+    engine: &mut Engine<M>,
+    witness: &Shared<M>,
+    bound: Option<&Bound<M>>,
+    few: u64,
+) -> Option<Searched<M>> {
+    let (_, world) = root(engine, witness);
+    let first = missing(engine, &world, bound);
+    let mut best = Searched { found: None, at_least: first, complete: false, states: 0, stopped: None };
+    for limit in first..witness.size.deliveries {
+        let searched = shortest(engine, witness, bound, limit)?;
+        best.states += searched.states;
+        if !searched.complete {
+            best.at_least = best.at_least.max(searched.at_least);
+            best.stopped = searched.stopped;
+            return Some(best);
+        }
+        best.at_least = limit + 1;
+        if searched.found.is_some() {
+            best.at_least = limit;
+            best.found = searched.found;
+            break;
+        }
+        if bound.is_none() && best.states > few {
+            best.stopped = Some("no bound");
+            return Some(best);
+        }
+    }
+    best.complete = true;
+    Some(best)
 }
 
 /// All actors started and all messages from outside pending.

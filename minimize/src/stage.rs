@@ -4,16 +4,20 @@ use std::time::Instant;
 
 use demi_replay::Model;
 use demi_replay::script::Act;
+use demi_schemas::certificate::Shortest;
 use demi_schemas::summary::{CurvePoint, PhaseSummary};
 
 use crate::engine::{EXACT, Engine, Shared};
 use crate::matcher::Policy;
 use crate::passes::{backtrack, chunks, lattice, noop, pairs, subsets, window};
 use crate::pipeline::Progress;
+use crate::search;
 use crate::witness::{size, timers};
 
 /// Worlds that one search of the trace lattice may visit.
 const LATTICE_WORLDS: usize = 150_000;
+/// Configurations that are visited where no bound leads the way.
+const UNBOUNDED: u64 = 300_000;
 /// Branches that the backtracks of one candidate may take.
 const BRANCHES: usize = 24;
 
@@ -159,6 +163,28 @@ impl<'a, M: Model> Stage<'a, M> {
             || self.phase("pairs", |s| pairs::remove(s, few))
             || self.phase("backtracks", |s| backtrack::remove(s, BRANCHES))
             || self.phase("windows", |s| window::search(s, 4, few))
+    }
+
+    /// Looks for the shortest execution over the witness's external events and proves what it can.
+    pub fn prove(&mut self) -> Option<Shortest> {
+        let bound = self.engine.sim.model().bound(&self.engine.target, self.engine.sim.names());
+        let mut shortest = None;
+        self.phase("shortest search", |s| {
+            let Some(searched) = search::prove(&mut s.engine, &s.best.clone(), bound.as_ref(), UNBOUNDED)
+            else {
+                return;
+            };
+            s.keep(searched.found);
+            shortest = Some(Shortest {
+                at_least: searched.at_least as u64,
+                optimal: searched.complete,
+                externals: Vec::new(),
+                states: searched.states,
+                bounded: bound.is_some(),
+                limited_by: searched.stopped.map(str::to_owned),
+            });
+        });
+        shortest
     }
 
     /// DEMi's baseline: external ddmin and one sweep of single internal deliveries, each test one exact replay

@@ -48,7 +48,7 @@ impl Visitor for Golden<'_> {
         let outcome = minimize(&sim, &input, None, &options, &|_| {}).unwrap();
         let told = tell(&sim, &outcome.schedule, rule).unwrap();
         assert_eq!(told.len(), outcome.schedule.steps.len(), "every step is told");
-        let (trace, log) = (trace_md(&told, &outcome.summary), shiviz(&told));
+        let (trace, log) = (trace_md(&told, &outcome.summary, &outcome.certificate), shiviz(&told));
         (outcome, trace, log)
     }
 }

@@ -67,8 +67,7 @@ pub struct Waiting<'a, Msg> {
 
 /// A lower bound on the number of deliveries until a violation: of what every violating continuation must still
 /// deliver, at most that much. 0 is always right.
-pub type Bound<M> =
-    Box<dyn Fn(&View<'_, M>, &[Waiting<'_, <M as Model>::Msg>]) -> usize + Send + Sync>;
+pub type Bound<M> = Box<dyn Fn(&View<'_, M>, &[Waiting<'_, <M as Model>::Msg>]) -> usize + Send + Sync>;
 
 /// A message from outside, as a schedule or log describes it.
 #[derive(Clone, Copy, Debug)]

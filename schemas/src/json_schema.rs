@@ -2,7 +2,7 @@
 
 use schemars::{JsonSchema, Schema, schema_for};
 
-use crate::{event, scenario, schedule, summary};
+use crate::{certificate, event, scenario, schedule, summary};
 
 /// A file name and the schema it holds.
 pub struct Named {
@@ -21,6 +21,7 @@ fn named<T: JsonSchema>(file: &'static str) -> Named {
 pub fn all() -> Vec<Named> {
     vec![
         named::<summary::BuildSummary>("build-summary.schema.json"),
+        named::<certificate::Certificate>("certificate.schema.json"),
         named::<event::EventRecord>("event-record.schema.json"),
         named::<summary::FuzzSummary>("fuzz-summary.schema.json"),
         named::<summary::LoadSummary>("load-summary.schema.json"),

@@ -10,7 +10,6 @@ use demi_minimize::{
 };
 use demi_replay::models::Visitor;
 use demi_replay::{Model, Simulator};
-use demi_schemas::summary::MinimizeSummary;
 use demi_schemas::{NetworkRule, Schedule};
 
 use super::replay::with_scenario;
@@ -125,6 +124,7 @@ pub fn run(args: MinimizeArgs, ui: &Ui) -> Outcome {
     let mut files = vec![
         ("schedule.jsonl", done.schedule.to_text()),
         ("summary.json", format!("{}\n", serde_json::to_string_pretty(&done.summary)?)),
+        ("certificate.json", format!("{}\n", serde_json::to_string_pretty(&done.certificate)?)),
         ("shiviz.log", shiviz),
         ("trace.md", trace),
         ("scenario.toml", scenario.to_text()),
@@ -134,7 +134,7 @@ pub fn run(args: MinimizeArgs, ui: &Ui) -> Outcome {
     if args.json {
         ui.json(&done.summary)?;
     } else {
-        ui.result(&text(&done.summary, &args.out));
+        ui.result(&text(&done, &args.out));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -152,12 +152,13 @@ impl Visitor for Task<'_> {
     fn visit<M: Model>(self, sim: Simulator<M>) -> Self::Output {
         let done = minimize(&sim, self.full, self.kept, self.options, self.tell)?;
         let told = render::tell(&sim, &done.schedule, self.options.rule)?;
-        let trace = render::trace_md(&told, &done.summary);
+        let trace = render::trace_md(&told, &done.summary, &done.certificate);
         Ok((done, trace, render::shiviz(&told)))
     }
 }
 
-fn text(summary: &MinimizeSummary, out: &Path) -> String {
+fn text(done: &Minimized, out: &Path) -> String {
+    let summary = &done.summary;
     let mut text = format!(
         "{} deliveries, {} external events (from {} and {}), network {}, {}{}\n\n",
         summary.deliveries,
@@ -165,7 +166,12 @@ fn text(summary: &MinimizeSummary, out: &Path) -> String {
         summary.initial_deliveries,
         summary.initial_externals,
         summary.network,
-        if summary.one_minimal { "1-minimal" } else { "not shown to be 1-minimal" },
+        match &done.certificate.shortest {
+            Some(s) if s.optimal && summary.one_minimal => "1-minimal, nothing shorter exists".to_owned(),
+            Some(s) if summary.one_minimal => format!("1-minimal, at least {} deliveries", s.at_least),
+            _ if summary.one_minimal => "1-minimal".to_owned(),
+            _ => "not shown to be 1-minimal".to_owned(),
+        },
         match summary.ended.as_str() {
             "fixpoint" => String::new(),
             other => format!(", ended by {other}"),
@@ -190,7 +196,7 @@ fn text(summary: &MinimizeSummary, out: &Path) -> String {
         })
         .collect();
     text.push_str(&format!(
-        "{:<28} {:>8} {:>10} {:>8.3}\n\nviolation: {}\nread it:   {}\n{others}replay it: demi-lineage replay {} --scenario {} --strict",
+        "{:<28} {:>8} {:>10} {:>8.3}\n\nviolation: {}\nread it:   {}\n{others}replay it: demi-lineage replay {} --scenario {} --strict\ncheck it:  demi-lineage verify {}",
         "total",
         summary.replays,
         summary.executed,
@@ -198,7 +204,8 @@ fn text(summary: &MinimizeSummary, out: &Path) -> String {
         summary.violation.join(", "),
         out.join("trace.md").display(),
         out.join("schedule.jsonl").display(),
-        out.join("scenario.toml").display()
+        out.join("scenario.toml").display(),
+        out.display()
     ));
     text
 }

@@ -10,6 +10,7 @@ pub mod fuzz;
 pub mod ingest;
 pub mod minimize;
 pub mod replay;
+pub mod verify;
 
 /// What a command gives back: an exit status, or an error to explain (exit status 2).
 pub type Outcome = Result<std::process::ExitCode, Box<dyn std::error::Error>>;

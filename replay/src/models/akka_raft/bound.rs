@@ -148,9 +148,14 @@ impl Scene<'_> {
         let majority = size / 2 + 1;
         let term = m.term;
         let this = match m.role {
-            Role::Leader => {
-                Some(Way { term: Term::This(term), own: 0, votes: 0, counted: 0, votes_for_other: false, at_a_cost: true })
-            }
+            Role::Leader => Some(Way {
+                term: Term::This(term),
+                own: 0,
+                votes: 0,
+                counted: 0,
+                votes_for_other: false,
+                at_a_cost: true,
+            }),
             Role::Candidate => {
                 let missing = majority.saturating_sub(m.tally.count as usize);
                 // Its own vote counts when it asks for others, unless it has voted in this term.
@@ -164,7 +169,8 @@ impl Scene<'_> {
                 let (votes, voters) =
                     if of_others == 0 { (1, &[][..]) } else { (of_others, &m.tally.voters[..]) };
                 let counted = voters.iter().fold(0, |set, voter| set | self.bit(*voter));
-                let votes_for_other = m.vote(term).is_none_or(|voted| voted == other) || self.on.no_term_checks;
+                let votes_for_other =
+                    m.vote(term).is_none_or(|voted| voted == other) || self.on.no_term_checks;
                 Some(Way {
                     term: Term::This(term),
                     own: missing.max(1),

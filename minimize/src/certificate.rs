@@ -1,0 +1,263 @@
+//! Certificates: writing down what was proven of a result, and checking it from scratch.
+//!
+//! The checker is kept simple and apart: it knows the simulator, the model's bound and the rules, and nothing of
+//! matching, passes or the search. What it does not re-check are the other matchers of the 1-minimality check.
+
+use std::hash::Hasher;
+use std::sync::Arc;
+
+use demi_replay::model::Bound;
+use demi_replay::script::{Act, Script, ScriptError};
+use demi_replay::{Did, Model, PendingKind, Simulator, World, network};
+use demi_schemas::certificate::{CERTIFICATE_SCHEMA, Certificate, Removal, Shortest};
+use demi_schemas::{NetworkRule, Schedule};
+use rustc_hash::FxHashSet;
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::budget::Meter;
+
+/// Why a certificate does not hold.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CertificateError {
+    /// Of another version.
+    #[error("the certificate's schema is '{0}', this version reads '{CERTIFICATE_SCHEMA}'")]
+    Version(String),
+    /// The schedule makes no sense to the model.
+    #[error(transparent)]
+    Script(#[from] ScriptError),
+    /// A claim is not true.
+    #[error("{0}")]
+    False(String),
+    /// The budget ended before everything was checked.
+    #[error("the budget ended before the lower bound was checked; everything before it holds")]
+    Budget,
+}
+
+/// A schedule with all that its checks need.
+pub struct Checked<'a, M: Model> {
+    sim: Simulator<M>,
+    script: Script,
+    rule: NetworkRule,
+    target: &'a [String],
+}
+
+impl<'a, M: Model> Checked<'a, M> {
+    /// Prepares the checks of a schedule.
+    ///
+    /// # Errors
+    /// When the model cannot re-create a message from outside.
+    pub fn new(
+        sim: &Simulator<M>,
+        schedule: &Schedule,
+        rule: NetworkRule,
+        target: &'a [String],
+    ) -> Result<Self, ScriptError> {
+        let mut sim = sim.clone();
+        let (script, _) = Script::compile(&mut sim, schedule)?;
+        Ok(Checked { sim, script, rule, target })
+    }
+
+    fn violates(&self, world: &World<M>) -> bool {
+        let mut found = Vec::new();
+        self.sim.check(world, &mut M::History::default(), &mut found);
+        found.iter().any(|v| self.target.contains(&v.fingerprint))
+    }
+
+    /// What each single removal does.
+    pub fn removals(&mut self) -> Vec<Removal> {
+        (0..self.script.acts.len()).map(|step| self.without(step)).collect()
+    }
+
+    /// Makes all steps but one, each as it stands; what is impossible is skipped.
+    fn without(&mut self, removed: usize) -> Removal {
+        let mut world = self.sim.empty_world();
+        let mut digest = Xxh3::new();
+        let (mut violates, mut impossible) = (false, None);
+        let acts = std::mem::take(&mut self.script.acts);
+        for (at, act) in acts.iter().enumerate().filter(|(at, _)| *at != removed) {
+            let made = act.perform(&mut self.sim, &mut world, &self.script.actions, self.rule).is_ok();
+            if !made {
+                impossible = impossible.or(Some(at as u64 + 1));
+                continue;
+            }
+            digest.write_u64(at as u64);
+            for did in self.sim.did() {
+                if let Did::Sent(entry) | Did::TimerSet(entry) = did {
+                    digest.write(self.sim.text(self.sim.info(entry.msg).payload).as_bytes());
+                }
+            }
+            if act.is_delivery() && self.violates(&world) {
+                violates = true;
+                break;
+            }
+        }
+        self.script.acts = acts;
+        let digest = format!("{:032x}", digest.digest128());
+        Removal { step: removed as u64 + 1, violates, impossible, digest }
+    }
+
+    /// Looks at every execution with fewer than `at_least` deliveries over the schedule's starts and external
+    /// messages. Gives how many configurations there were, or nothing when the budget ends.
+    ///
+    /// # Errors
+    /// When one of them violates.
+    pub fn none_shorter(
+        &mut self,
+        at_least: usize,
+        bounded: bool,
+        meter: &Meter,
+    ) -> Result<Option<u64>, CertificateError> {
+        let bound = bounded.then(|| self.sim.model().bound(self.target, self.sim.names())).flatten();
+        let mut world = self.sim.empty_world();
+        for act in self.script.acts.clone() {
+            match act {
+                Act::Start(actor) => self.sim.start(&mut world, actor),
+                Act::Deliver(_) | Act::Inject(..) | Act::Noted(_) => {}
+                _ => return Err(CertificateError::False("it has faults or actions among its steps".into())),
+            }
+        }
+        for act in self.script.acts.clone() {
+            if let Act::Deliver(want) = act
+                && let Some(msg) = want.external
+            {
+                self.sim.inject(&mut world, want.to, msg);
+            }
+        }
+        let mut level = vec![world];
+        let mut seen: FxHashSet<u128> = FxHashSet::default();
+        let mut states = 0;
+        for made in 1..at_least {
+            let mut next = Vec::new();
+            for world in level.drain(..) {
+                if meter.ended().is_some() {
+                    return Ok(None);
+                }
+                for index in 0..world.pending().len() {
+                    if !self.sim.deliverable(&world, index, self.rule) {
+                        continue;
+                    }
+                    let mut after = world.clone();
+                    self.sim.deliver(&mut after, index, self.rule);
+                    states += 1;
+                    if self.violates(&after) {
+                        let why = format!("there is a violating execution of {made} deliveries");
+                        return Err(CertificateError::False(why));
+                    }
+                    if made + self.missing(&after, bound.as_ref()) < at_least
+                        && !self.pointless(&world, &after, index)
+                        && seen.insert(self.hash(&after))
+                    {
+                        next.push(after);
+                    }
+                }
+            }
+            level = next;
+        }
+        Ok(Some(states))
+    }
+
+    fn missing(&self, world: &World<M>, bound: Option<&Bound<M>>) -> usize {
+        bound.map_or(1, |bound| bound(&self.sim.view(world), &self.sim.waiting(world)).max(1))
+    }
+
+    /// A timer, a message from outside or, without order, any message that changed no state and sent nothing.
+    fn pointless(&self, before: &World<M>, after: &World<M>, index: usize) -> bool {
+        let entry = &before.pending()[index];
+        let order_matters =
+            self.rule == NetworkRule::Fifo && entry.kind == PendingKind::Message && network::ordered(entry);
+        let sent = self.sim.did().iter().any(|d| !matches!(d, Did::TimerCancelled(_)));
+        !order_matters && !sent && after.same_states(before)
+    }
+
+    fn hash(&self, world: &World<M>) -> u128 {
+        world.configuration_hash(self.rule != NetworkRule::Unordered, |p| {
+            let info = self.sim.info(p.msg);
+            if p.kind.is_timer() { info.fingerprint.0 } else { p.msg.0 }
+        })
+    }
+
+    /// The external messages of the schedule, as the certificate names them.
+    #[must_use]
+    pub fn external_messages(&self) -> Vec<String> {
+        let text = |act: &Act| match act {
+            Act::Deliver(want) if want.external.is_some() => {
+                Some(format!("{} {}", self.sim.names().get(want.to), self.sim.text(want.payload)))
+            }
+            _ => None,
+        };
+        self.script.acts.iter().filter_map(text).collect()
+    }
+}
+
+/// Writes down what is known of a result.
+///
+/// # Errors
+/// When the model cannot re-create a message from outside.
+pub fn certify<M: Model>(
+    sim: &Simulator<M>,
+    schedule: &Schedule,
+    rule: NetworkRule,
+    target: &[String],
+    digest: &str,
+    shortest: Option<Shortest>,
+) -> Result<Certificate, ScriptError> {
+    let mut checked = Checked::new(sim, schedule, rule, target)?;
+    let shortest = shortest.map(|s| Shortest { externals: checked.external_messages(), ..s });
+    Ok(Certificate {
+        schema: CERTIFICATE_SCHEMA.to_owned(),
+        network: rule,
+        violation: target.to_vec(),
+        deliveries: schedule.deliveries() as u64,
+        externals: schedule.externals() as u64,
+        digest: digest.to_owned(),
+        removals: checked.removals(),
+        shortest,
+    })
+}
+
+/// Checks a certificate from scratch, all but the digest of the strict replay, which the caller compares with its own
+/// replay. Gives what was checked, a line each.
+///
+/// # Errors
+/// On the first claim that is not true.
+pub fn verify<M: Model>(
+    sim: &Simulator<M>,
+    schedule: &Schedule,
+    certificate: &Certificate,
+    meter: &Meter,
+) -> Result<Vec<String>, CertificateError> {
+    let wrong = |why: String| Err(CertificateError::False(why));
+    if certificate.schema != CERTIFICATE_SCHEMA {
+        return Err(CertificateError::Version(certificate.schema.clone()));
+    }
+    let size = (schedule.deliveries() as u64, schedule.externals() as u64);
+    if size != (certificate.deliveries, certificate.externals) {
+        return wrong(format!("the schedule has {} deliveries and {} external events", size.0, size.1));
+    }
+    let target: Arc<[String]> = certificate.violation.clone().into();
+    let mut checked = Checked::new(sim, schedule, certificate.network, &target)?;
+    let mut lines = vec![format!("{} deliveries, {} external events", size.0, size.1)];
+    let removals = checked.removals();
+    if let Some(removal) = removals.iter().find(|r| r.violates) {
+        return wrong(format!("without step {} the rest still violates", removal.step));
+    }
+    if removals != certificate.removals {
+        return wrong("the removals do not come out as written".into());
+    }
+    lines.push(format!("none of the {} single removals violates", removals.len()));
+    if let Some(shortest) = &certificate.shortest {
+        if shortest.externals != checked.external_messages() {
+            return wrong("the external messages are not those of the schedule".into());
+        }
+        if shortest.optimal != (shortest.at_least == certificate.deliveries) {
+            return wrong(format!("{} deliveries at least is not what it has", shortest.at_least));
+        }
+        let at_least = usize::try_from(shortest.at_least).unwrap_or(usize::MAX);
+        let Some(states) = checked.none_shorter(at_least, shortest.bounded, meter)? else {
+            return Err(CertificateError::Budget);
+        };
+        let least = shortest.at_least;
+        lines.push(format!("no violating execution with fewer than {least} deliveries ({states} looked at)"));
+    }
+    Ok(lines)
+}

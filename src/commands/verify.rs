@@ -1,0 +1,82 @@
+//! `demi-lineage verify`: check the certificate of a minimized schedule from scratch.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use demi_minimize::budget::Meter;
+use demi_minimize::certificate::{CertificateError, verify};
+use demi_minimize::{Budget, StopFlag};
+use demi_replay::models::Visitor;
+use demi_replay::replay::{ReplayOptions, replay};
+use demi_replay::{Model, Simulator};
+use demi_schemas::summary::Verdict;
+use demi_schemas::{Certificate, Schedule};
+
+use super::replay::with_scenario;
+use super::{Outcome, read_scenario, read_schedule};
+use crate::ui::Ui;
+
+/// Arguments of `verify`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Exit status: 0 every claim holds, 2 one does not, or usage or tool failure.")]
+pub struct VerifyArgs {
+    /// A folder written by minimize.
+    #[arg(value_name = "OUT")]
+    folder: PathBuf,
+    /// How long the check of the lower bound may take.
+    #[arg(long, default_value = "10m", value_name = "BUDGET")]
+    budget: Budget,
+    /// Print the result as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `verify`.
+pub fn run(args: VerifyArgs, ui: &Ui) -> Outcome {
+    let at = |name: &str| args.folder.join(name);
+    let scenario = read_scenario(&at("scenario.toml"))?;
+    let schedule = read_schedule(&at("schedule.jsonl"), false)?;
+    let path = at("certificate.json");
+    let named = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
+    let text = std::fs::read_to_string(&path).map_err(|e| named(&e))?;
+    let certificate: Certificate = serde_json::from_str(&text).map_err(|e| named(&e))?;
+    let task = Task { schedule: &schedule, certificate: &certificate, budget: args.budget };
+    let lines = with_scenario(&at("scenario.toml"), &scenario, task)?.map_err(|e| named(&e))?;
+    if args.json {
+        ui.json(&serde_json::json!({"holds": true, "checked": lines}))?;
+    } else {
+        ui.result(&format!("the certificate holds\n  {}", lines.join("\n  ")));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+struct Task<'a> {
+    schedule: &'a Schedule,
+    certificate: &'a Certificate,
+    budget: Budget,
+}
+
+impl Visitor for Task<'_> {
+    type Output = Result<Vec<String>, CertificateError>;
+
+    fn visit<M: Model>(self, mut sim: Simulator<M>) -> Self::Output {
+        let options = ReplayOptions { rule: self.certificate.network, strict: true, interval: 1 };
+        let fresh = sim.clone();
+        let run = replay(&mut sim, self.schedule, &options)?;
+        let same = run.digest == self.certificate.digest
+            && run.violation.iter().any(|v| self.certificate.violation.contains(v));
+        if run.verdict != Verdict::Violates || !same {
+            let why = format!(
+                "strict replay says '{}' ({}), digest {}",
+                run.verdict.as_str(),
+                run.violation.join(", "),
+                run.digest
+            );
+            return Err(CertificateError::False(why));
+        }
+        let mut lines = vec![format!("strict replay violates {}", run.violation.join(", "))];
+        let meter = Meter::new(self.budget, StopFlag::default());
+        lines.extend(verify(&fresh, self.schedule, self.certificate, &meter)?);
+        Ok(lines)
+    }
+}
