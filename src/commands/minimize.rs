@@ -181,12 +181,26 @@ fn text(done: &Minimized, out: &Path) -> String {
         "{:<28} {:>8} {:>10} {:>8} {:>10} {:>9}\n",
         "phase", "replays", "executed", "seconds", "deliveries", "externals"
     ));
+    // Passes that changed nothing are one line at the end; summary.json has them all.
+    let mut size = None;
+    let (mut idle, mut idle_seconds, mut idle_executed) = (0, 0.0, 0);
     for p in &summary.phases {
+        if size == Some((p.deliveries, p.externals)) && p.phase != "other starts" {
+            idle += p.replays;
+            idle_executed += p.executed;
+            idle_seconds += p.seconds;
+            continue;
+        }
+        size = Some((p.deliveries, p.externals));
         text.push_str(&format!(
             "{:<28} {:>8} {:>10} {:>8.3} {:>10} {:>9}\n",
             p.phase, p.replays, p.executed, p.seconds, p.deliveries, p.externals
         ));
     }
+    text.push_str(&format!(
+        "{:<28} {idle:>8} {idle_executed:>10} {idle_seconds:>8.3}\n",
+        "passes without gain"
+    ));
     let others: String = summary
         .others
         .iter()
