@@ -50,6 +50,8 @@ pub struct Engine<M: Model> {
     pub target: Vec<String>,
     /// What counts as smaller.
     pub objective: Objective,
+    /// Whether an external event less may cost twice the deliveries, or only half as many again.
+    pub generous: bool,
     /// Work done and allowed.
     pub meter: Meter,
     tested: FxHashSet<u128>,
@@ -74,6 +76,7 @@ impl<M: Model> Engine<M> {
             rule,
             target,
             objective,
+            generous: true,
             meter,
             tested: FxHashSet::default(),
             found: Vec::new(),
@@ -115,7 +118,8 @@ impl<M: Model> Engine<M> {
     #[must_use]
     pub fn limit(&self, witness: &Witness<M>, fewer: bool) -> usize {
         match (self.objective, fewer) {
-            (Objective::Externals, true) => witness.acts.len() * 2 + 8,
+            (Objective::Externals, true) if self.generous => witness.acts.len() * 2 + 8,
+            (Objective::Externals, true) => witness.acts.len() * 3 / 2,
             (Objective::Deliveries, true) => witness.acts.len(),
             (_, false) => witness.acts.len().saturating_sub(1),
         }

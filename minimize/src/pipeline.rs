@@ -144,6 +144,7 @@ pub fn minimize<M: Model>(
                 tell,
             };
             others = starts(&mut stage, &common, options.budget, began, &mut phases);
+            stage.engine.generous = false;
             // Checked first: what costs more may use up the budget.
             tried = stage.close(&policies);
             let before = stage.best.size;
@@ -280,19 +281,22 @@ fn starts<M: Model>(
 ) -> Vec<Start> {
     let purse = Purse { budget, began, spent: stage.engine.meter.replays };
     let mut results = recorded(common, purse);
-    if let Some(best) = results.iter().min_by_key(|s| common.objective.key(s.size)) {
+    if let Some(best) = common.objective.choose(results.iter().map(|s| s.size)).map(|i| &results[i]) {
         let spent: u64 = results.iter().map(Start::replays).sum();
         let found = explored(common, best, Purse { spent: purse.spent + spent, ..purse });
         results.extend(found);
     }
-    let best = (0..results.len()).min_by_key(|&i| (common.objective.key(results[i].size), i));
+    let best = common.objective.choose(results.iter().map(|s| s.size));
     let mut rest = phase_line("other starts", &[]);
     for (index, start) in results.iter_mut().enumerate() {
         if Some(index) == best {
             stage.join(&start.curve);
             stage.engine.meter.executed += start.phases.iter().map(|p| p.executed).sum::<u64>();
             if let Some(witness) = restore(&mut stage.engine, &start.schedule) {
-                stage.keep(Some(witness));
+                let sizes = [stage.best.size, witness.size];
+                if common.objective.choose(sizes.into_iter()) == Some(1) {
+                    stage.take(witness);
+                }
             }
             phases.extend(start.phases.iter().cloned());
         } else {

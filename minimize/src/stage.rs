@@ -58,7 +58,13 @@ impl<'a, M: Model> Stage<'a, M> {
         let Some(found) = found.filter(|f| self.engine.objective.smaller(f.size, self.best.size)) else {
             return false;
         };
-        self.best = found;
+        self.take(found);
+        true
+    }
+
+    /// Goes on with another witness, and says so.
+    pub fn take(&mut self, witness: Shared<M>) {
+        self.best = witness;
         let (replays, executed) = (self.engine.meter.replays, self.engine.meter.executed);
         self.curve.push(CurvePoint {
             replays,
@@ -67,7 +73,6 @@ impl<'a, M: Model> Stage<'a, M> {
             externals: self.best.size.externals as u64,
         });
         (self.tell)(&Progress { phase: self.running.clone(), size: self.best.size, replays, executed });
-        true
     }
 
     /// Appends the curve of a line of work that went on from this one.

@@ -129,17 +129,24 @@ pub fn explored<M: Model>(common: &Common<'_, M>, best: &Start, mut purse: Purse
     let pool: Vec<Act> = common.raw.iter().filter(|a| a.is_external()).copied().collect();
     let mut all: Vec<Start> = Vec::new();
     let (mut smallest, mut base, mut idle) = (best.size, best.schedule.clone(), 0);
+    // Walks take turns between what is the result now and what has the fewest external events.
+    let (mut least, mut leanest) = (best.size, best.schedule.clone());
     for round in 0..MAX_ROUNDS {
         let share = purse.share(0.25, ROUND, common.jobs);
         let found = side_by_side(common, ROUND, |index| {
-            walks(common, &pool, &base, (round * ROUND + index) as u64, share)
+            let base = if index % 2 == 0 { &base } else { &leanest };
+            walks(common, &pool, base, (round * ROUND + index) as u64, share)
         });
         idle += 1;
+        purse.spent += found.iter().map(Start::replays).sum::<u64>();
         for start in &found {
-            purse.spent += start.replays();
-            if common.objective.smaller(start.size, smallest) {
-                (smallest, base, idle) = (start.size, start.schedule.clone(), 0);
+            if common.objective.smaller(start.size, least) {
+                (least, leanest, idle) = (start.size, start.schedule.clone(), 0);
             }
+        }
+        let sizes = std::iter::once(smallest).chain(found.iter().map(|s| s.size));
+        if let Some(better) = common.objective.choose(sizes).and_then(|i| i.checked_sub(1)) {
+            (smallest, base, idle) = (found[better].size, found[better].schedule.clone(), 0);
         }
         let ended = found.is_empty() || idle >= PATIENCE || common.stop.is_set();
         all.extend(found);

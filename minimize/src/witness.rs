@@ -49,6 +49,15 @@ impl Objective {
         self.key(a) < self.key(b)
     }
 
+    /// Which of several results to take: the smallest, the first of equals, but no external event is worth more than
+    /// half as many deliveries again as the shortest has.
+    #[must_use]
+    pub fn choose(self, sizes: impl Iterator<Item = Size> + Clone) -> Option<usize> {
+        let fewest = sizes.clone().map(|s| s.deliveries).min()?;
+        let fair = |s: &Size| s.deliveries * 2 <= fewest * 3;
+        sizes.enumerate().filter(|(_, s)| fair(s)).min_by_key(|(i, s)| (self.key(*s), *i)).map(|(i, _)| i)
+    }
+
     /// The name used in files and on the command line.
     #[must_use]
     pub fn as_str(self) -> &'static str {
