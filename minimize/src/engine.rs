@@ -166,7 +166,7 @@ impl<M: Model> Engine<M> {
         let mut own = OwnFailures::default();
         for act in acts {
             let Act::Deliver(want) = act else {
-                if !own.told_by(act) && !matches!(act, Act::Noted(_)) {
+                if !own.told_by(act) && !matches!(act, Act::Noted(_) | Act::Sent) {
                     self.follow(&mut world, act);
                     own.note(act, self.sim.did());
                     if !matches!(act, Act::Inject(..)) {

@@ -44,7 +44,7 @@ pub fn tell<M: Model>(
         let actor = act.actor().map(|a| sim.names().get(a).to_owned()).unwrap_or_default();
         let before = describe(&sim, &world, act);
         if act.perform(&mut sim, &mut world, &script.actions, rule).is_err()
-            || matches!(act, Act::Inject(..) | Act::Noted(_))
+            || matches!(act, Act::Inject(..) | Act::Noted(_) | Act::Sent)
         {
             continue;
         }
@@ -92,7 +92,7 @@ fn what<M: Model>(sim: &Simulator<M>, script: &Script, act: &Act) -> String {
         Act::Restart(_) => "begins a new life".to_owned(),
         Act::Isolate(_) => "is cut off".to_owned(),
         Act::Stop(_) => "is gone".to_owned(),
-        Act::Inject(..) | Act::Noted(_) => String::new(),
+        Act::Inject(..) | Act::Noted(_) | Act::Sent => String::new(),
         Act::Action(index) => {
             format!("runs {}", script.actions.get(*index as usize).map_or("", |(name, _)| name.as_str()))
         }

@@ -196,6 +196,10 @@ pub struct ReplaySummary {
     pub network: NetworkRule,
     /// Digest of the run: every delivery with everything it sent, in order.
     pub digest: String,
+    /// Messages that the model sent and no log has, in programs with threads outside their actors: a log may have been
+    /// closed before a scheduler's last copies were sent, and a mended model may send more. None was ever received.
+    #[serde(default)]
+    pub unrecorded_sends: u64,
     /// Whether a second run gave the same digest; null where it was not tried.
     pub deterministic: Option<bool>,
     /// Wall-clock time of the first run.

@@ -1,0 +1,210 @@
+//! The standalone master and the scheduler of an early Spark, with three bugs as switches.
+//!
+//! With every switch off the program is repaired. The system starts by itself: the driver program's main thread
+//! creates it in phases. Threads outside actors run to their end inside the step that starts them, and share the
+//! state that all actors work on.
+
+mod actors;
+mod client;
+pub mod config;
+mod driver;
+mod master;
+mod message;
+mod offers;
+mod recovery;
+mod start_up;
+mod state;
+mod task_set;
+#[cfg(test)]
+mod tests;
+mod worker;
+
+use demi_schemas::scenario::{Mask, Scenario, ScenarioError};
+use serde_json::{Value, json};
+
+use self::actors::Actors;
+use self::config::Config;
+use self::message::Msg;
+use self::state::{StartUp, Step, System};
+use crate::model::{Ctx, ExternalMessage, Model, View, Violation};
+use crate::names::{ActorId, Names, OUTSIDE};
+
+/// The model.
+#[derive(Clone, Debug)]
+pub struct Spark {
+    config: Config,
+    actors: Actors,
+    first: [ActorId; 1],
+}
+
+impl Spark {
+    /// The model as a scenario wants it.
+    ///
+    /// # Errors
+    /// When the scenario uses a name or value that the model does not know.
+    pub fn new(scenario: &Scenario, names: &mut Names) -> Result<Spark, ScenarioError> {
+        let config = Config::parse(scenario)?;
+        let actors = Actors::new(names);
+        Ok(Spark { config, first: [actors.blocks], actors })
+    }
+
+    fn step<'a, 'c>(&'a self, s: &'a mut System, ctx: &'a mut Ctx<'c, Msg>) -> Step<'a, 'c> {
+        Step { config: &self.config, actors: &self.actors, s, ctx }
+    }
+}
+
+impl Model for Spark {
+    type State = System;
+    type Msg = Msg;
+    type History = ();
+
+    fn actors(&self) -> &[ActorId] {
+        &self.first
+    }
+
+    fn starts_by_itself(&self) -> bool {
+        true
+    }
+
+    fn initial(&self, _: ActorId) -> System {
+        System::default()
+    }
+
+    fn cell(&self, _: ActorId) -> ActorId {
+        OUTSIDE
+    }
+
+    fn start(&self, state: &mut System, ctx: &mut Ctx<'_, Msg>) {
+        let (me, a) = (ctx.me(), &self.actors);
+        let mut step = self.step(state, ctx);
+        match a.number(me) {
+            Some((true, worker)) => step.worker_created(worker),
+            Some((false, executor)) => step.executor_created(executor),
+            None if me == a.blocks => step.begin(),
+            None if me == a.master => {
+                let later = step.s.start_up != StartUp::Master;
+                step.master_created(later);
+            }
+            None if me == a.agent => step.thread_send(a.agent, a.master, Msg::ElectedLeader),
+            None if me == a.scheduler => step.again(&Msg::ReviveOffers),
+            None if me == a.client => step.client_created(),
+            None => {}
+        }
+    }
+
+    fn deliver(&self, state: &mut System, msg: &Msg, ctx: &mut Ctx<'_, Msg>) {
+        let (me, a) = (ctx.me(), &self.actors);
+        let mut step = self.step(state, ctx);
+        match a.number(me) {
+            Some((true, worker)) => step.worker(worker, msg),
+            Some((false, executor)) => step.executor(executor, msg),
+            None if me == a.master => step.master(msg),
+            None if me == a.scheduler => step.scheduler(msg),
+            None if me == a.jobs => step.jobs(msg),
+            None if me == a.client => step.client(msg),
+            None if me == a.blocks => step.blocks(msg),
+            None if me == a.asking => step.located(),
+            None if me == a.supervisor => step.props_answered(),
+            None if me == a.retries => match msg {
+                Msg::RetryClient => step.retry_client(),
+                Msg::RetryWorker(number) => step.retry_worker(*number),
+                _ => {}
+            },
+            None => {}
+        }
+    }
+
+    fn accepts(&self, state: &System, actor: ActorId, _: ActorId, _: &Msg) -> bool {
+        actor != self.actors.jobs || state.driver.question.is_none()
+    }
+
+    fn action(
+        &self,
+        state: &mut System,
+        name: &str,
+        fields: Option<&Value>,
+        ctx: &mut Ctx<'_, Msg>,
+    ) -> Result<(), String> {
+        self.step(state, ctx).action(name, fields)
+    }
+
+    fn starting_up(&self, state: &System) -> bool {
+        state.start_up != StartUp::Done
+    }
+
+    fn type_name(&self, msg: &Msg) -> &'static str {
+        msg.type_name()
+    }
+
+    fn payload(&self, msg: &Msg, _: &Names) -> String {
+        msg.payload(self.config.lookup)
+    }
+
+    fn hidden(&self, msg: &Msg) -> Option<String> {
+        msg.hidden()
+    }
+
+    fn masks(&self) -> Vec<Mask> {
+        vec![Mask {
+            type_: Some("GetLocationsMultipleBlockIds".to_owned()),
+            pattern: r"BlockId;@[0-9a-f]+".to_owned(),
+            replace: "BlockId;@".to_owned(),
+        }]
+    }
+
+    fn sends_itself(&self, message: ExternalMessage<'_>) -> bool {
+        message.type_ != "RequestSubmitDriver"
+    }
+
+    fn external(&self, message: ExternalMessage<'_>, _: &mut Names) -> Result<Msg, String> {
+        match message.type_ {
+            "RequestSubmitDriver" => Ok(Msg::RequestSubmitDriver),
+            other => Err(format!("'{other}' is not sent from outside; RequestSubmitDriver is")),
+        }
+    }
+
+    fn check(&self, view: &View<'_, Self>, (): &mut (), found: &mut Vec<Violation>) {
+        let Some(state) = view.state(self.actors.blocks) else { return };
+        let [locality, recovery, duplicate] = self.config.invariants;
+        let mut report = |fingerprint: String, actor| {
+            found.push(Violation { fingerprint, affected: vec![actor] });
+        };
+        if let Some(stage) = state.driver.inversion.filter(|_| locality) {
+            report(format!("LocalityInversion:{stage}.0"), self.actors.scheduler);
+        }
+        if recovery && state.recovery_failure {
+            report("CrashUponRecovery".to_owned(), self.actors.master);
+        }
+        if duplicate && state.duplicate_file {
+            report("DuplicateFileCrash".to_owned(), self.actors.master);
+        }
+    }
+
+    fn watch(&self, state: &System) -> Option<u64> {
+        let inversion = state.driver.inversion.map_or(0, |stage| u64::from(stage) + 1);
+        Some(inversion << 2 | u64::from(state.recovery_failure) << 1 | u64::from(state.duplicate_file))
+    }
+
+    fn describe(&self, state: &System, _: &Names) -> Value {
+        json!({
+            "start_up": format!("{:?}", state.start_up),
+            "master": format!("{:?}", state.master.mode),
+            "applications": state.master.applications.len(),
+            "registered": state.client.registered,
+            "executors": state.driver.executors,
+            "task_sets": state.driver.sets.iter().map(|s| format!("{}.0", s.stage)).collect::<Vec<_>>(),
+            "waits_for_locations": state.driver.question.is_some(),
+        })
+    }
+
+    fn condition(&self, name: &str, view: &View<'_, Self>) -> Result<bool, String> {
+        let state = view.state(self.actors.blocks);
+        let holds = |f: fn(&System) -> bool| Ok(state.is_some_and(f));
+        match name {
+            "started" => holds(|s| s.start_up == StartUp::Done),
+            "driver-submitted" => holds(|s| s.driver_submitted),
+            "first-job-done" => holds(|s| s.driver.finished.len() == 4),
+            _ => Err(format!("'{name}': expected started, driver-submitted or first-job-done")),
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The driver program's main thread, which starts the system, and what a test driver does from outside.
+
+use demi_schemas::event::Via;
+use serde_json::Value;
+
+use super::actors::{MAX_NUMBER, Number};
+use super::message::Msg;
+use super::state::{StartUp, Step};
+use crate::names::ActorId;
+
+impl Step<'_, '_> {
+    /// Asks for the thread: it goes on inside the step that answers.
+    fn ask(&mut self, name: ActorId, to: ActorId, msg: Msg) {
+        self.ctx.send_as(name, name, to, msg, Via::Thread);
+    }
+
+    /// The thread begins.
+    pub fn begin(&mut self) {
+        for actor in [self.actors.tracker, self.actors.retries, self.actors.asking] {
+            self.ctx.start_actor(actor);
+        }
+        self.ask(self.actors.ask_blocks, self.actors.blocks, Msg::RegisterBlockManager);
+    }
+
+    /// The location directory has answered.
+    pub fn blocks_answered(&mut self) {
+        if self.s.start_up == StartUp::Blocks {
+            self.s.start_up = StartUp::Master;
+            self.ctx.start_actor(self.actors.master);
+            self.ask(self.actors.ask_port, self.actors.master, Msg::RequestWebUiPort);
+        }
+    }
+
+    /// The master has answered.
+    pub fn port_answered(&mut self) {
+        if self.s.start_up == StartUp::Master {
+            self.s.start_up = StartUp::Jobs;
+            self.ctx.start_actor(self.actors.supervisor);
+            self.ask(self.actors.ask_props, self.actors.supervisor, Msg::Props);
+        }
+    }
+
+    /// The job actor is there: all else follows without waiting.
+    pub fn props_answered(&mut self) {
+        if self.s.start_up == StartUp::Jobs {
+            self.s.start_up = StartUp::Done;
+            for actor in [self.actors.jobs, self.actors.scheduler, self.actors.client] {
+                self.ctx.start_actor(actor);
+            }
+            self.submit(0);
+        }
+    }
+
+    /// Code that a test driver runs.
+    pub fn action(&mut self, name: &str, fields: Option<&Value>) -> Result<(), String> {
+        let field = |key: &str| fields.and_then(|f| f.get(key));
+        if self.s.start_up != StartUp::Done {
+            return Err(format!("{name}: the system has not started yet"));
+        }
+        match name {
+            "create_worker" => {
+                let number = field("worker").and_then(worker_number).ok_or_else(|| {
+                    format!("create_worker needs 'worker', from \"Worker1\" to \"Worker{MAX_NUMBER}\"")
+                })?;
+                self.ctx.start_actor(self.actors.worker(number));
+            }
+            "submit_job" => {
+                let job = field("job").and_then(Value::as_u64).and_then(|j| u32::try_from(j).ok());
+                self.submit(job.ok_or("submit_job needs 'job', a number")?);
+            }
+            "create_master" => self.ctx.start_actor(self.actors.master),
+            _ => {
+                return Err(format!(
+                    "the model knows no action '{name}', but create_worker, submit_job, create_master"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads `"Worker3"` or `3`.
+pub fn worker_number(value: &Value) -> Option<Number> {
+    let number = match value {
+        Value::String(name) => name.strip_prefix("Worker")?.parse().ok()?,
+        other => other.as_u64().and_then(|n| Number::try_from(n).ok())?,
+    };
+    (1..=MAX_NUMBER).contains(&number).then_some(number)
+}
