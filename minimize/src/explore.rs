@@ -116,7 +116,8 @@ impl<'a, M: Model> Explorer<'a, M> {
             chosen.retain(|&i| self.pool[i].actor() != gone);
         }
         let present: Vec<_> = chosen.iter().filter_map(|&i| self.pool[i].actor()).collect();
-        for _ in 0..self.rng.random_range(0..=MAX_EXTRAS) {
+        let extras = if self.pool.is_empty() { 0 } else { self.rng.random_range(0..=MAX_EXTRAS) };
+        for _ in 0..extras {
             let extra = self.rng.random_range(0..self.pool.len());
             let act = &self.pool[extra];
             let known = act.actor().is_some_and(|a| present.contains(&a));

@@ -83,6 +83,9 @@ struct Search<'a, M: Model> {
     owner: HashMap<ActorId, usize, FxBuildHasher>,
     /// Numbers of the messages of each look, in order.
     recorded: HashMap<Look, Vec<u64>, FxBuildHasher>,
+    /// By message: the step that sent it.
+    sender: HashMap<u64, usize, FxBuildHasher>,
+    done: Vec<bool>,
     known: Known,
     world: World<M>,
     followed: Followed,
@@ -149,6 +152,8 @@ impl<'a, M: Model> Search<'a, M> {
             deadlines: Vec::new(),
             owner: HashMap::default(),
             recorded: HashMap::default(),
+            sender: HashMap::default(),
+            done: vec![false; schedule.steps.len()],
             known: Known::default(),
             followed: Followed::default(),
         };
@@ -197,7 +202,9 @@ impl<'a, M: Model> Search<'a, M> {
             let from = sent.from.as_deref().unwrap_or(&step.to);
             let type_ = sent.type_.as_deref().unwrap_or("");
             let look = self.look(sent.via, from, &sent.to, type_, &sent.payload);
-            self.recorded.entry(look).or_default().push(number(sent.msg_id.as_ref())?);
+            let id = number(sent.msg_id.as_ref())?;
+            self.recorded.entry(look).or_default().push(id);
+            self.sender.insert(id, index);
         }
         Some(())
     }
@@ -250,6 +257,7 @@ impl<'a, M: Model> Search<'a, M> {
             self.known = trial.known;
             self.queues[trial.queue].pop_front();
             self.deadlines[trial.queue].pop_front();
+            self.done[trial.step] = true;
             self.followed.acts.push((trial.step, trial.act));
         }
         self.followed.complete = self.queues.iter().all(VecDeque::is_empty);
@@ -282,7 +290,12 @@ impl<'a, M: Model> Search<'a, M> {
         if let Act::Deliver(want) = &act
             && want.external.is_none()
         {
-            let msg = *self.known.bound.get(&number(logged.msg_id.as_ref())?)?;
+            let id = number(logged.msg_id.as_ref())?;
+            // A scheduler's copy may be pending in the model before the step that logged it.
+            if self.sender.get(&id).is_some_and(|step| !self.done[*step]) {
+                return None;
+            }
+            let msg = *self.known.bound.get(&id)?;
             let fits = |p: &Pending| p.msg == msg && p.to == want.to && p.from == want.from;
             let index = world.pending().iter().position(fits)?;
             if !self.sim.takes(&world, &world.pending()[index])

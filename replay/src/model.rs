@@ -146,6 +146,13 @@ pub trait Model: Clone + Send + Sync + 'static {
         Err(format!("the model knows no action '{name}'"))
     }
 
+    /// The actor that an action brings into existence. Minimization keeps or drops the action together with the
+    /// faults injected into that actor.
+    fn creates(&self, name: &str, fields: Option<&Value>) -> Option<ActorId> {
+        let _ = (name, fields);
+        None
+    }
+
     /// Message type tag; for timers, the name of what they carry.
     fn type_name(&self, msg: &Self::Msg) -> &'static str;
 

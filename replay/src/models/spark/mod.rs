@@ -128,6 +128,14 @@ impl Model for Spark {
         self.step(state, ctx).action(name, fields)
     }
 
+    fn creates(&self, name: &str, fields: Option<&Value>) -> Option<ActorId> {
+        match name {
+            "create_worker" => start_up::worker_of(fields).map(|number| self.actors.worker(number)),
+            "create_master" => Some(self.actors.master),
+            _ => None,
+        }
+    }
+
     fn starting_up(&self, state: &System) -> bool {
         state.start_up != StartUp::Done
     }

@@ -53,19 +53,21 @@ impl Step<'_, '_> {
 
     /// Code that a test driver runs.
     pub fn action(&mut self, name: &str, fields: Option<&Value>) -> Result<(), String> {
-        let field = |key: &str| fields.and_then(|f| f.get(key));
         if self.s.start_up != StartUp::Done {
             return Err(format!("{name}: the system has not started yet"));
         }
         match name {
             "create_worker" => {
-                let number = field("worker").and_then(worker_number).ok_or_else(|| {
+                let number = worker_of(fields).ok_or_else(|| {
                     format!("create_worker needs 'worker', from \"Worker1\" to \"Worker{MAX_NUMBER}\"")
                 })?;
                 self.ctx.start_actor(self.actors.worker(number));
             }
             "submit_job" => {
-                let job = field("job").and_then(Value::as_u64).and_then(|j| u32::try_from(j).ok());
+                let job = fields
+                    .and_then(|f| f.get("job"))
+                    .and_then(Value::as_u64)
+                    .and_then(|j| u32::try_from(j).ok());
                 self.submit(job.ok_or("submit_job needs 'job', a number")?);
             }
             "create_master" => self.ctx.start_actor(self.actors.master),
@@ -79,11 +81,11 @@ impl Step<'_, '_> {
     }
 }
 
-/// Reads `"Worker3"` or `3`.
-pub fn worker_number(value: &Value) -> Option<Number> {
-    let number = match value {
+/// The worker that an action is about: `"Worker3"` or `3`.
+pub fn worker_of(fields: Option<&Value>) -> Option<Number> {
+    let number = match fields?.get("worker")? {
         Value::String(name) => name.strip_prefix("Worker")?.parse().ok()?,
-        other => other.as_u64().and_then(|n| Number::try_from(n).ok())?,
+        other => Number::try_from(other.as_u64()?).ok()?,
     };
     (1..=MAX_NUMBER).contains(&number).then_some(number)
 }
