@@ -7,7 +7,7 @@
 
 use demi_schemas::NetworkRule;
 use demi_schemas::event::Via;
-use demi_schemas::schedule::{Schedule, Step, StepKind};
+use demi_schemas::schedule::{Schedule, Sent, Step, StepKind};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -80,11 +80,15 @@ struct Search<'a, M: Model> {
     queues: Vec<VecDeque<Item>>,
     /// By queue: the number of each item's earliest send, or of a later item's.
     deadlines: Vec<VecDeque<u64>>,
+    /// The same, of sends that logs can't have put into a wrong place: a scheduler's may stand in any log.
+    sure: Vec<VecDeque<u64>>,
     owner: HashMap<ActorId, usize, FxBuildHasher>,
     /// Numbers of the messages of each look, in order.
     recorded: HashMap<Look, Vec<u64>, FxBuildHasher>,
     /// By message: the step that sent it.
     sender: HashMap<u64, usize, FxBuildHasher>,
+    /// By message: the step of its receiver that scheduled it.
+    claimed: HashMap<u64, usize, FxBuildHasher>,
     done: Vec<bool>,
     known: Known,
     world: World<M>,
@@ -103,6 +107,7 @@ impl Item {
 /// What the model has sent so far.
 #[derive(Clone, Debug, Default)]
 struct Known {
+    /// How many of a look's first messages are known to have been sent.
     sent: HashMap<Look, usize, FxBuildHasher>,
     bound: HashMap<u64, MsgId, FxBuildHasher>,
     /// Numbers of messages that the model has not sent.
@@ -123,8 +128,9 @@ struct Trial<M: Model> {
     deadline: u64,
     /// Whether it changes nothing.
     idle: bool,
-    /// Whether it sends the earliest message that was not sent.
-    next: bool,
+    /// If it sends the earliest message that was not sent, or stands before the step whose log says so: the latest
+    /// that it sends.
+    next: Option<u64>,
 }
 
 fn number(text: Option<&String>) -> Option<u64> {
@@ -150,9 +156,11 @@ impl<'a, M: Model> Search<'a, M> {
             more,
             queues: vec![VecDeque::new()],
             deadlines: Vec::new(),
+            sure: Vec::new(),
             owner: HashMap::default(),
             recorded: HashMap::default(),
             sender: HashMap::default(),
+            claimed: HashMap::default(),
             done: vec![false; schedule.steps.len()],
             known: Known::default(),
             followed: Followed::default(),
@@ -165,9 +173,11 @@ impl<'a, M: Model> Search<'a, M> {
             ids.dedup();
             search.known.open.extend(ids.iter().copied());
         }
-        search.deadlines = search.queues.iter().map(|queue| search.deadlines_of(queue)).collect();
+        search.deadlines = search.queues.iter().map(|q| search.deadlines_of(q, |_, _| true)).collect();
+        let sure = |step: &Step, sent: &Sent| sent.via != Some(Via::Scheduler) || sent.to == step.to;
+        search.sure = search.queues.iter().map(|q| search.deadlines_of(q, sure)).collect();
         let mut known = std::mem::take(&mut search.known);
-        search.note(&mut known, &starts)?;
+        search.note(&mut known, &starts, None)?;
         search.known = known;
         Some(search)
     }
@@ -205,6 +215,9 @@ impl<'a, M: Model> Search<'a, M> {
             let id = number(sent.msg_id.as_ref())?;
             self.recorded.entry(look).or_default().push(id);
             self.sender.insert(id, index);
+            if sent.via == Some(Via::Scheduler) && sent.to == step.to {
+                self.claimed.insert(id, index);
+            }
         }
         Some(())
     }
@@ -223,12 +236,13 @@ impl<'a, M: Model> Search<'a, M> {
         })
     }
 
-    fn deadlines_of(&self, queue: &VecDeque<Item>) -> VecDeque<u64> {
+    fn deadlines_of(&self, queue: &VecDeque<Item>, counts: fn(&Step, &Sent) -> bool) -> VecDeque<u64> {
         let mut deadline = u64::MAX;
         let mut all: VecDeque<u64> = VecDeque::with_capacity(queue.len());
         for item in queue.iter().rev() {
             if let Item::Step(index) = item {
-                let sends = self.schedule.steps[*index].sends.iter();
+                let step = &self.schedule.steps[*index];
+                let sends = step.sends.iter().filter(|sent| counts(step, sent));
                 deadline = sends.filter_map(|s| number(s.msg_id.as_ref())).fold(deadline, u64::min);
             }
             all.push_front(deadline);
@@ -247,7 +261,8 @@ impl<'a, M: Model> Search<'a, M> {
                     best = Some(trial);
                     break;
                 }
-                let key = |t: &Trial<M>| (!t.next, t.deadline);
+                // What comes from outside comes when nothing inside is left to do before.
+                let key = |t: &Trial<M>| (t.next.unwrap_or(u64::MAX), t.queue == 0, t.deadline);
                 if best.as_ref().is_none_or(|b| key(&trial) < key(b)) {
                     best = Some(trial);
                 }
@@ -257,6 +272,7 @@ impl<'a, M: Model> Search<'a, M> {
             self.known = trial.known;
             self.queues[trial.queue].pop_front();
             self.deadlines[trial.queue].pop_front();
+            self.sure[trial.queue].pop_front();
             self.done[trial.step] = true;
             self.followed.acts.push((trial.step, trial.act));
         }
@@ -277,6 +293,7 @@ impl<'a, M: Model> Search<'a, M> {
                 ahead.remove(at);
                 items.pop_front();
                 self.deadlines[queue].pop_front();
+                self.sure[queue].pop_front();
             }
         }
     }
@@ -287,9 +304,8 @@ impl<'a, M: Model> Search<'a, M> {
         let logged = &self.schedule.steps[step];
         let mut world = self.world.clone();
         let mut act = self.script.acts[step];
-        if let Act::Deliver(want) = &act
-            && want.external.is_none()
-        {
+        let mut known = self.known.clone();
+        if let Act::Deliver(want) = &act {
             let id = number(logged.msg_id.as_ref())?;
             // A scheduler's copy may be pending in the model before the step that logged it.
             if self.sender.get(&id).is_some_and(|step| !self.done[*step]) {
@@ -307,28 +323,49 @@ impl<'a, M: Model> Search<'a, M> {
             self.sim.deliver(&mut world, index, self.rule);
         } else {
             act.perform(self.sim, &mut world, &self.script.actions, self.rule).ok()?;
+            if let Act::Inject(_, msg) = act {
+                let id = number(logged.msg_id.as_ref())?;
+                known.bound.insert(id, msg);
+                known.open.remove(&id);
+            }
         }
         let did = self.sim.did().to_vec();
         if !self.sends_as_logged(logged, &did) {
             return None;
         }
-        let mut known = self.known.clone();
-        let first = known.open.first().copied();
-        self.note(&mut known, &did)?;
+        let hides = did.iter().any(|d| match d {
+            Did::Sent(p) => self.hidden(p),
+            _ => false,
+        });
+        let first = self.known.open.first().copied();
+        self.note(&mut known, &did, Some(step))?;
         let last = logged.sends.iter().filter_map(|s| number(s.msg_id.as_ref())).max().unwrap_or(0);
-        if known.open.first().is_some_and(|open| *open < last) {
+        if known.open.first().is_some_and(|open| *open <= last) {
             return None;
         }
+        let deadline = self.deadlines[queue].front().copied().unwrap_or(u64::MAX);
+        let next = first.filter(|id| self.sure[queue].front() == Some(id) || !known.open.contains(id));
         Some(Trial {
             queue,
             step,
             act,
-            idle: world.same_states(&self.world),
-            next: first.is_none() || known.open.first() != first.as_ref(),
+            idle: act.is_delivery() && !hides && world.same_states(&self.world),
+            next: next.map(|id| self.latest(&known, id)),
             known,
             world,
-            deadline: self.deadlines[queue].front().copied().unwrap_or(u64::MAX),
+            deadline,
         })
+    }
+
+    /// The latest message that is sent in `known` and not yet now, from one that is.
+    fn latest(&self, known: &Known, from: u64) -> u64 {
+        self.known.open.range(from..).filter(|id| !known.open.contains(id)).last().copied().unwrap_or(from)
+    }
+
+    /// Whether logs do not show all of a message.
+    fn hidden(&self, entry: &Pending) -> bool {
+        let info = self.sim.info(entry.msg);
+        info.fingerprint != info.shown
     }
 
     /// Whether the handler sent what its log says. Threads and schedulers have their own times.
@@ -348,16 +385,25 @@ impl<'a, M: Model> Search<'a, M> {
     }
 
     /// Notes what was sent; nothing if a message was that never was recorded.
-    fn note(&self, known: &mut Known, did: &[Did]) -> Option<()> {
+    fn note(&self, known: &mut Known, did: &[Did], step: Option<usize>) -> Option<()> {
         for entry in did.iter().filter_map(|d| match d {
             Did::Sent(entry) => Some(entry),
             _ => None,
         }) {
-            let look = (entry.from, entry.to, self.sim.info(entry.msg).shown);
-            let count = known.sent.entry(look).or_default();
-            let id = self.recorded.get(&look).and_then(|ids| ids.get(*count));
-            *count += 1;
-            match id {
+            let info = self.sim.info(entry.msg);
+            let look = (entry.from, entry.to, info.shown);
+            let hidden = self.hidden(entry);
+            let ids = self.recorded.get(&look).map_or(&[][..], Vec::as_slice);
+            let passed = known.sent.entry(look).or_default();
+            while ids.get(*passed).is_some_and(|id| known.bound.contains_key(id)) {
+                *passed += 1;
+            }
+            let mut left = ids[*passed..].iter().filter(|id| !known.bound.contains_key(*id));
+            // What a step's own log has is its own. Of others it takes the oldest, but where messages differ in what
+            // logs do not show, not one that another step's log claims.
+            let claimed = |id: &u64| self.claimed.get(id).copied();
+            let own = left.clone().find(|id| step.is_some() && claimed(id) == step);
+            match own.or_else(|| left.find(|id| !hidden || claimed(id).is_none())) {
                 Some(id) => {
                     known.bound.insert(*id, entry.msg);
                     known.open.remove(id);

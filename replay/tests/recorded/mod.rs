@@ -6,10 +6,11 @@
     clippy::print_stdout,
     reason = "a failed expectation is a failed test"
 )]
+#![allow(dead_code, reason = "each test uses what it needs")]
 
 use std::path::{Path, PathBuf};
 
-use demi_schemas::event::{ENVIRONMENT, MONITOR};
+use demi_schemas::event::{ENVIRONMENT, ViolationFields};
 use demi_schemas::schedule::Sent;
 use demi_schemas::{EventRecord, Kind, Schedule, Step, StepKind, Via};
 
@@ -30,37 +31,37 @@ pub fn schedule(folder: &Path) -> Schedule {
     let mut logs: Vec<PathBuf> =
         std::fs::read_dir(folder.join("logs")).unwrap().map(|e| e.unwrap().path()).collect();
     logs.sort();
+    let read = |log: &PathBuf| std::fs::read_to_string(log).unwrap();
+    let parse = |text: String| text.lines().map(|l| EventRecord::parse(l.as_bytes()).unwrap()).collect();
+    from_records(logs.iter().map(read).map(parse).collect())
+}
+
+/// The steps that logs tell of, one log after the other.
+pub fn from_records(logs: Vec<Vec<EventRecord>>) -> Schedule {
     let mut steps: Vec<Step> = Vec::new();
-    let (mut violation, mut via) = (Vec::new(), std::collections::BTreeMap::new());
+    let mut violation = Vec::new();
+    let mut via = std::collections::BTreeMap::new();
     for log in logs {
         let mut open = None;
-        for line in std::fs::read_to_string(log).unwrap().lines() {
-            let r = EventRecord::parse(line.as_bytes()).unwrap();
-            if r.actor == MONITOR {
-                let fields = r.fields.unwrap();
-                violation = fields["fingerprints"]
-                    .as_array()
-                    .unwrap()
-                    .iter()
-                    .map(|f| f.as_str().unwrap().to_owned())
-                    .collect();
-                continue;
-            }
+        for r in log {
             if let (Kind::Send, Some(id), Some(how)) = (r.kind, &r.msg_id, r.via) {
                 via.insert(id.clone(), how);
             }
             let kind = match r.kind {
                 Kind::Receive => StepKind::Deliver,
                 Kind::Action => StepKind::Action,
+                Kind::Isolate => StepKind::Isolate,
+                Kind::Stop => StepKind::Stop,
                 Kind::Send if r.actor == ENVIRONMENT => StepKind::External,
                 Kind::Send if r.via == Some(Via::Thread) => StepKind::Send,
                 Kind::Send => {
+                    let (type_, msg_id, payload) = (r.type_, r.msg_id, r.payload.unwrap());
                     let sent = Sent {
                         from: r.from,
                         to: r.to.unwrap(),
-                        type_: r.type_,
-                        msg_id: r.msg_id,
-                        payload: r.payload.unwrap(),
+                        type_,
+                        msg_id,
+                        payload,
                         via: r.via,
                         timer: None,
                     };
@@ -68,10 +69,18 @@ pub fn schedule(folder: &Path) -> Schedule {
                     steps[open].sends.push(sent);
                     continue;
                 }
+                Kind::Violation => {
+                    let found: ViolationFields = serde_json::from_value(r.fields.unwrap()).unwrap();
+                    violation = found.fingerprints;
+                    continue;
+                }
                 other => panic!("{other:?}"),
             };
-            let mut step =
-                Step::new(kind, if kind == StepKind::Action { "" } else { r.to.as_deref().unwrap() });
+            let to = match kind {
+                StepKind::Action => "",
+                _ => r.to.as_deref().unwrap_or(&r.actor),
+            };
+            let mut step = Step::new(kind, to);
             if !matches!(kind, StepKind::Send | StepKind::External) {
                 open = Some(steps.len());
             }
