@@ -178,6 +178,7 @@ pub fn minimize<M: Model>(
             matchers: tried.map(|_| policies.iter().map(|p| p.name()).collect()).unwrap_or_default(),
         },
         network: options.rule,
+        not_schedulable: None,
         objective: objective.as_str().to_owned(),
         others: others.iter().map(|(o, _)| o.clone()).collect(),
         digest: checked.digest,
@@ -315,6 +316,20 @@ fn other_result(size: Size) -> OtherResult {
         externals: size.externals as u64,
         file: format!("schedule-{}-deliveries-{}-externals.jsonl", size.deliveries, size.externals),
     }
+}
+
+/// The first step of a schedule that a network cannot make when it stands, for people; nothing if it makes them all.
+///
+/// # Errors
+/// When the model cannot re-create a message from outside.
+pub fn unschedulable<M: Model>(
+    sim: &Simulator<M>,
+    schedule: &Schedule,
+    rule: NetworkRule,
+) -> Result<Option<String>, ScriptError> {
+    let options = ReplayOptions { rule, strict: true, interval: 1 };
+    let first = replay(&mut sim.clone(), schedule, &options)?.first_divergence;
+    Ok(first.map(|d| format!("step {}, {}: {}", d.step, d.expected, d.got)))
 }
 
 /// Replays the result strictly, twice, on simulators that took no part in the search.

@@ -287,6 +287,10 @@ pub struct MinimizeSummary {
     pub minimality: MinimalityCheck,
     /// The network rule that was enforced.
     pub network: NetworkRule,
+    /// Where a weaker rule than the scenario's was enforced: the first step of the result that the scenario's network
+    /// cannot make, if there is one. No run of the system can then follow the result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_schedulable: Option<String>,
     /// What counted as smaller: `externals` or `deliveries`, the other breaking ties.
     pub objective: String,
     /// Other schedules found that are better in one of the two figures, with the file of each.

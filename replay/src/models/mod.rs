@@ -14,6 +14,16 @@ use crate::sim::Simulator;
 /// Names of the models that [`with_model`] knows.
 pub const MODELS: [&str; 3] = ["akka-raft", "spark", "two-phase"];
 
+/// The error that a model has no such name, with the nearest that it has.
+fn unknown_name(model: &str, what: &'static str, name: &str, known: &[&str]) -> ScenarioError {
+    ScenarioError::UnknownName {
+        what,
+        name: name.to_owned(),
+        model: model.to_owned(),
+        nearest: nearest(name, known.iter().copied()).map(str::to_owned),
+    }
+}
+
 /// Something to do with whichever model a scenario names.
 pub trait Visitor {
     /// What it gives back.

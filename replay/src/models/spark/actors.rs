@@ -36,31 +36,23 @@ macro_rules! actors {
 }
 
 actors! {
-    /// Location directory.
     blocks = "BlockManagerMaster",
-    /// Exists, and receives nothing.
     tracker = "MapOutputTracker",
-    /// Cluster master.
     master = "Master",
     /// Tells a new master that it leads.
     agent = "leaderElectionAgent",
     /// Stands for the code that repeats registrations.
     retries = "ScheduleFunctionPlaceholder",
-    /// Creates `jobs`.
     supervisor = "DAGSchedulerActorSupervisor",
     /// Job and stage logic of the driver program.
     jobs = "$a",
     /// The temporary actor under whose name `jobs` asks for locations.
     asking = "Z2V0TG9jYXRpb25zLWJsb2NrSWRzVG9CbG9ja01hbmFnZXJzLWdldENhY2hlTG9jcw==",
-    /// The driver program's scheduler.
     scheduler = "CoarseGrainedScheduler",
-    /// The driver program's contact to the master.
     client = "AppClient",
-    /// Asks `RegisterBlockManager` for the start-up thread.
+    // Temporary actors under whose names the start-up thread asks.
     ask_blocks = "dGVsbC1yZWdpc3RlckJsb2NrTWFuYWdlci1pbml0aWFsaXpl",
-    /// Asks `RequestWebUIPort` for the start-up thread.
     ask_port = "c3RhcnQtb3JnJGFwYWNoZSRzcGFyayRTcGFya0NvbnRleHQkJGNyZWF0ZVRhc2tTY2hlZHVsZXItPGluaXQ+",
-    /// Asks `Props` for the start-up thread.
     ask_props = "aW5pdGlhbGl6ZUV2ZW50UHJvY2Vzc0FjdG9yLTxpbml0Pi08aW5pdD4=",
 }
 

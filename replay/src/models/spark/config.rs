@@ -1,6 +1,8 @@
 //! What a scenario decides about the model: bug switches, settings, invariants.
 
-use demi_schemas::scenario::{Scenario, ScenarioError, nearest};
+use demi_schemas::scenario::{Scenario, ScenarioError};
+
+use crate::models::unknown_name;
 
 /// Name of the model in scenario files.
 pub const MODEL: &str = "spark";
@@ -10,15 +12,14 @@ const SWITCHES: [&str; 3] =
 const SETTINGS: [&str; 3] = ["disk", "lookup_payload", "cached_data_sets"];
 const INVARIANTS: [&str; 3] = ["LocalityInversion", "CrashUponRecovery", "DuplicateFileCrash"];
 
-/// How the look-up of the locations of a data set is written in logs.
+/// How the look-up of the locations of a data set is written in logs: always alike, with the names of its blocks, or with
+/// the identity of an object, which differs from run to run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum LookupPayload {
-    /// The same for all.
     #[default]
     Constant,
-    /// With the names of the blocks.
     Names,
-    /// With the identity of an object, which differs from run to run.
     Identity,
 }
 
@@ -40,10 +41,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Reads the model's part of a scenario.
-    ///
-    /// # Errors
-    /// When it uses a name that the model does not know, or a value that makes no sense.
+    /// Reads the model's part of a scenario; an error names what the model does not know or can't use.
     pub fn parse(scenario: &Scenario) -> Result<Config, ScenarioError> {
         let mut config = Config { disk: true, ..Config::default() };
         for (name, &on) in &scenario.switches {
@@ -51,7 +49,7 @@ impl Config {
                 "spark2294_one_list_removal" => config.one_list_removal = on,
                 "spark3150_unset_worker" => config.unset_worker = on,
                 "spark9256_duplicate_registration" => config.duplicate_registration = on,
-                _ => return Err(unknown("switch", name, &SWITCHES)),
+                _ => return Err(unknown_name(MODEL, "switch", name, &SWITCHES)),
             }
         }
         for (name, value) in &scenario.settings {
@@ -68,20 +66,13 @@ impl Config {
                         _ => return Err(wrong("\"constant\", \"names\" or \"identity\"")),
                     }
                 }
-                "cached_data_sets" => match value.as_bool() {
-                    Some(false) => {}
-                    Some(true) => {
-                        return Err(ScenarioError::Value(
-                            "setting 'cached_data_sets': this model has no cached data sets yet".into(),
-                        ));
-                    }
-                    None => return Err(wrong("true or false")),
-                },
-                _ => return Err(unknown("setting", name, &SETTINGS)),
+                "cached_data_sets" if value.as_bool() == Some(false) => {}
+                "cached_data_sets" => return Err(wrong("false: this model has no cached data sets yet")),
+                _ => return Err(unknown_name(MODEL, "setting", name, &SETTINGS)),
             }
         }
         if let Some(name) = scenario.payload.keys().next() {
-            return Err(unknown("payload option", name, &[]));
+            return Err(unknown_name(MODEL, "payload option", name, &[]));
         }
         if scenario.members.is_some() {
             return Err(ScenarioError::Value(format!("model '{MODEL}' has no members")));
@@ -90,18 +81,9 @@ impl Config {
         for name in scenario.invariants.iter().flatten() {
             match INVARIANTS.iter().position(|known| known == name) {
                 Some(at) => config.invariants[at] = true,
-                None => return Err(unknown("invariant", name, &INVARIANTS)),
+                None => return Err(unknown_name(MODEL, "invariant", name, &INVARIANTS)),
             }
         }
         Ok(config)
-    }
-}
-
-fn unknown(what: &'static str, name: &str, known: &[&str]) -> ScenarioError {
-    ScenarioError::UnknownName {
-        what,
-        name: name.to_owned(),
-        model: MODEL.to_owned(),
-        nearest: nearest(name, known.iter().copied()).map(str::to_owned),
     }
 }

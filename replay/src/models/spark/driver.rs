@@ -1,13 +1,13 @@
 //! The driver program: jobs become stages become task sets. Its job actor waits for the locations of data sets.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use demi_schemas::event::Via;
 
 use super::actors::Number;
 use super::message::Msg;
-use super::state::Step;
+use super::state::{StartUp, Step};
 use super::task_set::TaskSet;
 
 /// A question of the job actor that is not answered.
@@ -23,7 +23,6 @@ pub struct Question {
 /// What the driver program's threads share.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Driver {
-    /// What the job actor waits for.
     pub question: Option<Question>,
     pub next_stage: u32,
     pub next_data_set: u32,
@@ -33,15 +32,11 @@ pub struct Driver {
     /// Hosts that have executors. A host has the name of its executor.
     pub hosts: BTreeSet<Number>,
     /// Running tasks by number: their stage and index.
-    pub tasks: std::collections::BTreeMap<u32, (u32, u32)>,
+    pub tasks: BTreeMap<u32, (u32, u32)>,
     /// Active task sets by priority.
     pub sets: Vec<Arc<TaskSet>>,
-    /// Task set of the first task that was launched though better placed ones were listed.
+    /// Stage of the first task that was launched though better placed ones were listed.
     pub inversion: Option<u32>,
-    /// Finished partitions of the first job.
-    pub finished: BTreeSet<u32>,
-    /// The first job's stage.
-    pub first_stage: Option<u32>,
 }
 
 /// Partitions of a job's data sets.
@@ -60,29 +55,16 @@ impl Step<'_, '_> {
         let driver = self.d();
         let data_set = driver.next_data_set;
         driver.next_data_set += 2;
-        let msg = Msg::JobSubmitted { job, data_set };
-        self.ctx.send_unordered(self.actors.jobs, msg, Via::Thread);
+        self.ctx.send_unordered(self.actors.jobs, Msg::JobSubmitted(job, data_set), Via::Thread);
     }
 
     /// A message to the job actor.
     pub fn jobs(&mut self, msg: &Msg) {
-        match *msg {
-            Msg::JobSubmitted { job, data_set } => {
-                let driver = self.d();
-                let stage = driver.next_stage;
-                driver.next_stage += 1;
-                if job == 0 {
-                    driver.first_stage.get_or_insert(stage);
-                }
-                self.look_up(Question { job, stage, data_set, second: false });
-            }
-            Msg::CompletionEvent { stage, partition } => {
-                let driver = self.d();
-                if driver.first_stage == Some(stage) {
-                    driver.finished.insert(partition);
-                }
-            }
-            _ => {}
+        if let Msg::JobSubmitted(job, data_set) = *msg {
+            let driver = self.d();
+            let stage = driver.next_stage;
+            driver.next_stage += 1;
+            self.look_up(Question { job, stage, data_set, second: false });
         }
     }
 
@@ -91,7 +73,7 @@ impl Step<'_, '_> {
         self.d().question = Some(question);
         let (asking, blocks) = (self.actors.asking, self.actors.blocks);
         let data_set = question.data_set + u32::from(!question.second);
-        let msg = Msg::LookUp { data_set, partitions: partitions(question.job) };
+        let msg = Msg::LookUp(data_set, partitions(question.job));
         self.ctx.send_as(asking, asking, blocks, msg, Via::Ask);
     }
 
@@ -102,7 +84,7 @@ impl Step<'_, '_> {
             return self.look_up(Question { second: true, ..question });
         }
         let driver = self.d();
-        let set = TaskSet::new(question.job, question.stage, &driver.hosts);
+        let set = TaskSet::new(question.job, question.stage);
         let at = driver.sets.partition_point(|s| (s.job, s.stage) <= (set.job, set.stage));
         driver.sets.insert(at, Arc::new(set));
         self.schedule(self.actors.scheduler, Msg::ReviveOffers);
@@ -111,8 +93,8 @@ impl Step<'_, '_> {
     /// A message to the location directory.
     pub fn blocks(&mut self, msg: &Msg) {
         match msg {
-            Msg::RegisterBlockManager => self.blocks_answered(),
-            Msg::LookUp { partitions, .. } => {
+            Msg::RegisterBlockManager => self.answered(StartUp::Blocks),
+            Msg::LookUp(_, partitions) => {
                 self.ctx.send(self.actors.asking, Msg::Locations(*partitions));
             }
             _ => {}

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::actors::Number;
-use super::message::{Msg, Run, Url};
-use super::state::Step;
+use super::message::{Msg, Url};
+use super::state::{StartUp, Step};
 
 /// What a master is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -17,46 +17,29 @@ pub enum Mode {
     Completing,
 }
 
-/// What a master knows of a worker's or application's whereabouts.
+/// What a master knows of a worker or application: it answers, was read from disk and has not answered, is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Contact {
-    /// It answers.
     Alive,
-    /// It was read from disk and has not answered.
     Unknown,
-    /// It is given up.
     Dead,
 }
 
-/// A worker, as the master sees it: one core and 512 MB.
+/// A worker, as the master sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Node {
     pub id: Number,
     pub contact: Contact,
-    /// Whether its core is taken.
+    /// Whether an executor or a driver has its one core. An executor takes all its memory, too.
     pub busy: bool,
-    /// Memory taken.
-    pub megabytes: u32,
-    /// Executors on it, and whose they are.
-    pub executors: Vec<(Number, u32)>,
-    pub drivers: Vec<u32>,
 }
-
-impl Node {
-    pub fn new(id: Number, contact: Contact) -> Node {
-        Node { id, contact, busy: false, megabytes: 0, executors: Vec::new(), drivers: Vec::new() }
-    }
-}
-
-/// Memory of a worker, all of which an executor takes.
-pub const MEMORY: u32 = 512;
 
 /// An application, as the master sees it. All have the same id, so they are told apart by a number.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Application {
     pub number: u32,
     pub contact: Contact,
-    pub executors: BTreeMap<Number, Run>,
+    pub executors: BTreeSet<Number>,
 }
 
 /// On which worker a driver runs.
@@ -68,20 +51,18 @@ pub enum Place {
     On(Number),
 }
 
-/// A master.
+/// A master: the first, or a later one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Master {
     pub mode: Mode,
-    /// Whether it is not the first.
     pub later: bool,
     pub nodes: Vec<Node>,
     pub applications: Vec<Application>,
     /// The number of the application that the one id stands for.
     pub mapped: Option<u32>,
     pub next_application: u32,
-    /// Drivers by number.
+    /// Drivers by number. One without a worker waits.
     pub drivers: BTreeMap<u32, Place>,
-    pub waiting_drivers: Vec<u32>,
     pub next_driver: u32,
 }
 
@@ -91,12 +72,6 @@ pub struct Disk {
     pub application: bool,
     pub drivers: BTreeSet<u32>,
     pub workers: BTreeSet<Number>,
-}
-
-impl Disk {
-    fn is_empty(&self) -> bool {
-        !self.application && self.drivers.is_empty() && self.workers.is_empty()
-    }
 }
 
 impl Master {
@@ -115,7 +90,7 @@ impl Master {
         let number = self.next_application;
         self.next_application += 1;
         self.mapped = Some(number);
-        self.applications.push(Application { number, contact, executors: BTreeMap::new() });
+        self.applications.push(Application { number, contact, executors: BTreeSet::new() });
     }
 
     /// The worker of that id, unless it is given up.
@@ -135,11 +110,6 @@ impl Step<'_, '_> {
         Arc::make_mut(&mut self.s.disk)
     }
 
-    /// Notes what a write to disk says: whether the key was there.
-    pub fn written(&mut self, there: bool) {
-        self.s.duplicate_file |= there;
-    }
-
     /// A master is created, the first one by the start-up thread.
     pub fn master_created(&mut self, later: bool) {
         self.s.master = Arc::new(Master { later, ..Master::default() });
@@ -154,24 +124,20 @@ impl Step<'_, '_> {
     pub fn master(&mut self, msg: &Msg) {
         match msg {
             Msg::CheckForWorkerTimeOut => self.again(msg),
-            Msg::RequestWebUiPort => self.port_answered(),
-            Msg::ElectedLeader if self.s.disk.is_empty() => self.m().mode = Mode::Alive,
+            Msg::RequestWebUiPort => self.answered(StartUp::Master),
+            Msg::ElectedLeader if *self.s.disk == Disk::default() => self.m().mode = Mode::Alive,
             Msg::ElectedLeader => self.recover(),
             Msg::CompleteRecovery => self.complete_recovery(),
             Msg::RegisterWorker(id) if self.s.master.mode != Mode::Standby => self.take_worker(*id),
             Msg::RegisterApplication if self.s.master.mode != Mode::Standby => self.take_application(),
             Msg::RequestSubmitDriver if self.s.master.mode == Mode::Alive => self.take_driver(),
-            Msg::ExecutorStateChanged(executor, run) => {
-                let known = self.m().application().and_then(|a| a.executors.get_mut(executor));
-                if let Some(state) = known {
-                    *state = *run;
-                    self.ctx.send(self.actors.client, Msg::ExecutorUpdated(*executor, *run));
+            Msg::ExecutorStateChanged(executor) => {
+                if self.m().application().is_some_and(|a| a.executors.contains(executor)) {
+                    self.ctx.send(self.actors.client, Msg::ExecutorUpdated(*executor));
                 }
             }
             Msg::MasterChangeAcknowledged(known) => self.acknowledged(*known),
-            Msg::SchedulerState { worker, executors, drivers } => {
-                self.reported(*worker, executors, drivers);
-            }
+            Msg::SchedulerState(worker, executors, drivers) => self.reported(*worker, executors, drivers),
             _ => {}
         }
     }
@@ -185,11 +151,10 @@ impl Step<'_, '_> {
         }
         // All workers share host and port, so one that is given up makes room for any.
         master.nodes.retain(|n| n.contact != Contact::Dead);
-        master.nodes.push(Node::new(id, Contact::Alive));
+        master.nodes.push(Node { id, contact: Contact::Alive, busy: false });
         let url = master.url();
         if self.config.disk {
-            let there = !self.disk().workers.insert(id);
-            self.written(there);
+            self.s.duplicate_file |= !self.disk().workers.insert(id);
         }
         self.ctx.send(worker, Msg::RegisteredWorker(url));
         self.schedule_all();
@@ -203,8 +168,7 @@ impl Step<'_, '_> {
         if !repaired || self.s.master.mapped.is_none() {
             self.m().add_application(Contact::Alive);
             if self.config.disk {
-                let there = std::mem::replace(&mut self.disk().application, true);
-                self.written(there);
+                self.s.duplicate_file |= std::mem::replace(&mut self.disk().application, true);
             }
         }
         self.ctx.send(client, Msg::RegisteredApplication(url));
@@ -216,10 +180,8 @@ impl Step<'_, '_> {
         let id = master.next_driver;
         master.next_driver += 1;
         master.drivers.insert(id, Place::Nowhere);
-        master.waiting_drivers.push(id);
         if self.config.disk {
-            let there = !self.disk().drivers.insert(id);
-            self.written(there);
+            self.s.duplicate_file |= !self.disk().drivers.insert(id);
         }
         self.schedule_all();
         self.s.driver_submitted = true;
@@ -233,25 +195,17 @@ impl Step<'_, '_> {
         let (actors, client) = (self.actors, self.actors.client);
         let master = Arc::make_mut(&mut self.s.master);
         let url = master.url();
-        for node in master.nodes.iter_mut().filter(|n| n.contact == Contact::Alive) {
-            if !node.busy && node.megabytes < MEMORY && !master.waiting_drivers.is_empty() {
-                let id = master.waiting_drivers.remove(0);
-                (node.busy, node.megabytes) = (true, node.megabytes + 1);
-                node.drivers.push(id);
-                master.drivers.insert(id, Place::On(node.id));
-                self.ctx.send(actors.worker(node.id), Msg::LaunchDriver(id));
-            }
+        let free = |node: &&mut Node| node.contact == Contact::Alive && !node.busy;
+        let waiting = master.drivers.iter_mut().filter(|(_, place)| **place == Place::Nowhere);
+        for (node, (id, place)) in master.nodes.iter_mut().filter(free).zip(waiting) {
+            (node.busy, *place) = (true, Place::On(node.id));
+            self.ctx.send(actors.worker(node.id), Msg::LaunchDriver(*id));
         }
         for application in &mut master.applications {
             // The original sorts by free cores, ascending, and turns that round.
-            for node in master.nodes.iter_mut().rev() {
-                let usable = node.contact == Contact::Alive && !node.busy && node.megabytes == 0;
-                if !usable || node.executors.iter().any(|(_, owner)| *owner == application.number) {
-                    continue;
-                }
-                (node.busy, node.megabytes) = (true, MEMORY);
-                node.executors.push((node.id, application.number));
-                application.executors.insert(node.id, Run::Running);
+            for node in master.nodes.iter_mut().rev().filter(free) {
+                node.busy = true;
+                application.executors.insert(node.id);
                 self.ctx.send(actors.worker(node.id), Msg::LaunchExecutor(url, node.id));
                 self.ctx.send(client, Msg::ExecutorAddedToClient(node.id));
             }

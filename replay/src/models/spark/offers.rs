@@ -28,7 +28,7 @@ impl Step<'_, '_> {
                 self.ctx.send(executor, Msg::RegisteredExecutor);
                 self.offer_all();
             }
-            Msg::StatusUpdate { executor, task, finished: true } => self.finished(executor, task),
+            Msg::StatusUpdate(executor, task, true) => self.finished(executor, task),
             _ => {}
         }
     }
@@ -49,7 +49,7 @@ impl Step<'_, '_> {
         self.offer(&[executor]);
         // The thread that fetches results comes after the scheduler's own handler.
         if let Some((stage, partition)) = known {
-            let msg = Msg::CompletionEvent { stage, partition };
+            let msg = Msg::CompletionEvent(stage, partition);
             self.ctx.send_unordered(self.actors.jobs, msg, Via::Thread);
         }
     }
@@ -71,30 +71,30 @@ impl Step<'_, '_> {
         let one_list = self.config.one_list_removal;
         let driver = Arc::make_mut(&mut self.s.driver);
         let new: Vec<Number> = executors.iter().copied().filter(|k| driver.hosts.insert(*k)).collect();
-        if !new.is_empty() {
-            driver.sets.iter_mut().for_each(|set| Arc::make_mut(set).hosts_added(&driver.hosts));
-        }
         let mut free: Vec<u32> = executors
             .iter()
             .map(|k| driver.executors.iter().find(|(e, _)| e == k).map_or(0, |(_, free)| *free))
             .collect();
         let (mut launched, mut begun) = (Vec::new(), Vec::new());
         for set in &mut driver.sets {
-            let before = launched.len();
-            let mut count = before.wrapping_sub(1);
-            while count != launched.len() {
-                count = launched.len();
-                for (at, executor) in
-                    executors.iter().enumerate().filter(|(at, _)| free[*at] > 0).collect::<Vec<_>>()
-                {
-                    let Some((index, inverted)) = Arc::make_mut(set).take(*executor, one_list) else { break };
+            // Passes in which each executor with a free core gets one task, until one launches nothing.
+            let mut before = usize::MAX;
+            while before != launched.len() {
+                before = launched.len();
+                for at in 0..executors.len() {
+                    if free[at] == 0 {
+                        continue;
+                    }
+                    let Some((index, inverted)) = Arc::make_mut(set).take(executors[at], one_list) else {
+                        break;
+                    };
                     if inverted {
                         driver.inversion.get_or_insert(set.stage);
                     }
                     free[at] -= 1;
                     driver.tasks.insert(driver.next_task, (set.stage, index));
                     launched.push((at, driver.next_task));
-                    begun.push(Msg::BeginEvent { stage: set.stage, partition: index });
+                    begun.push(Msg::BeginEvent(set.stage, index));
                     driver.next_task += 1;
                 }
             }
@@ -106,10 +106,7 @@ impl Step<'_, '_> {
                 *free = free.saturating_sub(1);
             }
         }
-        for number in new {
-            self.schedule(self.actors.jobs, Msg::ExecutorAdded(number));
-        }
-        for msg in begun {
+        for msg in new.into_iter().map(Msg::ExecutorAdded).chain(begun) {
             self.schedule(self.actors.jobs, msg);
         }
         for (at, task) in launched {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::actors::Number;
-use super::master::{Contact, MEMORY, Mode, Node, Place};
-use super::message::{Msg, Run};
+use super::master::{Contact, Mode, Node, Place};
+use super::message::Msg;
 use super::state::Step;
 
 impl Step<'_, '_> {
@@ -20,7 +20,8 @@ impl Step<'_, '_> {
         master.drivers.extend(disk.drivers.iter().map(|id| (*id, unset)));
         let mut workers: Vec<Number> = disk.workers.iter().copied().collect();
         workers.sort_by_key(|id| format!("Worker{id}"));
-        master.nodes.extend(workers.iter().map(|id| Node::new(*id, Contact::Unknown)));
+        let node = |id: &Number| Node { id: *id, contact: Contact::Unknown, busy: false };
+        master.nodes.extend(workers.iter().map(node));
         if disk.application {
             self.ctx.send(self.actors.client, Msg::MasterChanged);
         }
@@ -39,26 +40,17 @@ impl Step<'_, '_> {
     }
 
     /// A worker has told the new master what it runs.
-    pub fn reported(&mut self, id: Number, executors: &[(Number, Run)], drivers: &[u32]) {
+    pub fn reported(&mut self, id: Number, executors: &[(Number, bool)], drivers: &[u32]) {
         let master = self.m();
-        let mapped = master.mapped;
-        let Some(node) = master.node(id) else { return self.complete_if_all_answered() };
-        node.contact = Contact::Alive;
-        for (executor, _) in executors {
-            if let Some(number) = mapped {
-                node.executors.push((*executor, number));
-                (node.busy, node.megabytes) = (true, MEMORY);
+        let mapped = master.mapped.is_some();
+        if let Some(node) = master.node(id) {
+            node.contact = Contact::Alive;
+            node.busy |= mapped && !executors.is_empty();
+            if let Some(application) = master.application() {
+                application.executors.extend(executors.iter().map(|(k, _)| *k));
             }
-        }
-        if let Some(application) = master.application() {
-            application.executors.extend(executors.iter().copied());
-        }
-        for driver in drivers {
-            if let Some(place) = master.drivers.get_mut(driver) {
-                *place = Place::On(id);
-                if let Some(node) = master.node(id) {
-                    node.drivers.push(*driver);
-                }
+            for driver in drivers {
+                master.drivers.entry(*driver).and_modify(|place| *place = Place::On(id));
             }
         }
         self.complete_if_all_answered();
@@ -79,25 +71,20 @@ impl Step<'_, '_> {
         if self.s.master.mode != Mode::Recovering {
             return;
         }
-        let (actors, disk_on) = (self.actors, self.config.disk);
+        let actors = self.actors;
         let master = Arc::make_mut(&mut self.s.master);
         let disk = Arc::make_mut(&mut self.s.disk);
         master.mode = Mode::Completing;
         let url = master.url();
+        // Nobody has said what runs on a worker that has not answered, so nothing is lost with it.
         for node in master.nodes.iter_mut().filter(|n| n.contact == Contact::Unknown) {
             node.contact = Contact::Dead;
             disk.workers.remove(&node.id);
-            for (executor, _) in node.executors.drain(..) {
-                self.ctx.send(actors.client, Msg::ExecutorUpdated(executor, Run::Lost));
-            }
-            for driver in node.drivers.drain(..) {
-                master.drivers.remove(&driver);
-            }
         }
         let gone = |contact: Contact| contact == Contact::Unknown;
         for application in master.applications.iter().filter(|a| gone(a.contact)) {
             disk.application = false;
-            for executor in application.executors.keys() {
+            for executor in &application.executors {
                 self.ctx.send(actors.worker(*executor), Msg::KillExecutor(url, *executor));
             }
         }
@@ -109,12 +96,8 @@ impl Step<'_, '_> {
             return;
         }
         // Drivers are not supervised, so one without a worker is dropped.
-        for (id, _) in master.drivers.extract_if(.., |_, place| *place == Place::Nowhere) {
-            if disk_on {
-                disk.drivers.remove(&id);
-            }
-            master.waiting_drivers.retain(|waiting| *waiting != id);
-        }
+        master.drivers.retain(|_, place| *place != Place::Nowhere);
+        disk.drivers.retain(|id| master.drivers.contains_key(id));
         master.mode = Mode::Alive;
         self.schedule_all();
     }

@@ -1,53 +1,44 @@
-//! The driver program's main thread, which starts the system, and what a test driver does from outside.
+//! The driver program's main thread, which starts the system, and what a test driver does from outside. The thread
+//! asks under temporary names and goes on inside the step that answers.
 
-use demi_schemas::event::Via;
 use serde_json::Value;
 
 use super::actors::{MAX_NUMBER, Number};
 use super::message::Msg;
 use super::state::{StartUp, Step};
-use crate::names::ActorId;
 
 impl Step<'_, '_> {
-    /// Asks for the thread: it goes on inside the step that answers.
-    fn ask(&mut self, name: ActorId, to: ActorId, msg: Msg) {
-        self.ctx.send_as(name, name, to, msg, Via::Thread);
-    }
-
     /// The thread begins.
     pub fn begin(&mut self) {
         for actor in [self.actors.tracker, self.actors.retries, self.actors.asking] {
             self.ctx.start_actor(actor);
         }
-        self.ask(self.actors.ask_blocks, self.actors.blocks, Msg::RegisterBlockManager);
+        self.thread_send(self.actors.ask_blocks, self.actors.blocks, Msg::RegisterBlockManager);
     }
 
-    /// The location directory has answered.
-    pub fn blocks_answered(&mut self) {
-        if self.s.start_up == StartUp::Blocks {
-            self.s.start_up = StartUp::Master;
-            self.ctx.start_actor(self.actors.master);
-            self.ask(self.actors.ask_port, self.actors.master, Msg::RequestWebUiPort);
+    /// A question is answered: the thread goes on to the next, if it was the one that it waits for.
+    pub fn answered(&mut self, question: StartUp) {
+        if self.s.start_up != question {
+            return;
         }
-    }
-
-    /// The master has answered.
-    pub fn port_answered(&mut self) {
-        if self.s.start_up == StartUp::Master {
-            self.s.start_up = StartUp::Jobs;
-            self.ctx.start_actor(self.actors.supervisor);
-            self.ask(self.actors.ask_props, self.actors.supervisor, Msg::Props);
-        }
-    }
-
-    /// The job actor is there: all else follows without waiting.
-    pub fn props_answered(&mut self) {
-        if self.s.start_up == StartUp::Jobs {
-            self.s.start_up = StartUp::Done;
-            for actor in [self.actors.jobs, self.actors.scheduler, self.actors.client] {
-                self.ctx.start_actor(actor);
+        let a = self.actors;
+        match question {
+            StartUp::Blocks => {
+                self.s.start_up = StartUp::Master;
+                self.ctx.start_actor(a.master);
+                self.thread_send(a.ask_port, a.master, Msg::RequestWebUiPort);
             }
-            self.submit(0);
+            StartUp::Master => {
+                self.s.start_up = StartUp::Jobs;
+                self.ctx.start_actor(a.supervisor);
+                self.thread_send(a.ask_props, a.supervisor, Msg::Props);
+            }
+            // All else follows without waiting.
+            StartUp::Jobs | StartUp::Done => {
+                self.s.start_up = StartUp::Done;
+                [a.jobs, a.scheduler, a.client].into_iter().for_each(|actor| self.ctx.start_actor(actor));
+                self.submit(0);
+            }
         }
     }
 

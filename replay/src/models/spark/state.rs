@@ -6,46 +6,39 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::actors::{Actors, Number};
-use super::client::Client;
 use super::config::Config;
 use super::driver::Driver;
 use super::master::{Disk, Master};
 use super::message::Msg;
+use super::registration::Registration;
 use super::worker::Worker;
 use crate::model::Ctx;
 use crate::names::ActorId;
 use demi_schemas::event::Via;
 
-/// How far the driver program's main thread has come: each phase begins with the answer to its question.
+/// What the driver program's main thread waits for: answers of the location directory, of the master, and of who creates
+/// the job actor. Then all is there and the first job submitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum StartUp {
-    /// It asked the location directory.
     #[default]
     Blocks,
-    /// It asked the master.
     Master,
-    /// It asked for the job actor.
     Jobs,
-    /// All is created and the first job submitted.
     Done,
 }
 
 /// Everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct System {
-    /// Progress of the start-up thread.
     pub start_up: StartUp,
     /// The master that exists, or was the last.
     pub master: Arc<Master>,
     /// What outlives a master.
     pub disk: Arc<Disk>,
-    /// The client.
-    pub client: Client,
-    /// Workers that were created.
+    pub client: Registration,
     pub workers: BTreeMap<Number, Arc<Worker>>,
     /// Executors that were created, and whether they are registered.
     pub executors: BTreeMap<Number, bool>,
-    /// What the driver program's threads share.
     pub driver: Arc<Driver>,
     /// Whether a key was written to disk that was there.
     pub duplicate_file: bool,
@@ -56,7 +49,7 @@ pub struct System {
 }
 
 impl System {
-    /// A worker to change.
+    /// A worker, to change it.
     pub fn worker(&mut self, number: Number) -> &mut Worker {
         Arc::make_mut(self.workers.entry(number).or_default())
     }

@@ -1,20 +1,11 @@
 //! The tasks of a stage, listed by where they would best run.
 
-use std::collections::BTreeSet;
-
 use super::actors::Number;
 use super::driver::partitions;
 
-/// A host that a task may prefer: the one named `localhost`, or one named by a number. None of them has an executor.
+/// A host that a task may prefer: the one named `localhost`, or one named by a number. None of them has an executor, for
+/// workers count from 1.
 type Host = Option<Number>;
-
-/// How well placed a task is, best first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Level {
-    Node,
-    NoPreference,
-    Any,
-}
 
 /// The tasks of a stage. Lists are used from the end.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -35,8 +26,8 @@ fn preferred(job: u32, index: u32) -> &'static [Host] {
 }
 
 impl TaskSet {
-    /// The task set of a stage, with the hosts that have executors.
-    pub fn new(job: u32, stage: u32, known: &BTreeSet<Number>) -> TaskSet {
+    /// The task set of a stage. As no preferred host has an executor, no task counts as one with a preference.
+    pub fn new(job: u32, stage: u32) -> TaskSet {
         let count = partitions(job);
         let mut set = TaskSet {
             job,
@@ -44,7 +35,7 @@ impl TaskSet {
             launched: vec![false; count as usize],
             successful: vec![false; count as usize],
             hosts: Vec::new(),
-            no_preference: Vec::new(),
+            no_preference: (0..count).rev().collect(),
             all: (0..count).rev().collect(),
         };
         for index in (0..count).rev() {
@@ -54,17 +45,23 @@ impl TaskSet {
                     None => set.hosts.push((*host, vec![index])),
                 }
             }
-            if !placed(job, index, known) {
-                set.no_preference.push(index);
-            }
         }
         set
     }
 
-    /// New hosts have executors: tasks that prefer one of them have a preference after all.
-    pub fn hosts_added(&mut self, known: &BTreeSet<Number>) {
-        let job = self.job;
-        self.no_preference.retain(|index| !placed(job, *index, known));
+    /// The lists in which a task for an executor is looked for, in that order.
+    fn lists(&mut self, executor: Number) -> impl Iterator<Item = &mut Vec<u32>> {
+        let own = self.hosts.iter_mut().find(|(host, _)| *host == Some(executor)).map(|(_, list)| list);
+        own.into_iter().chain([&mut self.no_preference, &mut self.all])
+    }
+
+    /// How well placed what is listed is, best first: on a host, without preference, anywhere.
+    fn level(&self, listed: impl Fn(&[u32]) -> bool) -> u8 {
+        match () {
+            () if self.hosts.iter().any(|(_, list)| listed(list)) => 0,
+            () if listed(&self.no_preference) => 1,
+            () => 2,
+        }
     }
 
     /// Takes a task to launch on the executor of that number, if there is one left. The flag says whether a better
@@ -73,38 +70,21 @@ impl TaskSet {
         if self.successful.iter().all(|s| *s) {
             return None;
         }
-        let launched = &self.launched;
-        let own = self.hosts.iter_mut().find(|(h, _)| *h == Some(executor)).map(|(_, list)| list);
-        let lists = own.into_iter().chain([&mut self.no_preference, &mut self.all]);
-        let (at, index) = lists.enumerate().find_map(|(at, list)| {
+        let launched = self.launched.clone();
+        let (at, index) = self.lists(executor).enumerate().find_map(|(at, list)| {
             while list.last().is_some_and(|i| launched[*i as usize]) {
                 list.pop();
             }
             list.last().map(|i| (at, *i))
         })?;
-        let level = |index: u32| match index {
-            i if self.hosts.iter().any(|(_, list)| list.contains(&i)) => Level::Node,
-            i if self.no_preference.contains(&i) => Level::NoPreference,
-            _ => Level::Any,
-        };
-        let best = if self.hosts.iter().any(|(_, list)| !list.is_empty()) {
-            Level::Node
-        } else if self.no_preference.is_empty() {
-            Level::Any
-        } else {
-            Level::NoPreference
-        };
-        let inverted = best < level(index);
+        let inverted = self.level(|list| !list.is_empty()) < self.level(|list| list.contains(&index));
         self.launched[index as usize] = true;
         if one_list {
-            let own = self.hosts.iter_mut().find(|(h, _)| *h == Some(executor)).map(|(_, list)| list);
-            if let Some(list) = own.into_iter().chain([&mut self.no_preference, &mut self.all]).nth(at) {
-                list.pop();
-            }
+            self.lists(executor).nth(at).map(Vec::pop);
         } else {
-            self.hosts.iter_mut().for_each(|(_, list)| list.retain(|i| *i != index));
-            self.no_preference.retain(|i| *i != index);
-            self.all.retain(|i| *i != index);
+            let hosts = self.hosts.iter_mut().map(|(_, list)| list);
+            let lists = hosts.chain([&mut self.no_preference, &mut self.all]);
+            lists.for_each(|list| list.retain(|i| *i != index));
         }
         Some((index, inverted))
     }
@@ -116,8 +96,4 @@ impl TaskSet {
         }
         self.successful.iter().all(|s| *s)
     }
-}
-
-fn placed(job: u32, index: u32, known: &BTreeSet<Number>) -> bool {
-    preferred(job, index).iter().any(|host| host.is_some_and(|h| known.contains(&h)))
 }

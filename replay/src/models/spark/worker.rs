@@ -3,49 +3,22 @@
 use std::collections::BTreeMap;
 
 use super::actors::Number;
-use super::client::ATTEMPTS;
-use super::message::{Msg, Run, Url};
+use super::message::{Msg, Url};
+use super::registration::Registration;
 use super::state::Step;
 
 /// State of a worker.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Worker {
-    /// Whether a master has taken it.
-    registered: bool,
+    pub registration: Registration,
     /// The master it has heard of last.
     url: Option<Url>,
-    /// How often the retry block ran, up to [`ATTEMPTS`].
-    attempts: u8,
-    executors: BTreeMap<Number, Run>,
+    /// Executors it has started, and whether they still run.
+    executors: BTreeMap<Number, bool>,
     drivers: Vec<u32>,
 }
 
 impl Step<'_, '_> {
-    /// A worker is created.
-    pub fn worker_created(&mut self, number: Number) {
-        self.s.worker(number);
-        self.register_worker(number);
-        self.schedule(self.actors.retries, Msg::RetryWorker(number));
-    }
-
-    fn register_worker(&mut self, number: Number) {
-        let (worker, master) = (self.actors.worker(number), self.actors.master);
-        self.thread_send(worker, master, Msg::RegisterWorker(number));
-    }
-
-    /// The code that repeats a worker's registration.
-    pub fn retry_worker(&mut self, number: Number) {
-        let worker = self.s.worker(number);
-        worker.attempts = (worker.attempts + 1).min(ATTEMPTS);
-        if worker.registered {
-            return;
-        }
-        if worker.attempts < ATTEMPTS {
-            self.register_worker(number);
-        }
-        self.again(&Msg::RetryWorker(number));
-    }
-
     /// A message to a worker.
     pub fn worker(&mut self, number: Number, msg: &Msg) {
         let master = self.actors.master;
@@ -54,7 +27,7 @@ impl Step<'_, '_> {
                 let worker = self.s.worker(number);
                 worker.url = Some(url);
                 // A repeating timer is registered once.
-                if !std::mem::replace(&mut worker.registered, true) {
+                if !std::mem::replace(&mut worker.registration.done, true) {
                     self.again(&Msg::SendHeartbeat);
                 }
             }
@@ -69,24 +42,22 @@ impl Step<'_, '_> {
                 if worker.url != Some(url) {
                     return;
                 }
-                worker.executors.insert(executor, Run::Running);
-                self.ctx.send(master, Msg::ExecutorStateChanged(executor, Run::Running));
+                worker.executors.insert(executor, true);
+                self.ctx.send(master, Msg::ExecutorStateChanged(executor));
                 // An executor of that name that is there already makes the thread fail unnoticed.
                 self.ctx.start_actor(self.actors.executor(executor));
             }
             Msg::MasterChanged => {
                 let worker = self.s.worker(number);
                 worker.url = Some(Url::Later);
-                let executors = worker.executors.iter().map(|(k, run)| (*k, *run)).collect();
+                let executors = worker.executors.iter().map(|(k, runs)| (*k, *runs)).collect();
                 let drivers = worker.drivers.clone();
-                self.ctx.send(master, Msg::SchedulerState { worker: number, executors, drivers });
+                self.ctx.send(master, Msg::SchedulerState(number, executors, drivers));
             }
             Msg::KillExecutor(url, executor) => {
                 let worker = self.s.worker(number);
-                if worker.url == Some(url)
-                    && let Some(run) = worker.executors.get_mut(&executor)
-                {
-                    *run = Run::Killed;
+                if worker.url == Some(url) {
+                    worker.executors.entry(executor).and_modify(|runs| *runs = false);
                 }
             }
             Msg::LaunchDriver(id) => self.s.worker(number).drivers.push(id),
@@ -111,8 +82,7 @@ impl Step<'_, '_> {
             Msg::LaunchTask(task) if self.s.executors.get(&number) == Some(&true) => {
                 let (me, scheduler) = (self.actors.executor(number), self.actors.scheduler);
                 for finished in [false, true] {
-                    let update = Msg::StatusUpdate { executor: number, task, finished };
-                    self.thread_send(me, scheduler, update);
+                    self.thread_send(me, scheduler, Msg::StatusUpdate(number, task, finished));
                 }
             }
             _ => {}
