@@ -359,7 +359,7 @@ impl<'a, M: Model> Search<'a, M> {
 
     /// The latest message that is sent in `known` and not yet now, from one that is.
     fn latest(&self, known: &Known, from: u64) -> u64 {
-        self.known.open.range(from..).filter(|id| !known.open.contains(id)).last().copied().unwrap_or(from)
+        self.known.open.range(from..).rfind(|id| !known.open.contains(id)).copied().unwrap_or(from)
     }
 
     /// Whether logs do not show all of a message.

@@ -131,10 +131,10 @@ impl Step<'_, '_> {
             Msg::RegisterWorker(id) if self.s.master.mode != Mode::Standby => self.take_worker(*id),
             Msg::RegisterApplication if self.s.master.mode != Mode::Standby => self.take_application(),
             Msg::RequestSubmitDriver if self.s.master.mode == Mode::Alive => self.take_driver(),
-            Msg::ExecutorStateChanged(executor) => {
-                if self.m().application().is_some_and(|a| a.executors.contains(executor)) {
-                    self.ctx.send(self.actors.client, Msg::ExecutorUpdated(*executor));
-                }
+            Msg::ExecutorStateChanged(executor)
+                if self.m().application().is_some_and(|a| a.executors.contains(executor)) =>
+            {
+                self.ctx.send(self.actors.client, Msg::ExecutorUpdated(*executor));
             }
             Msg::MasterChangeAcknowledged(known) => self.acknowledged(*known),
             Msg::SchedulerState(worker, executors, drivers) => self.reported(*worker, executors, drivers),

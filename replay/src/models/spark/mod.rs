@@ -106,10 +106,7 @@ impl Model for Spark {
             None if me == a.blocks => step.blocks(msg),
             None if me == a.asking => step.located(),
             None if me == a.supervisor => step.answered(StartUp::Jobs),
-            None if me == a.retries => match msg {
-                Msg::Retry(owner) => step.retry(*owner),
-                _ => {}
-            },
+            None if me == a.retries => step.retry(msg),
             None => {}
         }
     }

@@ -32,7 +32,8 @@ impl Step<'_, '_> {
     }
 
     /// The code that repeats the registration.
-    pub fn retry(&mut self, worker: Option<Number>) {
+    pub fn retry(&mut self, msg: &Msg) {
+        let Msg::Retry(worker) = *msg else { return };
         let registration = match worker {
             Some(number) => &mut self.s.worker(number).registration,
             None => &mut self.s.client,
@@ -44,7 +45,7 @@ impl Step<'_, '_> {
         if registration.attempts < ATTEMPTS {
             self.register(worker);
         }
-        self.again(&Msg::Retry(worker));
+        self.again(msg);
     }
 
     /// A message to the client.
