@@ -60,6 +60,7 @@ struct Columns<'a> {
     via: &'a StringArray,
     timer: &'a StringArray,
     type_: &'a StringArray,
+    msg_id: &'a StringArray,
     payload: &'a StringArray,
     fingerprint: &'a StringArray,
     external: &'a BooleanArray,
@@ -86,6 +87,7 @@ impl Composer {
             via: columns::text(batch, "via")?,
             timer: columns::text(batch, "timer")?,
             type_: columns::text(batch, "type")?,
+            msg_id: columns::text(batch, "msg_id")?,
             payload: columns::text(batch, "payload")?,
             fingerprint: columns::text(batch, "fingerprint")?,
             external: columns::flag(batch, "external")?,
@@ -117,7 +119,8 @@ impl Composer {
                         self.close(sink)?;
                     }
                 }
-                Role::Alone | Role::Member => self.member(&view),
+                Role::Alone => self.alone(&view, placed(row), sink)?,
+                Role::Member => self.member(&view),
             }
         }
         Ok(())
@@ -159,6 +162,7 @@ impl Composer {
             text(head, "to", Some(to));
         }
         text(head, "type", at(c.type_, i));
+        text(head, "msg_id", at(c.msg_id, i));
         text(head, "payload", at(c.payload, i));
         text(head, "fingerprint", at(c.fingerprint, i));
         let external = c.external.is_valid(i) && c.external.value(i);
@@ -192,6 +196,19 @@ impl Composer {
         }
     }
 
+    /// A step of its own, amid those of an open one.
+    fn alone(&mut self, row: &Row<'_>, placed: Placed, sink: &mut StepSink<'_>) -> Result<(), LineageError> {
+        if row.kind != Kind::Send {
+            self.member(row);
+            return Ok(());
+        }
+        let open = std::mem::take(self);
+        self.begin(row, "send", placed);
+        let closed = self.close(sink);
+        *self = open;
+        closed
+    }
+
     fn member(&mut self, row: &Row<'_>) {
         let (c, i) = (row.columns, row.row);
         let list = match row.kind {
@@ -218,6 +235,7 @@ impl Composer {
         // The first field has no comma before it.
         list.remove(before);
         text(list, "type", at(c.type_, i));
+        text(list, "msg_id", at(c.msg_id, i));
         text(list, "payload", Some(at(c.payload, i).unwrap_or("")));
         text(list, "via", row.via.map(Via::as_str));
         raw(list, "timer", at(c.timer, i));

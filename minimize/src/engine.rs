@@ -28,6 +28,8 @@ pub struct Witness<M: Model> {
     pub acts: Vec<Act>,
     /// Its size.
     pub size: Size,
+    /// How many of the first acts happened while the system started up by itself; none of them may be left out.
+    pub pinned: usize,
     /// The world before act `i * CHECKPOINT_EVERY`.
     worlds: Vec<World<M>>,
 }
@@ -93,7 +95,8 @@ impl<M: Model> Engine<M> {
 
     /// Executes a script as it stands and cuts it at the first violation.
     pub fn first_witness(&mut self, acts: &[Act], policy: Policy) -> Option<Shared<M>> {
-        let found = self.run(self.sim.empty_world(), Vec::new(), acts.iter(), policy, usize::MAX)?;
+        let world = self.sim.empty_world();
+        let found = self.run(world, Vec::new(), acts.iter(), policy, usize::MAX)?;
         self.verified(found)
     }
 
@@ -101,6 +104,7 @@ impl<M: Model> Engine<M> {
     /// removed act happens as it did; the rest is matched by `policy`. Gives the new witness if it is smaller
     /// and strict verification agrees.
     pub fn test(&mut self, witness: &Shared<M>, removed: &[bool], policy: Policy) -> Option<Shared<M>> {
+        let removed = &self.allowed(witness, removed)[..];
         let from = removed.iter().position(|&r| r)?;
         let rest = || witness.acts.iter().zip(removed).skip(from).filter(|(_, r)| !**r).map(|(a, _)| a);
         if !self.remember(&witness.acts[..from], rest(), policy) {
@@ -111,6 +115,36 @@ impl<M: Model> Engine<M> {
         let limit = self.limit(witness, fewer);
         let acts = self.run(world, prefix, rest(), policy, limit)?;
         self.objective.smaller(size(&acts), witness.size).then(|| self.verified(acts)).flatten()
+    }
+
+    /// What may be removed of what is asked: nothing of the start-up, and creations of actors only together with the
+    /// faults injected into them.
+    fn allowed(&self, witness: &Witness<M>, removed: &[bool]) -> Vec<bool> {
+        let mut removed = removed.to_vec();
+        removed.iter_mut().take(witness.pinned).for_each(|r| *r = false);
+        let creations = witness.acts.iter().filter_map(|act| match act {
+            Act::Action(index) => {
+                let (name, fields) = self.actions.get(*index as usize)?;
+                self.sim.model().creates(name, fields.as_ref())
+            }
+            _ => None,
+        });
+        for actor in creations {
+            let pair = |act: &Act| match act {
+                Act::Action(index) => self
+                    .actions
+                    .get(*index as usize)
+                    .is_some_and(|(name, f)| self.sim.model().creates(name, f.as_ref()) == Some(actor)),
+                Act::Crash(a) | Act::Isolate(a) | Act::Stop(a) => *a == actor,
+                _ => false,
+            };
+            let members: Vec<usize> =
+                (witness.pinned..witness.acts.len()).filter(|&i| pair(&witness.acts[i])).collect();
+            if members.iter().any(|&i| removed[i]) {
+                members.iter().for_each(|&i| removed[i] = true);
+            }
+        }
+        removed
     }
 
     /// How many steps a run may take that is to be smaller than a witness: `fewer` says that it has fewer external
@@ -176,8 +210,9 @@ impl<M: Model> Engine<M> {
         let mut own = OwnFailures::default();
         for act in acts {
             let Act::Deliver(want) = act else {
-                if !own.told_by(act) && !matches!(act, Act::Noted(_)) {
-                    self.follow(&mut world, act);
+                // Code outside the actors may not be possible yet.
+                let passes = own.told_by(act) || matches!(act, Act::Noted(_) | Act::Sent);
+                if !passes && self.follow(&mut world, act) {
                     own.note(act, self.sim.did());
                     if !matches!(act, Act::Inject(..)) {
                         done.push(*act);
@@ -261,9 +296,13 @@ impl<M: Model> Engine<M> {
     fn verified(&mut self, acts: Vec<Act>) -> Option<Shared<M>> {
         let mut world = self.sim.empty_world();
         let mut worlds = Vec::with_capacity(acts.len() / CHECKPOINT_EVERY + 1);
+        let mut pinned = 0;
         for (at, act) in acts.iter().enumerate() {
             if at % CHECKPOINT_EVERY == 0 {
                 worlds.push(world.clone());
+            }
+            if self.sim.starting_up(&world) {
+                pinned = at + 1;
             }
             if let Act::Deliver(want) = act
                 && want.external.is_none()
@@ -281,7 +320,7 @@ impl<M: Model> Engine<M> {
             self.refused += 1;
             return None;
         }
-        Some(Rc::new(Witness { size: size(&acts), acts, worlds }))
+        Some(Rc::new(Witness { size: size(&acts), pinned, acts, worlds }))
     }
 }
 

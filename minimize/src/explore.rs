@@ -67,7 +67,9 @@ impl<'a, M: Model> Explorer<'a, M> {
                 continue;
             }
             weigh(engine, &world, timer_weight, repeated, &mut candidates);
-            let outside = if externals.is_empty() { 0 } else { external_weight };
+            // A test driver waits until the system has started.
+            let waits = externals.is_empty() || engine.sim.starting_up(&world);
+            let outside = if waits { 0 } else { external_weight };
             let total = candidates.iter().map(|(_, w)| w).sum::<u32>() + outside;
             if total == 0 {
                 if repeated.take().is_some() {
@@ -116,7 +118,8 @@ impl<'a, M: Model> Explorer<'a, M> {
             chosen.retain(|&i| self.pool[i].actor() != gone);
         }
         let present: Vec<_> = chosen.iter().filter_map(|&i| self.pool[i].actor()).collect();
-        for _ in 0..self.rng.random_range(0..=MAX_EXTRAS) {
+        let extras = if self.pool.is_empty() { 0 } else { self.rng.random_range(0..=MAX_EXTRAS) };
+        for _ in 0..extras {
             let extra = self.rng.random_range(0..self.pool.len());
             let act = &self.pool[extra];
             let known = act.actor().is_some_and(|a| present.contains(&a));
@@ -149,8 +152,9 @@ fn weigh<M: Model>(
 /// Performs an external event; says whether the violation is there now.
 fn perform<M: Model>(engine: &mut Engine<M>, world: &mut World<M>, act: &Act, done: &mut Vec<Act>) -> bool {
     let Act::Deliver(want) = act else {
-        engine.follow(world, act);
-        done.push(*act);
+        if engine.follow(world, act) {
+            done.push(*act);
+        }
         return false;
     };
     let index = want.external.and_then(|msg| engine.sim.inject(world, want.to, msg));

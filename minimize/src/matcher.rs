@@ -107,9 +107,7 @@ impl Matcher {
                 return info.payload == want.payload;
             }
             match m {
-                Matcher::Payload | Matcher::Exact | Matcher::ExactOrClock => {
-                    info.fingerprint == want.fingerprint
-                }
+                Matcher::Payload | Matcher::Exact | Matcher::ExactOrClock => want.fits(info),
                 Matcher::TypeOldest | Matcher::TypeNewest => info.type_ == want.type_,
                 Matcher::ClockOldest | Matcher::ClockNewest => {
                     info.type_ == want.type_

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use demi_replay::follow::follow;
 use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::script::{Act, Script, ScriptError};
 use demi_replay::{Model, Simulator};
@@ -117,7 +118,7 @@ pub fn minimize<M: Model>(
     let mut phases = Vec::new();
     let objective = options.objective;
     let mut engine = Engine::new(sim, &full, options.rule, target.clone(), objective, meter);
-    let witness = first(&mut engine, &full, kept, options, &mut phases)?;
+    let witness = first(&mut engine, (input, &full), kept, options, &mut phases)?;
     let mut stage = Stage::new(engine, witness, tell);
     let policies = Policy::portfolio(options.rule);
     let fields = fields_of(input);
@@ -196,6 +197,7 @@ pub fn minimize<M: Model>(
             matchers: tried.map(|_| policies.iter().map(|p| p.name()).collect()).unwrap_or_default(),
         },
         network: options.rule,
+        not_schedulable: None,
         objective: objective.as_str().to_owned(),
         at_least: certificate.shortest.as_ref().map(|s| s.at_least),
         others: others.iter().map(|(o, _)| o.clone()).collect(),
@@ -228,10 +230,18 @@ fn target<M: Model>(
     Ok(summary.violation)
 }
 
+/// A script in an order that the model can follow, where its own order is not one.
+fn followed<M: Model>(engine: &mut Engine<M>, schedule: &Schedule, script: Script) -> Script {
+    match follow(&mut engine.sim, schedule, &script, engine.rule) {
+        Some(found) => Script { acts: found.acts.into_iter().map(|(_, act)| act).collect(), ..script },
+        None => script,
+    }
+}
+
 /// The first witness: the causal past if it violates, or else everything, cut at the first violation.
 fn first<M: Model>(
     engine: &mut Engine<M>,
-    full: &Script,
+    (input, full): (&Schedule, &Script),
     kept: Option<&Schedule>,
     options: &Options,
     phases: &mut Vec<PhaseSummary>,
@@ -245,9 +255,10 @@ fn first<M: Model>(
     };
     phases.push(phase_line("original", &full.acts));
     let exact = Policy::new(Matcher::Payload, Blocker::Skip);
-    let mut script = full.clone();
+    let mut script = followed(engine, input, full.clone());
     if let Some(kept) = kept {
-        let (kept, _) = Script::compile(&mut engine.sim, kept)?;
+        let (unordered, _) = Script::compile(&mut engine.sim, kept)?;
+        let kept = followed(engine, kept, unordered);
         let before = (engine.meter.replays, engine.meter.executed);
         if engine.first_witness(&kept.acts, exact).is_some() {
             phases.push(line("provenance", &kept.acts, engine, before));
@@ -328,6 +339,20 @@ fn other_result(size: Size) -> OtherResult {
         externals: size.externals as u64,
         file: format!("schedule-{}-deliveries-{}-externals.jsonl", size.deliveries, size.externals),
     }
+}
+
+/// The first step of a schedule that a network cannot make when it stands, for people; nothing if it makes them all.
+///
+/// # Errors
+/// When the model cannot re-create a message from outside.
+pub fn unschedulable<M: Model>(
+    sim: &Simulator<M>,
+    schedule: &Schedule,
+    rule: NetworkRule,
+) -> Result<Option<String>, ScriptError> {
+    let options = ReplayOptions { rule, strict: true, interval: 1 };
+    let first = replay(&mut sim.clone(), schedule, &options)?.first_divergence;
+    Ok(first.map(|d| format!("step {}, {}: {}", d.step, d.expected, d.got)))
 }
 
 /// Replays the result strictly, twice, on simulators that took no part in the search.

@@ -46,7 +46,7 @@ pub fn tell<M: Model>(
             _ => None,
         };
         if act.perform(&mut sim, &mut world, &script.actions, rule).is_err()
-            || matches!(act, Act::Inject(..) | Act::Noted(_))
+            || matches!(act, Act::Inject(..) | Act::Noted(_) | Act::Sent)
         {
             causes.follow(world.pending(), None, &[], told.len());
             continue;
@@ -121,7 +121,7 @@ fn what<M: Model>(sim: &Simulator<M>, script: &Script, act: &Act) -> String {
         Act::Restart(_) => "begins a new life".to_owned(),
         Act::Isolate(_) => "is cut off".to_owned(),
         Act::Stop(_) => "is gone".to_owned(),
-        Act::Inject(..) | Act::Noted(_) => String::new(),
+        Act::Inject(..) | Act::Noted(_) | Act::Sent => String::new(),
         Act::Action(index) => {
             format!("runs {}", script.actions.get(*index as usize).map_or("", |(name, _)| name.as_str()))
         }

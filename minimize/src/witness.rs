@@ -105,7 +105,7 @@ pub fn to_schedule<M: Model>(
                 Act::Restart(a) => Step::new(StepKind::Restart, name(*a)),
                 Act::Isolate(a) => Step::new(StepKind::Isolate, name(*a)),
                 Act::Stop(a) => Step::new(StepKind::Stop, name(*a)),
-                Act::Inject(..) | Act::Noted(_) => return None,
+                Act::Inject(..) | Act::Noted(_) | Act::Sent => return None,
                 Act::Action(index) => {
                     let (what, fields) = actions.get(*index as usize)?;
                     Step {
@@ -127,6 +127,10 @@ pub fn to_schedule<M: Model>(
                         .external
                         .and_then(|_| fields.get(&payload_key(&name(want.to), &payload)))
                         .cloned();
+                    // What logs do not show is told by the fingerprint.
+                    let fingerprint = sim.text(want.fingerprint);
+                    let shown = sim.masked(sim.text(want.type_), &payload);
+                    step.fingerprint = (shown != fingerprint).then(|| fingerprint.to_owned());
                     step.payload = Some(payload);
                     step
                 }

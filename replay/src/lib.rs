@@ -4,6 +4,7 @@
 //! says which. Nothing in a run depends on clocks, addresses, hash seeds or threads.
 
 pub mod fingerprint;
+pub mod follow;
 pub mod fuzz;
 pub mod model;
 pub mod models;

@@ -104,6 +104,18 @@ pub trait Model: Clone + Send + Sync + 'static {
     /// The actors that exist or can be started when a run begins, in the order in which they start.
     fn actors(&self) -> &[ActorId];
 
+    /// Whether these actors start by themselves: worlds begin with them, and no schedule tells that they start.
+    fn starts_by_itself(&self) -> bool {
+        false
+    }
+
+    /// Whether the system is still starting up by itself. What is delivered until then is no choice of a schedule:
+    /// minimization leaves nothing of it out.
+    fn starting_up(&self, state: &Self::State) -> bool {
+        let _ = state;
+        false
+    }
+
     /// The state of an actor that has just started or restarted.
     fn initial(&self, actor: ActorId) -> Self::State;
 
@@ -133,13 +145,27 @@ pub trait Model: Clone + Send + Sync + 'static {
         false
     }
 
-    /// Runs code outside the actors, named by a schedule's `action` step.
+    /// Runs code outside the actors, named by a schedule's `action` step, on the state of the outside
+    /// ([`Model::cell`] of [`OUTSIDE`]).
     ///
     /// # Errors
-    /// When the model knows no such action.
-    fn action(&self, name: &str, fields: Option<&Value>, ctx: &mut Ctx<'_, Self::Msg>) -> Result<(), String> {
-        let _ = (fields, ctx);
+    /// When the model knows no such action, or it is not possible yet. The state must then be as it was.
+    fn action(
+        &self,
+        state: &mut Self::State,
+        name: &str,
+        fields: Option<&Value>,
+        ctx: &mut Ctx<'_, Self::Msg>,
+    ) -> Result<(), String> {
+        let _ = (state, fields, ctx);
         Err(format!("the model knows no action '{name}'"))
+    }
+
+    /// The actor that an action brings into existence. Minimization keeps or drops the action together with the
+    /// faults injected into that actor.
+    fn creates(&self, name: &str, fields: Option<&Value>) -> Option<ActorId> {
+        let _ = (name, fields);
+        None
     }
 
     /// Message type tag; for timers, the name of what they carry.
@@ -147,6 +173,13 @@ pub trait Model: Clone + Send + Sync + 'static {
 
     /// Full content of a message, exactly as the system logs it.
     fn payload(&self, msg: &Self::Msg, names: &Names) -> String;
+
+    /// What tells messages apart that are logged alike, such as the owner of a piece of code that is scheduled: it
+    /// becomes part of their fingerprints.
+    fn hidden(&self, msg: &Self::Msg) -> Option<String> {
+        let _ = msg;
+        None
+    }
 
     /// What is logged of a timer besides its payload.
     fn timer_info(&self, msg: &Self::Msg) -> TimerInfo {
@@ -169,6 +202,13 @@ pub trait Model: Clone + Send + Sync + 'static {
     fn actor_clock(&self, state: &Self::State) -> Option<i64> {
         let _ = state;
         None
+    }
+
+    /// Whether a message that logs take for one from outside is sent by the model itself, by code of the system
+    /// that runs outside its actors.
+    fn sends_itself(&self, message: ExternalMessage<'_>) -> bool {
+        let _ = message;
+        false
     }
 
     /// Re-creates a message from outside.

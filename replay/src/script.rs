@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::model::{ExternalMessage, Model};
 use crate::names::{ActorId, OUTSIDE, TextId};
 use crate::network;
-use crate::sim::{Did, MsgId, Simulator};
+use crate::sim::{Did, MsgId, MsgInfo, Simulator};
 use crate::world::{Pending, PendingKind, World};
 
 /// Which message or timer a step wants delivered.
@@ -52,6 +52,8 @@ pub enum Act {
     Action(u32),
     /// The log notes that the actor failed, began anew or started because of the step before; nothing to do.
     Noted(ActorId),
+    /// The log notes a message from outside that the model sends itself; nothing to do.
+    Sent,
 }
 
 /// Why an act could not be performed.
@@ -79,7 +81,7 @@ impl Act {
     pub fn is_external(&self) -> bool {
         match self {
             Act::Deliver(want) => want.external.is_some(),
-            Act::Inject(..) | Act::Noted(_) => false,
+            Act::Inject(..) | Act::Noted(_) | Act::Sent => false,
             _ => true,
         }
     }
@@ -96,7 +98,7 @@ impl Act {
             | Act::Isolate(a)
             | Act::Stop(a)
             | Act::Noted(a) => Some(*a),
-            Act::Action(_) => None,
+            Act::Action(_) | Act::Sent => None,
         }
     }
 
@@ -118,7 +120,7 @@ impl Act {
             Act::Restart(actor) => sim.restart(world, *actor),
             Act::Isolate(actor) => sim.isolate(world, *actor),
             Act::Stop(actor) => sim.stop(world, *actor),
-            Act::Noted(_) => {}
+            Act::Noted(_) | Act::Sent => {}
             Act::Inject(to, msg) => {
                 sim.inject(world, *to, *msg).ok_or(Refusal::NotPending)?;
             }
@@ -198,7 +200,8 @@ impl Script {
     ) -> Result<(Script, usize), ScriptError> {
         let mut script = Script::default();
         let mut started = 0;
-        if !schedule.steps.iter().any(|s| s.kind == StepKind::Start && s.is_external()) {
+        let told = schedule.steps.iter().any(|s| s.kind == StepKind::Start && s.is_external());
+        if !told && !sim.model().starts_by_itself() {
             script.acts.extend(sim.model().actors().iter().map(|&a| Act::Start(a)));
             started = script.acts.len();
         }
@@ -216,6 +219,8 @@ impl Script {
                 Act::Noted(to)
             }
             StepKind::Start => Act::Start(to),
+            StepKind::Send => Act::Sent,
+            StepKind::External if sends_itself(sim, step) => Act::Sent,
             StepKind::External => Act::Inject(to, external_message(sim, step)?),
             StepKind::Deliver | StepKind::Timer => Act::Deliver(want(sim, step, to)?),
             StepKind::Crash => Act::Crash(to),
@@ -230,12 +235,19 @@ impl Script {
     }
 }
 
-fn external_message<M: Model>(sim: &mut Simulator<M>, step: &Step) -> Result<MsgId, String> {
+fn message_of(step: &Step) -> ExternalMessage<'_> {
     let type_ = step.type_.as_deref().unwrap_or("");
     let payload = step.payload.as_deref().unwrap_or("");
-    let message = ExternalMessage { type_, payload, fields: step.fields.as_ref() };
+    ExternalMessage { type_, payload, fields: step.fields.as_ref() }
+}
+
+fn sends_itself<M: Model>(sim: &Simulator<M>, step: &Step) -> bool {
+    sim.model().sends_itself(message_of(step))
+}
+
+fn external_message<M: Model>(sim: &mut Simulator<M>, step: &Step) -> Result<MsgId, String> {
     let model = sim.model().clone();
-    let msg = model.external(message, sim.names_mut())?;
+    let msg = model.external(message_of(step), sim.names_mut())?;
     Ok(sim.intern(msg))
 }
 
@@ -248,8 +260,11 @@ fn want<M: Model>(sim: &mut Simulator<M>, step: &Step, to: ActorId) -> Result<Wa
         None if timer => to,
         None => OUTSIDE,
     };
-    let external =
-        if step.external == Some(true) && !timer { Some(external_message(sim, step)?) } else { None };
+    let external = if step.external == Some(true) && !timer && !sends_itself(sim, step) {
+        Some(external_message(sim, step)?)
+    } else {
+        None
+    };
     let masked = step.fingerprint.as_deref().unwrap_or(payload_text);
     Ok(Want {
         from,
@@ -289,7 +304,18 @@ impl Want {
     /// Index of the oldest pending entry with exactly this content.
     #[must_use]
     pub fn find<M: Model>(&self, sim: &Simulator<M>, world: &World<M>) -> Option<usize> {
-        world.pending().iter().position(|p| self.same_place(p) && sim.info(p.msg).payload == self.payload)
+        world.pending().iter().position(|p| {
+            let info = sim.info(p.msg);
+            // What a log does not show is compared where the schedule tells it.
+            let alike = info.fingerprint == info.shown || self.fits(info);
+            self.same_place(p) && info.payload == self.payload && alike
+        })
+    }
+
+    /// Whether a message has the wanted fingerprint, which may leave out what logs do not show.
+    #[must_use]
+    pub fn fits<Msg>(&self, info: &MsgInfo<Msg>) -> bool {
+        self.fingerprint == info.fingerprint || self.fingerprint == info.shown
     }
 
     /// Index of the pending entry to deliver now; a message from outside is put among the pending ones first.

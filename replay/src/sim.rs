@@ -27,8 +27,10 @@ pub struct MsgInfo<Msg> {
     pub type_: TextId,
     /// Its full content.
     pub payload: TextId,
-    /// Its content under the masks.
+    /// Its content under the masks, with what is hidden.
     pub fingerprint: TextId,
+    /// Its content under the masks alone, which is all that a log shows.
+    pub shown: TextId,
     /// Its logical clock.
     pub clock: Option<i64>,
 }
@@ -133,6 +135,12 @@ impl<M: Model> Simulator<M> {
         self.texts.intern(text)
     }
 
+    /// A payload of that type under the masks.
+    #[must_use]
+    pub fn masked<'a>(&self, type_: &str, payload: &'a str) -> std::borrow::Cow<'a, str> {
+        self.masks.apply(type_, payload)
+    }
+
     /// The fingerprint of a payload of that type: the payload under the masks.
     pub fn fingerprint(&mut self, type_: &str, payload: &str) -> TextId {
         let masked = self.masks.apply(type_, payload);
@@ -168,10 +176,16 @@ impl<M: Model> Simulator<M> {
         let type_name = self.model.type_name(&msg);
         let payload = self.model.payload(&msg, &self.names);
         let masked = self.masks.apply(type_name, &payload);
+        let shown = self.texts.intern(&masked);
+        let fingerprint = match self.model.hidden(&msg) {
+            Some(hidden) => self.texts.intern(&format!("{masked} [{hidden}]")),
+            None => shown,
+        };
         let info = MsgInfo {
             type_: self.texts.intern(type_name),
             payload: self.texts.intern(&payload),
-            fingerprint: self.texts.intern(&masked),
+            fingerprint,
+            shown,
             clock: self.model.clock(&msg),
             msg,
         };
@@ -181,13 +195,19 @@ impl<M: Model> Simulator<M> {
         MsgId(id)
     }
 
-    /// A world in which nothing has started.
+    /// A world in which nothing has started but what starts by itself. [`Simulator::did`] tells what that did.
     #[must_use]
-    pub fn empty_world(&self) -> World<M> {
+    pub fn empty_world(&mut self) -> World<M> {
         let mut world = World::empty();
-        for &actor in self.model.actors() {
+        self.did.clear();
+        let actors = self.model.actors().to_vec();
+        for &actor in &actors {
             world.grow(actor);
             world.grow(self.model.cell(actor));
+        }
+        if self.model.starts_by_itself() {
+            actors.into_iter().for_each(|actor| self.start_now(&mut world, actor));
+            self.apply(&mut world, OUTSIDE);
         }
         world
     }
@@ -309,7 +329,17 @@ impl<M: Model> Simulator<M> {
             names: &mut self.names,
             crash_reason: &mut self.crash_reason,
         };
-        self.model.action(name, fields, &mut ctx)?;
+        let cell = self.model.cell(OUTSIDE);
+        world.grow(cell);
+        let mut state = match &world.cells[cell.index()] {
+            Some(state) => Arc::clone(state),
+            None => Arc::new(self.model.initial(OUTSIDE)),
+        };
+        if let Err(reason) = self.model.action(Arc::make_mut(&mut state), name, fields, &mut ctx) {
+            self.effects.clear();
+            return Err(reason);
+        }
+        world.cells[cell.index()] = Some(state);
         self.apply(world, OUTSIDE);
         Ok(())
     }
@@ -464,6 +494,13 @@ impl<M: Model> Simulator<M> {
     pub fn waiting<'a>(&'a self, world: &'a World<M>) -> Vec<Waiting<'a, M::Msg>> {
         let entry = |p: &'a Pending| Waiting { from: p.from, to: p.to, msg: &self.info(p.msg).msg };
         world.pending().iter().map(entry).collect()
+    }
+
+    /// Whether the system is still starting up by itself.
+    #[must_use]
+    pub fn starting_up(&self, world: &World<M>) -> bool {
+        let cell = self.model.cell(OUTSIDE).index();
+        world.cells.get(cell).and_then(Option::as_ref).is_some_and(|state| self.model.starting_up(state))
     }
 
     /// Checks the invariants on one configuration, with what earlier checks remembered.

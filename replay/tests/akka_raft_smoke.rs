@@ -20,7 +20,7 @@ impl Run {
         .unwrap();
         let mut names = Names::default();
         let model = AkkaRaft::new(&scenario, &mut names).unwrap();
-        let sim = Simulator::new(model, names, &scenario).unwrap();
+        let mut sim = Simulator::new(model, names, &scenario).unwrap();
         let mut run = Run { world: sim.empty_world(), sim };
         for actor in run.sim.model().actors().to_vec() {
             run.sim.start(&mut run.world, actor);

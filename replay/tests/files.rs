@@ -61,8 +61,9 @@ fn timer() -> impl Strategy<Value = Option<TimerInfo>> {
 }
 
 fn sent() -> impl Strategy<Value = Sent> {
-    (of(text()), text(), of(text()), text(), via(), timer())
-        .prop_map(|(from, to, type_, payload, via, timer)| Sent { from, to, type_, payload, via, timer })
+    (of(text()), text(), of(text()), text(), via(), timer()).prop_map(
+        |(from, to, type_, payload, via, timer)| Sent { from, to, type_, payload, via, timer, msg_id: None },
+    )
 }
 
 fn kind() -> impl Strategy<Value = StepKind> {

@@ -90,6 +90,46 @@ pub struct FuzzSettings {
     pub strategy: Strategy,
     /// Number of priority changes of the `priorities` strategy.
     pub priority_changes: u32,
+    /// What a test driver does in every run, in this order, each thing as soon as the one before is done.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub program: Vec<ProgramStep>,
+}
+
+/// One thing that a test driver does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ProgramStep {
+    /// Waits until the model's named condition holds.
+    Wait(String),
+    /// Waits until so many messages were delivered in the run.
+    Deliveries(u64),
+    /// Runs code outside the actors, by the model's name for it.
+    Action {
+        /// Its name.
+        name: String,
+        /// Its arguments.
+        #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
+        fields: serde_json::Map<String, serde_json::Value>,
+    },
+    /// Sends a message from outside.
+    Send {
+        /// The receiver.
+        to: String,
+        /// Message type tag.
+        #[serde(rename = "type")]
+        type_: String,
+        /// Full content.
+        #[serde(default)]
+        payload: String,
+    },
+    /// Cuts an actor off from the network.
+    Isolate(String),
+    /// Ends an actor, with everything pending for it.
+    Stop(String),
+    /// Makes an actor fail.
+    Crash(String),
+    /// Begins a new life of an actor.
+    Restart(String),
 }
 
 impl Default for FuzzSettings {
@@ -104,6 +144,7 @@ impl Default for FuzzSettings {
             timer_putback: 0.0,
             strategy: Strategy::Random,
             priority_changes: 3,
+            program: Vec::new(),
         }
     }
 }

@@ -55,6 +55,8 @@ pub enum StepKind {
     Start,
     /// Put a message from outside among the pending ones; its delivery is a `deliver` step.
     External,
+    /// A thread of the actor `from` sent a message outside any handler; the model sends it by itself.
+    Send,
     /// Deliver a pending message.
     #[serde(alias = "receive")]
     Deliver,
@@ -92,6 +94,9 @@ pub struct Sent {
     /// Message type tag.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub type_: Option<String>,
+    /// Its number in the log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub msg_id: Option<String>,
     /// Full content.
     #[serde(default)]
     pub payload: String,
@@ -117,6 +122,10 @@ pub struct Step {
     /// Message type tag; for timers what they carry; for actions what is run.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub type_: Option<String>,
+    /// The message's number in the log. Steps are never matched by it: it tells in which order messages were sent,
+    /// where logs number them so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub msg_id: Option<String>,
     /// Full content of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload: Option<String>,
@@ -165,6 +174,7 @@ impl Step {
             from: None,
             to: to.into(),
             type_: None,
+            msg_id: None,
             payload: None,
             fingerprint: None,
             external: None,
@@ -188,7 +198,7 @@ impl Step {
     pub fn is_external(&self) -> bool {
         match self.kind {
             StepKind::Deliver => self.external == Some(true),
-            StepKind::Timer | StepKind::External => false,
+            StepKind::Timer | StepKind::External | StepKind::Send => false,
             _ => self.external != Some(false),
         }
     }

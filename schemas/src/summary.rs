@@ -196,6 +196,10 @@ pub struct ReplaySummary {
     pub network: NetworkRule,
     /// Digest of the run: every delivery with everything it sent, in order.
     pub digest: String,
+    /// Messages that the model sent and no log has, in programs with threads outside their actors: a log may have been
+    /// closed before a scheduler's last copies were sent, and a mended model may send more. None was ever received.
+    #[serde(default)]
+    pub unrecorded_sends: u64,
     /// Whether a second run gave the same digest; null where it was not tried.
     pub deterministic: Option<bool>,
     /// Wall-clock time of the first run.
@@ -283,6 +287,10 @@ pub struct MinimizeSummary {
     pub minimality: MinimalityCheck,
     /// The network rule that was enforced.
     pub network: NetworkRule,
+    /// Where a weaker rule than the scenario's was enforced: the first step of the result that the scenario's network
+    /// cannot make, if there is one. No run of the system can then follow the result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_schedulable: Option<String>,
     /// What counted as smaller: `externals` or `deliveries`, the other breaking ties.
     pub objective: String,
     /// No violating execution over the result's external events has fewer deliveries than this; null where nothing

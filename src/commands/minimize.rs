@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
 
-use demi_minimize::pipeline::MinimizeError;
+use demi_minimize::pipeline::{MinimizeError, unschedulable};
 use demi_minimize::{
     Budget, Objective, Options, Outcome as Minimized, Phases, Progress, Size, StopFlag, minimize, render,
 };
@@ -117,7 +117,8 @@ pub fn run(args: MinimizeArgs, ui: &Ui) -> Outcome {
             ));
         }
     };
-    let task = Task { full: &full, kept: kept.as_ref(), options: &options, tell: &tell };
+    let task =
+        Task { full: &full, kept: kept.as_ref(), own: scenario.network, options: &options, tell: &tell };
     let result = with_scenario(&args.scenario, &scenario, task)?;
     bar.finish_and_clear();
     let (done, trace, shiviz) = result?;
@@ -131,6 +132,13 @@ pub fn run(args: MinimizeArgs, ui: &Ui) -> Outcome {
     ];
     files.extend(done.others.iter().map(|(other, schedule)| (other.file.as_str(), schedule.to_text())));
     write_folder(&args.out, &files)?;
+    if let Some(why) = &done.summary.not_schedulable {
+        ui.note(&format!(
+            "warning: the result is not schedulable under the scenario's network rule {}, so no run of the system can \
+             follow it: {why}",
+            scenario.network
+        ));
+    }
     if args.json {
         ui.json(&done.summary)?;
     } else {
@@ -142,6 +150,8 @@ pub fn run(args: MinimizeArgs, ui: &Ui) -> Outcome {
 struct Task<'a> {
     full: &'a Schedule,
     kept: Option<&'a Schedule>,
+    /// The scenario's own network rule.
+    own: NetworkRule,
     options: &'a Options,
     tell: &'a (dyn Fn(&Progress) + Sync),
 }
@@ -150,7 +160,10 @@ impl Visitor for Task<'_> {
     type Output = Result<(Minimized, String, String), MinimizeError>;
 
     fn visit<M: Model>(self, sim: Simulator<M>) -> Self::Output {
-        let done = minimize(&sim, self.full, self.kept, self.options, self.tell)?;
+        let mut done = minimize(&sim, self.full, self.kept, self.options, self.tell)?;
+        if self.own != self.options.rule {
+            done.summary.not_schedulable = unschedulable(&sim, &done.schedule, self.own)?;
+        }
         let told = render::tell(&sim, &done.schedule, self.options.rule)?;
         let trace = render::trace_md(&told, &done.summary, &done.certificate);
         Ok((done, trace, render::shiviz(&told)))
@@ -177,6 +190,9 @@ fn text(done: &Minimized, out: &Path) -> String {
             other => format!(", ended by {other}"),
         }
     );
+    if let Some(why) = &summary.not_schedulable {
+        text.push_str(&format!("NOT SCHEDULABLE under the scenario's network rule: {why}\n\n"));
+    }
     text.push_str(&format!(
         "{:<28} {:>8} {:>10} {:>8} {:>10} {:>9}\n",
         "phase", "replays", "executed", "seconds", "deliveries", "externals"

@@ -13,7 +13,8 @@ pub fn replay(schedule: &Schedule, early: &[(String, String, String)]) {
         let payload = step.payload.clone().unwrap_or_default();
         let from = step.from.clone().unwrap_or_default();
         match step.kind {
-            StepKind::External => loose.push((from, step.to.clone(), payload)),
+            // What threads send are steps of their own.
+            StepKind::External | StepKind::Send => loose.push((from, step.to.clone(), payload)),
             StepKind::Deliver => {
                 let queue = queues.entry((from.clone(), step.to.clone())).or_default();
                 if queue.front() == Some(&payload) {

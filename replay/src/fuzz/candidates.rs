@@ -7,7 +7,7 @@ use rustc_hash::FxBuildHasher;
 use crate::model::Model;
 use crate::names::ActorId;
 use crate::network::ordered;
-use crate::sim::Simulator;
+use crate::sim::{MsgId, Simulator};
 use crate::world::{Pending, PendingKind, World};
 use demi_schemas::event::Via;
 
@@ -16,13 +16,16 @@ use demi_schemas::event::Via;
 pub(crate) struct Holds {
     /// Repeating timers that fired since anything else was delivered.
     pub(crate) repeated: Vec<(ActorId, u8)>,
+    /// Messages of a scheduler that were delivered since anything else was: their next copies wait.
+    pub(crate) again: Vec<(ActorId, MsgId)>,
     /// For each actor whether it is on the far side of the partition; empty where there is none.
     pub(crate) far: Vec<bool>,
 }
 
 impl Holds {
     fn repeated(&self, entry: &Pending) -> bool {
-        entry.kind == PendingKind::Repeating && self.repeated.contains(&(entry.to, entry.timer))
+        let timer = entry.kind == PendingKind::Repeating && self.repeated.contains(&(entry.to, entry.timer));
+        timer || (entry.via == Some(Via::Scheduler) && self.again.contains(&(entry.to, entry.msg)))
     }
 
     /// Whether the entry has to cross the partition.
@@ -34,12 +37,19 @@ impl Holds {
         far(entry.channel) != far(entry.to)
     }
 
+    fn clear(&mut self) {
+        self.repeated.clear();
+        self.again.clear();
+    }
+
     /// Notes a delivery.
     pub(crate) fn delivered(&mut self, entry: &Pending) {
         if entry.kind == PendingKind::Repeating {
             self.repeated.push((entry.to, entry.timer));
+        } else if entry.via == Some(Via::Scheduler) {
+            self.again.push((entry.to, entry.msg));
         } else {
-            self.repeated.clear();
+            self.clear();
         }
     }
 }
@@ -66,8 +76,8 @@ impl Candidates {
         holds: &mut Holds,
     ) {
         self.scan(sim, world, rule, holds);
-        if self.is_empty() && !holds.repeated.is_empty() {
-            holds.repeated.clear();
+        if self.is_empty() && !(holds.repeated.is_empty() && holds.again.is_empty()) {
+            holds.clear();
             self.scan(sim, world, rule, holds);
         }
     }
@@ -83,7 +93,7 @@ impl Candidates {
             if !sim.takes(world, entry) || holds.cut(entry) || holds.repeated(entry) {
                 continue;
             }
-            if entry.kind != PendingKind::Message {
+            if entry.kind != PendingKind::Message || entry.via == Some(Via::Scheduler) {
                 self.loose.push(index as u32);
                 continue;
             }

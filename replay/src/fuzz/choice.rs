@@ -2,6 +2,7 @@
 
 use demi_schemas::NetworkRule;
 
+use super::program::Program;
 use crate::model::{Model, Proposal};
 use crate::names::ActorId;
 use crate::sim::Simulator;
@@ -20,6 +21,8 @@ pub(crate) enum Choice {
     Crash(ActorId),
     /// A failed actor begins a new life.
     Restart(ActorId),
+    /// The program's act of that number is done.
+    Program(u32),
     /// The pending entry of that index is delivered.
     Deliver(u32),
 }
@@ -28,6 +31,7 @@ pub(crate) enum Choice {
 pub(crate) fn apply<M: Model>(
     sim: &mut Simulator<M>,
     world: &mut World<M>,
+    program: &Program,
     choice: Choice,
     rule: NetworkRule,
 ) {
@@ -35,6 +39,10 @@ pub(crate) fn apply<M: Model>(
         Choice::Start(actor) => sim.start(world, actor),
         Choice::Crash(actor) => sim.crash(world, actor),
         Choice::Restart(actor) => sim.restart(world, actor),
+        Choice::Program(act) => {
+            // What is not possible is left out; the run says nothing of it.
+            let _ = program.perform(sim, world, act, rule);
+        }
         Choice::Deliver(index) => {
             sim.deliver(world, index as usize, rule);
         }

@@ -3,14 +3,15 @@
 use std::collections::VecDeque;
 
 use demi_schemas::event::{DEAD_LETTERS, ENVIRONMENT, MONITOR};
-use demi_schemas::{EventRecord, Kind, NetworkRule};
+use demi_schemas::{EventRecord, Kind, NetworkRule, StepKind, Via};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use serde_json::{Value, json};
 
 use super::choice::{Choice, apply, proposals};
+use super::program::Program;
 use crate::model::Model;
-use crate::names::ActorId;
+use crate::names::{ActorId, OUTSIDE};
 use crate::network::same_channel;
 use crate::sim::{Did, MsgId, Simulator};
 use crate::world::{Pending, PendingKind, World};
@@ -26,6 +27,7 @@ struct Log {
 /// Makes a run and keeps the logs.
 pub(crate) struct Logger<'a, M: Model> {
     sim: &'a mut Simulator<M>,
+    program: &'a Program,
     rule: NetworkRule,
     world: World<M>,
     logs: Vec<Log>,
@@ -41,10 +43,11 @@ pub(crate) struct Logger<'a, M: Model> {
 }
 
 impl<'a, M: Model> Logger<'a, M> {
-    pub(crate) fn new(sim: &'a mut Simulator<M>, rule: NetworkRule) -> Self {
-        Logger {
+    pub(crate) fn new(sim: &'a mut Simulator<M>, program: &'a Program, rule: NetworkRule) -> Self {
+        let mut logger = Logger {
             world: sim.empty_world(),
             sim,
+            program,
             rule,
             logs: Vec::new(),
             environment: Vec::new(),
@@ -53,7 +56,10 @@ impl<'a, M: Model> Logger<'a, M> {
             armed: HashMap::default(),
             fields: HashMap::default(),
             externals: 0,
-        }
+        };
+        // What the system did when it started by itself.
+        logger.log_effects(OUTSIDE, false);
+        logger
     }
 
     /// Deliveries and external events so far.
@@ -67,13 +73,14 @@ impl<'a, M: Model> Logger<'a, M> {
             Choice::Bootstrap | Choice::Client(..) => self.inject(*choice),
             Choice::Start(actor) | Choice::Crash(actor) | Choice::Restart(actor) => {
                 self.externals += 1;
-                apply(self.sim, &mut self.world, *choice, self.rule);
+                apply(self.sim, &mut self.world, self.program, *choice, self.rule);
                 self.log_effects(actor, true);
             }
+            Choice::Program(act) => self.program(act),
             Choice::Deliver(index) => {
                 let entry = self.world.pending()[index as usize];
                 self.log_delivery(index as usize, &entry);
-                apply(self.sim, &mut self.world, *choice, self.rule);
+                apply(self.sim, &mut self.world, self.program, *choice, self.rule);
                 self.log_effects(entry.to, false);
             }
         }
@@ -101,16 +108,42 @@ impl<'a, M: Model> Logger<'a, M> {
     fn inject(&mut self, choice: Choice) {
         for proposal in proposals(self.sim, choice) {
             let msg = self.sim.intern(proposal.msg);
-            let Some(at) = self.sim.inject(&mut self.world, proposal.to, msg) else { continue };
-            let entry = self.world.pending()[at];
-            if !proposal.fields.is_null() {
-                self.fields.insert((proposal.to, msg), proposal.fields);
-            }
-            let seq = self.environment.len() as u64 + 1;
-            let id = self.sent(entry);
-            let record = EventRecord::new(ENVIRONMENT, seq, Kind::Send);
-            self.environment.push(self.filled(record, &entry, Some(id)));
+            self.inject_one(proposal.to, msg, proposal.fields);
         }
+    }
+
+    fn inject_one(&mut self, to: ActorId, msg: MsgId, fields: Value) {
+        let Some(at) = self.sim.inject(&mut self.world, to, msg) else { return };
+        let entry = self.world.pending()[at];
+        if !fields.is_null() {
+            self.fields.insert((to, msg), fields);
+        }
+        let id = self.sent(entry);
+        let record = self.filled(self.blank(Kind::Send), &entry, Some(id));
+        self.push(OUTSIDE, record);
+    }
+
+    /// Does an act of the program and logs it: code and messages as the environment's, faults as their actor's.
+    fn program(&mut self, act: u32) {
+        if let Some((to, msg)) = self.program.message(&self.world, act) {
+            return self.inject_one(to, msg, Value::Null);
+        }
+        if self.program.perform(self.sim, &mut self.world, act, self.rule).is_err() {
+            return;
+        }
+        self.externals += 1;
+        let step = self.program.steps.get(act as usize);
+        let kind = match step.map(|s| s.kind) {
+            Some(StepKind::Action) => Kind::Action,
+            Some(StepKind::Isolate) => Kind::Isolate,
+            Some(StepKind::Stop) => Kind::Stop,
+            // The effects tell of others.
+            _ => return self.log_effects(self.program.actor(act).unwrap_or(OUTSIDE), true),
+        };
+        let (type_, fields) = step.map(|s| (s.type_.clone(), s.fields.clone())).unwrap_or_default();
+        let record = EventRecord { type_, fields, ..self.with_external(kind, true) };
+        self.push(self.program.actor(act).unwrap_or(OUTSIDE), record);
+        self.log_effects(OUTSIDE, false);
     }
 
     /// A new number for a message that becomes pending.
@@ -152,7 +185,9 @@ impl<'a, M: Model> Logger<'a, M> {
                     let id = self.sent(*entry);
                     let mut record = self.filled(self.blank(Kind::Send), entry, Some(id));
                     record.via = entry.via;
-                    self.push(if entry.via.is_none() { entry.from } else { actor }, record);
+                    // Threads have a place of their own in the log of the actor they belong to.
+                    let own = entry.via.is_none() || entry.via == Some(Via::Thread);
+                    self.push(if own { entry.from } else { actor }, record);
                 }
                 Did::TimerSet(entry) => {
                     self.ids += 1;
@@ -178,6 +213,8 @@ impl<'a, M: Model> Logger<'a, M> {
                 }
                 // A restart is followed by a start of its own, which its record stands for.
                 Did::Started(who) if at > 0 && done[at - 1] == Did::Restarted(*who) => {}
+                // Of a system that starts by itself nobody logs that its actors do.
+                Did::Started(_) if self.sim.model().starts_by_itself() => {}
                 Did::Started(who) => {
                     let record = self.with_external(Kind::Start, injected);
                     self.push(*who, record);
@@ -224,7 +261,13 @@ impl<'a, M: Model> Logger<'a, M> {
         &mut self.logs[actor.index()]
     }
 
+    /// Appends to the log of an actor, or of the environment.
     fn push(&mut self, actor: ActorId, mut record: EventRecord) {
+        if actor == OUTSIDE {
+            ENVIRONMENT.clone_into(&mut record.actor);
+            record.seq = self.environment.len() as u64 + 1;
+            return self.environment.push(record);
+        }
         record.actor = self.sim.names().get(actor).to_owned();
         let log = self.log(actor);
         log.seq += 1;

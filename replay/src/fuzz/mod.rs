@@ -7,6 +7,7 @@
 mod candidates;
 mod choice;
 mod logger;
+mod program;
 mod run;
 mod strategy;
 #[cfg(test)]
@@ -55,6 +56,9 @@ pub enum FuzzError {
     /// The model does not know the condition that client messages wait for.
     #[error("fuzz.wait_for: {0}")]
     Condition(String),
+    /// The model does not know something that the program says.
+    #[error("fuzz.program: {0}")]
+    Program(String),
     /// A weight or probability that is negative, not a number or beyond 1.
     #[error("fuzz.{0} is out of range: {1}")]
     Range(&'static str, String),
@@ -75,14 +79,15 @@ pub fn fuzz<M: Model>(
     progress: &mut dyn FnMut(u64, u64) -> bool,
 ) -> Result<Option<Found>, FuzzError> {
     let settings = run::settings(scenario)?;
+    let program = program::Program::new(sim, &settings.program)?;
     let mut executed = 0;
     for number in 0..options.runs {
-        let mut run = run::Run::new(sim, scenario, &settings, options, number);
+        let mut run = run::Run::new(sim, scenario, (&settings, &program), options, number);
         let violations = run.go()?;
         executed += run.deliveries();
         if !violations.is_empty() {
             let choices = run.into_choices();
-            return Ok(Some(found(sim, scenario, &choices, &violations, number, executed)));
+            return Ok(Some(found(sim, (scenario, &program), &choices, &violations, number, executed)));
         }
         if !progress(number + 1, executed) {
             break;
@@ -93,7 +98,7 @@ pub fn fuzz<M: Model>(
 
 fn found<M: Model>(
     sim: &mut Simulator<M>,
-    scenario: &Scenario,
+    (scenario, program): (&Scenario, &program::Program),
     choices: &[choice::Choice],
     violations: &[Violation],
     run: u64,
@@ -104,7 +109,7 @@ fn found<M: Model>(
         violations.iter().flat_map(|v| &v.affected).map(|&a| sim.names().get(a).to_owned()).collect();
     affected.sort_unstable();
     affected.dedup();
-    let mut logger = logger::Logger::new(sim, scenario.network);
+    let mut logger = logger::Logger::new(sim, program, scenario.network);
     choices.iter().for_each(|choice| logger.apply(choice));
     let (deliveries, externals) = logger.counts();
     let records = logger.finish(&violation, &affected);

@@ -7,6 +7,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::candidates::{Candidates, Holds};
 use super::choice::{Choice, apply};
+use super::program::Program;
 use super::strategy::{Order, skip};
 use super::{FuzzError, FuzzOptions};
 use crate::model::{Model, Violation};
@@ -44,6 +45,9 @@ pub(crate) struct Run<'a, M: Model> {
     sim: &'a mut Simulator<M>,
     scenario: &'a Scenario,
     settings: &'a FuzzSettings,
+    program: &'a Program,
+    /// How many steps of the program are done.
+    done: usize,
     actors: Vec<ActorId>,
     world: World<M>,
     rng: ChaCha8Rng,
@@ -67,7 +71,7 @@ impl<'a, M: Model> Run<'a, M> {
     pub(crate) fn new(
         sim: &'a mut Simulator<M>,
         scenario: &'a Scenario,
-        settings: &'a FuzzSettings,
+        (settings, program): (&'a FuzzSettings, &'a Program),
         options: &FuzzOptions,
         number: u64,
     ) -> Self {
@@ -90,6 +94,8 @@ impl<'a, M: Model> Run<'a, M> {
             sim,
             scenario,
             settings,
+            program,
+            done: 0,
             rng,
             order,
             candidates: Candidates::default(),
@@ -107,7 +113,8 @@ impl<'a, M: Model> Run<'a, M> {
 
     /// Makes the run; gives the violation it ends with, or nothing.
     pub(crate) fn go(&mut self) -> Result<Vec<Violation>, FuzzError> {
-        for at in 0..self.actors.len() {
+        let starts = if self.sim.model().starts_by_itself() { 0 } else { self.actors.len() };
+        for at in 0..starts {
             self.apply(Choice::Start(self.actors[at]));
         }
         self.apply(Choice::Bootstrap);
@@ -134,7 +141,7 @@ impl<'a, M: Model> Run<'a, M> {
     }
 
     fn apply(&mut self, choice: Choice) {
-        apply(self.sim, &mut self.world, choice, self.scenario.network);
+        apply(self.sim, &mut self.world, self.program, choice, self.scenario.network);
         self.choices.push(choice);
         if !matches!(choice, Choice::Deliver(_)) {
             self.dirty = true;
@@ -188,6 +195,10 @@ impl<'a, M: Model> Run<'a, M> {
 
     /// Injects client messages and faults that are due.
     fn events(&mut self) -> Result<(), FuzzError> {
+        while let (done, Some(act)) = self.program.due(self.sim, &self.world, self.done)? {
+            self.done = done;
+            self.apply(Choice::Program(act));
+        }
         if !self.open {
             self.open = match &self.settings.wait_for {
                 None => true,

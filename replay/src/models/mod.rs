@@ -1,6 +1,7 @@
 //! The models that come with the tool, by the name a scenario gives them.
 
 pub mod akka_raft;
+pub mod spark;
 pub mod two_phase;
 
 use demi_schemas::scenario::nearest;
@@ -11,7 +12,17 @@ use crate::names::Names;
 use crate::sim::Simulator;
 
 /// Names of the models that [`with_model`] knows.
-pub const MODELS: [&str; 2] = ["akka-raft", "two-phase"];
+pub const MODELS: [&str; 3] = ["akka-raft", "spark", "two-phase"];
+
+/// The error that a model has no such name, with the nearest that it has.
+fn unknown_name(model: &str, what: &'static str, name: &str, known: &[&str]) -> ScenarioError {
+    ScenarioError::UnknownName {
+        what,
+        name: name.to_owned(),
+        model: model.to_owned(),
+        nearest: nearest(name, known.iter().copied()).map(str::to_owned),
+    }
+}
 
 /// Something to do with whichever model a scenario names.
 pub trait Visitor {
@@ -30,6 +41,10 @@ pub fn with_model<V: Visitor>(scenario: &Scenario, visitor: V) -> Result<V::Outp
     match scenario.model.as_str() {
         "akka-raft" => {
             let model = akka_raft::AkkaRaft::new(scenario, &mut names)?;
+            Ok(visitor.visit(Simulator::new(model, names, scenario)?))
+        }
+        spark::config::MODEL => {
+            let model = spark::Spark::new(scenario, &mut names)?;
             Ok(visitor.visit(Simulator::new(model, names, scenario)?))
         }
         "two-phase" => {

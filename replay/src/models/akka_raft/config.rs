@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use demi_schemas::scenario::{Scenario, ScenarioError, nearest};
+use demi_schemas::scenario::{Scenario, ScenarioError};
+
+use crate::models::unknown_name;
 
 /// Name of the model in scenario files.
 pub const MODEL: &str = "akka-raft";
@@ -131,7 +133,7 @@ impl Invariants {
                 "LeaderCompleteness" => on.leader_completeness = true,
                 "StateMachine" | "StateMachineSafety" => on.state_machine = true,
                 "Crash" | "NoCrash" => {}
-                _ => return Err(unknown("invariant", name, Self::NAMES)),
+                _ => return Err(unknown_name(MODEL, "invariant", name, Self::NAMES)),
             }
         }
         Ok(on)
@@ -162,7 +164,7 @@ impl Config {
         let mut payload = Payload::default();
         set_all("payload option", &scenario.payload, Payload::NAMES, |name, on| payload.set(name, on))?;
         if let Some(name) = scenario.settings.keys().next() {
-            return Err(unknown("setting", name, &[]));
+            return Err(unknown_name(MODEL, "setting", name, &[]));
         }
         let invariants = Invariants::parse(scenario.invariants.as_deref())?;
         let members = scenario.members.unwrap_or(DEFAULT_MEMBERS);
@@ -182,17 +184,8 @@ fn set_all(
     mut set: impl FnMut(&str, bool) -> bool,
 ) -> Result<(), ScenarioError> {
     match given.iter().find(|(name, on)| !set(name, **on)) {
-        Some((name, _)) => Err(unknown(what, name, known)),
+        Some((name, _)) => Err(unknown_name(MODEL, what, name, known)),
         None => Ok(()),
-    }
-}
-
-fn unknown(what: &'static str, name: &str, known: &[&str]) -> ScenarioError {
-    ScenarioError::UnknownName {
-        what,
-        name: name.to_owned(),
-        model: MODEL.to_owned(),
-        nearest: nearest(name, known.iter().copied()).map(str::to_owned),
     }
 }
 

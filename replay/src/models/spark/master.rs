@@ -1,0 +1,214 @@
+//! The cluster master: registrations, and who runs what.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::actors::Number;
+use super::message::{Msg, Url};
+use super::state::{StartUp, Step};
+
+/// What a master is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Mode {
+    #[default]
+    Standby,
+    Alive,
+    Recovering,
+    Completing,
+}
+
+/// What a master knows of a worker or application: it answers, was read from disk and has not answered, is given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Contact {
+    Alive,
+    Unknown,
+    Dead,
+}
+
+/// A worker, as the master sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Node {
+    pub id: Number,
+    pub contact: Contact,
+    /// Whether an executor or a driver has its one core. An executor takes all its memory, too.
+    pub busy: bool,
+}
+
+/// An application, as the master sees it. All have the same id, so they are told apart by a number.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Application {
+    pub number: u32,
+    pub contact: Contact,
+    pub executors: BTreeSet<Number>,
+}
+
+/// On which worker a driver runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// The field does not even say that there is none.
+    Unset,
+    Nowhere,
+    On(Number),
+}
+
+/// A master: the first, or a later one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Master {
+    pub mode: Mode,
+    pub later: bool,
+    pub nodes: Vec<Node>,
+    pub applications: Vec<Application>,
+    /// The number of the application that the one id stands for.
+    pub mapped: Option<u32>,
+    pub next_application: u32,
+    /// Drivers by number. One without a worker waits.
+    pub drivers: BTreeMap<u32, Place>,
+    pub next_driver: u32,
+}
+
+/// The keys of what is stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Disk {
+    pub application: bool,
+    pub drivers: BTreeSet<u32>,
+    pub workers: BTreeSet<Number>,
+}
+
+impl Master {
+    pub fn url(&self) -> Url {
+        if self.later { Url::Later } else { Url::First }
+    }
+
+    /// The application that the one id stands for.
+    pub fn application(&mut self) -> Option<&mut Application> {
+        let mapped = self.mapped?;
+        self.applications.iter_mut().find(|a| a.number == mapped)
+    }
+
+    /// Adds an application, to which the one id now points.
+    pub fn add_application(&mut self, contact: Contact) {
+        let number = self.next_application;
+        self.next_application += 1;
+        self.mapped = Some(number);
+        self.applications.push(Application { number, contact, executors: BTreeSet::new() });
+    }
+
+    /// The worker of that id, unless it is given up.
+    pub fn node(&mut self, id: Number) -> Option<&mut Node> {
+        self.nodes.iter_mut().find(|n| n.id == id && n.contact != Contact::Dead)
+    }
+}
+
+impl Step<'_, '_> {
+    /// The master, to change it.
+    pub fn m(&mut self) -> &mut Master {
+        Arc::make_mut(&mut self.s.master)
+    }
+
+    /// The disk, to change it.
+    pub fn disk(&mut self) -> &mut Disk {
+        Arc::make_mut(&mut self.s.disk)
+    }
+
+    /// A master is created, the first one by the start-up thread.
+    pub fn master_created(&mut self, later: bool) {
+        self.s.master = Arc::new(Master { later, ..Master::default() });
+        self.again(&Msg::CheckForWorkerTimeOut);
+        let agent = self.actors.agent;
+        // The agent of a master that was there before went with it.
+        self.ctx.stop_actor(agent);
+        self.ctx.start_actor(agent);
+    }
+
+    /// A message to the master.
+    pub fn master(&mut self, msg: &Msg) {
+        match msg {
+            Msg::CheckForWorkerTimeOut => self.again(msg),
+            Msg::RequestWebUiPort => self.answered(StartUp::Master),
+            Msg::ElectedLeader if *self.s.disk == Disk::default() => self.m().mode = Mode::Alive,
+            Msg::ElectedLeader => self.recover(),
+            Msg::CompleteRecovery => self.complete_recovery(),
+            Msg::RegisterWorker(id) if self.s.master.mode != Mode::Standby => self.take_worker(*id),
+            Msg::RegisterApplication if self.s.master.mode != Mode::Standby => self.take_application(),
+            Msg::RequestSubmitDriver if self.s.master.mode == Mode::Alive => self.take_driver(),
+            Msg::ExecutorStateChanged(executor)
+                if self.m().application().is_some_and(|a| a.executors.contains(executor)) =>
+            {
+                self.ctx.send(self.actors.client, Msg::ExecutorUpdated(*executor));
+            }
+            Msg::MasterChangeAcknowledged(known) => self.acknowledged(*known),
+            Msg::SchedulerState(worker, executors, drivers) => self.reported(*worker, executors, drivers),
+            _ => {}
+        }
+    }
+
+    fn take_worker(&mut self, id: Number) {
+        let worker = self.actors.worker(id);
+        let master = self.m();
+        if master.node(id).is_some() {
+            self.ctx.send(worker, Msg::RegisterWorkerFailed);
+            return;
+        }
+        // All workers share host and port, so one that is given up makes room for any.
+        master.nodes.retain(|n| n.contact != Contact::Dead);
+        master.nodes.push(Node { id, contact: Contact::Alive, busy: false });
+        let url = master.url();
+        if self.config.disk {
+            self.s.duplicate_file |= !self.disk().workers.insert(id);
+        }
+        self.ctx.send(worker, Msg::RegisteredWorker(url));
+        self.schedule_all();
+    }
+
+    fn take_application(&mut self) {
+        let (client, url) = (self.actors.client, self.s.master.url());
+        // Repaired, a client that is known gets its answer again and nothing else happens. The repair belongs to the
+        // programs that keep applications on disk: the recorded ones that do not take every registration for a new one.
+        let repaired = self.config.disk && !self.config.duplicate_registration;
+        if !repaired || self.s.master.mapped.is_none() {
+            self.m().add_application(Contact::Alive);
+            if self.config.disk {
+                self.s.duplicate_file |= std::mem::replace(&mut self.disk().application, true);
+            }
+        }
+        self.ctx.send(client, Msg::RegisteredApplication(url));
+        self.schedule_all();
+    }
+
+    fn take_driver(&mut self) {
+        let master = self.m();
+        let id = master.next_driver;
+        master.next_driver += 1;
+        master.drivers.insert(id, Place::Nowhere);
+        if self.config.disk {
+            self.s.duplicate_file |= !self.disk().drivers.insert(id);
+        }
+        self.schedule_all();
+        self.s.driver_submitted = true;
+    }
+
+    /// Gives free workers to waiting drivers, and what is left to applications, the first of which takes all.
+    pub fn schedule_all(&mut self) {
+        if self.s.master.mode != Mode::Alive {
+            return;
+        }
+        let (actors, client) = (self.actors, self.actors.client);
+        let master = Arc::make_mut(&mut self.s.master);
+        let url = master.url();
+        let free = |node: &&mut Node| node.contact == Contact::Alive && !node.busy;
+        let waiting = master.drivers.iter_mut().filter(|(_, place)| **place == Place::Nowhere);
+        for (node, (id, place)) in master.nodes.iter_mut().filter(free).zip(waiting) {
+            (node.busy, *place) = (true, Place::On(node.id));
+            self.ctx.send(actors.worker(node.id), Msg::LaunchDriver(*id));
+        }
+        for application in &mut master.applications {
+            // The original sorts by free cores, ascending, and turns that round.
+            for node in master.nodes.iter_mut().rev().filter(free) {
+                node.busy = true;
+                application.executors.insert(node.id);
+                self.ctx.send(actors.worker(node.id), Msg::LaunchExecutor(url, node.id));
+                self.ctx.send(client, Msg::ExecutorAddedToClient(node.id));
+            }
+        }
+    }
+}

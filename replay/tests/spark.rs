@@ -1,0 +1,102 @@
+//! The recorded executions of Spark: the model follows them, and breaks the invariant only with the bug.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a failed expectation is a failed test"
+)]
+
+mod recorded;
+
+use demi_replay::fuzz::{Found, FuzzOptions, fuzz};
+use demi_replay::models::{Visitor, with_model};
+use demi_replay::replay::{ReplayOptions, replay};
+use demi_replay::{Model, Simulator};
+use demi_schemas::summary::{ReplaySummary, Verdict};
+use demi_schemas::{Scenario, Schedule};
+use recorded::{from_records, recorded, schedule};
+
+struct Replay<'a>(&'a Schedule, ReplayOptions);
+
+impl Visitor for Replay<'_> {
+    type Output = ReplaySummary;
+    fn visit<M: Model>(self, mut sim: Simulator<M>) -> ReplaySummary {
+        replay(&mut sim, self.0, &self.1).unwrap()
+    }
+}
+
+fn run(schedule: &Schedule, scenario: &Scenario) -> ReplaySummary {
+    let interval = scenario.invariant_check_interval.unwrap_or(1);
+    let options = ReplayOptions { rule: scenario.network, strict: false, interval };
+    with_model(scenario, Replay(schedule, options)).unwrap()
+}
+
+fn conforms(case: &str, switch: &str, deliveries: u64, violation: &str) {
+    let Some(folder) = recorded(case) else { return };
+    let text = std::fs::read_to_string(folder.join("scenario.toml")).unwrap();
+    let schedule = schedule(&folder);
+    let buggy = run(&schedule, &Scenario::parse(&text).unwrap());
+    assert_eq!((buggy.deliveries, buggy.divergences), (deliveries, 0), "{:?}", buggy.first_divergence);
+    assert_eq!(
+        (buggy.violation.as_slice(), buggy.matches_recorded),
+        (&[violation.to_owned()][..], Some(true))
+    );
+    let mended = text.replace(&format!("{switch} = true"), "");
+    assert_ne!(mended, text);
+    let mended = run(&schedule, &Scenario::parse(&mended).unwrap());
+    assert_eq!((mended.deliveries, mended.divergences), (deliveries, 0), "{:?}", mended.first_divergence);
+    assert_eq!(mended.verdict, Verdict::DoesNotViolate);
+    // A copy of a timer may have been withheld when the recording ended.
+    assert!(buggy.unrecorded_sends <= 1, "{}", buggy.unrecorded_sends);
+}
+
+#[test]
+fn spark_9256_conforms() {
+    conforms("spark-9256", "spark9256_duplicate_registration", 300, "DuplicateFileCrash");
+}
+
+#[test]
+fn spark_2294_conforms() {
+    conforms("spark-2294", "spark2294_one_list_removal", 1000, "LocalityInversion:0.0");
+}
+
+struct Fuzz<'a>(&'a Scenario, FuzzOptions);
+
+impl Visitor for Fuzz<'_> {
+    type Output = Option<Found>;
+    fn visit<M: Model>(self, mut sim: Simulator<M>) -> Option<Found> {
+        fuzz(&mut sim, self.0, &self.1, &mut |_, _| true).unwrap()
+    }
+}
+
+/// The three programs find their bugs, and nothing without them; what they would have logged conforms.
+#[test]
+fn programs_find_their_bugs() {
+    for (text, violation, externals) in [
+        (include_str!("../scenarios/spark-9256.toml"), "DuplicateFileCrash", 0),
+        (include_str!("../scenarios/spark-3150.toml"), "CrashUponRecovery", 20),
+        (include_str!("../scenarios/spark-2294.toml"), "LocalityInversion", 30),
+    ] {
+        let scenario = Scenario::parse(text).unwrap();
+        let options = FuzzOptions { seed: 1, runs: 200, deliveries: 1500, externals: None };
+        let found = with_model(&scenario, Fuzz(&scenario, options)).unwrap().unwrap();
+        assert!(
+            found.violation.len() == 1 && found.violation[0].starts_with(violation),
+            "{:?}",
+            found.violation
+        );
+        assert!(found.externals >= externals, "{violation}: {}", found.externals);
+        let records: Vec<_> = found.records.into_iter().map(|(_, records)| records).collect();
+        let summary = run(&from_records(records), &scenario);
+        assert_eq!(
+            (summary.divergences, summary.matches_recorded),
+            (0, Some(true)),
+            "{:?}",
+            summary.first_divergence
+        );
+        let mended = Scenario { switches: std::collections::BTreeMap::default(), ..scenario.clone() };
+        let options = FuzzOptions { runs: 20, ..options };
+        assert_eq!(with_model(&mended, Fuzz(&mended, options)).unwrap(), None);
+    }
+}
