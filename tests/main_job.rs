@@ -119,7 +119,7 @@ fn recorded_executions_conform_and_shrink() {
         if case == "raft-45-9nodes" {
             continue;
         }
-        let budget = ["--budget", "200000r", "--json"];
+        let budget = ["--budget", "2000000r", "--json"];
         let args = ["minimize", &exec, "--scenario", &scenario, "--out", &at("min")];
         let (code, found) = json(&[&args[..], &budget[..]].concat());
         assert_eq!(code, 0);
