@@ -302,7 +302,7 @@ fn starts<M: Model>(
     for (index, start) in results.iter_mut().enumerate() {
         if Some(index) == best {
             stage.join(&start.curve);
-            stage.engine.meter.executed += start.phases.iter().map(|p| p.executed).sum::<u64>();
+            stage.engine.meter.executed += start.executed();
             if let Some(witness) = restore(&mut stage.engine, &start.schedule) {
                 let sizes = [stage.best.size, witness.size];
                 if common.objective.choose(sizes.into_iter()) == Some(1) {
@@ -312,7 +312,7 @@ fn starts<M: Model>(
             phases.extend(start.phases.iter().cloned());
         } else {
             rest.replays += start.replays();
-            rest.executed += start.phases.iter().map(|p| p.executed).sum::<u64>();
+            rest.executed += start.executed();
             rest.seconds += start.phases.iter().map(|p| p.seconds).sum::<f64>();
         }
     }

@@ -40,10 +40,6 @@ struct Step {
     entry: u32,
 }
 
-struct Level<M: Model> {
-    worlds: Vec<(World<M>, u32)>,
-}
-
 /// Searches for a violating execution over the external events of `witness` with at most `limit` deliveries. Starts
 /// come first and messages from outside may be taken at any time, each at most once.
 ///
@@ -61,14 +57,14 @@ pub fn shortest<M: Model>(
     let (starts, root) = root(engine, witness);
     let mut steps = vec![Step { parent: 0, entry: 0 }];
     let mut seen: FxHashSet<u128> = FxHashSet::default();
-    let mut level = Level { worlds: vec![(root, 0)] };
+    let mut level: Vec<(World<M>, u32)> = vec![(root, 0)];
     let mut searched = Searched { found: None, at_least: 0, complete: false, states: 0, stopped: None };
     let (mut candidates, mut done) = (Vec::new(), Vec::new());
     for depth in 1..=limit {
         // Everything with fewer deliveries was looked at, or cannot end within the limit.
         searched.at_least = depth;
-        let mut next = Level { worlds: Vec::new() };
-        for (world, at) in level.worlds.drain(..) {
+        let mut next = Vec::new();
+        for (world, at) in level.drain(..) {
             if engine.meter.ended().is_some() {
                 searched.stopped = Some("budget");
                 return Some(searched);
@@ -93,15 +89,15 @@ pub fn shortest<M: Model>(
                 }
                 let Ok(number) = u32::try_from(steps.len()) else { return Some(searched) };
                 steps.push(Step { parent: at, entry: index as u32 });
-                next.worlds.push((after, number));
+                next.push((after, number));
             }
-            if seen.len() > MAX_STATES || next.worlds.len() > MAX_LEVEL {
+            if seen.len() > MAX_STATES || next.len() > MAX_LEVEL {
                 searched.stopped = Some("memory");
                 return Some(searched);
             }
         }
         level = next;
-        if level.worlds.is_empty() {
+        if level.is_empty() {
             break;
         }
     }

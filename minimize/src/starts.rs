@@ -75,6 +75,12 @@ impl Start {
     pub fn replays(&self) -> u64 {
         self.phases.iter().map(|p| p.replays).sum()
     }
+
+    /// Deliveries executed for it.
+    #[must_use]
+    pub fn executed(&self) -> u64 {
+        self.phases.iter().map(|p| p.executed).sum()
+    }
 }
 
 /// The budget of the whole minimization, and what of it was spent.
