@@ -6,13 +6,13 @@ use std::rc::Rc;
 use demi_replay::network;
 use demi_replay::script::{Act, OwnFailures, Script, Want};
 use demi_replay::{Model, OUTSIDE, Simulator, Violation, World};
-use demi_schemas::NetworkRule;
+use demi_schemas::{NetworkRule, Schedule};
 use rustc_hash::FxHashSet;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::budget::Meter;
 use crate::matcher::{Blocker, Matcher, Policy};
-use crate::witness::{Objective, Size, size};
+use crate::witness::{Fields, Objective, Size, size, to_schedule};
 
 /// How many acts lie between two kept worlds of the witness.
 const CHECKPOINT_EVERY: usize = 16;
@@ -46,6 +46,8 @@ pub struct Engine<M: Model> {
     pub sim: Simulator<M>,
     /// Names and arguments of actions.
     pub actions: Vec<(String, Option<serde_json::Value>)>,
+    /// Structured content of messages from outside.
+    pub fields: Fields,
     /// The rule.
     pub rule: NetworkRule,
     /// Fingerprints of the violation; one in common is enough.
@@ -75,6 +77,7 @@ impl<M: Model> Engine<M> {
         Engine {
             sim,
             actions: script.actions.clone(),
+            fields: Fields::new(),
             rule,
             target,
             objective,
@@ -163,6 +166,12 @@ impl<M: Model> Engine<M> {
     #[must_use]
     pub fn in_order(&self) -> bool {
         self.rule != NetworkRule::Unordered
+    }
+
+    /// Acts as text.
+    #[must_use]
+    pub fn to_schedule(&self, acts: &[Act]) -> Schedule {
+        to_schedule(&self.sim, acts, &self.actions, &self.fields, self.rule, &self.target)
     }
 
     /// Forgets which candidates were tested.

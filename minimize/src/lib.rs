@@ -3,11 +3,15 @@
 //! [`minimize`] is the pipeline. A pass takes a verified witness and gives back a smaller one; every accepted
 //! witness was re-run step by step by a verifier that shares nothing with matching.
 
+pub mod account;
 pub mod budget;
+pub mod causes;
 pub mod certificate;
 pub mod engine;
 pub mod explore;
+pub mod full;
 pub mod matcher;
+pub mod nearby;
 pub mod passes;
 pub mod pipeline;
 pub mod render;

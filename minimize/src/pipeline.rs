@@ -14,10 +14,10 @@ use demi_schemas::{Certificate, NetworkRule, Schedule};
 use crate::budget::{Budget, Ended, Meter, StopFlag};
 use crate::certificate::certify;
 use crate::engine::{EXACT, Engine, Shared};
+use crate::full;
 use crate::matcher::{Blocker, Matcher, Policy};
 use crate::stage::{Stage, phase_line};
-use crate::starts::{Common, Purse, Start, explored, recorded, restore};
-use crate::witness::{Objective, Size, fields_of, size, timers, to_schedule};
+use crate::witness::{Objective, Size, fields_of, size, timers};
 
 /// Which pipeline to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,57 +118,23 @@ pub fn minimize<M: Model>(
     let mut phases = Vec::new();
     let objective = options.objective;
     let mut engine = Engine::new(sim, &full, options.rule, target.clone(), objective, meter);
+    engine.fields = fields_of(input);
     let witness = first(&mut engine, (input, &full), kept, options, &mut phases)?;
     let mut stage = Stage::new(engine, witness, tell);
     let policies = Policy::portfolio(options.rule);
-    let fields = fields_of(input);
     let (mut tried, mut others, mut shortest) = (None, Vec::new(), None);
     match options.phases {
         Phases::Sts => stage.baseline(Policy::new(Matcher::Payload, Blocker::Skip)),
         Phases::NoDiverge => stage.baseline(Policy::new(Matcher::Payload, Blocker::Fail)),
         Phases::All => {
-            let raw = stage.best.acts.clone();
-            stage.prepare();
-            phases.append(&mut stage.phases);
-            let common = Common {
-                sim: stage.engine.sim.clone(),
-                script: &full,
-                prepared: stage.best.acts.clone(),
-                raw,
-                fields: &fields,
-                rule: options.rule,
-                target: target.clone(),
-                objective,
-                policies: &policies,
-                jobs: options.jobs.max(1),
-                stop: options.stop.clone(),
-                tell,
-            };
-            others = starts(&mut stage, &common, options.budget, began, &mut phases);
-            stage.engine.generous = false;
-            // Checked first: what costs more may use up the budget.
-            tried = stage.close(&policies);
-            let before = stage.best.size;
-            stage.reduce(&policies);
-            if stage.best.size != before {
-                tried = stage.close(&policies);
-            }
-            let before = stage.best.size;
-            shortest = stage.prove();
-            if stage.best.size != before {
-                let optimal = stage.best.size;
-                tried = stage.close(&policies);
-                if stage.best.size != optimal {
-                    shortest = stage.prove();
-                }
-            }
+            let all = full::All { script: &full, options, began };
+            (others, tried, shortest) = all.run(&mut stage, &policies, &mut phases);
         }
     }
     phases.append(&mut stage.phases);
     let ended = stage.engine.meter.ended().filter(|_| tried.is_none()).unwrap_or(Ended::Fixpoint);
     let best = stage.best.clone();
-    let mut schedule =
-        to_schedule(&stage.engine.sim, &best.acts, &stage.engine.actions, &fields, options.rule, &target);
+    let mut schedule = stage.engine.to_schedule(&best.acts);
     schedule.header.system.clone_from(&input.header.system);
     schedule.header.affected.clone_from(&input.header.affected);
     let checked = strictly(&fresh, &schedule, options.rule)?;
@@ -204,6 +170,7 @@ pub fn minimize<M: Model>(
         digest: checked.digest,
         ended: ended.as_str().to_owned(),
         phases,
+        passes: stage.account.clone().lines(),
         curve: thin(&stage.curve),
     };
     Ok(Outcome { schedule, others, certificate, summary })
@@ -279,58 +246,6 @@ fn first<M: Model>(
             why: "no configuration on the way breaks it, each looked at by itself".into(),
         }),
     }
-}
-
-/// Works on all starts, gives the stage the smallest result, the first of equals, and accounts for the rest.
-/// Gives back the results that are smaller than it in some way.
-fn starts<M: Model>(
-    stage: &mut Stage<'_, M>,
-    common: &Common<'_, M>,
-    budget: Budget,
-    began: Instant,
-    phases: &mut Vec<PhaseSummary>,
-) -> Vec<Start> {
-    let purse = Purse { budget, began, spent: stage.engine.meter.replays };
-    let mut results = recorded(common, purse);
-    if let Some(best) = common.objective.choose(results.iter().map(|s| s.size)).map(|i| &results[i]) {
-        let spent: u64 = results.iter().map(Start::replays).sum();
-        let found = explored(common, best, Purse { spent: purse.spent + spent, ..purse });
-        results.extend(found);
-    }
-    let best = common.objective.choose(results.iter().map(|s| s.size));
-    let mut rest = phase_line("other starts", &[]);
-    for (index, start) in results.iter_mut().enumerate() {
-        if Some(index) == best {
-            stage.join(&start.curve);
-            stage.engine.meter.executed += start.executed();
-            if let Some(witness) = restore(&mut stage.engine, &start.schedule) {
-                let sizes = [stage.best.size, witness.size];
-                if common.objective.choose(sizes.into_iter()) == Some(1) {
-                    stage.take(witness);
-                }
-            }
-            phases.extend(start.phases.iter().cloned());
-        } else {
-            rest.replays += start.replays();
-            rest.executed += start.executed();
-            rest.seconds += start.phases.iter().map(|p| p.seconds).sum::<f64>();
-        }
-    }
-    stage.engine.meter.replays += results.iter().map(Start::replays).sum::<u64>();
-    phases.push(PhaseSummary {
-        replays: rest.replays,
-        executed: rest.executed,
-        seconds: rest.seconds,
-        ..phase_line("other starts", &stage.best.acts)
-    });
-    let sizes: Vec<Size> = results.iter().map(|s| s.size).collect();
-    let mut seen = Vec::new();
-    results.retain(|s| {
-        let kept = !sizes.iter().any(|o| o.dominates(s.size)) && !seen.contains(&s.size);
-        seen.push(s.size);
-        kept
-    });
-    results
 }
 
 fn other_result(size: Size) -> OtherResult {

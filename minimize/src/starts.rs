@@ -9,14 +9,18 @@ use demi_replay::script::{Act, Script};
 use demi_replay::{Model, Simulator};
 use demi_schemas::summary::{CurvePoint, PhaseSummary};
 use demi_schemas::{NetworkRule, Schedule};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
 
+use crate::account::{Account, Cost};
 use crate::budget::{Budget, Meter, StopFlag};
 use crate::engine::{EXACT, Engine, Shared};
 use crate::explore::Explorer;
 use crate::matcher::{Blocker, Matcher, Policy};
+use crate::nearby;
 use crate::pipeline::Progress;
 use crate::stage::{Stage, phase_line};
-use crate::witness::{Fields, Objective, Size, to_schedule};
+use crate::witness::{Fields, Objective, Size, fields_of};
 
 /// Starts of one round of walks.
 const ROUND: usize = 8;
@@ -40,7 +44,7 @@ pub struct Common<'a, M: Model> {
     /// The witness as recorded, cut at the violation.
     pub raw: Vec<Act>,
     /// Content of external messages.
-    pub fields: &'a Fields,
+    pub fields: Fields,
     /// The rule.
     pub rule: NetworkRule,
     /// The violation.
@@ -58,6 +62,7 @@ pub struct Common<'a, M: Model> {
 }
 
 /// What one start came to. Ids differ between simulators, texts do not, so the schedule is text.
+#[derive(Default)]
 pub struct Start {
     /// The schedule.
     pub schedule: Schedule,
@@ -67,6 +72,8 @@ pub struct Start {
     pub phases: Vec<PhaseSummary>,
     /// How its size fell.
     pub curve: Vec<CurvePoint>,
+    /// What each pass won.
+    pub account: Account,
 }
 
 impl Start {
@@ -140,8 +147,15 @@ pub fn explored<M: Model>(common: &Common<'_, M>, best: &Start, mut purse: Purse
     for round in 0..MAX_ROUNDS {
         let share = purse.share(0.25, ROUND, common.jobs);
         let found = side_by_side(common, ROUND, |index| {
+            let seed = (round * ROUND + index) as u64;
             let base = if index % 2 == 0 { &base } else { &leanest };
-            walks(common, &pool, base, (round * ROUND + index) as u64, share)
+            match index % 4 {
+                0 | 1 => walks(common, &pool, base, seed, share),
+                _ => {
+                    let objective = nearby::turn(index / 4, common.objective);
+                    neighbourhood(common, &pool, base, (seed, objective), share)
+                }
+            }
         });
         idle += 1;
         purse.spent += found.iter().map(Start::replays).sum::<u64>();
@@ -163,6 +177,24 @@ pub fn explored<M: Model>(common: &Common<'_, M>, best: &Start, mut purse: Purse
     all
 }
 
+/// One start near what was found: a search by disturbances, and the passes that cost more on what it comes to.
+fn neighbourhood<M: Model>(
+    common: &Common<'_, M>,
+    pool: &[Act],
+    base: &Schedule,
+    (seed, objective): (u64, Objective),
+    share: Budget,
+) -> Option<Start> {
+    let mut engine = common.engine(share, objective);
+    engine.generous = false;
+    let base = restore(&mut engine, base)?;
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut stage = Stage::new(engine, base, common.tell);
+    stage.phase("nearby", |s| nearby::search(s, pool, common.policies, WALKED, &mut rng));
+    stage.reduce(common.policies);
+    Some(common.done(stage))
+}
+
 /// One start by walks: each violating walk is swept, the best of them reduced.
 fn walks<M: Model>(
     common: &Common<'_, M>,
@@ -173,6 +205,7 @@ fn walks<M: Model>(
 ) -> Option<Start> {
     let mut engine = common.engine(share, common.objective);
     let base = restore(&mut engine, base)?;
+    let given = base.size;
     let mut explorer = Explorer::new(pool, &base, seed);
     let began = Instant::now();
     let (mut best, mut finds): (Option<Shared<M>>, usize) = (None, 0);
@@ -193,6 +226,10 @@ fn walks<M: Model>(
         ..phase_line("walks", &best.as_ref()?.acts)
     };
     let mut stage = Stage::new(engine, best?, common.tell);
+    let cost = Cost { replays: walked.replays, executed: walked.executed, seconds: walked.seconds };
+    let size = stage.best.size;
+    let won = if common.objective.smaller(size, given) { size } else { given };
+    stage.account.note("walks", cost, given, won);
     stage.phases.push(walked);
     stage.reduce(common.policies);
     Some(common.done(stage))
@@ -201,17 +238,20 @@ fn walks<M: Model>(
 impl<M: Model> Common<'_, M> {
     fn engine(&self, share: Budget, objective: Objective) -> Engine<M> {
         let meter = Meter::new(share, self.stop.clone());
-        Engine::new(self.sim.clone(), self.script, self.rule, self.target.clone(), objective, meter)
+        let (sim, target) = (self.sim.clone(), self.target.clone());
+        let mut engine = Engine::new(sim, self.script, self.rule, target, objective, meter);
+        engine.fields.clone_from(&self.fields);
+        engine
     }
 
     fn done(&self, stage: Stage<'_, M>) -> Start {
-        let sim = &stage.engine.sim;
-        let acts = &stage.best.acts;
+        let engine = &stage.engine;
         Start {
-            schedule: to_schedule(sim, acts, &stage.engine.actions, self.fields, self.rule, &self.target),
+            schedule: engine.to_schedule(&stage.best.acts),
             size: stage.best.size,
             phases: stage.phases,
             curve: stage.curve,
+            account: stage.account,
         }
     }
 }
@@ -246,6 +286,7 @@ fn side_by_side<M: Model>(
 /// Brings a start's result into another simulator.
 pub fn restore<M: Model>(engine: &mut Engine<M>, result: &Schedule) -> Option<Shared<M>> {
     let (mut translated, _) = Script::compile(&mut engine.sim, result).ok()?;
+    engine.fields.extend(fields_of(result));
     for act in &mut translated.acts {
         if let Act::Action(index) = act {
             let action = translated.actions.get(*index as usize)?;
