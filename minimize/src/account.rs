@@ -1,6 +1,7 @@
 //! What each pass won and what it cost, and in which order passes are worth running.
 
 use demi_schemas::summary::PassYield;
+use serde::{Deserialize, Serialize};
 
 use crate::witness::Size;
 
@@ -8,7 +9,7 @@ use crate::witness::Size;
 const WORTH: i64 = 4;
 
 /// The account of all passes of one line of work, or of several.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Account(Vec<PassYield>);
 
 /// What one run of a pass cost.

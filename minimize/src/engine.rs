@@ -4,6 +4,7 @@ use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
 use demi_replay::network;
+use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::script::{Act, OwnFailures, Script, Want};
 use demi_replay::{Model, OUTSIDE, Simulator, Violation, World};
 use demi_schemas::{NetworkRule, Schedule};
@@ -11,13 +12,18 @@ use rustc_hash::FxHashSet;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::budget::Meter;
+use crate::digest::Digests;
+use crate::ledger::Attempt;
 use crate::matcher::{Blocker, Matcher, Policy};
+use crate::oracle::Oracle;
 use crate::witness::{Fields, Objective, Size, size, to_schedule};
 
 /// How many acts lie between two kept worlds of the witness.
 const CHECKPOINT_EVERY: usize = 16;
 /// Deliveries that one flush may cost before the step is given up.
 const MAX_FLUSH: usize = 64;
+/// Steps from which on a test is worth a line in the ledger.
+const LEDGER_STEPS: usize = 128;
 /// Tested candidates remembered, so that none is tested twice.
 const MAX_REMEMBERED: usize = 4_000_000;
 
@@ -50,14 +56,17 @@ pub struct Engine<M: Model> {
     pub fields: Fields,
     /// The rule.
     pub rule: NetworkRule,
-    /// Fingerprints of the violation; one in common is enough.
+    /// Fingerprints of the violation.
     pub target: Vec<String>,
+    /// What else is asked.
+    pub oracle: Oracle<M>,
     /// What counts as smaller.
     pub objective: Objective,
     /// Whether an external event less may cost twice the deliveries, or only half as many again.
     pub generous: bool,
     /// Work done and allowed.
     pub meter: Meter,
+    digests: Digests,
     tested: FxHashSet<u128>,
     found: Vec<Violation>,
     /// Accepted candidates that strict verification refused; always 0 unless there is a defect.
@@ -80,9 +89,11 @@ impl<M: Model> Engine<M> {
             fields: Fields::new(),
             rule,
             target,
+            oracle: Oracle::default(),
             objective,
             generous: true,
             meter,
+            digests: Digests::default(),
             tested: FxHashSet::default(),
             found: Vec::new(),
             refused: 0,
@@ -93,7 +104,7 @@ impl<M: Model> Engine<M> {
     pub fn violates(&mut self, world: &World<M>) -> bool {
         self.found.clear();
         self.sim.check(world, &mut M::History::default(), &mut self.found);
-        self.found.iter().any(|v| self.target.contains(&v.fingerprint))
+        self.found.iter().any(|v| self.oracle.matching.counts(&self.target, &v.fingerprint))
     }
 
     /// Executes a script as it stands and cuts it at the first violation.
@@ -174,6 +185,13 @@ impl<M: Model> Engine<M> {
         to_schedule(&self.sim, acts, &self.actions, &self.fields, self.rule, &self.target)
     }
 
+    /// A digest of acts that means the same in another process.
+    pub fn digest(&mut self, acts: &[Act]) -> u128 {
+        let mut hasher = Xxh3::new();
+        self.digests.add(&self.sim, &self.actions, acts.iter(), &mut hasher);
+        hasher.digest128()
+    }
+
     /// Forgets which candidates were tested.
     pub fn forget(&mut self) {
         self.tested.clear();
@@ -209,13 +227,50 @@ impl<M: Model> Engine<M> {
     /// none within `limit` steps in all.
     pub fn run<'a>(
         &mut self,
+        world: World<M>,
+        done: Vec<Act>,
+        acts: impl Iterator<Item = &'a Act>,
+        policy: Policy,
+        limit: usize,
+    ) -> Found {
+        self.meter.replays += 1;
+        let Some(ledger) = self.oracle.ledger.clone() else {
+            return self.execute(world, done, acts, policy, limit);
+        };
+        let acts: Vec<&Act> = acts.collect();
+        if acts.len() < LEDGER_STEPS {
+            return self.execute(world, done, acts.into_iter(), policy, limit);
+        }
+        let mut hasher = Xxh3::new();
+        self.digests.add(&self.sim, &self.actions, done.iter(), &mut hasher);
+        hasher.write_u8(0xff);
+        self.digests.add(&self.sim, &self.actions, acts.iter().copied(), &mut hasher);
+        (policy, limit, self.rule, &self.target, self.oracle.matching.as_str()).hash(&mut hasher);
+        let key = hasher.digest128();
+        if let Some(known) = ledger.attempt(key).filter(|a| !a.violates) {
+            self.meter.executed += known.executed;
+            return None;
+        }
+        let before = self.meter.executed;
+        let found = self.execute(world, done, acts.into_iter(), policy, limit);
+        let mut hasher = Xxh3::new();
+        if let Some(acts) = &found {
+            self.digests.add(&self.sim, &self.actions, acts.iter(), &mut hasher);
+        }
+        let digest = if found.is_some() { hasher.digest128() } else { 0 };
+        let executed = self.meter.executed - before;
+        ledger.note_attempt(key, Attempt { violates: found.is_some(), executed, digest });
+        found
+    }
+
+    fn execute<'a>(
+        &mut self,
         mut world: World<M>,
         mut done: Vec<Act>,
         acts: impl Iterator<Item = &'a Act>,
         policy: Policy,
         limit: usize,
     ) -> Found {
-        self.meter.replays += 1;
         let mut own = OwnFailures::default();
         for act in acts {
             let Act::Deliver(want) = act else {
@@ -302,7 +357,36 @@ impl<M: Model> Engine<M> {
     /// Re-runs executed acts from the beginning, step by step, with rules of its own: every step pending with
     /// exactly this content, first of its channel where the rule says so, and the violation at the end and not
     /// before. Shares nothing with matching. Gives the witness with its worlds.
+    ///
+    /// What is asked besides is judged here too: repeated runs, and systems that must not break.
     fn verified(&mut self, acts: Vec<Act>) -> Option<Shared<M>> {
+        let found = self.rerun(acts)?;
+        let repeat = self.oracle.repeat;
+        let mut violating = 1;
+        for left in (1..repeat.runs).rev() {
+            if violating >= repeat.least || violating + left < repeat.least {
+                break;
+            }
+            violating += u32::from(self.rerun(found.acts.clone()).is_some());
+        }
+        (violating >= repeat.least && !self.breaks_others(&found.acts)).then_some(found)
+    }
+
+    /// Whether a system that must not break does, on the same schedule.
+    fn breaks_others(&mut self, acts: &[Act]) -> bool {
+        if self.oracle.also.is_empty() {
+            return false;
+        }
+        let schedule = self.to_schedule(acts);
+        let options = ReplayOptions { rule: self.rule, strict: false, interval: 1 };
+        self.oracle.also.iter().any(|sim| {
+            // What another system cannot even read, it cannot break on.
+            let run = replay(&mut sim.clone(), &schedule, &options);
+            run.is_ok_and(|run| !run.violation.is_empty())
+        })
+    }
+
+    fn rerun(&mut self, acts: Vec<Act>) -> Option<Shared<M>> {
         let mut world = self.sim.empty_world();
         let mut worlds = Vec::with_capacity(acts.len() / CHECKPOINT_EVERY + 1);
         let mut pinned = 0;

@@ -1,13 +1,16 @@
 //! The whole pipeline on one stage: many starts, the best of them to the end, smaller contents, the proofs.
 
+use std::hash::Hash;
 use std::time::Instant;
 
 use demi_replay::Model;
 use demi_replay::script::{Act, Script};
 use demi_schemas::certificate::Shortest;
 use demi_schemas::summary::PhaseSummary;
+use xxhash_rust::xxh3::Xxh3;
 
 use crate::matcher::Policy;
+use crate::oracle::Contents;
 use crate::passes::contents;
 use crate::pipeline::Options;
 use crate::stage::{Stage, phase_line};
@@ -24,7 +27,7 @@ pub struct All<'a> {
     pub began: Instant,
 }
 
-/// Results that are smaller than the stage's in some way; how many removals the last check of 1-minimality tried,
+/// Results that are smaller than the stage's in some way, and one with smaller contents; how many removals the last check of 1-minimality tried,
 /// if it came to its end; and what was proven.
 pub type Ending = (Vec<Start>, Option<u64>, Option<Shortest>);
 
@@ -43,8 +46,9 @@ impl All<'_> {
         let purse = self.purse(stage);
         let mut results = recorded(&common, purse);
         if let Some(best) = common.objective.choose(results.iter().map(|s| s.size)).map(|i| &results[i]) {
-            let spent: u64 = results.iter().map(Start::replays).sum();
-            let found = explored(&common, best, Purse { spent: purse.spent + spent, ..purse });
+            let spent = purse.spent + results.iter().map(Start::replays).sum::<u64>();
+            let executed = purse.executed + results.iter().map(Start::executed).sum::<u64>();
+            let found = explored(&common, best, Purse { spent, executed, ..purse });
             results.extend(found);
         }
         adopt(stage, &common, &mut results, phases);
@@ -56,26 +60,9 @@ impl All<'_> {
         if stage.best.size != before {
             tried = stage.close(policies);
         }
-        let mut gone = Vec::new();
-        stage.phase("contents", |s| gone = contents::shrink(s, policies));
-        if !gone.is_empty() {
-            for component in &gone {
-                if let Some(left) = contents::lacking(&mut stage.engine, &common.raw, component) {
-                    common.raw = left;
-                }
-            }
-            common.sim.clone_from(&stage.engine.sim);
-            common.fields.clone_from(&stage.engine.fields);
-            phases.append(&mut stage.phases);
-            let start = Start {
-                schedule: stage.engine.to_schedule(&stage.best.acts),
-                size: stage.best.size,
-                ..Start::default()
-            };
-            let mut found = explored(&common, &start, self.purse(stage));
-            adopt(stage, &common, &mut found, phases);
-            results.extend(found);
-            stage.reduce(policies);
+        if stage.engine.oracle.contents == Contents::Shrink
+            && self.shrink(stage, &mut common, phases).is_some()
+        {
             tried = stage.close(policies);
         }
         let before = stage.best.size;
@@ -87,15 +74,67 @@ impl All<'_> {
                 shortest = stage.prove();
             }
         }
-        (pareto(results), tried, shortest)
+        results = pareto(results);
+        if stage.engine.oracle.contents == Contents::Other {
+            phases.append(&mut stage.phases);
+            results.extend(self.smaller(stage, &mut common, phases));
+        }
+        (results, tried, shortest)
     }
 
-    fn common<'a, M: Model>(
+    /// A result with smaller contents, if there is one, beside that of the stage.
+    fn smaller<M: Model>(
+        &self,
+        stage: &mut Stage<'_, M>,
+        common: &mut Common<'_, M>,
+        phases: &mut Vec<PhaseSummary>,
+    ) -> Option<Start> {
+        let (best, fields, curve) = (stage.best.clone(), stage.engine.fields.clone(), stage.curve.clone());
+        let found = self.shrink(stage, common, phases).map(|without| {
+            stage.close(common.policies);
+            let schedule = stage.engine.to_schedule(&stage.best.acts);
+            Start { schedule, size: stage.best.size, without, ..Start::default() }
+        });
+        (stage.best, stage.engine.fields, stage.curve) = (best, fields, curve);
+        found
+    }
+
+    /// Leaves out components of messages from outside and looks around from there. Gives the components.
+    fn shrink<M: Model>(
+        &self,
+        stage: &mut Stage<'_, M>,
+        common: &mut Common<'_, M>,
+        phases: &mut Vec<PhaseSummary>,
+    ) -> Option<Vec<String>> {
+        let mut gone = Vec::new();
+        stage.phase("contents", |s| gone = contents::shrink(s, common.policies));
+        if gone.is_empty() {
+            return None;
+        }
+        for component in &gone {
+            if let Some(left) = contents::lacking(&mut stage.engine, &common.raw, component) {
+                common.raw = left;
+            }
+        }
+        common.digest = digest(stage, &common.prepared, &common.raw, self.options);
+        common.sim.clone_from(&stage.engine.sim);
+        common.fields.clone_from(&stage.engine.fields);
+        phases.append(&mut stage.phases);
+        let schedule = stage.engine.to_schedule(&stage.best.acts);
+        let start = Start { schedule, size: stage.best.size, ..Start::default() };
+        let mut found = explored(common, &start, self.purse(stage));
+        adopt(stage, common, &mut found, phases);
+        stage.reduce(common.policies);
+        Some(gone)
+    }
+
+    fn common<'a, 's: 'a, M: Model>(
         &'a self,
-        stage: &Stage<'a, M>,
+        stage: &mut Stage<'s, M>,
         policies: &'a [Policy],
         raw: Vec<Act>,
     ) -> Common<'a, M> {
+        let digest = digest(stage, &stage.best.acts.clone(), &raw, self.options);
         Common {
             sim: stage.engine.sim.clone(),
             script: self.script,
@@ -104,17 +143,36 @@ impl All<'_> {
             fields: stage.engine.fields.clone(),
             rule: self.options.rule,
             target: stage.engine.target.clone(),
+            oracle: stage.engine.oracle.clone(),
             objective: self.options.objective,
             policies,
             jobs: self.options.jobs.max(1),
             stop: self.options.stop.clone(),
             tell: stage.tell,
+            digest,
         }
     }
 
     fn purse<M: Model>(&self, stage: &Stage<'_, M>) -> Purse {
-        Purse { budget: self.options.budget, began: self.began, spent: stage.engine.meter.replays }
+        let meter = &stage.engine.meter;
+        Purse {
+            budget: self.options.budget,
+            began: self.began,
+            spent: meter.replays,
+            executed: meter.executed,
+        }
     }
+}
+
+/// A digest of what results of starts depend on besides their own numbers.
+fn digest<M: Model>(stage: &mut Stage<'_, M>, prepared: &[Act], raw: &[Act], options: &Options) -> u128 {
+    let acts = (stage.engine.digest(prepared), stage.engine.digest(raw));
+    let oracle = &stage.engine.oracle;
+    // How many systems must not break, not which: the identity of the ledger tells.
+    let asked = (oracle.matching.as_str(), oracle.repeat.least, oracle.repeat.runs, oracle.also.len());
+    let mut hasher = Xxh3::new();
+    (acts, asked, options.rule, options.objective, &stage.engine.target).hash(&mut hasher);
+    hasher.digest128()
 }
 
 /// Gives the stage the smallest of the results, the first of equals, if it is smaller than what it has, and accounts
@@ -131,7 +189,6 @@ fn adopt<M: Model>(
         stage.account.add(&start.account);
         if Some(index) == best {
             stage.join(&start.curve);
-            stage.engine.meter.executed += start.executed();
             if let Some(witness) = restore(&mut stage.engine, &start.schedule) {
                 let sizes = [stage.best.size, witness.size];
                 if common.objective.choose(sizes.into_iter()) == Some(1) {
@@ -146,6 +203,7 @@ fn adopt<M: Model>(
         }
     }
     stage.engine.meter.replays += results.iter().map(Start::replays).sum::<u64>();
+    stage.engine.meter.executed += results.iter().map(Start::executed).sum::<u64>();
     phases.push(PhaseSummary {
         replays: rest.replays,
         executed: rest.executed,

@@ -16,6 +16,7 @@ use crate::certificate::certify;
 use crate::engine::{EXACT, Engine, Shared};
 use crate::full;
 use crate::matcher::{Blocker, Matcher, Policy};
+use crate::oracle::{Match, Oracle};
 use crate::stage::{Stage, phase_line};
 use crate::witness::{Objective, Size, fields_of, size, timers};
 
@@ -108,6 +109,21 @@ pub fn minimize<M: Model>(
     options: &Options,
     tell: &(dyn Fn(&Progress) + Sync),
 ) -> Result<Outcome, MinimizeError> {
+    minimize_with(sim, input, kept, options, &Oracle::default(), tell)
+}
+
+/// As [`minimize`], with more asked: see [`Oracle`].
+///
+/// # Errors
+/// When the model cannot run the input, or the input does not violate as it is asked.
+pub fn minimize_with<M: Model>(
+    sim: &Simulator<M>,
+    input: &Schedule,
+    kept: Option<&Schedule>,
+    options: &Options,
+    oracle: &Oracle<M>,
+    tell: &(dyn Fn(&Progress) + Sync),
+) -> Result<Outcome, MinimizeError> {
     let began = Instant::now();
     let mut sim = sim.clone();
     let fresh = sim.clone();
@@ -119,6 +135,7 @@ pub fn minimize<M: Model>(
     let objective = options.objective;
     let mut engine = Engine::new(sim, &full, options.rule, target.clone(), objective, meter);
     engine.fields = fields_of(input);
+    engine.oracle = oracle.clone();
     let witness = first(&mut engine, (input, &full), kept, options, &mut phases)?;
     let mut stage = Stage::new(engine, witness, tell);
     let policies = Policy::portfolio(options.rule);
@@ -138,12 +155,18 @@ pub fn minimize<M: Model>(
     schedule.header.system.clone_from(&input.header.system);
     schedule.header.affected.clone_from(&input.header.affected);
     let checked = strictly(&fresh, &schedule, options.rule)?;
+    // What is proven is proven of the violation that the result ends in.
+    let counts = |v: &&String| oracle.matching.counts(&target, v);
+    let target: Vec<String> = match oracle.matching {
+        Match::Fingerprint => target,
+        _ => checked.violation.iter().filter(counts).cloned().collect(),
+    };
     schedule.header.violation.clone_from(&checked.violation);
     let certificate = certify(&fresh, &schedule, options.rule, &target, &checked.digest, shortest)?;
     let others: Vec<(OtherResult, Schedule)> = others
         .into_iter()
-        .filter(|o| o.size != best.size && !best.size.dominates(o.size))
-        .map(|o| (other_result(o.size), o.schedule))
+        .filter(|o| !o.without.is_empty() || o.size != best.size && !best.size.dominates(o.size))
+        .map(|o| (other_result(o.size, o.without), o.schedule))
         .filter(|(_, schedule)| strictly(&fresh, schedule, options.rule).is_ok())
         .collect();
     let summary = MinimizeSummary {
@@ -248,11 +271,13 @@ fn first<M: Model>(
     }
 }
 
-fn other_result(size: Size) -> OtherResult {
+fn other_result(size: Size, without: Vec<String>) -> OtherResult {
+    let contents = if without.is_empty() { "" } else { "-smaller-contents" };
     OtherResult {
         deliveries: size.deliveries as u64,
         externals: size.externals as u64,
-        file: format!("schedule-{}-deliveries-{}-externals.jsonl", size.deliveries, size.externals),
+        file: format!("schedule-{}-deliveries-{}-externals{contents}.jsonl", size.deliveries, size.externals),
+        without,
     }
 }
 

@@ -11,6 +11,8 @@ use demi_schemas::summary::{CurvePoint, PhaseSummary};
 use demi_schemas::{NetworkRule, Schedule};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_128;
 
 use crate::account::{Account, Cost};
 use crate::budget::{Budget, Meter, StopFlag};
@@ -18,6 +20,7 @@ use crate::engine::{EXACT, Engine, Shared};
 use crate::explore::Explorer;
 use crate::matcher::{Blocker, Matcher, Policy};
 use crate::nearby;
+use crate::oracle::Oracle;
 use crate::pipeline::Progress;
 use crate::stage::{Stage, phase_line};
 use crate::witness::{Fields, Objective, Size, fields_of};
@@ -49,6 +52,8 @@ pub struct Common<'a, M: Model> {
     pub rule: NetworkRule,
     /// The violation.
     pub target: Vec<String>,
+    /// What else is asked.
+    pub oracle: Oracle<M>,
     /// What counts as smaller in the end.
     pub objective: Objective,
     /// The policies, in order.
@@ -57,6 +62,8 @@ pub struct Common<'a, M: Model> {
     pub jobs: usize,
     /// To end early.
     pub stop: StopFlag,
+    /// A digest of all of the above that results depend on.
+    pub digest: u128,
     /// Whoever watches.
     pub tell: &'a (dyn Fn(&Progress) + Sync),
 }
@@ -74,6 +81,10 @@ pub struct Start {
     pub curve: Vec<CurvePoint>,
     /// What each pass won.
     pub account: Account,
+    /// Components that its messages from outside lack.
+    pub without: Vec<String>,
+    /// Whether its share of the budget ended before the work did.
+    pub cut: bool,
 }
 
 impl Start {
@@ -90,6 +101,46 @@ impl Start {
     }
 }
 
+/// A start as the ledger keeps it.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    schedule: String,
+    externals: usize,
+    deliveries: usize,
+    phases: Vec<PhaseSummary>,
+    curve: Vec<CurvePoint>,
+    account: Account,
+    cut: bool,
+}
+
+impl Start {
+    fn to_json(&self) -> String {
+        let kept = Kept {
+            schedule: self.schedule.to_text(),
+            externals: self.size.externals,
+            deliveries: self.size.deliveries,
+            phases: self.phases.clone(),
+            curve: self.curve.clone(),
+            account: self.account.clone(),
+            cut: self.cut,
+        };
+        serde_json::to_string(&kept).unwrap_or_default()
+    }
+
+    fn from_json(text: &str) -> Option<Start> {
+        let kept: Kept = serde_json::from_str(text).ok()?;
+        Some(Start {
+            schedule: Schedule::parse(&kept.schedule).ok()?,
+            size: Size { externals: kept.externals, deliveries: kept.deliveries },
+            phases: kept.phases,
+            curve: kept.curve,
+            account: kept.account,
+            without: Vec::new(),
+            cut: kept.cut,
+        })
+    }
+}
+
 /// The budget of the whole minimization, and what of it was spent.
 #[derive(Clone, Copy, Debug)]
 pub struct Purse {
@@ -99,6 +150,13 @@ pub struct Purse {
     pub began: Instant,
     /// Schedules tested so far.
     pub spent: u64,
+    /// Deliveries executed so far.
+    pub executed: u64,
+}
+
+/// One of `count` shares of a part of what is left.
+fn part_of(whole: u64, spent: u64, part: f64, count: usize) -> u64 {
+    (whole.saturating_sub(spent) as f64 * part / count as f64) as u64
 }
 
 impl Purse {
@@ -109,9 +167,8 @@ impl Purse {
                 let left = (s - self.began.elapsed().as_secs_f64()).max(0.0);
                 Budget::Seconds(left * part * jobs.clamp(1, count) as f64 / count as f64)
             }
-            Budget::Replays(n) => {
-                Budget::Replays((n.saturating_sub(self.spent) as f64 * part / count as f64) as u64)
-            }
+            Budget::Replays(n) => Budget::Replays(part_of(n, self.spent, part, count)),
+            Budget::States(n) => Budget::States(part_of(n, self.executed, part, count)),
         }
     }
 }
@@ -122,18 +179,21 @@ pub fn recorded<M: Model>(common: &Common<'_, M>, purse: Purse) -> Vec<Start> {
     let starts = 2 * common.policies.len().min(6);
     let share = purse.share(0.35, starts, common.jobs);
     side_by_side(common, starts, |index| {
-        let mut order = common.policies.to_vec();
-        order.rotate_left(index % (starts / 2));
-        let (from, cuts) = if index < starts / 2 { (&common.prepared, false) } else { (&common.raw, true) };
-        let objective = if cuts { Objective::Externals } else { common.objective };
-        let mut engine = common.engine(share, objective);
-        let witness = engine.first_witness(from, EXACT)?;
-        let mut stage = Stage::new(engine, witness, common.tell);
-        if cuts {
-            stage.subsets(common.policies);
-        }
-        stage.reduce(&order);
-        Some(common.done(stage))
+        common.remembered(&format!("recorded {index}"), share, || {
+            let mut order = common.policies.to_vec();
+            order.rotate_left(index % (starts / 2));
+            let (from, cuts) =
+                if index < starts / 2 { (&common.prepared, false) } else { (&common.raw, true) };
+            let objective = if cuts { Objective::Externals } else { common.objective };
+            let mut engine = common.engine(share, objective);
+            let witness = engine.first_witness(from, EXACT)?;
+            let mut stage = Stage::new(engine, witness, common.tell);
+            if cuts {
+                stage.subsets(common.policies);
+            }
+            stage.reduce(&order);
+            Some(common.done(stage))
+        })
     })
 }
 
@@ -149,16 +209,18 @@ pub fn explored<M: Model>(common: &Common<'_, M>, best: &Start, mut purse: Purse
         let found = side_by_side(common, ROUND, |index| {
             let seed = (round * ROUND + index) as u64;
             let base = if index % 2 == 0 { &base } else { &leanest };
-            match index % 4 {
+            let what = format!("round {round} {index} {:032x}", xxh3_128(base.to_text().as_bytes()));
+            common.remembered(&what, share, || match index % 4 {
                 0 | 1 => walks(common, &pool, base, seed, share),
                 _ => {
                     let objective = nearby::turn(index / 4, common.objective);
                     neighbourhood(common, &pool, base, (seed, objective), share)
                 }
-            }
+            })
         });
         idle += 1;
         purse.spent += found.iter().map(Start::replays).sum::<u64>();
+        purse.executed += found.iter().map(Start::executed).sum::<u64>();
         for start in &found {
             if common.objective.smaller(start.size, least) {
                 (least, leanest, idle) = (start.size, start.schedule.clone(), 0);
@@ -241,17 +303,39 @@ impl<M: Model> Common<'_, M> {
         let (sim, target) = (self.sim.clone(), self.target.clone());
         let mut engine = Engine::new(sim, self.script, self.rule, target, objective, meter);
         engine.fields.clone_from(&self.fields);
+        engine.oracle.clone_from(&self.oracle);
         engine
     }
 
+    /// Does a piece of work, or takes its result from the ledger, where it was finished before.
+    fn remembered(&self, what: &str, share: Budget, work: impl FnOnce() -> Option<Start>) -> Option<Start> {
+        let Some(ledger) = &self.oracle.ledger else { return work() };
+        // A share of seconds is another one each time, so only work that came to its own end is kept.
+        let share = match share {
+            Budget::Replays(n) | Budget::States(n) => n,
+            Budget::Seconds(_) => 0,
+        };
+        let key = xxh3_128(format!("{:032x} {share} {what}", self.digest).as_bytes());
+        if let Some(start) = ledger.start(key).as_deref().and_then(Start::from_json) {
+            return Some(start);
+        }
+        let start = work()?;
+        if !self.stop.is_set() && (share > 0 || !start.cut) {
+            ledger.note_start(key, &start.to_json());
+        }
+        Some(start)
+    }
+
     fn done(&self, stage: Stage<'_, M>) -> Start {
-        let engine = &stage.engine;
+        let (engine, cut) = (&stage.engine, stage.ended());
         Start {
             schedule: engine.to_schedule(&stage.best.acts),
             size: stage.best.size,
             phases: stage.phases,
             curve: stage.curve,
             account: stage.account,
+            without: Vec::new(),
+            cut,
         }
     }
 }

@@ -277,6 +277,10 @@ pub struct OtherResult {
     pub externals: u64,
     /// The file in OUT.
     pub file: String,
+    /// Components that its messages from outside lack, such as members of a bootstrap list; in no other result are
+    /// contents changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without: Vec<String>,
 }
 
 /// What `minimize` writes to `OUT/summary.json`.

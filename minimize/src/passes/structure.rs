@@ -158,7 +158,8 @@ pub fn channels<M: Model>(stage: &mut Stage<'_, M>, policies: &[Policy]) {
             })
         };
         let mut pairs: Vec<_> = wants().filter(|w| !w.timer).map(|w| (w.from, w.to)).collect();
-        let mut types: Vec<_> = wants().map(|w| (w.to, w.type_)).collect();
+        let sim = &stage.engine.sim;
+        let mut types: Vec<_> = wants().map(|w| (w.to, sim.text(w.type_), w.type_)).collect();
         pairs.sort_unstable();
         pairs.dedup();
         types.sort_unstable();
@@ -168,7 +169,7 @@ pub fn channels<M: Model>(stage: &mut Stage<'_, M>, policies: &[Policy]) {
             best.acts.iter().map(inside).collect()
         };
         let between = pairs.iter().map(|&(from, to)| mask(&|w| !w.timer && w.from == from && w.to == to));
-        let taken = types.iter().map(|&(to, type_)| mask(&|w| w.to == to && w.type_ == type_));
+        let taken = types.iter().map(|&(to, _, type_)| mask(&|w| w.to == to && w.type_ == type_));
         let candidates: Vec<Vec<bool>> = between.chain(taken).collect();
         if !try_all(stage, policies, candidates) {
             return;
