@@ -4,7 +4,6 @@ use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
 use demi_replay::network;
-use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::script::{Act, OwnFailures, Script, Want};
 use demi_replay::{Model, OUTSIDE, Simulator, Violation, World};
 use demi_schemas::{NetworkRule, Schedule};
@@ -373,17 +372,8 @@ impl<M: Model> Engine<M> {
     }
 
     /// Whether a system that must not break does, on the same schedule.
-    fn breaks_others(&mut self, acts: &[Act]) -> bool {
-        if self.oracle.also.is_empty() {
-            return false;
-        }
-        let schedule = self.to_schedule(acts);
-        let options = ReplayOptions { rule: self.rule, strict: false, interval: 1 };
-        self.oracle.also.iter().any(|sim| {
-            // What another system cannot even read, it cannot break on.
-            let run = replay(&mut sim.clone(), &schedule, &options);
-            run.is_ok_and(|run| !run.violation.is_empty())
-        })
+    fn breaks_others(&self, acts: &[Act]) -> bool {
+        !self.oracle.also.is_empty() && self.oracle.breaks(&self.to_schedule(acts), self.rule)
     }
 
     fn rerun(&mut self, acts: Vec<Act>) -> Option<Shared<M>> {

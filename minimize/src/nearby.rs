@@ -15,7 +15,6 @@ use rand_chacha::ChaCha8Rng;
 use crate::engine::{EXACT, Engine, Shared};
 use crate::matcher::Policy;
 use crate::stage::Stage;
-use crate::witness::Objective;
 
 /// Most disturbances of one kick.
 const MAX_CHANGES: u32 = 3;
@@ -77,7 +76,7 @@ fn kick<M: Model>(
     let policy = *policies.choose(rng)?;
     let most = here.acts.len() + here.acts.len() / 2 + 8;
     for _ in 0..rng.random_range(1..=MAX_CHANGES) {
-        match rng.random_range(0..6) {
+        match rng.random_range(0..7) {
             0 => {
                 if wander(engine, &mut world, &mut done, rng) {
                     return engine.first_witness(&done, EXACT);
@@ -102,14 +101,29 @@ fn kick<M: Model>(
                 }
             }
             4 => {
+                // An actor that starts late, a client that speaks early: messages may be lost or overtaken by it.
+                let outside: Vec<usize> = (0..rest.len()).filter(|&i| rest[i].is_external()).collect();
+                let Some(&from) = outside.choose(rng) else { continue };
+                let act = rest.remove(from);
+                rest.insert(rng.random_range(0..=rest.len()), act);
+            }
+            5 => {
                 let (Some(&a), Some(&b)) = (actors.choose(rng), actors.choose(rng)) else { continue };
                 rest = rest.iter().filter_map(|act| renamed(act, (a, b), pool)).collect();
             }
             _ => {
-                let Some(extra) = pool.choose(rng).filter(|a| a.is_delivery()) else { continue };
+                let Some(extra) = pool.choose(rng).filter(|a| a.is_delivery() || matches!(a, Act::Start(_)))
+                else {
+                    continue;
+                };
                 if !here.acts.contains(extra) {
                     let place = rng.random_range(0..=rest.len());
                     rest.insert(place, *extra);
+                    // Somebody new is told what it is sent first.
+                    let first = pool.iter().find(|a| a.is_delivery() && a.actor() == extra.actor());
+                    if let (Act::Start(_), Some(first)) = (extra, first) {
+                        rest.insert(place + 1, *first);
+                    }
                 }
             }
         }
@@ -157,14 +171,4 @@ fn renamed(act: &Act, (a, b): (ActorId, ActorId), pool: &[Act]) -> Option<Act> {
     pool.iter()
         .find(|p| matches!(p, Act::Deliver(w) if w.external.is_some() && w.to == to && w.type_ == want.type_))
         .copied()
-}
-
-/// Which of the two figures a search near a witness looks at first: they take turns.
-#[must_use]
-pub fn turn(index: usize, objective: Objective) -> Objective {
-    match (index % 2, objective) {
-        (0, own) => own,
-        (_, Objective::Externals) => Objective::Deliveries,
-        (_, Objective::Deliveries) => Objective::Externals,
-    }
 }

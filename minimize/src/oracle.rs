@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
+use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::{Model, Simulator};
+use demi_schemas::{NetworkRule, Schedule};
 
 use crate::ledger::Ledger;
 
@@ -109,6 +111,19 @@ impl<M: Model> Default for Oracle<M> {
             contents: Contents::default(),
             ledger: None,
         }
+    }
+}
+
+impl<M: Model> Oracle<M> {
+    /// Whether one of the systems that must not break does on a schedule, each configuration judged by itself.
+    #[must_use]
+    pub fn breaks(&self, schedule: &Schedule, rule: NetworkRule) -> bool {
+        let options = ReplayOptions { rule, strict: false, interval: 1 };
+        self.also.iter().any(|sim| {
+            // What another system cannot even read, it cannot break on.
+            let run = replay(&mut sim.clone(), schedule, &options);
+            run.is_ok_and(|run| !run.violation.is_empty())
+        })
     }
 }
 

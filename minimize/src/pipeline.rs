@@ -7,7 +7,7 @@ use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::script::{Act, Script, ScriptError};
 use demi_replay::{Model, Simulator};
 use demi_schemas::summary::{
-    CurvePoint, MinimalityCheck, MinimizeSummary, OtherResult, PhaseSummary, Verdict,
+    CurvePoint, MinimalityCheck, MinimizeSummary, OtherResult, PhaseSummary, ReplaySummary, Verdict,
 };
 use demi_schemas::{Certificate, NetworkRule, Schedule};
 
@@ -16,7 +16,7 @@ use crate::certificate::certify;
 use crate::engine::{EXACT, Engine, Shared};
 use crate::full;
 use crate::matcher::{Blocker, Matcher, Policy};
-use crate::oracle::{Match, Oracle};
+use crate::oracle::{Match, Oracle, Repeat};
 use crate::stage::{Stage, phase_line};
 use crate::witness::{Objective, Size, fields_of, size, timers};
 
@@ -154,7 +154,7 @@ pub fn minimize_with<M: Model>(
     let mut schedule = stage.engine.to_schedule(&best.acts);
     schedule.header.system.clone_from(&input.header.system);
     schedule.header.affected.clone_from(&input.header.affected);
-    let checked = strictly(&fresh, &schedule, options.rule)?;
+    let checked = strictly(&fresh, &schedule, options.rule, oracle.repeat)?;
     // What is proven is proven of the violation that the result ends in.
     let counts = |v: &&String| oracle.matching.counts(&target, v);
     let target: Vec<String> = match oracle.matching {
@@ -162,12 +162,17 @@ pub fn minimize_with<M: Model>(
         _ => checked.violation.iter().filter(counts).cloned().collect(),
     };
     schedule.header.violation.clone_from(&checked.violation);
-    let certificate = certify(&fresh, &schedule, options.rule, &target, &checked.digest, shortest)?;
+    let mut certificate = certify(&fresh, &schedule, options.rule, &target, &checked.digest, shortest)?;
+    for removal in certificate.removals.iter_mut().filter(|r| r.violates && !oracle.also.is_empty()) {
+        let mut rest = schedule.clone();
+        rest.steps.remove(removal.step as usize - 1);
+        removal.breaks_others = oracle.breaks(&rest, options.rule);
+    }
     let others: Vec<(OtherResult, Schedule)> = others
         .into_iter()
         .filter(|o| !o.without.is_empty() || o.size != best.size && !best.size.dominates(o.size))
         .map(|o| (other_result(o.size, o.without), o.schedule))
-        .filter(|(_, schedule)| strictly(&fresh, schedule, options.rule).is_ok())
+        .filter(|(_, schedule)| strictly(&fresh, schedule, options.rule, oracle.repeat).is_ok())
         .collect();
     let summary = MinimizeSummary {
         verdict: checked.verdict,
@@ -266,7 +271,12 @@ fn first<M: Model>(
         None => Err(MinimizeError::NoViolation {
             rule: options.rule,
             expected: engine.target.join(", "),
-            why: "no configuration on the way breaks it, each looked at by itself".into(),
+            why: match engine.oracle.also.len() {
+                0 => "no configuration on the way breaks it, each looked at by itself".into(),
+                _ => "no configuration on the way breaks it, each looked at by itself, or the input also breaks what \
+                      must not break"
+                    .into(),
+            },
         }),
     }
 }
@@ -295,23 +305,36 @@ pub fn unschedulable<M: Model>(
     Ok(first.map(|d| format!("step {}, {}: {}", d.step, d.expected, d.got)))
 }
 
-/// Replays the result strictly, twice, on simulators that took no part in the search.
+/// Replays the result strictly, twice, on simulators that took no part in the search; for models that are not
+/// deterministic as often as is asked, and the digests may differ.
 fn strictly<M: Model>(
     fresh: &Simulator<M>,
     schedule: &Schedule,
     rule: NetworkRule,
-) -> Result<demi_schemas::summary::ReplaySummary, MinimizeError> {
+    repeat: Repeat,
+) -> Result<ReplaySummary, MinimizeError> {
     let options = ReplayOptions { rule, strict: true, interval: 1 };
-    let first = replay(&mut fresh.clone(), schedule, &options)?;
-    let second = replay(&mut fresh.clone(), schedule, &options)?;
-    if first.verdict != Verdict::Violates || first.digest != second.digest {
-        let why = match &first.first_divergence {
-            Some(d) => format!("step {}: expected {}, {}", d.step, d.expected, d.got),
-            None => format!("{}, digests {} and {}", first.verdict.as_str(), first.digest, second.digest),
-        };
-        return Err(MinimizeError::Unverified(why));
+    let runs = (0..repeat.runs.max(2))
+        .map(|_| replay(&mut fresh.clone(), schedule, &options))
+        .collect::<Result<Vec<_>, _>>()?;
+    let violates = |run: &&ReplaySummary| run.verdict == Verdict::Violates;
+    let same = runs.iter().all(|run| run.digest == runs[0].digest);
+    let violating = runs.iter().filter(violates).count();
+    let enough =
+        if repeat.runs == 1 { violating == runs.len() && same } else { violating >= repeat.least as usize };
+    match runs.iter().find(violates) {
+        Some(run) if enough => Ok(run.clone()),
+        _ => {
+            let mut why = format!("{violating} of {} runs violate", runs.len());
+            if let Some(d) = runs.iter().find_map(|run| run.first_divergence.as_ref()) {
+                why.push_str(&format!("; step {}: expected {}, {}", d.step, d.expected, d.got));
+            }
+            if !same {
+                why.push_str("; digests differ, so the model is not deterministic (--repeat)");
+            }
+            Err(MinimizeError::Unverified(why))
+        }
     }
-    Ok(first)
 }
 
 /// Keeps a curve readable: at most some hundred points, the last one always.

@@ -27,8 +27,11 @@ use crate::witness::{Fields, Objective, Size, fields_of};
 
 /// Starts of one round of walks.
 const ROUND: usize = 8;
+/// What each start of a round does: from which of the leads, and whether it walks at random or searches near it.
+const TURNS: [(usize, bool); ROUND] =
+    [(0, true), (1, true), (0, false), (1, false), (2, true), (0, true), (2, false), (0, false)];
 /// Rounds of walks in a row without gain after which there are no more.
-const PATIENCE: usize = 2;
+const PATIENCE: usize = 3;
 /// Most rounds of walks.
 const MAX_ROUNDS: usize = 12;
 /// Deliveries that the walks of one start may execute.
@@ -197,38 +200,47 @@ pub fn recorded<M: Model>(common: &Common<'_, M>, purse: Purse) -> Vec<Start> {
     })
 }
 
-/// Rounds of random walks over the external events of the best so far, until they gain nothing.
+/// Rounds of random walks over the external events of the best so far, and of searches near it, until they gain
+/// nothing.
 pub fn explored<M: Model>(common: &Common<'_, M>, best: &Start, mut purse: Purse) -> Vec<Start> {
     let pool: Vec<Act> = common.raw.iter().filter(|a| a.is_external()).copied().collect();
     let mut all: Vec<Start> = Vec::new();
-    let (mut smallest, mut base, mut idle) = (best.size, best.schedule.clone(), 0);
-    // Walks take turns between what is the result now and what has the fewest external events.
-    let (mut least, mut leanest) = (best.size, best.schedule.clone());
+    // Searches take turns between what is the result now, what has the fewest external events, and what has the
+    // fewest deliveries.
+    let lead = |size: Size, objective: Objective| (size, best.schedule.clone(), objective);
+    let mut leads = [
+        lead(best.size, common.objective),
+        lead(best.size, Objective::Externals),
+        lead(best.size, Objective::Deliveries),
+    ];
+    let mut idle = 0;
     for round in 0..MAX_ROUNDS {
         let share = purse.share(0.25, ROUND, common.jobs);
         let found = side_by_side(common, ROUND, |index| {
             let seed = (round * ROUND + index) as u64;
-            let base = if index % 2 == 0 { &base } else { &leanest };
+            let (lead, walk) = TURNS[index % TURNS.len()];
+            let (_, base, objective) = &leads[lead];
             let what = format!("round {round} {index} {:032x}", xxh3_128(base.to_text().as_bytes()));
-            common.remembered(&what, share, || match index % 4 {
-                0 | 1 => walks(common, &pool, base, seed, share),
-                _ => {
-                    let objective = nearby::turn(index / 4, common.objective);
-                    neighbourhood(common, &pool, base, (seed, objective), share)
-                }
+            common.remembered(&what, share, || match walk {
+                true => walks(common, &pool, base, seed, share),
+                false => neighbourhood(common, &pool, base, (seed, *objective), share),
             })
         });
         idle += 1;
         purse.spent += found.iter().map(Start::replays).sum::<u64>();
         purse.executed += found.iter().map(Start::executed).sum::<u64>();
-        for start in &found {
-            if common.objective.smaller(start.size, least) {
-                (least, leanest, idle) = (start.size, start.schedule.clone(), 0);
+        for (at, (size, schedule, objective)) in leads.iter_mut().enumerate() {
+            let sizes = std::iter::once(*size).chain(found.iter().map(|s| s.size));
+            let better = match at {
+                0 => common.objective.choose(sizes).and_then(|i| i.checked_sub(1)),
+                _ => sizes
+                    .enumerate()
+                    .min_by_key(|(i, s)| (objective.key(*s), *i))
+                    .and_then(|(i, _)| i.checked_sub(1)),
+            };
+            if let Some(better) = better {
+                (*size, *schedule, idle) = (found[better].size, found[better].schedule.clone(), 0);
             }
-        }
-        let sizes = std::iter::once(smallest).chain(found.iter().map(|s| s.size));
-        if let Some(better) = common.objective.choose(sizes).and_then(|i| i.checked_sub(1)) {
-            (smallest, base, idle) = (found[better].size, found[better].schedule.clone(), 0);
         }
         let ended = found.is_empty() || idle >= PATIENCE || common.stop.is_set();
         all.extend(found);
