@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use demi_replay::network;
 use demi_replay::script::{Act, OwnFailures, Script, Want};
-use demi_replay::{Model, OUTSIDE, Simulator, Violation, World};
+use demi_replay::{Model, Simulator, Violation, World};
 use demi_schemas::{NetworkRule, Schedule};
 use rustc_hash::FxHashSet;
 use xxhash_rust::xxh3::Xxh3;
@@ -18,7 +18,7 @@ use crate::oracle::Oracle;
 use crate::witness::{Fields, Objective, Size, size, to_schedule};
 
 /// How many acts lie between two kept worlds of the witness.
-const CHECKPOINT_EVERY: usize = 16;
+pub(crate) const CHECKPOINT_EVERY: usize = 16;
 /// Deliveries that one flush may cost before the step is given up.
 const MAX_FLUSH: usize = 64;
 /// Steps from which on a test is worth a line in the ledger.
@@ -36,7 +36,7 @@ pub struct Witness<M: Model> {
     /// How many of the first acts happened while the system started up by itself; none of them may be left out.
     pub pinned: usize,
     /// The world before act `i * CHECKPOINT_EVERY`.
-    worlds: Vec<World<M>>,
+    pub(crate) worlds: Vec<World<M>>,
 }
 
 /// A witness shared between passes.
@@ -352,59 +352,6 @@ impl<M: Model> Engine<M> {
         self.meter.executed += u64::from(act.is_delivery());
         act.perform(&mut self.sim, world, &self.actions, self.rule).is_ok()
     }
-
-    /// Re-runs executed acts from the beginning, step by step, with rules of its own: every step pending with
-    /// exactly this content, first of its channel where the rule says so, and the violation at the end and not
-    /// before. Shares nothing with matching. Gives the witness with its worlds.
-    ///
-    /// What is asked besides is judged here too: repeated runs, and systems that must not break.
-    fn verified(&mut self, acts: Vec<Act>) -> Option<Shared<M>> {
-        let found = self.rerun(acts)?;
-        let repeat = self.oracle.repeat;
-        let mut violating = 1;
-        for left in (1..repeat.runs).rev() {
-            if violating >= repeat.least || violating + left < repeat.least {
-                break;
-            }
-            violating += u32::from(self.rerun(found.acts.clone()).is_some());
-        }
-        (violating >= repeat.least && !self.breaks_others(&found.acts)).then_some(found)
-    }
-
-    /// Whether a system that must not break does, on the same schedule.
-    fn breaks_others(&self, acts: &[Act]) -> bool {
-        !self.oracle.also.is_empty() && self.oracle.breaks(&self.to_schedule(acts), self.rule)
-    }
-
-    fn rerun(&mut self, acts: Vec<Act>) -> Option<Shared<M>> {
-        let mut world = self.sim.empty_world();
-        let mut worlds = Vec::with_capacity(acts.len() / CHECKPOINT_EVERY + 1);
-        let mut pinned = 0;
-        for (at, act) in acts.iter().enumerate() {
-            if at % CHECKPOINT_EVERY == 0 {
-                worlds.push(world.clone());
-            }
-            if self.sim.starting_up(&world) {
-                pinned = at + 1;
-            }
-            if let Act::Deliver(want) = act
-                && want.external.is_none()
-                && !in_order(&self.sim, &world, want, self.rule)
-            {
-                self.refused += 1;
-                return None;
-            }
-            if !self.follow(&mut world, act) {
-                self.refused += 1;
-                return None;
-            }
-        }
-        if !self.violates(&world) {
-            self.refused += 1;
-            return None;
-        }
-        Some(Rc::new(Witness { size: size(&acts), pinned, acts, worlds }))
-    }
 }
 
 /// What to do about a wanted delivery.
@@ -417,20 +364,6 @@ enum Choice {
     Skip,
     /// Give up the candidate.
     Fail,
-}
-
-/// The verifier's own reading of channel order: nothing older may wait on the channel of what is delivered.
-fn in_order<M: Model>(sim: &Simulator<M>, world: &World<M>, want: &Want, rule: NetworkRule) -> bool {
-    let Some(index) = want.find(sim, world) else { return false };
-    let entry = world.pending()[index];
-    if rule != NetworkRule::Fifo || want.timer || entry.channel == OUTSIDE {
-        return true;
-    }
-    world.pending()[..index].iter().all(|older| {
-        older.to != entry.to
-            || older.channel != entry.channel
-            || !matches!(older.kind, demi_replay::PendingKind::Message)
-    })
 }
 
 /// The matcher for exact tests.

@@ -14,7 +14,8 @@ use crate::oracle::Contents;
 use crate::passes::contents;
 use crate::pipeline::Options;
 use crate::stage::{Stage, phase_line};
-use crate::starts::{Common, Purse, Start, explored, recorded, restore};
+use crate::start::Start;
+use crate::starts::{Common, Purse, explored, recorded, restore};
 use crate::witness::Size;
 
 /// What the pipeline works with.

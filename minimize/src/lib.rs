@@ -20,7 +20,9 @@ pub mod pipeline;
 pub mod render;
 pub mod search;
 pub mod stage;
+pub mod start;
 pub mod starts;
+mod verify;
 pub mod witness;
 
 pub use budget::{Budget, StopFlag};

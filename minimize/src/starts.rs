@@ -7,14 +7,13 @@ use std::time::Instant;
 
 use demi_replay::script::{Act, Script};
 use demi_replay::{Model, Simulator};
-use demi_schemas::summary::{CurvePoint, PhaseSummary};
+use demi_schemas::summary::PhaseSummary;
 use demi_schemas::{NetworkRule, Schedule};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::account::{Account, Cost};
+use crate::account::Cost;
 use crate::budget::{Budget, Meter, StopFlag};
 use crate::engine::{EXACT, Engine, Shared};
 use crate::explore::Explorer;
@@ -23,6 +22,7 @@ use crate::nearby;
 use crate::oracle::Oracle;
 use crate::pipeline::Progress;
 use crate::stage::{Stage, phase_line};
+use crate::start::Start;
 use crate::witness::{Fields, Objective, Size, fields_of};
 
 /// Starts of one round of walks.
@@ -69,79 +69,6 @@ pub struct Common<'a, M: Model> {
     pub digest: u128,
     /// Whoever watches.
     pub tell: &'a (dyn Fn(&Progress) + Sync),
-}
-
-/// What one start came to. Ids differ between simulators, texts do not, so the schedule is text.
-#[derive(Default)]
-pub struct Start {
-    /// The schedule.
-    pub schedule: Schedule,
-    /// Its size.
-    pub size: Size,
-    /// What its phases did.
-    pub phases: Vec<PhaseSummary>,
-    /// How its size fell.
-    pub curve: Vec<CurvePoint>,
-    /// What each pass won.
-    pub account: Account,
-    /// Components that its messages from outside lack.
-    pub without: Vec<String>,
-    /// Whether its share of the budget ended before the work did.
-    pub cut: bool,
-}
-
-impl Start {
-    /// Schedules tested for it.
-    #[must_use]
-    pub fn replays(&self) -> u64 {
-        self.phases.iter().map(|p| p.replays).sum()
-    }
-
-    /// Deliveries executed for it.
-    #[must_use]
-    pub fn executed(&self) -> u64 {
-        self.phases.iter().map(|p| p.executed).sum()
-    }
-}
-
-/// A start as the ledger keeps it.
-#[derive(Serialize, Deserialize)]
-struct Kept {
-    schedule: String,
-    externals: usize,
-    deliveries: usize,
-    phases: Vec<PhaseSummary>,
-    curve: Vec<CurvePoint>,
-    account: Account,
-    cut: bool,
-}
-
-impl Start {
-    fn to_json(&self) -> String {
-        let kept = Kept {
-            schedule: self.schedule.to_text(),
-            externals: self.size.externals,
-            deliveries: self.size.deliveries,
-            phases: self.phases.clone(),
-            curve: self.curve.clone(),
-            account: self.account.clone(),
-            cut: self.cut,
-        };
-        serde_json::to_string(&kept).unwrap_or_default()
-    }
-
-    fn from_json(text: &str) -> Option<Start> {
-        let kept: Kept = serde_json::from_str(text).ok()?;
-        Some(Start {
-            schedule: Schedule::parse(&kept.schedule).ok()?,
-            size: Size { externals: kept.externals, deliveries: kept.deliveries },
-            phases: kept.phases,
-            curve: kept.curve,
-            account: kept.account,
-            without: Vec::new(),
-            cut: kept.cut,
-        })
-    }
 }
 
 /// The budget of the whole minimization, and what of it was spent.

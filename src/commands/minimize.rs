@@ -62,7 +62,7 @@ pub struct MinimizeArgs {
     #[arg(long, value_enum, default_value_t = ContentsArg::Other)]
     contents: ContentsArg,
     /// The file that makes a killed run continue where it was, when it is started again. By default OUT.ledger, which is
-    /// removed when the work is done; a file named here is kept and spares later runs what was tried before.
+    /// removed when the work ends by itself; a file named here is kept and spares later runs what was tried before.
     #[arg(long, value_name = "FILE")]
     ledger: Option<PathBuf>,
     /// Print the summary as JSON.
@@ -194,6 +194,11 @@ pub fn run(args: MinimizeArgs, ui: &Ui) -> Outcome {
     };
     let result = with_scenario(&args.scenario, &scenario, task)?;
     bar.finish_and_clear();
+    drop(ledger);
+    if args.ledger.is_none() {
+        // It is for runs that were killed.
+        let _ = std::fs::remove_file(&own);
+    }
     let (done, trace, shiviz) = result?;
     let mut files = vec![
         ("schedule.jsonl", done.schedule.to_text()),
@@ -205,11 +210,6 @@ pub fn run(args: MinimizeArgs, ui: &Ui) -> Outcome {
     ];
     files.extend(done.others.iter().map(|(other, schedule)| (other.file.as_str(), schedule.to_text())));
     write_folder(&args.out, &files)?;
-    drop(ledger);
-    if args.ledger.is_none() {
-        // What is left of it would only be in the way; the result is written.
-        let _ = std::fs::remove_file(&own);
-    }
     if let Some(why) = &done.summary.not_schedulable {
         ui.note(&format!(
             "warning: the result is not schedulable under the scenario's network rule {}, so no run of the system can \
