@@ -200,6 +200,10 @@ pub struct ReplaySummary {
     /// closed before a scheduler's last copies were sent, and a mended model may send more. None was ever received.
     #[serde(default)]
     pub unrecorded_sends: u64,
+    /// Of a causal past: steps that were added to it, because the model needs them and logs do not tell that they are
+    /// causes.
+    #[serde(default)]
+    pub added_steps: u64,
     /// Whether a second run gave the same digest; null where it was not tried.
     pub deterministic: Option<bool>,
     /// Wall-clock time of the first run.
