@@ -6,8 +6,10 @@ use demi_schemas::event::Via;
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
+use super::Trust;
 use super::record::{Look, Record};
 use crate::model::Model;
+use crate::names::ActorId;
 use crate::sim::{Did, MsgId, Simulator};
 use crate::world::Pending;
 
@@ -63,15 +65,14 @@ impl Known {
         self.open.iter().copied().find(|id| !news.has(*id))
     }
 
-    /// Adds to `news` what a step did; nothing if it sent a message that never was recorded, unless `more` says that
-    /// handlers may.
+    /// Adds to `news` what a step did; nothing if it sent a message that never was recorded, unless it may.
     pub(super) fn note<M: Model>(
         &self,
         sim: &Simulator<M>,
         record: &Record,
         news: &mut News,
-        (did, step): (&[Did], Option<usize>),
-        more: bool,
+        (did, step, at): (&[Did], Option<usize>, ActorId),
+        trust: Trust,
     ) -> Option<()> {
         for did in did {
             let Did::Sent(entry) = did else { continue };
@@ -81,12 +82,18 @@ impl Known {
             // logs do not show, not one that another step's log claims.
             let own = step.into_iter().flat_map(|step| record.claims(step, look));
             let own = own.filter(|id| !self.bound.contains_key(id) && !news.has(*id)).min();
+            let itself = step.is_some() && entry.via == Some(Via::Scheduler) && entry.to == at;
+            if trust == Trust::Own && hidden && itself && own.is_none() {
+                return None;
+            }
             let mut open = self.open_by_look.get(&look).into_iter().flatten().copied();
             let free = |id: &u64| !news.has(*id) && (!hidden || !record.claimed(*id));
             let id = own.or_else(|| open.find(free));
             match id {
                 Some(id) => news.bound.push((id, look, entry.msg)),
-                None if entry.via == Some(Via::Scheduler) || (more && entry.via != Some(Via::Thread)) => {
+                None if entry.via == Some(Via::Scheduler)
+                    || (trust == Trust::Least && entry.via != Some(Via::Thread)) =>
+                {
                     news.unrecorded += 1;
                 }
                 None => return None,

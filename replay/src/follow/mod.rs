@@ -49,9 +49,23 @@ pub fn follow<M: Model>(
     if !script.acts.contains(&Act::Sent) {
         return None;
     }
-    let exactly = Search::new(sim, schedule, script, rule, false)?.run();
-    if exactly.complete {
-        return Some(exactly);
+    for trust in [Trust::Own, Trust::Handlers] {
+        let followed = Search::new(sim, schedule, script, rule, trust)?.run();
+        if followed.complete {
+            return Some(followed);
+        }
     }
-    Some(Search::new(sim, schedule, script, rule, true)?.run())
+    Some(Search::new(sim, schedule, script, rule, Trust::Least)?.run())
+}
+
+/// What the model's sends must agree with. The logs of a scheduler's copies may be late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trust {
+    /// Handlers send what their logs say, and schedule for their own actors what their logs say, where messages differ
+    /// in what logs do not show.
+    Own,
+    /// Handlers send what their logs say.
+    Handlers,
+    /// Handlers send what their logs say, and maybe more, as a mended model does.
+    Least,
 }

@@ -4,10 +4,11 @@ use demi_schemas::NetworkRule;
 use demi_schemas::event::Via;
 use demi_schemas::schedule::{Schedule, Step};
 
-use super::Followed;
 use super::known::{Known, News, hidden};
 use super::record::{Item, Record, number};
+use super::{Followed, Trust};
 use crate::model::Model;
+use crate::names::OUTSIDE;
 use crate::network;
 use crate::script::{Act, Script, Want};
 use crate::sim::{Did, Simulator};
@@ -18,8 +19,7 @@ pub(super) struct Search<'a, M: Model> {
     schedule: &'a Schedule,
     script: &'a Script,
     rule: NetworkRule,
-    /// Whether handlers may send what no log has.
-    more: bool,
+    trust: Trust,
     record: Record,
     known: Known,
     done: Vec<bool>,
@@ -48,18 +48,18 @@ impl<'a, M: Model> Search<'a, M> {
         schedule: &'a Schedule,
         script: &'a Script,
         rule: NetworkRule,
-        more: bool,
+        trust: Trust,
     ) -> Option<Self> {
         let world = sim.empty_world();
         let starts: Vec<Did> = sim.did().to_vec();
         let mut record = Record::new(sim, schedule, script)?;
         let mut known = Known::new(&mut record);
         let mut news = News::default();
-        known.note(sim, &record, &mut news, (&starts, None), more)?;
+        known.note(sim, &record, &mut news, (&starts, None, OUTSIDE), trust)?;
         known.take(news);
         let done = vec![false; schedule.steps.len()];
         let followed = Followed::default();
-        Some(Search { sim, schedule, script, rule, more, record, known, done, world, followed })
+        Some(Search { sim, schedule, script, rule, trust, record, known, done, world, followed })
     }
 
     /// Follows steps until none is left, or none can be followed.
@@ -131,16 +131,23 @@ impl<'a, M: Model> Search<'a, M> {
                 news.injected(number(logged.msg_id.as_ref())?, *self.record.injected.get(&step)?, msg);
             }
         }
-        if !self.sends_as_logged(logged) {
+        // To put a message among the pending ones is no step that does anything.
+        let did = if matches!(act, Act::Inject(..)) { &[] } else { self.sim.did() };
+        if !self.sends_as_logged(logged, did) {
             return None;
         }
-        let did = self.sim.did();
         let hides = did.iter().any(|d| match d {
             Did::Sent(p) => hidden(self.sim, p),
             _ => false,
         });
         let first = self.known.open.first().copied();
-        self.known.note(self.sim, &self.record, &mut news, (did, Some(step)), self.more)?;
+        self.known.note(
+            self.sim,
+            &self.record,
+            &mut news,
+            (did, Some(step), act.actor().unwrap_or(OUTSIDE)),
+            self.trust,
+        )?;
         let last = logged.sends.iter().filter_map(|s| number(s.msg_id.as_ref())).max().unwrap_or(0);
         let open = self.known.first_open(&news);
         if open.is_some_and(|open| open <= last) {
@@ -176,16 +183,16 @@ impl<'a, M: Model> Search<'a, M> {
     }
 
     /// Whether the handler sent what its log says. Threads and schedulers have their own times.
-    fn sends_as_logged(&self, logged: &Step) -> bool {
+    fn sends_as_logged(&self, logged: &Step, did: &[Did]) -> bool {
         let own = |via: Option<Via>| !matches!(via, Some(Via::Thread | Via::Scheduler));
-        let got = self.sim.did().iter().filter_map(|d| match d {
+        let got = did.iter().filter_map(|d| match d {
             Did::Sent(p) if own(p.via) => Some((p.to, self.sim.info(p.msg).payload)),
             _ => None,
         });
         let mut got = got.map(|(to, payload)| (self.sim.names().get(to), self.sim.text(payload)));
         let mut want =
             logged.sends.iter().filter(|s| own(s.via)).map(|s| (s.to.as_str(), s.payload.as_str()));
-        if self.more {
+        if self.trust == Trust::Least {
             return want.all(|sent| got.any(|g| g == sent));
         }
         got.eq(want)
