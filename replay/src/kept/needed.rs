@@ -1,88 +1,43 @@
-//! What was kept of an execution, with what the model needs besides.
-//!
-//! The causal past of a violation is what logs say happened before it. Code outside the actors, and memory that actors
-//! share, are causes that no log tells of: the piece of code that sent a kept message may have run in a step that was
-//! left out. The model has these causes, so with it the part is made whole: where it cannot follow the part, steps that
-//! were left out come back.
+//! Which steps must come back so that what was kept can be followed.
 
 use std::collections::BTreeMap;
 
-use demi_schemas::NetworkRule;
-use demi_schemas::schedule::Schedule;
-use rustc_hash::FxHashMap;
-
-use crate::follow::follow;
-use crate::model::Model;
-use crate::names::OUTSIDE;
-use crate::replay::ReplayOptions;
-use crate::run::Run;
-use crate::script::{Act, Script};
-use crate::sim::Simulator;
-
-/// A part of an execution that the model follows.
-#[derive(Clone, Debug)]
-pub struct Part {
-    /// Positions among the acts of the whole execution's script, in an order that the model follows.
-    pub acts: Vec<(usize, Act)>,
-    /// How many steps came back.
-    pub added: u64,
-    /// Whether the order was found by following the model.
-    pub followed: bool,
-}
-
-/// Adds to what was kept of an execution what the model needs to follow it: of each actor's log a prefix, and no more
-/// than is needed after what was tried. `full` is everything that was recorded, `script` the same in the simulator's
-/// terms with how many acts stand before its steps.
-///
-/// Nothing comes back where the model can't follow the whole execution either. `None` where steps don't tell their
-/// events, so that the part can't be found in the whole.
-#[must_use]
-pub fn complete<M: Model>(
-    sim: &mut Simulator<M>,
-    full: &Schedule,
-    (script, started): (&Script, usize),
-    kept: &Schedule,
-    rule: NetworkRule,
-) -> Option<Part> {
-    let step = |(index, step): (usize, &demi_schemas::Step)| Some((step.event.clone()?, index + started));
-    let of_event: FxHashMap<String, usize> = full.steps.iter().enumerate().filter_map(step).collect();
-    let mut is_kept = vec![false; script.acts.len()];
-    is_kept[..started].fill(true);
-    for step in &kept.steps {
-        is_kept[*of_event.get(step.event.as_ref()?)?] = true;
-    }
-    let order = follow(sim, full, script, rule);
-    let followed = order.is_some();
-    let mut order = order.map_or_else(|| script.acts.iter().copied().enumerate().collect(), |f| f.acts);
-    order.retain(|(_, act)| *act != Act::Sent);
-    let lanes: Vec<u16> = order.iter().map(|(_, act)| lane(act)).collect();
-    let mut keep: Vec<bool> = order.iter().map(|(index, _)| is_kept[*index]).collect();
-    let options = ReplayOptions { rule, strict: true, interval: u32::MAX };
-    let added = add_needed(&lanes, &mut keep, |keep| {
-        let places: Vec<usize> = (0..order.len()).filter(|&at| keep[at]).collect();
-        let mut run = Run::new(sim, full, (script, started), &options, followed);
-        let acts = places.iter().map(|&at| (order[at].0, &order[at].1));
-        run.all(sim, acts, true).map(|first| places[first])
-    });
-    let mut at = 0..order.len();
-    order.retain(|_| at.next().is_some_and(|at| keep[at]));
-    Some(Part { acts: order, added, followed })
-}
-
-/// The log in which a step stands.
-fn lane(act: &Act) -> u16 {
-    match act {
-        Act::Inject(..) => OUTSIDE.0,
-        act => act.actor().unwrap_or(OUTSIDE).0,
+/// Brings back what sent the message of a step, with the log before it and what that needs in turn.
+fn bring_back(at: usize, lanes: &[u16], causes: &[Option<usize>], keep: &mut [bool]) {
+    let mut work = vec![at];
+    while let Some(at) = work.pop() {
+        let Some(cause) = causes[at] else { continue };
+        for step in (0..=cause).filter(|&step| lanes[step] == lanes[cause]) {
+            if !std::mem::replace(&mut keep[step], true) {
+                work.push(step);
+            }
+        }
     }
 }
 
 /// Brings back steps that were left out until `diverges`, which gives the first step that can't be followed, finds none,
-/// or nothing that stands before that step is left out. `lanes` tells each step's log. Gives how many came back.
-fn add_needed(lanes: &[u16], keep: &mut [bool], mut diverges: impl FnMut(&[bool]) -> Option<usize>) -> u64 {
+/// or nothing that stands before that step is left out. `lanes` tells each step's log, `causes` which step sent what it
+/// delivers, as far as that is known. Gives how many came back.
+pub(super) fn add_needed(
+    lanes: &[u16],
+    causes: &[Option<usize>],
+    keep: &mut [bool],
+    mut diverges: impl FnMut(&[bool]) -> Option<usize>,
+) -> u64 {
     let mut added = 0;
     let mut first = diverges(keep);
     while let Some(at) = first {
+        let mut caused = keep.to_vec();
+        bring_back(at, lanes, causes, &mut caused);
+        if caused != keep {
+            let next = diverges(&caused);
+            if next.is_none_or(|next| next > at) {
+                added += caused.iter().zip(&*keep).filter(|(after, before)| after != before).count() as u64;
+                keep.copy_from_slice(&caused);
+                first = next;
+                continue;
+            }
+        }
         let mut left_out: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
         (0..at)
             .filter(|&step| !keep[step])
@@ -182,7 +137,10 @@ mod tests {
             let diverges = |keep: &[bool]| (0..keep.len())
                 .find(|&at| keep[at] && (Some(at) == wrong || needs[at].iter().any(|&need| !keep[need])));
             let mut keep = kept.clone();
-            let added = add_needed(&lanes, &mut keep, diverges);
+            // Of some steps it is known what sent their message.
+            let sent = needs.iter().enumerate().map(|(at, needs)| needs.first().copied().filter(|_| at % 2 == 0));
+            let causes: Vec<Option<usize>> = sent.collect();
+            let added = add_needed(&lanes, &causes, &mut keep, diverges);
             prop_assert!(kept.iter().zip(&keep).all(|(before, after)| !before || *after));
             let count = |keep: &[bool]| keep.iter().filter(|k| **k).count();
             prop_assert_eq!(added as usize, count(&keep) - count(&kept));
