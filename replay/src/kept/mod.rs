@@ -63,8 +63,8 @@ pub fn complete<M: Model>(
     let causes = causes(sim, &order, script, rule);
     let mut keep: Vec<bool> = order.iter().map(|(index, _)| is_kept[*index]).collect();
     let options = ReplayOptions { rule, strict: true, interval: u32::MAX };
-    let added = add_needed(&lanes, &causes, &mut keep, |keep| {
-        let places: Vec<usize> = (0..order.len()).filter(|&at| keep[at]).collect();
+    let added = add_needed(&lanes, &causes, &mut keep, |keep, last| {
+        let places: Vec<usize> = (0..order.len()).filter(|&at| at <= last && keep[at]).collect();
         let mut run = Run::new(sim, full, (script, started), &options, followed);
         let acts = places.iter().map(|&at| (order[at].0, &order[at].1));
         run.all(sim, acts, true).map(|first| places[first])

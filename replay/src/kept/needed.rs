@@ -15,28 +15,23 @@ fn bring_back(at: usize, lanes: &[u16], causes: &[Option<usize>], keep: &mut [bo
     }
 }
 
-/// Brings back steps that were left out until `diverges`, which gives the first step that can't be followed, finds none,
-/// or nothing that stands before that step is left out. `lanes` tells each step's log, `causes` which step sent what it
+/// Brings back steps that were left out until `diverges`, which gives the first step that can't be followed among those up
+/// to its second argument, finds none, or nothing that stands before that step is left out. `lanes` tells each step's log, `causes` which step sent what it
 /// delivers, as far as that is known. Gives how many came back.
 pub(super) fn add_needed(
     lanes: &[u16],
     causes: &[Option<usize>],
     keep: &mut [bool],
-    mut diverges: impl FnMut(&[bool]) -> Option<usize>,
+    mut diverges: impl FnMut(&[bool], usize) -> Option<usize>,
 ) -> u64 {
-    let mut added = 0;
-    let mut first = diverges(keep);
-    while let Some(at) = first {
+    let before = keep.to_vec();
+    let last = keep.len();
+    while let Some(at) = diverges(keep, last) {
         let mut caused = keep.to_vec();
         bring_back(at, lanes, causes, &mut caused);
-        if caused != keep {
-            let next = diverges(&caused);
-            if next.is_none_or(|next| next > at) {
-                added += caused.iter().zip(&*keep).filter(|(after, before)| after != before).count() as u64;
-                keep.copy_from_slice(&caused);
-                first = next;
-                continue;
-            }
+        if caused != keep && diverges(&caused, at).is_none() {
+            keep.copy_from_slice(&caused);
+            continue;
         }
         let mut left_out: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
         (0..at)
@@ -52,11 +47,10 @@ pub(super) fn add_needed(
             back.for_each(|&step| keep[step] = true);
             keep
         };
-        let mut passes = |takes: &[usize]| match diverges(&with(keep, takes)) {
-            Some(next) => (next > at).then_some(Some(next)),
-            None => Some(None),
-        };
-        let Some(mut next) = passes(&takes).filter(|_| !takes.is_empty()) else { break };
+        let mut passes = |takes: &[usize]| diverges(&with(keep, takes), at).is_none();
+        if takes.is_empty() || !passes(&takes) {
+            break;
+        }
         loop {
             let before = takes.clone();
             for log in 0..takes.len() {
@@ -65,9 +59,10 @@ pub(super) fn add_needed(
                 let (mut least, mut enough, mut middle) = (0, takes[log], 0);
                 while least < enough {
                     takes[log] = middle;
-                    match passes(&takes) {
-                        Some(after) => (enough, next) = (middle, after),
-                        None => least = middle + 1,
+                    if passes(&takes) {
+                        enough = middle;
+                    } else {
+                        least = middle + 1;
                     }
                     middle = usize::midpoint(least, enough);
                 }
@@ -78,11 +73,10 @@ pub(super) fn add_needed(
                 break;
             }
         }
-        keep.copy_from_slice(&with(keep, &takes));
-        added += takes.iter().sum::<usize>() as u64;
-        first = next;
+        let enough = with(keep, &takes);
+        keep.copy_from_slice(&enough);
     }
-    added
+    keep.iter().zip(before).filter(|(after, before)| **after != *before).count() as u64
 }
 
 #[cfg(test)]
@@ -134,7 +128,7 @@ mod tests {
         fn what_comes_back_is_enough_and_a_prefix_of_each_log(
             (lanes, needs, kept, wrong) in executions()
         ) {
-            let diverges = |keep: &[bool]| (0..keep.len())
+            let diverges = |keep: &[bool], last: usize| (0..keep.len().min(last + 1))
                 .find(|&at| keep[at] && (Some(at) == wrong || needs[at].iter().any(|&need| !keep[need])));
             let mut keep = kept.clone();
             // Of some steps it is known what sent their message.
@@ -150,7 +144,7 @@ mod tests {
             let least = least(&lanes, &needs, &kept);
             // Where the whole can't be followed nothing is promised.
             if wrong.is_none_or(|wrong| wrong >= lanes.len()) {
-                prop_assert_eq!(diverges(&keep), None);
+                prop_assert_eq!(diverges(&keep, keep.len()), None);
                 prop_assert!(least.iter().zip(&keep).all(|(needed, there)| !needed || *there));
                 // Nothing comes back where nothing is missing.
                 prop_assert!(least != kept || keep == kept);
