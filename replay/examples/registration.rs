@@ -11,7 +11,7 @@ use demi_replay::{ActorId, Ctx, ExternalMessage, Model, Names, OUTSIDE, Simulato
 use demi_schemas::{Scenario, Via};
 use serde_json::{Value, json};
 
-pub const SCENARIO: &str = r#"
+pub(crate) const SCENARIO: &str = r#"
 model = "registration"
 network = "fifo"
 [fuzz]
@@ -26,13 +26,13 @@ program = [
 
 /// What is fixed in a run: who may take part.
 #[derive(Clone)]
-pub struct Registration {
+pub(crate) struct Registration {
     first: [ActorId; 2],
     clients: Vec<ActorId>,
 }
 
 impl Registration {
-    pub fn new(names: &mut Names) -> Self {
+    pub(crate) fn new(names: &mut Names) -> Self {
         let clients = ["client-0", "client-1"].map(|name| names.id(name)).to_vec();
         Registration { first: ["server", "scheduled"].map(|name| names.id(name)), clients }
     }
@@ -47,7 +47,7 @@ impl Registration {
 
 /// What all actors share.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct System {
+pub(crate) struct System {
     ready: bool,
     counted: BTreeSet<usize>,
     twice: bool,
@@ -55,7 +55,7 @@ pub struct System {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Msg {
+pub(crate) enum Msg {
     Ready,
     Register(usize),
     Registered(usize),

@@ -199,13 +199,14 @@ fn the_program_finds_the_bug_and_its_logs_conform() {
         let found = with_model(&scenario, Fuzz(&scenario, seed)).unwrap().unwrap();
         assert_eq!(found.violation, ["LocalityInversion:1.0"]);
         let records = || found.records.iter().flat_map(|(_, records)| records);
-        let answers = records().filter(|r| r.kind == Kind::Send && r.type_.as_deref() == Some("ArraySeq"));
+        let mut answers =
+            records().filter(|r| r.kind == Kind::Send && r.type_.as_deref() == Some("ArraySeq"));
         let known = |r: &EventRecord| {
             let payload = r.payload.clone().unwrap();
             let known: Vec<bool> = payload.split(", ").map(|p| p.contains(DRIVER)).collect();
             known.is_sorted_by(|a, b| a >= b)
         };
-        let first = answers.map(known).all(|first| first);
+        let first = answers.all(known);
         seen[usize::from(first)] = true;
         let logs = from_records(found.records.into_iter().map(|(_, records)| records).collect());
         let buggy = with_model(&scenario, Replay(&logs, false, 1)).unwrap();
