@@ -8,6 +8,7 @@ use crate::follow::follow;
 use crate::kept::complete;
 use crate::model::Model;
 use crate::run::Run;
+pub use crate::run::Watch;
 use crate::script::{Act, Script, ScriptError};
 use crate::sim::Simulator;
 
@@ -38,12 +39,25 @@ pub fn replay<M: Model>(
     schedule: &Schedule,
     options: &ReplayOptions,
 ) -> Result<ReplaySummary, ScriptError> {
+    watched(sim, schedule, options, &mut |_, _, _, _| {})
+}
+
+/// As [`replay`]; `watch` is told of each step.
+///
+/// # Errors
+/// When the model cannot re-create a message from outside.
+pub fn watched<M: Model>(
+    sim: &mut Simulator<M>,
+    schedule: &Schedule,
+    options: &ReplayOptions,
+    watch: &mut Watch<'_, M>,
+) -> Result<ReplaySummary, ScriptError> {
     let (script, started) = Script::compile(sim, schedule)?;
     let followed = follow(sim, schedule, &script, options.rule);
     let mut run = Run::new(sim, schedule, (&script, started), options, followed.is_some());
     match &followed {
-        Some(followed) => run.all(sim, followed.acts.iter().map(|(i, act)| (*i, act)), options.strict),
-        None => run.all(sim, script.acts.iter().enumerate(), options.strict),
+        Some(followed) => run.all(sim, followed.acts.iter().map(|(i, act)| (*i, act)), options.strict, watch),
+        None => run.all(sim, script.acts.iter().enumerate(), options.strict, watch),
     };
     if let Some(lacking) = followed.as_ref().map(|f| f.lacking).filter(|n| *n > 0) {
         let expected = format!("{lacking} more recorded sends by threads and schedulers");
@@ -70,7 +84,7 @@ pub fn replay_kept<M: Model>(
         return replay(sim, kept, options);
     };
     let mut run = Run::new(sim, full, (&script, started), options, part.followed);
-    run.all(sim, part.acts.iter().map(|(i, act)| (*i, act)), options.strict);
+    run.all(sim, part.acts.iter().map(|(i, act)| (*i, act)), options.strict, &mut |_, _, _, _| {});
     let mut summary = finish(run, sim, options);
     summary.added_steps = part.added;
     Ok(summary)

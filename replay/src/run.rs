@@ -12,6 +12,10 @@ use crate::script::{Act, OwnFailures, Refusal, Script, Want};
 use crate::sim::{Did, Simulator};
 use crate::world::{Pending, Status, World};
 
+/// Who is told of each step: its number from 0 (none for a start that the schedule does not say), the act, and the world
+/// after it.
+pub type Watch<'a, M> = dyn FnMut(Option<usize>, &Act, &Simulator<M>, &World<M>) + 'a;
+
 /// A run, and what was seen in it so far.
 pub(crate) struct Run<'a, M: Model> {
     pub(crate) schedule: &'a Schedule,
@@ -68,17 +72,19 @@ impl<'a, M: Model> Run<'a, M> {
     }
 
     /// Performs acts, each with its position among those of the script. Gives the first that diverges, as its place
-    /// among these; with `strict` that is the last one tried.
+    /// among these; with `strict` that is the last one tried. After each, `watch` is told.
     pub(crate) fn all<'b>(
         &mut self,
         sim: &mut Simulator<M>,
         acts: impl Iterator<Item = (usize, &'b Act)>,
         strict: bool,
+        watch: &mut Watch<'_, M>,
     ) -> Option<usize> {
         let mut first = None;
         for (place, (index, act)) in acts.enumerate() {
             let before = self.divergences;
             self.step(sim, index, act);
+            watch(index.checked_sub(self.started), act, sim, &self.world);
             if self.divergences > before {
                 first = first.or(Some(place));
                 if strict {

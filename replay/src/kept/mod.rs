@@ -67,7 +67,7 @@ pub fn complete<M: Model>(
         let places: Vec<usize> = (0..order.len()).filter(|&at| at <= last && keep[at]).collect();
         let mut run = Run::new(sim, full, (script, started), &options, followed);
         let acts = places.iter().map(|&at| (order[at].0, &order[at].1));
-        run.all(sim, acts, true).map(|first| places[first])
+        run.all(sim, acts, true, &mut |_, _, _, _| {}).map(|first| places[first])
     });
     let mut at = 0..order.len();
     order.retain(|_| at.next().is_some_and(|at| keep[at]));
