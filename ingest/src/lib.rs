@@ -22,6 +22,7 @@
 //! ```
 
 mod columns;
+pub mod daemon;
 mod decompress;
 mod digest;
 mod error;
