@@ -30,6 +30,7 @@ mod intervals;
 pub mod lines;
 mod load;
 mod locations;
+pub mod otlp;
 mod parse;
 mod quarantine;
 mod scan;

@@ -41,7 +41,9 @@ mod tests {
     #[test]
     fn the_nearest_attribute_counts() {
         let around = Surroundings {
-            resource: attributes(json!({"service.name": "shop", "service.instance.id": "i-1", "thread.id": 1})),
+            resource: attributes(
+                json!({"service.name": "shop", "service.instance.id": "i-1", "thread.id": 1}),
+            ),
             scope: String::new(),
             scope_attributes: attributes(json!({"thread.id": 2})),
         };

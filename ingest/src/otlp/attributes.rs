@@ -54,13 +54,15 @@ pub(super) fn value_from_json(value: &Value) -> Result<Value, String> {
     let Some(map) = value.as_object() else {
         return if value.is_null() { Ok(Value::Null) } else { Err("a value is no object".to_owned()) };
     };
-    let either = |camel: &str, snake: &str| map.get(camel).or_else(|| map.get(snake)).filter(|v| !v.is_null());
+    let either =
+        |camel: &str, snake: &str| map.get(camel).or_else(|| map.get(snake)).filter(|v| !v.is_null());
     let list = |v: &Value| match v.get("values") {
         None | Some(Value::Null) => Ok(Vec::new()),
         Some(Value::Array(values)) => Ok(values.clone()),
         Some(_) => Err("'values' is no list".to_owned()),
     };
-    if let Some(text) = either("stringValue", "string_value").or_else(|| either("bytesValue", "bytes_value")) {
+    if let Some(text) = either("stringValue", "string_value").or_else(|| either("bytesValue", "bytes_value"))
+    {
         return text.as_str().map(Value::from).ok_or_else(|| format!("{text} is no text"));
     }
     if let Some(yes) = either("boolValue", "bool_value") {
@@ -76,7 +78,9 @@ pub(super) fn value_from_json(value: &Value) -> Result<Value, String> {
             Value::String(text) if ["NaN", "Infinity", "-Infinity"].contains(&text.as_str()) => {
                 Ok(Value::from(text.as_str()))
             }
-            Value::String(text) if text.parse::<f64>().is_ok() => Ok(double(text.parse().unwrap_or(f64::NAN))),
+            Value::String(text) if text.parse::<f64>().is_ok() => {
+                Ok(double(text.parse().unwrap_or(f64::NAN)))
+            }
             _ => Err(format!("{number} is no number")),
         };
     }

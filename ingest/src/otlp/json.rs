@@ -10,7 +10,9 @@ use serde_json::Value;
 use super::logs::Repeats;
 use super::proto::{span_event, status_value};
 use super::spans::take;
-use super::{Attributes, Context, Item, Link, Log, OtlpError, OtlpOptions, Span, SpanKind, Surroundings, attributes};
+use super::{
+    Attributes, Context, Item, Link, Log, OtlpError, OtlpOptions, Span, SpanKind, Surroundings, attributes,
+};
 
 type Bad = (&'static str, String);
 
@@ -57,13 +59,22 @@ fn walk(
     for (r, resource) in resources.iter().enumerate() {
         let path = format!("{}[{r}]", names[0]);
         let shape = |path: &str, reason| OtlpError::Shape(format!("{path}: {reason}"));
-        let own = resource.get("resource").map_or(Ok(Attributes::new()), |r| attributes::from_json(r.get("attributes")));
+        let own = resource
+            .get("resource")
+            .map_or(Ok(Attributes::new()), |r| attributes::from_json(r.get("attributes")));
         let own = own.map_err(|e| shape(&path, e))?;
         // Before version 0.15 of the protocol scopes were called libraries.
         let scopes = match list(resource, names[1])? {
             Some(scopes) => scopes,
-            None => list(resource, if names[2] == "spans" { "instrumentationLibrarySpans" } else { "instrumentationLibraryLogs" })?
-                .unwrap_or(&[]),
+            None => list(
+                resource,
+                if names[2] == "spans" {
+                    "instrumentationLibrarySpans"
+                } else {
+                    "instrumentationLibraryLogs"
+                },
+            )?
+            .unwrap_or(&[]),
         };
         for (s, scope) in scopes.iter().enumerate() {
             let path = format!("{path}.{}[{s}]", names[1]);
@@ -123,7 +134,9 @@ fn id(value: &Value, name: &str, bytes: usize) -> Result<Option<String>, Bad> {
     } else {
         match STANDARD.decode(text) {
             Ok(raw) if raw.len() == bytes => raw.iter().map(|b| format!("{b:02x}")).collect(),
-            _ => return Err(("bad_id", format!("'{name}' is '{text}', not {} hexadecimal digits", bytes * 2))),
+            _ => {
+                return Err(("bad_id", format!("'{name}' is '{text}', not {} hexadecimal digits", bytes * 2)));
+            }
         }
     };
     Ok((digits.bytes().any(|b| b != b'0')).then_some(digits))

@@ -52,7 +52,9 @@ pub(super) fn role(span: &Span) -> Role {
         (Some(Operation::Send), SpanKind::Client) if !span.links.is_empty() => Role::Local,
         (Some(Operation::Create | Operation::Send), _) => Role::Send,
         // Asking for messages and getting none.
-        (Some(Operation::Receive), kind) if kind != SpanKind::Consumer && span.links.is_empty() => Role::Local,
+        (Some(Operation::Receive), kind) if kind != SpanKind::Consumer && span.links.is_empty() => {
+            Role::Local
+        }
         (Some(Operation::Receive | Operation::Process), _) => received(span),
         (None, SpanKind::Producer | SpanKind::Client) => Role::Send,
         (None, SpanKind::Consumer | SpanKind::Server) => received(span),
@@ -154,7 +156,8 @@ pub(super) fn sent_to(span: &Span) -> String {
 
 /// The sender's address of what a span takes.
 pub(super) fn received_from(span: &Span) -> String {
-    let asking = &["zipkin.remote", "client.address", "network.peer.address", "http.client_ip", "net.peer.ip"];
+    let asking =
+        &["zipkin.remote", "client.address", "network.peer.address", "http.client_ip", "net.peer.ip"];
     let message = is_messaging(span).then(|| destination(&span.attributes)).flatten();
     message.or_else(|| peer(&span.attributes, asking)).unwrap_or_else(|| UNKNOWN.to_owned())
 }
@@ -206,7 +209,10 @@ mod tests {
             (span(Producer, json!({"messaging.operation.type": "create"})), Role::Send),
             (span(Internal, json!({"messaging.operation.name": "publish"})), Role::Send),
             (linked(span(Client, json!({"messaging.operation.type": "send"})), &["a", "b"]), Role::Local),
-            (linked(span(Client, json!({"messaging.operation.type": "receive"})), &["a", "b"]), receive(&["a", "b"])),
+            (
+                linked(span(Client, json!({"messaging.operation.type": "receive"})), &["a", "b"]),
+                receive(&["a", "b"]),
+            ),
             (span(Client, json!({"messaging.operation.type": "receive"})), Role::Local),
             (linked(span(Consumer, json!({"messaging.operation": "process"})), &["a", "a"]), receive(&["a"])),
             (child(span(Consumer, json!({"messaging.operation": "process"})), None), receive(&["p"])),
@@ -238,7 +244,10 @@ mod tests {
         assert_eq!(to(SpanKind::Producer, json!({"messaging.destination": "q", "net.peer.name": "h"})), "q");
         assert_eq!(to(SpanKind::Client, json!({"server.address": "db", "server.port": 5432})), "db:5432");
         assert_eq!(to(SpanKind::Client, json!({"http.url": "https://u:p@shop:81/a?b"})), "shop:81");
-        assert_eq!(to(SpanKind::Client, json!({"peer.service": "cart", "server.address": "10.0.0.1"})), "cart");
+        assert_eq!(
+            to(SpanKind::Client, json!({"peer.service": "cart", "server.address": "10.0.0.1"})),
+            "cart"
+        );
         assert_eq!(to(SpanKind::Client, json!({})), "unknown");
         assert_eq!(received_from(&span(SpanKind::Consumer, json!({"messaging.source.name": "q"}))), "q");
     }

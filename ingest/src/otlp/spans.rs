@@ -36,7 +36,8 @@ pub fn span_events(
             template.type_ = Some(span.name.clone());
             template.seq = position(time, LOCAL);
             if !span.links.is_empty() {
-                let links = span.links.iter().map(|link| link_value(&link.context, &link.attributes)).collect();
+                let links =
+                    span.links.iter().map(|link| link_value(&link.context, &link.attributes)).collect();
                 template.attrs.insert("links".to_owned(), links);
             }
             out.push(event(template));
@@ -148,8 +149,7 @@ pub(super) fn surroundings(record: &mut EventRecord, around: &Surroundings) {
     if !around.scope.is_empty() {
         record.attrs.insert("scope".to_owned(), Value::from(around.scope.clone()));
     }
-    for (name, attributes) in
-        [("scope_attributes", &around.scope_attributes), ("resource", &around.resource)]
+    for (name, attributes) in [("scope_attributes", &around.scope_attributes), ("resource", &around.resource)]
     {
         if !attributes.is_empty() {
             record.attrs.insert(name.to_owned(), Value::Object(attributes.clone()));

@@ -113,7 +113,8 @@ fn read(value: &Value) -> Result<(Surroundings, Span), Bad> {
         attributes.insert("zipkin.remote".to_owned(), Value::from(remote));
     }
     let mut extra = Attributes::new();
-    for (name, kept) in [("annotations", "events"), ("remoteEndpoint", "remote_endpoint"), ("debug", "debug")] {
+    for (name, kept) in [("annotations", "events"), ("remoteEndpoint", "remote_endpoint"), ("debug", "debug")]
+    {
         if let Some(found) = map.get(name).filter(|v| !v.is_null() && **v != Value::Array(vec![])) {
             extra.insert(kept.to_owned(), found.clone());
         }
