@@ -5,7 +5,7 @@ use demi_schemas::event::is_clock_position;
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// xxh3-64 of a record's content without `system`, `source` and `offset`.
+/// xxh3-64 of a record's content without `system`, `source`, `offset` and `line`.
 ///
 /// The order of keys, at the top and inside structured values, makes no difference. A position taken from a clock is
 /// left out, because records that share a nanosecond are moved apart; and where such a record has a text `key` among
@@ -57,6 +57,10 @@ pub(crate) fn digest_into(record: &EventRecord, buffer: &mut Vec<u8>) -> u64 {
         if let Some(value) = value {
             put_value(buffer, tag, value);
         }
+    }
+    for (name, count) in record.vector_clock.iter().flatten() {
+        put(buffer, 22, name.as_bytes());
+        put(buffer, 23, &count.to_le_bytes());
     }
     for (name, value) in &record.attrs {
         put(buffer, 17, name.as_bytes());
@@ -119,6 +123,7 @@ mod tests {
             r#"{"actor":"a","seq":1,"kind":"state","state":{"x":"1","y":[2,{"p":1,"q":2}]},"zone":"z"}"#,
             r#"{"actor":"a","seq":1,"kind":"state","state":{"x":1,"y":[2,{"p":1,"q":2}]},"zone":"y"}"#,
             r#"{"actor":"a","seq":1,"kind":"state","state":{"x":1,"y":[2,{"p":1,"q":2}]}}"#,
+            r#"{"actor":"a","seq":1,"kind":"state","vector_clock":{"a":1},"state":{"x":1,"y":[2,{"p":1,"q":2}]},"zone":"z"}"#,
             r#"{"actor":"a","seq":1,"kind":"state","fields":{"x":1,"y":[2,{"p":1,"q":2}]},"zone":"z"}"#,
         ];
         other.iter().for_each(|text| assert_ne!(digest(text), digest(one), "{text}"));
