@@ -36,6 +36,7 @@ mod quarantine;
 mod scan;
 mod seen;
 mod source;
+pub mod spool;
 mod store;
 mod system_name;
 mod time;

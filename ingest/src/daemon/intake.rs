@@ -1,12 +1,18 @@
 //! The way into the daemon: every source hands over its data here.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use demi_schemas::EventRecord;
 use serde_json::Value;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+
+use super::codec::encode;
+use super::metrics::Metrics;
+use super::positions::Positions;
+use crate::spool::Body;
 
 /// Who hands over: a source as it is configured.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -114,31 +120,146 @@ pub enum Refusal {
 
 /// Where sources hand over. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Intake {}
+pub struct Intake {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    to_writer: mpsc::Sender<Request>,
+    /// Permits for the bytes that wait to be written: memory is bounded whatever the sources do.
+    room: Arc<Semaphore>,
+    positions: Mutex<Positions>,
+    metrics: Arc<Metrics>,
+}
+
+/// A batch on its way to the writer.
+pub(super) struct Request {
+    pub body: Body,
+    pub origin: Origin,
+    pub positions: Vec<PositionUpdate>,
+    /// When it is given up.
+    pub deadline: Option<Instant>,
+    pub done: oneshot::Sender<Result<Ack, Refusal>>,
+    pub permit: OwnedSemaphorePermit,
+}
+
+/// Most bytes of one batch as it is spooled.
+pub const MAX_BATCH: usize = 32 << 20;
+/// Bytes that may wait to be written.
+const ROOM: usize = 64 << 20;
+/// Batches that may wait to be written.
+const REQUESTS: usize = 1024;
 
 impl Intake {
+    /// An intake, and the end from which the writer takes the requests.
+    pub(super) fn new(positions: Positions, metrics: Arc<Metrics>) -> (Self, mpsc::Receiver<Request>) {
+        let (to_writer, from) = mpsc::channel(REQUESTS);
+        let room = Arc::new(Semaphore::new(ROOM));
+        let inner = Inner { to_writer, room, positions: Mutex::new(positions), metrics };
+        (Intake { inner: Arc::new(inner) }, from)
+    }
+
     /// Makes the batch durable: returns when it is written and synced, together with whatever else was waiting.
     ///
-    /// Waits while there is no room, at most for `patience`. A caller that stops waiting (drops the future) does
-    /// not know whether the batch became durable; handing it over again is safe, since records are known by key.
+    /// Waits while there is no room, at most for `patience` ([`Duration::MAX`]: as long as it takes). A caller that
+    /// stops waiting (drops the future) does not know whether the batch became durable; handing it over again is
+    /// safe, since records are known by key.
     ///
     /// # Errors
     /// When the batch was not taken; see [`Refusal`].
     pub async fn submit(&self, batch: Batch, patience: Duration) -> Result<Ack, Refusal> {
-        let _ = (batch, patience);
-        Err(Refusal::Closed)
+        let result = self.try_submit(&batch, patience).await;
+        self.inner.metrics.submitted(&batch, &result);
+        result
     }
 
-    /// The positions a source left behind, by key.
+    async fn try_submit(&self, batch: &Batch, patience: Duration) -> Result<Ack, Refusal> {
+        let deadline = Instant::now().checked_add(patience);
+        let body = Body::new(encode(batch)).ok().filter(|b| b.bytes().len() <= MAX_BATCH);
+        let Some(body) = body else {
+            return Err(Refusal::TooLarge { bytes: batch.content.len(), limit: self.max_batch_bytes() });
+        };
+        let wanted = u32::try_from(body.bytes().len()).unwrap_or(u32::MAX);
+        let room = self.inner.room.clone().acquire_many_owned(wanted);
+        let permit = within(deadline, room).await.ok_or(Refusal::Full)?.map_err(|_| Refusal::Closed)?;
+        let (done, answer) = oneshot::channel();
+        let (origin, positions) = (batch.origin.clone(), batch.positions.clone());
+        let request = Request { body, origin, positions, deadline, done, permit };
+        let sent = within(deadline, self.inner.to_writer.send(request)).await.ok_or(Refusal::Full)?;
+        sent.map_err(|_| Refusal::Closed)?;
+        answer.await.unwrap_or(Err(Refusal::Closed))
+    }
+
+    /// The positions a source left behind, by key: those of all its durable batches.
     #[must_use]
     pub fn positions(&self, source: &str) -> BTreeMap<String, Value> {
-        let _ = source;
-        BTreeMap::new()
+        self.lock().of(source)
+    }
+
+    /// The positions of all sources.
+    #[must_use]
+    pub fn all_positions(&self) -> Positions {
+        self.lock().clone()
     }
 
     /// Most bytes of content in one batch.
     #[must_use]
     pub fn max_batch_bytes(&self) -> usize {
-        0
+        // What is left is for the head.
+        MAX_BATCH - (1 << 20)
+    }
+
+    /// Takes in the positions of a batch that is durable.
+    pub(super) fn durable(&self, lsn: u64, request: &Request) {
+        self.lock().apply(lsn, &request.origin.source, &request.positions);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Positions> {
+        self.inner.positions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Content {
+    /// Its bytes, of records roughly.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Content::Lines { bytes, .. } => bytes.len(),
+            Content::Items(items) => items
+                .iter()
+                .map(|item| match &item.outcome {
+                    Outcome::Record(_) => 256,
+                    Outcome::Rejected { raw, .. } => raw.len() + 64,
+                })
+                .sum(),
+            Content::Nothing => 0,
+        }
+    }
+
+    /// Whether it holds nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Lines or items in it.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        match self {
+            Content::Lines { bytes, .. } => {
+                let open = !bytes.is_empty() && bytes.last() != Some(&b'\n');
+                memchr::memchr_iter(b'\n', bytes).count() as u64 + u64::from(open)
+            }
+            Content::Items(items) => items.len() as u64,
+            Content::Nothing => 0,
+        }
+    }
+}
+
+async fn within<F: Future>(deadline: Option<Instant>, future: F) -> Option<F::Output> {
+    match deadline {
+        Some(deadline) => tokio::time::timeout_at(deadline.into(), future).await.ok(),
+        None => Some(future.await),
     }
 }

@@ -13,10 +13,14 @@
 //! - [`sources`]: one file a kind of source; each is a config type and a `start` function.
 //! - [`security`]: listeners, their TLS and tokens.
 
+pub mod codec;
 pub mod intake;
+pub mod metrics;
+pub mod positions;
 pub mod security;
 pub mod shutdown;
 pub mod sources;
+mod writer;
 
 pub use intake::{Ack, Batch, Content, Intake, Item, Origin, Outcome, PositionUpdate, Refusal};
 pub use shutdown::Shutdown;

@@ -10,11 +10,13 @@
 //!   and finish what they have handed over.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
 use super::intake::{Intake, Origin};
+use super::metrics::Metrics;
 use super::security::SecurityError;
 use super::shutdown::{Reload, Shutdown};
 
@@ -31,6 +33,8 @@ pub struct Context {
     pub reload: Reload,
     /// Limits that hold for all sources.
     pub limits: Limits,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
 }
 
 /// Limits that hold for all sources (`[limits]`).
