@@ -22,6 +22,7 @@
 //! ```
 
 mod columns;
+pub mod daemon;
 mod decompress;
 mod digest;
 mod error;
@@ -29,11 +30,13 @@ mod intervals;
 pub mod lines;
 mod load;
 mod locations;
+pub mod otlp;
 mod parse;
 mod quarantine;
 mod scan;
 mod seen;
 mod source;
+pub mod spool;
 mod store;
 mod system_name;
 mod time;

@@ -3,8 +3,8 @@
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
-use demi_schemas::EventId;
 use demi_schemas::summary::LoadSummary;
+use demi_schemas::{EventId, EventRecord};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::columns::{EventColumns, EventRow, QuarantineRow};
@@ -205,7 +205,14 @@ impl Loader<'_> {
                 let key = format!("conflict\n{digest}\n{event}");
                 self.isolate(chunk, item, "conflict", &reason, xxh3_64(key.as_bytes()))?;
             }
-            Verdict::New => {
+            Verdict::New { seq } => {
+                let moved;
+                let record = if seq == record.seq {
+                    record
+                } else {
+                    moved = EventRecord { seq, ..(**record).clone() };
+                    &moved
+                };
                 let row = EventRow {
                     system: &self.options.system,
                     date: *date,
