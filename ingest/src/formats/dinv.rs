@@ -8,6 +8,11 @@ pub(crate) fn parse(text: &str) -> Result<Option<Value>, String> {
     let mut points = Map::new();
     let mut rest = text.trim();
     while !rest.is_empty() {
+        // Later versions print a clock in braces behind the variables.
+        if rest.starts_with('{') {
+            rest = behind_braces(rest)?.trim_start();
+            continue;
+        }
         let (name, after) = rest.split_once('{').ok_or_else(|| format!("'{rest}': no variables in braces"))?;
         let (body, after) = after.split_once('}').ok_or_else(|| format!("'{name}': the brace is not closed"))?;
         rest = after.trim_start();
@@ -28,6 +33,22 @@ pub(crate) fn parse(text: &str) -> Result<Option<Value>, String> {
         points.insert(key, Value::Object(variables));
     }
     Ok((!points.is_empty()).then_some(Value::Object(points)))
+}
+
+/// What follows the braces at the beginning.
+fn behind_braces(text: &str) -> Result<&str, String> {
+    let mut depth = 0_usize;
+    for (i, c) in text.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return Ok(&text[i + 1..]);
+        }
+    }
+    Err("a brace is not closed".into())
 }
 
 /// Numbers and truth values as such, the rest as text.
@@ -55,6 +76,8 @@ mod tests {
             "A_f_1": {"x": 1, "long-name": -2}, "A_g_2": {"s": "a b", "ok": true}, "A_f_1#2": {},
         });
         assert_eq!(parse(text).unwrap(), Some(expected));
+        let with_clock = "A_f_1 { A-x=1 ,  } { {\"A\":3} }A_g_2 { A-y=2 }";
+        assert_eq!(parse(with_clock).unwrap(), Some(json!({"A_f_1": {"x": 1}, "A_g_2": {"y": 2}})));
         assert_eq!(parse("  ").unwrap(), None);
         assert!(parse("A { A-x=1").unwrap_err().contains("not closed"));
         assert!(parse("A").is_err() && parse("A { x }").is_err());

@@ -47,11 +47,12 @@ impl Written {
     }
 
     /// The clock by names, without entries of 0.
-    pub(crate) fn named(self, names: &Clock) -> VectorClock {
+    pub(crate) fn named(self, names: &Clock, deduced: Option<&[String]>) -> VectorClock {
+        let name = |i: usize| deduced.and_then(|d| d.get(i).cloned()).unwrap_or_else(|| host(names, i));
         let mut clock = match self {
             Written::Named(clock) => clock,
             Written::Array(counts) => {
-                counts.into_iter().enumerate().map(|(i, count)| (host(names, i), count)).collect()
+                counts.into_iter().enumerate().map(|(i, count)| (name(i), count)).collect()
             }
         };
         clock.retain(|_, count| *count > 0);
@@ -85,9 +86,10 @@ mod tests {
             hosts: vec!["x".into()],
             first: 1,
             deduce_host: false,
+            name: None,
             ticks: Default::default(),
         };
-        let clock = Written::Array(vec![4, 0, 2]).named(&names);
+        let clock = Written::Array(vec![4, 0, 2]).named(&names, None);
         assert_eq!(clock.into_iter().collect::<Vec<_>>(), [("p3".into(), 2), ("x".into(), 4)]);
     }
 

@@ -60,6 +60,8 @@ pub(crate) struct Compiled {
     pub(crate) delimiter: Option<Regex>,
     pub(crate) label: Option<Template>,
     pub(crate) clock: Option<(Template, Clock)>,
+    /// Names of hosts, where they are written and the entries are deduced.
+    pub(crate) host_name: Option<Template>,
     pub(crate) phases: Option<Phases>,
     /// The rules, and last the one for everything else.
     pub(crate) rules: Vec<CompiledRule>,
@@ -83,7 +85,9 @@ impl Compiled {
             return bad("input.records", "only for container 'json'");
         }
         let own = matches!(input.container, Container::Native | Container::Otlp | Container::Zipkin);
-        if !own && mapping.event.actor.is_none() && !mapping.rules.iter().all(|r| r.skip || actors(r)) {
+        let named = mapping.event.actor.is_some()
+            || (!mapping.rules.is_empty() && mapping.rules.iter().all(|r| r.skip || actors(r)));
+        if !own && !named {
             return bad("event.actor", "missing: whose event is it?");
         }
         let numbered = |place: &str, list: &[String]| -> Result<Vec<Regex>, MappingError> {
@@ -96,13 +100,17 @@ impl Compiled {
         let base = emit("event", &mapping.event)?;
         let mut rules = Vec::new();
         for (i, rule) in mapping.rules.iter().enumerate() {
-            rules.push(compile_rule(&format!("rule[{i}]"), rule, &mapping.event, &base)?);
+            rules.push(compile_rule(&format!("rule[{i}]"), rule, mapping, &base)?);
         }
         let every = Rule::default();
-        rules.push(compile_rule("event", &every, &mapping.event, &base)?);
+        rules.push(compile_rule("event", &every, mapping, &base)?);
         let clock = match &mapping.clock {
             None => None,
             Some(clock) => Some((template("clock.value", &clock.value)?, clock.clone())),
+        };
+        let host_name = match mapping.clock.as_ref().and_then(|c| c.name.as_deref()) {
+            Some(text) => Some(template("clock.name", text)?),
+            None => None,
         };
         let phases = match &mapping.real_time {
             None => None,
@@ -126,6 +134,7 @@ impl Compiled {
                 .transpose()?,
             label: execution.label.as_deref().map(|t| template("execution.label", t)).transpose()?,
             clock,
+            host_name,
             phases,
             rules,
             input,
@@ -138,7 +147,7 @@ fn actors(rule: &Rule) -> bool {
     !rule.emit.is_empty() && rule.emit.iter().all(|f| f.actor.is_some())
 }
 
-fn compile_rule(place: &str, rule: &Rule, base: &Fields, event: &Emit) -> Result<CompiledRule, MappingError> {
+fn compile_rule(place: &str, rule: &Rule, mapping: &Mapping, event: &Emit) -> Result<CompiledRule, MappingError> {
     let mut when = Vec::new();
     for (name, text) in &rule.when {
         when.push((name.clone(), expression(&format!("{place}.when.'{name}'"), text)?));
@@ -151,20 +160,23 @@ fn compile_rule(place: &str, rule: &Rule, base: &Fields, event: &Emit) -> Result
         emits.push(event.clone());
     }
     let mut used = BTreeSet::new();
-    [base].into_iter().chain(&rule.emit).for_each(|fields| names_used(fields, &mut used));
+    [&mapping.event].into_iter().chain(&rule.emit).for_each(|fields| names_used(fields, &mut used));
+    mapping.clock.iter().for_each(|c| names_in(&c.value, &mut used));
     Ok(CompiledRule { when, absent: rule.absent.clone(), skip: rule.skip, emits, used })
 }
 
 /// Top-level names in the texts of templates. A name that only looks like one does no harm.
 fn names_used(fields: &Fields, used: &mut BTreeSet<String>) {
-    // `fields` itself is left out: it may ask for the rest and for parts of it.
-    let Fields { kind, actor, incarnation, seq, msg_id, from, to, via, type_, time, fingerprint, .. } = fields;
-    let texts = [kind, actor, incarnation, seq, msg_id, from, to, via, type_, time, fingerprint];
-    for text in texts.into_iter().flatten() {
-        for inner in text.split('{').skip(1).filter_map(|t| t.split('}').next()) {
-            for name in inner.split('!').next().unwrap_or("").split('|') {
-                used.insert(name.trim().split('.').next().unwrap_or("").to_owned());
-            }
+    // `fields` and `state` are left out: they may ask for the rest and for parts of it.
+    let Fields { kind, actor, incarnation, seq, msg_id, from, to, via, type_, time, fingerprint, payload, .. } = fields;
+    let texts = [kind, actor, incarnation, seq, msg_id, from, to, via, type_, time, fingerprint, payload];
+    texts.into_iter().flatten().for_each(|text| names_in(text, used));
+}
+
+fn names_in(text: &str, used: &mut BTreeSet<String>) {
+    for inner in text.split('{').skip(1).filter_map(|t| t.split('}').next()) {
+        for name in inner.split('!').next().unwrap_or("").split('|') {
+            used.insert(name.trim().split('.').next().unwrap_or("").to_owned());
         }
     }
 }

@@ -21,6 +21,8 @@ pub(crate) struct Place<'a> {
     pub(crate) execution: &'a str,
     /// The host that was deduced.
     pub(crate) host: Option<&'a str>,
+    /// Names of the entries of clocks, where they were deduced.
+    pub(crate) hosts: Option<&'a [String]>,
     pub(crate) raw: &'a [u8],
 }
 
@@ -78,7 +80,7 @@ impl Emitter {
                 None => None,
                 Some(value) => {
                     let written = Written::read(&value).map_err(|e| ("clock", format!("the vector clock: {e}")))?;
-                    Some(written.named(names))
+                    Some(written.named(names, place.hosts))
                 }
             },
         };
@@ -222,7 +224,7 @@ fn rest(record: &Value, rule: &CompiledRule) -> Option<Value> {
     let map = record.as_object()?;
     let left: Map<String, Value> = map
         .iter()
-        .filter(|(name, value)| !value.is_null() && !rule.used.contains(name.as_str()) && name.as_str() != "clock")
+        .filter(|(name, value)| !value.is_null() && !rule.used.contains(name.as_str()))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     (!left.is_empty()).then_some(Value::Object(left))
@@ -286,6 +288,13 @@ fn fill(emit: &Emit, scope: &Scope<'_>) -> Result<EventRecord, String> {
     event.state = emit.state.as_ref().map_or(Ok(None), |f| f.value(scope))?;
     event.time = emit.time.as_ref().map_or(Ok(None), |t| t.value(scope))?;
     Ok(event)
+}
+
+/// The name of the host that a record has, where entries are deduced.
+pub(crate) fn host_name(mapping: &Compiled, record: &Value) -> Option<String> {
+    let none = Map::new();
+    let scope = Scope { record, groups: &none, known: &|_| None };
+    mapping.host_name.as_ref()?.text(&scope).ok()?
 }
 
 /// The clock of a record of which only that is wanted, as an array.

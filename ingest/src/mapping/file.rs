@@ -156,6 +156,9 @@ pub struct Clock {
     /// execution is held in memory for that.
     #[serde(default)]
     pub deduce_host: bool,
+    /// With `deduce_host`: a template for the host's name where the log has it; which entry is its own is deduced.
+    #[serde(default)]
+    pub name: Option<String>,
     /// When a host counts its own entry up.
     #[serde(default)]
     pub ticks: Ticks,

@@ -147,7 +147,7 @@ mod tests {
     fn the_expressions_of_shiviz_are_understood() {
         let pattern = Pattern::new(r"(?<host>\S*) (?<clock>{.*})\n(?<event>.*)", 10).unwrap();
         assert_eq!(pattern.lines, 2);
-        let groups = pattern.find("a {\"a\":1} \nhello").unwrap();
+        let groups = pattern.find("a {\"a\":1}\nhello").unwrap();
         assert_eq!(groups["clock"], "{\"a\":1}");
         let text = r"(?<ip>(\d{1,3}\.){3}\d{1,3}) (?<date>(\d{1,2}/){2}\d{4} (\d{2}:){2}\d{2} (AM|PM)) (?<clock>{.*})";
         assert!(Pattern::new(text, 10).unwrap().find("1.2.3.4 5/27/2013 10:53:39 AM {}").is_some());

@@ -4,9 +4,6 @@ use regex::Regex;
 
 use super::patterns::{self, Pattern};
 
-/// Bytes of a file that are looked at before it is read.
-pub(crate) const HEAD: usize = 256 * 1024;
-
 /// What the first two lines say where they are ShiViz's: the parser, and the delimiter if there is one.
 pub(crate) fn shiviz_header(head: &str, max_lines: usize) -> Option<(Pattern, Result<Option<Regex>, String>)> {
     let mut lines = head.trim_start_matches('\u{feff}').lines();
