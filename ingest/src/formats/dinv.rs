@@ -13,8 +13,10 @@ pub(crate) fn parse(text: &str) -> Result<Option<Value>, String> {
             rest = behind_braces(rest)?.trim_start();
             continue;
         }
-        let (name, after) = rest.split_once('{').ok_or_else(|| format!("'{rest}': no variables in braces"))?;
-        let (body, after) = after.split_once('}').ok_or_else(|| format!("'{name}': the brace is not closed"))?;
+        let (name, after) =
+            rest.split_once('{').ok_or_else(|| format!("'{rest}': no variables in braces"))?;
+        let (body, after) =
+            after.split_once('}').ok_or_else(|| format!("'{name}': the brace is not closed"))?;
         rest = after.trim_start();
         let mut variables = Map::new();
         for item in body.split(',').map(str::trim).filter(|i| !i.is_empty()) {

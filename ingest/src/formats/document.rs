@@ -121,7 +121,8 @@ mod tests {
         let Ok(Value::Array(values)) = parts[3].value.clone() else { panic!() };
         let range = parts[3].bytes.clone();
         let inner = elements(&data[range.clone()], range.start, values);
-        let texts: Vec<_> = inner.iter().map(|p| std::str::from_utf8(&data[p.bytes.clone()]).unwrap()).collect();
+        let texts: Vec<_> =
+            inner.iter().map(|p| std::str::from_utf8(&data[p.bytes.clone()]).unwrap()).collect();
         assert_eq!(texts, ["{\"c\":\"],\"}", "7"]);
         assert_eq!(inner[1].value, Ok(json!(7)));
     }

@@ -27,7 +27,8 @@ impl Written {
                 Ok(Written::Named(entries.collect::<Result<VectorClock, String>>()?))
             }
             Value::Array(items) if items.len() <= MOST => {
-                let counts = items.iter().map(|c| c.as_u64().ok_or_else(|| format!("the entry {c} is no count")));
+                let counts =
+                    items.iter().map(|c| c.as_u64().ok_or_else(|| format!("the entry {c} is no count")));
                 Ok(Written::Array(counts.collect::<Result<_, _>>()?))
             }
             Value::Array(items) => Err(format!("{} entries", items.len())),

@@ -147,7 +147,12 @@ fn actors(rule: &Rule) -> bool {
     !rule.emit.is_empty() && rule.emit.iter().all(|f| f.actor.is_some())
 }
 
-fn compile_rule(place: &str, rule: &Rule, mapping: &Mapping, event: &Emit) -> Result<CompiledRule, MappingError> {
+fn compile_rule(
+    place: &str,
+    rule: &Rule,
+    mapping: &Mapping,
+    event: &Emit,
+) -> Result<CompiledRule, MappingError> {
     let mut when = Vec::new();
     for (name, text) in &rule.when {
         when.push((name.clone(), expression(&format!("{place}.when.'{name}'"), text)?));
@@ -168,7 +173,21 @@ fn compile_rule(place: &str, rule: &Rule, mapping: &Mapping, event: &Emit) -> Re
 /// Top-level names in the texts of templates. A name that only looks like one does no harm.
 fn names_used(fields: &Fields, used: &mut BTreeSet<String>) {
     // `fields` and `state` are left out: they may ask for the rest and for parts of it.
-    let Fields { kind, actor, incarnation, seq, msg_id, from, to, via, type_, time, fingerprint, payload, .. } = fields;
+    let Fields {
+        kind,
+        actor,
+        incarnation,
+        seq,
+        msg_id,
+        from,
+        to,
+        via,
+        type_,
+        time,
+        fingerprint,
+        payload,
+        ..
+    } = fields;
     let texts = [kind, actor, incarnation, seq, msg_id, from, to, via, type_, time, fingerprint, payload];
     texts.into_iter().flatten().for_each(|text| names_in(text, used));
 }

@@ -31,7 +31,10 @@ pub(crate) fn hosts(clocks: &[&[u64]]) -> Vec<Result<usize, String>> {
                 Some((_, _, 1)) => Ok(*host),
                 _ => Err(format!("another event has the same clock, {}", shown(clock))),
             },
-            [] => Err(format!("no host has its own event in {}: an event is missing or a clock wrong", shown(clock))),
+            [] => Err(format!(
+                "no host has its own event in {}: an event is missing or a clock wrong",
+                shown(clock)
+            )),
             several => Err(format!(
                 "the clock {} may be of the hosts {several:?}: an event is missing or a clock wrong",
                 shown(clock)

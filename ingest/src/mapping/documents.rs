@@ -11,13 +11,13 @@ use crate::otlp::{self, Item, OtlpOptions};
 
 /// Makes units of the records of a file of documents.
 pub(crate) fn finish(mapper: &mut Mapper, data: &[u8], out: &mut Vec<Unit>) {
-    let starts: Vec<usize> =
-        std::iter::once(0).chain(data.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(i, _)| i + 1)).collect();
+    let starts: Vec<usize> = std::iter::once(0)
+        .chain(data.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(i, _)| i + 1))
+        .collect();
     let place = |part: &Part| {
         let number = starts.partition_point(|&s| s <= part.bytes.start) as u64;
         let length = (part.bytes.end - part.bytes.start) as u64;
-        let line =
-            Line { offset: part.bytes.start as u64, number, length, terminated: true, overlong: None };
+        let line = Line { offset: part.bytes.start as u64, number, length, terminated: true, overlong: None };
         let raw = data.get(part.bytes.clone()).unwrap_or_default().to_vec();
         let lines = 1 + raw.iter().filter(|b| **b == b'\n').count() as u64;
         (line, lines, raw)
@@ -40,7 +40,10 @@ pub(crate) fn finish(mapper: &mut Mapper, data: &[u8], out: &mut Vec<Unit>) {
                     let decoded = if value.is_object() {
                         Decoded::Record(value)
                     } else {
-                        Decoded::Bad { code: "not_json", reason: "this part of the document is no object".into() }
+                        Decoded::Bad {
+                            code: "not_json",
+                            reason: "this part of the document is no object".into(),
+                        }
                     };
                     mapper.take(line, lines, raw, decoded, out);
                 }
@@ -91,8 +94,7 @@ fn telemetry(container: Container, line: &Line, lines: u64, raw: &[u8], out: &mu
                 match item {
                     Item::Event(mut event) => {
                         event.line = Some(line.number);
-                        let outcome =
-                            Outcome::Events { records: vec![*event], warnings: Vec::new() };
+                        let outcome = Outcome::Events { records: vec![*event], warnings: Vec::new() };
                         out.push(unit(Vec::new(), outcome));
                     }
                     Item::Rejected(rejected) => {

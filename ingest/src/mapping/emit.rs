@@ -79,7 +79,8 @@ impl Emitter {
             Some((value, names)) => match value.value(&scope).map_err(|e| ("clock", e))? {
                 None => None,
                 Some(value) => {
-                    let written = Written::read(&value).map_err(|e| ("clock", format!("the vector clock: {e}")))?;
+                    let written =
+                        Written::read(&value).map_err(|e| ("clock", format!("the vector clock: {e}")))?;
                     Some(written.named(names, place.hosts))
                 }
             },
@@ -254,9 +255,11 @@ fn fill(emit: &Emit, scope: &Scope<'_>) -> Result<EventRecord, String> {
     };
     let whole = |name: &str, template| match text(template)? {
         None => Ok(None),
-        Some(text) => {
-            text.trim().parse::<u64>().map(Some).map_err(|_| format!("{name} is '{text}', not a whole number"))
-        }
+        Some(text) => text
+            .trim()
+            .parse::<u64>()
+            .map(Some)
+            .map_err(|_| format!("{name} is '{text}', not a whole number")),
     };
     let actor = text(&emit.actor)?.filter(|a| !a.is_empty()).ok_or("the actor has no value")?;
     let kind = text(&emit.kind)?.unwrap_or_else(|| Kind::Local.as_str().to_owned());
@@ -309,4 +312,3 @@ pub(crate) fn clock_array(mapping: &Compiled, record: &Value) -> Result<Vec<u64>
         None => Err("the record has no clock".into()),
     }
 }
-

@@ -132,9 +132,7 @@ impl Mapper {
                 let reason = format!("the mapping '{}' is not for text logs", mapping.name);
                 return Err(bad("parser", reason));
             }
-            Some(text) => {
-                Some(Pattern::new(text, compiled.input.max_lines).map_err(|e| bad("parser", e))?)
-            }
+            Some(text) => Some(Pattern::new(text, compiled.input.max_lines).map_err(|e| bad("parser", e))?),
             None => None,
         };
         let delimiter = match overrides.delimiter.as_deref().filter(|t| !t.is_empty()) {
@@ -211,7 +209,8 @@ impl Mapper {
 
     /// Takes the next line of the source.
     pub fn line(&mut self, line: Line, bytes: &[u8], out: &mut Vec<Unit>) {
-        let bytes = if line.offset == 0 { bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes) } else { bytes };
+        let bytes =
+            if line.offset == 0 { bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes) } else { bytes };
         let rejected = |code, reason| Outcome::Rejected { code, reason };
         if matches!(self.mapping.input.container, Container::Json | Container::Otlp | Container::Zipkin) {
             self.add_to_document(&line, bytes);
@@ -413,7 +412,14 @@ impl Mapper {
     }
 
     /// Makes a unit of decoded lines.
-    pub(crate) fn take(&mut self, line: Line, lines: u64, raw: Vec<u8>, decoded: Decoded, out: &mut Vec<Unit>) {
+    pub(crate) fn take(
+        &mut self,
+        line: Line,
+        lines: u64,
+        raw: Vec<u8>,
+        decoded: Decoded,
+        out: &mut Vec<Unit>,
+    ) {
         let outcome = match decoded {
             Decoded::Nothing(why) => Outcome::Skipped(why),
             Decoded::Bad { code, reason } => Outcome::Rejected { code, reason },
@@ -425,7 +431,8 @@ impl Mapper {
                         self.source.held.push(Held { line, lines, raw, record });
                         return;
                     }
-                    let reason = format!("the execution is more than {MOST_HELD} bytes; its hosts cannot be deduced");
+                    let reason =
+                        format!("the execution is more than {MOST_HELD} bytes; its hosts cannot be deduced");
                     Outcome::Rejected { code: "too_long", reason }
                 } else {
                     let (execution, outcome) = self.events(&line, &raw, &record, None);
@@ -584,9 +591,15 @@ impl Mapper {
         let document = std::mem::take(&mut self.source.document);
         super::documents::finish(self, &document, out);
         if std::mem::take(&mut self.source.document_full) {
-            let line =
-                Line { offset: document.len() as u64, number: 0, length: 0, terminated: false, overlong: None };
-            let reason = format!("the document is longer than {MOST_HELD} bytes, or has a line that is too long");
+            let line = Line {
+                offset: document.len() as u64,
+                number: 0,
+                length: 0,
+                terminated: false,
+                overlong: None,
+            };
+            let reason =
+                format!("the document is longer than {MOST_HELD} bytes, or has a line that is too long");
             let outcome = Outcome::Rejected { code: "too_long", reason };
             out.push(self.unit(line, 0, Vec::new(), outcome));
         }

@@ -291,8 +291,7 @@ impl Mapping {
     /// When the text is no TOML, has a key that no mapping has, or a value of the wrong type; the message names line
     /// and column, and the nearest known key.
     pub fn parse(text: &str, origin: &str) -> Result<Mapping, MappingError> {
-        let mapping: Mapping =
-            toml::from_str(text).map_err(|e| MappingError::file(origin, text, &e))?;
+        let mapping: Mapping = toml::from_str(text).map_err(|e| MappingError::file(origin, text, &e))?;
         super::compile::Compiled::new(&mapping).map_err(|e| e.of(origin))?;
         Ok(mapping)
     }

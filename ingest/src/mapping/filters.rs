@@ -46,7 +46,9 @@ impl Filter {
     pub(crate) fn apply(self, value: Value) -> Result<Option<Value>, String> {
         let Value::String(text) = &value else {
             return match self {
-                Filter::Int if !value.is_u64() && !value.is_i64() => Err(format!("{value} is no whole number")),
+                Filter::Int if !value.is_u64() && !value.is_i64() => {
+                    Err(format!("{value} is no whole number"))
+                }
                 _ => Ok(Some(value)),
             };
         };

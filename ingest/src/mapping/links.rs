@@ -67,7 +67,10 @@ mod tests {
         assert_eq!(id(false, &key), "stray1");
         assert_eq!((id(true, &key), id(true, &key)), ("m1".into(), "m2".into()));
         assert_eq!(id(true, &["ab".to_owned(), String::new()]), "m3");
-        assert_eq!((id(false, &key), id(false, &key), id(false, &key)), ("m1".into(), "m2".into(), "stray2".into()));
+        assert_eq!(
+            (id(false, &key), id(false, &key), id(false, &key)),
+            ("m1".into(), "m2".into(), "stray2".into())
+        );
     }
 
     #[test]

@@ -37,5 +37,8 @@ mod template;
 
 pub use engine::{HEAD, Mapper, Outcome, Overrides, Unit};
 pub use error::MappingError;
-pub use file::{Choose, Clock, Container, Execution, Fields, Header, Input, Link, LinkOrder, Mapping, RealTime, Rule, Shape, Ticks};
+pub use file::{
+    Choose, Clock, Container, Execution, Fields, Header, Input, Link, LinkOrder, Mapping, RealTime, Rule,
+    Shape, Ticks,
+};
 pub use shipped::{Shipped, shipped};

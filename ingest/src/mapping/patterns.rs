@@ -12,7 +12,8 @@ pub(crate) fn compile(text: &str) -> Result<Regex, String> {
     if text.len() > 16 * 1024 {
         return Err("the expression is longer than 16 KiB".into());
     }
-    let build = |t: &str| RegexBuilder::new(t).multi_line(true).size_limit(SIZE).dfa_size_limit(4 * SIZE).build();
+    let build =
+        |t: &str| RegexBuilder::new(t).multi_line(true).size_limit(SIZE).dfa_size_limit(4 * SIZE).build();
     match build(text) {
         Ok(regex) => Ok(regex),
         Err(error) => build(&from_javascript(text)?).map_err(|_| last_line(&error)),
@@ -25,7 +26,8 @@ fn last_line(error: &regex::Error) -> String {
 
 /// The expression in the dialect of the `regex` crate.
 fn from_javascript(text: &str) -> Result<String, String> {
-    for (mark, what) in [("(?=", "look-ahead"), ("(?!", "look-ahead"), ("(?<=", "look-behind"), ("(?<!", "look-behind")]
+    for (mark, what) in
+        [("(?=", "look-ahead"), ("(?!", "look-ahead"), ("(?<=", "look-behind"), ("(?<!", "look-behind")]
     {
         if text.contains(mark) {
             return Err(format!("{what} ('{mark}') is not understood: it needs time without bound"));

@@ -45,7 +45,8 @@ mod tests {
     #[test]
     fn what_overlaps_is_concurrent() {
         let mut order = RealTime::default();
-        let shown = |c: VectorClock| c.into_iter().map(|(p, n)| format!("{p}{n}")).collect::<Vec<_>>().join(" ");
+        let shown =
+            |c: VectorClock| c.into_iter().map(|(p, n)| format!("{p}{n}")).collect::<Vec<_>>().join(" ");
         assert_eq!(shown(order.clock("a", 1, Phase::Begins)), "a1");
         assert_eq!(shown(order.clock("b", 1, Phase::Begins)), "b1");
         assert_eq!(shown(order.clock("a", 2, Phase::Ends)), "a2");

@@ -5,7 +5,10 @@ use regex::Regex;
 use super::patterns::{self, Pattern};
 
 /// What the first two lines say where they are ShiViz's: the parser, and the delimiter if there is one.
-pub(crate) fn shiviz_header(head: &str, max_lines: usize) -> Option<(Pattern, Result<Option<Regex>, String>)> {
+pub(crate) fn shiviz_header(
+    head: &str,
+    max_lines: usize,
+) -> Option<(Pattern, Result<Option<Regex>, String>)> {
     let mut lines = head.trim_start_matches('\u{feff}').lines();
     let first = lines.next()?;
     if !first.contains("(?") {

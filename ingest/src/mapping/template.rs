@@ -123,7 +123,9 @@ impl Template {
     /// The value as text.
     pub(crate) fn text(&self, scope: &Scope<'_>) -> Result<Option<String>, String> {
         match self.parts.as_slice() {
-            [Part::Name { sources, filters }] => Ok(fill(sources, filters, scope)?.as_ref().and_then(text_of)),
+            [Part::Name { sources, filters }] => {
+                Ok(fill(sources, filters, scope)?.as_ref().and_then(text_of))
+            }
             _ => self.joined(scope),
         }
     }
@@ -213,10 +215,7 @@ impl Form {
         Ok(match shape {
             Shape::Template(text) => Form::One(Template::parse(text)?),
             Shape::Table(table) => Form::Table(
-                table
-                    .iter()
-                    .map(|(k, s)| Ok((k.clone(), Form::parse(s)?)))
-                    .collect::<Result<_, String>>()?,
+                table.iter().map(|(k, s)| Ok((k.clone(), Form::parse(s)?))).collect::<Result<_, String>>()?,
             ),
             Shape::List(list) => Form::List(list.iter().map(Form::parse).collect::<Result<_, _>>()?),
         })
