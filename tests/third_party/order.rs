@@ -10,6 +10,7 @@ use arrow_array::{Array, RecordBatch};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 /// Events by number, in the order of the linear extension.
+#[allow(dead_code, reason = "each test uses a part of it")]
 pub struct Order {
     /// By host: its events, first to last.
     pub hosts: BTreeMap<String, Vec<usize>>,
@@ -31,6 +32,7 @@ fn batches(path: &Path) -> Vec<RecordBatch> {
     reader.build().unwrap().map(Result::unwrap).collect()
 }
 
+#[allow(dead_code, reason = "each test uses a part of it")]
 impl Order {
     pub fn read(exec: &Path) -> Order {
         let mut rows = Vec::new();

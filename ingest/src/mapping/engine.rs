@@ -312,7 +312,7 @@ impl Mapper {
     fn decode(&mut self, text: &str) -> Decoded {
         let skipped = self.mapping.skip.iter().any(|s| s.is_match(text));
         match self.mapping.input.container {
-            _ if skipped => Decoded::Nothing("skipped"),
+            _ if skipped => Decoded::Nothing("a skip expression is found in it"),
             Container::JsonLines => json_line(text.trim()),
             Container::Logfmt => logfmt::line(text),
             Container::EdnLines => edn::line(text),
@@ -367,7 +367,7 @@ impl Mapper {
                         continue;
                     }
                     let decoded = if self.mapping.skip.iter().any(|s| s.is_match(&text)) {
-                        Decoded::Nothing("skipped")
+                        Decoded::Nothing("a skip expression is found in it")
                     } else {
                         let reason = match self.source.patterns.len() {
                             1 => "the pattern is not found in this line".to_owned(),

@@ -1,0 +1,156 @@
+//! Every mapping that comes with the program on a small log of its format: what each line becomes, line for line.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a failed expectation is a failed test"
+)]
+
+use std::path::{Path, PathBuf};
+
+use demi_ingest::mapping::{Mapper, Mapping, Outcome, Unit, shipped};
+use proptest::prelude::*;
+
+fn samples() -> Vec<(String, PathBuf)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/formats");
+    let mut files: Vec<(String, PathBuf)> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .map(|p| (p.file_stem().unwrap().to_string_lossy().into_owned(), p))
+        .collect();
+    files.sort();
+    files
+}
+
+/// The mapping of a sample: its name, but for the logs that one mapping reads several kinds of.
+fn mapping_of(sample: &str) -> &str {
+    if sample == "tsviz" { "shiviz" } else { sample }
+}
+
+fn shown(units: &[Unit]) -> String {
+    let mut out = String::new();
+    for unit in units {
+        let execution = unit.execution.as_ref().map_or_else(String::new, |e| format!(" [{e}]"));
+        let place = format!("{}+{}{execution}", unit.line.number, unit.lines);
+        match &unit.outcome {
+            Outcome::Skipped(why) => out.push_str(&format!("{place} skipped: {why}\n")),
+            Outcome::Rejected { code, reason } => {
+                out.push_str(&format!("{place} REJECTED {code}: {reason}\n"))
+            }
+            Outcome::Events { records, warnings } => {
+                for record in records {
+                    out.push_str(&format!("{place} {}\n", serde_json::to_string(record).unwrap()));
+                }
+                warnings.iter().for_each(|w| out.push_str(&format!("    odd: {w}\n")));
+            }
+        }
+    }
+    out
+}
+
+fn map(mapping: &str, name: &str, data: &[u8]) -> Vec<Unit> {
+    Mapper::new(&Mapping::named(mapping).unwrap()).unwrap().map_text(name, data)
+}
+
+#[test]
+fn every_format_has_a_sample_and_every_line_of_it_a_meaning() {
+    let mut mapped: Vec<&str> = Vec::new();
+    let files = samples();
+    for (sample, path) in &files {
+        let mapping = mapping_of(sample);
+        let data = std::fs::read(path).unwrap();
+        let name = path.file_name().unwrap().to_string_lossy();
+        let units = map(mapping, &name, &data);
+        insta::assert_snapshot!(sample.as_str(), shown(&units));
+        mapped.push(mapping);
+    }
+    for mapping in shipped() {
+        assert!(mapped.contains(&mapping.name), "{} has no sample", mapping.name);
+    }
+}
+
+/// Lines that hold something, by number.
+fn filled_lines(data: &[u8]) -> Vec<u64> {
+    let lines = data.split(|b| *b == b'\n').enumerate();
+    lines.filter(|(_, l)| !l.trim_ascii().is_empty()).map(|(i, _)| i as u64 + 1).collect()
+}
+
+/// Mappings of logs made of lines.
+fn by_lines() -> Vec<&'static str> {
+    let documents = ["otlp", "zipkin"];
+    shipped().iter().map(|s| s.name).filter(|n| !documents.contains(n)).collect()
+}
+
+proptest! {
+    /// Of any bytes every line becomes something, once, and says where it was.
+    #[test]
+    fn no_line_vanishes(
+        which in 0usize..23,
+        lines in proptest::collection::vec(prop_oneof![
+            3 => "[ -~]{0,40}",
+            2 => Just("a {\"a\":1}".to_owned()),
+            1 => Just("b {\"b\":1, \"a\":1}".to_owned()),
+            1 => Just("1,0 x".to_owned()),
+            1 => Just("--".to_owned()),
+            1 => Just("=== t ===".to_owned()),
+            1 => Just("[INFO] [x] [y] [akka://s/user/a] received".to_owned()),
+            1 => Just("{\"actor\":\"a\",\"msg\":1}".to_owned()),
+            1 => Just(String::new()),
+            1 => "\\PC{0,12}",
+        ], 0..24),
+        ended in any::<bool>(),
+    ) {
+        let mapping = by_lines()[which % by_lines().len()];
+        let mut data = lines.join("\n").into_bytes();
+        if ended {
+            data.push(b'\n');
+        }
+        let units = map(mapping, "f.log", &data);
+        let mut met = vec![0_u32; lines.len() + 2];
+        for unit in &units {
+            let first = unit.line.number as usize;
+            for line in first..first + unit.lines as usize {
+                if let Some(count) = met.get_mut(line) {
+                    *count += 1;
+                }
+            }
+            let at = unit.line.offset as usize;
+            prop_assert!(data.get(at..).is_some_and(|d| d.starts_with(&unit.raw)), "{mapping}: {unit:?}");
+        }
+        for line in filled_lines(&data) {
+            prop_assert_eq!(met[line as usize], 1, "{}: line {} of {:?}", mapping, line, lines);
+        }
+    }
+
+    /// Mapping the same bytes again gives the same records.
+    #[test]
+    fn mapping_is_a_function(which in 0usize..64, data in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let all = shipped();
+        let mapping = all[which % all.len()].name;
+        prop_assert_eq!(map(mapping, "f", &data), map(mapping, "f", &data));
+    }
+}
+
+#[test]
+fn positions_are_counted_on_from_file_to_file() {
+    let mut mapper = Mapper::new(&Mapping::named("logfmt").unwrap()).unwrap();
+    let first = mapper.map_text("one.log", b"actor=a x=1\nactor=b x=1\n");
+    let second = mapper.map_text("two.log", b"actor=a x=2\n");
+    let seq = |units: &[Unit], i: usize| match &units[i].outcome {
+        Outcome::Events { records, .. } => records[0].seq,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!((seq(&first, 0), seq(&first, 1), seq(&second, 0)), (1, 1, 2));
+}
+
+/// The JSON Schema of mapping files; `UPDATE_SCHEMAS=1` writes it anew.
+#[test]
+fn the_committed_schema_agrees_with_the_types() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../schemas/json/mapping.schema.json");
+    let text = format!("{}\n", serde_json::to_string_pretty(&schemars::schema_for!(Mapping)).unwrap());
+    if std::env::var_os("UPDATE_SCHEMAS").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(&path).unwrap_or_default(), text, "stale: UPDATE_SCHEMAS=1 writes it");
+}
