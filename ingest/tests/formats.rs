@@ -144,6 +144,39 @@ fn positions_are_counted_on_from_file_to_file() {
     assert_eq!((seq(&first, 0), seq(&first, 1), seq(&second, 0)), (1, 1, 2));
 }
 
+/// The mapping that `docs/formats.md` teaches with, on the log it shows.
+#[test]
+fn the_documented_mapping_does_what_it_says() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/formats.md");
+    let text = std::fs::read_to_string(docs).unwrap();
+    let toml = text.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    let log = text.split("A log like this:\n\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let log: String = log.lines().map(|l| format!("{}\n", l.trim())).collect();
+    let units = Mapper::new(&Mapping::parse(toml, "docs").unwrap()).unwrap().map_text("f", log.as_bytes());
+    let shown: Vec<String> = units
+        .iter()
+        .map(|unit| match &unit.outcome {
+            Outcome::Events { records, .. } => {
+                format!("{} {} {:?}", records[0].id(), records[0].kind.as_str(), records[0].payload)
+            }
+            other => format!("{other:?}"),
+        })
+        .collect();
+    let expected = [
+        "raft-1/1 send Some(\"AppendEntries(7)\")",
+        "raft-2/1 receive Some(\"AppendEntries(7)\")",
+        "raft-2/2 local Some(\"commit 7\")",
+    ];
+    assert_eq!(shown, expected);
+    for mapping in shipped() {
+        assert!(
+            text.contains(&format!("`{}`", mapping.name)),
+            "docs/formats.md does not name {}",
+            mapping.name
+        );
+    }
+}
+
 /// The JSON Schema of mapping files; `UPDATE_SCHEMAS=1` writes it anew.
 #[test]
 fn the_committed_schema_agrees_with_the_types() {
