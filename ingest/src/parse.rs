@@ -163,7 +163,8 @@ impl Parser<'_> {
     }
 
     fn parse(&mut self, bytes: &[u8], line: &Line) -> What {
-        let bytes = if line.offset == 0 { bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes) } else { bytes };
+        let bytes =
+            if line.offset == 0 { bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes) } else { bytes };
         let mut record = match EventRecord::parse(bytes) {
             Ok(record) => record,
             Err(error) => return What::Bad { code: error.code(), reason: error.to_string() },

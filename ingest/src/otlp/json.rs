@@ -135,7 +135,10 @@ fn id(value: &Value, name: &str, bytes: usize) -> Result<Option<String>, Bad> {
         match STANDARD.decode(text) {
             Ok(raw) if raw.len() == bytes => raw.iter().map(|b| format!("{b:02x}")).collect(),
             _ => {
-                return Err(("bad_id", format!("'{name}' is '{text}', not {} hexadecimal digits", bytes * 2)));
+                return Err((
+                    "bad_id",
+                    format!("'{name}' is '{text}', not {} hexadecimal digits", bytes * 2),
+                ));
             }
         }
     };
