@@ -220,7 +220,11 @@ mod tests {
             Item {
                 offset: 9,
                 line: 0,
-                outcome: Outcome::Rejected { raw: Bytes::from_static(b"\xff\n"), code: "c".into(), reason: "r".into() },
+                outcome: Outcome::Rejected {
+                    raw: Bytes::from_static(b"\xff\n"),
+                    code: "c".into(),
+                    reason: "r".into(),
+                },
             },
         ];
         let got = decode(encode(&batch(Content::Items(items)))).unwrap();

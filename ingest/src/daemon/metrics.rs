@@ -134,7 +134,12 @@ impl Metrics {
     fn register(&mut self) {
         let r = &mut self.registry;
         r.register("events_received", "Lines and records that became durable", self.events_received.clone());
-        r.register_with_unit("received", "Bytes that became durable", Unit::Bytes, self.received_bytes.clone());
+        r.register_with_unit(
+            "received",
+            "Bytes that became durable",
+            Unit::Bytes,
+            self.received_bytes.clone(),
+        );
         r.register("refused", "Batches and connections refused", self.refused.clone());
         r.register("connections", "Connections open", self.connections.clone());
         r.register("files", "Files being followed", self.files.clone());

@@ -14,8 +14,11 @@
 //! - [`security`]: listeners, their TLS and tokens.
 
 pub mod codec;
+pub mod committer;
 pub mod intake;
+pub mod ledger;
 pub mod metrics;
+pub(crate) mod pairs;
 pub mod positions;
 pub mod security;
 pub mod shutdown;

@@ -71,7 +71,9 @@ fn write<D: Disk>(
             if metrics.spool_failing.set(1) == 0 {
                 match error {
                     SpoolError::Full { .. } => tracing::warn!(%error, "sources wait for room in the spool"),
-                    _ => tracing::error!(%error, cause = ?std::error::Error::source(&error), "cannot write the spool"),
+                    _ => {
+                        tracing::error!(%error, cause = ?std::error::Error::source(&error), "cannot write the spool")
+                    }
                 }
             }
             for (request, body) in waiting.iter_mut().zip(bodies) {
