@@ -78,7 +78,7 @@ impl<'a> Session<'a> {
         let quarantine = Appender::new(&dir, "quarantine", runtime.clone(), quarantine)?;
         let done = events.progress(&name)?.unwrap_or(0);
         let table = store.ledger(true)?.ok_or(IngestError::ReaderLost)?;
-        let mut ledger = Appender::new(&dir, "ledger", runtime.clone(), table)?;
+        let ledger = Appender::new(&dir, "ledger", runtime.clone(), table)?;
         let mut counted = ledger::read(&dir, &ledger.table)?;
         // The ledger is committed before the events. If only it was, the one before counts.
         if ledger.progress(&name)?.unwrap_or(0) > done

@@ -305,7 +305,10 @@ impl Follower {
                 self.known[number].state = next;
                 true
             }
-            Err(Refusal::Closed) => true,
+            Err(Refusal::Closed) => {
+                self.pause(Duration::from_millis(100));
+                false
+            }
             Err(error) => {
                 tracing::error!(path = next.path, %error, "a chunk was refused");
                 self.pause(Duration::from_secs(1));
