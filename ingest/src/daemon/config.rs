@@ -93,7 +93,8 @@ fn keep_removed_hours() -> u64 {
 pub struct SpoolConfig {
     /// Directory of the spool, on a disk that keeps what it was told to sync; made if it is not there.
     pub dir: PathBuf,
-    /// Most bytes it may take. When it is full, sources wait. Default 4 GiB, at least 160 MiB.
+    /// Most bytes it may take. When it is full, sources wait. Default 4 GiB; at least four times the largest batch
+    /// (`body_bytes`, or 4 MiB of a file) and a segment.
     #[serde(default = "max_bytes")]
     pub max_bytes: u64,
     /// Bytes after which a new segment begins. Default 64 MiB, at most a quarter of `max_bytes`.
@@ -116,7 +117,8 @@ pub struct DaemonConfig {
     /// How long a stop may take to bring what is spooled into the store, in seconds. What is not is taken at the next
     /// start. Default 20.
     pub drain_secs: u64,
-    /// What is logged: `error`, `warn`, `info`, `debug`, `trace`, or rules a module. Default `info`.
+    /// What is logged: `error`, `warn`, `info`, `debug` or `trace`, or rules a module
+    /// (`info,demi_ingest=debug`). Default `info`.
     pub log: String,
     /// Log lines as JSON. Default true.
     pub log_json: bool,
@@ -252,8 +254,9 @@ impl Config {
             }
         }
         let spool = &self.spool;
-        if spool.max_bytes < 5 * super::intake::MAX_BATCH as u64 {
-            let least = 5 * super::intake::MAX_BATCH;
+        // Room for one segment in use and some of the largest batches.
+        let least = 4 * (self.limits.body_bytes as u64).max(files::CHUNK as u64) + spool.segment_bytes;
+        if spool.max_bytes < least {
             return Err(refuse(
                 "spool",
                 format!("max_bytes must be at least {least}, got {}", spool.max_bytes),

@@ -13,9 +13,9 @@ use demi_schemas::summary::ActorCompleteness;
 use demi_schemas::tables::store_ledger;
 use serde::Serialize;
 
-use crate::IngestError;
 use crate::scan::scan;
 use crate::writer::table_error;
+use crate::{IngestError, Store};
 
 /// One row of the ledger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -27,6 +27,14 @@ pub struct LedgerRow {
     pub life: ActorCompleteness,
     /// Wall-clock time of the event that came last, as logged.
     pub last_time: Option<String>,
+}
+
+/// The ledger of a store as its daemon left it, sorted by system, actor and life; empty where no daemon ran.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn ledger(store: &Store) -> Result<Vec<LedgerRow>, IngestError> {
+    store.ledger(false)?.map_or_else(|| Ok(Vec::new()), |table| read(store.dir(), &table))
 }
 
 /// The rows as a batch of the table.

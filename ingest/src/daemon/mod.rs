@@ -33,7 +33,7 @@ mod writer;
 
 pub use config::{Config, ConfigError};
 pub use intake::{Ack, Batch, Content, Intake, Item, Origin, Outcome, PositionUpdate, Refusal};
-pub use ledger::LedgerRow;
+pub use ledger::{LedgerRow, ledger};
 pub use run::{Stopped, run, start_log};
 pub use serve::{Daemon, ServeError, Started};
 pub use shutdown::Shutdown;

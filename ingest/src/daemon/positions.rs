@@ -33,6 +33,9 @@ pub struct Positions {
     format: String,
     /// The frames up to here are in it.
     pub lsn: u64,
+    /// Last frame that was in the store when this was written.
+    #[serde(default)]
+    pub committed: u64,
     sources: BTreeMap<String, BTreeMap<String, Value>>,
 }
 

@@ -8,7 +8,8 @@ use serde_json::Value;
 use super::committer::tables::{Appender, application, source_application};
 use super::positions::Positions;
 use super::serve::ServeError;
-use super::{codec, ledger, status};
+use super::status::status;
+use super::{codec, ledger};
 use crate::spool::{Folder, Options, Readers, Recovered, Spool, identity, inspect};
 use crate::{IngestError, Store};
 
@@ -86,10 +87,10 @@ pub fn verify(store: &Path, spool: &Path) -> Result<Verified, ServeError> {
     let mut out =
         Verified { spooled: found.last_lsn, committed, torn_bytes: found.torn_bytes, ..Verified::default() };
     damage(&found, committed, &mut out);
-    if saved.lsn > committed {
+    if saved.committed > committed {
         out.losses.push(format!(
-            "positions are saved up to frame {}, the store ends at {committed}: was the store replaced by an older one?",
-            saved.lsn
+            "frames up to {} were in the store, now it ends at {committed}: was it replaced by an older copy?",
+            saved.committed
         ));
     }
     let mut live = saved;
@@ -164,7 +165,7 @@ fn positions(live: &Positions) -> Vec<FilePosition> {
 fn check_ledger(store: &Store, out: &mut Verified) -> Result<(), IngestError> {
     let Some(table) = store.ledger(false)? else { return Ok(()) };
     let rows = ledger::read(store.dir(), &table)?;
-    let events = status::status(store, None)?;
+    let events = status(store, None)?;
     for row in &rows {
         let held = events.iter().find(|e| {
             (&e.system, &e.life.actor, e.life.incarnation)

@@ -78,6 +78,19 @@ pub enum CommitError {
         /// What is wrong.
         source: CodecError,
     },
+    /// The store is not the one that was committed to.
+    #[error(
+        "{store}: this store ends at frame {committed} of the spool, but frames up to {released} were committed and \
+         removed from the spool: is it another store, or an older copy? (to begin anew, move the spool's folder away)"
+    )]
+    OtherStore {
+        /// Where it is.
+        store: String,
+        /// Last frame in it.
+        committed: u64,
+        /// Last frame known to be committed.
+        released: u64,
+    },
     /// A thread ended without saying why.
     #[error("the parsing thread ended unexpectedly")]
     ParserLost,

@@ -77,6 +77,10 @@ impl<'a> Session<'a> {
         let events = Appender::new(&dir, "events", runtime.clone(), events)?;
         let quarantine = Appender::new(&dir, "quarantine", runtime.clone(), quarantine)?;
         let done = events.progress(&name)?.unwrap_or(0);
+        if positions.committed > done {
+            let store = dir.display().to_string();
+            return Err(CommitError::OtherStore { store, committed: done, released: positions.committed });
+        }
         let table = store.ledger(true)?.ok_or(IngestError::ReaderLost)?;
         let ledger = Appender::new(&dir, "ledger", runtime.clone(), table)?;
         let mut counted = ledger::read(&dir, &ledger.table)?;
@@ -265,6 +269,7 @@ impl<'a> Session<'a> {
         let mut progress = vec![all];
         progress.extend(window.sources.into_iter().map(|(s, lsn)| (source_application(spool, &s), lsn)));
         self.events.commit(&progress, false)?;
+        self.positions.committed = self.last;
         self.count(begin);
         self.gauges();
         Ok(())

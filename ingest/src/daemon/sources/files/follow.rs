@@ -11,16 +11,14 @@ use bytes::Bytes;
 use demi_schemas::EventRecord;
 use tokio::runtime::Handle;
 
-use super::Config;
 use super::packed::Unpacked;
 use super::state::{State, bytes_before};
+use super::{CHUNK, Config};
 use crate::daemon::intake::{Batch, Content, Item, Outcome, PositionUpdate, Refusal};
 use crate::daemon::metrics::SourceLabel;
 use crate::daemon::sources::Context;
 use crate::parse::KEPT_OF_OVERLONG;
 
-/// Bytes read and handed over at a time.
-const CHUNK: usize = 4 << 20;
 /// How long a last line without newline waits before it is taken if it is a whole record.
 const UNFINISHED: Duration = Duration::from_secs(5);
 /// How long a packed file that is cut off may still be written.

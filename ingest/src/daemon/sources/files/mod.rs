@@ -23,6 +23,9 @@ use tokio::runtime::Handle;
 use super::{Context, Running, SourceError};
 use follow::Follower;
 
+/// Bytes read and handed over at a time.
+pub(crate) const CHUNK: usize = 4 << 20;
+
 /// `[sources.NAME]` with `type = "files"`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
