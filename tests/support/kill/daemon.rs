@@ -129,15 +129,25 @@ impl Daemon {
                 continue;
             }
             // Root may write where nobody may, but not where the file system says no.
-            let refused = |log: &Path| fs::write(log.join("probe"), "").is_err();
-            let made = Command::new("chmod").arg("555").arg(&log).status().is_ok_and(|s| s.success())
-                && refused(&log)
-                || Command::new("chattr").arg("+i").arg(&log).status().is_ok_and(|s| s.success())
-                    && refused(&log);
-            if made {
+            let refused = || {
+                let probe = log.join("probe");
+                let refused = fs::write(&probe, "").is_err();
+                let _ = fs::remove_file(probe);
+                refused
+            };
+            let run = |program: &str, how: &str| {
+                Command::new(program)
+                    .arg(how)
+                    .arg(&log)
+                    .stderr(Stdio::null())
+                    .status()
+                    .is_ok_and(|s| s.success())
+            };
+            if run("chmod", "555") && refused() || run("chattr", "+i") && refused() {
                 self.frozen.push(log);
             } else {
-                let _ = fs::remove_file(log.join("probe"));
+                run("chattr", "-i");
+                run("chmod", "755");
             }
         }
         if self.frozen.is_empty() {
