@@ -193,6 +193,7 @@ impl<'a> Parser<'a> {
         if let Some(offset) = record.offset.take() {
             record.attrs.entry("logged_offset".to_owned()).or_insert(Value::from(offset));
         }
+        record.line = (line.number > 0).then_some(line.number);
         What::Event { record: Box::new(record), digest, date }
     }
 }

@@ -171,7 +171,8 @@ impl<'a> Session<'a> {
                 let key = format!("conflict\n{digest}\n{event}");
                 return self.isolate(chunk, row, system, "conflict", &reason, xxh3_64(key.as_bytes()));
             }
-            Verdict::New => {
+            Verdict::New { seq } => {
+                record.seq = seq;
                 let place = EventRow {
                     system: &known.name,
                     date,
