@@ -1,5 +1,7 @@
 //! The daemon as a process that is started, killed and stopped.
 
+#![allow(dead_code, reason = "each test uses a part of it")]
+
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -43,6 +45,11 @@ impl Daemon {
              [sources.tcp]\ntype = \"tcp\"\nsystem = \"s\"\nlisten = \"127.0.0.1:0\"\n\
              [sources.http]\ntype = \"http\"\nsystem = \"s\"\nlisten = \"127.0.0.1:0\"\n"
         );
+        Daemon::with_config(dir, &config)
+    }
+
+    /// A daemon with a configuration of its own.
+    pub fn with_config(dir: &Path, config: &str) -> Self {
         fs::write(dir.join("demi.toml"), config).unwrap();
         Daemon { dir: dir.to_owned(), child: None, addresses: Addresses::default(), frozen: Vec::new() }
     }
@@ -163,7 +170,8 @@ impl Daemon {
         }
     }
 
-    fn get(&self, path: &str) -> String {
+    /// Body of the admin listener's answer.
+    pub fn get(&self, path: &str) -> String {
         let mut stream = TcpStream::connect(self.addresses.get("admin").unwrap()).unwrap();
         write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
         let mut text = String::new();
