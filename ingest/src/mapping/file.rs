@@ -28,6 +28,9 @@ pub struct Mapping {
     /// The vector clocks, if there are any.
     #[serde(default)]
     pub clock: Option<Clock>,
+    /// Operations with a beginning and an end, for histories whose order is that of real time.
+    #[serde(default)]
+    pub real_time: Option<RealTime>,
     /// What every event gets.
     #[serde(default)]
     pub event: Fields,
@@ -153,9 +156,25 @@ pub struct Clock {
     /// execution is held in memory for that.
     #[serde(default)]
     pub deduce_host: bool,
+    /// With `deduce_host`: a template for the host's name where the log has it; which entry is its own is deduced.
+    #[serde(default)]
+    pub name: Option<String>,
     /// When a host counts its own entry up.
     #[serde(default)]
     pub ticks: Ticks,
+}
+
+/// `[real_time]`: an operation precedes those that begin after its end (M. Herlihy and J. Wing, TOPLAS 12(3), 1990). Only for
+/// logs that one recorder wrote in order; the order becomes vector clocks.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RealTime {
+    /// A template for what tells beginnings from ends.
+    pub phase: String,
+    /// A regular expression for beginnings.
+    pub begins: String,
+    /// A regular expression for ends. An operation that is neither known to have ended precedes nothing.
+    pub ends: String,
 }
 
 /// A template, or a table or list of them.
@@ -272,8 +291,7 @@ impl Mapping {
     /// When the text is no TOML, has a key that no mapping has, or a value of the wrong type; the message names line
     /// and column, and the nearest known key.
     pub fn parse(text: &str, origin: &str) -> Result<Mapping, MappingError> {
-        let mapping: Mapping =
-            toml::from_str(text).map_err(|e| MappingError::file(origin, text, &e))?;
+        let mapping: Mapping = toml::from_str(text).map_err(|e| MappingError::file(origin, text, &e))?;
         super::compile::Compiled::new(&mapping).map_err(|e| e.of(origin))?;
         Ok(mapping)
     }
