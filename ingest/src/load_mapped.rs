@@ -288,7 +288,6 @@ impl Sender<'_> {
 
     /// Takes a unit; says whether anybody still listens.
     fn add(&mut self, unit: Unit, offset: u64) -> bool {
-        let quiet = matches!(unit.outcome, Outcome::Skipped(_));
         if let Outcome::Skipped(_) = unit.outcome {
             // It belongs to no execution in particular and opens none.
             self.skipped += unit.lines;

@@ -117,6 +117,9 @@ pub struct BuildSummary {
     pub kept_deliveries: u64,
     /// Messages joined to their send.
     pub matched: u64,
+    /// Edges between actors that only vector clocks tell.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub clock_edges: u64,
     /// What found no counterpart.
     pub unmatched: Unmatched,
     /// The actors that the violation names.
