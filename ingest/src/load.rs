@@ -188,7 +188,8 @@ impl<'a> Loader<'a> {
                     if *code != "truncated" {
                         self.report.summary.lines += 1;
                     }
-                    let digest = bad_line_digest(&chunk.source, item, code, &chunk.raw[item.raw.clone()]);
+                    let digest =
+                        bad_line_digest(&chunk.source, &item.line, code, &chunk.raw[item.raw.clone()]);
                     self.isolate(chunk, item, code, reason, digest)?;
                 }
                 What::Event { .. } => {

@@ -180,6 +180,13 @@ impl Seen {
         Ok(Verdict::Conflict { source: self.sources[found.source as usize].clone(), offset: found.offset })
     }
 
+    /// Adds what earlier processes counted of a life.
+    pub(crate) fn add_counts(&mut self, actor: &str, incarnation: u32, duplicates: u64, conflicts: u64) {
+        let life = self.life(actor, incarnation) as usize;
+        self.lives[life].duplicates += duplicates;
+        self.lives[life].conflicts += conflicts;
+    }
+
     fn index_error(&self, source: io::Error) -> IngestError {
         let action = "use a temporary file here";
         IngestError::Io { path: self.locations_file.clone(), action, source }

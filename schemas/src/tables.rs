@@ -79,6 +79,28 @@ pub fn store_quarantine() -> SchemaRef {
     ])
 }
 
+/// The `ledger` table of the store, kept by the daemon: what is complete, one row a life of an actor.
+///
+/// `gaps` is JSON text: the missing positions between 1 and `last_seq` as inclusive ranges, at most 100. `missing`
+/// counts them all. `duplicates` and `conflicts` count records that came again with equal and with other content.
+/// `last_time` is the wall-clock time of the event that came last, as logged.
+#[must_use]
+pub fn store_ledger() -> SchemaRef {
+    schema(vec![
+        text("system", false),
+        text("actor", false),
+        Field::new("incarnation", DataType::Int32, false),
+        long("first_seq", false),
+        long("last_seq", false),
+        long("events", false),
+        long("missing", false),
+        text("gaps", false),
+        long("duplicates", false),
+        long("conflicts", false),
+        text("last_time", true),
+    ])
+}
+
 /// `events.parquet` of an execution: every event, whether it was kept and why, and its happens-before depth
 /// (length of the longest chain of events that ends in it, from 1). `order` is its position in the linear extension
 /// over all events, from 1. `reason` says why an event was kept (`affected`, `past`, `handler`, `violation`) or left

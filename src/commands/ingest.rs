@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use demi_ingest::{LoadOptions, LoadReport, Progress, Sources, Store};
 use demi_schemas::summary::{ActorCompleteness, LoadSummary};
 
-use super::Outcome;
+use super::{Outcome, ingest_daemon};
 use crate::ui::Ui;
 
 /// Most rows of the table that is printed for people.
@@ -27,6 +27,19 @@ pub enum IngestCommand {
     /// Lines that are no records go to the store's quarantine table with the reason, and stop nothing.
     /// Logs of other formats are loaded through a mapping.
     Load(LoadArgs),
+    /// Run the ingest daemon: take in what files, connections and requests bring, until it is told to stop.
+    ///
+    /// When it serves, one line `NAME ADDRESS` for each listener and then `ready` go to standard output; the log goes
+    /// to standard error. SIGTERM stops it, SIGHUP makes it read certificates and tokens again.
+    Serve(ingest_daemon::ServeArgs),
+    /// Check a configuration file of the daemon.
+    Validate(ingest_daemon::ValidateArgs),
+    /// What is complete: events, gaps and duplicates of every actor in a store.
+    Status(ingest_daemon::StatusArgs),
+    /// Compare spool, saved positions and store of a daemon that does not run: would a restart lose anything?
+    ///
+    /// Exit status 0 if nothing is lost, 1 if something is.
+    Verify(ingest_daemon::VerifyArgs),
     /// Show what a mapping makes of each line of a log, and store nothing.
     Parse(super::ingest_parse::ParseArgs),
     /// List the mappings that come with the program, or print one.
@@ -60,6 +73,10 @@ pub struct LoadArgs {
 pub fn run(command: IngestCommand, ui: &Ui) -> Outcome {
     match command {
         IngestCommand::Load(args) => load(&args, ui),
+        IngestCommand::Serve(args) => ingest_daemon::serve(&args, ui),
+        IngestCommand::Validate(args) => ingest_daemon::validate(&args, ui),
+        IngestCommand::Status(args) => ingest_daemon::status(&args, ui),
+        IngestCommand::Verify(args) => ingest_daemon::verify(&args, ui),
         IngestCommand::Parse(args) => super::ingest_parse::parse(&args, ui),
         IngestCommand::Mappings(args) => super::ingest_parse::mappings(&args, ui),
     }
@@ -168,7 +185,7 @@ fn text(report: &LoadReport, elapsed: Duration) -> String {
 }
 
 /// The table of what is complete. A long one shows only lives with something to look at, as far as there is room.
-fn table(actors: &[ActorCompleteness]) -> String {
+pub(super) fn table(actors: &[ActorCompleteness]) -> String {
     let notable = |a: &&ActorCompleteness| a.missing > 0 || a.duplicates > 0 || a.conflicts > 0;
     let shown: Vec<&ActorCompleteness> = if actors.len() <= MOST_ROWS {
         actors.iter().collect()

@@ -14,8 +14,8 @@ pub(crate) struct Actor {
     pub(crate) incarnation: u32,
     /// Position of its last event in this life.
     pub(crate) seq: u64,
-    /// Events lost since the last record that was kept: how many, and the first and last position.
-    pub(crate) lost: Option<Lost>,
+    /// Events lost since the last record that was kept, one entry for each life.
+    pub(crate) lost: Vec<Lost>,
 }
 
 /// Events of one life that were dropped and not told of yet.
@@ -63,7 +63,7 @@ impl Actors {
         let mut names: Vec<Box<str>> = Vec::new();
         for shard in &self.shards {
             let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-            names.extend(shard.iter().filter(|(_, a)| a.lost.is_some()).map(|(name, _)| name.clone()));
+            names.extend(shard.iter().filter(|(_, a)| !a.lost.is_empty()).map(|(name, _)| name.clone()));
         }
         names.sort_unstable();
         names.iter().for_each(|name| self.with(name, |actor| f(name, actor)));
@@ -73,8 +73,17 @@ impl Actors {
 impl Actor {
     /// Notes that the event at the present position was dropped.
     pub(crate) fn lose(&mut self) {
-        let lost = self.lost.get_or_insert(Lost { count: 0, incarnation: self.incarnation, first: self.seq, last: 0 });
-        lost.count += 1;
-        lost.last = self.seq;
+        match self.lost.last_mut().filter(|lost| lost.incarnation == self.incarnation) {
+            Some(lost) => {
+                lost.count += 1;
+                lost.last = self.seq;
+            }
+            None => self.lost.push(Lost {
+                count: 1,
+                incarnation: self.incarnation,
+                first: self.seq,
+                last: self.seq,
+            }),
+        }
     }
 }

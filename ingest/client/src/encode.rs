@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use serde_json::de::IgnoredAny;
+use serde::de::IgnoredAny;
 use tracing::field::{Field, Visit};
 
 /// A line in the making; kept by each thread and used again.
@@ -74,7 +74,9 @@ impl Line {
             "actor" => value.clone_into(&mut self.actor),
             "kind" => value.clone_into(&mut self.kind),
             // These the layer writes; a logger's own would contradict it.
-            "seq" | "incarnation" => self.text(if name == "seq" { "logged_seq" } else { "logged_incarnation" }, value),
+            "seq" | "incarnation" => {
+                self.text(if name == "seq" { "logged_seq" } else { "logged_incarnation" }, value)
+            }
             "fields" | "state" | "timer" if serde_json::from_str::<IgnoredAny>(value).is_ok() => {
                 // On one line, whatever the text was laid out like.
                 let out = self.name(name);
@@ -119,7 +121,18 @@ impl Line {
 fn is_known(name: &str) -> bool {
     matches!(
         name,
-        "msg_id" | "from" | "to" | "via" | "timer" | "type" | "payload" | "fingerprint" | "external" | "fields" | "state" | "time"
+        "msg_id"
+            | "from"
+            | "to"
+            | "via"
+            | "timer"
+            | "type"
+            | "payload"
+            | "fingerprint"
+            | "external"
+            | "fields"
+            | "state"
+            | "time"
     ) || name.starts_with("logged_")
 }
 

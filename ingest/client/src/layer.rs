@@ -154,16 +154,18 @@ impl Layer {
                 }
             }
             out.clear();
-            let lost = actor.lost.take();
-            if let Some(lost) = lost {
-                note(&line.actor, actor, lost, time, out);
+            let before = actor.seq;
+            if !actor.lost.is_empty() {
+                notes(&line.actor, actor, time, out);
             }
             actor.seq += 1;
             line.write(actor.incarnation, actor.seq, time, out);
             let put = self.shared.buffers.put(out);
             if put == Put::Dropped {
-                actor.lost = lost;
+                actor.seq = before + 1;
                 actor.lose();
+            } else {
+                actor.lost.clear();
             }
             put
         });
@@ -181,19 +183,23 @@ pub(crate) fn now() -> u128 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_nanos())
 }
 
-/// Appends a record that tells of lost ones, at the actor's next position.
-pub(crate) fn note(name: &str, actor: &mut Actor, lost: Lost, time: Option<u128>, out: &mut Vec<u8>) {
-    actor.seq += 1;
+/// Appends records that tell of lost ones, at the actor's next positions.
+pub(crate) fn notes(name: &str, actor: &mut Actor, time: Option<u128>, out: &mut Vec<u8>) {
     let mut line = Line::default();
-    name.clone_into(&mut line.actor);
-    "local".clone_into(&mut line.kind);
-    let Lost { count, incarnation, first, last } = lost;
-    line.add_text("type", "demi_log.dropped");
-    line.add_json(
-        "fields",
-        &format!("{{\"dropped\":{count},\"incarnation\":{incarnation},\"first\":{first},\"last\":{last}}}"),
-    );
-    line.write(actor.incarnation, actor.seq, time, out);
+    for Lost { count, incarnation, first, last } in &actor.lost {
+        line.clear();
+        name.clone_into(&mut line.actor);
+        "local".clone_into(&mut line.kind);
+        line.add_text("type", "demi_log.dropped");
+        line.add_json(
+            "fields",
+            &format!(
+                "{{\"dropped\":{count},\"incarnation\":{incarnation},\"first\":{first},\"last\":{last}}}"
+            ),
+        );
+        actor.seq += 1;
+        line.write(actor.incarnation, actor.seq, time, out);
+    }
 }
 
 impl<S: Subscriber> tracing_subscriber::Layer<S> for Layer {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::actors::Actors;
 use crate::buffer::Buffers;
-use crate::layer::{note, now};
+use crate::layer::{notes, now};
 use crate::life::Lives;
 use crate::sink::Sink;
 
@@ -52,7 +52,8 @@ impl std::fmt::Debug for Guard {
 impl Guard {
     pub(crate) fn start(shared: Arc<Shared>, sink: Box<dyn Sink>, every: Duration) -> io::Result<Guard> {
         let stop = Arc::new(AtomicBool::new(false));
-        let mut writer = Writer { shared: shared.clone(), sink, lines: Vec::new(), written: 0, looked: Instant::now() };
+        let mut writer =
+            Writer { shared: shared.clone(), sink, lines: Vec::new(), written: 0, looked: Instant::now() };
         let stopping = stop.clone();
         let handle =
             thread::Builder::new().name("demi-log".to_owned()).spawn(move || writer.run(&stopping, every))?;
@@ -155,9 +156,8 @@ impl Writer {
     fn last_notes(&mut self) -> io::Result<()> {
         let lines = &mut self.lines;
         self.shared.actors.each_lost(|name, actor| {
-            if let Some(lost) = actor.lost.take() {
-                note(name, actor, lost, Some(now()), lines);
-            }
+            notes(name, actor, Some(now()), lines);
+            actor.lost.clear();
         });
         self.write()
     }

@@ -134,6 +134,21 @@ pub enum DecodedContent {
     Nothing,
 }
 
+impl DecodedContent {
+    /// Lines or items in it.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        match self {
+            DecodedContent::Lines { bytes, .. } => {
+                let open = !bytes.is_empty() && !bytes.ends_with(b"\n");
+                memchr::memchr_iter(b'\n', bytes).count() as u64 + u64::from(open)
+            }
+            DecodedContent::Items(items) => items.len() as u64,
+            DecodedContent::Nothing => 0,
+        }
+    }
+}
+
 /// An item read back.
 #[derive(Debug, PartialEq, Eq)]
 pub struct DecodedItem {

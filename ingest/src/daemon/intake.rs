@@ -1,7 +1,7 @@
 //! The way into the daemon: every source hands over its data here.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use super::codec::encode;
 use super::metrics::Metrics;
-use super::positions::Positions;
+use super::positions::{LivePositions, Positions};
 use crate::spool::Body;
 
 /// Who hands over: a source as it is configured.
@@ -129,7 +129,7 @@ struct Inner {
     to_writer: mpsc::Sender<Request>,
     /// Permits for the bytes that wait to be written: memory is bounded whatever the sources do.
     room: Arc<Semaphore>,
-    positions: Mutex<Positions>,
+    positions: LivePositions,
     metrics: Arc<Metrics>,
 }
 
@@ -153,10 +153,10 @@ const REQUESTS: usize = 1024;
 
 impl Intake {
     /// An intake, and the end from which the writer takes the requests.
-    pub(super) fn new(positions: Positions, metrics: Arc<Metrics>) -> (Self, mpsc::Receiver<Request>) {
+    pub(super) fn new(positions: LivePositions, metrics: Arc<Metrics>) -> (Self, mpsc::Receiver<Request>) {
         let (to_writer, from) = mpsc::channel(REQUESTS);
         let room = Arc::new(Semaphore::new(ROOM));
-        let inner = Inner { to_writer, room, positions: Mutex::new(positions), metrics };
+        let inner = Inner { to_writer, room, positions, metrics };
         (Intake { inner: Arc::new(inner) }, from)
     }
 
@@ -194,13 +194,13 @@ impl Intake {
     /// The positions a source left behind, by key: those of all its durable batches.
     #[must_use]
     pub fn positions(&self, source: &str) -> BTreeMap<String, Value> {
-        self.lock().of(source)
+        self.inner.positions.lock().of(source)
     }
 
     /// The positions of all sources.
     #[must_use]
     pub fn all_positions(&self) -> Positions {
-        self.lock().clone()
+        self.inner.positions.lock().clone()
     }
 
     /// Most bytes of content in one batch.
@@ -208,15 +208,6 @@ impl Intake {
     pub fn max_batch_bytes(&self) -> usize {
         // What is left is for the head.
         MAX_BATCH - (1 << 20)
-    }
-
-    /// Takes in the positions of a batch that is durable.
-    pub(super) fn durable(&self, lsn: u64, request: &Request) {
-        self.lock().apply(lsn, &request.origin.source, &request.positions);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Positions> {
-        self.inner.positions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Where the sources are: a checkpoint beside the segments, brought up to date by the frames in them.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,12 +12,30 @@ use crate::spool::{Disk, SpoolError};
 const FILE: &str = "positions.json";
 const FORMAT: &str = "demi-positions/1";
 
+/// Positions of all durable batches, shared between the writer and those who ask. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(super) struct LivePositions(Arc<Mutex<Positions>>);
+
+impl LivePositions {
+    pub(super) fn new(positions: Positions) -> Self {
+        LivePositions(Arc::new(Mutex::new(positions)))
+    }
+
+    /// The positions. No holder leaves them half changed, so a holder that panicked does no harm.
+    pub(super) fn lock(&self) -> MutexGuard<'_, Positions> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// Positions of all sources by source and key.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Positions {
     format: String,
     /// The frames up to here are in it.
     pub lsn: u64,
+    /// Last frame that was in the store when this was written.
+    #[serde(default)]
+    pub committed: u64,
     sources: BTreeMap<String, BTreeMap<String, Value>>,
 }
 

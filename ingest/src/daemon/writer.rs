@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::Receiver;
 
-use super::intake::{Ack, Intake, Refusal, Request};
+use super::intake::{Ack, Refusal, Request};
 use super::metrics::Metrics;
+use super::positions::LivePositions;
 use crate::spool::{Body, Disk, Spool, SpoolError};
 
 /// Bytes after which a group is written though more waits.
@@ -18,7 +19,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub(super) fn spawn<D: Disk>(
     mut spool: Spool<D>,
     mut from: Receiver<Request>,
-    intake: Intake,
+    positions: LivePositions,
     metrics: std::sync::Arc<Metrics>,
     stop: super::Shutdown,
 ) -> std::io::Result<JoinHandle<()>> {
@@ -38,7 +39,7 @@ pub(super) fn spawn<D: Disk>(
                 bytes += request.body.bytes().len();
                 waiting.push(request);
             }
-            write(&mut spool, &mut waiting, &intake, &metrics, &stop);
+            write(&mut spool, &mut waiting, &positions, &metrics, &stop);
         }
         spool.close();
     })
@@ -48,7 +49,7 @@ pub(super) fn spawn<D: Disk>(
 fn write<D: Disk>(
     spool: &mut Spool<D>,
     waiting: &mut Vec<Request>,
-    intake: &Intake,
+    positions: &LivePositions,
     metrics: &Metrics,
     stop: &super::Shutdown,
 ) {
@@ -61,7 +62,7 @@ fn write<D: Disk>(
             metrics.spool_failing.set(0);
             metrics.sync_seconds.observe(begin.elapsed().as_secs_f64());
             for (lsn, request) in (written.first_lsn..).zip(waiting.drain(..)) {
-                intake.durable(lsn, &request);
+                positions.lock().apply(lsn, &request.origin.source, &request.positions);
                 // Whoever stopped waiting does not hear of it.
                 let _ = request.done.send(Ok(Ack { lsn }));
                 drop(request.permit);

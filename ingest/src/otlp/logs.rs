@@ -31,7 +31,7 @@ pub fn log_event(
         return Err(("no_time", "the log record has no time".to_owned()));
     }
     let mut record =
-        EventRecord::new(actor(&log.attributes, around, options), position(time, 1), Kind::State);
+        EventRecord::new(actor(&log.attributes, around, options), position(time, 1), Kind::Local);
     record.time = Some(Value::from(rfc3339(time)));
     record.type_ = Some(if log.event_name.is_empty() { "log".to_owned() } else { log.event_name });
     record.payload = match log.body {

@@ -10,13 +10,14 @@
 //! | `PRODUCER` and `CLIENT` spans, messaging operations `create`, `send`, `publish` | `send` |
 //! | `CONSUMER` spans, messaging operations `receive`, `process`, `deliver` | `receive`, one for each linked message |
 //! | `SERVER` spans | `receive`; external if nothing is known of a caller |
-//! | other spans | `state` (something local), with the span's name as `type` |
+//! | other spans | `local`, with the span's name as `type` |
 //! | log records that hold an event record | that event record |
-//! | other log records | `state` (something local), with the body as `payload` |
+//! | other log records | `local`, with the body as `payload` |
 //!
 //! **Messages.** A message's id is the context that travelled with it, `TRACE:SPAN` of the span that sent it. A receiver
 //! knows it from its links, else from its parent (OpenTelemetry semantic conventions for messaging spans; B3 shares
-//! one span id between both ends, which Zipkin marks `shared`).
+//! one span id between both ends, which Zipkin marks `shared`). What is sent to a queue or topic has `to: "*"`, because
+//! several may take it; the queue is its `type`.
 //!
 //! **Actors.** An actor is what [`OtlpOptions::actor_by`] names: the service and its instance by default.
 //!
@@ -38,7 +39,7 @@ mod zipkin;
 use demi_schemas::EventRecord;
 use serde_json::{Map, Value};
 
-pub use json::from_json;
+pub use json::{from_json, from_json_value};
 pub use logs::log_event;
 pub use proto::{from_log_resources, from_span_resources};
 pub use spans::span_events;

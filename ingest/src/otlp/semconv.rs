@@ -130,10 +130,10 @@ fn host(url: &str) -> Option<String> {
     (!host.is_empty()).then(|| host.to_owned())
 }
 
-/// The name of somebody of whom nothing is said.
-const UNKNOWN: &str = "unknown";
+/// Unknown, or several.
+const ANYONE: &str = "*";
 
-/// The receiver's address of what a span sends.
+/// The receiver's address of what a span sends. A message to a queue or topic may reach several.
 pub(super) fn sent_to(span: &Span) -> String {
     let asked = &[
         "peer.service",
@@ -150,8 +150,8 @@ pub(super) fn sent_to(span: &Span) -> String {
         "db.system.name",
         "db.system",
     ];
-    let message = is_messaging(span).then(|| destination(&span.attributes)).flatten();
-    message.or_else(|| peer(&span.attributes, asked)).unwrap_or_else(|| UNKNOWN.to_owned())
+    let request = !is_messaging(span);
+    request.then(|| peer(&span.attributes, asked)).flatten().unwrap_or_else(|| ANYONE.to_owned())
 }
 
 /// The sender's address of what a span takes.
@@ -159,7 +159,7 @@ pub(super) fn received_from(span: &Span) -> String {
     let asking =
         &["zipkin.remote", "client.address", "network.peer.address", "http.client_ip", "net.peer.ip"];
     let message = is_messaging(span).then(|| destination(&span.attributes)).flatten();
-    message.or_else(|| peer(&span.attributes, asking)).unwrap_or_else(|| UNKNOWN.to_owned())
+    message.or_else(|| peer(&span.attributes, asking)).unwrap_or_else(|| ANYONE.to_owned())
 }
 
 /// The type of a message: its queue or topic; for requests what is called.
@@ -241,14 +241,14 @@ mod tests {
     #[test]
     fn addresses() {
         let to = |kind, attributes| sent_to(&span(kind, attributes));
-        assert_eq!(to(SpanKind::Producer, json!({"messaging.destination": "q", "net.peer.name": "h"})), "q");
+        assert_eq!(to(SpanKind::Producer, json!({"messaging.destination": "q", "net.peer.name": "h"})), "*");
         assert_eq!(to(SpanKind::Client, json!({"server.address": "db", "server.port": 5432})), "db:5432");
         assert_eq!(to(SpanKind::Client, json!({"http.url": "https://u:p@shop:81/a?b"})), "shop:81");
         assert_eq!(
             to(SpanKind::Client, json!({"peer.service": "cart", "server.address": "10.0.0.1"})),
             "cart"
         );
-        assert_eq!(to(SpanKind::Client, json!({})), "unknown");
+        assert_eq!(to(SpanKind::Client, json!({})), "*");
         assert_eq!(received_from(&span(SpanKind::Consumer, json!({"messaging.source.name": "q"}))), "q");
     }
 }

@@ -32,7 +32,7 @@ pub fn span_events(
     let mut template = record(&span, around, options, time);
     match semconv::role(&span) {
         Role::Local => {
-            template.kind = Kind::State;
+            template.kind = Kind::Local;
             template.type_ = Some(span.name.clone());
             template.seq = position(time, LOCAL);
             if !span.links.is_empty() {
@@ -117,7 +117,7 @@ fn event(record: EventRecord) -> Item {
 
 /// What all events of a span have in common.
 fn record(span: &Span, around: &Surroundings, options: &OtlpOptions, time: u64) -> EventRecord {
-    let mut record = EventRecord::new(actor(&span.attributes, around, options), 1, Kind::State);
+    let mut record = EventRecord::new(actor(&span.attributes, around, options), 1, Kind::Local);
     record.time = Some(Value::from(rfc3339(time)));
     if !span.attributes.is_empty() {
         record.fields = Some(Value::Object(span.attributes.clone()));

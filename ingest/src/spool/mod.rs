@@ -32,7 +32,7 @@ pub use frame::{Body, FrameError, MAX_BODY};
 pub use read::{Frame, Reader};
 pub use recover::{Damage, Recovered, inspect};
 pub(crate) use write::identity;
-pub use write::{Options, Releaser, Spool, Written};
+pub use write::{Options, Readers, Releaser, Spool, Written};
 
 /// Why a spool cannot be opened, written or read.
 #[derive(Debug, thiserror::Error)]

@@ -114,6 +114,20 @@ impl<D: Disk> Spool<D> {
         Ok((spool, found))
     }
 
+    /// A spool that was [inspected](super::inspect), for reading: the disk is not changed.
+    pub(crate) fn offline(disk: D, options: Options, found: Recovered) -> Self {
+        let state = State { segments: found.segments, durable: found.last_lsn, closed: true };
+        Spool {
+            disk: Arc::new(disk),
+            shared: Arc::new(Shared::new(state)),
+            options,
+            id: found.id,
+            next_segment: u64::MAX,
+            active: None,
+            buffer: Vec::new(),
+        }
+    }
+
     /// Identity of the spool: another after its folder was emptied.
     #[must_use]
     pub fn id(&self) -> u64 {
@@ -152,6 +166,12 @@ impl<D: Disk> Spool<D> {
     #[must_use]
     pub fn reader(&self, after: u64) -> Reader<D> {
         Reader::new(self.disk.clone(), self.shared.clone(), after)
+    }
+
+    /// Gives out readers without holding the spool.
+    #[must_use]
+    pub fn readers(&self) -> Readers<D> {
+        Readers { disk: self.disk.clone(), shared: self.shared.clone() }
     }
 
     /// A hand on the spool for the one who removes what is in the store.
@@ -280,6 +300,20 @@ impl Failure {
         match self {
             Failure::Append(error) | Failure::Sync(error) => error,
         }
+    }
+}
+
+/// Gives out readers.
+pub struct Readers<D> {
+    disk: Arc<D>,
+    shared: Arc<Shared>,
+}
+
+impl<D: Disk> Readers<D> {
+    /// A reader of the frames after `lsn`.
+    #[must_use]
+    pub fn reader(&self, after: u64) -> Reader<D> {
+        Reader::new(self.disk.clone(), self.shared.clone(), after)
     }
 }
 

@@ -9,6 +9,12 @@
 //!   spawns its tasks, and returns. Its tasks end soon after [`Context::shutdown`] is thrown: they take nothing new,
 //!   and finish what they have handed over.
 
+pub mod files;
+pub mod http;
+pub mod rate;
+pub mod tcp;
+pub mod web;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +41,8 @@ pub struct Context {
     pub limits: Limits,
     /// What is counted.
     pub metrics: Arc<Metrics>,
+    /// How fast the source may be: wait for it before handing over.
+    pub rate: Arc<rate::Rate>,
 }
 
 /// Limits that hold for all sources (`[limits]`).
@@ -47,21 +55,42 @@ pub struct Limits {
     pub body_bytes: usize,
     /// How long a peer may take to send a request or to finish a line it began, in seconds. Default 30.
     pub read_secs: u64,
+    /// How long a connection may say nothing between two lines, in seconds. Default 600.
+    pub idle_secs: u64,
+    /// How fast a source may be, in bytes a second; a faster one is slowed down. 0, the default: as fast as it goes.
+    pub bytes_per_sec: u64,
     /// How long a request waits for room in the spool before it is refused, in seconds. Default 10.
     pub full_secs: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { line_bytes: 1 << 20, body_bytes: 16 << 20, read_secs: 30, full_secs: 10 }
+        Limits {
+            line_bytes: 1 << 20,
+            body_bytes: 16 << 20,
+            read_secs: 30,
+            idle_secs: 600,
+            bytes_per_sec: 0,
+            full_secs: 10,
+        }
     }
 }
 
 impl Limits {
+    /// The keys, for messages that name the nearest one.
+    pub const KEYS: [&'static str; 6] =
+        ["line_bytes", "body_bytes", "read_secs", "idle_secs", "bytes_per_sec", "full_secs"];
+
     /// `read_secs` as a duration.
     #[must_use]
     pub fn read(&self) -> Duration {
         Duration::from_secs(self.read_secs)
+    }
+
+    /// `idle_secs` as a duration.
+    #[must_use]
+    pub fn idle(&self) -> Duration {
+        Duration::from_secs(self.idle_secs)
     }
 
     /// `full_secs` as a duration: the patience of [`Intake::submit`] for requests.
