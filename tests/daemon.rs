@@ -355,7 +355,7 @@ fn quarantined_lines_are_read_again() {
     ));
     fs::write(
         &map,
-        "name = \"m\"\n[input]\ncontainer = \"logfmt\"\n[event]\nactor = \"{node}\"\nseq = \"{n}\"\nkind = \"{did}\"\n",
+        "name = \"m\"\ndescription = \"test\"\n[input]\ncontainer = \"logfmt\"\n[event]\nactor = \"{node}\"\nseq = \"{n}\"\nkind = \"{did}\"\n",
     )
     .unwrap();
     let again = ["requeue", "--mapping", map.to_str().unwrap()];
