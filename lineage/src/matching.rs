@@ -82,6 +82,8 @@ pub(crate) struct Matching {
     pub(crate) reason: Vec<Reason>,
     /// By event: whether no other match is possible.
     pub(crate) certain: Vec<bool>,
+    /// Further edges, sorted by the later event: the earlier event and the later.
+    pub(crate) extra: Vec<(u32, u32)>,
     /// What is odd.
     pub(crate) warnings: Vec<String>,
 }
@@ -94,6 +96,7 @@ impl Matching {
             status: vec![Status::Local; events],
             reason: vec![Reason::None; events],
             certain: vec![false; events],
+            extra: Vec::new(),
             warnings: Vec::new(),
         }
     }

@@ -9,6 +9,7 @@ pub mod demo;
 pub mod fuzz;
 pub mod ingest;
 pub mod minimize;
+pub mod query;
 pub mod replay;
 pub mod verify;
 
