@@ -104,6 +104,9 @@ impl Index {
     /// # Errors
     /// When a file of the index cannot be read.
     pub fn path(&self, a: u32, b: u32, certain: bool) -> Result<Option<Vec<Hop>>, LineageError> {
+        if a == b {
+            return Ok(Some(Vec::new()));
+        }
         let mut search = Search {
             index: self,
             certain,
