@@ -139,7 +139,7 @@ impl Parser<'_> {
             chunk.raw.truncate(start);
             return;
         }
-        let what = self.parse(bytes, line.offset == 0);
+        let what = self.parse(bytes, &line);
         chunk.items.push(Item { line, raw, what });
     }
 
@@ -152,7 +152,7 @@ impl Parser<'_> {
         chunk.damage = Some(reason.clone());
         let raw = start..chunk.raw.len();
         let whole = line.overlong.is_none() && !bytes.trim_ascii().is_empty();
-        if whole && let event @ What::Event { .. } = self.parse(bytes, line.offset == 0) {
+        if whole && let event @ What::Event { .. } = self.parse(bytes, &line) {
             chunk.items.push(Item { line: line.clone(), raw, what: event });
             let line = Line { offset: place, number: line.number + 1, length: 0, overlong: None, ..line };
             let raw = chunk.raw.len()..chunk.raw.len();
@@ -162,8 +162,9 @@ impl Parser<'_> {
         chunk.items.push(Item { line, raw, what: What::Bad { code: "truncated", reason } });
     }
 
-    fn parse(&mut self, bytes: &[u8], first: bool) -> What {
-        let bytes = if first { bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes) } else { bytes };
+    fn parse(&mut self, bytes: &[u8], line: &Line) -> What {
+        let bytes =
+            if line.offset == 0 { bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes) } else { bytes };
         let mut record = match EventRecord::parse(bytes) {
             Ok(record) => record,
             Err(error) => return What::Bad { code: error.code(), reason: error.to_string() },
@@ -186,6 +187,7 @@ impl Parser<'_> {
         if let Some(offset) = record.offset.take() {
             record.attrs.entry("logged_offset".to_owned()).or_insert(Value::from(offset));
         }
+        record.line = Some(line.number);
         What::Event { record: Box::new(record), digest, date }
     }
 }

@@ -92,6 +92,8 @@ impl Cut<'_> {
         if cause != NONE && !is_send(self.events.kind[e as usize]) {
             self.add(cause);
         }
+        let matching = self.matching;
+        matching.extra_into(e).for_each(|(cause, _)| self.add(cause));
     }
 
     fn close(&mut self) {
@@ -198,6 +200,9 @@ fn mark_after(
                 let cause = why[mate as usize] == Why::After || aims.binary_search(&mate).is_ok();
                 after |= cause;
             }
+            after |= matching
+                .extra_into(e)
+                .any(|(c, _)| why[c as usize] == Why::After || aims.binary_search(&c).is_ok());
             if after {
                 why[i] = Why::After;
             }

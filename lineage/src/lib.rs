@@ -7,6 +7,7 @@
 mod align;
 mod build;
 mod channels;
+mod clocks;
 mod columns;
 mod content;
 mod cut;

@@ -1,6 +1,6 @@
 //! Arrow schemas of every table, and the names of their columns' values.
 //!
-//! Structured values (`timer`, `fields`, `state`, `attrs`) are JSON text: they differ from record to record, and
+//! Structured values (`timer`, `fields`, `state`, `vector_clock`, `attrs`) are JSON text: they differ from record to record, and
 //! a flat table scans fast. Delta has no unsigned integers, so positions are `Int64`.
 
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
 /// Version of the table schemas, in the metadata of each file as `demi.schema`.
-pub const TABLES_VERSION: &str = "demi-tables/1";
+pub const TABLES_VERSION: &str = "demi-tables/2";
 
 fn text(name: &str, nullable: bool) -> Field {
     Field::new(name, DataType::Utf8, nullable)
@@ -43,6 +43,8 @@ fn record_fields() -> Vec<Field> {
         text("time", true),
         text("source", true),
         long("offset", true),
+        long("line", true),
+        text("vector_clock", true),
         text("attrs", true),
     ]
 }
@@ -94,8 +96,11 @@ pub fn execution_events() -> SchemaRef {
 /// `messages.parquet` of an execution: one row a message or timer, with either side missing where it was not found;
 /// a fired timer whose setting nobody logged is a local event and has no row.
 ///
+/// A message that several actors received has a row for each, and so has an order that only vector clocks tell; both ends of
+/// the latter may be events of any kind.
+///
 /// `status` is `matched`, `in_flight`, `lost`, `sender_missing`, `duplicate` or `external`; `reason` of a match is `message_id`,
-/// `timer`, `channel_order` or `inferred`, and `none` without one.
+/// `timer`, `channel_order`, `inferred` or `clock`, and `none` without one.
 #[must_use]
 pub fn execution_messages() -> SchemaRef {
     schema(vec![

@@ -13,6 +13,8 @@ use crate::ui::Ui;
 
 /// Most rows of the table that is printed for people.
 const MOST_ROWS: usize = 200;
+/// Most warnings about loaded events that are shown.
+const MOST_WARNINGS: usize = 10;
 /// Most gaps of a life shown in that table.
 const MOST_GAPS: usize = 4;
 
@@ -23,7 +25,12 @@ pub enum IngestCommand {
     ///
     /// Records are JSON objects, one a line; plain, gzip or zstd. Loading the same records again adds nothing.
     /// Lines that are no records go to the store's quarantine table with the reason, and stop nothing.
+    /// Logs of other formats are loaded through a mapping.
     Load(LoadArgs),
+    /// Show what a mapping makes of each line of a log, and store nothing.
+    Parse(super::ingest_parse::ParseArgs),
+    /// List the mappings that come with the program, or print one.
+    Mappings(super::ingest_parse::MappingsArgs),
 }
 
 /// Arguments of `ingest load`.
@@ -39,6 +46,8 @@ pub struct LoadArgs {
     /// or `-` for standard input.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<String>,
+    #[command(flatten)]
+    mapping: super::ingest_parse::MappingArgs,
     /// Print the summary as JSON.
     #[arg(long)]
     json: bool,
@@ -51,21 +60,26 @@ pub struct LoadArgs {
 pub fn run(command: IngestCommand, ui: &Ui) -> Outcome {
     match command {
         IngestCommand::Load(args) => load(&args, ui),
+        IngestCommand::Parse(args) => super::ingest_parse::parse(&args, ui),
+        IngestCommand::Mappings(args) => super::ingest_parse::mappings(&args, ui),
     }
 }
 
 fn load(args: &LoadArgs, ui: &Ui) -> Outcome {
     demi_ingest::check_system_name(&args.system)?;
     let sources = Sources::plan(&args.paths)?;
+    let mapper = args.mapping.mapper(sources.0.len() > 1)?;
     let mut store = Store::create(&args.store)?;
     let mut options = LoadOptions::new(&args.system);
     options.max_line_bytes = usize::try_from(args.max_line_bytes)?;
 
     let begin = Instant::now();
     let bar = ui.progress();
-    let report = demi_ingest::load(&mut store, sources, &options, |now| {
-        bar.set_message(progress_line(now, begin.elapsed()));
-    });
+    let tell = |now: &Progress| bar.set_message(progress_line(now, begin.elapsed()));
+    let report = match mapper {
+        None => demi_ingest::load(&mut store, sources, &options, tell),
+        Some(mapper) => demi_ingest::load_mapped(&mut store, sources, &options, mapper, tell),
+    };
     bar.finish_and_clear();
     let report = report?;
 
@@ -82,6 +96,12 @@ fn load(args: &LoadArgs, ui: &Ui) -> Outcome {
             reasons(&report.summary),
             table.display()
         ));
+    }
+    for warning in report.summary.warnings.iter().take(MOST_WARNINGS) {
+        ui.note(&format!("odd: {warning}"));
+    }
+    if report.summary.warnings.len() > MOST_WARNINGS {
+        ui.note(&format!("and {} more; --json lists them", report.summary.warnings.len() - MOST_WARNINGS));
     }
     for damage in &report.damaged {
         ui.error(damage);
@@ -127,6 +147,17 @@ fn text(report: &LoadReport, elapsed: Duration) -> String {
     );
     if s.already_quarantined > 0 {
         out.push_str(&format!(", {} there already", s.already_quarantined));
+    }
+    if s.skipped > 0 {
+        out.push_str(&format!(", {} without an event", count(s.skipped, "line")));
+    }
+    for execution in &s.executions {
+        out.push_str(&format!(
+            "\n{}: {} of {} actors",
+            execution.system,
+            count(execution.added, "record"),
+            execution.actors.len()
+        ));
     }
     if s.actors.is_empty() {
         return out;

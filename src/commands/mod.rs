@@ -8,6 +8,7 @@ pub mod build;
 pub mod demo;
 pub mod fuzz;
 pub mod ingest;
+pub mod ingest_parse;
 pub mod minimize;
 pub mod query;
 pub mod replay;

@@ -12,6 +12,7 @@ use super::header::{
     STATES,
 };
 use super::info::{Info, Role};
+use super::links::{Link, code};
 use super::{Index, clocks};
 use crate::error::LineageError;
 use crate::events::{Events, is_send};
@@ -193,14 +194,16 @@ pub(crate) fn write(folder: &Path, parts: &Parts<'_>) -> Result<(), LineageError
         })
     })?;
     with_file(folder, LINKS, |out| {
-        let mut causes: Vec<(u32, u32)> = parts.matching.extra.iter().map(|&(c, e)| (e, c)).collect();
-        let mut effects = parts.matching.extra.clone();
+        let matching = parts.matching;
+        let edges = || matching.extra.iter().zip(&matching.extra_reason).map(|(&(c, e), &r)| (c, e, code(r)));
+        let mut causes: Vec<Link> = edges().map(|(c, e, r)| (e, c, r)).collect();
+        let mut effects: Vec<Link> = edges().collect();
         causes.sort_unstable();
         effects.sort_unstable();
-        causes.into_iter().chain(effects).try_for_each(|(a, b)| {
-            out.put(&a.to_le_bytes())?;
-            out.put(&b.to_le_bytes())
-        })
+        causes
+            .into_iter()
+            .chain(effects)
+            .try_for_each(|(a, b, r)| [a, b, r].iter().try_for_each(|n| out.put(&n.to_le_bytes())))
     })?;
     let mut header = parts.header(&runs);
     drop(runs);

@@ -19,7 +19,7 @@ pub(crate) const INFOS: &str = "infos.bin";
 pub(crate) const COUNTS: &str = "counts.bin";
 /// Runs of events without a gap in their names.
 pub(crate) const RUNS: &str = "runs.bin";
-/// Explicit causes: pairs sorted by effect, then the same pairs sorted by cause.
+/// Further edges, sorted by effect, then the same sorted by cause.
 pub(crate) const LINKS: &str = "links.bin";
 /// Clocks at checkpoints.
 pub(crate) const CLOCKS: &str = "clocks.bin";

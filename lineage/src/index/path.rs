@@ -22,7 +22,7 @@ pub enum HopReason {
     Timer,
     /// A message, joined by its content.
     Inferred,
-    /// A vector clock, or a message to several receivers.
+    /// What a vector clock tells and no message.
     Clock,
 }
 
@@ -67,13 +67,13 @@ impl HopReason {
 /// An edge of a chain by numbers; no cause is the order of a log.
 type Step = (u32, u32, Option<(HopReason, bool)>);
 
-fn word(reason: Option<Reason>) -> HopReason {
+fn word(reason: Reason) -> HopReason {
     match reason {
-        None => HopReason::Clock,
-        Some(Reason::MessageId) => HopReason::MessageId,
-        Some(Reason::ChannelOrder) => HopReason::ChannelOrder,
-        Some(Reason::Timer) => HopReason::Timer,
-        Some(Reason::Inferred | Reason::None) => HopReason::Inferred,
+        Reason::Clock => HopReason::Clock,
+        Reason::MessageId => HopReason::MessageId,
+        Reason::ChannelOrder => HopReason::ChannelOrder,
+        Reason::Timer => HopReason::Timer,
+        Reason::Inferred | Reason::None => HopReason::Inferred,
     }
 }
 

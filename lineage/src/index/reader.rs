@@ -31,8 +31,8 @@ pub struct Index {
 pub(crate) struct Cause {
     /// The event that causes.
     pub(crate) event: u32,
-    /// By a message, or [`None`] where a record names its cause.
-    pub(crate) reason: Option<Reason>,
+    /// How it is known.
+    pub(crate) reason: Reason,
     /// Whether no other match is possible.
     pub(crate) certain: bool,
 }
@@ -122,7 +122,7 @@ impl Index {
     }
 
     fn edge(&self, event: u32, info: Info) -> Result<Option<Cause>, LineageError> {
-        let cause = |event| Cause { event, reason: Some(info.reason()), certain: info.is_certain() };
+        let cause = |event| Cause { event, reason: info.reason(), certain: info.is_certain() };
         Ok(self.mate(event)?.map(cause))
     }
 
@@ -139,8 +139,8 @@ impl Index {
             f(cause)?;
         }
         if info.is_linked() {
-            for cause in self.links.causes(event)? {
-                f(Cause { event: self.checked(cause)?, reason: None, certain: true })?;
+            for (cause, reason) in self.links.causes(event)? {
+                f(Cause { event: self.checked(cause)?, reason, certain: true })?;
             }
         }
         Ok(())
@@ -159,8 +159,8 @@ impl Index {
             f(effect)?;
         }
         if info.is_linked() {
-            for effect in self.links.effects(event)? {
-                f(Cause { event: self.checked(effect)?, reason: None, certain: true })?;
+            for (effect, reason) in self.links.effects(event)? {
+                f(Cause { event: self.checked(effect)?, reason, certain: true })?;
             }
         }
         Ok(())
