@@ -122,7 +122,9 @@ fn every_log_loads_with_its_events() {
         let summary = load(&truth, &dir.path().join("store"));
         let loaded = summary["added"].as_u64().unwrap() + summary["duplicates"].as_u64().unwrap();
         assert_eq!(loaded, truth.events(), "{}", truth.name());
-        if let Some(hosts) = truth.hosts() {
+        let services = ["services", "service/instance"].iter().find_map(|k| truth.value[*k].as_object());
+        let services = services.map(|s| counts(&Value::from(s.clone())));
+        if let Some(hosts) = truth.hosts().or(services) {
             let found: BTreeMap<String, u64> = summary["actors"]
                 .as_array()
                 .unwrap()
@@ -164,7 +166,7 @@ fn every_order_is_the_true_one() {
             &out,
             "--json",
         ]);
-        compare(&truth, &Order::read(&exec), ordered, &built);
+        compare(&truth, &Order::read(&exec), ordered, &built, &out, dir.path());
         ask(&truth, &out, dir.path());
         checked += 1;
     }
@@ -218,7 +220,7 @@ fn ask(truth: &Truth, exec: &str, dir: &Path) {
     }
 }
 
-fn compare(truth: &Truth, order: &Order, ordered: u64, built: &Value) {
+fn compare(truth: &Truth, order: &Order, ordered: u64, built: &Value, exec: &str, dir: &Path) {
     let name = truth.name();
     assert_eq!(order.clocks.len() as u64, truth.events(), "{name}");
     assert_eq!(order.ordered(), ordered, "{name}: pairs in order; {built}");
@@ -259,8 +261,150 @@ fn compare(truth: &Truth, order: &Order, ordered: u64, built: &Value) {
         _ => order.edges.clone(),
     };
     let (found, ground) = order.lattice(&edges, 30_000);
-    assert_eq!(found as u64, cuts, "{name}: consistent cuts");
-    if let Some(wanted) = truth.value["ground_states_total"].as_u64() {
-        assert_eq!(ground as u64, wanted, "{name}: ground states");
+    assert_eq!(found.len() as u64, cuts, "{name}: consistent cuts");
+    let Some(wanted) = truth.value["ground_states_total"].as_u64() else { return };
+    assert_eq!(ground as u64, wanted, "{name}: ground states");
+    if found.len() > 1000 {
+        return;
+    }
+    let cut = |cut: &Vec<u32>| {
+        let counts: BTreeMap<&String, &u32> = order.hosts.keys().zip(cut).collect();
+        serde_json::to_string(&counts).unwrap()
+    };
+    let questions: Vec<String> = found.iter().map(cut).collect();
+    let told = answers(exec, "cut", "--cuts", &questions, dir);
+    assert!(told.iter().all(|a| a["consistent"] == true), "{name}");
+    let told = told.iter().filter(|a| a["ground_state"] == true).count();
+    assert_eq!(told as u64, wanted, "{name}: ground states by query");
+}
+
+/// States by event: the host with its position, and the variables.
+fn states(order: &Order) -> Vec<(String, Value)> {
+    let mut out = Vec::new();
+    for (host, events) in &order.hosts {
+        for (n, &e) in events.iter().enumerate() {
+            if let Some(state) = &order.state[e] {
+                out.push((format!("{host}#{}", n + 1), serde_json::from_str(state).unwrap()));
+            }
+        }
+    }
+    out
+}
+
+#[test]
+fn states_are_those_that_were_logged() {
+    let Some(folder) = truth::folder() else {
+        println!("skipped: no logs of other systems (set DEMI_CORPUS)");
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("store");
+    let mut checked = 0;
+    for truth in truth::all(&folder).into_iter().filter(|t| t.value["state"].is_object()) {
+        let summary = load(&truth, &store);
+        let (store, out) = (store.display().to_string(), dir.path().join("exec").display().to_string());
+        let system = summary["system"].as_str().unwrap();
+        json(&[
+            "build",
+            "--store",
+            &store,
+            "--system",
+            system,
+            "--violation",
+            "none",
+            "--out",
+            &out,
+            "--json",
+        ]);
+        let states = states(&Order::read(Path::new(&out)));
+        let wanted = &truth.value["state"];
+        if let Some(points) = wanted["variables_per_point"].as_object() {
+            dumps(&truth, &states, points);
+        }
+        let leaders = |role: &str, leader: &str, term: &str| -> Value {
+            let mut by_term: BTreeMap<String, std::collections::BTreeSet<String>> = BTreeMap::new();
+            for (event, state) in states.iter().filter(|(_, s)| s[role] == leader) {
+                let host = event.rsplit_once('#').unwrap().0.to_owned();
+                by_term.entry(state[term].to_string()).or_default().insert(host);
+            }
+            serde_json::to_value(by_term).unwrap()
+        };
+        if wanted["leaders_by_term"].is_object() {
+            assert_eq!(wanted["leaders_by_term"], leaders("role", "StateLeader", "term"), "{}", truth.name());
+        }
+        if wanted["leaders_by_view"].is_object() {
+            let found = leaders("leadership_state", "Leader", "current_view");
+            // The older schema has no role among the variables.
+            let older = states.iter().all(|(_, s)| s["leadership_state"].is_null());
+            assert!(older || wanted["leaders_by_view"] == found, "{}: {found}", truth.name());
+        }
+        checked += 1;
+    }
+    assert!(checked >= 6, "{checked}");
+}
+
+/// Dumps of variables by program point, and what is known to hold of them.
+fn dumps(truth: &Truth, states: &[(String, Value)], points: &serde_json::Map<String, Value>) {
+    for (point, known) in points {
+        let at: Vec<&Value> = states.iter().filter_map(|(_, s)| s.get(point)).collect();
+        assert_eq!(known["dumps"], at.len(), "{point}");
+        let mut names: Vec<&String> = at[0].as_object().unwrap().keys().collect();
+        names.sort();
+        assert_eq!(known["variables"], serde_json::to_value(names).unwrap(), "{point}");
+    }
+    let invariants = truth.value["state"]["local_invariants"].as_object().unwrap();
+    for (point, known) in invariants {
+        for (text, known) in known.as_object().unwrap() {
+            let holds = |state: &Value| {
+                let n = |name: &str| state[name].as_i64().unwrap();
+                match text.as_str() {
+                    "sum == term1 + term2" => n("sum") == n("term1") + n("term2"),
+                    "sum >= term1" => n("sum") >= n("term1"),
+                    "sum >= term2" => n("sum") >= n("term2"),
+                    "sum > term1" => n("sum") > n("term1"),
+                    "sum > term2" => n("sum") > n("term2"),
+                    "term1 < 100" => n("term1") < 100,
+                    "sum <= 198" => n("sum") <= 198,
+                    "sum == 0" => n("sum") == 0,
+                    other => panic!("unknown invariant {other}"),
+                }
+            };
+            let at: Vec<(&String, &Value)> =
+                states.iter().filter_map(|(e, s)| s.get(point).map(|s| (e, s))).collect();
+            let failures: Vec<&String> = at.iter().filter(|(_, s)| !holds(s)).map(|(e, _)| *e).collect();
+            assert_eq!(known["fails"], failures.len(), "{point}: {text}");
+            for first in known["first_failures"].as_array().into_iter().flatten() {
+                assert!(failures.iter().any(|f| first == f.as_str()), "{point}: {text}: {first}");
+            }
+        }
+    }
+}
+
+#[test]
+fn text_columns_are_those_of_the_published_table() {
+    let Some(folder) = truth::folder() else {
+        println!("skipped: no logs of other systems (set DEMI_CORPUS)");
+        return;
+    };
+    for truth in truth::all(&folder).into_iter().filter(|t| t.set == "loghub-text") {
+        let file = truth.file.display().to_string();
+        let output = demi(&["ingest", "parse", &file, "--mapping", "loghub", "--json"]);
+        assert!(output.status.success());
+        let text = String::from_utf8(output.stdout).unwrap();
+        let mut rows = csv::Reader::from_path(format!("{file}_structured.csv")).unwrap();
+        let columns = rows.headers().unwrap().clone();
+        let mut compared = 0;
+        for (line, row) in text.lines().zip(rows.records()) {
+            let (line, row): (Value, _) = (serde_json::from_str(line).unwrap(), row.unwrap());
+            let fields = line["events"][0]["fields"].as_object().unwrap();
+            for (name, value) in columns.iter().zip(&row) {
+                if let Some(found) = fields.get(name) {
+                    assert_eq!(found, value.trim(), "{name} of {line}");
+                    compared += 1;
+                }
+            }
+        }
+        let columns = truth.value["columns"].as_array().unwrap().len() as u64;
+        assert_eq!(compared, truth.events() * columns, "{file}");
     }
 }

@@ -146,7 +146,7 @@ impl Order {
     }
 
     /// All consistent cuts, and how many of them have no message in flight; the search ends at `most`.
-    pub fn lattice(&self, edges: &[(usize, usize)], most: usize) -> (usize, usize) {
+    pub fn lattice(&self, edges: &[(usize, usize)], most: usize) -> (HashSet<Vec<u32>>, usize) {
         let mut seen = HashSet::new();
         let mut work = vec![vec![0; self.hosts.len()]];
         seen.insert(work[0].clone());
@@ -164,6 +164,6 @@ impl Order {
                 }
             }
         }
-        (seen.len(), ground)
+        (seen, ground)
     }
 }
