@@ -15,11 +15,16 @@ use std::process::Output;
 use assert_cmd::Command;
 use serde_json::Value;
 
+#[path = "third_party/ask.rs"]
+mod ask;
 #[path = "third_party/order.rs"]
 mod order;
+#[path = "third_party/states.rs"]
+mod states;
 #[path = "third_party/truth.rs"]
 mod truth;
 
+use ask::{answers, ask};
 use order::Order;
 use truth::{Truth, event};
 
@@ -174,52 +179,6 @@ fn every_order_is_the_true_one() {
     assert!(checked > 50);
 }
 
-/// Lines of JSON that a query prints for questions in a file, one a line.
-fn answers(exec: &str, command: &str, option: &str, questions: &[String], dir: &Path) -> Vec<Value> {
-    let file = dir.join("questions");
-    std::fs::write(&file, questions.join("\n")).unwrap();
-    let output = demi(&["query", exec, command, option, &file.display().to_string(), "--json"]);
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "query {command}: {stderr}");
-    let text = String::from_utf8(output.stdout).unwrap();
-    let lines: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
-    assert_eq!(lines.len(), questions.len(), "query {command}: {stderr}");
-    lines
-}
-
-/// Asks the binary what the truth has answers to.
-fn ask(truth: &Truth, exec: &str, dir: &Path) {
-    let name = truth.name();
-    let id = |value: &Value| value.as_str().unwrap().replace('#', "/");
-    let list = |key: &str| truth.value[key].as_array().cloned().unwrap_or_default();
-    let samples = list("samples");
-    let pairs: Vec<String> =
-        samples.iter().map(|s| serde_json::json!([id(&s["a"]), id(&s["b"])]).to_string()).collect();
-    for (sample, answer) in samples.iter().zip(answers(exec, "order", "--pairs", &pairs, dir)) {
-        assert_eq!(sample["rel"], answer["order"], "{name}: {sample}");
-    }
-    let pasts = list("causal_pasts");
-    let events: Vec<String> = pasts.iter().map(|p| id(&p["event"])).collect();
-    for (past, answer) in pasts.iter().zip(answers(exec, "past", "--events", &events, dir)) {
-        assert_eq!(past["past_size_without_itself"], answer["size"], "{name}: {past}");
-        let frontier: BTreeMap<String, u64> = answer["frontier"]
-            .as_object()
-            .unwrap()
-            .values()
-            .map(|e| e.as_str().unwrap().rsplit_once('/').unwrap())
-            .map(|(host, n)| (host.to_owned(), n.parse().unwrap()))
-            .collect();
-        let wanted: BTreeMap<String, u64> =
-            counts(&past["frontier"]).into_iter().filter(|(_, n)| *n > 0).collect();
-        assert_eq!(frontier, wanted, "{name}: {past}");
-    }
-    let cuts = list("cuts");
-    let questions: Vec<String> = cuts.iter().map(|c| c["cut"].to_string()).collect();
-    for (cut, answer) in cuts.iter().zip(answers(exec, "cut", "--cuts", &questions, dir)) {
-        assert_eq!(cut["consistent"], answer["consistent"], "{name}: {cut}");
-    }
-}
-
 fn compare(truth: &Truth, order: &Order, ordered: u64, built: &Value, exec: &str, dir: &Path) {
     let name = truth.name();
     assert_eq!(order.clocks.len() as u64, truth.events(), "{name}");
@@ -278,19 +237,6 @@ fn compare(truth: &Truth, order: &Order, ordered: u64, built: &Value, exec: &str
     assert_eq!(told as u64, wanted, "{name}: ground states by query");
 }
 
-/// States by event: the host with its position, and the variables.
-fn states(order: &Order) -> Vec<(String, Value)> {
-    let mut out = Vec::new();
-    for (host, events) in &order.hosts {
-        for (n, &e) in events.iter().enumerate() {
-            if let Some(state) = &order.state[e] {
-                out.push((format!("{host}#{}", n + 1), serde_json::from_str(state).unwrap()));
-            }
-        }
-    }
-    out
-}
-
 #[test]
 fn states_are_those_that_were_logged() {
     let Some(folder) = truth::folder() else {
@@ -316,10 +262,10 @@ fn states_are_those_that_were_logged() {
             &out,
             "--json",
         ]);
-        let states = states(&Order::read(Path::new(&out)));
+        let states = states::of(&Order::read(Path::new(&out)));
         let wanted = &truth.value["state"];
         if let Some(points) = wanted["variables_per_point"].as_object() {
-            dumps(&truth, &states, points);
+            states::check_dumps(&truth, &states, points);
         }
         let leaders = |role: &str, leader: &str, term: &str| -> Value {
             let mut by_term: BTreeMap<String, std::collections::BTreeSet<String>> = BTreeMap::new();
@@ -343,40 +289,45 @@ fn states_are_those_that_were_logged() {
     assert!(checked >= 6, "{checked}");
 }
 
-/// Dumps of variables by program point, and what is known to hold of them.
-fn dumps(truth: &Truth, states: &[(String, Value)], points: &serde_json::Map<String, Value>) {
-    for (point, known) in points {
-        let at: Vec<&Value> = states.iter().filter_map(|(_, s)| s.get(point)).collect();
-        assert_eq!(known["dumps"], at.len(), "{point}");
-        let mut names: Vec<&String> = at[0].as_object().unwrap().keys().collect();
-        names.sort();
-        assert_eq!(known["variables"], serde_json::to_value(names).unwrap(), "{point}");
-    }
-    let invariants = truth.value["state"]["local_invariants"].as_object().unwrap();
-    for (point, known) in invariants {
-        for (text, known) in known.as_object().unwrap() {
-            let holds = |state: &Value| {
-                let n = |name: &str| state[name].as_i64().unwrap();
-                match text.as_str() {
-                    "sum == term1 + term2" => n("sum") == n("term1") + n("term2"),
-                    "sum >= term1" => n("sum") >= n("term1"),
-                    "sum >= term2" => n("sum") >= n("term2"),
-                    "sum > term1" => n("sum") > n("term1"),
-                    "sum > term2" => n("sum") > n("term2"),
-                    "term1 < 100" => n("term1") < 100,
-                    "sum <= 198" => n("sum") <= 198,
-                    "sum == 0" => n("sum") == 0,
-                    other => panic!("unknown invariant {other}"),
-                }
+#[test]
+fn completed_operations_are_in_real_time_order() {
+    let Some(folder) = truth::folder() else {
+        println!("skipped: no logs of other systems (set DEMI_CORPUS)");
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("store");
+    let key = "real_time_ordered_pairs_of_completed_operations";
+    for truth in truth::all(&folder).into_iter().filter(|t| t.value[key].is_u64()) {
+        let summary = load(&truth, &store);
+        let (store, out) = (store.display().to_string(), dir.path().join("exec").display().to_string());
+        let system = summary["system"].as_str().unwrap();
+        json(&[
+            "build",
+            "--store",
+            &store,
+            "--system",
+            system,
+            "--violation",
+            "none",
+            "--out",
+            &out,
+            "--json",
+        ]);
+        let order = Order::read(Path::new(&out));
+        let mut operations = Vec::new();
+        for events in order.hosts.values() {
+            let pairs = events.windows(2);
+            let completes = |w: &&[usize]| {
+                order.kind[w[0]] == "invoke" && matches!(order.kind[w[1]].as_str(), "ok" | "fail")
             };
-            let at: Vec<(&String, &Value)> =
-                states.iter().filter_map(|(e, s)| s.get(point).map(|s| (e, s))).collect();
-            let failures: Vec<&String> = at.iter().filter(|(_, s)| !holds(s)).map(|(e, _)| *e).collect();
-            assert_eq!(known["fails"], failures.len(), "{point}: {text}");
-            for first in known["first_failures"].as_array().into_iter().flatten() {
-                assert!(failures.iter().any(|f| first == f.as_str()), "{point}: {text}: {first}");
-            }
+            operations.extend(pairs.filter(completes).map(|w| (w[0], w[1])));
         }
+        assert_eq!(truth.value["completed_operations"], operations.len(), "{}", truth.name());
+        let before = |a: &(usize, usize), b: &(usize, usize)| order.before(a.1, b.0);
+        let pairs = operations.iter().flat_map(|a| operations.iter().map(move |b| (a, b)));
+        let ordered = pairs.filter(|(a, b)| before(a, b)).count();
+        assert_eq!(truth.value[key], ordered, "{}", truth.name());
     }
 }
 

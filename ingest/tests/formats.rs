@@ -9,6 +9,7 @@
 
 use std::path::{Path, PathBuf};
 
+use demi_ingest::lines::{LineReader, Next};
 use demi_ingest::mapping::{Mapper, Mapping, Outcome, Unit, shipped};
 use proptest::prelude::*;
 
@@ -129,6 +130,51 @@ proptest! {
         let all = shipped();
         let mapping = all[which % all.len()].name;
         prop_assert_eq!(map(mapping, "f", &data), map(mapping, "f", &data));
+    }
+}
+
+/// The units of a log that is read up to some line, left, and gone on with by another mapper.
+fn map_in_two(mapping: &str, name: &str, data: &[u8], stop: usize) -> Vec<Unit> {
+    let mapping = Mapping::named(mapping).unwrap();
+    let mut mapper = Mapper::new(&mapping).unwrap();
+    mapper.begin(name, data);
+    let mut units = Vec::new();
+    let mut reader = LineReader::new(data, 1 << 20, 100);
+    let mut bytes = Vec::new();
+    let mut number = 0;
+    while let Next::Line(line) = reader.next_line(&mut bytes) {
+        number = line.number;
+        mapper.line(line, &bytes, &mut units);
+        bytes.clear();
+        if number as usize >= stop && !mapper.in_header() {
+            break;
+        }
+    }
+    let from = mapper.unfinished().unwrap_or((reader.offset(), number + 1));
+    let saved = serde_json::to_string(&mapper.checkpoint()).unwrap();
+    let mut mapper = Mapper::new(&mapping).unwrap();
+    mapper.resume(&serde_json::from_str(&saved).unwrap()).unwrap();
+    let mut reader = LineReader::new(&data[from.0 as usize..], 1 << 20, 100);
+    bytes.clear();
+    while let Next::Line(mut line) = reader.next_line(&mut bytes) {
+        line.offset += from.0;
+        line.number += from.1 - 1;
+        mapper.line(line, &bytes, &mut units);
+        bytes.clear();
+    }
+    mapper.end(&mut units);
+    units
+}
+
+#[test]
+fn a_log_may_be_left_anywhere_and_gone_on_with() {
+    for (sample, path) in samples() {
+        let data = std::fs::read(&path).unwrap();
+        let whole = map(mapping_of(&sample), "f.log", &data);
+        for stop in 1..=data.split(|b| *b == b'\n').count() {
+            let parts = map_in_two(mapping_of(&sample), "f.log", &data, stop);
+            assert_eq!(shown(&parts), shown(&whole), "{sample}, left after line {stop}");
+        }
     }
 }
 

@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
-use super::engine::{Mapper, Outcome, Unit};
+use super::engine::Mapper;
 use super::file::Container;
+use super::unit::{Outcome, Unit};
 use crate::formats::Decoded;
 use crate::formats::document::{Part, documents, elements};
 use crate::lines::Line;
