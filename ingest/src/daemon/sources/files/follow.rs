@@ -1,6 +1,6 @@
 //! Reading the open files, and handing over what they say.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -34,6 +34,8 @@ pub(super) struct Known {
     pub file: Option<File>,
     /// Size and time of change when it was closed at its end.
     pub closed_at: Option<(u64, Option<SystemTime>)>,
+    /// Time of change when it was last found read to its end.
+    modified: Option<SystemTime>,
     /// Whether the last scan found it.
     pub present: bool,
     /// When something was last read, or it was opened.
@@ -66,6 +68,8 @@ pub(super) struct Follower {
     pub known: Vec<Known>,
     next_key: u64,
     complained: BTreeSet<String>,
+    /// Since when a file (device, inode) may be a copy in the making.
+    pub waiting: BTreeMap<(u64, u64), Instant>,
 }
 
 impl Follower {
@@ -81,6 +85,7 @@ impl Follower {
                     state,
                     file: None,
                     closed_at: None,
+                    modified: None,
                     present: false,
                     active: Instant::now(),
                     unpacked: None,
@@ -90,7 +95,15 @@ impl Follower {
                 }
             }
         }
-        Follower { config, context, handle, known, next_key, complained: BTreeSet::new() }
+        Follower {
+            config,
+            context,
+            handle,
+            known,
+            next_key,
+            complained: BTreeSet::new(),
+            waiting: BTreeMap::new(),
+        }
     }
 
     /// Adds a file; gives back its number.
@@ -102,6 +115,7 @@ impl Follower {
             state,
             file: None,
             closed_at: None,
+            modified: None,
             present: true,
             active: Instant::now(),
             unpacked: None,
@@ -160,11 +174,18 @@ impl Follower {
     fn read_plain(&mut self, number: usize) -> std::io::Result<bool> {
         let known = &self.known[number];
         let Some(file) = &known.file else { return Ok(false) };
-        let len = file.metadata()?.len();
-        if len == known.state.offset {
+        let meta = file.metadata()?;
+        let (len, modified) = (meta.len(), meta.modified().ok());
+        // Of the same length and changed: it may have been cut and filled to the same place.
+        if len == known.state.offset && modified == known.modified {
             return self.at_end(number, Bytes::new());
         }
-        if !known.state.continues(file)? {
+        let continues = known.state.continues(file)?;
+        if continues && len == known.state.offset {
+            self.known[number].modified = modified;
+            return self.at_end(number, Bytes::new());
+        }
+        if !continues {
             // Truncated, and perhaps written to since. The old state stays, for a copy of the old content.
             let meta = file.metadata()?;
             tracing::info!(
@@ -216,9 +237,9 @@ impl Follower {
             let content = Content::Lines { offset: state.offset, line: state.line, bytes: rest };
             return Ok(self.submit(number, content, next));
         }
-        if gone {
-            self.known[number].close();
-        } else if rest.is_empty() && idle > Duration::from_secs(60) && self.known.len() > MOST_OPEN {
+        // Opened again when the next scan finds it changed.
+        let spare = rest.is_empty() && idle > Duration::from_secs(60) && self.known.len() > MOST_OPEN;
+        if gone || spare {
             self.known[number].close();
         }
         Ok(false)
