@@ -12,12 +12,12 @@ use demi_schemas::EventRecord;
 use tokio::runtime::Handle;
 
 use super::packed::Unpacked;
+use super::plan::{plan, whole};
 use super::state::{State, bytes_before};
 use super::{CHUNK, Config};
 use crate::daemon::intake::{Batch, Content, Item, Outcome, PositionUpdate, Refusal};
 use crate::daemon::metrics::SourceLabel;
 use crate::daemon::sources::Context;
-use crate::parse::KEPT_OF_OVERLONG;
 
 /// How long a last line without newline waits before it is taken if it is a whole record.
 const UNFINISHED: Duration = Duration::from_secs(5);
@@ -374,38 +374,4 @@ fn read_at(file: &File, into: &mut [u8], offset: u64) -> std::io::Result<usize> 
         }
     }
     Ok(got)
-}
-
-/// What is handed over of `bytes`, and the state after it; `None` if they are only the beginning of a line that may
-/// go on. With `full` there is more in the file.
-fn plan(state: &State, before: &[u8], bytes: &Bytes, full: bool, limit: usize) -> Option<(Content, State)> {
-    if state.skipping {
-        let end = memchr::memchr(b'\n', bytes).map(|n| n + 1);
-        let skipped = &bytes[..end.unwrap_or(bytes.len())];
-        let mut next = state.after(before, skipped, u64::from(end.is_some()));
-        next.skipping = end.is_none();
-        return (!skipped.is_empty()).then_some((Content::Nothing, next));
-    }
-    if let Some(end) = memchr::memrchr(b'\n', bytes).map(|n| n + 1) {
-        return Some(whole(state, before, &bytes.slice(..end)));
-    }
-    if bytes.len() <= limit && !full {
-        return None;
-    }
-    let raw = Bytes::copy_from_slice(&bytes[..bytes.len().min(KEPT_OF_OVERLONG)]);
-    let reason =
-        format!("the line is longer than the limit of {limit} bytes; its first {} are kept", raw.len());
-    let outcome = Outcome::Rejected { raw, code: "too_long".into(), reason };
-    let item = Item { offset: state.offset, line: state.line, outcome };
-    let mut next = state.after(before, bytes, 0);
-    next.skipping = true;
-    Some((Content::Items(vec![item]), next))
-}
-
-/// All of `bytes` as lines.
-fn whole(state: &State, before: &[u8], bytes: &Bytes) -> (Content, State) {
-    let open = !bytes.ends_with(b"\n");
-    let lines = memchr::memchr_iter(b'\n', bytes).count() as u64 + u64::from(open);
-    let content = Content::Lines { offset: state.offset, line: state.line, bytes: bytes.clone() };
-    (content, state.after(before, bytes, lines))
 }
