@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use demi_schemas::scenario::nearest;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
