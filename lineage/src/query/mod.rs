@@ -5,6 +5,8 @@
 mod cut;
 mod order;
 mod past;
+mod ranges;
+pub mod sql;
 mod store;
 
 use std::path::{Path, PathBuf};
@@ -12,6 +14,7 @@ use std::path::{Path, PathBuf};
 pub use cut::{CutAnswer, CutSpec, Missing};
 pub use order::Relation;
 pub use past::PastAnswer;
+pub use ranges::EventSet;
 pub use store::refresh;
 
 use crate::error::LineageError;
