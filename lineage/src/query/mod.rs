@@ -7,6 +7,8 @@ mod order;
 mod past;
 mod ranges;
 pub mod sql;
+mod state;
+mod stats;
 mod store;
 
 use std::path::{Path, PathBuf};
@@ -15,6 +17,8 @@ pub use cut::{CutAnswer, CutSpec, Missing};
 pub use order::Relation;
 pub use past::PastAnswer;
 pub use ranges::EventSet;
+pub use state::{ActorState, GlobalState};
+pub use stats::{ChannelStats, Latency, Stats};
 pub use store::refresh;
 
 use crate::error::LineageError;

@@ -14,6 +14,7 @@ use polars::sql::SQLContext;
 pub use output::{OutputFormat, write};
 
 use self::call::{Call, rewrite};
+pub(super) use self::tables::instant;
 use super::Query;
 use super::ranges::EventSet;
 use crate::error::LineageError;
@@ -69,7 +70,7 @@ impl Query {
     /// The smallest consistent cut with these events; or, for a time, the largest one with nothing later than it.
     fn cut_set(&self, arguments: &[String]) -> Result<EventSet, LineageError> {
         if let [time] = arguments
-            && let Some(limit) = tables::instant(time)
+            && let Some(limit) = instant(time)
         {
             return self.without(&tables::first_after(self, limit)?);
         }

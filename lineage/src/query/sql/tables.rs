@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use arrow_array::Array;
-use arrow_array::cast::AsArray;
 use arrow_array::timezone::Tz;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use polars::prelude::*;
 
 use super::{Query, refused};
+use crate::columns;
 use crate::error::LineageError;
 use crate::execution::{EVENTS, MESSAGES};
 use crate::index::Hop;
@@ -140,7 +140,7 @@ pub(super) fn path(hops: &[Hop]) -> Result<DataFrame, LineageError> {
 }
 
 /// A point in time, in nanoseconds since 1970; nothing where the text is none.
-pub(super) fn instant(text: &str) -> Option<i64> {
+pub(in crate::query) fn instant(text: &str) -> Option<i64> {
     let utc: Tz = "+00:00".parse().ok()?;
     arrow_cast::parse::string_to_datetime(&utc, text).ok()?.timestamp_nanos_opt()
 }
@@ -155,7 +155,7 @@ pub(super) fn first_after(query: &Query, limit: i64) -> Result<Vec<u32>, Lineage
     let (mut event, mut past) = (0_u32, None);
     for batch in builder.with_projection(mask).build().map_err(LineageError::table(&path))? {
         let batch = batch?;
-        let times = batch.column(0).as_string::<i32>();
+        let times = columns::text(&batch, "time")?;
         for row in 0..times.len() {
             let actor = query.index.actor_of(event);
             let later = times.is_valid(row) && instant(times.value(row)).is_some_and(|t| t > limit);
