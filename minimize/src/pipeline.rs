@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use demi_replay::follow::follow;
+use demi_replay::kept::complete;
 use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::script::{Act, Script, ScriptError};
 use demi_replay::{Model, Simulator};
@@ -251,13 +252,15 @@ fn first<M: Model>(
     phases.push(phase_line("original", &full.acts));
     let exact = Policy::new(Matcher::Payload, Blocker::Skip);
     let mut script = followed(engine, input, full.clone());
-    if let Some(kept) = kept {
-        let (unordered, _) = Script::compile(&mut engine.sim, kept)?;
-        let kept = followed(engine, kept, unordered);
+    // What stands before the steps of an execution are starts that no log tells.
+    let started = full.acts.len() - input.steps.len();
+    let part = kept.and_then(|kept| complete(&mut engine.sim, input, (full, started), kept, engine.rule));
+    if let Some(part) = part {
+        let acts: Vec<Act> = part.acts.into_iter().map(|(_, act)| act).collect();
         let before = (engine.meter.replays, engine.meter.executed);
-        if engine.first_witness(&kept.acts, exact).is_some() {
-            phases.push(line("provenance", &kept.acts, engine, before));
-            script = kept;
+        if engine.first_witness(&acts, exact).is_some() {
+            phases.push(line("provenance", &acts, engine, before));
+            script.acts = acts;
         }
     }
     let before = (engine.meter.replays, engine.meter.executed);

@@ -359,8 +359,11 @@ fn text(done: &Minimized, out: &Path) -> String {
             format!("or else:   {d} deliveries, {e} external events{without}: {}\n", file.display())
         })
         .collect();
+    // The scenario's own rule would refuse such a result.
+    let network = summary.not_schedulable.as_ref().map(|_| format!(" --network {}", summary.network));
+    let network = network.unwrap_or_default();
     text.push_str(&format!(
-        "{:<28} {:>8} {:>10} {:>8.3}\n\nviolation: {}\nread it:   {}\n{others}replay it: demi-lineage replay {} --scenario {} --strict\ncheck it:  demi-lineage verify {}",
+        "{:<28} {:>8} {:>10} {:>8.3}\n\nviolation: {}\nread it:   {}\n{others}replay it: demi-lineage replay {} --scenario {} --strict{network}\ncheck it:  demi-lineage verify {}",
         "total",
         summary.replays,
         summary.executed,
