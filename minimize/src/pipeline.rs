@@ -154,12 +154,12 @@ pub fn minimize<M: Model>(
                 tried = stage.close(&policies);
             }
             let before = stage.best.size;
-            shortest = stage.prove();
+            shortest = stage.prove(options.jobs);
             if stage.best.size != before {
                 let optimal = stage.best.size;
                 tried = stage.close(&policies);
                 if stage.best.size != optimal {
-                    shortest = stage.prove();
+                    shortest = stage.prove(options.jobs);
                 }
             }
         }

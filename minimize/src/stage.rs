@@ -1,5 +1,6 @@
 //! A stage of the pipeline: an engine, the best witness so far, and the account of what each phase did.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use demi_replay::Model;
@@ -170,12 +171,13 @@ impl<'a, M: Model> Stage<'a, M> {
             || self.phase("windows", |s| window::search(s, 4, few))
     }
 
-    /// Looks for the shortest execution over the witness's external events and proves what it can.
-    pub fn prove(&mut self) -> Option<Shortest> {
-        let bound = self.engine.sim.model().bound(&self.engine.target, self.engine.sim.names());
+    /// Looks for the shortest execution over the witness's external events, on `jobs` threads, and proves what it
+    /// can.
+    pub fn prove(&mut self, jobs: usize) -> Option<Shortest> {
+        let bound = self.engine.sim.model().bound(&self.engine.target, self.engine.sim.names()).map(Arc::new);
         let mut shortest = None;
         self.phase("shortest search", |s| {
-            let Some(searched) = search::prove(&mut s.engine, &s.best.clone(), bound.as_ref(), UNBOUNDED)
+            let Some(searched) = search::prove(&mut s.engine, &s.best.clone(), bound.as_ref(), UNBOUNDED, jobs)
             else {
                 return;
             };

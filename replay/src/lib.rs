@@ -15,7 +15,7 @@ pub mod script;
 pub mod sim;
 pub mod world;
 
-pub use model::{Ctx, ExternalMessage, Model, Proposal, View, Violation};
+pub use model::{Bound, Configuration, Ctx, ExternalMessage, Model, Proposal, View, Violation};
 pub use names::{ActorId, Names, OUTSIDE};
-pub use sim::{Did, MsgId, Simulator};
+pub use sim::{Did, MsgId, Op, Simulator};
 pub use world::{Pending, PendingKind, Status, World};

@@ -13,7 +13,7 @@ use demi_schemas::scenario::Mask;
 use serde_json::Value;
 
 use crate::names::{ActorId, Names, OUTSIDE};
-use crate::world::{Status, World};
+use crate::world::Status;
 
 /// A broken invariant.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,20 +24,38 @@ pub struct Violation {
     pub affected: Vec<ActorId>,
 }
 
+/// A configuration, however it is held: the states of cells and which actors run.
+pub trait Configuration<M: Model> {
+    /// Whether an actor takes messages.
+    fn status(&self, actor: ActorId) -> Status;
+
+    /// The state of a cell; `None` if nobody who works on it has started.
+    fn cell(&self, cell: ActorId) -> Option<&M::State>;
+
+    /// How many actors there is room for, the outside included.
+    fn actors(&self) -> usize;
+}
+
 /// What the invariants may look at: the states of the actors that answer, and which have failed.
 pub struct View<'a, M: Model> {
-    pub(crate) world: &'a World<M>,
-    pub(crate) model: &'a M,
+    world: &'a dyn Configuration<M>,
+    model: &'a M,
     /// Names of the actors.
     pub names: &'a Names,
 }
 
 impl<'a, M: Model> View<'a, M> {
+    /// A view of a configuration.
+    #[must_use]
+    pub fn new(world: &'a dyn Configuration<M>, model: &'a M, names: &'a Names) -> Self {
+        View { world, model, names }
+    }
+
     /// The state of an actor that runs; `None` if it has not started, failed or is gone.
     #[must_use]
     pub fn state(&self, actor: ActorId) -> Option<&'a M::State> {
         match self.world.status(actor) {
-            Status::Running | Status::Isolated => Some(self.world.cell(self.model.cell(actor))),
+            Status::Running | Status::Isolated => self.world.cell(self.model.cell(actor)),
             Status::Absent | Status::Crashed | Status::Stopped => None,
         }
     }
@@ -67,7 +85,15 @@ pub struct Waiting<'a, Msg> {
 
 /// A lower bound on the number of deliveries until a violation: of what every violating continuation must still
 /// deliver, at most that much. 0 is always right.
-pub type Bound<M> = Box<dyn Fn(&View<'_, M>, &[Waiting<'_, <M as Model>::Msg>]) -> usize + Send + Sync>;
+pub struct Bound<M: Model> {
+    /// Whether the bound looks at pending messages like this one. Those it does not look at may be kept from it.
+    pub sees: Box<dyn Fn(&M::Msg) -> bool + Send + Sync>,
+    /// The bound, of a configuration and what is pending.
+    pub least: Least<M>,
+}
+
+/// The function of a [`Bound`].
+pub type Least<M> = Box<dyn Fn(&View<'_, M>, &[Waiting<'_, <M as Model>::Msg>]) -> usize + Send + Sync>;
 
 /// A message from outside, as a schedule or log describes it.
 #[derive(Clone, Copy, Debug)]
@@ -369,4 +395,4 @@ impl<Msg> Ctx<'_, Msg> {
 }
 
 /// A shared state with copy on write.
-pub(crate) type Cell<M> = Arc<<M as Model>::State>;
+pub type Cell<M> = Arc<<M as Model>::State>;

@@ -67,8 +67,6 @@ impl Model for AkkaRaft {
         let switches = &self.config.switches;
         Member {
             committed: if switches.raft58b_zero_indexed_log { -1 } else { 0 },
-            // A state timeout outlives the restart of its member, whose next message removes it.
-            marker: switches.raft62_restart,
             ..Member::default()
         }
     }

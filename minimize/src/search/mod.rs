@@ -1,0 +1,168 @@
+//! The shortest violating execution over given external events, by exhaustive search under a bound.
+//!
+//! Breadth first over configurations: each is entered once, with the fewest deliveries that reach it, and left where
+//! the model's lower bound ([`Model::bound`]) says that no violation is near enough. What is left when nothing is
+//! found is a proof that nothing shorter exists (A* without a queue: all edges cost one; Hart, Nilsson and Raphael
+//! 1968).
+//!
+//! Configurations are numbers ([`packed`]), handlers run once for each local state and entry ([`tables`]). The layers
+//! are worked on by all threads, in batches whose order is that of hashes, so that threads do not change the result.
+
+mod layers;
+mod packed;
+mod tables;
+mod worker;
+
+use std::sync::Arc;
+
+use demi_replay::model::Bound;
+use demi_replay::script::Act;
+use demi_replay::{Model, World};
+
+use self::layers::{End, Layers};
+use crate::engine::{EXACT, Engine, Shared};
+
+pub use self::layers::MAX_STATES;
+
+/// What a search came to.
+#[derive(Debug)]
+pub struct Searched<M: Model> {
+    /// A shortest violating execution, if one was found within the limit.
+    pub found: Option<Shared<M>>,
+    /// No violating execution over these external events has fewer deliveries.
+    pub at_least: usize,
+    /// Whether the search ended by itself: then `found` is optimal, or there is nothing up to the limit.
+    pub complete: bool,
+    /// Configurations visited.
+    pub states: u64,
+    /// Why it ended otherwise.
+    pub stopped: Option<&'static str>,
+}
+
+/// Searches for a violating execution over the external events of `witness` with at most `limit` deliveries, on
+/// `jobs` threads. Starts come first and messages from outside may be taken at any time, each at most once.
+///
+/// Gives nothing if the witness has other external events than these.
+pub fn shortest<M: Model>(
+    engine: &mut Engine<M>,
+    witness: &Shared<M>,
+    bound: Option<&Arc<Bound<M>>>,
+    limit: usize,
+    jobs: usize,
+) -> Option<Searched<M>> {
+    let other = |act: &Act| !matches!(act, Act::Start(_) | Act::Deliver(_) | Act::Inject(..));
+    if witness.acts.iter().any(other) {
+        return None;
+    }
+    let (starts, root) = root(engine, witness);
+    let names = engine.sim.names().len();
+    let mut ended = layers(engine, &root, bound, limit, jobs);
+    if jobs > 1 && ended.names != names {
+        // Names are numbered as they come up, which threads do in no certain order.
+        let states = ended.states;
+        ended = layers(engine, &root, bound, limit, 1);
+        ended.states += states;
+    }
+    engine.meter.executed += ended.states;
+    let mut searched =
+        Searched { found: None, at_least: 0, complete: false, states: ended.states, stopped: None };
+    match ended.end {
+        End::Found(path) => {
+            searched.at_least = path.len();
+            searched.found = witness_of(engine, witness, &starts, &path);
+            searched.complete = searched.found.is_some();
+        }
+        End::Nothing => (searched.at_least, searched.complete) = (limit + 1, true),
+        End::Stopped(depth, why) => (searched.at_least, searched.stopped) = (depth, Some(why)),
+    }
+    Some(searched)
+}
+
+fn layers<M: Model>(
+    engine: &Engine<M>,
+    root: &World<M>,
+    bound: Option<&Arc<Bound<M>>>,
+    limit: usize,
+    jobs: usize,
+) -> layers::Ended {
+    let layers = Layers::new(
+        engine.sim.clone(),
+        root,
+        engine.rule,
+        engine.target.clone(),
+        bound.cloned(),
+        jobs,
+    );
+    layers.search(limit, &engine.meter)
+}
+
+/// Searches with ever higher limits until something shorter than the witness is found, which then is the shortest
+/// there is, or it is proven that there is nothing, or the budget ends. Without a bound at most `few` configurations
+/// are visited, for then the end is out of reach.
+pub fn prove<M: Model>(
+    engine: &mut Engine<M>,
+    witness: &Shared<M>,
+    bound: Option<&Arc<Bound<M>>>,
+    few: u64,
+    jobs: usize,
+) -> Option<Searched<M>> {
+    let (_, world) = root(engine, witness);
+    let first = bound.map_or(1, |bound| engine.sim.least(&world, bound).max(1));
+    let mut best = Searched { found: None, at_least: first, complete: false, states: 0, stopped: None };
+    for limit in first..witness.size.deliveries {
+        let searched = shortest(engine, witness, bound, limit, jobs)?;
+        best.states += searched.states;
+        if !searched.complete {
+            best.at_least = best.at_least.max(searched.at_least);
+            best.stopped = searched.stopped;
+            return Some(best);
+        }
+        best.at_least = limit + 1;
+        if searched.found.is_some() {
+            best.at_least = limit;
+            best.found = searched.found;
+            break;
+        }
+        if bound.is_none() && best.states > few {
+            best.stopped = Some("no bound");
+            return Some(best);
+        }
+    }
+    best.complete = true;
+    Some(best)
+}
+
+/// All actors started and all messages from outside pending.
+fn root<M: Model>(engine: &mut Engine<M>, witness: &Shared<M>) -> (Vec<Act>, World<M>) {
+    let starts: Vec<Act> = witness.acts.iter().filter(|a| matches!(a, Act::Start(_))).copied().collect();
+    let mut world = engine.sim.empty_world();
+    for act in &starts {
+        engine.follow(&mut world, act);
+    }
+    for act in &witness.acts {
+        if let Act::Deliver(want) = act
+            && let Some(msg) = want.external
+        {
+            engine.sim.inject(&mut world, want.to, msg);
+        }
+    }
+    (starts, world)
+}
+
+/// Follows the path and has it verified.
+fn witness_of<M: Model>(
+    engine: &mut Engine<M>,
+    witness: &Shared<M>,
+    starts: &[Act],
+    path: &[usize],
+) -> Option<Shared<M>> {
+    let (_, mut world) = root(engine, witness);
+    let mut acts = starts.to_vec();
+    for &index in path {
+        if index >= world.pending().len() {
+            return None;
+        }
+        engine.deliver(&mut world, index, &mut acts);
+    }
+    engine.first_witness(&acts, EXACT)
+}
