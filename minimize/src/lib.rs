@@ -5,6 +5,7 @@
 
 pub mod budget;
 pub mod certificate;
+pub mod dpor;
 pub mod engine;
 pub mod explore;
 pub mod matcher;
@@ -12,6 +13,7 @@ pub mod passes;
 pub mod pipeline;
 pub mod render;
 pub mod search;
+pub mod snapshots;
 pub mod stage;
 pub mod starts;
 pub mod witness;
