@@ -10,7 +10,7 @@ use demi_schemas::summary::{CurvePoint, PhaseSummary};
 
 use crate::engine::{EXACT, Engine, Shared};
 use crate::matcher::Policy;
-use crate::passes::{backtrack, chunks, lattice, noop, pairs, subsets, window};
+use crate::passes::{backtrack, chunks, lattice, noop, orders, pairs, subsets, window};
 use crate::pipeline::Progress;
 use crate::search;
 use crate::witness::{size, timers};
@@ -21,6 +21,8 @@ const LATTICE_WORLDS: usize = 150_000;
 const UNBOUNDED: u64 = 300_000;
 /// Branches that the backtracks of one candidate may take.
 const BRANCHES: usize = 24;
+/// Orders that are tried without each step.
+const ORDERS: u64 = 16;
 
 /// One line of work on a witness.
 pub struct Stage<'a, M: Model> {
@@ -161,7 +163,7 @@ impl<'a, M: Model> Stage<'a, M> {
         }
     }
 
-    /// The passes that cost more: actors, lattice, pairs, windows, backtracks. Says whether one of them gained.
+    /// The passes that cost more: actors, lattice, pairs, backtracks, windows, orders. Says whether one of them gained.
     fn search(&mut self, order: &[Policy]) -> bool {
         let few = &order[..order.len().min(4)];
         self.phase("actors", |s| subsets::without_actor(s, order))
@@ -169,6 +171,7 @@ impl<'a, M: Model> Stage<'a, M> {
             || self.phase("pairs", |s| pairs::remove(s, few))
             || self.phase("backtracks", |s| backtrack::remove(s, BRANCHES))
             || self.phase("windows", |s| window::search(s, 4, few))
+            || self.phase("orders", |s| orders::remove(s, ORDERS))
     }
 
     /// Looks for the shortest execution over the witness's external events, on `jobs` threads, and proves what it

@@ -264,6 +264,21 @@ pub trait Model: Clone + Send + Sync + 'static {
         None
     }
 
+    /// A state as it would be if actors had each other's places; `to` tells for each who takes its place. Where states
+    /// and messages can be renamed a delivery must do the same to what is renamed as to what is not, and so must the
+    /// invariants but for the names they report; searches then take configurations that differ in the places of
+    /// actors for one. `None`, the default, is always right.
+    fn renamed(&self, state: &Self::State, to: &dyn Fn(ActorId) -> ActorId) -> Option<Self::State> {
+        let _ = (state, to);
+        None
+    }
+
+    /// A message as it would be if actors had each other's places, as [`Model::renamed`].
+    fn renamed_message(&self, msg: &Self::Msg, to: &dyn Fn(ActorId) -> ActorId) -> Option<Self::Msg> {
+        let _ = (msg, to);
+        None
+    }
+
     /// The actor's variables, for people and for `state` records.
     fn describe(&self, state: &Self::State, names: &Names) -> Value;
 

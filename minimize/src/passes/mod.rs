@@ -6,6 +6,7 @@ pub mod backtrack;
 pub mod chunks;
 pub mod lattice;
 pub mod noop;
+pub mod orders;
 pub mod pairs;
 pub mod subsets;
 pub mod window;

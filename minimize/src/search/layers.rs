@@ -12,6 +12,7 @@ use demi_replay::{Model, Simulator, World};
 use demi_schemas::NetworkRule;
 
 use super::packed;
+use super::symmetry::Renaming;
 use super::tables::Tables;
 use super::worker::{Child, Chunk, Common, SHARDS, Seen, Worker};
 use crate::budget::Meter;
@@ -68,6 +69,8 @@ pub struct Ended {
     pub states: u64,
     /// Names of actors that were known in the end.
     pub names: usize,
+    /// Whether the model could not rename something that was met, so that the result is worth nothing.
+    pub unequal: bool,
 }
 
 /// A search.
@@ -88,12 +91,13 @@ impl<M: Model> Layers<M> {
         rule: NetworkRule,
         target: Vec<String>,
         bound: Option<Arc<Bound<M>>>,
+        renamings: Vec<Renaming>,
         jobs: usize,
     ) -> Self {
-        let mut tables = Tables::new(sim, bound.clone());
+        let mut tables = Tables::new(sim, bound.clone(), renamings.clone());
         let mut words = Vec::new();
         packed::pack(&mut tables, root, &mut words);
-        let common = Common { tables: Mutex::new(tables), rule, target, bound };
+        let common = Common { tables: Mutex::new(tables), rule, target, bound, renamings };
         let workers: Vec<Worker<M>> = (0..jobs.max(1)).map(|_| Worker::new(&common)).collect();
         let hash = workers[0].hash(&words);
         let layer = vec![Segment { ends: vec![(words.len(), hash)], words, first: 0 }];
@@ -103,6 +107,9 @@ impl<M: Model> Layers<M> {
 
     /// Looks for the violation within `limit` deliveries.
     pub fn search(mut self, limit: usize, meter: &Meter) -> Ended {
+        if self.unequal() {
+            return self.ended(End::Nothing);
+        }
         for depth in 1..=limit {
             let layer = std::mem::take(&mut self.layer);
             // Whole batches only: what is where in a layer is the same for any number of threads.
@@ -122,6 +129,9 @@ impl<M: Model> Layers<M> {
                     return self.ended(End::Found(path));
                 }
                 self.take_in(&chunks);
+                if self.unequal() {
+                    return self.ended(End::Nothing);
+                }
                 let words: usize = self.layer.iter().map(|s| s.words.len()).sum();
                 if self.steps.len() > MAX_STATES || words > MAX_WORDS {
                     return self.ended(End::Stopped(depth, "memory"));
@@ -134,9 +144,14 @@ impl<M: Model> Layers<M> {
         self.ended(End::Nothing)
     }
 
+    /// Whether something was met that has no other name.
+    fn unequal(&self) -> bool {
+        self.common.tables.lock().unwrap_or_else(PoisonError::into_inner).unequal
+    }
+
     fn ended(&self, end: End) -> Ended {
         let tables = self.common.tables.lock().unwrap_or_else(PoisonError::into_inner);
-        Ended { end, states: self.states, names: tables.names().len() }
+        Ended { end, states: self.states, names: tables.names().len(), unequal: tables.unequal }
     }
 
     /// Makes all deliveries of a batch, chunk by chunk.
@@ -165,8 +180,8 @@ impl<M: Model> Layers<M> {
             let (mut segment, mut steps) = (Segment::default(), Vec::new());
             for chunk in chunks {
                 for child in &chunk.children[shard] {
-                    if seen.insert(child.hash) {
-                        let Child { start, len, parent, index, hash } = *child;
+                    if seen.insert(child.key) {
+                        let Child { start, len, parent, index, hash, .. } = *child;
                         segment.words.extend_from_slice(&chunk.words[start..start + len as usize]);
                         segment.ends.push((segment.words.len(), hash));
                         steps.push(Step { parent, index });

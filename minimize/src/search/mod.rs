@@ -5,11 +5,14 @@
 //! found is a proof that nothing shorter exists (A* without a queue: all edges cost one; Hart, Nilsson and Raphael
 //! 1968).
 //!
+//! Configurations that differ only in which of some interchangeable actors is which count once ([`symmetry`]).
+//!
 //! Configurations are numbers ([`packed`]), handlers run once for each local state and entry ([`tables`]). The layers
 //! are worked on by all threads, in batches whose order is that of hashes, so that threads do not change the result.
 
 mod layers;
 mod packed;
+mod symmetry;
 mod tables;
 mod worker;
 
@@ -55,14 +58,7 @@ pub fn shortest<M: Model>(
         return None;
     }
     let (starts, root) = root(engine, witness);
-    let names = engine.sim.names().len();
-    let mut ended = layers(engine, &root, bound, limit, jobs);
-    if jobs > 1 && ended.names != names {
-        // Names are numbered as they come up, which threads do in no certain order.
-        let states = ended.states;
-        ended = layers(engine, &root, bound, limit, 1);
-        ended.states += states;
-    }
+    let ended = layers(engine, &root, bound, limit, jobs);
     engine.meter.executed += ended.states;
     let mut searched =
         Searched { found: None, at_least: 0, complete: false, states: ended.states, stopped: None };
@@ -78,6 +74,22 @@ pub fn shortest<M: Model>(
     Some(searched)
 }
 
+/// The length of a shortest way from one configuration to the violation, if it has at most `limit` deliveries, and how
+/// many configurations were visited.
+pub fn shortest_from<M: Model>(
+    engine: &Engine<M>,
+    world: &World<M>,
+    bound: Option<&Arc<Bound<M>>>,
+    limit: usize,
+    jobs: usize,
+) -> (Option<usize>, u64) {
+    let ended = layers(engine, world, bound, limit, jobs);
+    match ended.end {
+        End::Found(path) => (Some(path.len()), ended.states),
+        End::Nothing | End::Stopped(..) => (None, ended.states),
+    }
+}
+
 fn layers<M: Model>(
     engine: &Engine<M>,
     root: &World<M>,
@@ -85,15 +97,24 @@ fn layers<M: Model>(
     limit: usize,
     jobs: usize,
 ) -> layers::Ended {
-    let layers = Layers::new(
-        engine.sim.clone(),
-        root,
-        engine.rule,
-        engine.target.clone(),
-        bound.cloned(),
-        jobs,
-    );
-    layers.search(limit, &engine.meter)
+    let search = |renamings, jobs| {
+        let (sim, target) = (engine.sim.clone(), engine.target.clone());
+        Layers::new(sim, root, engine.rule, target, bound.cloned(), renamings, jobs)
+            .search(limit, &engine.meter)
+    };
+    let mut ended = search(symmetry::renamings(&engine.sim, root, &engine.target), jobs);
+    let mut states = 0;
+    if ended.unequal {
+        states += ended.states;
+        ended = search(Vec::new(), jobs);
+    }
+    if jobs > 1 && ended.names != engine.sim.names().len() {
+        // Names are numbered as they come up, which threads do in no certain order.
+        states += ended.states;
+        ended = search(Vec::new(), 1);
+    }
+    ended.states += states;
+    ended
 }
 
 /// Searches with ever higher limits until something shorter than the witness is found, which then is the shortest

@@ -6,6 +6,7 @@
 use demi_replay::{ActorId, Configuration, Model, Status, World};
 use demi_schemas::NetworkRule;
 
+use super::symmetry::Renaming;
 use super::tables::{Effect, Entry, FREE, Local, Tables};
 
 /// Where the status begins in the number of a place.
@@ -112,8 +113,7 @@ pub fn hash<M: Model>(words: &[u32], locals: &[Local<M>], hot: &[Hot]) -> u128 {
         if let number @ 1.. = local(words, place) {
             sum = sum.wrapping_add(locals[number as usize - 1].hash);
         }
-        let status = u128::from(words[1 + place] >> STATUS_SHIFT);
-        sum = sum.wrapping_add(PLACE.wrapping_pow(1000 + place as u32).wrapping_mul(status * status + 1));
+        sum = sum.wrapping_add(status_hash(place, words[1 + place] >> STATUS_SHIFT));
     }
     let pending = &words[first_pending(words)..];
     for (at, &entry) in pending.iter().enumerate() {
@@ -122,6 +122,40 @@ pub fn hash<M: Model>(words: &[u32], locals: &[Local<M>], hot: &[Hot]) -> u128 {
         sum = sum.wrapping_add(of.hash.wrapping_mul(power(before)));
     }
     sum
+}
+
+/// The least hash of a configuration under renamings, given its own.
+pub fn canonical<M: Model>(
+    (words, own): (&[u32], u128),
+    renamings: &[Renaming],
+    (locals, entries, hot): (&[Local<M>], &[Entry<M>], &[Hot]),
+) -> u128 {
+    let first = first_pending(words);
+    let pending = &words[first..];
+    let mut least = own;
+    for (which, renaming) in renamings.iter().enumerate() {
+        let mut sum = 0_u128;
+        for place in 0..words[0] as usize {
+            if let number @ 1.. = local(words, place) {
+                sum = sum.wrapping_add(locals[number as usize - 1].renamed[which]);
+            }
+            let status = words[1 + place] >> STATUS_SHIFT;
+            sum = sum.wrapping_add(status_hash(renaming.of(ActorId(place as u16)).index(), status));
+        }
+        for (at, &entry) in pending.iter().enumerate() {
+            let channel = hot[entry as usize].channel;
+            let before = if channel == FREE { 0 } else { on_channel(&pending[..at], hot, channel) };
+            sum = sum.wrapping_add(entries[entry as usize].renamed[which].wrapping_mul(power(before)));
+        }
+        least = least.min(sum);
+    }
+    least
+}
+
+/// What stands for a status at a place.
+fn status_hash(place: usize, status: u32) -> u128 {
+    let mixed = (place as u128 + 1).wrapping_mul(PLACE) ^ u128::from(status + 1).wrapping_mul(PLACE.rotate_left(64));
+    mixed.wrapping_mul(PLACE).rotate_left(47).wrapping_mul(PLACE)
 }
 
 /// A hash of what a bound looks at: everything but the entries that it does not see, and the order of the rest.

@@ -14,6 +14,8 @@ use demi_replay::{ActorId, Model, Names, Op, Pending, PendingKind, Simulator, Wo
 use rustc_hash::FxHashMap;
 use xxhash_rust::xxh3::Xxh3;
 
+use super::symmetry::Renaming;
+
 /// No channel: the entry may be delivered at any time.
 pub const FREE: u32 = 0;
 
@@ -25,11 +27,13 @@ pub struct Local<M: Model> {
     pub hash: u128,
     /// What [`Model::watch`] says.
     pub watch: Option<u64>,
+    /// The hashes of what it is under each renaming.
+    pub renamed: Arc<[u128]>,
 }
 
 impl<M: Model> Clone for Local<M> {
     fn clone(&self) -> Self {
-        Local { state: Arc::clone(&self.state), ..*self }
+        Local { state: Arc::clone(&self.state), renamed: Arc::clone(&self.renamed), ..*self }
     }
 }
 
@@ -50,6 +54,8 @@ pub struct Entry<M: Model> {
     pub timer: u32,
     /// Whether the bound looks at it.
     pub seen: bool,
+    /// The hashes of what it is under each renaming.
+    pub renamed: Arc<[u128]>,
 }
 
 /// What a delivery does besides changing a state. Numbers are of entries.
@@ -89,6 +95,10 @@ pub struct Tables<M: Model> {
     pub locals: Vec<Local<M>>,
     /// The entries, by number.
     pub entries: Vec<Entry<M>>,
+    /// Renamings of actors that change nothing.
+    pub renamings: Vec<Renaming>,
+    /// Whether the model could not rename something, so that there must be no renamings.
+    pub unequal: bool,
     bound: Option<Arc<Bound<M>>>,
     local_numbers: FxHashMap<(usize, Arc<M::State>), u32>,
     entry_numbers: FxHashMap<u128, u32>,
@@ -98,9 +108,11 @@ pub struct Tables<M: Model> {
 
 impl<M: Model> Tables<M> {
     /// Empty tables.
-    pub fn new(sim: Simulator<M>, bound: Option<Arc<Bound<M>>>) -> Self {
+    pub fn new(sim: Simulator<M>, bound: Option<Arc<Bound<M>>>, renamings: Vec<Renaming>) -> Self {
         Tables {
             sim,
+            renamings,
+            unequal: false,
             locals: Vec::new(),
             entries: Vec::new(),
             bound,
@@ -121,11 +133,20 @@ impl<M: Model> Tables<M> {
         if let Some(&known) = self.local_numbers.get(&(place, Arc::clone(&state))) {
             return known;
         }
-        let mut hasher = Xxh3::new();
-        hasher.write_usize(place);
-        state.hash(&mut hasher);
-        let (hash, watch) = (hasher.digest128(), self.sim.model().watch(&state));
-        self.locals.push(Local { state: Arc::clone(&state), hash, watch });
+        let (hash, watch) = (local_hash(place, &*state), self.sim.model().watch(&state));
+        let mut renamed = Vec::with_capacity(self.renamings.len());
+        for renaming in &self.renamings {
+            let of = |actor| renaming.of(actor);
+            match self.sim.model().renamed(&state, &of) {
+                Some(state) => renamed.push(local_hash(of(ActorId(place as u16)).index(), &state)),
+                None => {
+                    self.unequal = true;
+                    renamed.push(hash);
+                }
+            }
+        }
+        let renamed = renamed.into();
+        self.locals.push(Local { state: Arc::clone(&state), hash, watch, renamed });
         let number = self.locals.len() as u32;
         self.local_numbers.insert((place, state), number);
         number
@@ -133,6 +154,37 @@ impl<M: Model> Tables<M> {
 
     /// The number of an entry.
     pub fn entry(&mut self, pending: &Pending) -> u32 {
+        let hash = self.entry_hash(pending);
+        if let Some(&known) = self.entry_numbers.get(&hash) {
+            return known;
+        }
+        let mut renamed = Vec::with_capacity(self.renamings.len());
+        for renaming in self.renamings.clone() {
+            match renaming.entry(&mut self.sim, pending) {
+                Some(entry) => renamed.push(self.entry_hash(&entry)),
+                None => {
+                    self.unequal = true;
+                    renamed.push(hash);
+                }
+            }
+        }
+        let (msg, renamed) = (self.sim.info(pending.msg).msg.clone(), renamed.into());
+        let channel = if network::ordered(pending) {
+            let fresh = self.channels.len() as u32 + 1;
+            *self.channels.entry((pending.channel, pending.to)).or_insert(fresh)
+        } else {
+            FREE
+        };
+        let timer = timer_of(pending);
+        let cell = self.sim.model().cell(pending.to).index();
+        let seen = self.bound.as_ref().is_some_and(|b| (b.sees)(&msg));
+        self.entries.push(Entry { pending: *pending, msg, hash, channel, cell, timer, seen, renamed });
+        let number = self.entries.len() as u32 - 1;
+        self.entry_numbers.insert(hash, number);
+        number
+    }
+
+    fn entry_hash(&self, pending: &Pending) -> u128 {
         let info = self.sim.info(pending.msg);
         let mut hasher = Xxh3::new();
         (pending.from, pending.to, pending.channel, pending.kind, pending.survives).hash(&mut hasher);
@@ -146,24 +198,7 @@ impl<M: Model> Tables<M> {
             pending.via.hash(&mut hasher);
             info.msg.hash(&mut hasher);
         }
-        let hash = hasher.digest128();
-        if let Some(&known) = self.entry_numbers.get(&hash) {
-            return known;
-        }
-        let msg = info.msg.clone();
-        let channel = if network::ordered(pending) {
-            let fresh = self.channels.len() as u32 + 1;
-            *self.channels.entry((pending.channel, pending.to)).or_insert(fresh)
-        } else {
-            FREE
-        };
-        let timer = timer_of(pending);
-        let cell = self.sim.model().cell(pending.to).index();
-        let seen = self.bound.as_ref().is_some_and(|b| (b.sees)(&msg));
-        self.entries.push(Entry { pending: *pending, msg, hash, channel, cell, timer, seen });
-        let number = self.entries.len() as u32 - 1;
-        self.entry_numbers.insert(hash, number);
-        number
+        hasher.digest128()
     }
 
     /// What the delivery of an entry to a local state does.
@@ -200,6 +235,13 @@ impl<M: Model> Tables<M> {
         self.sim.deliver(&mut world, index, rule);
         world
     }
+}
+
+fn local_hash<S: Hash>(place: usize, state: &S) -> u128 {
+    let mut hasher = Xxh3::new();
+    hasher.write_usize(place);
+    state.hash(&mut hasher);
+    hasher.digest128()
 }
 
 fn timer_of(pending: &Pending) -> u32 {

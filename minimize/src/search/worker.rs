@@ -10,6 +10,7 @@ use demi_schemas::NetworkRule;
 use rustc_hash::FxHashMap;
 
 use super::packed::{self, Glance, Hot};
+use super::symmetry::Renaming;
 use super::tables::{Entry, FREE, Local, Reaction, Tables};
 
 /// Parts by hash into which configurations are sorted; their number decides the order of a layer.
@@ -51,6 +52,8 @@ pub type Seen = std::collections::HashSet<u128, BuildHasherDefault<AsItIs>>;
 pub struct Child {
     /// Its hash.
     pub hash: u128,
+    /// The hash by which it is known: the same for all that differ in names only.
+    pub key: u128,
     /// Where its numbers begin among those of the chunk.
     pub start: usize,
     /// How many they are.
@@ -90,6 +93,8 @@ pub struct Common<M: Model> {
     pub target: Vec<String>,
     /// A lower bound on what is missing.
     pub bound: Option<Arc<Bound<M>>>,
+    /// Renamings of actors that change nothing.
+    pub renamings: Vec<Renaming>,
 }
 
 /// A worker, with its own copy of what it needs of the tables.
@@ -266,11 +271,17 @@ impl<M: Model> Worker<M> {
                 self.after = after;
                 return;
             }
-            let shard = shard(hash);
-            if !idle && !seen[shard].contains(&hash) && self.missing(&after, common.bound.as_deref()) <= room {
+            if idle {
+                self.after = after;
+                continue;
+            }
+            let known = (&self.locals[..], &self.entries[..], &self.hot[..]);
+            let key = packed::canonical((&after, hash), &common.renamings, known);
+            let shard = shard(key);
+            if !seen[shard].contains(&key) && self.missing(&after, common.bound.as_deref()) <= room {
                 let (start, len) = (chunk.words.len(), after.len() as u32);
                 chunk.words.extend_from_slice(&after);
-                chunk.children[shard].push(Child { hash, start, len, parent: step, index: index as u32 });
+                chunk.children[shard].push(Child { hash, key, start, len, parent: step, index: index as u32 });
             }
             self.after = after;
         }

@@ -11,6 +11,7 @@ pub mod invariants;
 mod leader;
 pub mod message;
 pub mod quorum;
+mod renaming;
 pub mod state;
 mod step;
 pub mod tables;
@@ -142,6 +143,14 @@ impl Model for AkkaRaft {
 
     fn bound(&self, target: &[String], names: &Names) -> Option<Bound<Self>> {
         bound::two_leaders(self, target, names)
+    }
+
+    fn renamed(&self, state: &Member, to: &dyn Fn(ActorId) -> ActorId) -> Option<Member> {
+        renaming::member(self, state, to)
+    }
+
+    fn renamed_message(&self, msg: &Msg, to: &dyn Fn(ActorId) -> ActorId) -> Option<Msg> {
+        Some(renaming::message(self, msg, to))
     }
 
     fn describe(&self, state: &Member, names: &Names) -> Value {
