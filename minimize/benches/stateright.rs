@@ -19,9 +19,7 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use demi_minimize::search::{self, shortest_from};
 use demi_replay::models::akka_raft::{AkkaRaft, Member, Msg};
 use demi_replay::script::Act;
-use demi_replay::{
-    ActorId, Configuration, MsgId, Op, Pending, PendingKind, Simulator, Status, View, World,
-};
+use demi_replay::{ActorId, Configuration, MsgId, Op, Pending, PendingKind, Simulator, Status, View, World};
 use demi_schemas::NetworkRule;
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
@@ -29,7 +27,7 @@ use support::Case;
 
 const SCENARIO: &str = include_str!("../../replay/scenarios/raft-45.toml");
 /// How many deliveries before the violation the searches begin.
-const LEFT: [usize; 2] = [8, 11];
+const LEFT: [usize; 2] = [6, 8];
 
 thread_local! {
     /// Handlers run in a simulator, each thread has its own.

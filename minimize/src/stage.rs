@@ -18,7 +18,7 @@ use crate::witness::{size, timers};
 /// Worlds that one search of the trace lattice may visit.
 const LATTICE_WORLDS: usize = 150_000;
 /// Configurations that are visited where no bound leads the way.
-const UNBOUNDED: u64 = 3_000_000;
+const UNBOUNDED: u64 = 1_000_000;
 /// Branches that the backtracks of one candidate may take.
 const BRANCHES: usize = 24;
 /// Orders that are tried without each step.
@@ -180,7 +180,8 @@ impl<'a, M: Model> Stage<'a, M> {
         let bound = self.engine.sim.model().bound(&self.engine.target, self.engine.sim.names()).map(Arc::new);
         let mut shortest = None;
         self.phase("shortest search", |s| {
-            let Some(searched) = search::prove(&mut s.engine, &s.best.clone(), bound.as_ref(), UNBOUNDED, jobs)
+            let Some(searched) =
+                search::prove(&mut s.engine, &s.best.clone(), bound.as_ref(), UNBOUNDED, jobs)
             else {
                 return;
             };

@@ -240,7 +240,12 @@ fn each_order_that_matters_is_executed_once() {
         with_faults: usize,
     }
     let count = RefCell::new(Count::default());
-    let config = ProptestConfig { cases: 300, max_shrink_iters: 100, failure_persistence: None, ..ProptestConfig::default() };
+    let config = ProptestConfig {
+        cases: 300,
+        max_shrink_iters: 100,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let input = (
         table(),
@@ -251,32 +256,39 @@ fn each_order_that_matters_is_executed_once() {
         0..3usize,
         prop::sample::select(vec![1, 7, 10_000]),
     );
-    let test = |(mut table, outside, faults, rule, blind, whim, snapshots): (Table, Vec<_>, _, _, _, _, _)| {
-        table.blind = blind;
-        let outside = outside.into_iter().map(|(to, kind)| (1 + to % table.actors, kind)).collect();
-        let system = System { table, outside, faults, rule };
-        let Some((orders, pairs)) = system.all() else { return Err(TestCaseError::reject("too many")) };
-        for priority in [Priority::Depth, Priority::Closeness] {
-            let first_depth = matches!(priority, Priority::Depth);
-            let mut seen = Seen { whim, ..Seen::default() };
-            let explored = system.explore(priority, snapshots, &mut seen);
-            prop_assert!(explored.complete);
-            prop_assert_eq!(explored.executions as usize, seen.traces.len());
-            let different: HashSet<_> = seen.traces.iter().collect();
-            prop_assert_eq!(different.len(), seen.traces.len(), "an order was executed twice");
-            prop_assert_eq!(seen.traces.len(), orders.len(), "not every order, depth first: {}, {} blocked", first_depth, explored.blocked);
-            prop_assert_eq!(explored.blocked, 0);
-            if !system.table.blind {
-                prop_assert_eq!(&seen.pairs, &pairs);
+    let test =
+        |(mut table, outside, faults, rule, blind, whim, snapshots): (Table, Vec<_>, _, _, _, _, _)| {
+            table.blind = blind;
+            let outside = outside.into_iter().map(|(to, kind)| (1 + to % table.actors, kind)).collect();
+            let system = System { table, outside, faults, rule };
+            let Some((orders, pairs)) = system.all() else { return Err(TestCaseError::reject("too many")) };
+            for priority in [Priority::Depth, Priority::Closeness] {
+                let first_depth = matches!(priority, Priority::Depth);
+                let mut seen = Seen { whim, ..Seen::default() };
+                let explored = system.explore(priority, snapshots, &mut seen);
+                prop_assert!(explored.complete);
+                prop_assert_eq!(explored.executions as usize, seen.traces.len());
+                let different: HashSet<_> = seen.traces.iter().collect();
+                prop_assert_eq!(different.len(), seen.traces.len(), "an order was executed twice");
+                prop_assert_eq!(
+                    seen.traces.len(),
+                    orders.len(),
+                    "not every order, depth first: {}, {} blocked",
+                    first_depth,
+                    explored.blocked
+                );
+                prop_assert_eq!(explored.blocked, 0);
+                if !system.table.blind {
+                    prop_assert_eq!(&seen.pairs, &pairs);
+                }
             }
-        }
-        let mut count = count.borrow_mut();
-        count.systems += 1;
-        count.orders += orders.len();
-        count.most = count.most.max(orders.len());
-        count.with_faults += usize::from(!system.faults.is_empty());
-        Ok(())
-    };
+            let mut count = count.borrow_mut();
+            count.systems += 1;
+            count.orders += orders.len();
+            count.most = count.most.max(orders.len());
+            count.with_faults += usize::from(!system.faults.is_empty());
+            Ok(())
+        };
     TestRunner::new_with_rng(config, rng).run(&input, test).unwrap();
     let count = count.into_inner();
     assert!(count.most > 500 && count.orders > 20 * count.systems && count.with_faults > 100, "{count:?}");

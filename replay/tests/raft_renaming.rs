@@ -15,7 +15,8 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 fn simulator(on: &[bool], members: u32) -> Simulator<AkkaRaft> {
-    let mut text = format!("model = \"akka-raft\"\nmembers = {members}\nnetwork = \"unordered\"\n[switches]\n");
+    let mut text =
+        format!("model = \"akka-raft\"\nmembers = {members}\nnetwork = \"unordered\"\n[switches]\n");
     for (name, _) in Switches::NAMES.iter().zip(on).filter(|(_, on)| **on) {
         writeln!(text, "{name} = true").unwrap();
     }
@@ -50,7 +51,8 @@ fn renamed(
 }
 
 fn hash(sim: &Simulator<AkkaRaft>, world: &World<AkkaRaft>) -> u128 {
-    world.configuration_hash(true, |p| if p.kind.is_timer() { sim.info(p.msg).fingerprint.0 } else { p.msg.0 })
+    world
+        .configuration_hash(true, |p| if p.kind.is_timer() { sim.info(p.msg).fingerprint.0 } else { p.msg.0 })
 }
 
 fn violations(sim: &Simulator<AkkaRaft>, world: &World<AkkaRaft>) -> bool {

@@ -232,7 +232,19 @@ impl<'a, M: Model, G: Guide<M>> Explorer<'a, M, G> {
         let parent = &mut self.places[node as usize];
         parent.taken.push((step, child));
         let (depth, mark, taken) = (parent.depth + 1, parent.mark, Vec::new());
-        self.places.push(Place { parent: node, step, act, entry, lost, depth, turns, mark, sleep, taken, wakeup });
+        self.places.push(Place {
+            parent: node,
+            step,
+            act,
+            entry,
+            lost,
+            depth,
+            turns,
+            mark,
+            sleep,
+            taken,
+            wakeup,
+        });
         self.worlds.put(child, world.clone());
         if step.visible && self.guide.found(self.ground.sim, &world.world) {
             self.result.found = Some(self.acts(child));

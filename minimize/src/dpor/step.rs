@@ -166,9 +166,12 @@ impl<M: Model> Ground<'_, M> {
                 let was = at.world.clone();
                 let entry = before[index].0;
                 let overtaken = |other: usize, pending: &Pending| {
-                    self.rule == NetworkRule::FifoLoss && other < index && network::same_channel(pending, &entry)
+                    self.rule == NetworkRule::FifoLoss
+                        && other < index
+                        && network::same_channel(pending, &entry)
                 };
-                let stays = |(other, (pending, _)): &(usize, Named)| *other != index && !overtaken(*other, pending);
+                let stays =
+                    |(other, (pending, _)): &(usize, Named)| *other != index && !overtaken(*other, pending);
                 let mut kept: Vec<Named> =
                     before.iter().copied().enumerate().filter(stays).map(|(_, named)| named).collect();
                 if entry.kind == PendingKind::Repeating {

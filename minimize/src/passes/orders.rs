@@ -25,7 +25,8 @@ pub fn remove<M: Model>(stage: &mut Stage<'_, M>, executions: u64) {
         let mut at = 0;
         while at < stage.best.acts.len() && stage.best.size.deliveries <= MAX_DELIVERIES && !stage.ended() {
             let best = stage.best.clone();
-            let tried = which(&best.acts[at]) && at >= best.pinned && !matches!(best.acts[at], Act::Action(_));
+            let tried =
+                which(&best.acts[at]) && at >= best.pinned && !matches!(best.acts[at], Act::Action(_));
             let found = tried.then(|| without(&mut stage.engine, &best, at, executions)).flatten();
             if !stage.keep(found) {
                 at += 1;

@@ -17,8 +17,9 @@ use super::tables::Tables;
 use super::worker::{Child, Chunk, Common, SHARDS, Seen, Worker};
 use crate::budget::Meter;
 
-/// Configurations that one search remembers at most.
-pub const MAX_STATES: usize = 30_000_000;
+/// Configurations that one search remembers at most, all renamings counted: what is proven has to be within reach of a
+/// checker that knows nothing of renamings and keeps whole worlds.
+pub const MAX_STATES: usize = 10_000_000;
 /// Numbers that the configurations of one layer may have in all: 2 GiB.
 const MAX_WORDS: usize = 512 << 20;
 /// Configurations that are expanded between two times of taking in what is new.
@@ -133,10 +134,11 @@ impl<M: Model> Layers<M> {
                     return self.ended(End::Nothing);
                 }
                 let words: usize = self.layer.iter().map(|s| s.words.len()).sum();
-                if self.steps.len() > MAX_STATES || words > MAX_WORDS {
+                let alike = self.common.renamings.len() + 1;
+                if self.steps.len() * alike > MAX_STATES || words > MAX_WORDS {
                     return self.ended(End::Stopped(depth, "memory"));
                 }
-                if self.states > most {
+                if self.states.saturating_mul(alike as u64) > most {
                     return self.ended(End::Stopped(depth, "no bound"));
                 }
             }

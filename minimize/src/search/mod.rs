@@ -109,8 +109,11 @@ fn layers<M: Model>(
 ) -> layers::Ended {
     let search = |renamings, jobs| {
         let (sim, target) = (engine.sim.clone(), engine.target.clone());
-        Layers::new(sim, root, engine.rule, target, bound.cloned(), renamings, jobs)
-            .search(limit, most, &engine.meter)
+        Layers::new(sim, root, engine.rule, target, bound.cloned(), renamings, jobs).search(
+            limit,
+            most,
+            &engine.meter,
+        )
     };
     let mut ended = search(symmetry::renamings(&engine.sim, root, &engine.target), jobs);
     let mut states = 0;

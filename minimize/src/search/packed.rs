@@ -154,7 +154,8 @@ pub fn canonical<M: Model>(
 
 /// What stands for a status at a place.
 fn status_hash(place: usize, status: u32) -> u128 {
-    let mixed = (place as u128 + 1).wrapping_mul(PLACE) ^ u128::from(status + 1).wrapping_mul(PLACE.rotate_left(64));
+    let mixed =
+        (place as u128 + 1).wrapping_mul(PLACE) ^ u128::from(status + 1).wrapping_mul(PLACE.rotate_left(64));
     mixed.wrapping_mul(PLACE).rotate_left(47).wrapping_mul(PLACE)
 }
 

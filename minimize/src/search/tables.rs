@@ -231,7 +231,12 @@ impl<M: Model> Tables<M> {
     }
 
     /// Delivers in a world: for reactions that change lives. Gives the world afterwards.
-    pub fn deliver(&mut self, mut world: World<M>, index: usize, rule: demi_schemas::NetworkRule) -> World<M> {
+    pub fn deliver(
+        &mut self,
+        mut world: World<M>,
+        index: usize,
+        rule: demi_schemas::NetworkRule,
+    ) -> World<M> {
         self.sim.deliver(&mut world, index, rule);
         world
     }

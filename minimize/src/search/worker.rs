@@ -281,7 +281,14 @@ impl<M: Model> Worker<M> {
             if !seen[shard].contains(&key) && self.missing(&after, common.bound.as_deref()) <= room {
                 let (start, len) = (chunk.words.len(), after.len() as u32);
                 chunk.words.extend_from_slice(&after);
-                chunk.children[shard].push(Child { hash, key, start, len, parent: step, index: index as u32 });
+                chunk.children[shard].push(Child {
+                    hash,
+                    key,
+                    start,
+                    len,
+                    parent: step,
+                    index: index as u32,
+                });
             }
             self.after = after;
         }

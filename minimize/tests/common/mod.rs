@@ -70,7 +70,12 @@ pub fn table() -> impl Strategy<Value = Table> {
         let rule = (0..STATES, prop::collection::vec((1..=actors, 0..KINDS), 0..3), timer)
             .prop_map(|(next, sends, timer)| Rule { next, sends, timer });
         let rules = usize::from(actors) * usize::from(STATES) * usize::from(KINDS);
-        prop::collection::vec(rule, rules).prop_map(move |rules| Table { actors, rules, bad: (0, 0), blind: false })
+        prop::collection::vec(rule, rules).prop_map(move |rules| Table {
+            actors,
+            rules,
+            bad: (0, 0),
+            blind: false,
+        })
     })
 }
 

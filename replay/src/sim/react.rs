@@ -57,7 +57,16 @@ impl<M: Model> Simulator<M> {
                 let timer = self.timer_index(name);
                 let kind = if repeats { PendingKind::Repeating } else { PendingKind::Timer };
                 let msg = self.intern(msg);
-                Some(Op::SetTimer(Pending { from: to, to, channel: to, msg, kind, timer, survives, via: None }))
+                Some(Op::SetTimer(Pending {
+                    from: to,
+                    to,
+                    channel: to,
+                    msg,
+                    kind,
+                    timer,
+                    survives,
+                    via: None,
+                }))
             }
             Effect::CancelTimer { name, to } => Some(Op::CancelTimer(to, self.timer_index(name))),
             Effect::Start(_) | Effect::Stop(_) | Effect::Crash => return None,

@@ -66,10 +66,7 @@ impl Model for AkkaRaft {
 
     fn initial(&self, _actor: ActorId) -> Member {
         let switches = &self.config.switches;
-        Member {
-            committed: if switches.raft58b_zero_indexed_log { -1 } else { 0 },
-            ..Member::default()
-        }
+        Member { committed: if switches.raft58b_zero_indexed_log { -1 } else { 0 }, ..Member::default() }
     }
 
     fn deliver(&self, state: &mut Member, msg: &Msg, ctx: &mut Ctx<'_, Msg>) {
