@@ -13,6 +13,7 @@ pub mod network;
 pub mod replay;
 pub mod script;
 pub mod sim;
+pub mod view;
 pub mod world;
 
 pub use model::{Bound, Configuration, Ctx, ExternalMessage, Model, Proposal, View, Violation};

@@ -14,6 +14,7 @@
 //! begin with a step that was taken meanwhile is dropped when its turn comes.
 
 mod races;
+mod reversal;
 pub mod step;
 mod wakeup;
 
@@ -23,12 +24,10 @@ use std::sync::Arc;
 
 use demi_replay::model::Bound;
 use demi_replay::script::{Act, Want};
-use demi_replay::{Model, Pending, Simulator, World, network};
-use demi_schemas::NetworkRule;
+use demi_replay::{Model, Pending, Simulator, World};
 
-use self::races::Order;
 use self::step::{Choice, Ground, Named, Proc, Step, Tracked};
-use self::wakeup::{Wakeup, weak_initial};
+use self::wakeup::Wakeup;
 use crate::snapshots::{Node, Snapshots, Uses};
 
 /// Which open branch comes next.
@@ -112,6 +111,9 @@ struct Place {
     wakeup: Wakeup,
 }
 
+/// An open branch: how urgent it is, its number, the node, the first step.
+type Waiting = ([usize; 2], usize, Node, Proc);
+
 /// An exploration.
 pub struct Explorer<'a, M: Model, G: Guide<M>> {
     ground: Ground<'a, M>,
@@ -120,7 +122,7 @@ pub struct Explorer<'a, M: Model, G: Guide<M>> {
     limits: Limits,
     places: Vec<Place>,
     worlds: Snapshots<Tracked<M>>,
-    open: BinaryHeap<Reverse<([usize; 2], usize, Node, Proc)>>,
+    open: BinaryHeap<Reverse<Waiting>>,
     opened: usize,
     result: Explored,
     cut: bool,
@@ -344,100 +346,6 @@ impl<'a, M: Model, G: Guide<M>> Explorer<'a, M, G> {
         self.opened += 1;
         self.open.push(Reverse((urgency, self.opened, node, proc)));
     }
-
-    /// Reads the races of an executed schedule and opens the branches that reverse them.
-    fn reverse(&mut self, way: &[Node], steps: &[Step], end: Option<&Tracked<M>>) {
-        let order = Order::of(steps);
-        for later in 1..steps.len() {
-            for earlier in order.races(steps, later) {
-                match self.places[way[later] as usize].entry {
-                    // Another place could not tell.
-                    Some(_) if steps[later].place != steps[earlier].place => {
-                        self.wake(way, steps, &order, (earlier, later), steps[later]);
-                    }
-                    Some(entry) => {
-                        let named = (entry, (steps[later].proc, steps[later].creator));
-                        self.reverse_before(way, steps, &order, named, (earlier, later));
-                    }
-                    None => self.wake(way, steps, &order, (earlier, later), steps[later]),
-                }
-            }
-        }
-        // What never happened, for a step took it away or left it impossible, could have happened before that.
-        for at in 0..way.len() {
-            for lost in self.places[way[at] as usize].lost.clone() {
-                self.reverse_before(way, steps, &order, lost, (at, usize::MAX));
-            }
-        }
-        let left: Vec<Named> = end.map(|end| end.named().collect()).unwrap_or_default();
-        if let Some(last) = steps.len().checked_sub(1) {
-            for left in left {
-                self.reverse_before(way, steps, &order, left, (last, usize::MAX));
-            }
-        }
-    }
-
-    /// Opens the branch in which a delivery happens before the last of the steps up to `last` that it could be
-    /// exchanged with. Where it was `made` that is a step of the schedule.
-    fn reverse_before(
-        &mut self,
-        way: &[Node],
-        steps: &[Step],
-        order: &Order,
-        (entry, name): Named,
-        (last, made): (usize, usize),
-    ) {
-        let step = self.ground.outlined(&(entry, name));
-        let creator = steps.iter().position(|s| s.proc == step.creator);
-        for at in (0..=last).rev().filter(|at| steps[*at].conflicts(&step)) {
-            let behind = self.places[way[at] as usize]
-                .entry
-                .is_some_and(|e| self.ground.rule == NetworkRule::Fifo && network::same_channel(&e, &entry));
-            if behind || creator.is_some_and(|c| c == at || order.is_before(at, c)) {
-                return;
-            }
-            let Some(world) = self.world(before(way, at)) else { return };
-            if let Some(instead) = self.ground.instead(&world.world, &entry, step) {
-                self.wake(way, steps, order, (at, made), instead);
-                return;
-            }
-        }
-    }
-
-    /// Opens the branch in which `instead` happens before the step `at`, unless that is covered.
-    fn wake(
-        &mut self,
-        way: &[Node],
-        steps: &[Step],
-        order: &Order,
-        (at, made): (usize, usize),
-        instead: Step,
-    ) {
-        let mut sequence = order.apart(steps, at, made);
-        sequence.push(instead);
-        let mut node = before(way, at);
-        // Where a step that is taken already begins it, the rest is a matter of what follows that: steps that slept
-        // there may have told of it, and nobody else will.
-        loop {
-            let place = &mut self.places[node as usize];
-            let full = place.depth >= self.limits.depth;
-            if full || sequence.is_empty() || place.sleep.iter().any(|step| weak_initial(step, &sequence)) {
-                return;
-            }
-            match place.taken.iter().find(|(step, _)| weak_initial(step, &sequence)) {
-                Some((step, child)) => {
-                    sequence.retain(|s| s.proc != step.proc);
-                    node = *child;
-                }
-                None => break,
-            }
-        }
-        if let Some(proc) = self.places[node as usize].wakeup.insert(&sequence)
-            && let Some(world) = self.world(node)
-        {
-            self.wait(node, proc, &world);
-        }
-    }
 }
 
 impl Place {
@@ -445,11 +353,6 @@ impl Place {
     fn asleep(&self) -> impl Iterator<Item = Step> {
         self.sleep.iter().copied().chain(self.taken.iter().map(|(step, _)| *step))
     }
-}
-
-/// The node before a step of a way.
-fn before(way: &[Node], at: usize) -> Node {
-    if at == 0 { 0 } else { way[at - 1] }
 }
 
 /// The choice of that name.

@@ -1,5 +1,7 @@
 //! Tiny systems of a few states, whose executions can all be enumerated.
 
+#![allow(dead_code, reason = "each test uses what it needs")]
+
 use std::sync::Arc;
 
 use demi_minimize::{Budget, Objective, Options, Phases, StopFlag};
