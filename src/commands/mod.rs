@@ -8,7 +8,10 @@ pub mod build;
 pub mod demo;
 pub mod fuzz;
 pub mod ingest;
+pub mod ingest_daemon;
+pub mod ingest_parse;
 pub mod minimize;
+pub mod query;
 pub mod replay;
 pub mod verify;
 

@@ -4,9 +4,11 @@
 
 pub mod backtrack;
 pub mod chunks;
+pub mod contents;
 pub mod lattice;
 pub mod noop;
 pub mod orders;
 pub mod pairs;
+pub mod structure;
 pub mod subsets;
 pub mod window;
