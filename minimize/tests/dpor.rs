@@ -27,6 +27,12 @@ type Name = Vec<u8>;
 /// What tells orders apart: for each actor what it took, and in which order an invariant sees things happen.
 type Trace = (BTreeMap<u16, Vec<Name>>, Vec<Name>);
 
+/// The states of the first two actors.
+type Pairs = BTreeSet<(Option<u8>, Option<u8>)>;
+
+/// A trace as an exploration tells it.
+type Told = (BTreeMap<u16, Vec<Proc>>, Vec<Proc>);
+
 #[derive(Clone)]
 struct Entry {
     from: u16,
@@ -136,7 +142,7 @@ impl System {
 
     /// All orders that end, each once, and all pairs of states of the first two actors that are met on the way.
     /// Nothing where there are too many.
-    fn all(&self) -> Option<(HashSet<Trace>, BTreeSet<(Option<u8>, Option<u8>)>)> {
+    fn all(&self) -> Option<(HashSet<Trace>, Pairs)> {
         let (mut ended, mut pairs, mut met) = (HashSet::new(), BTreeSet::new(), HashSet::new());
         let mut left = vec![self.first()];
         while let Some(now) = left.pop() {
@@ -177,8 +183,8 @@ impl System {
 #[derive(Default)]
 struct Seen {
     /// For each place what happened there, and what an invariant could see.
-    traces: Vec<(BTreeMap<u16, Vec<Proc>>, Vec<Proc>)>,
-    pairs: BTreeSet<(Option<u8>, Option<u8>)>,
+    traces: Vec<Told>,
+    pairs: Pairs,
     /// Which of the possible steps to take: the first, the last, or something else.
     whim: usize,
 }
@@ -211,7 +217,7 @@ impl Guide<Machine> for Seen {
     }
 
     fn executed(&mut self, steps: &[Step]) -> bool {
-        let mut trace: (BTreeMap<u16, Vec<Proc>>, Vec<Proc>) = Default::default();
+        let mut trace = Told::default();
         for step in steps {
             trace.0.entry(step.place).or_default().push(step.proc);
             trace.1.extend(step.visible.then_some(step.proc));
