@@ -157,7 +157,7 @@ impl<'a, M: Model> Checked<'a, M> {
     }
 
     fn missing(&self, world: &World<M>, bound: Option<&Bound<M>>) -> usize {
-        bound.map_or(1, |bound| bound(&self.sim.view(world), &self.sim.waiting(world)).max(1))
+        bound.map_or(1, |bound| self.sim.least(world, bound).max(1))
     }
 
     /// A timer, a message from outside or, without order, any message that changed no state and sent nothing.

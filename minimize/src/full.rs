@@ -67,12 +67,12 @@ impl All<'_> {
             tried = stage.close(policies);
         }
         let before = stage.best.size;
-        let mut shortest = stage.prove();
+        let mut shortest = stage.prove(self.options.jobs);
         if stage.best.size != before {
             let optimal = stage.best.size;
             tried = stage.close(policies);
             if stage.best.size != optimal {
-                shortest = stage.prove();
+                shortest = stage.prove(self.options.jobs);
             }
         }
         results = pareto(results);

@@ -1,5 +1,6 @@
 //! A stage of the pipeline: an engine, the best witness so far, and the account of what each phase did.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use demi_replay::Model;
@@ -10,7 +11,7 @@ use demi_schemas::summary::{CurvePoint, PhaseSummary};
 use crate::account::{Account, Cost};
 use crate::engine::{EXACT, Engine, Shared};
 use crate::matcher::Policy;
-use crate::passes::{backtrack, chunks, lattice, noop, pairs, structure, subsets, window};
+use crate::passes::{backtrack, chunks, lattice, noop, orders, pairs, structure, subsets, window};
 use crate::pipeline::Progress;
 use crate::search;
 use crate::witness::{size, timers};
@@ -18,9 +19,11 @@ use crate::witness::{size, timers};
 /// Worlds that one search of the trace lattice may visit.
 const LATTICE_WORLDS: usize = 150_000;
 /// Configurations that are visited where no bound leads the way.
-const UNBOUNDED: u64 = 300_000;
+const UNBOUNDED: u64 = 1_000_000;
 /// Branches that the backtracks of one candidate may take.
 const BRANCHES: usize = 24;
+/// Orders that are tried without each step.
+const ORDERS: u64 = 16;
 
 /// One line of work on a witness.
 pub struct Stage<'a, M: Model> {
@@ -189,7 +192,7 @@ impl<'a, M: Model> Stage<'a, M> {
     /// The passes that cost more, those first that won most for their work so far, until one gains. Says whether one
     /// did.
     fn search(&mut self, order: &[Policy]) -> bool {
-        const PASSES: [&str; 9] = [
+        const PASSES: [&str; 10] = [
             "actors",
             "cones",
             "epochs",
@@ -199,6 +202,7 @@ impl<'a, M: Model> Stage<'a, M> {
             "pairs",
             "backtracks",
             "windows",
+            "orders",
         ];
         let few = &order[..order.len().min(4)];
         self.account.order(&PASSES).into_iter().any(|pass| {
@@ -211,17 +215,20 @@ impl<'a, M: Model> Stage<'a, M> {
                 5 => lattice::search(s, LATTICE_WORLDS),
                 6 => pairs::remove(s, few),
                 7 => backtrack::remove(s, BRANCHES),
-                _ => window::search(s, 4, few),
+                8 => window::search(s, 4, few),
+                _ => orders::remove(s, ORDERS),
             })
         })
     }
 
-    /// Looks for the shortest execution over the witness's external events and proves what it can.
-    pub fn prove(&mut self) -> Option<Shortest> {
-        let bound = self.engine.sim.model().bound(&self.engine.target, self.engine.sim.names());
+    /// Looks for the shortest execution over the witness's external events, on `jobs` threads, and proves what it
+    /// can.
+    pub fn prove(&mut self, jobs: usize) -> Option<Shortest> {
+        let bound = self.engine.sim.model().bound(&self.engine.target, self.engine.sim.names()).map(Arc::new);
         let mut shortest = None;
         self.phase("shortest search", |s| {
-            let Some(searched) = search::prove(&mut s.engine, &s.best.clone(), bound.as_ref(), UNBOUNDED)
+            let Some(searched) =
+                search::prove(&mut s.engine, &s.best.clone(), bound.as_ref(), UNBOUNDED, jobs)
             else {
                 return;
             };

@@ -18,7 +18,7 @@ fn table() -> Table {
         timer: (actor == 1).then_some(Some(kind)),
     };
     let rules = (1..=2).flat_map(|a| (0..STATES).flat_map(move |_| (0..KINDS).map(move |k| rule(a, k))));
-    Table { actors: 2, rules: rules.collect(), bad: (1, 1) }
+    Table { actors: 2, rules: rules.collect(), bad: (1, 1), blind: false }
 }
 
 fn causes(steps: Vec<Step>, rule: NetworkRule) -> Vec<Option<usize>> {

@@ -311,7 +311,7 @@ fn objectives_differ() {
     rules[at(0, 0, 0)] = Rule { next: 1, sends: vec![(1, 1)], timer: None };
     rules[at(0, 1, 1)] = Rule { next: 1, sends: vec![(2, 2)], timer: None };
     rules[at(1, 0, 2)] = Rule { next: 1, sends: Vec::new(), timer: None };
-    let table = Table { actors: 2, rules, bad: (1, 1) };
+    let table = Table { actors: 2, rules, bad: (1, 1), blind: false };
     let mut steps =
         vec![Step::new(StepKind::Start, actor_name(1)), Step::new(StepKind::Start, actor_name(2))];
     steps.extend([(2, 2), (1, 0)].map(|(to, kind)| step(Some(0), to, Msg { kind, hops: HOPS })));

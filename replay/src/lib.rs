@@ -15,9 +15,10 @@ pub mod replay;
 mod run;
 pub mod script;
 pub mod sim;
+pub mod view;
 pub mod world;
 
-pub use model::{Ctx, ExternalMessage, Model, Proposal, View, Violation};
+pub use model::{Bound, Configuration, Ctx, ExternalMessage, Model, Proposal, View, Violation};
 pub use names::{ActorId, Names, OUTSIDE};
-pub use sim::{Did, MsgId, Simulator};
+pub use sim::{Did, MsgId, Op, Simulator};
 pub use world::{Pending, PendingKind, Status, World};

@@ -13,7 +13,7 @@ use demi_schemas::scenario::Mask;
 use serde_json::Value;
 
 use crate::names::{ActorId, Names, OUTSIDE};
-use crate::world::{Status, World};
+pub use crate::view::{Bound, Configuration, Least, Sees, View, Waiting};
 
 /// A broken invariant.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,51 +23,6 @@ pub struct Violation {
     /// The actors whose state breaks it.
     pub affected: Vec<ActorId>,
 }
-
-/// What the invariants may look at: the states of the actors that answer, and which have failed.
-pub struct View<'a, M: Model> {
-    pub(crate) world: &'a World<M>,
-    pub(crate) model: &'a M,
-    /// Names of the actors.
-    pub names: &'a Names,
-}
-
-impl<'a, M: Model> View<'a, M> {
-    /// The state of an actor that runs; `None` if it has not started, failed or is gone.
-    #[must_use]
-    pub fn state(&self, actor: ActorId) -> Option<&'a M::State> {
-        match self.world.status(actor) {
-            Status::Running | Status::Isolated => Some(self.world.cell(self.model.cell(actor))),
-            Status::Absent | Status::Crashed | Status::Stopped => None,
-        }
-    }
-
-    /// Whether the actor has failed.
-    #[must_use]
-    pub fn crashed(&self, actor: ActorId) -> bool {
-        self.world.status(actor) == Status::Crashed
-    }
-
-    /// Every actor known to the world, in the order of their ids.
-    pub fn actors(&self) -> impl Iterator<Item = ActorId> + use<M> {
-        (1..self.world.actors()).map(|i| ActorId(i as u16))
-    }
-}
-
-/// A pending message or timer, as a bound sees it.
-#[derive(Debug)]
-pub struct Waiting<'a, Msg> {
-    /// The sender it names.
-    pub from: ActorId,
-    /// The receiver.
-    pub to: ActorId,
-    /// The message.
-    pub msg: &'a Msg,
-}
-
-/// A lower bound on the number of deliveries until a violation: of what every violating continuation must still
-/// deliver, at most that much. 0 is always right.
-pub type Bound<M> = Box<dyn Fn(&View<'_, M>, &[Waiting<'_, <M as Model>::Msg>]) -> usize + Send + Sync>;
 
 /// A message from outside, as a schedule or log describes it.
 #[derive(Clone, Copy, Debug)]
@@ -257,6 +212,21 @@ pub trait Model: Clone + Send + Sync + 'static {
         None
     }
 
+    /// A state as it would be if actors had each other's places; `to` tells for each who takes its place. Where states
+    /// and messages can be renamed a delivery must do the same to what is renamed as to what is not, and so must the
+    /// invariants but for the names they report; searches then take configurations that differ in the places of
+    /// actors for one. `None`, the default, is always right.
+    fn renamed(&self, state: &Self::State, to: &dyn Fn(ActorId) -> ActorId) -> Option<Self::State> {
+        let _ = (state, to);
+        None
+    }
+
+    /// A message as it would be if actors had each other's places, as [`Model::renamed`].
+    fn renamed_message(&self, msg: &Self::Msg, to: &dyn Fn(ActorId) -> ActorId) -> Option<Self::Msg> {
+        let _ = (msg, to);
+        None
+    }
+
     /// The actor's variables, for people and for `state` records.
     fn describe(&self, state: &Self::State, names: &Names) -> Value;
 
@@ -388,4 +358,4 @@ impl<Msg> Ctx<'_, Msg> {
 }
 
 /// A shared state with copy on write.
-pub(crate) type Cell<M> = Arc<<M as Model>::State>;
+pub type Cell<M> = Arc<<M as Model>::State>;

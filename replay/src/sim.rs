@@ -1,15 +1,20 @@
 //! The simulator: delivers one pending entry at a time and applies what the handler asked for.
 
+mod effects;
+mod lives;
+mod look;
+mod react;
+
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use demi_schemas::event::Via;
 use demi_schemas::{NetworkRule, Scenario, ScenarioError};
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 
+pub use self::react::Op;
 use crate::fingerprint::Masks;
-use crate::model::{Ctx, Effect, Model, View, Violation, Waiting};
+use crate::model::{Ctx, Effect, Model};
 use crate::names::{ActorId, Names, OUTSIDE, TextId, Texts};
 use crate::network;
 use crate::world::{Pending, PendingKind, Status, World};
@@ -212,37 +217,6 @@ impl<M: Model> Simulator<M> {
         world
     }
 
-    /// Starts an actor; one that runs already is left as it is.
-    pub fn start(&mut self, world: &mut World<M>, actor: ActorId) {
-        self.did.clear();
-        self.crash_reason = None;
-        self.start_now(world, actor);
-        self.apply(world, OUTSIDE);
-    }
-
-    fn start_now(&mut self, world: &mut World<M>, actor: ActorId) {
-        if matches!(world.status(actor), Status::Running | Status::Isolated) {
-            return;
-        }
-        let cell = self.model.cell(actor);
-        world.grow(actor.max(cell));
-        world.status[actor.index()] = Status::Running;
-        self.did.push(Did::Started(actor));
-        let mut state = match &world.cells[cell.index()] {
-            Some(shared) if cell != actor => Arc::clone(shared),
-            _ => Arc::new(self.model.initial(actor)),
-        };
-        let mut ctx = Ctx {
-            me: actor,
-            from: OUTSIDE,
-            effects: &mut self.effects,
-            names: &mut self.names,
-            crash_reason: &mut self.crash_reason,
-        };
-        self.model.start(Arc::make_mut(&mut state), &mut ctx);
-        world.cells[cell.index()] = Some(state);
-    }
-
     /// Puts a message from outside among the pending ones; gives its index, or `None` if nobody can ever take it.
     pub fn inject(&mut self, world: &mut World<M>, to: ActorId, msg: MsgId) -> Option<usize> {
         match world.status(to) {
@@ -342,186 +316,5 @@ impl<M: Model> Simulator<M> {
         world.cells[cell.index()] = Some(state);
         self.apply(world, OUTSIDE);
         Ok(())
-    }
-
-    /// Applies the effects of a handler of `actor`, in order; those of actors it starts follow.
-    fn apply(&mut self, world: &mut World<M>, actor: ActorId) {
-        let mut effects = std::mem::take(&mut self.effects);
-        for effect in effects.drain(..) {
-            match effect {
-                Effect::Send { from, channel, to, msg, via, external } => {
-                    self.sent(world, (from, channel, to), msg, via, external);
-                }
-                Effect::SetTimer { name, to, msg, repeats, survives } => {
-                    let timer = self.timer_index(name);
-                    self.cancel(world, to, timer);
-                    let msg = self.intern(msg);
-                    let kind = if repeats { PendingKind::Repeating } else { PendingKind::Timer };
-                    let entry = Pending { from: to, to, channel: to, msg, kind, timer, survives, via: None };
-                    world.pending.push(entry);
-                    self.did.push(Did::TimerSet(entry));
-                }
-                Effect::CancelTimer { name, to } => {
-                    let timer = self.timer_index(name);
-                    self.cancel(world, to, timer);
-                }
-                Effect::Start(actor) => self.start_now(world, actor),
-                Effect::Stop(actor) => self.stop_now(world, actor),
-                Effect::Crash => self.crash_now(world, actor),
-            }
-        }
-        // A started actor's own effects were collected in a new list.
-        if self.effects.is_empty() {
-            self.effects = effects;
-        } else {
-            self.apply(world, OUTSIDE);
-        }
-    }
-
-    fn sent(
-        &mut self,
-        world: &mut World<M>,
-        (from, channel, to): (ActorId, ActorId, ActorId),
-        msg: M::Msg,
-        via: Option<Via>,
-        external: bool,
-    ) {
-        // What is sent to the outside leaves the system and is never recorded.
-        if to == OUTSIDE {
-            return;
-        }
-        let reaches = match world.status(to) {
-            Status::Absent | Status::Stopped => return,
-            Status::Isolated => false,
-            Status::Running | Status::Crashed => world.status(channel) != Status::Isolated,
-        };
-        let msg = self.intern(msg);
-        let kind = if external { PendingKind::External } else { PendingKind::Message };
-        let entry = Pending { from, to, channel, msg, kind, timer: 0, survives: false, via };
-        if reaches {
-            world.pending.push(entry);
-        }
-        self.did.push(Did::Sent(entry));
-    }
-
-    fn timer_index(&mut self, name: &'static str) -> u8 {
-        let at = self.timers.iter().position(|&t| std::ptr::eq(t, name) || t == name).unwrap_or_else(|| {
-            self.timers.push(name);
-            self.timers.len() - 1
-        });
-        u8::try_from(at).unwrap_or(u8::MAX)
-    }
-
-    fn cancel(&mut self, world: &mut World<M>, actor: ActorId, timer: u8) {
-        let live = world.pending.iter().position(|p| p.to == actor && p.kind.is_timer() && p.timer == timer);
-        if let Some(at) = live {
-            let entry = world.pending.remove(at);
-            // A timer set and cancelled within one step never becomes visible.
-            if let Some(set) = self.did.iter().rposition(|d| *d == Did::TimerSet(entry)) {
-                self.did.remove(set);
-            } else {
-                self.did.push(Did::TimerCancelled(entry));
-            }
-        }
-    }
-
-    /// Makes an actor fail, as an injected fault.
-    pub fn crash(&mut self, world: &mut World<M>, actor: ActorId) {
-        self.did.clear();
-        self.crash_reason = Some("injected".into());
-        world.grow(actor);
-        self.crash_now(world, actor);
-        self.apply(world, OUTSIDE);
-    }
-
-    fn crash_now(&mut self, world: &mut World<M>, actor: ActorId) {
-        if !matches!(world.status(actor), Status::Running | Status::Isolated) {
-            return;
-        }
-        self.did.push(Did::Crashed(actor));
-        if self.model.restarts_by_itself() {
-            self.restart_now(world, actor);
-        } else {
-            world.status[actor.index()] = Status::Crashed;
-            world.pending.retain(|p| p.to != actor || !p.kind.is_timer());
-        }
-    }
-
-    /// Begins a new, blank life of an actor; its inbox is kept.
-    pub fn restart(&mut self, world: &mut World<M>, actor: ActorId) {
-        self.did.clear();
-        self.crash_reason = None;
-        world.grow(actor);
-        self.restart_now(world, actor);
-        self.apply(world, OUTSIDE);
-    }
-
-    fn restart_now(&mut self, world: &mut World<M>, actor: ActorId) {
-        world.pending.retain(|p| p.to != actor || !p.kind.is_timer() || p.survives);
-        world.status[actor.index()] = Status::Absent;
-        self.did.push(Did::Restarted(actor));
-        self.start_now(world, actor);
-    }
-
-    /// Cuts an actor off: nothing it sends from now on, and nothing sent to it, becomes pending.
-    pub fn isolate(&mut self, world: &mut World<M>, actor: ActorId) {
-        self.did.clear();
-        if world.status(actor) == Status::Running {
-            world.status[actor.index()] = Status::Isolated;
-        }
-    }
-
-    /// Ends an actor for good, with everything pending for it.
-    pub fn stop(&mut self, world: &mut World<M>, actor: ActorId) {
-        self.did.clear();
-        self.stop_now(world, actor);
-    }
-
-    fn stop_now(&mut self, world: &mut World<M>, actor: ActorId) {
-        world.grow(actor);
-        world.status[actor.index()] = Status::Stopped;
-        world.pending.retain(|p| p.to != actor);
-    }
-
-    /// What invariants and conditions may look at.
-    #[must_use]
-    pub fn view<'a>(&'a self, world: &'a World<M>) -> View<'a, M> {
-        View { world, model: &self.model, names: &self.names }
-    }
-
-    /// What is pending, as a [`Bound`](crate::model::Bound) sees it.
-    #[must_use]
-    pub fn waiting<'a>(&'a self, world: &'a World<M>) -> Vec<Waiting<'a, M::Msg>> {
-        let entry = |p: &'a Pending| Waiting { from: p.from, to: p.to, msg: &self.info(p.msg).msg };
-        world.pending().iter().map(entry).collect()
-    }
-
-    /// Whether the system is still starting up by itself.
-    #[must_use]
-    pub fn starting_up(&self, world: &World<M>) -> bool {
-        let cell = self.model.cell(OUTSIDE).index();
-        world.cells.get(cell).and_then(Option::as_ref).is_some_and(|state| self.model.starting_up(state))
-    }
-
-    /// Checks the invariants on one configuration, with what earlier checks remembered.
-    pub fn check(&self, world: &World<M>, history: &mut M::History, found: &mut Vec<Violation>) {
-        self.model.check(&self.view(world), history, found);
-    }
-
-    /// The number that changes when anything changes that an invariant reads of the cell that `actor` works on;
-    /// `None` where the model does not say.
-    #[must_use]
-    pub fn watch(&self, world: &World<M>, actor: ActorId) -> Option<u64> {
-        world.cells[self.model.cell(actor).index()].as_ref().and_then(|state| self.model.watch(state))
-    }
-
-    /// How an actor's clock stands to a message's when it would be delivered now: −1 the message is older, 0 the
-    /// same, 1 newer; `None` where either has no clock.
-    #[must_use]
-    pub fn relative_clock(&self, world: &World<M>, entry: &Pending) -> Option<i8> {
-        let message = self.infos[entry.msg.0 as usize].clock?;
-        let cell = world.cells[self.model.cell(entry.to).index()].as_ref()?;
-        let actor = self.model.actor_clock(cell)?;
-        Some(message.cmp(&actor) as i8)
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use demi_schemas::event::Via;
 
-use crate::model::{Cell, Model};
+use crate::model::{Cell, Configuration, Model};
 use crate::names::ActorId;
 use crate::sim::MsgId;
 
@@ -134,6 +134,22 @@ impl<M: Model> World<M> {
         self.pending == other.pending && self.same_states(other)
     }
 
+    /// A world put together from the states of its cells, the statuses of its actors and what is pending.
+    #[must_use]
+    pub fn assemble(cells: Vec<Option<Cell<M>>>, status: Vec<Status>, pending: Vec<Pending>) -> Self {
+        let mut world = World { cells, status, pending, deliveries: 0 };
+        let size = world.cells.len().max(world.status.len());
+        world.cells.resize_with(size, || None);
+        world.status.resize(size, Status::Absent);
+        world
+    }
+
+    /// The states of the cells, shared.
+    #[must_use]
+    pub fn cells(&self) -> &[Option<Cell<M>>] {
+        &self.cells
+    }
+
     /// The state of a running actor's cell.
     pub(crate) fn cell(&self, actor: ActorId) -> &M::State {
         match &self.cells[actor.index()] {
@@ -149,6 +165,20 @@ impl<M: Model> World<M> {
             self.status.resize(n, Status::Absent);
             self.cells.resize_with(n, || None);
         }
+    }
+}
+
+impl<M: Model> Configuration<M> for World<M> {
+    fn status(&self, actor: ActorId) -> Status {
+        World::status(self, actor)
+    }
+
+    fn cell(&self, cell: ActorId) -> Option<&M::State> {
+        self.cells.get(cell.index()).and_then(Option::as_deref)
+    }
+
+    fn actors(&self) -> usize {
+        World::actors(self)
     }
 }
 

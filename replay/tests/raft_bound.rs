@@ -54,7 +54,7 @@ fn walk(
     let target = vec![format!("ElectionSafety:{}:{}", name(a), name(b))];
     let bound = sim.model().bound(&target, sim.names()).unwrap();
     let (mut met, timers) = (0, rng.random_range(1..=10));
-    let mut before = bound(&sim.view(&world), &sim.waiting(&world));
+    let mut before = sim.least(&world, &bound);
     for _ in 0..steps {
         let weight = |i: usize| if world.pending()[i].kind.is_timer() { timers } else { 10 };
         let ready: Vec<(usize, u32)> = (0..world.pending().len())
@@ -80,7 +80,7 @@ fn walk(
         };
         let was = states(sim, &world);
         sim.deliver(&mut world, index, rule);
-        let after = bound(&sim.view(&world), &sim.waiting(&world));
+        let after = sim.least(&world, &bound);
         prop_assert!(
             before <= after + 1,
             "{before} to {after} by {} at {}: {was:?} to {:?}, {target:?}",

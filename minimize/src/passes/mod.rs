@@ -7,6 +7,7 @@ pub mod chunks;
 pub mod contents;
 pub mod lattice;
 pub mod noop;
+pub mod orders;
 pub mod pairs;
 pub mod structure;
 pub mod subsets;

@@ -26,10 +26,12 @@ pub fn two_leaders(model: &AkkaRaft, target: &[String], names: &Names) -> Option
     if members.len() > 64 {
         return None;
     }
-    Some(Box::new(move |view, waiting| {
+    let least = move |view: &View<'_, AkkaRaft>, waiting: &[Waiting<'_, Msg>]| {
         let scene = Scene { view, waiting, members: &members, on: &on };
         pairs.iter().map(|&(a, b)| scene.pair(a, b)).min().unwrap_or(0)
-    }))
+    };
+    let sees = |msg: &Msg| matches!(msg, Msg::VoteCandidate { .. } | Msg::ChangeConfiguration { .. });
+    Some(Bound { sees: Box::new(sees), least: Box::new(least) })
 }
 
 /// More than any execution has.

@@ -11,6 +11,7 @@ pub mod invariants;
 mod leader;
 pub mod message;
 pub mod quorum;
+mod renaming;
 pub mod state;
 mod step;
 pub mod tables;
@@ -65,12 +66,7 @@ impl Model for AkkaRaft {
 
     fn initial(&self, _actor: ActorId) -> Member {
         let switches = &self.config.switches;
-        Member {
-            committed: if switches.raft58b_zero_indexed_log { -1 } else { 0 },
-            // A state timeout outlives the restart of its member, whose next message removes it.
-            marker: switches.raft62_restart,
-            ..Member::default()
-        }
+        Member { committed: if switches.raft58b_zero_indexed_log { -1 } else { 0 }, ..Member::default() }
     }
 
     fn deliver(&self, state: &mut Member, msg: &Msg, ctx: &mut Ctx<'_, Msg>) {
@@ -161,6 +157,14 @@ impl Model for AkkaRaft {
 
     fn bound(&self, target: &[String], names: &Names) -> Option<Bound<Self>> {
         bound::two_leaders(self, target, names)
+    }
+
+    fn renamed(&self, state: &Member, to: &dyn Fn(ActorId) -> ActorId) -> Option<Member> {
+        renaming::member(self, state, to)
+    }
+
+    fn renamed_message(&self, msg: &Msg, to: &dyn Fn(ActorId) -> ActorId) -> Option<Msg> {
+        Some(renaming::message(self, msg, to))
     }
 
     fn describe(&self, state: &Member, names: &Names) -> Value {

@@ -49,8 +49,7 @@ impl Role {
 
 /// A member's variables.
 ///
-/// Equality leaves out the counters: they only number timers. It also leaves out the marker, which says nothing
-/// that the pending timers do not say.
+/// Equality leaves out the counters: they only number timers.
 #[derive(Clone, Debug, Default)]
 pub struct Member {
     /// What it is.
@@ -81,8 +80,6 @@ pub struct Member {
     pub timer_gen: u32,
     /// Messages received.
     pub events: u32,
-    /// Whether a state timeout may be outstanding.
-    pub marker: bool,
 }
 
 impl PartialEq for Member {
@@ -105,8 +102,9 @@ impl Eq for Member {}
 
 impl Hash for Member {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        // The digests stand for the long lists; the configuration hardly ever differs.
+        // The digests stand for the long lists.
         (self.role, self.term, self.committed, self.log_digest, self.words_digest).hash(state);
+        self.config.hash(state);
         (&self.votes, &self.tally, &self.next, &self.matched).hash(state);
     }
 }

@@ -28,9 +28,8 @@ impl Step<'_, '_> {
         if matches!(msg, Msg::StateTimeout { .. }) {
             return;
         }
-        if std::mem::take(&mut self.m.marker) {
-            self.ctx.cancel_timer(STATE_TIMEOUT);
-        }
+        // It is cancelled by whatever comes next, also after a restart, which it outlives.
+        self.ctx.cancel_timer(STATE_TIMEOUT);
         self.m.events += 1;
         let before = self.m.role;
         let outcome = match before {
@@ -59,7 +58,6 @@ impl Step<'_, '_> {
                 self.reset_election_timer();
                 let generation = self.m.events;
                 self.ctx.set_surviving_timer(STATE_TIMEOUT, Msg::StateTimeout { generation });
-                self.m.marker = true;
             }
             (_, Role::Leader) => {
                 self.ctx.send(me, Msg::ElectedAsLeader);

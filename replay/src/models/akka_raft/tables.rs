@@ -33,6 +33,14 @@ impl Table {
         }
     }
 
+    /// The table with other members in the places of these.
+    #[must_use]
+    pub fn renamed(&self, to: &dyn Fn(ActorId) -> ActorId) -> Table {
+        let mut entries: Vec<(ActorId, i32)> = self.0.iter().map(|(id, value)| (to(*id), *value)).collect();
+        entries.sort_unstable_by_key(|(id, _)| *id);
+        Table(entries)
+    }
+
     /// Members and values, by id.
     pub fn iter(&self) -> impl Iterator<Item = (ActorId, i32)> + '_ {
         self.0.iter().copied()

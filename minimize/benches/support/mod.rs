@@ -1,0 +1,43 @@
+//! A fuzzed violation of akka-raft as a witness to search below.
+
+#[path = "../../tests/recorded/mod.rs"]
+mod recorded;
+
+use std::sync::Arc;
+
+use demi_minimize::budget::Meter;
+use demi_minimize::engine::{EXACT, Engine, Shared};
+use demi_minimize::{Budget, Objective, StopFlag};
+use demi_replay::fuzz::{FuzzOptions, fuzz};
+use demi_replay::model::Bound;
+use demi_replay::models::akka_raft::AkkaRaft;
+use demi_replay::names::Names;
+use demi_replay::script::Script;
+use demi_replay::{Model, Simulator};
+use demi_schemas::{NetworkRule, Scenario};
+
+pub struct Case {
+    pub engine: Engine<AkkaRaft>,
+    pub witness: Shared<AkkaRaft>,
+    pub bound: Option<Arc<Bound<AkkaRaft>>>,
+}
+
+impl Case {
+    /// The first find of seed 1.
+    pub fn new(scenario: &str, rule: NetworkRule) -> Case {
+        let scenario = Scenario::parse(scenario).unwrap();
+        let mut names = Names::default();
+        let model = AkkaRaft::new(&scenario, &mut names).unwrap();
+        let mut sim = Simulator::new(model, names, &scenario).unwrap();
+        let limits = FuzzOptions { seed: 1, runs: 10_000, deliveries: 1_000, externals: None };
+        let found = fuzz(&mut sim.clone(), &scenario, &limits, &mut |_, _| true).unwrap().unwrap();
+        let schedule = recorded::schedule(&found);
+        let (script, _) = Script::compile(&mut sim, &schedule).unwrap();
+        let bound = sim.model().bound(&found.violation, sim.names()).map(Arc::new);
+        let meter = Meter::new(Budget::Seconds(1e6), StopFlag::default());
+        let target = found.violation.clone();
+        let mut engine = Engine::new(sim, &script, rule, target, Objective::Deliveries, meter);
+        let witness = engine.first_witness(&script.acts, EXACT).unwrap();
+        Case { engine, witness, bound }
+    }
+}

@@ -1,0 +1,115 @@
+//! Without one step, the orders of what is left, nearest first: prioritized DPOR (NSDI'16 section 4, over optimal DPOR).
+//!
+//! The first schedule delivers what is left in its order, each step served by a pending entry of the same kind; then
+//! come those in which races are decided the other way, those with the fewest reversals first ([`crate::dpor`]). Each
+//! order that matters is tried once.
+
+use demi_replay::script::Act;
+use demi_replay::{Model, Simulator, World};
+
+use super::chunks;
+use crate::dpor::step::{Choice, Ground, Proc, Tracked};
+use crate::dpor::{Explorer, Guide, Limits, Priority};
+use crate::engine::{EXACT, Engine, Shared};
+use crate::matcher::Matcher;
+use crate::stage::Stage;
+
+/// Longest witness, in deliveries, on which orders are explored.
+pub const MAX_DELIVERIES: usize = 150;
+/// Worlds that one exploration keeps.
+const SNAPSHOTS: usize = 4_096;
+
+/// Removes each step alone, external events first, and explores at most `executions` orders of the rest for each.
+pub fn remove<M: Model>(stage: &mut Stage<'_, M>, executions: u64) {
+    for which in [chunks::external, chunks::internal] {
+        let mut at = 0;
+        while at < stage.best.acts.len() && stage.best.size.deliveries <= MAX_DELIVERIES && !stage.ended() {
+            let best = stage.best.clone();
+            let tried =
+                which(&best.acts[at]) && at >= best.pinned && !matches!(best.acts[at], Act::Action(_));
+            let found = tried.then(|| without(&mut stage.engine, &best, at, executions)).flatten();
+            if !stage.keep(found) {
+                at += 1;
+            }
+        }
+    }
+}
+
+/// Explores orders of a witness's steps without one; gives a smaller witness if one is met.
+pub fn without<M: Model>(
+    engine: &mut Engine<M>,
+    witness: &Shared<M>,
+    removed: usize,
+    executions: u64,
+) -> Option<Shared<M>> {
+    let (mut world, mut done) = engine.world_at(witness, removed);
+    let wanted: Vec<Act> = witness.acts[removed + 1..].to_vec();
+    let mut faults = Vec::new();
+    for act in &wanted {
+        match act {
+            Act::Start(_) => {
+                engine.follow(&mut world, act);
+                done.push(*act);
+            }
+            Act::Deliver(want) => {
+                if let Some(msg) = want.external {
+                    engine.sim.inject(&mut world, want.to, msg);
+                }
+            }
+            Act::Crash(_) | Act::Restart(_) | Act::Isolate(_) | Act::Stop(_) | Act::Action(_) => {
+                faults.push(*act);
+            }
+            Act::Inject(..) | Act::Noted(_) | Act::Sent => {}
+        }
+    }
+    let fewer = witness.acts[removed].is_external();
+    let depth = engine.limit(witness, fewer).saturating_sub(done.len());
+    let mut guide = Follow { wanted: &wanted, target: engine.target.clone() };
+    let ground =
+        Ground { sim: &mut engine.sim, rule: engine.rule, faults: &faults, actions: &engine.actions };
+    let first = ground.begin(world);
+    let limits = Limits { executions, depth, snapshots: SNAPSHOTS };
+    let explored = Explorer::new(ground, first, &mut guide, Priority::Closeness, limits).explore();
+    engine.meter.replays += explored.executions + explored.blocked;
+    engine.meter.executed += explored.steps;
+    done.extend(explored.found?);
+    engine.first_witness(&done, EXACT).filter(|found| engine.objective.smaller(found.size, witness.size))
+}
+
+/// Follows the wanted steps in their order and leaves out those that nothing serves.
+struct Follow<'a> {
+    wanted: &'a [Act],
+    target: Vec<String>,
+}
+
+impl<M: Model> Guide<M> for Follow<'_> {
+    fn pick(
+        &mut self,
+        sim: &Simulator<M>,
+        at: &Tracked<M>,
+        mark: &mut usize,
+        awake: &[(Proc, Choice)],
+    ) -> Option<usize> {
+        let place = |choice: Choice| awake.iter().position(|(_, awake)| *awake == choice);
+        while let Some(act) = self.wanted.get(*mark) {
+            *mark += 1;
+            let found = match act {
+                Act::Deliver(want) => Matcher::TypeNewest
+                    .find(sim, &at.world, want, |index, _| place(Choice::Deliver(index)).is_some())
+                    .and_then(|index| place(Choice::Deliver(index))),
+                Act::Start(_) | Act::Inject(..) | Act::Noted(_) | Act::Sent => None,
+                _ => place(Choice::Fault),
+            };
+            if found.is_some() {
+                return found;
+            }
+        }
+        None
+    }
+
+    fn found(&mut self, sim: &Simulator<M>, world: &World<M>) -> bool {
+        let mut found = Vec::new();
+        sim.check(world, &mut M::History::default(), &mut found);
+        found.iter().any(|v| self.target.contains(&v.fingerprint))
+    }
+}

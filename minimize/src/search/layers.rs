@@ -1,0 +1,249 @@
+//! Layers of configurations, worked on in batches by all threads.
+//!
+//! A batch is expanded by all threads against the hashes that were seen before it; then each part of the hashes takes
+//! in the batch's children, in their order. Neither depends on which thread does what, so the next layer, the path
+//! that is found and the number of configurations are always the same.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use demi_replay::model::Bound;
+use demi_replay::{Model, Simulator, World};
+use demi_schemas::NetworkRule;
+
+use super::packed;
+use super::symmetry::Renaming;
+use super::tables::Tables;
+use super::worker::{Child, Chunk, Common, SHARDS, Seen, Worker};
+use crate::budget::Meter;
+
+/// Configurations that one search remembers at most, all renamings counted: what is proven has to be within reach of a
+/// checker that knows nothing of renamings and keeps whole worlds.
+pub const MAX_STATES: usize = 10_000_000;
+/// Numbers that the configurations of one layer may have in all: 2 GiB.
+const MAX_WORDS: usize = 512 << 20;
+/// Configurations that are expanded between two times of taking in what is new.
+const BATCH: usize = 32_768;
+/// Configurations that a thread takes at a time.
+const CHUNK: usize = 256;
+
+/// How a configuration was reached.
+#[derive(Clone, Copy)]
+struct Step {
+    parent: u32,
+    index: u32,
+}
+
+/// Configurations in one piece of memory.
+#[derive(Default)]
+struct Segment {
+    words: Vec<u32>,
+    /// Where each ends, and its hash.
+    ends: Vec<(usize, u128)>,
+    /// The number of the step that led to the first; the others follow.
+    first: u32,
+}
+
+impl Segment {
+    fn get(&self, at: usize) -> (&[u32], u128, u32) {
+        let start = if at == 0 { 0 } else { self.ends[at - 1].0 };
+        let (end, hash) = self.ends[at];
+        (&self.words[start..end], hash, self.first + at as u32)
+    }
+}
+
+/// How a search ended.
+pub enum End {
+    /// With the violation, reached by delivering these pending entries.
+    Found(Vec<usize>),
+    /// There is none up to the limit.
+    Nothing,
+    /// Before; there is none with fewer deliveries than this.
+    Stopped(usize, &'static str),
+}
+
+/// What a search came to.
+pub struct Ended {
+    /// How it ended.
+    pub end: End,
+    /// Deliveries made.
+    pub states: u64,
+    /// Names of actors that were known in the end.
+    pub names: usize,
+    /// Whether the model could not rename something that was met, so that the result is worth nothing.
+    pub unequal: bool,
+}
+
+/// A search.
+pub struct Layers<M: Model> {
+    common: Common<M>,
+    workers: Vec<Worker<M>>,
+    seen: Vec<Seen>,
+    steps: Vec<Step>,
+    layer: Vec<Segment>,
+    states: u64,
+}
+
+impl<M: Model> Layers<M> {
+    /// A search from one configuration.
+    pub fn new(
+        sim: Simulator<M>,
+        root: &World<M>,
+        rule: NetworkRule,
+        target: Vec<String>,
+        bound: Option<Arc<Bound<M>>>,
+        renamings: Vec<Renaming>,
+        jobs: usize,
+    ) -> Self {
+        let mut tables = Tables::new(sim, bound.clone(), renamings.clone());
+        let mut words = Vec::new();
+        packed::pack(&mut tables, root, &mut words);
+        let common = Common { tables: Mutex::new(tables), rule, target, bound, renamings };
+        let workers: Vec<Worker<M>> = (0..jobs.max(1)).map(|_| Worker::new(&common)).collect();
+        let hash = workers[0].hash(&words);
+        let layer = vec![Segment { ends: vec![(words.len(), hash)], words, first: 0 }];
+        let seen = vec![Seen::default(); SHARDS];
+        Layers { common, workers, seen, steps: vec![Step { parent: 0, index: 0 }], layer, states: 0 }
+    }
+
+    /// Looks for the violation within `limit` deliveries, and makes not many more than `most` in all.
+    pub fn search(mut self, limit: usize, most: u64, meter: &Meter) -> Ended {
+        if self.unequal() {
+            return self.ended(End::Nothing);
+        }
+        for depth in 1..=limit {
+            let layer = std::mem::take(&mut self.layer);
+            // Whole batches only: what is where in a layer is the same for any number of threads.
+            let places: Vec<(usize, usize)> = layer
+                .iter()
+                .enumerate()
+                .flat_map(|(at, segment)| (0..segment.ends.len()).map(move |place| (at, place)))
+                .collect();
+            for batch in places.chunks(BATCH) {
+                if meter.ended().is_some() {
+                    return self.ended(End::Stopped(depth, "budget"));
+                }
+                let chunks = self.expand(&layer, batch, limit - depth);
+                self.states += chunks.iter().map(|c| c.states).sum::<u64>();
+                if let Some((step, index)) = chunks.iter().find_map(|c| c.violation) {
+                    let path = self.path(step, index);
+                    return self.ended(End::Found(path));
+                }
+                self.take_in(&chunks);
+                if self.unequal() {
+                    return self.ended(End::Nothing);
+                }
+                let words: usize = self.layer.iter().map(|s| s.words.len()).sum();
+                let alike = self.common.renamings.len() + 1;
+                if self.steps.len() * alike > MAX_STATES || words > MAX_WORDS {
+                    return self.ended(End::Stopped(depth, "memory"));
+                }
+                if self.states.saturating_mul(alike as u64) > most {
+                    return self.ended(End::Stopped(depth, "no bound"));
+                }
+            }
+            if self.layer.is_empty() {
+                break;
+            }
+        }
+        self.ended(End::Nothing)
+    }
+
+    /// Whether something was met that has no other name.
+    fn unequal(&self) -> bool {
+        self.common.tables.lock().unwrap_or_else(PoisonError::into_inner).unequal
+    }
+
+    fn ended(&self, end: End) -> Ended {
+        let tables = self.common.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        Ended { end, states: self.states, names: tables.names().len(), unequal: tables.unequal }
+    }
+
+    /// Makes all deliveries of a batch, chunk by chunk.
+    fn expand(&mut self, layer: &[Segment], batch: &[(usize, usize)], room: usize) -> Vec<Chunk> {
+        let (common, seen) = (&self.common, &self.seen[..]);
+        self.workers.iter_mut().for_each(|worker| worker.catch_up(common));
+        let pieces: Vec<&[(usize, usize)]> = batch.chunks(CHUNK).collect();
+        let work = |worker: &mut Worker<M>, at: usize| {
+            let mut chunk = Chunk::default();
+            for &(segment, place) in pieces[at] {
+                worker.expand(common, layer[segment].get(place), room, seen, &mut chunk);
+                if chunk.violation.is_some() {
+                    break;
+                }
+            }
+            chunk
+        };
+        side_by_side(&mut self.workers, pieces.len(), pieces.len() < 4, work)
+    }
+
+    /// Enters the children that are new, first come first.
+    fn take_in(&mut self, chunks: &[Chunk]) {
+        let slots: Vec<Mutex<&mut Seen>> = self.seen.iter_mut().map(Mutex::new).collect();
+        let work = |_: &mut Worker<M>, shard: usize| {
+            let mut seen = slots[shard].lock().unwrap_or_else(PoisonError::into_inner);
+            let (mut segment, mut steps) = (Segment::default(), Vec::new());
+            for chunk in chunks {
+                for child in &chunk.children[shard] {
+                    if seen.insert(child.key) {
+                        let Child { start, len, parent, index, hash, .. } = *child;
+                        segment.words.extend_from_slice(&chunk.words[start..start + len as usize]);
+                        segment.ends.push((segment.words.len(), hash));
+                        steps.push(Step { parent, index });
+                    }
+                }
+            }
+            (segment, steps)
+        };
+        let entered = side_by_side(&mut self.workers, SHARDS, chunks.len() < 4, work);
+        for (mut segment, steps) in entered {
+            segment.first = self.steps.len() as u32;
+            self.steps.extend(steps);
+            if !segment.ends.is_empty() {
+                self.layer.push(segment);
+            }
+        }
+    }
+
+    fn path(&self, step: u32, last: u32) -> Vec<usize> {
+        let mut path = vec![last as usize];
+        let mut at = step as usize;
+        while at != 0 {
+            path.push(self.steps[at].index as usize);
+            at = self.steps[at].parent as usize;
+        }
+        path.reverse();
+        path
+    }
+}
+
+/// Does `count` pieces of work with the workers there are, or with one where it is `little`; the results come in the
+/// order of their numbers.
+fn side_by_side<M: Model, R: Send>(
+    workers: &mut [Worker<M>],
+    count: usize,
+    little: bool,
+    work: impl Fn(&mut Worker<M>, usize) -> R + Sync,
+) -> Vec<R> {
+    if workers.len() == 1 || little {
+        return (0..count).map(|at| work(&mut workers[0], at)).collect();
+    }
+    let next = AtomicUsize::new(0);
+    let results: Mutex<Vec<Option<R>>> = Mutex::new((0..count).map(|_| None).collect());
+    std::thread::scope(|scope| {
+        for worker in workers.iter_mut() {
+            let (next, results, work) = (&next, &results, &work);
+            scope.spawn(move || {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    if at >= count {
+                        return;
+                    }
+                    let result = work(worker, at);
+                    results.lock().unwrap_or_else(PoisonError::into_inner)[at] = Some(result);
+                }
+            });
+        }
+    });
+    results.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().flatten().collect()
+}

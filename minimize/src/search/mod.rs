@@ -1,0 +1,203 @@
+//! The shortest violating execution over given external events, by exhaustive search under a bound.
+//!
+//! Breadth first over configurations: each is entered once, with the fewest deliveries that reach it, and left where
+//! the model's lower bound ([`Model::bound`]) says that no violation is near enough. What is left when nothing is
+//! found is a proof that nothing shorter exists (A* without a queue: all edges cost one; Hart, Nilsson and Raphael
+//! 1968).
+//!
+//! Configurations that differ only in which of some interchangeable actors is which count once ([`symmetry`]).
+//!
+//! Configurations are numbers ([`packed`]), handlers run once for each local state and entry ([`tables`]). The layers
+//! are worked on by all threads, in batches whose order is that of hashes, so that threads do not change the result.
+
+mod layers;
+mod packed;
+mod symmetry;
+mod tables;
+mod worker;
+
+use std::sync::Arc;
+
+use demi_replay::model::Bound;
+use demi_replay::script::Act;
+use demi_replay::{Model, World};
+
+use self::layers::{End, Layers};
+use crate::engine::{EXACT, Engine, Shared};
+
+pub use self::layers::MAX_STATES;
+
+/// What a search came to.
+#[derive(Debug)]
+pub struct Searched<M: Model> {
+    /// A shortest violating execution, if one was found within the limit.
+    pub found: Option<Shared<M>>,
+    /// No violating execution over these external events has fewer deliveries.
+    pub at_least: usize,
+    /// Whether the search ended by itself: then `found` is optimal, or there is nothing up to the limit.
+    pub complete: bool,
+    /// Configurations visited.
+    pub states: u64,
+    /// Why it ended otherwise.
+    pub stopped: Option<&'static str>,
+}
+
+/// Searches for a violating execution over the external events of `witness` with at most `limit` deliveries, on
+/// `jobs` threads. Starts come first and messages from outside may be taken at any time, each at most once.
+///
+/// Gives nothing if the witness has other external events than these.
+pub fn shortest<M: Model>(
+    engine: &mut Engine<M>,
+    witness: &Shared<M>,
+    bound: Option<&Arc<Bound<M>>>,
+    limit: usize,
+    jobs: usize,
+) -> Option<Searched<M>> {
+    at_most(engine, witness, bound, (limit, u64::MAX), jobs)
+}
+
+fn at_most<M: Model>(
+    engine: &mut Engine<M>,
+    witness: &Shared<M>,
+    bound: Option<&Arc<Bound<M>>>,
+    (limit, most): (usize, u64),
+    jobs: usize,
+) -> Option<Searched<M>> {
+    let other = |act: &Act| !matches!(act, Act::Start(_) | Act::Deliver(_) | Act::Inject(..));
+    if witness.acts.iter().any(other) {
+        return None;
+    }
+    let (starts, root) = root(engine, witness);
+    let ended = layers(engine, &root, bound, (limit, most), jobs);
+    engine.meter.executed += ended.states;
+    let mut searched =
+        Searched { found: None, at_least: 0, complete: false, states: ended.states, stopped: None };
+    match ended.end {
+        End::Found(path) => {
+            searched.at_least = path.len();
+            searched.found = witness_of(engine, witness, &starts, &path);
+            searched.complete = searched.found.is_some();
+        }
+        End::Nothing => (searched.at_least, searched.complete) = (limit + 1, true),
+        End::Stopped(depth, why) => (searched.at_least, searched.stopped) = (depth, Some(why)),
+    }
+    Some(searched)
+}
+
+/// The length of a shortest way from one configuration to the violation, if it has at most `limit` deliveries, and how
+/// many configurations were visited.
+pub fn shortest_from<M: Model>(
+    engine: &Engine<M>,
+    world: &World<M>,
+    bound: Option<&Arc<Bound<M>>>,
+    limit: usize,
+    jobs: usize,
+) -> (Option<usize>, u64) {
+    let ended = layers(engine, world, bound, (limit, u64::MAX), jobs);
+    match ended.end {
+        End::Found(path) => (Some(path.len()), ended.states),
+        End::Nothing | End::Stopped(..) => (None, ended.states),
+    }
+}
+
+fn layers<M: Model>(
+    engine: &Engine<M>,
+    root: &World<M>,
+    bound: Option<&Arc<Bound<M>>>,
+    (limit, most): (usize, u64),
+    jobs: usize,
+) -> layers::Ended {
+    let search = |renamings, jobs| {
+        let (sim, target) = (engine.sim.clone(), engine.target.clone());
+        Layers::new(sim, root, engine.rule, target, bound.cloned(), renamings, jobs).search(
+            limit,
+            most,
+            &engine.meter,
+        )
+    };
+    let mut ended = search(symmetry::renamings(&engine.sim, root, &engine.target), jobs);
+    let mut states = 0;
+    if ended.unequal {
+        states += ended.states;
+        ended = search(Vec::new(), jobs);
+    }
+    if jobs > 1 && ended.names != engine.sim.names().len() {
+        // Names are numbered as they come up, which threads do in no certain order.
+        states += ended.states;
+        ended = search(Vec::new(), 1);
+    }
+    ended.states += states;
+    ended
+}
+
+/// Searches with ever higher limits until something shorter than the witness is found, which then is the shortest
+/// there is, or it is proven that there is nothing, or the budget ends. Without a bound not many more than `few`
+/// configurations are visited, for then the end is out of reach.
+pub fn prove<M: Model>(
+    engine: &mut Engine<M>,
+    witness: &Shared<M>,
+    bound: Option<&Arc<Bound<M>>>,
+    few: u64,
+    jobs: usize,
+) -> Option<Searched<M>> {
+    let shorter = witness.size.deliveries.saturating_sub(1);
+    if bound.is_none() {
+        // Limits prune nothing then: one search goes as deep as it may.
+        return at_most(engine, witness, None, (shorter, few), jobs);
+    }
+    let (_, world) = root(engine, witness);
+    let first = bound.map_or(1, |bound| engine.sim.least(&world, bound).max(1));
+    let mut best = Searched { found: None, at_least: first, complete: false, states: 0, stopped: None };
+    for limit in first..witness.size.deliveries {
+        let searched = shortest(engine, witness, bound, limit, jobs)?;
+        best.states += searched.states;
+        if !searched.complete {
+            best.at_least = best.at_least.max(searched.at_least);
+            best.stopped = searched.stopped;
+            return Some(best);
+        }
+        best.at_least = limit + 1;
+        if searched.found.is_some() {
+            best.at_least = limit;
+            best.found = searched.found;
+            break;
+        }
+    }
+    best.complete = true;
+    Some(best)
+}
+
+/// All actors started and all messages from outside pending.
+fn root<M: Model>(engine: &mut Engine<M>, witness: &Shared<M>) -> (Vec<Act>, World<M>) {
+    let starts: Vec<Act> = witness.acts.iter().filter(|a| matches!(a, Act::Start(_))).copied().collect();
+    let mut world = engine.sim.empty_world();
+    for act in &starts {
+        engine.follow(&mut world, act);
+    }
+    for act in &witness.acts {
+        if let Act::Deliver(want) = act
+            && let Some(msg) = want.external
+        {
+            engine.sim.inject(&mut world, want.to, msg);
+        }
+    }
+    (starts, world)
+}
+
+/// Follows the path and has it verified.
+fn witness_of<M: Model>(
+    engine: &mut Engine<M>,
+    witness: &Shared<M>,
+    starts: &[Act],
+    path: &[usize],
+) -> Option<Shared<M>> {
+    let (_, mut world) = root(engine, witness);
+    let mut acts = starts.to_vec();
+    for &index in path {
+        if index >= world.pending().len() {
+            return None;
+        }
+        engine.deliver(&mut world, index, &mut acts);
+    }
+    engine.first_witness(&acts, EXACT)
+}

@@ -1,0 +1,293 @@
+//! Configurations as lists of numbers, and deliveries on them.
+//!
+//! The first number says how many places there are. Then comes a number for each place: the local state of the cell
+//! and, above it, the status of the actor. The rest is what is pending, in the order of sending.
+
+use demi_replay::{ActorId, Configuration, Model, Status, World};
+use demi_schemas::NetworkRule;
+
+use super::symmetry::Renaming;
+use super::tables::{Effect, Entry, FREE, Local, Tables};
+
+/// Where the status begins in the number of a place.
+const STATUS_SHIFT: u32 = 29;
+/// The local state in the number of a place.
+const LOCAL_MASK: u32 = (1 << STATUS_SHIFT) - 1;
+/// Statuses by number.
+const STATUSES: [Status; 5] =
+    [Status::Absent, Status::Running, Status::Isolated, Status::Crashed, Status::Stopped];
+/// An odd number without pattern; its powers stand for places in a channel.
+const PLACE: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
+
+/// What a delivery needs to know of an entry, closely packed.
+#[derive(Clone, Copy, Debug)]
+pub struct Hot {
+    /// Hash of the content.
+    pub hash: u128,
+    /// Its channel, or [`FREE`].
+    pub channel: u32,
+    /// Which timer it is, or 0.
+    pub timer: u32,
+    /// Receiver.
+    pub to: u16,
+    /// Who really sent it.
+    pub sender: u16,
+    /// The cell of the receiver.
+    pub cell: u16,
+    /// Whether the bound looks at it.
+    pub seen: bool,
+    /// Whether it is armed again when it fires.
+    pub repeats: bool,
+}
+
+impl Hot {
+    /// Of an entry, under a rule: without order there are no channels.
+    pub fn of<M: Model>(entry: &Entry<M>, rule: NetworkRule) -> Hot {
+        let pending = &entry.pending;
+        Hot {
+            hash: entry.hash,
+            channel: if rule == NetworkRule::Unordered { FREE } else { entry.channel },
+            timer: entry.timer,
+            to: pending.to.0,
+            sender: pending.channel.0,
+            cell: u16::try_from(entry.cell).unwrap_or(u16::MAX),
+            seen: entry.seen,
+            repeats: pending.kind == demi_replay::PendingKind::Repeating,
+        }
+    }
+}
+
+/// Where what is pending begins.
+#[inline]
+pub fn first_pending(words: &[u32]) -> usize {
+    1 + words[0] as usize
+}
+
+/// The status of an actor.
+#[inline]
+pub fn status(words: &[u32], actor: u16) -> Status {
+    let place = usize::from(actor);
+    if place >= words[0] as usize {
+        return Status::Absent;
+    }
+    STATUSES[(words[1 + place] >> STATUS_SHIFT) as usize]
+}
+
+/// The number of the local state of a cell, 0 for none.
+#[inline]
+pub fn local(words: &[u32], cell: usize) -> u32 {
+    words.get(1 + cell).map_or(0, |word| word & LOCAL_MASK)
+}
+
+/// A world as numbers, into `words`.
+pub fn pack<M: Model>(tables: &mut Tables<M>, world: &World<M>, words: &mut Vec<u32>) {
+    words.clear();
+    words.push(world.actors() as u32);
+    for place in 0..world.actors() {
+        let state = world.cells()[place].clone();
+        let local = state.map_or(0, |state| tables.local(place, state));
+        let of_actor = world.status(ActorId(place as u16));
+        let status = STATUSES.iter().position(|s| *s == of_actor).unwrap_or(0) as u32;
+        words.push(local | status << STATUS_SHIFT);
+    }
+    words.extend(world.pending().iter().map(|pending| tables.entry(pending)));
+}
+
+/// The world that the numbers stand for.
+pub fn unpack<M: Model>(tables: &Tables<M>, words: &[u32]) -> World<M> {
+    let places = words[0] as usize;
+    let cell = |place| match local(words, place) {
+        0 => None,
+        number => Some(tables.locals[number as usize - 1].state.clone()),
+    };
+    let cells = (0..places).map(cell).collect();
+    let status = (0..places).map(|place| status(words, place as u16)).collect();
+    let pending = words[first_pending(words)..].iter().map(|e| tables.entries[*e as usize].pending).collect();
+    World::assemble(cells, status, pending)
+}
+
+/// The hash of a configuration: a sum over local states, statuses, and entries by their places in their channels.
+pub fn hash<M: Model>(words: &[u32], locals: &[Local<M>], hot: &[Hot]) -> u128 {
+    let mut sum = 0_u128;
+    for place in 0..words[0] as usize {
+        if let number @ 1.. = local(words, place) {
+            sum = sum.wrapping_add(locals[number as usize - 1].hash);
+        }
+        sum = sum.wrapping_add(status_hash(place, words[1 + place] >> STATUS_SHIFT));
+    }
+    let pending = &words[first_pending(words)..];
+    for (at, &entry) in pending.iter().enumerate() {
+        let of = &hot[entry as usize];
+        let before = if of.channel == FREE { 0 } else { on_channel(&pending[..at], hot, of.channel) };
+        sum = sum.wrapping_add(of.hash.wrapping_mul(power(before)));
+    }
+    sum
+}
+
+/// The least hash of a configuration under renamings, given its own.
+pub fn canonical<M: Model>(
+    (words, own): (&[u32], u128),
+    renamings: &[Renaming],
+    (locals, entries, hot): (&[Local<M>], &[Entry<M>], &[Hot]),
+) -> u128 {
+    let first = first_pending(words);
+    let pending = &words[first..];
+    let mut least = own;
+    for (which, renaming) in renamings.iter().enumerate() {
+        let mut sum = 0_u128;
+        for place in 0..words[0] as usize {
+            if let number @ 1.. = local(words, place) {
+                sum = sum.wrapping_add(locals[number as usize - 1].renamed[which]);
+            }
+            let status = words[1 + place] >> STATUS_SHIFT;
+            sum = sum.wrapping_add(status_hash(renaming.of(ActorId(place as u16)).index(), status));
+        }
+        for (at, &entry) in pending.iter().enumerate() {
+            let channel = hot[entry as usize].channel;
+            let before = if channel == FREE { 0 } else { on_channel(&pending[..at], hot, channel) };
+            sum = sum.wrapping_add(entries[entry as usize].renamed[which].wrapping_mul(power(before)));
+        }
+        least = least.min(sum);
+    }
+    least
+}
+
+/// What stands for a status at a place.
+fn status_hash(place: usize, status: u32) -> u128 {
+    let mixed =
+        (place as u128 + 1).wrapping_mul(PLACE) ^ u128::from(status + 1).wrapping_mul(PLACE.rotate_left(64));
+    mixed.wrapping_mul(PLACE).rotate_left(47).wrapping_mul(PLACE)
+}
+
+/// A hash of what a bound looks at: everything but the entries that it does not see, and the order of the rest.
+pub fn looked_at<M: Model>(words: &[u32], locals: &[Local<M>], hot: &[Hot]) -> u128 {
+    let mut sum = 0_u128;
+    let first = first_pending(words);
+    for &word in &words[1..first] {
+        if let number @ 1.. = word & LOCAL_MASK {
+            sum = sum.wrapping_add(locals[number as usize - 1].hash);
+        }
+        sum = sum.wrapping_mul(PLACE).wrapping_add(u128::from(word >> STATUS_SHIFT));
+    }
+    let seen = words[first..].iter().map(|e| &hot[*e as usize]).filter(|of| of.seen);
+    seen.fold(sum, |sum, of| sum.wrapping_add(of.hash))
+}
+
+fn on_channel(pending: &[u32], hot: &[Hot], channel: u32) -> u32 {
+    pending.iter().filter(|e| hot[**e as usize].channel == channel).count() as u32
+}
+
+/// What stands for having that many before it.
+#[inline]
+fn power(before: u32) -> u128 {
+    match before {
+        0 => 1,
+        1 => PLACE,
+        n => PLACE.wrapping_pow(n),
+    }
+}
+
+/// Delivers the pending entry at `index` of `words`, as a reaction says, into `after`. Gives the hash afterwards, and
+/// whether anything became pending.
+pub fn deliver<M: Model>(
+    (words, hash): (&[u32], u128),
+    index: usize,
+    (next, effects): (u32, &[Effect]),
+    (locals, hot): (&[Local<M>], &[Hot]),
+    after: &mut Vec<u32>,
+) -> (u128, bool) {
+    let first = first_pending(words);
+    let entry = words[first + index];
+    let of = &hot[entry as usize];
+    let mut hash = hash;
+    after.clear();
+    let place = 1 + usize::from(of.cell);
+    if of.channel == FREE {
+        after.extend_from_slice(&words[..first + index]);
+        after.extend_from_slice(&words[first + index + 1..]);
+        hash = hash.wrapping_sub(of.hash);
+    } else {
+        // It and what it overtakes go; the rest of the channel moves up.
+        after.extend_from_slice(&words[..first]);
+        let (mut before, mut moved) = (0, 0);
+        for (at, &other) in words[first..].iter().enumerate() {
+            let other_of = &hot[other as usize];
+            if other_of.channel != of.channel {
+                after.push(other);
+                continue;
+            }
+            hash = hash.wrapping_sub(other_of.hash.wrapping_mul(power(before)));
+            before += 1;
+            if at > index {
+                hash = hash.wrapping_add(other_of.hash.wrapping_mul(power(moved)));
+                moved += 1;
+                after.push(other);
+            }
+        }
+    }
+    let old = words[place] & LOCAL_MASK;
+    if next != old {
+        after[place] = (words[place] & !LOCAL_MASK) | next;
+        hash = hash.wrapping_sub(locals[old as usize - 1].hash).wrapping_add(locals[next as usize - 1].hash);
+    }
+    if of.repeats {
+        after.push(entry);
+        hash = hash.wrapping_add(of.hash);
+    }
+    let mut more = false;
+    for effect in effects {
+        let (new, timer) = match *effect {
+            Effect::Send(new) => (Some(new), 0),
+            Effect::Arm(new) => (Some(new), hot[new as usize].timer),
+            Effect::Disarm(timer) => (None, timer),
+        };
+        if timer != 0
+            && let Some(at) = after[first..].iter().position(|e| hot[*e as usize].timer == timer)
+        {
+            let gone = after.remove(first + at);
+            hash = hash.wrapping_sub(hot[gone as usize].hash);
+        }
+        let Some(new) = new else { continue };
+        let new_of = &hot[new as usize];
+        let reaches = timer != 0
+            || match status(after, new_of.to) {
+                Status::Absent | Status::Stopped | Status::Isolated => false,
+                Status::Running | Status::Crashed => status(after, new_of.sender) != Status::Isolated,
+            };
+        if reaches {
+            let before = match new_of.channel {
+                FREE => 0,
+                channel => on_channel(&after[first..], hot, channel),
+            };
+            hash = hash.wrapping_add(new_of.hash.wrapping_mul(power(before)));
+            after.push(new);
+            more = true;
+        }
+    }
+    (hash, more)
+}
+
+/// Numbers as a configuration that invariants and bounds look at.
+pub struct Glance<'a, M: Model> {
+    /// The numbers.
+    pub words: &'a [u32],
+    /// What those of states mean.
+    pub locals: &'a [Local<M>],
+}
+
+impl<M: Model> Configuration<M> for Glance<'_, M> {
+    fn status(&self, actor: ActorId) -> Status {
+        status(self.words, actor.0)
+    }
+
+    fn cell(&self, cell: ActorId) -> Option<&M::State> {
+        match local(self.words, cell.index()) {
+            0 => None,
+            number => Some(&self.locals[number as usize - 1].state),
+        }
+    }
+
+    fn actors(&self) -> usize {
+        self.words[0] as usize
+    }
+}

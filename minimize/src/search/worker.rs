@@ -1,0 +1,296 @@
+//! One thread's share of a search: it takes configurations and gives what follows from them.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use demi_replay::model::{Bound, Waiting};
+use demi_replay::{Model, Names, Status, View};
+use demi_schemas::NetworkRule;
+use rustc_hash::FxHashMap;
+
+use super::packed::{self, Glance, Hot};
+use super::symmetry::Renaming;
+use super::tables::{Entry, FREE, Local, Reaction, Tables};
+
+/// Parts by hash into which configurations are sorted; their number decides the order of a layer.
+pub const SHARDS: usize = 16;
+
+/// Answers of the bound that a worker remembers at most.
+const MAX_BOUNDS: usize = 4_000_000;
+
+/// The part of a hash.
+#[inline]
+pub fn shard(hash: u128) -> usize {
+    (hash >> 124) as usize
+}
+
+/// Takes a hash as it is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AsItIs(u64);
+
+impl Hasher for AsItIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u128(&mut self, hash: u128) {
+        self.0 = hash as u64 ^ (hash >> 64) as u64;
+    }
+}
+
+/// Hashes of the configurations entered, one part of them.
+pub type Seen = std::collections::HashSet<u128, BuildHasherDefault<AsItIs>>;
+
+/// A configuration that may be new.
+pub struct Child {
+    /// Its hash.
+    pub hash: u128,
+    /// The hash by which it is known: the same for all that differ in names only.
+    pub key: u128,
+    /// Where its numbers begin among those of the chunk.
+    pub start: usize,
+    /// How many they are.
+    pub len: u32,
+    /// The number of the step that leads to its parent.
+    pub parent: u32,
+    /// Which of the parent's pending entries was delivered.
+    pub index: u32,
+}
+
+/// What follows from a chunk of configurations.
+pub struct Chunk {
+    /// Numbers of all children.
+    pub words: Vec<u32>,
+    /// The children, by shard.
+    pub children: [Vec<Child>; SHARDS],
+    /// The first delivery that leads to the violation: the parent's step and the index.
+    pub violation: Option<(u32, u32)>,
+    /// Deliveries made.
+    pub states: u64,
+}
+
+impl Default for Chunk {
+    fn default() -> Self {
+        let children = std::array::from_fn(|_| Vec::new());
+        Chunk { words: Vec::new(), children, violation: None, states: 0 }
+    }
+}
+
+/// What all workers have in common.
+pub struct Common<M: Model> {
+    /// What is known of states and entries.
+    pub tables: Mutex<Tables<M>>,
+    /// The rule.
+    pub rule: NetworkRule,
+    /// The violation.
+    pub target: Vec<String>,
+    /// A lower bound on what is missing.
+    pub bound: Option<Arc<Bound<M>>>,
+    /// Renamings of actors that change nothing.
+    pub renamings: Vec<Renaming>,
+}
+
+/// A worker, with its own copy of what it needs of the tables.
+pub struct Worker<M: Model> {
+    model: M,
+    names: Names,
+    locals: Vec<Local<M>>,
+    entries: Vec<Entry<M>>,
+    hot: Vec<Hot>,
+    reactions: Vec<Arc<Reaction>>,
+    reaction_numbers: FxHashMap<(u32, u32), u32>,
+    /// Per channel, the last configuration in which its head was met.
+    heads: Vec<u64>,
+    at: u64,
+    after: Vec<u32>,
+    /// What the bound said, by what it looks at.
+    bounds: HashMap<u128, u16, BuildHasherDefault<AsItIs>>,
+}
+
+impl<M: Model> Worker<M> {
+    /// A worker that knows nothing yet.
+    pub fn new(common: &Common<M>) -> Self {
+        let tables = common.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut worker = Worker {
+            model: tables.sim.model().clone(),
+            names: tables.names().clone(),
+            locals: Vec::new(),
+            entries: Vec::new(),
+            hot: Vec::new(),
+            reactions: Vec::new(),
+            reaction_numbers: FxHashMap::default(),
+            heads: Vec::new(),
+            at: 0,
+            after: Vec::new(),
+            bounds: HashMap::default(),
+        };
+        worker.learn(&tables, common.rule);
+        worker
+    }
+
+    /// Copies what others have entered into the tables.
+    pub fn catch_up(&mut self, common: &Common<M>) {
+        let tables = common.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        self.learn(&tables, common.rule);
+    }
+
+    /// Copies what is new in the tables.
+    fn learn(&mut self, tables: &Tables<M>, rule: NetworkRule) {
+        if tables.locals.len() == self.locals.len() && tables.entries.len() == self.entries.len() {
+            return;
+        }
+        self.locals.extend_from_slice(&tables.locals[self.locals.len()..]);
+        self.entries.extend_from_slice(&tables.entries[self.entries.len()..]);
+        self.hot.extend(self.entries[self.hot.len()..].iter().map(|e| Hot::of(e, rule)));
+        let channels = self.hot.iter().map(|h| h.channel as usize + 1).max().unwrap_or(0);
+        self.heads.resize(channels.max(self.heads.len()), 0);
+        if tables.names().len() != self.names.len() {
+            self.names = tables.names().clone();
+        }
+    }
+
+    /// The hash of a configuration.
+    pub fn hash(&self, words: &[u32]) -> u128 {
+        packed::hash(words, &self.locals, &self.hot)
+    }
+
+    /// What is missing at least from a configuration.
+    fn missing(&mut self, words: &[u32], bound: Option<&Bound<M>>) -> usize {
+        let Some(bound) = bound else { return 1 };
+        let looked_at = packed::looked_at(words, &self.locals, &self.hot);
+        if let Some(known) = self.bounds.get(&looked_at) {
+            return usize::from(*known);
+        }
+        let missing = self.least(words, bound);
+        if self.bounds.len() >= MAX_BOUNDS {
+            self.bounds.clear();
+        }
+        // Less is always right.
+        self.bounds.insert(looked_at, u16::try_from(missing).unwrap_or(u16::MAX));
+        missing
+    }
+
+    fn least(&self, words: &[u32], bound: &Bound<M>) -> usize {
+        let glance = Glance { words, locals: &self.locals };
+        let pending = words[packed::first_pending(words)..].iter().map(|e| *e as usize);
+        let waiting: Vec<Waiting<'_, M::Msg>> = pending
+            .filter(|e| self.hot[*e].seen)
+            .map(|e| {
+                let entry = &self.entries[e];
+                Waiting { from: entry.pending.from, to: entry.pending.to, msg: &entry.msg }
+            })
+            .collect();
+        (bound.least)(&View::new(&glance, &self.model, &self.names), &waiting).max(1)
+    }
+
+    fn violates(&self, words: &[u32], target: &[String]) -> bool {
+        let glance = Glance { words, locals: &self.locals };
+        let mut found = Vec::new();
+        let view = View::new(&glance, &self.model, &self.names);
+        self.model.check(&view, &mut M::History::default(), &mut found);
+        found.iter().any(|v| target.contains(&v.fingerprint))
+    }
+
+    fn new_reaction(&mut self, common: &Common<M>, local: u32, entry: u32) -> u32 {
+        let mut tables = common.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        self.reactions.push(tables.reaction(local, entry));
+        self.learn(&tables, common.rule);
+        let number = self.reactions.len() as u32 - 1;
+        self.reaction_numbers.insert((local, entry), number);
+        number
+    }
+
+    /// Makes every delivery that is possible in a configuration, which `step` led to. What may lead to the violation
+    /// within `room` further deliveries, and has not been entered, goes into `chunk`. Ends at the violation.
+    pub fn expand(
+        &mut self,
+        common: &Common<M>,
+        (words, hash, step): (&[u32], u128, u32),
+        room: usize,
+        seen: &[Seen],
+        chunk: &mut Chunk,
+    ) {
+        self.at += 1;
+        let first = packed::first_pending(words);
+        let in_order = common.rule == NetworkRule::Fifo;
+        for index in 0..words.len() - first {
+            let entry = words[first + index];
+            let of = self.hot[entry as usize];
+            if of.channel != FREE && in_order {
+                let head = &mut self.heads[of.channel as usize];
+                if std::mem::replace(head, self.at) == self.at {
+                    continue;
+                }
+            } else if words[first..first + index].contains(&entry) {
+                // Of equal entries only the oldest.
+                continue;
+            }
+            if !matches!(packed::status(words, of.to), Status::Running | Status::Isolated) {
+                continue;
+            }
+            let local = packed::local(words, usize::from(of.cell));
+            let number = match self.reaction_numbers.get(&(local, entry)) {
+                Some(number) => *number,
+                None => self.new_reaction(common, local, entry),
+            };
+            let reaction = &self.reactions[number as usize];
+            let mut after = std::mem::take(&mut self.after);
+            let (hash, look, idle) = match &**reaction {
+                Reaction::Refused => {
+                    self.after = after;
+                    continue;
+                }
+                Reaction::Plain { next, effects, visible } => {
+                    let known = (&self.locals[..], &self.hot[..]);
+                    let (hash, more) =
+                        packed::deliver((words, hash), index, (*next, effects), known, &mut after);
+                    // It only used something up. Not to deliver it leaves as much or more to go on with, unless it
+                    // stands in the way of what is behind it.
+                    let idle = !more && *next == local && !(in_order && of.channel != FREE);
+                    (hash, *visible, idle)
+                }
+                Reaction::Lives => {
+                    let mut tables = common.tables.lock().unwrap_or_else(PoisonError::into_inner);
+                    let world = packed::unpack(&tables, words);
+                    let world = tables.deliver(world, index, common.rule);
+                    packed::pack(&mut tables, &world, &mut after);
+                    self.learn(&tables, common.rule);
+                    (self.hash(&after), true, false)
+                }
+            };
+            chunk.states += 1;
+            if look && self.violates(&after, &common.target) {
+                chunk.violation = Some((step, index as u32));
+                self.after = after;
+                return;
+            }
+            if idle {
+                self.after = after;
+                continue;
+            }
+            let known = (&self.locals[..], &self.entries[..], &self.hot[..]);
+            let key = packed::canonical((&after, hash), &common.renamings, known);
+            let shard = shard(key);
+            if !seen[shard].contains(&key) && self.missing(&after, common.bound.as_deref()) <= room {
+                let (start, len) = (chunk.words.len(), after.len() as u32);
+                chunk.words.extend_from_slice(&after);
+                chunk.children[shard].push(Child {
+                    hash,
+                    key,
+                    start,
+                    len,
+                    parent: step,
+                    index: index as u32,
+                });
+            }
+            self.after = after;
+        }
+    }
+}

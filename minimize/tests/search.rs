@@ -1,0 +1,89 @@
+//! The exhaustive search: the same for any number of threads, and the same lengths whether or not configurations that
+//! differ in names count once.
+
+#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+
+mod recorded;
+
+use std::sync::Arc;
+
+use demi_minimize::budget::Meter;
+use demi_minimize::engine::{EXACT, Engine, Shared};
+use demi_minimize::search::{shortest, shortest_from};
+use demi_minimize::{Budget, Objective, StopFlag};
+use demi_replay::fuzz::{FuzzOptions, fuzz};
+use demi_replay::models::akka_raft::AkkaRaft;
+use demi_replay::names::Names;
+use demi_replay::script::Script;
+use demi_replay::{Model, Simulator};
+use demi_schemas::{NetworkRule, Scenario};
+
+const RULES: [NetworkRule; 2] = [NetworkRule::Fifo, NetworkRule::Unordered];
+
+/// The first find of a seed, as a witness under a rule that is no stricter than its own.
+fn witness(scenario: &str, seed: u64, rule: NetworkRule) -> (Engine<AkkaRaft>, Shared<AkkaRaft>) {
+    let scenario = Scenario::parse(scenario).unwrap();
+    let mut names = Names::default();
+    let model = AkkaRaft::new(&scenario, &mut names).unwrap();
+    let mut sim = Simulator::new(model, names, &scenario).unwrap();
+    let limits = FuzzOptions { seed, runs: 10_000, deliveries: 1_000, externals: None };
+    let found = fuzz(&mut sim.clone(), &scenario, &limits, &mut |_, _| true).unwrap().unwrap();
+    let (script, _) = Script::compile(&mut sim, &recorded::schedule(&found)).unwrap();
+    let meter = Meter::new(Budget::Seconds(1e6), StopFlag::default());
+    let mut engine = Engine::new(sim, &script, rule, found.violation.clone(), Objective::Deliveries, meter);
+    let witness = engine.first_witness(&script.acts, EXACT).unwrap();
+    (engine, witness)
+}
+
+const RAFT_45: &str = include_str!("../../replay/scenarios/raft-45.toml");
+const RAFT_46: &str = include_str!("../../replay/scenarios/raft-46.toml");
+
+#[test]
+fn threads_change_nothing() {
+    for rule in RULES {
+        let (mut engine, witness) = witness(RAFT_46, 1, rule);
+        let bound = engine.sim.model().bound(&engine.target, engine.sim.names()).map(Arc::new);
+        let one = shortest(&mut engine, &witness, bound.as_ref(), 22, 1).unwrap();
+        let acts = one.found.unwrap().acts.clone();
+        assert_eq!((one.at_least, one.complete), (22, true));
+        let more = shortest(&mut engine, &witness, bound.as_ref(), 22, 3).unwrap();
+        assert_eq!(more.found.unwrap().acts, acts);
+        assert_eq!((more.states, more.at_least), (one.states, one.at_least));
+    }
+}
+
+#[test]
+fn names_change_nothing_but_the_number_of_configurations() {
+    for (scenario, seed) in [(RAFT_45, 1), (RAFT_46, 1)] {
+        let mut fewer = 0;
+        for rule in RULES {
+            let (mut engine, witness) = witness(scenario, seed, rule);
+            let bound = engine.sim.model().bound(&engine.target, engine.sim.names()).map(Arc::new);
+            let everybody: Vec<&str> =
+                engine.sim.model().actors().iter().map(|actor| engine.sim.names().get(*actor)).collect();
+            let everybody = everybody.join(" ");
+            let short = shortest(&mut engine, &witness, bound.as_ref(), 22, 2).unwrap().found.unwrap();
+            // From several places on the way, with and without a bound.
+            for (at, bound) in [(9, bound.as_ref()), (14, bound.as_ref()), (18, None), (22, None)] {
+                let (mut world, _) = engine.world_at(&short, at);
+                for act in &short.acts[at..] {
+                    if let demi_replay::script::Act::Deliver(want) = act
+                        && let Some(msg) = want.external
+                    {
+                        engine.sim.inject(&mut world, want.to, msg);
+                    }
+                }
+                let left = short.acts.len() - at;
+                let with = shortest_from(&engine, &world, bound, left, 1);
+                // A target that names everybody lets nobody be renamed.
+                engine.target.push(everybody.clone());
+                let without = shortest_from(&engine, &world, bound, left, 1);
+                engine.target.pop();
+                assert_eq!(with.0, without.0);
+                assert!(with.0.is_some() && with.1 <= without.1, "{with:?} {without:?}");
+                fewer += usize::from(with.1 < without.1);
+            }
+        }
+        assert!(fewer > 2, "{fewer}");
+    }
+}

@@ -1,0 +1,99 @@
+//! Actors start, fail, begin anew, are cut off and end.
+
+use std::sync::Arc;
+
+use super::{Did, Simulator};
+use crate::model::{Ctx, Model};
+use crate::names::{ActorId, OUTSIDE};
+use crate::world::{Status, World};
+
+impl<M: Model> Simulator<M> {
+    /// Starts an actor; one that runs already is left as it is.
+    pub fn start(&mut self, world: &mut World<M>, actor: ActorId) {
+        self.did.clear();
+        self.crash_reason = None;
+        self.start_now(world, actor);
+        self.apply(world, OUTSIDE);
+    }
+
+    pub(super) fn start_now(&mut self, world: &mut World<M>, actor: ActorId) {
+        if matches!(world.status(actor), Status::Running | Status::Isolated) {
+            return;
+        }
+        let cell = self.model.cell(actor);
+        world.grow(actor.max(cell));
+        world.status[actor.index()] = Status::Running;
+        self.did.push(Did::Started(actor));
+        let mut state = match &world.cells[cell.index()] {
+            Some(shared) if cell != actor => Arc::clone(shared),
+            _ => Arc::new(self.model.initial(actor)),
+        };
+        let mut ctx = Ctx {
+            me: actor,
+            from: OUTSIDE,
+            effects: &mut self.effects,
+            names: &mut self.names,
+            crash_reason: &mut self.crash_reason,
+        };
+        self.model.start(Arc::make_mut(&mut state), &mut ctx);
+        world.cells[cell.index()] = Some(state);
+    }
+
+    /// Makes an actor fail, as an injected fault.
+    pub fn crash(&mut self, world: &mut World<M>, actor: ActorId) {
+        self.did.clear();
+        self.crash_reason = Some("injected".into());
+        world.grow(actor);
+        self.crash_now(world, actor);
+        self.apply(world, OUTSIDE);
+    }
+
+    pub(super) fn crash_now(&mut self, world: &mut World<M>, actor: ActorId) {
+        if !matches!(world.status(actor), Status::Running | Status::Isolated) {
+            return;
+        }
+        self.did.push(Did::Crashed(actor));
+        if self.model.restarts_by_itself() {
+            self.restart_now(world, actor);
+        } else {
+            world.status[actor.index()] = Status::Crashed;
+            world.pending.retain(|p| p.to != actor || !p.kind.is_timer());
+        }
+    }
+
+    /// Begins a new, blank life of an actor; its inbox is kept.
+    pub fn restart(&mut self, world: &mut World<M>, actor: ActorId) {
+        self.did.clear();
+        self.crash_reason = None;
+        world.grow(actor);
+        self.restart_now(world, actor);
+        self.apply(world, OUTSIDE);
+    }
+
+    fn restart_now(&mut self, world: &mut World<M>, actor: ActorId) {
+        world.pending.retain(|p| p.to != actor || !p.kind.is_timer() || p.survives);
+        world.status[actor.index()] = Status::Absent;
+        self.did.push(Did::Restarted(actor));
+        self.start_now(world, actor);
+    }
+
+    /// Cuts an actor off: nothing it sends from now on, and nothing sent to it, becomes pending.
+    pub fn isolate(&mut self, world: &mut World<M>, actor: ActorId) {
+        self.did.clear();
+        if world.status(actor) == Status::Running {
+            world.status[actor.index()] = Status::Isolated;
+        }
+    }
+
+    /// Ends an actor for good, with everything pending for it.
+    pub fn stop(&mut self, world: &mut World<M>, actor: ActorId) {
+        self.did.clear();
+        self.stop_now(world, actor);
+    }
+
+    pub(super) fn stop_now(&mut self, world: &mut World<M>, actor: ActorId) {
+        world.grow(actor);
+        world.status[actor.index()] = Status::Stopped;
+        world.pending.retain(|p| p.to != actor);
+    }
+}

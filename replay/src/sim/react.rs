@@ -1,0 +1,75 @@
+//! What one actor does with one entry, apart from any world: for searches that remember reactions instead of
+//! running the handler again.
+
+use super::Simulator;
+use crate::model::{Ctx, Effect, Model};
+use crate::names::{ActorId, OUTSIDE};
+use crate::world::{Pending, PendingKind};
+
+/// Something a handler asked for, in its order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// A message, which becomes pending unless its receiver or sender is gone or cut off.
+    Send(Pending),
+    /// A timer, in place of a live one with its actor and number.
+    SetTimer(Pending),
+    /// The timer of this number ends, if it is live.
+    CancelTimer(ActorId, u8),
+}
+
+impl<M: Model> Simulator<M> {
+    /// Whether the receiver of an entry, in that state, would take it.
+    #[must_use]
+    pub fn accepts(&self, state: &M::State, entry: &Pending) -> bool {
+        self.model.accepts(state, entry.to, entry.from, &self.infos[entry.msg.0 as usize].msg)
+    }
+
+    /// Runs the handler of an entry on the state of its receiver's cell alone and gives what it asked for.
+    ///
+    /// Nothing where it starts, stops or fails an actor: what follows from that depends on the world, and the entry
+    /// has to be [delivered](Simulator::deliver) there. The state is then of no use.
+    pub fn react(&mut self, state: &mut M::State, entry: &Pending) -> Option<Vec<Op>> {
+        self.crash_reason = None;
+        let mut ctx = Ctx {
+            me: entry.to,
+            from: entry.from,
+            effects: &mut self.effects,
+            names: &mut self.names,
+            crash_reason: &mut self.crash_reason,
+        };
+        self.model.deliver(state, &self.infos[entry.msg.0 as usize].msg, &mut ctx);
+        let mut effects = std::mem::take(&mut self.effects);
+        let ops = effects.drain(..).map(|effect| self.op(effect)).collect::<Option<Vec<Option<Op>>>>();
+        self.effects = effects;
+        ops.map(|ops| ops.into_iter().flatten().collect())
+    }
+
+    /// An effect in terms of entries: nothing at all for what leaves the system, `None` for a change of lives.
+    fn op(&mut self, effect: Effect<M::Msg>) -> Option<Option<Op>> {
+        Some(match effect {
+            Effect::Send { to: OUTSIDE, .. } => None,
+            Effect::Send { from, channel, to, msg, via, external } => {
+                let kind = if external { PendingKind::External } else { PendingKind::Message };
+                let msg = self.intern(msg);
+                Some(Op::Send(Pending { from, to, channel, msg, kind, timer: 0, survives: false, via }))
+            }
+            Effect::SetTimer { name, to, msg, repeats, survives } => {
+                let timer = self.timer_index(name);
+                let kind = if repeats { PendingKind::Repeating } else { PendingKind::Timer };
+                let msg = self.intern(msg);
+                Some(Op::SetTimer(Pending {
+                    from: to,
+                    to,
+                    channel: to,
+                    msg,
+                    kind,
+                    timer,
+                    survives,
+                    via: None,
+                }))
+            }
+            Effect::CancelTimer { name, to } => Some(Op::CancelTimer(to, self.timer_index(name))),
+            Effect::Start(_) | Effect::Stop(_) | Effect::Crash => return None,
+        })
+    }
+}
