@@ -119,6 +119,18 @@ impl Index {
         Ok(EventId { actor: name, incarnation: life, seq: seq + u64::from(event - first) })
     }
 
+    /// The runs of an actor's log: life, first and last position of each.
+    pub(crate) fn runs_of_log(&self, actor: usize) -> Result<Vec<(u32, u64, u64)>, LineageError> {
+        let (runs, log) = (self.runs_of(actor), self.events_of(actor));
+        let mut all = Vec::with_capacity(runs.len());
+        for i in runs.clone() {
+            let (life, seq, first) = self.run(i)?;
+            let end = if i + 1 < runs.end { self.run(i + 1)?.2 } else { log.end };
+            all.push((life, seq, seq + u64::from(end.saturating_sub(first)).saturating_sub(1)));
+        }
+        Ok(all)
+    }
+
     /// The end of the prefix of an actor's log up to life and position, both included, whether or not there is an event
     /// of that name.
     pub(crate) fn prefix(&self, actor: usize, life: u32, seq: u64) -> Result<u32, LineageError> {

@@ -131,6 +131,15 @@ impl Query {
         self.cut_at(&self.cut_ends_of(events)?)
     }
 
+    /// The states of all actors at a cut that is named, or at the smallest consistent cut with some events.
+    ///
+    /// # Errors
+    /// When the cut names an actor that has no log, or a file cannot be read.
+    pub fn state_of(&self, cut: &CutSpec, at: &[u32]) -> Result<super::GlobalState, LineageError> {
+        let ends = if at.is_empty() { self.cut_ends(cut)? } else { self.cut_ends_of(at)? };
+        self.state_at(self.cut_at(&ends)?, &ends)
+    }
+
     /// By actor, the end of its part of the causal past of these events.
     pub(crate) fn cut_ends_of(&self, events: &[u32]) -> Result<Vec<u32>, LineageError> {
         let mut sweep = Sweep::new(&self.index, Limits { certain: self.certain, ..Limits::default() });

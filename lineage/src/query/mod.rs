@@ -5,6 +5,10 @@
 mod cut;
 mod order;
 mod past;
+mod ranges;
+pub mod sql;
+mod state;
+mod stats;
 mod store;
 
 use std::path::{Path, PathBuf};
@@ -12,6 +16,9 @@ use std::path::{Path, PathBuf};
 pub use cut::{CutAnswer, CutSpec, Missing};
 pub use order::Relation;
 pub use past::PastAnswer;
+pub use ranges::EventSet;
+pub use state::{ActorState, GlobalState};
+pub use stats::{ChannelStats, Latency, Stats};
 pub use store::refresh;
 
 use crate::error::LineageError;

@@ -50,7 +50,16 @@ pub enum Ask {
         /// Cuts from a file (- for standard input), one a line: {"ACTOR": SEQ, ..} or names of events.
         #[arg(long, value_name = "FILE", conflicts_with = "events")]
         cuts: Option<PathBuf>,
+        /// Also the state of each actor there, from its last state record in the cut.
+        #[arg(long)]
+        state: bool,
         /// One JSON object a line.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Longest causal chain, concurrency, what became of messages, and latencies by channel.
+    Stats {
+        /// One JSON object.
         #[arg(long)]
         json: bool,
     },
@@ -89,7 +98,11 @@ pub fn run(ask: &Ask, query: &Query, ui: &Ui) -> Outcome {
             show_past(&answer, "after", one.json, ui)
         })?,
         Ask::Path { from, to, json } => path(query, from, to, *json, ui)?,
-        Ask::Cut { events, at, cuts, json } => cut(query, events, at, cuts.as_ref(), *json, ui)?,
+        Ask::Cut { events, at, cuts, state, json } => {
+            let show = Show { state: *state, json: *json };
+            cut(query, events, at, cuts.as_ref(), show, ui)?;
+        }
+        Ask::Stats { json } => stats(query, *json, ui)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -180,24 +193,47 @@ fn path(query: &Query, from: &str, to: &str, json: bool, ui: &Ui) -> Done {
     Ok(())
 }
 
-fn cut(query: &Query, events: &[String], at: &[String], cuts: Option<&PathBuf>, json: bool, ui: &Ui) -> Done {
-    if let Some(path) = cuts {
-        return each_line(path, |line| show_cut(&query.cut(&CutSpec::parse(query, line)?)?, json, ui));
-    }
-    if at.is_empty() {
-        let mut cut = CutSpec::default();
-        events.iter().try_for_each(|text| cut.add(query, text))?;
-        return show_cut(&query.cut(&cut)?, json, ui);
-    }
-    let events = at.iter().map(|text| query.index().event(text)).collect::<Result<Vec<_>, _>>()?;
-    show_cut(&query.cut_of(&events)?, json, ui)
+/// What is shown of a cut.
+#[derive(Clone, Copy)]
+struct Show {
+    state: bool,
+    json: bool,
 }
 
-fn show_cut(answer: &CutAnswer, json: bool, ui: &Ui) -> Done {
-    if json {
-        ui.result(&serde_json::to_string(answer)?);
+fn cut(query: &Query, events: &[String], at: &[String], cuts: Option<&PathBuf>, show: Show, ui: &Ui) -> Done {
+    if let Some(path) = cuts {
+        return each_line(path, |line| one_cut(query, &CutSpec::parse(query, line)?, &[], show, ui));
+    }
+    let mut cut = CutSpec::default();
+    events.iter().try_for_each(|text| cut.add(query, text))?;
+    let at = at.iter().map(|text| query.index().event(text)).collect::<Result<Vec<_>, _>>()?;
+    one_cut(query, &cut, &at, show, ui)
+}
+
+fn one_cut(query: &Query, cut: &CutSpec, at: &[u32], show: Show, ui: &Ui) -> Done {
+    if !show.state {
+        let answer = if at.is_empty() { query.cut(cut)? } else { query.cut_of(at)? };
+        let text = if show.json { serde_json::to_string(&answer)? } else { cut_text(&answer) };
+        ui.result(&text);
         return Ok(());
     }
+    let answer = query.state_of(cut, at)?;
+    if show.json {
+        ui.result(&serde_json::to_string(&answer)?);
+        return Ok(());
+    }
+    let mut text = cut_text(&answer.cut);
+    if answer.states.is_empty() {
+        text.push_str("\nno log has a state record in the cut");
+    }
+    for (actor, known) in &answer.states {
+        text.push_str(&format!("\n  {actor} at {}: {}", known.event, known.state));
+    }
+    ui.result(&text);
+    Ok(())
+}
+
+fn cut_text(answer: &CutAnswer) -> String {
     let mut text = match (&answer.missing, answer.ground_state) {
         (Some(m), _) => {
             format!("not consistent: {} is outside and happens before {} inside", m.event, m.before)
@@ -211,6 +247,36 @@ fn show_cut(answer: &CutAnswer, json: bool, ui: &Ui) -> Done {
     ));
     for name in answer.cut.values() {
         text.push_str(&format!("\n  up to {name}"));
+    }
+    text
+}
+
+/// Channels shown to people.
+const CHANNELS: usize = 20;
+
+fn stats(query: &Query, json: bool, ui: &Ui) -> Done {
+    let stats = query.stats()?;
+    if json {
+        ui.result(&serde_json::to_string(&stats)?);
+        return Ok(());
+    }
+    let mut text = format!(
+        "{} events of {} actors\nlongest causal chain: {} events, up to {}\nside by side: {:.2} events on average, {} at most at one depth",
+        stats.events, stats.actors, stats.longest_chain, stats.chain_ends_at, stats.parallelism, stats.widest
+    );
+    text.push_str("\nmessages and timers:");
+    for (status, count) in &stats.messages {
+        text.push_str(&format!("\n  {status}: {count}"));
+    }
+    text.push_str(&format!("\n  matched, but not for certain: {}\nchannels:", stats.uncertain));
+    for channel in stats.channels.iter().take(CHANNELS) {
+        let latency = channel.latency.map_or(String::new(), |l| {
+            format!("; {} / {} / {} microseconds (least, median, most)", l.least, l.median, l.most)
+        });
+        text.push_str(&format!("\n  {} -> {}: {}{latency}", channel.from, channel.to, channel.messages));
+    }
+    if stats.channels.len() > CHANNELS {
+        text.push_str(&format!("\n  and {} more (--json has all)", stats.channels.len() - CHANNELS));
     }
     ui.result(&text);
     Ok(())

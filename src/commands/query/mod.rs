@@ -1,6 +1,7 @@
 //! `demi-lineage query`: questions about the partial order.
 
 mod ask;
+mod sql;
 
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,6 @@ use crate::ui::Ui;
 
 /// Arguments of `query`.
 #[derive(clap::Args, Debug)]
-#[command(subcommand_required = true)]
 pub struct QueryArgs {
     /// The folder of an execution (from build), or an event store.
     #[arg(value_name = "EXEC_OR_STORE")]
@@ -23,15 +23,23 @@ pub struct QueryArgs {
     /// Only edges that could not be otherwise: matches by content or after loss are left out.
     #[arg(long, global = true)]
     certain: bool,
+    #[command(flatten)]
+    sql: sql::SqlArgs,
     /// What to ask.
     #[command(subcommand)]
-    ask: ask::Ask,
+    ask: Option<ask::Ask>,
 }
 
 /// Runs `query`.
 pub fn run(args: QueryArgs, ui: &Ui) -> Outcome {
     let folder = folder(&args, ui)?;
-    ask::run(&args.ask, &Query::open(&folder, args.certain)?, ui)
+    let query = Query::open(&folder, args.certain)?;
+    match (&args.ask, &args.sql.sql) {
+        (Some(ask), None) => ask::run(ask, &query, ui),
+        (None, Some(text)) => sql::run(text, &args.sql, &query),
+        (Some(_), Some(_)) => Err("--sql and a question cannot be asked at once".into()),
+        (None, None) => Err("nothing is asked: name a question (see --help) or give --sql".into()),
+    }
 }
 
 /// The execution's folder; that of a store is built when it is not there or events were added.
