@@ -10,8 +10,6 @@ pub struct Truth {
     pub set: String,
     pub file: PathBuf,
     pub execution: Option<String>,
-    /// How many executions the file holds.
-    pub of: usize,
     pub value: Value,
 }
 
@@ -37,18 +35,17 @@ pub fn all(folder: &Path) -> Vec<Truth> {
                 continue;
             }
             let name = set.file_name().unwrap().to_string_lossy().into_owned();
-            let one = |execution: Option<String>, of, value: &Value| Truth {
+            let one = |execution: Option<String>, value: &Value| Truth {
                 set: name.clone(),
                 file: path.clone(),
                 execution,
-                of,
                 value: value.clone(),
             };
             match value["executions"].as_object() {
-                None => out.push(one(None, 1, value)),
+                None => out.push(one(None, value)),
                 Some(executions) => {
                     for (label, value) in executions {
-                        out.push(one(Some(label.clone()), executions.len(), value));
+                        out.push(one(Some(label.clone()), value));
                     }
                 }
             }
