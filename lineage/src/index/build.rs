@@ -151,7 +151,8 @@ impl<'a> Parts<'a> {
     /// Runs of events whose names follow each other: actor, life, position, first event.
     fn runs(&self) -> Vec<(usize, u32, u64, u32)> {
         let runs = self.events.places.runs();
-        runs.map(|(life, seq, first)| (self.events.actor[first as usize] as usize, life, seq, first)).collect()
+        runs.map(|(life, seq, first)| (self.events.actor[first as usize] as usize, life, seq, first))
+            .collect()
     }
 }
 

@@ -70,11 +70,6 @@ impl<T: Number> Pages<T> {
         Ok(Pages { path: path.to_owned(), len, cache: RefCell::new(cache) })
     }
 
-    /// How many numbers there are.
-    pub(crate) fn len(&self) -> u32 {
-        self.len
-    }
-
     /// The number at `i`.
     pub(crate) fn get(&self, i: u32) -> Result<T, LineageError> {
         let block = i / BLOCK;
