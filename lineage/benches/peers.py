@@ -47,7 +47,7 @@ START = """
 def last_event(folder):
     import duckdb
 
-    return duckdb.sql(LAST.format(exec=folder)).fetchone()
+    return duckdb.sql(LAST.format(exec=folder)).fetchall()[0]
 
 
 def duckdb_past(folder, event):
@@ -55,12 +55,12 @@ def duckdb_past(folder, event):
 
     db = duckdb.connect()
     db.sql("CREATE TABLE edges AS " + EDGES.format(exec=folder))
-    start = db.sql(START.format(exec=folder, event=event)).fetchone()[0]
+    start = db.sql(START.format(exec=folder, event=event)).fetchall()[0][0]
     query = f"""
         WITH RECURSIVE past(id) AS (
             SELECT {start} UNION SELECT cause FROM edges JOIN past ON edges.effect = past.id)
         SELECT count(*) - 1 FROM past"""
-    return db.sql(query).fetchone()[0]
+    return db.sql(query).fetchall()[0][0]
 
 
 def networkx_past(folder, event):
@@ -69,7 +69,7 @@ def networkx_past(folder, event):
 
     graph = networkx.DiGraph()
     graph.add_edges_from(duckdb.sql(EDGES.format(exec=folder)).fetchall())
-    start = duckdb.sql(START.format(exec=folder, event=event)).fetchone()[0]
+    start = duckdb.sql(START.format(exec=folder, event=event)).fetchall()[0][0]
     return len(networkx.ancestors(graph, start)) if start in graph else 0
 
 

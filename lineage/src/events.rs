@@ -58,9 +58,10 @@ struct Run {
 impl Places {
     /// Adds the place of the next event; `begins` says that it is the first of a log.
     pub(crate) fn push(&mut self, event: u32, (life, seq): (u32, u64), begins: bool) {
-        let follows = self.runs.last().is_some_and(|r| {
-            r.life == life && r.seq.checked_add(u64::from(event - r.first)) == Some(seq)
-        });
+        let follows = self
+            .runs
+            .last()
+            .is_some_and(|r| r.life == life && r.seq.checked_add(u64::from(event - r.first)) == Some(seq));
         if begins || !follows {
             self.runs.push(Run { first: event, life, seq });
         }

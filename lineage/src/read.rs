@@ -163,7 +163,9 @@ impl Keys {
         events.first.push(events.actor.len() as u32);
         let warnings = match rows_repeated {
             0 => Vec::new(),
-            n => vec![format!("{n} rows repeat the actor, incarnation and seq of another; one of each was kept")],
+            n => vec![format!(
+                "{n} rows repeat the actor, incarnation and seq of another; one of each was kept"
+            )],
         };
         (Loaded { events, event_of_row, file_rows, clocked: false, warnings }, repeated)
     }
