@@ -1,7 +1,9 @@
-//! How fast and in how much memory an execution is built, from 10^5 to 10^7 events.
+//! How fast and in how much memory an execution is built, from 10^5 to 10^7 events, and how fast it is asked.
 //!
-//! Each size runs in a process of its own, so that peak memory is its own. `DEMI_BENCH_EVENTS=1000000` runs one size. Rows
-//! come as a daemon ships them: many files, each with events of all actors.
+//! Each size runs in a process of its own, so that peak memory is its own. `DEMI_BENCH_EVENTS=1000000` runs one size,
+//! `DEMI_BENCH_ACTORS=10,1000` other numbers of actors than 100, and `DEMI_BENCH_TMP` names a folder with room for the files.
+//! Rows come as a daemon ships them: many files, each with events of all actors. The last columns are questions about
+//! random events, each of an index just opened, with the files in the system's cache: `order` of two, and `past` of one.
 
 #![expect(
     clippy::print_stdout,
@@ -9,15 +11,20 @@
     reason = "a benchmark prints, and stops at the first error"
 )]
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use demi_lineage::generate::{Generator, Mix, write_store_file};
+use demi_lineage::query::Query;
 use demi_lineage::{BuildOptions, build};
 
-fn files(dir: &Path, events: u64) -> Vec<PathBuf> {
+/// Questions of each sort.
+const ASKED: u32 = 100;
+
+fn files(dir: &Path, events: u64, actors: u32) -> Vec<PathBuf> {
     let mix =
-        Mix { seed: 7, actors: 100, events, environment: 0.01, timer: 0.02, forward: 0.01, ..Mix::default() };
+        Mix { seed: 7, actors, events, environment: 0.01, timer: 0.02, forward: 0.01, ..Mix::default() };
     let mut records = Generator::new(&mix).map(|g| g.record).peekable();
     let mut files = Vec::new();
     while records.peek().is_some() {
@@ -50,15 +57,43 @@ fn measure(dir: &Path) {
     let summary = build(&files, &BuildOptions::default(), &dir.join("exec"), &mut progress).unwrap();
     progress("");
     let seconds = started.elapsed().as_secs_f64();
-    let per_event = seconds * 1e6 / summary.events as f64;
+    let peak = peak_mib();
+    let per_event = |figure: f64| figure / summary.events as f64;
+    let (order, past) = ask(&dir.join("exec"));
     println!(
-        "{:>9} {:>8} {:>8.2} {:>9.3} {:>9}{stages}",
+        "{:>9} {:>8.2} {:>9.3} {:>9} {:>8.1} {order} {past}{stages}",
         summary.events,
-        summary.kept,
         seconds,
-        per_event,
-        peak_mib()
+        per_event(seconds * 1e6),
+        peak,
+        per_event((peak << 20) as f64),
     );
+}
+
+/// Mean and worst time of both questions, in milliseconds.
+fn ask(exec: &Path) -> (String, String) {
+    let (mut orders, mut pasts) = (Vec::new(), Vec::new());
+    let mut random = 12345_u64;
+    for _ in 0..ASKED {
+        let query = Query::open(exec, false).unwrap();
+        let events = u64::from(query.index().header().events);
+        let mut event = || {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            ((random >> 33) % events) as u32
+        };
+        let started = Instant::now();
+        query.order(event(), event()).unwrap();
+        orders.push(started.elapsed().as_secs_f64() * 1e3);
+        let query = Query::open(exec, false).unwrap();
+        let started = Instant::now();
+        query.past(event()).unwrap();
+        pasts.push(started.elapsed().as_secs_f64() * 1e3);
+    }
+    let show = |all: Vec<f64>| {
+        let worst = all.iter().copied().fold(0.0, f64::max);
+        format!("{:>7.2} {worst:>7.2}", all.iter().sum::<f64>() / all.len() as f64)
+    };
+    (show(orders), show(pasts))
 }
 
 fn main() {
@@ -70,16 +105,20 @@ fn main() {
         Some(n) => vec![n],
         None => vec![100_000, 1_000_000, 10_000_000],
     };
-    println!("   events     kept  seconds  us/event  peak MiB  stages");
-    for events in sizes {
-        let dir = tempfile::tempdir().unwrap();
+    let actors = std::env::var("DEMI_BENCH_ACTORS").unwrap_or_else(|_| "100".into());
+    let actors: Vec<u32> = actors.split(',').map(|n| n.trim().parse().unwrap()).collect();
+    println!(
+        " actors    events  seconds  us/event  peak MiB  B/event   order    worst    past   worst  stages"
+    );
+    for (events, actors) in sizes.into_iter().flat_map(|n| actors.iter().map(move |&a| (n, a))) {
+        let room = std::env::var_os("DEMI_BENCH_TMP").map_or_else(std::env::temp_dir, PathBuf::from);
+        let dir = tempfile::tempdir_in(room).unwrap();
         std::fs::create_dir(dir.path().join("store")).unwrap();
-        files(&dir.path().join("store"), events);
+        files(&dir.path().join("store"), events, actors);
+        print!("{actors:>7} ");
         let this = std::env::current_exe().unwrap();
-        for _ in 0..if events < 1_000_000 { 3 } else { 1 } {
-            let status =
-                std::process::Command::new(&this).env("DEMI_BENCH_DIR", dir.path()).status().unwrap();
-            assert!(status.success());
-        }
+        std::io::stdout().flush().unwrap();
+        let status = std::process::Command::new(&this).env("DEMI_BENCH_DIR", dir.path()).status().unwrap();
+        assert!(status.success());
     }
 }

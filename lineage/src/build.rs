@@ -103,10 +103,10 @@ fn analyse(
         }
     }
     matching.sort_extra();
-    let units = Units::new(events, &matching.extra);
     let observed = Channels::observe(events, &matching);
     unmatched::explain(events, &mut matching, &observed);
-    (events.id, events.content) = (Vec::new(), Vec::new());
+    (events.id, events.content, events.type_) = (Vec::new(), Vec::new(), Vec::new());
+    let units = Units::new(events, &matching.extra);
     let (mut wishes, broken) = observed.wishes(events, &matching, &units);
     wishes.extend(channels::log_order(events, &units));
     let mut order = Graph::new(events, &units, wishes).order(&mut matching);

@@ -88,7 +88,7 @@ impl Clocks {
         }
         let Some(history) = self.history.get(&(owner, actor)) else { return 0 };
         let at = history.partition_point(|&(e, _)| e <= event);
-        let life_begins = |e: u32| events.life[e as usize] == events.life[event as usize];
+        let life_begins = |e: u32| events.places.get(e).0 == events.places.get(event).0;
         match at.checked_sub(1).map(|i| history[i]) {
             Some((e, count)) if life_begins(e) => count,
             _ => 0,
@@ -227,7 +227,7 @@ impl Reader<'_> {
     /// Takes the clock of an event; its own entry, or 0 if it has none.
     fn clock(&mut self, e: u32, text: &str) -> u64 {
         let actor = self.events.actor[e as usize];
-        let life = self.events.life[e as usize];
+        let life = self.events.places.get(e).0;
         if self.of != (actor, life) {
             (self.of, self.own) = ((actor, life), 0);
             self.now.clear();

@@ -15,7 +15,7 @@ type Channel = (u32, u32);
 /// Joins fired timers without an id with the latest setting of the same timer before them, still unmatched.
 pub(crate) fn timers(events: &Events, matching: &mut Matching) {
     for actor in 0..events.actors.len() as u32 {
-        let mut set: FxHashMap<(u32, u128), Vec<u32>> = FxHashMap::default();
+        let mut set: FxHashMap<(u32, u64), Vec<u32>> = FxHashMap::default();
         for e in events.of_actor(actor) {
             let i = e as usize;
             let key = (events.type_[i], events.content[i]);
@@ -101,11 +101,11 @@ fn join_lists(events: &Events, matching: &mut Matching, sends: &[u32], receives:
     // ignored, but two records with ids are never joined here.
     let key = |e: u32, other: u32| {
         let i = e as usize;
-        let mut bytes = [0_u8; 25];
+        let mut bytes = [0_u8; 13];
         if matching.mate[i] == NONE {
             bytes[0] = 0;
             bytes[1..5].copy_from_slice(&events.type_[i].to_le_bytes());
-            bytes[5..21].copy_from_slice(&events.content[i].to_le_bytes());
+            bytes[5..13].copy_from_slice(&events.content[i].to_le_bytes());
         } else {
             bytes[0] = 1;
             bytes[1..5].copy_from_slice(&other.to_le_bytes());

@@ -1,7 +1,8 @@
-//! All events of a system, column-wise and in each actor's own order: about 70 bytes an event.
+//! All events of a system, column-wise and in each actor's own order: 38 bytes an event, 18 after matching.
 
 use demi_schemas::event::ENVIRONMENT;
 use demi_schemas::{EventId, Kind, Via};
+use xxhash_rust::xxh3::xxh3_128;
 
 use crate::intern::{Interner, NONE};
 
@@ -25,6 +26,60 @@ pub(crate) fn via_bits(via: Option<Via>) -> u8 {
     code << VIA_SHIFT
 }
 
+/// 96 bits of the hash of a message id: of 10^8 ids two are alike with a probability below 10^-12.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct IdHash([u32; 3]);
+
+impl IdHash {
+    /// The hash of an id.
+    pub(crate) fn of(id: &str) -> IdHash {
+        let hash = xxh3_128(id.as_bytes());
+        IdHash([hash as u32, (hash >> 32) as u32, (hash >> 64) as u32])
+    }
+
+    /// 64 bits of it.
+    pub(crate) fn short(self) -> u64 {
+        u64::from(self.0[0]) | u64::from(self.0[1]) << 32
+    }
+}
+
+/// Lives and positions, held as runs of events that follow each other: 16 bytes a run, and a log without gaps is one.
+#[derive(Default)]
+pub(crate) struct Places {
+    runs: Vec<Run>,
+}
+
+struct Run {
+    first: u32,
+    life: u32,
+    seq: u64,
+}
+
+impl Places {
+    /// Adds the place of the next event; `begins` says that it is the first of a log.
+    pub(crate) fn push(&mut self, event: u32, (life, seq): (u32, u64), begins: bool) {
+        let follows = self
+            .runs
+            .last()
+            .is_some_and(|r| r.life == life && r.seq.checked_add(u64::from(event - r.first)) == Some(seq));
+        if begins || !follows {
+            self.runs.push(Run { first: event, life, seq });
+        }
+    }
+
+    /// Life and position of an event.
+    pub(crate) fn get(&self, event: u32) -> (u32, u64) {
+        let at = self.runs.partition_point(|r| r.first <= event);
+        let run = at.checked_sub(1).and_then(|i| self.runs.get(i));
+        run.map_or((0, 0), |r| (r.life, r.seq + u64::from(event - r.first)))
+    }
+
+    /// The runs: life, position and number of the first event of each.
+    pub(crate) fn runs(&self) -> impl ExactSizeIterator<Item = (u32, u64, u32)> + '_ {
+        self.runs.iter().map(|r| (r.life, r.seq, r.first))
+    }
+}
+
 /// Events sorted by actor name, life and position; an event is known by its index.
 #[derive(Default)]
 pub(crate) struct Events {
@@ -38,10 +93,8 @@ pub(crate) struct Events {
     pub(crate) actor_of_name: Vec<u32>,
     /// Number of the actor.
     pub(crate) actor: Vec<u32>,
-    /// Life of the actor.
-    pub(crate) life: Vec<u32>,
-    /// Position in the log of that life.
-    pub(crate) seq: Vec<u64>,
+    /// Life of the actor, and position in the log of that life.
+    pub(crate) places: Places,
     /// What it was.
     pub(crate) kind: Vec<Kind>,
     /// External or not, whether there is an id, and how it was sent.
@@ -52,10 +105,10 @@ pub(crate) struct Events {
     pub(crate) to: Vec<u32>,
     /// Message type.
     pub(crate) type_: Vec<u32>,
-    /// 128-bit hash of the message id; emptied after matching.
-    pub(crate) id: Vec<u128>,
-    /// 128-bit hash of the fingerprint, else of the payload; emptied after matching.
-    pub(crate) content: Vec<u128>,
+    /// Hash of the message id; emptied after matching.
+    pub(crate) id: Vec<IdHash>,
+    /// 64-bit hash of the fingerprint, else of the payload; compared within a channel and type only. Emptied after matching.
+    pub(crate) content: Vec<u64>,
     /// Number of the actor named `_environment`, or [`NONE`].
     pub(crate) environment: u32,
     /// `fields` of `violation` records, by event.
@@ -112,23 +165,19 @@ impl Events {
         let (mut low, mut high) = (range.start, range.end);
         while low < high {
             let middle = low + (high - low) / 2;
-            if (self.life[middle as usize], self.seq[middle as usize]) < key {
+            if self.places.get(middle) < key {
                 low = middle + 1;
             } else {
                 high = middle;
             }
         }
-        (low < range.end && (self.life[low as usize], self.seq[low as usize]) == key).then_some(low)
+        (low < range.end && self.places.get(low) == key).then_some(low)
     }
 
     /// The event's name.
     pub(crate) fn name(&self, e: u32) -> EventId {
-        let e = e as usize;
-        EventId {
-            actor: self.actor_name(self.actor[e]).to_owned(),
-            incarnation: self.life[e],
-            seq: self.seq[e],
-        }
+        let (incarnation, seq) = self.places.get(e);
+        EventId { actor: self.actor_name(self.actor[e as usize]).to_owned(), incarnation, seq }
     }
 
     /// Names of the actors that are no mere recorders.

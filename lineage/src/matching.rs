@@ -192,7 +192,7 @@ pub(crate) fn dead_letters(events: &Events) -> u32 {
 
 /// Joins by message id. An id used by several sends is told apart by addresses, type and content, then by order.
 pub(crate) fn by_id(events: &Events, matching: &mut Matching) {
-    let hash = |e: u32| events.id[e as usize] as u64;
+    let hash = |e: u32| events.id[e as usize].short();
     let sends =
         (0..events.len() as u32).filter(|e| is_send(events.kind[*e as usize]) && events.has(*e, HAS_ID));
     let mut table: HashTable<u32> = HashTable::with_capacity(sends.count());

@@ -1,23 +1,22 @@
 //! Reading the store's files into compact columns, in each actor's order.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use arrow_array::{Array, RecordBatch};
 use demi_schemas::event::ENVIRONMENT;
 use demi_schemas::{Kind, Via};
-use xxhash_rust::xxh3::xxh3_128;
+use rustc_hash::{FxHashMap, FxHashSet};
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::columns;
 use crate::error::LineageError;
-use crate::events::{EXTERNAL, Events, HAS_ID, INTERNAL, via_bits};
-use crate::intern::NONE;
+use crate::events::{EXTERNAL, Events, HAS_ID, INTERNAL, IdHash, via_bits};
+use crate::intern::{Interner, NONE};
 use crate::source::{Source, columns_of, record_schema};
 
 /// The columns that matching, order and provenance need.
-const NEEDED: [&str; 14] = [
-    "actor",
-    "incarnation",
-    "seq",
+const NEEDED: [&str; 11] = [
     "kind",
     "msg_id",
     "from",
@@ -46,165 +45,228 @@ pub(crate) struct Loaded {
 }
 
 /// Reads all files; rows may come in any order.
+///
+/// Twice: the names of events first, which say where each row goes; then the rest, each row to its place. Nothing is held
+/// twice, and names are held as runs.
 pub(crate) fn read(files: &[PathBuf], system: &str) -> Result<Loaded, LineageError> {
-    let wanted = columns_of(&record_schema(), &NEEDED);
-    let mut rows = Events::default();
+    let mut keys = Keys::default();
     let mut file_rows = Vec::with_capacity(files.len());
-    let mut clocked = false;
+    let wanted = columns_of(&record_schema(), &["actor", "incarnation", "seq"]);
     for path in files {
-        file_rows.push(rows.len() as u32);
+        file_rows.push(keys.actor.len() as u32);
         for batch in Source::open(path, &wanted)? {
-            let batch = batch?;
-            let clocks = columns::text(&batch, "vector_clock")?;
-            clocked |= clocks.null_count() < clocks.len();
-            add(&mut rows, &batch).map_err(|e| match e {
-                LineageError::Arrow(e) => LineageError::table(path)(e),
-                other => other,
-            })?;
-            if rows.len() >= NONE as usize {
-                return Err(LineageError::TooMany(rows.len() as u64));
+            keys.add(&batch?).map_err(in_file(path))?;
+            if keys.actor.len() >= NONE as usize {
+                return Err(LineageError::TooMany(keys.actor.len() as u64));
             }
         }
     }
-    if rows.len() == 0 {
+    if keys.actor.is_empty() {
         return Err(LineageError::Empty(system.to_owned()));
     }
-    Ok(Loaded { clocked, ..sort(rows, file_rows) })
+    let (mut loaded, repeated) = keys.place(file_rows);
+    let wanted = columns_of(&record_schema(), &NEEDED);
+    let mut rest = Rest::new(&mut loaded, repeated);
+    for path in files {
+        for batch in Source::open(path, &wanted)? {
+            rest.add(&batch?).map_err(in_file(path))?;
+        }
+    }
+    rest.finish()?;
+    Ok(loaded)
 }
 
-fn add(rows: &mut Events, batch: &RecordBatch) -> Result<(), LineageError> {
-    let actor = columns::text(batch, "actor")?;
-    let life = columns::int(batch, "incarnation")?;
-    let seq = columns::long(batch, "seq")?;
-    let kind = columns::text(batch, "kind")?;
-    let id = columns::text(batch, "msg_id")?;
-    let from = columns::text(batch, "from")?;
-    let to = columns::text(batch, "to")?;
-    let via = columns::text(batch, "via")?;
-    let type_ = columns::text(batch, "type")?;
-    let payload = columns::text(batch, "payload")?;
-    let fingerprint = columns::text(batch, "fingerprint")?;
-    let external = columns::flag(batch, "external")?;
-    let fields = columns::text(batch, "fields")?;
-    let bad = |text: String| LineageError::Arrow(arrow_schema::ArrowError::ParseError(text));
-    for row in 0..batch.num_rows() {
-        let name =
-            |c, names: &mut crate::intern::Interner| columns::at(c, row).map_or(NONE, |t| names.intern(t));
-        let what = Kind::from_name(kind.value(row))
-            .ok_or_else(|| bad(format!("unknown kind '{}'", kind.value(row))))?;
-        let (Ok(lives), Ok(position)) = (u32::try_from(life.value(row)), u64::try_from(seq.value(row)))
-        else {
-            return Err(bad(format!("negative incarnation or seq at {}", actor.value(row))));
-        };
-        if what == Kind::Violation {
-            rows.violations.push((rows.len() as u32, columns::at(fields, row).map(str::to_owned)));
+fn in_file(path: &Path) -> impl FnOnce(LineageError) -> LineageError + '_ {
+    move |e| match e {
+        LineageError::Arrow(e) => LineageError::table(path)(e),
+        other => other,
+    }
+}
+
+fn bad(text: String) -> LineageError {
+    LineageError::Arrow(arrow_schema::ArrowError::ParseError(text))
+}
+
+/// Names of events, by row.
+#[derive(Default)]
+struct Keys {
+    names: Interner,
+    actor: Vec<u32>,
+    life: Vec<u32>,
+    seq: Vec<u64>,
+}
+
+impl Keys {
+    fn add(&mut self, batch: &RecordBatch) -> Result<(), LineageError> {
+        let actor = columns::text(batch, "actor")?;
+        let life = columns::int(batch, "incarnation")?;
+        let seq = columns::long(batch, "seq")?;
+        for row in 0..batch.num_rows() {
+            let (Ok(lives), Ok(position)) = (u32::try_from(life.value(row)), u64::try_from(seq.value(row)))
+            else {
+                return Err(bad(format!("negative incarnation or seq at {}", actor.value(row))));
+            };
+            self.actor.push(self.names.intern(actor.value(row)));
+            self.life.push(lives);
+            self.seq.push(position);
         }
-        rows.actor.push(rows.names.intern(actor.value(row)));
-        rows.life.push(lives);
-        rows.seq.push(position);
-        rows.kind.push(what);
-        rows.from.push(name(from, &mut rows.names));
-        rows.to.push(name(to, &mut rows.names));
-        rows.type_.push(name(type_, &mut rows.names));
-        let mut flags = via_bits(columns::at(via, row).and_then(Via::from_name));
-        if external.is_valid(row) {
-            flags |= if external.value(row) { EXTERNAL } else { INTERNAL };
+        Ok(())
+    }
+
+    /// Finds each row's place: a counting sort by actor, then by life and position where a log is not yet in order. Rows of
+    /// one name get one place; gives the places that several rows share.
+    fn place(self, file_rows: Vec<u32>) -> (Loaded, FxHashSet<u32>) {
+        let Keys { names, actor, life, seq } = self;
+        let mut owner = vec![false; names.len()];
+        actor.iter().for_each(|&a| owner[a as usize] = true);
+        let mut actors: Vec<u32> = (0..names.len() as u32).filter(|&n| owner[n as usize]).collect();
+        actors.sort_by(|&a, &b| names.text(a).cmp(names.text(b)));
+        let mut number = vec![NONE; names.len()];
+        actors.iter().enumerate().for_each(|(i, &name)| number[name as usize] = i as u32);
+
+        let mut bounds = vec![0_u32; actors.len() + 1];
+        actor.iter().for_each(|&a| bounds[number[a as usize] as usize + 1] += 1);
+        (1..bounds.len()).for_each(|i| bounds[i] += bounds[i - 1]);
+        let mut next = bounds.clone();
+        let mut row_of = vec![0_u32; actor.len()];
+        for (row, &name) in actor.iter().enumerate() {
+            let slot = &mut next[number[name as usize] as usize];
+            row_of[*slot as usize] = row as u32;
+            *slot += 1;
         }
-        rows.id.push(match columns::at(id, row) {
-            Some(text) => {
-                flags |= HAS_ID;
-                xxh3_128(text.as_bytes())
+        drop(actor);
+        let place = |row: u32| (life[row as usize], seq[row as usize]);
+        let mut event_of_row = vec![NONE; row_of.len()];
+        let mut repeated = FxHashSet::default();
+        let mut events = Events { names, actors, actor_of_name: number, ..Events::default() };
+        let mut rows_repeated = 0_u64;
+        for (a, range) in bounds.windows(2).enumerate() {
+            let part = &mut row_of[range[0] as usize..range[1] as usize];
+            if !part.windows(2).all(|w| place(w[0]) < place(w[1])) {
+                part.sort_unstable_by_key(|&row| (place(row), row));
             }
-            None => 0,
-        });
-        let content = columns::at(fingerprint, row).or(columns::at(payload, row)).unwrap_or("");
-        rows.content.push(xxh3_128(content.as_bytes()));
-        rows.flags.push(flags);
+            events.first.push(events.actor.len() as u32);
+            let mut before = None;
+            for &row in &*part {
+                let here = place(row);
+                if before == Some(here) {
+                    repeated.insert(events.actor.len() as u32 - 1);
+                    rows_repeated += 1;
+                } else {
+                    events.places.push(events.actor.len() as u32, here, before.is_none());
+                    events.actor.push(a as u32);
+                    before = Some(here);
+                }
+                event_of_row[row as usize] = events.actor.len() as u32 - 1;
+            }
+        }
+        events.first.push(events.actor.len() as u32);
+        let warnings = match rows_repeated {
+            0 => Vec::new(),
+            n => vec![format!(
+                "{n} rows repeat the actor, incarnation and seq of another; one of each was kept"
+            )],
+        };
+        (Loaded { events, event_of_row, file_rows, clocked: false, warnings }, repeated)
     }
-    Ok(())
 }
 
-/// Brings rows into each actor's order: a counting sort by actor, then by life and position where a log is not yet
-/// in order.
-fn sort(mut rows: Events, file_rows: Vec<u32>) -> Loaded {
-    let mut owner = vec![false; rows.names.len()];
-    rows.actor.iter().for_each(|&a| owner[a as usize] = true);
-    let mut actors: Vec<u32> = (0..rows.names.len() as u32).filter(|&n| owner[n as usize]).collect();
-    actors.sort_by(|&a, &b| rows.names.text(a).cmp(rows.names.text(b)));
-    let mut number = vec![NONE; rows.names.len()];
-    actors.iter().enumerate().for_each(|(i, &name)| number[name as usize] = i as u32);
+/// What decides between rows of one name: the least is kept.
+type Rank = (Kind, IdHash, u64, u8);
 
-    let mut first = vec![0_u32; actors.len() + 1];
-    rows.actor.iter().for_each(|&a| first[number[a as usize] as usize + 1] += 1);
-    (1..first.len()).for_each(|i| first[i] += first[i - 1]);
-    let mut next = first.clone();
-    let mut row_of = vec![0_u32; rows.len()];
-    for (row, &name) in rows.actor.iter().enumerate() {
-        let slot = &mut next[number[name as usize] as usize];
-        row_of[*slot as usize] = row as u32;
-        *slot += 1;
+/// Filling in the rest of the columns.
+struct Rest<'a> {
+    loaded: &'a mut Loaded,
+    row: usize,
+    repeated: FxHashSet<u32>,
+    /// By repeated event: the row that has its place, and its rank.
+    kept: FxHashMap<u32, (Rank, usize)>,
+    violations: BTreeMap<u32, Option<String>>,
+}
+
+impl<'a> Rest<'a> {
+    fn new(loaded: &'a mut Loaded, repeated: FxHashSet<u32>) -> Self {
+        let events = &mut loaded.events;
+        let n = events.actor.len();
+        events.kind = vec![Kind::Start; n];
+        events.flags = vec![0; n];
+        events.from = vec![NONE; n];
+        events.to = vec![NONE; n];
+        events.type_ = vec![NONE; n];
+        events.id = vec![IdHash::default(); n];
+        events.content = vec![0; n];
+        Rest { loaded, row: 0, repeated, kept: FxHashMap::default(), violations: BTreeMap::new() }
     }
-    for range in first.windows(2) {
-        let part = &mut row_of[range[0] as usize..range[1] as usize];
-        let place = |row: u32| (rows.life[row as usize], rows.seq[row as usize]);
-        if !part.windows(2).all(|w| place(w[0]) < place(w[1])) {
-            part.sort_by_key(|&row| {
-                let r = row as usize;
-                (place(row), rows.kind[r], rows.id[r], rows.content[r], rows.flags[r])
+
+    fn add(&mut self, batch: &RecordBatch) -> Result<(), LineageError> {
+        let kind = columns::text(batch, "kind")?;
+        let id = columns::text(batch, "msg_id")?;
+        let from = columns::text(batch, "from")?;
+        let to = columns::text(batch, "to")?;
+        let via = columns::text(batch, "via")?;
+        let type_ = columns::text(batch, "type")?;
+        let payload = columns::text(batch, "payload")?;
+        let fingerprint = columns::text(batch, "fingerprint")?;
+        let external = columns::flag(batch, "external")?;
+        let fields = columns::text(batch, "fields")?;
+        let clocks = columns::text(batch, "vector_clock")?;
+        self.loaded.clocked |= clocks.null_count() < clocks.len();
+        for row in 0..batch.num_rows() {
+            let what = Kind::from_name(kind.value(row))
+                .ok_or_else(|| bad(format!("unknown kind '{}'", kind.value(row))))?;
+            let mut flags = via_bits(columns::at(via, row).and_then(Via::from_name));
+            if external.is_valid(row) {
+                flags |= if external.value(row) { EXTERNAL } else { INTERNAL };
+            }
+            let id = columns::at(id, row).map(|text| {
+                flags |= HAS_ID;
+                IdHash::of(text)
             });
+            let id = id.unwrap_or_default();
+            let content = columns::at(fingerprint, row).or(columns::at(payload, row)).unwrap_or("");
+            let content = xxh3_64(content.as_bytes());
+            let Some(e) = self.take_place((what, id, content, flags))? else { continue };
+            let events = &mut self.loaded.events;
+            let mut name = |c| columns::at(c, row).map_or(NONE, |t| events.names.intern(t));
+            (events.from[e], events.to[e], events.type_[e]) = (name(from), name(to), name(type_));
+            (events.kind[e], events.flags[e]) = (what, flags);
+            (events.id[e], events.content[e]) = (id, content);
+            self.violations.remove(&(e as u32));
+            if what == Kind::Violation {
+                self.violations.insert(e as u32, columns::at(fields, row).map(str::to_owned));
+            }
         }
+        Ok(())
     }
-    let warnings = drop_repeated(&rows, &mut row_of, &mut first);
 
-    let mut event_of_row = vec![NONE; rows.len()];
-    row_of.iter().enumerate().for_each(|(event, &row)| event_of_row[row as usize] = event as u32);
-    gather(&mut rows.actor, &row_of);
-    rows.actor.iter_mut().for_each(|a| *a = number[*a as usize]);
-    gather(&mut rows.life, &row_of);
-    gather(&mut rows.seq, &row_of);
-    gather(&mut rows.kind, &row_of);
-    gather(&mut rows.flags, &row_of);
-    gather(&mut rows.from, &row_of);
-    gather(&mut rows.to, &row_of);
-    gather(&mut rows.type_, &row_of);
-    gather(&mut rows.id, &row_of);
-    gather(&mut rows.content, &row_of);
-    rows.violations.iter_mut().for_each(|v| v.0 = event_of_row[v.0 as usize]);
-    rows.violations.retain(|v| v.0 != NONE);
-    rows.violations.sort_unstable();
-    rows.environment = rows.names.find(ENVIRONMENT).map_or(NONE, |name| number[name as usize]);
-    (rows.actors, rows.first, rows.actor_of_name) = (actors, first, number);
-    Loaded { events: rows, event_of_row, file_rows, clocked: false, warnings }
-}
-
-/// Of rows with one name the first stays.
-fn drop_repeated(rows: &Events, row_of: &mut Vec<u32>, first: &mut [u32]) -> Vec<String> {
-    let key = |row: u32| (rows.actor[row as usize], rows.life[row as usize], rows.seq[row as usize]);
-    let before = row_of.len();
-    let mut lost = vec![0_u32; first.len()];
-    let mut actor = 0;
-    let mut write = 0;
-    for read in 0..before {
-        while read as u32 >= first[actor + 1] {
-            actor += 1;
+    /// The place of the next row, unless a row of the same name has it.
+    fn take_place(&mut self, rank: Rank) -> Result<Option<usize>, LineageError> {
+        let row = self.row;
+        self.row += 1;
+        let changed = || bad("the file has other rows than when it was first read".into());
+        let event = *self.loaded.event_of_row.get(row).ok_or_else(changed)?;
+        if self.repeated.contains(&event) {
+            if let Some(held) = self.kept.get(&event) {
+                let loser = if held.0 <= rank { row } else { held.1 };
+                self.loaded.event_of_row[loser] = NONE;
+                if loser == row {
+                    return Ok(None);
+                }
+            }
+            self.kept.insert(event, (rank, row));
         }
-        if write > 0 && key(row_of[write - 1]) == key(row_of[read]) {
-            lost[actor + 1] += 1;
-        } else {
-            row_of[write] = row_of[read];
-            write += 1;
-        }
+        Ok(Some(event as usize))
     }
-    row_of.truncate(write);
-    (1..lost.len()).for_each(|i| lost[i] += lost[i - 1]);
-    first.iter_mut().zip(&lost).for_each(|(f, l)| *f -= l);
-    match before - write {
-        0 => Vec::new(),
-        n => vec![format!("{n} rows repeat the actor, incarnation and seq of another; one of each was kept")],
-    }
-}
 
-fn gather<T: Copy>(column: &mut Vec<T>, row_of: &[u32]) {
-    let sorted = row_of.iter().map(|&row| column[row as usize]).collect();
-    *column = sorted;
+    fn finish(self) -> Result<(), LineageError> {
+        if self.row != self.loaded.event_of_row.len() {
+            return Err(bad("a file has other rows than when it was first read".into()));
+        }
+        let events = &mut self.loaded.events;
+        events.actor_of_name.resize(events.names.len(), NONE);
+        events.violations = self.violations.into_iter().collect();
+        events.environment =
+            events.names.find(ENVIRONMENT).map_or(NONE, |name| events.actor_of_name[name as usize]);
+        Ok(())
+    }
 }

@@ -78,8 +78,8 @@ pub(crate) fn messages(
     for side in [&sends, &receives] {
         let known = |e: &u32| (*e != NONE).then_some(*e as usize);
         let actors = side.iter().map(|e| known(e).map(|e| events.actor_name(events.actor[e])));
-        let lives = side.iter().map(|e| known(e).map(|e| events.life[e] as i32));
-        let seqs = side.iter().map(|e| known(e).map(|e| events.seq[e] as i64));
+        let lives = side.iter().map(|e| known(e).map(|e| events.places.get(e as u32).0 as i32));
+        let seqs = side.iter().map(|e| known(e).map(|e| events.places.get(e as u32).1 as i64));
         columns.push(Arc::new(actors.collect::<StringArray>()));
         columns.push(Arc::new(lives.collect::<Int32Array>()));
         columns.push(Arc::new(seqs.collect::<Int64Array>()));

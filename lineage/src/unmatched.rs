@@ -15,7 +15,7 @@ fn with_gaps(events: &Events) -> Vec<bool> {
         .map(|actor| {
             let mut last = (0, 0);
             events.of_actor(actor).any(|e| {
-                let here = (events.life[e as usize], events.seq[e as usize]);
+                let here = events.places.get(e);
                 let expected = if here.0 == last.0 { last.1 + 1 } else { 1 };
                 last = here;
                 here.1 != expected
@@ -28,7 +28,7 @@ fn with_gaps(events: &Events) -> Vec<bool> {
 pub(crate) fn explain(events: &Events, matching: &mut Matching, channels: &Channels) {
     let nobody = dead_letters(events);
     let gaps = with_gaps(events);
-    let mut seen: FxHashSet<(u32, u32, u32, u128)> = FxHashSet::default();
+    let mut seen: FxHashSet<(u32, u32, u32, u64)> = FxHashSet::default();
     let open = |m: &Matching, e: usize| {
         m.mate[e] == NONE && matches!(m.status[e], Status::Local | Status::InFlight | Status::SenderMissing)
     };

@@ -150,18 +150,9 @@ impl<'a> Parts<'a> {
 
     /// Runs of events whose names follow each other: actor, life, position, first event.
     fn runs(&self) -> Vec<(usize, u32, u64, u32)> {
-        let events = self.events;
-        let mut runs: Vec<(usize, u32, u64, u32)> = Vec::new();
-        for e in 0..events.len() {
-            let (actor, life, seq) = (events.actor[e] as usize, events.life[e], events.seq[e]);
-            let follows = runs.last().is_some_and(|&(a, l, s, first)| {
-                a == actor && l == life && s.checked_add(e as u64 - u64::from(first)) == Some(seq)
-            });
-            if !follows {
-                runs.push((actor, life, seq, e as u32));
-            }
-        }
-        runs
+        let runs = self.events.places.runs();
+        runs.map(|(life, seq, first)| (self.events.actor[first as usize] as usize, life, seq, first))
+            .collect()
     }
 }
 
