@@ -14,6 +14,7 @@ mod cycle;
 mod error;
 mod events;
 pub mod execution;
+pub mod export;
 mod gather;
 pub mod generate;
 mod intern;

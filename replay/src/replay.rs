@@ -39,8 +39,22 @@ pub fn replay<M: Model>(
     schedule: &Schedule,
     options: &ReplayOptions,
 ) -> Result<ReplaySummary, ScriptError> {
+    watched(sim, schedule, options, &mut |_, _, _, _| {})
+}
+
+/// As [`replay`]; after each step `watch` is told its number from 0 (none for an unsaid start), the act, and the world.
+///
+/// # Errors
+/// When the model cannot re-create a message from outside.
+pub fn watched<M: Model>(
+    sim: &mut Simulator<M>,
+    schedule: &Schedule,
+    options: &ReplayOptions,
+    watch: &mut dyn FnMut(Option<usize>, &Act, &Simulator<M>, &World<M>),
+) -> Result<ReplaySummary, ScriptError> {
     let (script, started) = Script::compile(sim, schedule)?;
     let conformance = schedule.header.conformance;
+    let followed = follow(sim, schedule, &script, options.rule);
     let mut run = Run {
         world: sim.empty_world(),
         digest: Xxh3::new(),
@@ -53,20 +67,18 @@ pub fn replay<M: Model>(
         remember: conformance,
         externals: 0,
         own_failures: OwnFailures::default(),
-        followed: false,
+        followed: followed.is_some(),
     };
-    let followed = follow(sim, schedule, &script, options.rule);
-    let in_order = (0..script.acts.len()).map(|i| (i, &script.acts[i]));
     let acts: Vec<(usize, &Act)> = match &followed {
         Some(followed) => followed.acts.iter().map(|(i, act)| (*i, act)).collect(),
-        None => in_order.collect(),
+        None => script.acts.iter().enumerate().collect(),
     };
-    run.followed = followed.is_some();
     for (index, act) in acts {
         let step = index.checked_sub(started).and_then(|i| schedule.steps.get(i));
         let number = (index + 1).saturating_sub(started) as u64;
         let before = run.divergences;
         run.step(sim, &script, act, step.filter(|_| conformance), schedule, options.rule, number, step);
+        watch(index.checked_sub(started), act, sim, &run.world);
         if options.strict && run.divergences > before {
             break;
         }
