@@ -30,7 +30,9 @@ pub(crate) fn align(small: &TraceData, large: &TraceData) -> Vec<i64> {
         .map(|key| {
             let Some(list) = places.get_mut(&key) else { return NOTHING };
             let later = list.iter().position(|(at, used)| !used && *at >= last);
-            let Some(found) = later.or_else(|| list.iter().position(|(_, used)| !used)) else { return NOTHING };
+            let Some(found) = later.or_else(|| list.iter().position(|(_, used)| !used)) else {
+                return NOTHING;
+            };
             list[found].1 = true;
             last = list[found].0;
             i64::from(last)

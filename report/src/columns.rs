@@ -47,7 +47,12 @@ impl Filling {
         c.seq.push(s.seq[i]);
         c.kind.push(s.kind[i] as u8);
         let affected = content.reason.as_deref() == Some("affected");
-        let flags = [(s.kept[i], KEPT), (content.external, EXTERNAL), (s.place[i] == NONE, LOOSE), (affected, AFFECTED)];
+        let flags = [
+            (s.kept[i], KEPT),
+            (content.external, EXTERNAL),
+            (s.place[i] == NONE, LOOSE),
+            (affected, AFFECTED),
+        ];
         c.flags.push(flags.iter().filter(|f| f.0).map(|f| f.1).sum());
         c.joint.push(s.joint[i] as u8);
         c.place.push(if s.place[i] == NONE { NOTHING } else { i64::from(s.place[i]) });

@@ -67,7 +67,8 @@ pub(crate) fn columns(name: &'static str, trace: &Trace) -> TraceData {
     for (&e, content) in trace.events.iter().zip(&trace.contents) {
         filling.push(s, e, content);
     }
-    let violations = trace.events.iter().copied().filter(|&e| s.kind[e as usize] == Kind::Violation).collect();
+    let violations =
+        trace.events.iter().copied().filter(|&e| s.kind[e as usize] == Kind::Violation).collect();
     TraceData {
         name,
         actors: s.actors.clone(),
@@ -127,20 +128,21 @@ impl Visitor for Watching<'_> {
         // By delivery, from 1: the event that it is.
         let mut deliveries: Vec<Option<u32>> = Vec::new();
         let mut last = 0;
-        let mut watch = |step: Option<usize>, act: &Act, sim: &Simulator<M>, world: &demi_replay::World<M>| {
-            let step = step.and_then(|i| self.schedule.steps.get(i));
-            let event = step.and_then(|s| s.event.as_deref()).and_then(|name| {
-                EventId::readings(name).ok()?.iter().find_map(|id| self.skeleton.find(id))
-            });
-            last = event.unwrap_or(last);
-            deliveries.resize(world.deliveries() as usize, event);
-            if let Some(actor) = act.actor()
-                && let Some(number) = self.skeleton.find_actor(sim.names().get(actor))
-            {
-                let state = sim.view(world).state(actor).map(|s| sim.model().describe(s, sim.names()));
-                timeline.note(last, number, &state.unwrap_or_default());
-            }
-        };
+        let mut watch =
+            |step: Option<usize>, act: &Act, sim: &Simulator<M>, world: &demi_replay::World<M>| {
+                let step = step.and_then(|i| self.schedule.steps.get(i));
+                let event = step.and_then(|s| s.event.as_deref()).and_then(|name| {
+                    EventId::readings(name).ok()?.iter().find_map(|id| self.skeleton.find(id))
+                });
+                last = event.unwrap_or(last);
+                deliveries.resize(world.deliveries() as usize, event);
+                if let Some(actor) = act.actor()
+                    && let Some(number) = self.skeleton.find_actor(sim.names().get(actor))
+                {
+                    let state = sim.view(world).state(actor).map(|s| sim.model().describe(s, sim.names()));
+                    timeline.note(last, number, &state.unwrap_or_default());
+                }
+            };
         let summary = watched(&mut sim, self.schedule, &options, &mut watch)
             .map_err(|e| ReportError::Replay(e.to_string()))?;
         let at = summary.violation_at.and_then(|n| usize::try_from(n).ok()).and_then(|n| n.checked_sub(1));

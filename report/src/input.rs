@@ -169,7 +169,10 @@ fn result_page(out: &Path, options: &LoadOptions) -> Result<Page, ReportError> {
     page.fact("network", summary.network);
     page.fact("replays", thousands(summary.replays));
     page.fact("seconds", format!("{:.1}", summary.seconds));
-    page.fact("1-minimal", if summary.one_minimal { "yes: no single step can be left out" } else { "not shown" });
+    page.fact(
+        "1-minimal",
+        if summary.one_minimal { "yes: no single step can be left out" } else { "not shown" },
+    );
     match certificate.as_ref().and_then(|c| c.shortest.as_ref()) {
         Some(s) if s.optimal => page.fact("shorter executions", "none exist over these external events"),
         Some(s) => page.fact("shorter executions", format!("none below {} deliveries", s.at_least)),
@@ -179,7 +182,10 @@ fn result_page(out: &Path, options: &LoadOptions) -> Result<Page, ReportError> {
         format!("no run of the system can follow this schedule under the scenario's network rule: {why}")
     }));
     page.warnings.extend(summary.others.iter().map(|other| {
-        format!("another result, {}, has {} deliveries and {} external events", other.file, other.deliveries, other.externals)
+        format!(
+            "another result, {}, has {} deliveries and {} external events",
+            other.file, other.deliveries, other.externals
+        )
     }));
     (page.curve, page.phases) = (summary.curve, summary.phases);
     Ok(page)

@@ -88,7 +88,11 @@ pub fn html(page: &Page) -> Result<String, ReportError> {
 
 /// Text as HTML content or as the value of a quoted attribute.
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', "&#39;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+        .replace('\'', "&#39;")
 }
 
 #[cfg(test)]
@@ -105,7 +109,9 @@ mod tests {
     #[test]
     fn the_script_makes_no_markup_of_texts() {
         let script = script();
-        for word in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"] {
+        for word in
+            ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"]
+        {
             assert!(!script.contains(word), "{word}");
         }
     }

@@ -53,7 +53,8 @@ pub(crate) struct Replayed {
 /// Runs a schedule on the scenario's model, under the rule with which it was made.
 pub(crate) fn replayed(schedule: &Schedule, scenario: &Scenario) -> Result<Replayed, ReportError> {
     let rule = schedule.header.network.unwrap_or(scenario.network);
-    let told = with_model(scenario, Telling(schedule, rule)).map_err(|e| ReportError::Replay(e.to_string()))??;
+    let told =
+        with_model(scenario, Telling(schedule, rule)).map_err(|e| ReportError::Replay(e.to_string()))??;
     // Timers that never fire are left out: every message sets some, and they say nothing.
     let fired: FxHashSet<(usize, usize)> = told.iter().filter_map(|t| t.cause.zip(t.cause_sent)).collect();
     let mut building = Building::default();

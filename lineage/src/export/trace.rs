@@ -5,9 +5,9 @@ use std::path::Path;
 use demi_schemas::Kind;
 
 use super::error::ExportError;
-use super::load;
 use super::select::Selection;
 use super::skeleton::{Builder, NONE, Skeleton};
+use super::{Format, WriteOptions, load};
 
 /// What an event says, as logged; absent fields are absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -111,6 +111,28 @@ impl Trace {
         }
         let events = (0..self.events.len() as u32).collect();
         Trace { system: self.system, skeleton, events, contents: self.contents }
+    }
+
+    /// What should be known of the slice in that format.
+    #[must_use]
+    pub fn notes(&self, format: Format, options: WriteOptions) -> Vec<String> {
+        let mut notes = Vec::new();
+        let loose = self.events.iter().filter(|&&e| self.skeleton.place[e as usize] == NONE).count();
+        if format == Format::Shiviz && loose > 1 && !options.split_loose {
+            notes.push(format!(
+                "{loose} sends by the environment or by threads are in no log's order; ShiViz shows them one after the other (--split gives each a host)"
+            ));
+        }
+        let most = match format {
+            Format::Dot => 500,
+            Format::Mermaid => 300,
+            Format::Shiviz => 10_000,
+            Format::Perfetto | Format::Graphml | Format::Json => usize::MAX,
+        };
+        if self.events.len() > most {
+            notes.push(format!("its viewers are slow or fail beyond about {most} events; --past, --from and --to cut out less"));
+        }
+        notes
     }
 
     /// A short line that says what an event of the slice is, by its position in [`Trace::events`].

@@ -47,14 +47,31 @@ pub(crate) enum Ask {
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Answer {
-    Events { from: u32, columns: Box<Columns>, crossing: Vec<[u32; 4]> },
+    Events {
+        from: u32,
+        columns: Box<Columns>,
+        crossing: Vec<[u32; 4]>,
+    },
     /// Actor, variable, value, event of the change, value before.
-    State { state: Vec<(u32, String, Option<String>, u32, Option<String>)> },
+    State {
+        state: Vec<(u32, String, Option<String>, u32, Option<String>)>,
+    },
     /// By actor: how many of its events (past), or from which on (future); and the loose events.
-    Reach { bounds: Vec<u32>, loose: Vec<u32>, size: u64 },
-    Event { event: Option<u32> },
-    Found { events: Vec<u32>, more: bool },
-    Overview { counts: Vec<Vec<u32>> },
+    Reach {
+        bounds: Vec<u32>,
+        loose: Vec<u32>,
+        size: u64,
+    },
+    Event {
+        event: Option<u32>,
+    },
+    Found {
+        events: Vec<u32>,
+        more: bool,
+    },
+    Overview {
+        counts: Vec<Vec<u32>>,
+    },
 }
 
 impl Served {

@@ -26,7 +26,8 @@ pub(crate) struct ContentsWriter {
 impl ContentsWriter {
     pub(crate) fn new(events: usize) -> Result<ContentsWriter, ReportError> {
         let folder = std::env::temp_dir();
-        let file = tempfile::Builder::new().prefix(".demi-report-").tempfile().map_err(ReportError::io(&folder))?;
+        let file =
+            tempfile::Builder::new().prefix(".demi-report-").tempfile().map_err(ReportError::io(&folder))?;
         let out = BufWriter::with_capacity(1 << 20, file.reopen().map_err(ReportError::io(&folder))?);
         Ok(ContentsWriter { file, out, at: vec![u64::MAX; events], end: 0, record: Vec::new() })
     }

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use demi_lineage::execution::{self, load_summary};
-use demi_lineage::export::{self, NONE, Skeleton};
+use demi_lineage::export::{self, Skeleton};
 use demi_schemas::{Kind, Scenario};
 
 use crate::completeness::completeness;
@@ -99,7 +99,13 @@ impl Served {
         page.traces.push(trace);
         let crossing = Crossing::new(&skeleton);
         let html = html(&page)?;
-        Ok(Served { contents: writer.finish()?, timelines: Timelines::new(changes), crossing, html, skeleton })
+        Ok(Served {
+            contents: writer.finish()?,
+            timelines: Timelines::new(changes),
+            crossing,
+            html,
+            skeleton,
+        })
     }
 
     /// How many events there are.
@@ -114,10 +120,6 @@ impl Served {
             self.skeleton.kind[e as usize],
             Kind::Send | Kind::TimerSet | Kind::TimerCancel | Kind::State | Kind::BlockBegin | Kind::BlockEnd
         )
-    }
-
-    pub(crate) fn place(&self, e: u32) -> Option<u32> {
-        Some(self.skeleton.place[e as usize]).filter(|p| *p != NONE)
     }
 }
 
