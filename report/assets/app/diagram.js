@@ -36,7 +36,7 @@ class Diagram {
     return clamp(free, 46, 260);
   }
 
-  x(actor) { return this.gutter + (this.trace.lane[actor] + 0.34) * this.spacing - this.left; }
+  x(actor) { return this.gutter + this.trace.lane[actor] * this.spacing + Math.min(34, this.spacing * 0.3) - this.left; }
   y(i) { return HEADER + (i - this.top + 0.5) * this.row; }
 
   listen() {
@@ -239,14 +239,13 @@ class Diagram {
   }
 
   caption(ctx, event, x, y, color) {
-    const room = this.spacing - (x - this.x(event.actor)) - 8;
-    const letters = Math.floor(room / 6.3);
-    if (letters < 4) return;
+    const room = this.spacing - (x - this.x(event.actor)) - 12;
+    if (room < 30) return;
     ctx.font = event.kind === "send" || event.kind === "timer_set" ? "11px system-ui, sans-serif" : "600 11.5px system-ui, sans-serif";
     ctx.textBaseline = "middle";
     ctx.textAlign = "left";
     theme.colors.halo = event.i === this.selected ? theme.colors.band : event.i === this.hovered ? theme.colors.hover : theme.colors.card;
-    label(ctx, clip(titleOf(event), letters), x, y, color);
+    label(ctx, fittedHead(ctx, titleOf(event), room), x, y, color);
   }
 
   numbers(ctx, events) {
@@ -277,7 +276,7 @@ class Diagram {
       const x = this.x(actor);
       if (x < -this.spacing || x > width) continue;
       ctx.fillStyle = here && here.actor === actor ? theme.colors.accent : theme.colors.ink;
-      ctx.fillText(shorten(this.trace.actors[actor], Math.floor((this.spacing - 8) / 7)), x - 5, HEADER / 2);
+      ctx.fillText(fitted(ctx, this.trace.actors[actor], this.spacing - 12), x - 5, HEADER / 2);
     }
   }
 }

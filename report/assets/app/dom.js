@@ -38,12 +38,4 @@ const natural = new Intl.Collator("en", { numeric: true }).compare;
 const clamp = (n, low, high) => Math.max(low, Math.min(high, n));
 const plural = (n, word) => `${number(n)} ${word}${n === 1 ? "" : "s"}`;
 
-// Shortens in the middle: names differ at their ends.
-function shorten(text, length) {
-  if (text.length <= length) return text;
-  if (length < 4) return text.slice(-Math.max(1, length));
-  const tail = Math.ceil((length - 1) * 0.6);
-  return `${text.slice(0, length - 1 - tail)}…${text.slice(-tail)}`;
-}
-
 const clip = (text, length) => (text.length <= length ? text : `${text.slice(0, Math.max(1, length - 1))}…`);

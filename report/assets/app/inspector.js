@@ -8,7 +8,9 @@ class Inspector {
   }
 
   clear() {
-    put($("event"), el("p", { class: "sub" }, "Choose an event in the diagram, or step with ", el("kbd", {}, "j"), " and ", el("kbd", {}, "k"), "."));
+    const key = (name, what) => el("tr", {}, el("td", {}, el("kbd", {}, name)), el("td", {}, what));
+    put($("event"), el("h2", {}, "Step through it"), el("table", {}, key("j", "next step"), key("k", "step back"), key("v", "the violation"), key("/", "search"), key("?", "all keys, and how to read this page")),
+      el("p", { class: "sub" }, "Choose an event to see its content, what it changed, and what happens before and after it."));
     put($("states"));
   }
 

@@ -122,3 +122,16 @@ function label(ctx, text, x, y, color) {
   ctx.fillStyle = color;
   ctx.fillText(text, x, y);
 }
+
+// The end of a name that fits: names of actors mostly differ there.
+function fitted(ctx, text, room) {
+  let shown = text;
+  while (shown.length > 1 && ctx.measureText(shown).width > room) shown = `…${shown.slice(shown[0] === "…" ? 2 : 1)}`;
+  return shown;
+}
+
+// The beginning of a text that fits.
+function fittedHead(ctx, text, room) {
+  const width = ctx.measureText(text).width;
+  return width <= room ? text : clip(text, Math.max(2, Math.floor((text.length * room) / width)));
+}
