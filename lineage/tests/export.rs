@@ -65,7 +65,9 @@ fn before(s: &Skeleton, e: u32) -> BTreeSet<u32> {
     loop {
         let n = reached.len();
         for x in 0..s.len() as u32 {
-            let sends = s.mate[x as usize] != u32::MAX && s.mate[x as usize] > x && reached.contains(&s.mate[x as usize]);
+            let sends = s.mate[x as usize] != u32::MAX
+                && s.mate[x as usize] > x
+                && reached.contains(&s.mate[x as usize]);
             let log = (0..s.len() as u32).any(|y| {
                 let key = |e: u32| (s.life[e as usize], s.seq[e as usize]);
                 reached.contains(&y)
@@ -207,7 +209,8 @@ fn what_does_not_exist_is_named() {
     assert!(fails(past("nobody/1")).contains("actors: actor-"), "{}", fails(past("nobody/1")));
     assert!(fails(past("actor-00000/99999")).contains("from actor-00000/1 to actor-00000/"));
     assert!(fails(past("actor-00000")).contains("ACTOR/SEQ"));
-    let (first, last) = ("actor-00000/1".to_owned(), trace.skeleton.id(trace.events[trace.events.len() - 1]).to_string());
+    let (first, last) =
+        ("actor-00000/1".to_owned(), trace.skeleton.id(trace.events[trace.events.len() - 1]).to_string());
     let back = Selection { from: Some(last), to: Some(first), ..Selection::default() };
     assert!(fails(back).contains("does not happen before"));
 }

@@ -53,8 +53,10 @@ class Page:
 
     async def key(self, key):
         text = key if len(key) == 1 else ""
-        await self.call("Input.dispatchKeyEvent", type="keyDown", key=key, text=text)
-        await self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
+        # The browser's own keys are known by their number.
+        code = {"Escape": 27, "Enter": 13, "Home": 36, "End": 35}.get(key, 0)
+        await self.call("Input.dispatchKeyEvent", type="keyDown", key=key, text=text, windowsVirtualKeyCode=code)
+        await self.call("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
 
     async def click(self, x, y):
         for kind in ("mousePressed", "mouseReleased"):
@@ -90,7 +92,7 @@ async def use(page, args):
     await page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "light"}])
     began = time.monotonic()
     await page.call("Page.navigate", url=args.url)
-    await page.until("document.documentElement.dataset.ready !== undefined || document.getElementById('notice')?.hidden === false", "the page opens", 60)
+    await page.until("document.documentElement?.dataset.ready !== undefined || document.getElementById('notice')?.hidden === false", "the page opens", 60)
     await page.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     seen["open_ms"] = round((time.monotonic() - began) * 1000)
     check(await page.run("document.getElementById('notice').hidden"), "no error is shown: " + await page.run("document.getElementById('notice').textContent"))

@@ -32,7 +32,7 @@ class Diagram {
   get gutter() { return Math.max(30, String(this.trace.n).length * 7 + 14); }
   get rows() { return this.height / this.row; }
   get spacing() {
-    const free = (this.width - this.gutter - 10) / Math.max(1, this.trace.actors.length);
+    const free = (this.width - this.gutter - 44) / Math.max(1, this.trace.actors.length);
     return clamp(free, 46, 260);
   }
 
@@ -82,7 +82,7 @@ class Diagram {
   }
 
   move(top, left) {
-    const span = this.trace.actors.length * this.spacing + this.gutter;
+    const span = this.trace.actors.length * this.spacing + this.gutter + 44;
     this.top = clamp(top, 0, Math.max(0, this.trace.n - this.rows + 1));
     this.left = clamp(left, 0, Math.max(0, span - this.width));
     this.draw();

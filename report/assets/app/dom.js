@@ -22,7 +22,7 @@ function svg(tag, props, ...children) {
 }
 
 function add(node, children) {
-  for (const child of children.flat()) {
+  for (const child of children.flat(Infinity)) {
     if (child === null || child === undefined || child === false) continue;
     node.append(child instanceof Node ? child : String(child));
   }

@@ -32,9 +32,9 @@ function curveSheet(page) {
   for (let v = 0; v <= most; v += unit) ticks.push(svg("path", { class: "axis", d: `M${left} ${y(v)}H${width - right}` }), svg("text", { x: left - 6, y: y(v) + 4, "text-anchor": "end" }, number(v)));
   for (let power = 0; power <= Math.ceil(decades) && 10 ** power <= total * 1.01; power++) ticks.push(svg("text", { x: x(10 ** power), y: height - bottom + 16, "text-anchor": "middle" }, number(10 ** power)));
   const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width: "100%", role: "img", "aria-label": `Size against replays: from ${points[0].deliveries} to ${last.deliveries} deliveries` },
-    ...ticks, svg("path", { class: "curve", d: path((p) => p.deliveries), style: "stroke: var(--t0)" }), svg("path", { class: "curve", d: path((p) => p.externals), style: "stroke: var(--t1)" }),
+    ...ticks, svg("path", { d: path((p) => p.deliveries), class: "curve sizes" }), svg("path", { d: path((p) => p.externals), class: "curve outside" }),
     svg("text", { x: width - right, y: height - 4, "text-anchor": "end" }, "replays (logarithmic)"),
-    svg("text", { x: left, y: height - 4, style: "fill: var(--t0)" }, "— deliveries"), svg("text", { x: left + 90, y: height - 4, style: "fill: var(--t1)" }, "— external events"));
+    svg("text", { x: left, y: height - 4, class: "sizes" }, "— deliveries"), svg("text", { x: left + 90, y: height - 4, class: "outside" }, "— external events"));
   const rows = points.map((p) => [number(p.replays), number(p.deliveries), number(p.externals), number(p.executed)]);
   return sheet("Size against replays", picture, el("details", {}, el("summary", {}, "As a table"), table(["replays", "deliveries", "externals", "deliveries executed"], rows)));
 }
