@@ -21,7 +21,7 @@ class App {
     this.buttons();
     listenToKeys(this);
     this.inspector.clear();
-    this.view(this.diagrams.length > 1 ? 2 : 0);
+    this.view(this.diagrams.length < 2 ? 0 : innerWidth < 980 ? 1 : 2);
     for (const diagram of this.diagrams) diagram.overview.load().catch((error) => this.fail(error));
     if (!page.served) showPrinted(this.current.trace, page.violation);
     addEventListener("beforeprint", () => { this.dark = document.documentElement.dataset.theme === "dark"; setTheme(false); this.paint(); });
