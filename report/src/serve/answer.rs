@@ -35,7 +35,7 @@ pub(crate) enum Ask {
     Future { of: u32 },
     /// The next step after (or before) an event.
     Step { from: u32, forward: bool },
-    /// Events after `after` that hold all the words.
+    /// Events after `after` that hold all the words; `type:Vote` looks at one field only.
     Search { words: Vec<String>, after: Option<u32> },
     /// The event of that name.
     Named { name: String },
@@ -145,15 +145,21 @@ impl Served {
         let s = &self.skeleton;
         let name = s.id(e).to_string();
         let texts = [
-            Some(name.as_str()),
-            Some(s.kind[e as usize].as_str()),
-            content.type_.as_deref(),
-            content.from.as_deref(),
-            content.to.as_deref(),
-            content.payload.as_deref(),
+            ("id", Some(name.as_str())),
+            ("actor", Some(s.actors[s.actor[e as usize] as usize].as_str())),
+            ("kind", Some(s.kind[e as usize].as_str())),
+            ("type", content.type_.as_deref()),
+            ("from", content.from.as_deref()),
+            ("to", content.to.as_deref()),
+            ("payload", content.payload.as_deref()),
         ];
-        let texts: Vec<String> = texts.into_iter().flatten().map(str::to_lowercase).collect();
-        words.iter().all(|word| texts.iter().any(|text| text.contains(word)))
+        let texts = texts.map(|(name, text)| (name, text.unwrap_or("").to_lowercase()));
+        words.iter().all(|word| {
+            let field = word.split_once(':').and_then(|(field, rest)| {
+                texts.iter().find(|(name, _)| *name == field).map(|(_, text)| text.contains(rest))
+            });
+            field.unwrap_or_else(|| texts.iter().any(|(_, text)| text.contains(word)))
+        })
     }
 }
 
