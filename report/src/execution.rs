@@ -67,8 +67,13 @@ pub(crate) fn columns(name: &'static str, trace: &Trace) -> TraceData {
     for (&e, content) in trace.events.iter().zip(&trace.contents) {
         filling.push(s, e, content);
     }
-    let violations =
+    // Without a record of the violation, what it is about stands for it.
+    let mut violations: Vec<u32> =
         trace.events.iter().copied().filter(|&e| s.kind[e as usize] == Kind::Violation).collect();
+    if violations.is_empty() {
+        let about = trace.events.iter().zip(&trace.contents);
+        violations.extend(about.filter(|(_, c)| c.reason.as_deref() == Some("affected")).map(|(e, _)| *e));
+    }
     TraceData {
         name,
         actors: s.actors.clone(),

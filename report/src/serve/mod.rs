@@ -65,15 +65,15 @@ impl Served {
         describe(&mut page, &summary);
         page.served = true;
         page.completeness = completeness(&skeleton);
+        let violation = |e: &u32| skeleton.kind[*e as usize] == Kind::Violation;
+        let violations: Vec<u32> = (0..skeleton.len() as u32).filter(violation).collect();
         let mut trace = TraceData {
             name: "recorded",
             actors: skeleton.actors.clone(),
             events: skeleton.len() as u64,
-            violations: affected,
+            violations: if violations.is_empty() { affected } else { violations },
             ..TraceData::default()
         };
-        let violation = |e: &u32| skeleton.kind[*e as usize] == Kind::Violation;
-        trace.violations.extend((0..skeleton.len() as u32).filter(violation));
         let changes = match scenario {
             Some(scenario) => {
                 let states = states(&skeleton, &execution::load_schedule(&exec, false)?, scenario)?;
