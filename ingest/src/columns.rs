@@ -43,6 +43,8 @@ pub(crate) struct EventColumns {
     time: StringBuilder,
     source: StringBuilder,
     offset: Int64Builder,
+    line: Int64Builder,
+    vector_clock: StringBuilder,
     attrs: StringBuilder,
     digest: Int64Builder,
     rows: usize,
@@ -79,6 +81,8 @@ impl EventColumns {
         }
         self.source.append_value(row.source);
         self.offset.append_value(row.offset as i64);
+        self.line.append_option(record.line.and_then(|l| i64::try_from(l).ok()));
+        self.vector_clock.append_option(record.vector_clock.as_ref().map(json));
         self.attrs.append_option((!record.attrs.is_empty()).then(|| json(&record.attrs)));
         self.digest.append_value(row.digest as i64);
         self.rows += 1;
@@ -108,6 +112,8 @@ impl EventColumns {
             Arc::new(self.time.finish()),
             Arc::new(self.source.finish()),
             Arc::new(self.offset.finish()),
+            Arc::new(self.line.finish()),
+            Arc::new(self.vector_clock.finish()),
             Arc::new(self.attrs.finish()),
             Arc::new(self.digest.finish()),
         ];

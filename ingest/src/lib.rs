@@ -22,27 +22,38 @@
 //! ```
 
 mod columns;
+pub mod daemon;
 mod decompress;
 mod digest;
+mod dry;
 mod error;
+mod formats;
 mod intervals;
 pub mod lines;
 mod load;
+mod load_mapped;
 mod locations;
+pub mod mapping;
+pub mod otlp;
 mod parse;
 mod quarantine;
+mod requeue;
 mod scan;
 mod seen;
 mod source;
+pub mod spool;
 mod store;
 mod system_name;
 mod time;
 mod writer;
 
 pub use digest::record_digest;
+pub use dry::Dry;
 pub use error::IngestError;
 pub use intervals::IntervalSet;
 pub use load::{Damage, LoadOptions, LoadReport, Progress, load};
+pub use load_mapped::load_mapped;
+pub use requeue::{Requeued, requeue};
 pub use source::{Source, Sources};
 pub use store::Store;
 pub use system_name::check_system_name;

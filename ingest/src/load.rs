@@ -1,10 +1,11 @@
 //! Loading sources into the store.
 
+use std::fs::File;
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
-use demi_schemas::EventId;
 use demi_schemas::summary::LoadSummary;
+use demi_schemas::{EventId, EventRecord};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::columns::{EventColumns, EventRow, QuarantineRow};
@@ -14,7 +15,7 @@ use crate::quarantine::Quarantine;
 use crate::seen::{Seen, Verdict};
 use crate::source::Sources;
 use crate::writer::TableWriter;
-use crate::{IngestError, Store};
+use crate::{IngestError, Store, check_system_name};
 
 /// Rows of a batch, and the bytes of lines after which it is written with fewer.
 const BATCH_ROWS: usize = 16 * 1024;
@@ -22,7 +23,7 @@ const BATCH_BYTES: u64 = 32 << 20;
 /// Dates written at the same time: each has an open file.
 const MOST_DATES: usize = 16;
 /// Chunks that wait between the reading and the writing thread.
-const CHUNKS: usize = 4;
+pub(crate) const CHUNKS: usize = 4;
 
 /// How to load.
 #[derive(Clone, Debug)]
@@ -102,25 +103,7 @@ pub fn load(
     options: &LoadOptions,
     mut progress: impl FnMut(&Progress),
 ) -> Result<LoadReport, IngestError> {
-    let _lock = store.lock(&options.system)?;
-    store.refresh()?;
-    let files = store.known_event_files(&options.system)?;
-    let (events, quarantine) = store.writers(&options.system)?;
-    let dir = store.dir().display().to_string();
-    let mut loader = Loader {
-        options,
-        seen: Seen::read(dir, store.dir().to_owned(), files)?,
-        columns: EventColumns::default(),
-        column_bytes: 0,
-        quarantine: Quarantine::new(store.quarantine_files(&options.system)?),
-        events_writer: events,
-        quarantine_writer: quarantine,
-        since_commit: Window::default(),
-        commits: 0,
-        report: LoadReport::default(),
-    };
-    loader.report.summary.system.clone_from(&options.system);
-
+    let mut loader = Loader::open(store, &options.system, options)?;
     let (to, from) = sync_channel::<Message>(CHUNKS);
     let (system, limit) = (options.system.clone(), options.max_line_bytes);
     // Not joined when the load fails: the thread may wait for input that never comes.
@@ -148,8 +131,12 @@ struct Window {
     dates: Vec<Option<i32>>,
 }
 
-struct Loader<'a> {
+/// A load into one system.
+pub(crate) struct Loader<'a> {
     options: &'a LoadOptions,
+    system: String,
+    /// Held until the load ends.
+    _lock: File,
     seen: Seen,
     columns: EventColumns,
     column_bytes: u64,
@@ -158,11 +145,41 @@ struct Loader<'a> {
     quarantine_writer: TableWriter,
     since_commit: Window,
     commits: u64,
-    report: LoadReport,
+    pub(crate) report: LoadReport,
 }
 
-impl Loader<'_> {
-    fn take(&mut self, chunk: &Chunk) -> Result<(), IngestError> {
+impl<'a> Loader<'a> {
+    /// Begins a load into `system`.
+    pub(crate) fn open(
+        store: &mut Store,
+        system: &str,
+        options: &'a LoadOptions,
+    ) -> Result<Loader<'a>, IngestError> {
+        check_system_name(system)?;
+        let lock = store.lock(system)?;
+        store.refresh()?;
+        let files = store.known_event_files(system)?;
+        let (events, quarantine) = store.writers(system)?;
+        let dir = store.dir().display().to_string();
+        let mut loader = Loader {
+            options,
+            system: system.to_owned(),
+            _lock: lock,
+            seen: Seen::read(dir, store.dir().to_owned(), files)?,
+            columns: EventColumns::default(),
+            column_bytes: 0,
+            quarantine: Quarantine::new(store.quarantine_files(system)?),
+            events_writer: events,
+            quarantine_writer: quarantine,
+            since_commit: Window::default(),
+            commits: 0,
+            report: LoadReport::default(),
+        };
+        system.clone_into(&mut loader.report.summary.system);
+        Ok(loader)
+    }
+
+    pub(crate) fn take(&mut self, chunk: &Chunk) -> Result<(), IngestError> {
         let source = self.seen.source(&chunk.source);
         for item in &chunk.items {
             self.since_commit.bytes += item.raw.len() as u64;
@@ -171,7 +188,8 @@ impl Loader<'_> {
                     if *code != "truncated" {
                         self.report.summary.lines += 1;
                     }
-                    let digest = bad_line_digest(&chunk.source, item, code, &chunk.raw[item.raw.clone()]);
+                    let digest =
+                        bad_line_digest(&chunk.source, &item.line, code, &chunk.raw[item.raw.clone()]);
                     self.isolate(chunk, item, code, reason, digest)?;
                 }
                 What::Event { .. } => {
@@ -205,9 +223,16 @@ impl Loader<'_> {
                 let key = format!("conflict\n{digest}\n{event}");
                 self.isolate(chunk, item, "conflict", &reason, xxh3_64(key.as_bytes()))?;
             }
-            Verdict::New => {
+            Verdict::New { seq } => {
+                let moved;
+                let record = if seq == record.seq {
+                    record
+                } else {
+                    moved = EventRecord { seq, ..(**record).clone() };
+                    &moved
+                };
                 let row = EventRow {
-                    system: &self.options.system,
+                    system: &self.system,
                     date: *date,
                     source: &chunk.source,
                     offset: item.line.offset,
@@ -237,7 +262,7 @@ impl Loader<'_> {
         digest: u64,
     ) -> Result<(), IngestError> {
         let row = QuarantineRow {
-            system: &self.options.system,
+            system: &self.system,
             source: &chunk.source,
             offset: item.line.offset,
             line: item.line.number,
@@ -284,7 +309,7 @@ impl Loader<'_> {
         Ok(())
     }
 
-    fn finish(mut self, store: &mut Store) -> Result<LoadReport, IngestError> {
+    pub(crate) fn finish(mut self, store: &mut Store) -> Result<LoadReport, IngestError> {
         self.commit()?;
         let summary = &mut self.report.summary;
         summary.quarantined = self.quarantine.added.values().sum();

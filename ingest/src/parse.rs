@@ -72,7 +72,7 @@ fn read_source(
 ) -> Result<bool, IngestError> {
     let (name, stream) = source.open()?;
     let mut reader = LineReader::new(unpack(&name, stream)?, limit, KEPT_OF_OVERLONG);
-    let mut parser = Parser { system, limit, scratch: Vec::new() };
+    let mut parser = Parser::new(system, limit);
     loop {
         let begin = reader.offset();
         let mut chunk = Chunk {
@@ -114,13 +114,18 @@ fn read_source(
     }
 }
 
-struct Parser<'a> {
+/// Makes events of lines.
+pub(crate) struct Parser<'a> {
     system: &'a str,
     limit: usize,
     scratch: Vec<u8>,
 }
 
-impl Parser<'_> {
+impl<'a> Parser<'a> {
+    pub(crate) fn new(system: &'a str, limit: usize) -> Self {
+        Parser { system, limit, scratch: Vec::new() }
+    }
+
     /// Adds a line to the chunk, unless it is empty.
     fn take(&mut self, line: Line, start: usize, chunk: &mut Chunk) {
         let raw = start..chunk.raw.len();
@@ -139,7 +144,7 @@ impl Parser<'_> {
             chunk.raw.truncate(start);
             return;
         }
-        let what = self.parse(bytes, line.offset == 0);
+        let what = self.parse(bytes, &line);
         chunk.items.push(Item { line, raw, what });
     }
 
@@ -152,7 +157,7 @@ impl Parser<'_> {
         chunk.damage = Some(reason.clone());
         let raw = start..chunk.raw.len();
         let whole = line.overlong.is_none() && !bytes.trim_ascii().is_empty();
-        if whole && let event @ What::Event { .. } = self.parse(bytes, line.offset == 0) {
+        if whole && let event @ What::Event { .. } = self.parse(bytes, &line) {
             chunk.items.push(Item { line: line.clone(), raw, what: event });
             let line = Line { offset: place, number: line.number + 1, length: 0, overlong: None, ..line };
             let raw = chunk.raw.len()..chunk.raw.len();
@@ -162,8 +167,10 @@ impl Parser<'_> {
         chunk.items.push(Item { line, raw, what: What::Bad { code: "truncated", reason } });
     }
 
-    fn parse(&mut self, bytes: &[u8], first: bool) -> What {
-        let bytes = if first { bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes) } else { bytes };
+    /// What a line is: an event of the system, or why not.
+    pub(crate) fn parse(&mut self, bytes: &[u8], line: &Line) -> What {
+        let bytes =
+            if line.offset == 0 { bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes) } else { bytes };
         let mut record = match EventRecord::parse(bytes) {
             Ok(record) => record,
             Err(error) => return What::Bad { code: error.code(), reason: error.to_string() },
@@ -186,13 +193,14 @@ impl Parser<'_> {
         if let Some(offset) = record.offset.take() {
             record.attrs.entry("logged_offset".to_owned()).or_insert(Value::from(offset));
         }
+        record.line = (line.number > 0).then_some(line.number);
         What::Event { record: Box::new(record), digest, date }
     }
 }
 
 /// The digest of a quarantined line: of its place, what is wrong, and all its bytes.
-pub(crate) fn bad_line_digest(source: &str, item: &Item, code: &str, raw: &[u8]) -> u64 {
-    let content = item.line.overlong.unwrap_or_else(|| xxh3_64(raw));
-    let key = format!("{code}\n{}\n{}\n{content}\n{source}", item.line.offset, item.line.length);
+pub(crate) fn bad_line_digest(source: &str, line: &Line, code: &str, raw: &[u8]) -> u64 {
+    let content = line.overlong.unwrap_or_else(|| xxh3_64(raw));
+    let key = format!("{code}\n{}\n{}\n{content}\n{source}", line.offset, line.length);
     xxh3_64(key.as_bytes())
 }

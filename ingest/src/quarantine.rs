@@ -13,6 +13,18 @@ use crate::columns::{QuarantineColumns, QuarantineRow};
 use crate::scan::scan;
 use crate::writer::TableWriter;
 
+/// Where batches of a table go.
+pub(crate) trait BatchSink {
+    /// Adds a batch to what the next commit will hold.
+    fn write(&mut self, batch: arrow_array::RecordBatch) -> Result<(), IngestError>;
+}
+
+impl BatchSink for TableWriter {
+    fn write(&mut self, batch: arrow_array::RecordBatch) -> Result<(), IngestError> {
+        TableWriter::write(self, batch)
+    }
+}
+
 const BATCH_ROWS: usize = 4096;
 const BATCH_BYTES: usize = 8 << 20;
 
@@ -46,7 +58,7 @@ impl Quarantine {
     pub(crate) fn push(
         &mut self,
         row: &QuarantineRow<'_>,
-        writer: &mut TableWriter,
+        writer: &mut impl BatchSink,
     ) -> Result<(), IngestError> {
         let known = match &mut self.known {
             Some(known) => known,
@@ -70,7 +82,7 @@ impl Quarantine {
     }
 
     /// Hands what was gathered to the writer.
-    pub(crate) fn flush(&mut self, writer: &mut TableWriter) -> Result<(), IngestError> {
+    pub(crate) fn flush(&mut self, writer: &mut impl BatchSink) -> Result<(), IngestError> {
         if self.columns.rows() > 0 {
             writer.write(self.columns.finish()?)?;
         }

@@ -32,6 +32,14 @@ pub(crate) fn scan(
     Ok(())
 }
 
+/// Rows of a file, from its metadata.
+pub(crate) fn row_count(path: &Path) -> Result<usize, IngestError> {
+    let failed = |source| IngestError::DataFile { path: path.to_owned(), source: Box::new(source) };
+    let file = File::open(path).map_err(|e| failed(ParquetError::from(e)))?;
+    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(failed)?;
+    Ok(usize::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0))
+}
+
 fn open(
     path: &Path,
     names: &[&str],

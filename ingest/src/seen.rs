@@ -8,6 +8,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
 use arrow_schema::DataType;
 use demi_schemas::EventId;
+use demi_schemas::event::{CLOCK_POSITIONS, is_clock_position};
 use demi_schemas::summary::ActorCompleteness;
 use rustc_hash::FxHashMap;
 
@@ -21,8 +22,8 @@ const MOST_GAPS: usize = 100;
 /// What the store says of a record.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It has no event of that name.
-    New,
+    /// It has no event of that name, or of a position from a clock: this is the next one that is free.
+    New { seq: u64 },
     /// It has the event with equal content.
     Duplicate,
     /// It has the event with other content, from there.
@@ -127,16 +128,41 @@ impl Seen {
     }
 
     /// Takes the record as stored if its name is new; otherwise compares it with the one that is there.
+    ///
+    /// Several events may have one time: at a position taken from a clock a record with other content is tried at the
+    /// next, so a record that comes again finds itself.
     pub(crate) fn offer(
         &mut self,
         actor: &str,
         incarnation: u32,
-        entry: Entry,
+        mut entry: Entry,
     ) -> Result<Verdict, IngestError> {
         let life = self.life(actor, incarnation);
+        loop {
+            let verdict = self.offer_at(life, actor, incarnation, entry)?;
+            match verdict {
+                Verdict::Conflict { .. } if is_clock_position(entry.seq) && entry.seq < i64::MAX as u64 => {
+                    entry.seq += 1;
+                }
+                Verdict::Conflict { .. } => {
+                    self.lives[life as usize].conflicts += 1;
+                    return Ok(verdict);
+                }
+                Verdict::New { .. } | Verdict::Duplicate => return Ok(verdict),
+            }
+        }
+    }
+
+    fn offer_at(
+        &mut self,
+        life: u32,
+        actor: &str,
+        incarnation: u32,
+        entry: Entry,
+    ) -> Result<Verdict, IngestError> {
         if self.lives[life as usize].positions.insert(entry.seq) {
             self.locations.add(life, entry).map_err(|e| self.index_error(e))?;
-            return Ok(Verdict::New);
+            return Ok(Verdict::New { seq: entry.seq });
         }
         let mut found = self.locations.find(life, entry.seq).map_err(|e| self.index_error(e))?;
         if found.is_none() && !self.unread.is_empty() {
@@ -147,13 +173,18 @@ impl Seen {
             let event = EventId { actor: actor.to_owned(), incarnation, seq: entry.seq };
             return Err(IngestError::Vanished { dir: self.dir.clone(), event: event.to_string() });
         };
-        let life = &mut self.lives[life as usize];
         if found.digest == entry.digest {
-            life.duplicates += 1;
+            self.lives[life as usize].duplicates += 1;
             return Ok(Verdict::Duplicate);
         }
-        life.conflicts += 1;
         Ok(Verdict::Conflict { source: self.sources[found.source as usize].clone(), offset: found.offset })
+    }
+
+    /// Adds what earlier processes counted of a life.
+    pub(crate) fn add_counts(&mut self, actor: &str, incarnation: u32, duplicates: u64, conflicts: u64) {
+        let life = self.life(actor, incarnation) as usize;
+        self.lives[life].duplicates += duplicates;
+        self.lives[life].conflicts += conflicts;
     }
 
     fn index_error(&self, source: io::Error) -> IngestError {
@@ -212,14 +243,20 @@ impl Seen {
             .map(|life| {
                 let last = life.positions.last().unwrap_or(0);
                 let first = life.positions.first().unwrap_or(0);
+                // Between positions taken from a clock nothing is missing.
+                let gaps = || life.positions.gaps(1).take_while(|gap| !is_clock_position(gap.1 + 1));
                 ActorCompleteness {
                     actor: life.actor.to_string(),
                     incarnation: life.incarnation,
                     events: life.positions.len(),
                     first_seq: first,
                     last_seq: last,
-                    gaps: life.positions.gaps(1).take(MOST_GAPS).collect(),
-                    missing: last.saturating_sub(life.positions.len()),
+                    gaps: gaps().take(MOST_GAPS).collect(),
+                    missing: if last < CLOCK_POSITIONS {
+                        last.saturating_sub(life.positions.len())
+                    } else {
+                        gaps().map(|(from, to)| to - from + 1).sum()
+                    },
                     duplicates: life.duplicates,
                     conflicts: life.conflicts,
                 }
@@ -240,10 +277,10 @@ mod tests {
         let mut seen = Seen::read("d".into(), dir.path().to_owned(), vec![]).unwrap();
         let source = seen.source("f");
         let entry = |seq, digest| Entry { seq, digest, offset: seq * 10, source };
-        assert_eq!(seen.offer("a", 0, entry(1, 5)).unwrap(), Verdict::New);
-        assert_eq!(seen.offer("a", 1, entry(1, 6)).unwrap(), Verdict::New);
-        assert_eq!(seen.offer("b", 0, entry(1, 7)).unwrap(), Verdict::New);
-        assert_eq!(seen.offer("a", 0, entry(4, 5)).unwrap(), Verdict::New);
+        assert_eq!(seen.offer("a", 0, entry(1, 5)).unwrap(), Verdict::New { seq: 1 });
+        assert_eq!(seen.offer("a", 1, entry(1, 6)).unwrap(), Verdict::New { seq: 1 });
+        assert_eq!(seen.offer("b", 0, entry(1, 7)).unwrap(), Verdict::New { seq: 1 });
+        assert_eq!(seen.offer("a", 0, entry(4, 5)).unwrap(), Verdict::New { seq: 4 });
         assert_eq!(seen.offer("a", 0, entry(1, 5)).unwrap(), Verdict::Duplicate);
         let conflict = Verdict::Conflict { source: Arc::from("f"), offset: 10 };
         assert_eq!(seen.offer("a", 1, entry(1, 9)).unwrap(), conflict);
@@ -254,5 +291,24 @@ mod tests {
         assert_eq!(got, [("a", 0, 2, 2), ("a", 1, 1, 0), ("b", 0, 1, 0)]);
         assert_eq!(rows[0].gaps, [(2, 3)]);
         assert_eq!((rows[1].duplicates, rows[1].conflicts), (1, 1));
+    }
+
+    #[test]
+    fn events_of_one_time_are_moved_apart_and_found_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut seen = Seen::read("d".into(), dir.path().to_owned(), vec![]).unwrap();
+        let source = seen.source("f");
+        let time = CLOCK_POSITIONS + 5;
+        let mut offer = |seq, digest| seen.offer("a", 0, Entry { seq, digest, offset: 0, source }).unwrap();
+        assert_eq!(offer(time, 1), Verdict::New { seq: time });
+        assert_eq!(offer(time, 2), Verdict::New { seq: time + 1 });
+        assert_eq!(offer(time + 1, 3), Verdict::New { seq: time + 2 });
+        assert_eq!(offer(time, 2), Verdict::Duplicate);
+        assert_eq!(offer(time + 1, 3), Verdict::Duplicate);
+        assert_eq!(offer(time + 9, 2), Verdict::New { seq: time + 9 });
+        assert_eq!(offer(2, 9), Verdict::New { seq: 2 });
+        let rows = seen.completeness();
+        assert_eq!((rows[0].events, rows[0].missing, rows[0].conflicts), (5, 1, 0));
+        assert_eq!(rows[0].gaps, [(1, 1)], "between clock positions nothing is missing");
     }
 }

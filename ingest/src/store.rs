@@ -20,6 +20,7 @@ use crate::{IngestError, check_system_name};
 
 const EVENTS: &str = "events";
 const QUARANTINE: &str = "quarantine";
+const LEDGER: &str = "ledger";
 /// Name of the table property that holds the version of the columns.
 const VERSION_KEY: &str = "demi.schema";
 const LOCK_ATTEMPTS: u32 = 20;
@@ -160,6 +161,23 @@ impl Store {
     /// The files of the events that are there, none for a system that is new.
     pub(crate) fn known_event_files(&self, system: &str) -> Result<Vec<PathBuf>, IngestError> {
         self.files_of(&self.events, EVENTS, system)
+    }
+
+    /// The runtime of the tables, and the tables as they are known now: events and quarantine.
+    pub(crate) fn tables(&self) -> (Arc<Runtime>, DeltaTable, DeltaTable) {
+        (self.runtime.clone(), self.events.clone(), self.quarantine.clone())
+    }
+
+    /// The completeness ledger, which a daemon keeps; `None` if it is not there and shall not be made.
+    pub(crate) fn ledger(&self, create: bool) -> Result<Option<DeltaTable>, IngestError> {
+        let folder = self.dir.join(LEDGER);
+        if !create && !folder.join("_delta_log").is_dir() {
+            return Ok(None);
+        }
+        let dir = self.dir.display().to_string();
+        let schema = tables::store_ledger();
+        let opened = self.runtime.block_on(table_in(&folder, create, schema, &[], "incarnation"));
+        opened.map(Some).map_err(|e| table_error(&dir, "open the ledger", e))
     }
 
     /// Writers for the events and the quarantine of a system.

@@ -109,7 +109,8 @@ async fn prepare(table: &DeltaTable, application: &str) -> DeltaResult<(RecordBa
     Ok((writer, version.unwrap_or(0), newest.unwrap_or(0)))
 }
 
-fn properties() -> DeltaResult<WriterProperties> {
+/// How files of the store's tables are written.
+pub(crate) fn properties() -> DeltaResult<WriterProperties> {
     let level = ZstdLevel::try_new(ZSTD_LEVEL).map_err(|source| DeltaTableError::Parquet { source })?;
     let version = KeyValue::new("demi.schema".to_owned(), TABLES_VERSION.to_owned());
     Ok(WriterProperties::builder()

@@ -4,20 +4,24 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use arrow_array::Array;
 use demi_schemas::schedule::{SCHEDULE_SCHEMA, ScheduleHeader};
 use demi_schemas::summary::{BuildSummary, ProvenanceRule};
 use demi_schemas::tables;
 
 use crate::channels::{self, Channels};
+use crate::clocks::{self, Clocks};
+use crate::columns;
 use crate::content;
 use crate::cut::{self, Provenance};
 use crate::error::LineageError;
-use crate::events::{Events, is_send};
+use crate::events::is_send;
 use crate::execution::{EVENTS, Folder, MESSAGES, SCHEDULE, SUMMARY};
 use crate::gather;
+use crate::index;
 use crate::intern::NONE;
 use crate::lines::Lines;
-use crate::matching::{self, Matching};
+use crate::matching::{self, Matching, Reason};
 use crate::order::{Graph, Order};
 use crate::read::{self, Loaded};
 use crate::steps::{Composer, Placed};
@@ -44,6 +48,7 @@ struct Lineage {
     order: Order,
     target: Target,
     provenance: Provenance,
+    units: Units,
     channels_in_order: bool,
 }
 
@@ -66,22 +71,39 @@ pub fn build(
     progress("reading events");
     let mut loaded = read::read(files, &options.system)?;
     progress("matching messages and ordering events");
-    let lineage = analyse(&mut loaded.events, options)?;
+    folder.make()?;
+    let lineage = analyse(files, &mut loaded, &folder, options)?;
     let summary = summarize(&loaded, &lineage, options);
     progress("writing the execution");
-    folder.make()?;
     write(files, &loaded, &lineage, &summary, &folder)?;
     folder.finish()?;
     Ok(summary)
 }
 
-fn analyse(events: &mut Events, options: &BuildOptions) -> Result<Lineage, LineageError> {
+fn analyse(
+    files: &[PathBuf],
+    loaded: &mut Loaded,
+    folder: &Folder,
+    options: &BuildOptions,
+) -> Result<Lineage, LineageError> {
+    let clocks = match loaded.clocked {
+        true => Some(Clocks::read(files, loaded, &folder.scratch())?),
+        false => None,
+    };
+    let events = &mut loaded.events;
     let target = violation::resolve(events, &options.violation)?;
     let mut matching = Matching::none(events.len());
     matching::by_id(events, &mut matching);
     content::timers(events, &mut matching);
     content::messages(events, &mut matching);
-    let units = Units::new(events);
+    if let Some(clocks) = clocks {
+        match clocks.join(events, &mut matching) {
+            Ok(warnings) => matching.warnings.extend(warnings),
+            Err(problems) => return Err(clocks::refuse(files, loaded, &folder.scratch(), problems)),
+        }
+    }
+    matching.sort_extra();
+    let units = Units::new(events, &matching.extra);
     let observed = Channels::observe(events, &matching);
     unmatched::explain(events, &mut matching, &observed);
     (events.id, events.content) = (Vec::new(), Vec::new());
@@ -92,8 +114,11 @@ fn analyse(events: &mut Events, options: &BuildOptions) -> Result<Lineage, Linea
     broken.sort_unstable();
     let channels_in_order = observed.in_order() && broken.is_empty() && !order.channel_dropped;
     order.warnings.extend(broken);
-    let provenance = cut::provenance(events, &units, &matching, &order.sequence, &target, options.rule);
-    Ok(Lineage { matching, order, target, provenance, channels_in_order })
+    let provenance = match options.violation {
+        ViolationSpec::None => Provenance::all(events),
+        _ => cut::provenance(events, &units, &matching, &order.sequence, &target, options.rule),
+    };
+    Ok(Lineage { matching, order, target, provenance, units, channels_in_order })
 }
 
 fn summarize(loaded: &Loaded, lineage: &Lineage, options: &BuildOptions) -> BuildSummary {
@@ -115,6 +140,7 @@ fn summarize(loaded: &Loaded, lineage: &Lineage, options: &BuildOptions) -> Buil
         deliveries: (0..events.len()).filter(delivery).count() as u64,
         kept_deliveries: (0..events.len()).filter(kept).filter(delivery).count() as u64,
         matched,
+        clock_edges: lineage.matching.extra_reason.iter().filter(|r| **r == Reason::Clock).count() as u64,
         unmatched,
         affected: lineage.target.affected.clone(),
         violation: lineage.target.fingerprints.clone(),
@@ -140,7 +166,10 @@ fn write(
     let mut lines = Lines::new(&folder.scratch(), events.len() as u64);
     let mut composer = Composer::default();
     let mut keep = |order: u64, kept: bool, line: &[u8]| if kept { lines.add(order, line) } else { Ok(()) };
+    let mut states = Vec::new();
     let mut rows = |first: u32, batch: &arrow_array::RecordBatch| {
+        let state = columns::text(batch, "state")?;
+        states.extend((0..batch.num_rows()).filter(|&r| state.is_valid(r)).map(|r| first + r as u32));
         let placed = |row: usize| {
             let e = first as usize + row;
             let mate = matching.mate[e];
@@ -158,6 +187,10 @@ fn write(
     message_table.finish()?;
     gathered?;
     composer.close(&mut keep)?;
+    index::write(
+        &folder.index(),
+        &index::Parts::new(events, matching, &lineage.units, &lineage.order, &states),
+    )?;
 
     let header = ScheduleHeader {
         schema: SCHEDULE_SCHEMA.into(),

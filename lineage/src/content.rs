@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::align::align;
 use crate::events::{Events, HAS_ID};
 use crate::intern::NONE;
-use crate::matching::{Matching, Reason, Status, dead_letters, sender_name};
+use crate::matching::{Matching, Reason, dead_letters, sender_name};
 
 /// A channel: the sender's name as the receiver logs it, and the receiver's number.
 type Channel = (u32, u32);
@@ -21,7 +21,7 @@ pub(crate) fn timers(events: &Events, matching: &mut Matching) {
             let key = (events.type_[i], events.content[i]);
             match events.kind[i] {
                 Kind::TimerSet if matching.mate[i] == NONE => set.entry(key).or_default().push(e),
-                Kind::TimerFire if matching.mate[i] == NONE && matching.status[i] != Status::Duplicate => {
+                Kind::TimerFire if matching.is_open(e) => {
                     let Some(list) = set.get_mut(&key) else { continue };
                     let certain = list.len() == 1;
                     let free = |s: u32| !events.has(s, HAS_ID) || !events.has(e, HAS_ID);
@@ -45,7 +45,7 @@ pub(crate) fn messages(events: &Events, matching: &mut Matching) {
     let receives = || (0..events.len() as u32).filter(|&e| events.kind[e as usize] == Kind::Receive);
     let channel = |r: u32| (events.from[r as usize], events.actor[r as usize]);
     for r in receives() {
-        if matching.mate[r as usize] == NONE && matching.status[r as usize] != Status::Duplicate {
+        if matching.is_open(r) {
             channels.entry(channel(r)).or_default();
         }
     }
@@ -77,15 +77,14 @@ fn plain(events: &Events, send: u32) -> bool {
 
 fn join_channel(events: &Events, matching: &mut Matching, ordered: bool, sends: &[u32], receives: &[u32]) {
     let open_receives = |m: &Matching| -> Vec<u32> {
-        let open = |r: &&u32| m.mate[**r as usize] == NONE && m.status[**r as usize] != Status::Duplicate;
+        let open = |r: &&u32| m.is_open(**r);
         receives.iter().filter(open).copied().collect()
     };
     let (in_line, rest): (Vec<u32>, Vec<u32>) = sends.iter().partition(|&&s| ordered && plain(events, s));
     if !in_line.is_empty() {
         let here = |r: &u32| {
             let mate = matching.mate[*r as usize];
-            (mate == NONE && matching.status[*r as usize] != Status::Duplicate)
-                || (mate != NONE && plain(events, mate))
+            matching.is_open(*r) || (mate != NONE && plain(events, mate))
         };
         let line: Vec<u32> = receives.iter().filter(|r| here(r)).copied().collect();
         join_lists(events, matching, &in_line, &line, true);

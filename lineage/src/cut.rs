@@ -24,6 +24,8 @@ pub(crate) enum Why {
     Handler,
     /// A record of the violation.
     Violation,
+    /// Everything is kept.
+    All,
 }
 
 impl Why {
@@ -36,6 +38,7 @@ impl Why {
             Why::Past => "past",
             Why::Handler => "handler",
             Why::Violation => "violation",
+            Why::All => "all",
         }
     }
 }
@@ -60,6 +63,13 @@ struct Cut<'a> {
     work: Vec<(u32, u32)>,
 }
 
+impl Provenance {
+    /// Everything is kept, because nothing in particular is asked for.
+    pub(crate) fn all(events: &Events) -> Provenance {
+        Provenance { kept: vec![true; events.len()], why: vec![Why::All; events.len()] }
+    }
+}
+
 impl Cut<'_> {
     /// The end of the unit that holds `e`: a handler is kept whole.
     fn unit_end(&self, e: u32) -> u32 {
@@ -82,6 +92,8 @@ impl Cut<'_> {
         if cause != NONE && !is_send(self.events.kind[e as usize]) {
             self.add(cause);
         }
+        let matching = self.matching;
+        matching.extra_into(e).for_each(|(cause, _)| self.add(cause));
     }
 
     fn close(&mut self) {
@@ -188,6 +200,9 @@ fn mark_after(
                 let cause = why[mate as usize] == Why::After || aims.binary_search(&mate).is_ok();
                 after |= cause;
             }
+            after |= matching
+                .extra_into(e)
+                .any(|(c, _)| why[c as usize] == Why::After || aims.binary_search(&c).is_ok());
             if after {
                 why[i] = Why::After;
             }

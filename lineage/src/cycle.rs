@@ -7,6 +7,7 @@ use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::EdgeRef;
 use rustc_hash::FxHashMap;
 
+use crate::intern::NONE;
 use crate::matching::Matching;
 use crate::order::Graph;
 
@@ -22,6 +23,8 @@ pub(crate) enum Edge {
     Message(u32),
     /// A wish of a channel, by its number.
     Wish(u32),
+    /// What vector clocks tell, named by the later event.
+    Clock(u32),
 }
 
 /// What to do without.
@@ -31,6 +34,8 @@ pub(crate) struct Cut {
     pub(crate) wishes: Vec<u32>,
     /// Messages, by their receive.
     pub(crate) receives: Vec<u32>,
+    /// Events whose further causes go; only where a cycle has nothing else.
+    pub(crate) clocked: Vec<u32>,
     /// What to tell.
     pub(crate) notes: Vec<String>,
 }
@@ -70,11 +75,14 @@ pub(crate) fn edges_to_cut(
                 match *edge.weight() {
                     Edge::Message(receive) => cut.receives.push(receive),
                     Edge::Wish(wish) => cut.wishes.push(wish),
+                    Edge::Clock(effect) => cut.clocked.push(effect),
                     Edge::Log => {}
                 }
             }
             cut.notes
                 .push(format!("{} units are knotted in cycles; their messages were dropped", inside.len()));
+            cut.clocked.sort_unstable();
+            cut.clocked.dedup();
             continue;
         }
         let edges = short_cycle(&rest, &inside, start);
@@ -87,10 +95,21 @@ pub(crate) fn edges_to_cut(
         let messages = edges.iter().filter_map(|e| if let Edge::Message(r) = e { Some(*r) } else { None });
         let messages: Vec<u32> = messages.collect();
         let rank = |&r: &u32| (matching.certain[r as usize], matching.reason[r as usize], r);
+        if messages.is_empty() {
+            let clocked = edges.iter().filter_map(|e| if let Edge::Clock(e) = e { Some(*e) } else { None });
+            if let Some(effect) = clocked.min() {
+                let name = graph.events.name(effect);
+                cut.notes.push(format!("cycle of clocks: what the clock of {name} tells was dropped"));
+                cut.clocked.push(effect);
+            }
+        }
         if let Some(weakest) = messages.iter().copied().min_by_key(rank) {
             let shown = messages.iter().take(NAMED).map(|&r| {
-                let send = graph.events.name(matching.mate[r as usize]);
-                format!("{send} -> {}", graph.events.name(r))
+                let send = match matching.mate[r as usize] {
+                    NONE => matching.extra_into(r).next().map_or(r, |(cause, _)| cause),
+                    mate => mate,
+                };
+                format!("{} -> {}", graph.events.name(send), graph.events.name(r))
             });
             let mut path = shown.collect::<Vec<_>>().join(", ");
             if messages.len() > NAMED {

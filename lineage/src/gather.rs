@@ -35,11 +35,21 @@ pub(crate) fn in_order(
     scratch: &Path,
     sink: &mut Sink<'_>,
 ) -> Result<(), LineageError> {
-    let schema = record_schema();
+    columns_in_order(files, loaded, scratch, &record_schema(), sink)
+}
+
+/// [`in_order`] with only the columns of `schema`.
+pub(crate) fn columns_in_order(
+    files: &[PathBuf],
+    loaded: &Loaded,
+    scratch: &Path,
+    schema: &SchemaRef,
+    sink: &mut Sink<'_>,
+) -> Result<(), LineageError> {
     if let Some(order) = already_sorted(loaded) {
         let mut event = 0;
         for file in order {
-            for batch in Source::open(&files[file], &schema)? {
+            for batch in Source::open(&files[file], schema)? {
                 let batch = batch?;
                 sink(event, &batch)?;
                 event += batch.num_rows() as u32;
@@ -49,10 +59,10 @@ pub(crate) fn in_order(
     }
     let events = loaded.events.len();
     let chunk = CHUNK.max(events.div_ceil(FILES));
-    let mut spread = Spread::new(scratch, &schema, chunk, events);
+    let mut spread = Spread::new(scratch, schema, chunk, events);
     let mut row = 0;
     for path in files {
-        for batch in Source::open(path, &schema)? {
+        for batch in Source::open(path, schema)? {
             let batch = batch?;
             spread.add(&batch, &loaded.event_of_row[row..row + batch.num_rows()])?;
             row += batch.num_rows();

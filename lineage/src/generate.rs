@@ -320,11 +320,13 @@ fn batch(rows: &[EventRecord]) -> Result<RecordBatch, LineageError> {
     let mut life = Int32Builder::new();
     let mut seq = Int64Builder::new();
     let mut offset = Int64Builder::new();
+    let mut line = Int64Builder::new();
     let mut external = BooleanBuilder::new();
     for row in rows {
         life.append_value(row.incarnation as i32);
         seq.append_value(row.seq as i64);
         offset.append_option(row.offset.map(|o| o as i64));
+        line.append_option(row.line.map(|l| l as i64));
         external.append_option(row.external);
     }
     let columns: Vec<ArrayRef> = vec![
@@ -346,6 +348,8 @@ fn batch(rows: &[EventRecord]) -> Result<RecordBatch, LineageError> {
         text(&|r| json(r.time.as_ref())),
         text(&|r| r.source.clone()),
         Arc::new(offset.finish()),
+        Arc::new(line.finish()),
+        text(&|r| json(r.vector_clock.as_ref())),
         text(&|r| (!r.attrs.is_empty()).then(|| json(Some(&r.attrs))).flatten()),
     ];
     Ok(RecordBatch::try_new(record_schema(), columns)?)

@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use demi_schemas::event::DEAD_LETTERS;
+use demi_schemas::event::{ANYONE, DEAD_LETTERS};
 use demi_schemas::{Kind, Via};
 use hashbrown::HashTable;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::events::{Events, HAS_ID, is_send};
 use crate::intern::NONE;
@@ -23,6 +23,8 @@ pub(crate) enum Reason {
     Timer,
     /// By message id.
     MessageId,
+    /// By vector clocks, where no message tells it.
+    Clock,
 }
 
 impl Reason {
@@ -34,6 +36,7 @@ impl Reason {
             Reason::ChannelOrder => "channel_order",
             Reason::Timer => "timer",
             Reason::MessageId => "message_id",
+            Reason::Clock => "clock",
         }
     }
 }
@@ -82,6 +85,11 @@ pub(crate) struct Matching {
     pub(crate) reason: Vec<Reason>,
     /// By event: whether no other match is possible.
     pub(crate) certain: Vec<bool>,
+    /// Further edges, sorted by the later event: the earlier event and the later. A message that several received has one for
+    /// each receive but the first; the others are told by vector clocks.
+    pub(crate) extra: Vec<(u32, u32)>,
+    /// By entry of `extra`: why it is there.
+    pub(crate) extra_reason: Vec<Reason>,
     /// What is odd.
     pub(crate) warnings: Vec<String>,
 }
@@ -94,6 +102,8 @@ impl Matching {
             status: vec![Status::Local; events],
             reason: vec![Reason::None; events],
             certain: vec![false; events],
+            extra: Vec::new(),
+            extra_reason: Vec::new(),
             warnings: Vec::new(),
         }
     }
@@ -108,6 +118,47 @@ impl Matching {
         }
     }
 
+    /// Adds an edge beside those of mates. [`Matching::sort_extra`] must follow the last one.
+    pub(crate) fn add_extra(&mut self, cause: u32, effect: u32, reason: Reason) {
+        self.extra.push((cause, effect));
+        self.extra_reason.push(reason);
+    }
+
+    /// Brings further edges into the order of their later events.
+    pub(crate) fn sort_extra(&mut self) {
+        let mut all: Vec<_> = self.extra.drain(..).zip(self.extra_reason.drain(..)).collect();
+        all.sort_unstable_by_key(|&((cause, effect), reason)| (effect, cause, reason));
+        all.dedup_by_key(|(edge, _)| *edge);
+        (self.extra, self.extra_reason) = all.into_iter().unzip();
+    }
+
+    /// The further edges into an event, with their reasons.
+    pub(crate) fn extra_into(&self, effect: u32) -> impl Iterator<Item = (u32, Reason)> + '_ {
+        let from = self.extra.partition_point(|&(_, e)| e < effect);
+        let edges = self.extra[from..].iter().zip(&self.extra_reason[from..]);
+        edges.take_while(move |((_, e), _)| *e == effect).map(|((cause, _), reason)| (*cause, *reason))
+    }
+
+    /// Whether an end of a message has no other end yet, and may have one.
+    pub(crate) fn is_open(&self, e: u32) -> bool {
+        self.mate[e as usize] == NONE
+            && !matches!(self.status[e as usize], Status::Duplicate | Status::Matched)
+    }
+
+    /// Drops the further edges into an event that are there for `reason`.
+    pub(crate) fn drop_extra(&mut self, effect: u32, reason: Reason) {
+        let keep: Vec<bool> = self
+            .extra
+            .iter()
+            .zip(&self.extra_reason)
+            .map(|(&(_, e), &r)| e != effect || r != reason)
+            .collect();
+        let mut kept = keep.iter();
+        self.extra.retain(|_| *kept.next().unwrap_or(&true));
+        let mut kept = keep.iter();
+        self.extra_reason.retain(|_| *kept.next().unwrap_or(&true));
+    }
+
     /// Parts a receive from its send, because the order of events contradicts the edge.
     pub(crate) fn part(&mut self, receive: u32) {
         let send = std::mem::replace(&mut self.mate[receive as usize], NONE);
@@ -115,6 +166,8 @@ impl Matching {
             self.mate[send as usize] = NONE;
             self.status[send as usize] = Status::InFlight;
             self.reason[send as usize] = Reason::None;
+        } else {
+            self.drop_extra(receive, Reason::MessageId);
         }
         self.status[receive as usize] = Status::SenderMissing;
         self.reason[receive as usize] = Reason::None;
@@ -155,6 +208,7 @@ pub(crate) fn by_id(events: &Events, matching: &mut Matching) {
     }
     let mut shared: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
     let mut elsewhere = Vec::new();
+    let mut received: FxHashSet<(u32, u32)> = FxHashSet::default();
     for e in (0..events.len() as u32).filter(|e| events.kind[*e as usize].is_delivery()).filter(ids) {
         let Some(&send) = table.find(hash(e), |&f| events.id[f as usize] == events.id[e as usize]) else {
             continue;
@@ -162,7 +216,7 @@ pub(crate) fn by_id(events: &Events, matching: &mut Matching) {
         if reused.contains_key(&send) {
             shared.entry(send).or_default().push(e);
         } else if matching.mate[send as usize] != NONE {
-            matching.status[e as usize] = Status::Duplicate;
+            further_receive(events, matching, send, e, &mut received);
         } else if events.receiver(send) == events.actor[e as usize] || events.receiver(send) == NONE {
             matching.join(send, e, id_reason(events, send), true);
         } else {
@@ -173,7 +227,7 @@ pub(crate) fn by_id(events: &Events, matching: &mut Matching) {
         if matching.mate[send as usize] == NONE {
             matching.join(send, e, id_reason(events, send), true);
         } else {
-            matching.status[e as usize] = Status::Duplicate;
+            further_receive(events, matching, send, e, &mut received);
         }
     }
     if let Some(first) = reused.keys().min() {
@@ -187,6 +241,28 @@ pub(crate) fn by_id(events: &Events, matching: &mut Matching) {
     groups.sort_unstable();
     for (first, receives) in groups {
         resolve(events, matching, &reused[&first], &receives);
+    }
+}
+
+/// A receive of a message that was received before: of one sent to several by each of them once, else a duplicate.
+fn further_receive(
+    events: &Events,
+    matching: &mut Matching,
+    send: u32,
+    receive: u32,
+    received: &mut FxHashSet<(u32, u32)>,
+) {
+    let i = receive as usize;
+    let to_anyone = events.to[send as usize] != NONE && events.names.text(events.to[send as usize]) == ANYONE;
+    let first = events.actor[matching.mate[send as usize] as usize] != events.actor[i]
+        && received.insert((send, events.actor[i]));
+    if to_anyone && first {
+        matching.status[i] = Status::Matched;
+        matching.reason[i] = Reason::MessageId;
+        matching.certain[i] = true;
+        matching.add_extra(send, receive, Reason::MessageId);
+    } else {
+        matching.status[i] = Status::Duplicate;
     }
 }
 

@@ -10,7 +10,7 @@ use crate::channels::Wish;
 use crate::cycle::{self, Edge};
 use crate::events::{Events, is_send};
 use crate::intern::NONE;
-use crate::matching::Matching;
+use crate::matching::{Matching, Reason};
 use crate::units::Units;
 
 /// The graph of units: an actor's next unit, the units its messages reach, and wishes.
@@ -21,6 +21,8 @@ pub(crate) struct Graph<'a> {
     wishes: Vec<Wish>,
     /// By unit: whether a wish begins there, because a search for each would cost more than all else.
     wishing: Vec<bool>,
+    /// Further edges, sorted by the earlier event.
+    extra: Vec<(u32, u32, Reason)>,
     dropped: FxHashSet<Group>,
 }
 
@@ -52,7 +54,7 @@ impl<'a> Graph<'a> {
         wishes.dedup_by_key(|w| (w.before, w.after));
         let mut wishing = vec![false; units.len()];
         wishes.iter().for_each(|w| wishing[w.before as usize] = true);
-        Graph { events, units, wishes, wishing, dropped: FxHashSet::default() }
+        Graph { events, units, wishes, wishing, extra: Vec::new(), dropped: FxHashSet::default() }
     }
 
     /// Calls `f` with each edge out of `unit`.
@@ -64,6 +66,14 @@ impl<'a> Graph<'a> {
             let receive = matching.mate[e as usize];
             if receive != NONE && is_send(self.events.kind[e as usize]) {
                 f(self.units.of[receive as usize], Edge::Message(receive));
+            }
+            if !self.extra.is_empty() {
+                let from = self.extra.partition_point(|x| x.0 < e);
+                for &(_, effect, reason) in self.extra[from..].iter().take_while(|x| x.0 == e) {
+                    let edge =
+                        if reason == Reason::Clock { Edge::Clock(effect) } else { Edge::Message(effect) };
+                    f(self.units.of[effect as usize], edge);
+                }
             }
         }
         if !self.wishing[unit as usize] {
@@ -96,6 +106,7 @@ impl<'a> Graph<'a> {
     pub(crate) fn order(mut self, matching: &mut Matching) -> Order {
         let mut warnings = Vec::new();
         drop_backward(self.events, matching, &mut warnings);
+        self.take_extra(matching);
         let mut open = vec![0_u32; self.units.len()];
         (0..open.len() as u32).for_each(|u| self.each_edge(matching, u, |to, _| open[to as usize] += 1));
         let monitor = self.events.find_actor(MONITOR).unwrap_or(NONE);
@@ -139,10 +150,25 @@ impl<'a> Graph<'a> {
                 let unit = self.units.of[receive as usize];
                 close(unit, &mut open, &mut ready, |u| self.rank(monitor, u));
             }
+            for effect in cut.clocked {
+                let unplaced = |c: &u32| open[self.units.of[*c as usize] as usize] > 0;
+                let clocked = matching.extra_into(effect).filter(|(_, r)| *r == Reason::Clock);
+                let waits = clocked.filter(|(c, _)| unplaced(c)).count();
+                matching.drop_extra(effect, Reason::Clock);
+                let unit = self.units.of[effect as usize];
+                (0..waits).for_each(|_| close(unit, &mut open, &mut ready, |u| self.rank(monitor, u)));
+            }
+            self.take_extra(matching);
             warnings.extend(cut.notes);
         }
         let (position, depth) = self.number(matching, &sequence);
         Order { sequence, position, depth, channel_dropped, warnings }
+    }
+
+    fn take_extra(&mut self, matching: &Matching) {
+        let edges = matching.extra.iter().zip(&matching.extra_reason);
+        self.extra = edges.map(|(&(cause, effect), &reason)| (cause, effect, reason)).collect();
+        self.extra.sort_unstable();
     }
 
     fn number(&self, matching: &Matching, sequence: &[u32]) -> (Vec<u32>, Vec<u32>) {
@@ -164,7 +190,8 @@ impl<'a> Graph<'a> {
                         _ if is_send(self.events.kind[i]) => 0,
                         _ => depth[mate as usize],
                     };
-                    depth[i] = 1 + cause.max(*last);
+                    let further = matching.extra_into(e).map(|(cause, _)| depth[cause as usize]).max();
+                    depth[i] = 1 + cause.max(*last).max(further.unwrap_or(0));
                     *last = depth[i];
                 }
             }

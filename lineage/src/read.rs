@@ -14,7 +14,7 @@ use crate::intern::NONE;
 use crate::source::{Source, columns_of, record_schema};
 
 /// The columns that matching, order and provenance need.
-const NEEDED: [&str; 13] = [
+const NEEDED: [&str; 14] = [
     "actor",
     "incarnation",
     "seq",
@@ -28,6 +28,7 @@ const NEEDED: [&str; 13] = [
     "fingerprint",
     "external",
     "fields",
+    "vector_clock",
 ];
 
 /// The events, and where each row of the files went.
@@ -38,6 +39,8 @@ pub(crate) struct Loaded {
     pub(crate) event_of_row: Vec<u32>,
     /// First row of each file.
     pub(crate) file_rows: Vec<u32>,
+    /// Whether any event has a vector clock.
+    pub(crate) clocked: bool,
     /// What is odd.
     pub(crate) warnings: Vec<String>,
 }
@@ -47,10 +50,14 @@ pub(crate) fn read(files: &[PathBuf], system: &str) -> Result<Loaded, LineageErr
     let wanted = columns_of(&record_schema(), &NEEDED);
     let mut rows = Events::default();
     let mut file_rows = Vec::with_capacity(files.len());
+    let mut clocked = false;
     for path in files {
         file_rows.push(rows.len() as u32);
         for batch in Source::open(path, &wanted)? {
-            add(&mut rows, &batch?).map_err(|e| match e {
+            let batch = batch?;
+            let clocks = columns::text(&batch, "vector_clock")?;
+            clocked |= clocks.null_count() < clocks.len();
+            add(&mut rows, &batch).map_err(|e| match e {
                 LineageError::Arrow(e) => LineageError::table(path)(e),
                 other => other,
             })?;
@@ -62,7 +69,7 @@ pub(crate) fn read(files: &[PathBuf], system: &str) -> Result<Loaded, LineageErr
     if rows.len() == 0 {
         return Err(LineageError::Empty(system.to_owned()));
     }
-    Ok(sort(rows, file_rows))
+    Ok(Loaded { clocked, ..sort(rows, file_rows) })
 }
 
 fn add(rows: &mut Events, batch: &RecordBatch) -> Result<(), LineageError> {
@@ -167,7 +174,7 @@ fn sort(mut rows: Events, file_rows: Vec<u32>) -> Loaded {
     rows.violations.sort_unstable();
     rows.environment = rows.names.find(ENVIRONMENT).map_or(NONE, |name| number[name as usize]);
     (rows.actors, rows.first, rows.actor_of_name) = (actors, first, number);
-    Loaded { events: rows, event_of_row, file_rows, warnings }
+    Loaded { events: rows, event_of_row, file_rows, clocked: false, warnings }
 }
 
 /// Of rows with one name the first stays.

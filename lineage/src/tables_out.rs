@@ -10,7 +10,7 @@ use crate::cut::Provenance;
 use crate::error::LineageError;
 use crate::events::{Events, is_send};
 use crate::intern::NONE;
-use crate::matching::{Matching, Status};
+use crate::matching::{Matching, Reason, Status};
 use crate::order::Order;
 
 /// Rows of `events.parquet`: the record as logged, and kept, reason, depth, order.
@@ -34,7 +34,7 @@ pub(crate) fn events(
     Ok(RecordBatch::try_new(schema.clone(), columns)?)
 }
 
-/// Rows of `messages.parquet`: one a send or timer set, and one a receive that has none.
+/// Rows of `messages.parquet`: one a send or timer set, one a receive that has none, and one a further edge.
 pub(crate) fn messages(
     schema: &SchemaRef,
     batch: &RecordBatch,
@@ -42,19 +42,32 @@ pub(crate) fn messages(
     events: &Events,
     matching: &Matching,
 ) -> Result<RecordBatch, LineageError> {
-    let is_row = |e: &u32| {
-        let i = *e as usize;
-        is_send(events.kind[i])
-            || (events.kind[i].is_delivery()
-                && matching.mate[i] == NONE
-                && matching.status[i] != Status::Local)
-    };
-    let here: Vec<u32> = (first..first + batch.num_rows() as u32).filter(is_row).collect();
-    let rows = UInt32Array::from_iter_values(here.iter().map(|e| e - first));
+    // A row is an end of a message, or the later end of a further edge with its earlier one.
+    let mut here: Vec<(u32, Option<(u32, Reason)>)> = Vec::new();
+    for e in first..first + batch.num_rows() as u32 {
+        let i = e as usize;
+        let unmatched = events.kind[i].is_delivery()
+            && matching.mate[i] == NONE
+            && !matches!(matching.status[i], Status::Local | Status::Matched);
+        if is_send(events.kind[i]) || unmatched {
+            here.push((e, None));
+        }
+        here.extend(matching.extra_into(e).map(|edge| (e, Some(edge))));
+    }
+    let rows = UInt32Array::from_iter_values(here.iter().map(|(e, _)| e - first));
     let end = |sending: bool| -> Vec<u32> {
-        here.iter()
-            .map(|&e| if is_send(events.kind[e as usize]) == sending { e } else { matching.mate[e as usize] })
-            .collect()
+        let of = |(e, edge): &(u32, Option<(u32, Reason)>)| match edge {
+            Some((cause, _)) => {
+                if sending {
+                    *cause
+                } else {
+                    *e
+                }
+            }
+            None if is_send(events.kind[*e as usize]) == sending => *e,
+            None => matching.mate[*e as usize],
+        };
+        here.iter().map(of).collect()
     };
     let (sends, receives) = (end(true), end(false));
     let mut columns = Vec::with_capacity(schema.fields().len());
@@ -71,11 +84,15 @@ pub(crate) fn messages(
         columns.push(Arc::new(lives.collect::<Int32Array>()));
         columns.push(Arc::new(seqs.collect::<Int64Array>()));
     }
-    let words = here.iter().map(|&e| matching.status[e as usize].as_str());
+    let words = here.iter().map(|(e, edge)| match edge {
+        Some(_) => Status::Matched.as_str(),
+        None => matching.status[*e as usize].as_str(),
+    });
     columns.push(Arc::new(StringArray::from_iter_values(words)));
-    let reasons = here.iter().map(|&e| matching.reason[e as usize].as_str());
+    let reasons = here.iter().map(|(e, edge)| edge.map_or(matching.reason[*e as usize], |(_, r)| r).as_str());
     columns.push(Arc::new(StringArray::from_iter_values(reasons)));
-    let certain: Vec<bool> = here.iter().map(|&e| matching.certain[e as usize]).collect();
+    let certain: Vec<bool> =
+        here.iter().map(|(e, edge)| edge.is_some() || matching.certain[*e as usize]).collect();
     columns.push(Arc::new(BooleanArray::from(certain)));
     Ok(RecordBatch::try_new(schema.clone(), columns)?)
 }

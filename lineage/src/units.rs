@@ -48,14 +48,18 @@ pub(crate) struct Units {
 }
 
 impl Units {
-    /// Cuts all logs into units.
-    pub(crate) fn new(events: &Events) -> Units {
+    /// Cuts all logs into units. `causes` says which events have causes beside a message they received, sorted: each begins a unit.
+    pub(crate) fn new(events: &Events, causes: &[(u32, u32)]) -> Units {
+        let caused = |e: u32| causes.binary_search_by_key(&e, |c| c.1).is_ok();
         let mut units =
             Units { of: vec![NONE; events.len()], first: Vec::new(), next: Vec::new(), alone: Vec::new() };
         for actor in 0..events.actors.len() as u32 {
             let mut open = NONE;
             for e in events.of_actor(actor) {
-                let role = role(events.kind[e as usize], events.via(e), events.in_environment(e));
+                let role = match role(events.kind[e as usize], events.via(e), events.in_environment(e)) {
+                    Role::Member if !causes.is_empty() && caused(e) => Role::Head,
+                    role => role,
+                };
                 let unit = if role == Role::Member && open != NONE {
                     open
                 } else {

@@ -14,6 +14,24 @@ pub const ENVIRONMENT: &str = "_environment";
 pub const MONITOR: &str = "_monitor";
 /// The sender of everything that no recorded actor sent: clients, timers, outside threads.
 pub const DEAD_LETTERS: &str = "deadLetters";
+/// An address that says "unknown, or several": the `to` of a message that whoever receives its id was sent, the `from`
+/// of a message whose id alone tells the sender.
+pub const ANYONE: &str = "*";
+
+/// A vector clock (C. Fidge, ACSC 1988; F. Mattern, 1989) as logged: by actor, how many of its events are the event
+/// itself or precede it.
+pub type VectorClock = BTreeMap<String, u64>;
+
+/// Positions from here on were taken from a clock: nanoseconds since 1970, which passed this in July 2006.
+///
+/// The order of such positions within an actor counts; gaps between them say nothing, because nobody counted.
+pub const CLOCK_POSITIONS: u64 = 1 << 60;
+
+/// Whether a position was taken from a clock ([`CLOCK_POSITIONS`]).
+#[must_use]
+pub fn is_clock_position(seq: u64) -> bool {
+    seq >= CLOCK_POSITIONS
+}
 
 /// What an event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -49,11 +67,13 @@ pub enum Kind {
     State,
     /// An invariant was found broken.
     Violation,
+    /// Something else that the actor logged: no message and no timer (an internal event; L. Lamport, CACM 21(7), 1978).
+    Local,
 }
 
 impl Kind {
     /// All kinds, in the order of their declaration; the position is the code used in compact columns.
-    pub const ALL: [Kind; 15] = [
+    pub const ALL: [Kind; 16] = [
         Kind::Start,
         Kind::Send,
         Kind::Receive,
@@ -69,6 +89,7 @@ impl Kind {
         Kind::BlockEnd,
         Kind::State,
         Kind::Violation,
+        Kind::Local,
     ];
 
     /// The name written in records and tables.
@@ -90,6 +111,7 @@ impl Kind {
             Kind::BlockEnd => "block_end",
             Kind::State => "state",
             Kind::Violation => "violation",
+            Kind::Local => "local",
         }
     }
 
@@ -204,7 +226,7 @@ pub struct EventRecord {
     /// Structured content where the logger gave it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fields: Option<Value>,
-    /// For `state` records: the actor's variables at this point.
+    /// The actor's variables at this point; all that a `state` record says, and beside other things elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Value>,
     /// Wall-clock time as logged: RFC 3339 text or a number; never trusted for order.
@@ -216,6 +238,13 @@ pub struct EventRecord {
     /// Byte offset of the raw line in `source`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
+    /// Number of that line, from 1. Whoever reads the line sets it; in a record it is an unknown field like others.
+    #[serde(skip)]
+    pub line: Option<u64>,
+    /// Vector clock as logged. It is kept, compared with the order that messages give, and tells the order where no
+    /// message does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vector_clock: Option<VectorClock>,
     /// Fields this version does not know, kept as they came.
     #[serde(flatten)]
     pub attrs: BTreeMap<String, Value>,
@@ -280,6 +309,8 @@ impl EventRecord {
             time: None,
             source: None,
             offset: None,
+            line: None,
+            vector_clock: None,
             attrs: BTreeMap::new(),
         }
     }
@@ -389,7 +420,7 @@ mod tests {
 
         #[test]
         fn what_is_written_is_read_back(
-            actor in "[a-z$/_]{1,8}", seq in 1u64..1_000_000, inc in 0u32..4, k in 0usize..15,
+            actor in "[a-z$/_]{1,8}", seq in 1u64..1_000_000, inc in 0u32..4, k in 0usize..16,
             payload in proptest::option::of(".{0,20}"), extra in "[xyz]{3}[a-z]{1,3}",
         ) {
             let mut record = EventRecord::new(actor, seq, Kind::ALL[k]);

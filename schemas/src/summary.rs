@@ -52,8 +52,26 @@ pub struct LoadSummary {
     pub already_quarantined: u64,
     /// Quarantined lines by reason code.
     pub quarantine_reasons: BTreeMap<String, u64>,
+    /// With a mapping: lines that hold no event and need not, such as comments, headers and delimiters.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub skipped: u64,
+    /// With a mapping: what is odd about events that were loaded, each with its file and line; at most 100.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+    /// Name of the execution within its source, where a source holds several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution: Option<String>,
+    /// Where a source holds several executions: each of them, loaded into a system of its own. The counts of this summary are
+    /// then their sums, and `actors` is in each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub executions: Vec<LoadSummary>,
     /// What is complete, by actor and life.
     pub actors: Vec<ActorCompleteness>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 /// Which events of the affected actors the causal past keeps.
@@ -99,6 +117,9 @@ pub struct BuildSummary {
     pub kept_deliveries: u64,
     /// Messages joined to their send.
     pub matched: u64,
+    /// Edges between actors that only vector clocks tell.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub clock_edges: u64,
     /// What found no counterpart.
     pub unmatched: Unmatched,
     /// The actors that the violation names.
@@ -200,6 +221,10 @@ pub struct ReplaySummary {
     /// closed before a scheduler's last copies were sent, and a mended model may send more. None was ever received.
     #[serde(default)]
     pub unrecorded_sends: u64,
+    /// Of a causal past: steps that were added to it, because the model needs them and logs do not tell that they are
+    /// causes.
+    #[serde(default)]
+    pub added_steps: u64,
     /// Whether a second run gave the same digest; null where it was not tried.
     pub deterministic: Option<bool>,
     /// Wall-clock time of the first run.
@@ -223,6 +248,27 @@ pub struct PhaseSummary {
     pub externals: u64,
     /// Timers after the phase.
     pub timers: u64,
+}
+
+/// What one pass won in all starts together, and what it cost.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PassYield {
+    /// Name of the pass.
+    pub pass: String,
+    /// How often it ran.
+    pub runs: u64,
+    /// How often it found something smaller.
+    pub gains: u64,
+    /// Schedules tested.
+    pub replays: u64,
+    /// Deliveries executed for them.
+    pub executed: u64,
+    /// Time, the threads' added up.
+    pub seconds: f64,
+    /// Deliveries by which it shortened witnesses; fewer external events may cost deliveries, so it can be negative.
+    pub deliveries: i64,
+    /// External events by which it shortened witnesses.
+    pub externals: i64,
 }
 
 /// A point of the curve of size against work.
@@ -256,6 +302,10 @@ pub struct OtherResult {
     pub externals: u64,
     /// The file in OUT.
     pub file: String,
+    /// Components that its messages from outside lack, such as members of a bootstrap list; in no other result are
+    /// contents changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without: Vec<String>,
 }
 
 /// What `minimize` writes to `OUT/summary.json`.
@@ -304,6 +354,9 @@ pub struct MinimizeSummary {
     pub ended: String,
     /// What each phase did.
     pub phases: Vec<PhaseSummary>,
+    /// What each pass won, all starts together, the most deliveries won for the work first.
+    #[serde(default)]
+    pub passes: Vec<PassYield>,
     /// Size against work, one point an improvement.
     pub curve: Vec<CurvePoint>,
 }

@@ -1,6 +1,6 @@
 //! Arrow schemas of every table, and the names of their columns' values.
 //!
-//! Structured values (`timer`, `fields`, `state`, `attrs`) are JSON text: they differ from record to record, and
+//! Structured values (`timer`, `fields`, `state`, `vector_clock`, `attrs`) are JSON text: they differ from record to record, and
 //! a flat table scans fast. Delta has no unsigned integers, so positions are `Int64`.
 
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
 /// Version of the table schemas, in the metadata of each file as `demi.schema`.
-pub const TABLES_VERSION: &str = "demi-tables/1";
+pub const TABLES_VERSION: &str = "demi-tables/2";
 
 fn text(name: &str, nullable: bool) -> Field {
     Field::new(name, DataType::Utf8, nullable)
@@ -43,6 +43,8 @@ fn record_fields() -> Vec<Field> {
         text("time", true),
         text("source", true),
         long("offset", true),
+        long("line", true),
+        text("vector_clock", true),
         text("attrs", true),
     ]
 }
@@ -77,6 +79,28 @@ pub fn store_quarantine() -> SchemaRef {
     ])
 }
 
+/// The `ledger` table of the store, kept by the daemon: what is complete, one row a life of an actor.
+///
+/// `gaps` is JSON text: the missing positions between 1 and `last_seq` as inclusive ranges, at most 100. `missing`
+/// counts them all. `duplicates` and `conflicts` count records that came again with equal and with other content.
+/// `last_time` is the wall-clock time of the event that came last, as logged.
+#[must_use]
+pub fn store_ledger() -> SchemaRef {
+    schema(vec![
+        text("system", false),
+        text("actor", false),
+        Field::new("incarnation", DataType::Int32, false),
+        long("first_seq", false),
+        long("last_seq", false),
+        long("events", false),
+        long("missing", false),
+        text("gaps", false),
+        long("duplicates", false),
+        long("conflicts", false),
+        text("last_time", true),
+    ])
+}
+
 /// `events.parquet` of an execution: every event, whether it was kept and why, and its happens-before depth
 /// (length of the longest chain of events that ends in it, from 1). `order` is its position in the linear extension
 /// over all events, from 1. `reason` says why an event was kept (`affected`, `past`, `handler`, `violation`) or left
@@ -94,8 +118,11 @@ pub fn execution_events() -> SchemaRef {
 /// `messages.parquet` of an execution: one row a message or timer, with either side missing where it was not found;
 /// a fired timer whose setting nobody logged is a local event and has no row.
 ///
+/// A message that several actors received has a row for each, and so has an order that only vector clocks tell; both ends of
+/// the latter may be events of any kind.
+///
 /// `status` is `matched`, `in_flight`, `lost`, `sender_missing`, `duplicate` or `external`; `reason` of a match is `message_id`,
-/// `timer`, `channel_order` or `inferred`, and `none` without one.
+/// `timer`, `channel_order`, `inferred` or `clock`, and `none` without one.
 #[must_use]
 pub fn execution_messages() -> SchemaRef {
     schema(vec![

@@ -8,11 +8,13 @@ use clap::{Args, Subcommand};
 use demi_ingest::{LoadOptions, LoadReport, Progress, Sources, Store};
 use demi_schemas::summary::{ActorCompleteness, LoadSummary};
 
-use super::Outcome;
+use super::{Outcome, ingest_daemon};
 use crate::ui::Ui;
 
 /// Most rows of the table that is printed for people.
 const MOST_ROWS: usize = 200;
+/// Most warnings about loaded events that are shown.
+const MOST_WARNINGS: usize = 10;
 /// Most gaps of a life shown in that table.
 const MOST_GAPS: usize = 4;
 
@@ -23,7 +25,27 @@ pub enum IngestCommand {
     ///
     /// Records are JSON objects, one a line; plain, gzip or zstd. Loading the same records again adds nothing.
     /// Lines that are no records go to the store's quarantine table with the reason, and stop nothing.
+    /// Logs of other formats are loaded through a mapping.
     Load(LoadArgs),
+    /// Run the ingest daemon: take in what files, connections and requests bring, until it is told to stop.
+    ///
+    /// When it serves, one line `NAME ADDRESS` for each listener and then `ready` go to standard output; the log goes
+    /// to standard error. SIGTERM stops it, SIGHUP makes it read certificates and tokens again.
+    Serve(ingest_daemon::ServeArgs),
+    /// Check a configuration file of the daemon.
+    Validate(ingest_daemon::ValidateArgs),
+    /// What is complete: events, gaps and duplicates of every actor in a store.
+    Status(ingest_daemon::StatusArgs),
+    /// Compare spool, saved positions and store of a daemon that does not run: would a restart lose anything?
+    ///
+    /// Exit status 0 if nothing is lost, 1 if something is.
+    Verify(ingest_daemon::VerifyArgs),
+    /// Read quarantined lines again, after the mapping was mended; those that are events now are moved.
+    Requeue(ingest_daemon::RequeueArgs),
+    /// Show what a mapping makes of each line of a log, and store nothing.
+    Parse(super::ingest_parse::ParseArgs),
+    /// List the mappings that come with the program, or print one.
+    Mappings(super::ingest_parse::MappingsArgs),
 }
 
 /// Arguments of `ingest load`.
@@ -39,6 +61,8 @@ pub struct LoadArgs {
     /// or `-` for standard input.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<String>,
+    #[command(flatten)]
+    mapping: super::ingest_parse::MappingArgs,
     /// Print the summary as JSON.
     #[arg(long)]
     json: bool,
@@ -51,21 +75,31 @@ pub struct LoadArgs {
 pub fn run(command: IngestCommand, ui: &Ui) -> Outcome {
     match command {
         IngestCommand::Load(args) => load(&args, ui),
+        IngestCommand::Serve(args) => ingest_daemon::serve(&args, ui),
+        IngestCommand::Validate(args) => ingest_daemon::validate(&args, ui),
+        IngestCommand::Status(args) => ingest_daemon::status(&args, ui),
+        IngestCommand::Verify(args) => ingest_daemon::verify(&args, ui),
+        IngestCommand::Requeue(args) => ingest_daemon::requeue(&args, ui),
+        IngestCommand::Parse(args) => super::ingest_parse::parse(&args, ui),
+        IngestCommand::Mappings(args) => super::ingest_parse::mappings(&args, ui),
     }
 }
 
 fn load(args: &LoadArgs, ui: &Ui) -> Outcome {
     demi_ingest::check_system_name(&args.system)?;
     let sources = Sources::plan(&args.paths)?;
+    let mapper = args.mapping.mapper(sources.0.len() > 1)?;
     let mut store = Store::create(&args.store)?;
     let mut options = LoadOptions::new(&args.system);
     options.max_line_bytes = usize::try_from(args.max_line_bytes)?;
 
     let begin = Instant::now();
     let bar = ui.progress();
-    let report = demi_ingest::load(&mut store, sources, &options, |now| {
-        bar.set_message(progress_line(now, begin.elapsed()));
-    });
+    let tell = |now: &Progress| bar.set_message(progress_line(now, begin.elapsed()));
+    let report = match mapper {
+        None => demi_ingest::load(&mut store, sources, &options, tell),
+        Some(mapper) => demi_ingest::load_mapped(&mut store, sources, &options, mapper, tell),
+    };
     bar.finish_and_clear();
     let report = report?;
 
@@ -82,6 +116,12 @@ fn load(args: &LoadArgs, ui: &Ui) -> Outcome {
             reasons(&report.summary),
             table.display()
         ));
+    }
+    for warning in report.summary.warnings.iter().take(MOST_WARNINGS) {
+        ui.note(&format!("odd: {warning}"));
+    }
+    if report.summary.warnings.len() > MOST_WARNINGS {
+        ui.note(&format!("and {} more; --json lists them", report.summary.warnings.len() - MOST_WARNINGS));
     }
     for damage in &report.damaged {
         ui.error(damage);
@@ -128,6 +168,17 @@ fn text(report: &LoadReport, elapsed: Duration) -> String {
     if s.already_quarantined > 0 {
         out.push_str(&format!(", {} there already", s.already_quarantined));
     }
+    if s.skipped > 0 {
+        out.push_str(&format!(", {} without an event", count(s.skipped, "line")));
+    }
+    for execution in &s.executions {
+        out.push_str(&format!(
+            "\n{}: {} of {} actors",
+            execution.system,
+            count(execution.added, "record"),
+            execution.actors.len()
+        ));
+    }
     if s.actors.is_empty() {
         return out;
     }
@@ -137,7 +188,7 @@ fn text(report: &LoadReport, elapsed: Duration) -> String {
 }
 
 /// The table of what is complete. A long one shows only lives with something to look at, as far as there is room.
-fn table(actors: &[ActorCompleteness]) -> String {
+pub(super) fn table(actors: &[ActorCompleteness]) -> String {
     let notable = |a: &&ActorCompleteness| a.missing > 0 || a.duplicates > 0 || a.conflicts > 0;
     let shown: Vec<&ActorCompleteness> = if actors.len() <= MOST_ROWS {
         actors.iter().collect()

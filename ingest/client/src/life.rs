@@ -1,0 +1,58 @@
+//! Counting lives across processes.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use crate::LogError;
+
+/// A file with the largest number of a life that was ever begun.
+pub(crate) struct Lives {
+    path: PathBuf,
+    first: u32,
+    reached: Mutex<u32>,
+}
+
+impl Lives {
+    /// Reads the file, if it is there, and notes that a new process begins.
+    pub(crate) fn open(path: PathBuf) -> Result<Lives, LogError> {
+        let first = match fs::read_to_string(&path) {
+            Ok(text) => match text.trim().parse::<u32>() {
+                Ok(last) => last.saturating_add(1),
+                Err(_) => return Err(LogError::NotANumber { path, text: text.trim().to_owned() }),
+            },
+            Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
+            Err(source) => return Err(LogError::Lives { path, source }),
+        };
+        if let Err(source) = write(&path, first) {
+            return Err(LogError::Lives { path, source });
+        }
+        Ok(Lives { path, first, reached: Mutex::new(first) })
+    }
+
+    /// The number of the lives that begin with this process.
+    pub(crate) fn first(&self) -> u32 {
+        self.first
+    }
+
+    /// Notes that a life of that number began. Rare, so it is written at once, by the thread that restarts the actor.
+    pub(crate) fn reached(&self, number: u32) {
+        let mut reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner);
+        // What could not be written is written with the next one.
+        if number > *reached && write(&self.path, number).is_ok() {
+            *reached = number;
+        }
+    }
+}
+
+/// Replaces the file as a whole.
+fn write(path: &Path, number: u32) -> io::Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".new");
+    let new = path.with_file_name(name);
+    let mut file = fs::File::create(&new)?;
+    writeln!(file, "{number}")?;
+    file.sync_all()?;
+    fs::rename(new, path)
+}

@@ -1,0 +1,228 @@
+//! The committer: takes what is durable into the store, once.
+//!
+//! Every commit to `events` carries the number of the last frame in it (`txn` action `demi-spool/ID`, and one a
+//! source), so a frame that is read again after a crash is passed over. Records are known by key besides, whatever
+//! a source sends again. After a failure everything is opened anew and read again from the spool.
+
+mod compact;
+mod parse;
+mod session;
+mod system;
+pub(crate) mod tables;
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use session::Session;
+
+use super::codec::CodecError;
+use super::metrics::Metrics;
+use super::positions::Positions;
+use crate::spool::{Disk, Folder, Reader, Releaser, SpoolError};
+use crate::{IngestError, Store};
+
+/// Chunks that wait between the parsing and the writing thread.
+const CHUNKS: usize = 8;
+/// Longest time without looking at anything.
+const TICK: Duration = Duration::from_millis(500);
+/// First and longest pause after a failure.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+
+/// How the committer works.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The store's folder.
+    pub store: PathBuf,
+    /// Identity of the spool.
+    pub spool: u64,
+    /// Folder for temporary data and the checkpoint of positions: the spool's.
+    pub scratch: PathBuf,
+    /// The systems of the configured sources.
+    pub systems: Vec<Arc<str>>,
+    /// Longest line that is parsed, in bytes.
+    pub max_line_bytes: usize,
+    /// Rows after which a commit is made.
+    pub seal_rows: u64,
+    /// Bytes of lines after which a commit is made.
+    pub seal_bytes: u64,
+    /// Age of the oldest line after which a commit is made.
+    pub seal_after: Duration,
+    /// Small files of a partition that are merged when there are so many.
+    pub compact_files: usize,
+    /// Size below which a file is small, in bytes.
+    pub small_file_bytes: u64,
+    /// How long files that are no longer part of the tables are kept.
+    pub keep_removed: Duration,
+}
+
+/// Why a stretch of committing ended early.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CommitError {
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] IngestError),
+    /// The spool.
+    #[error(transparent)]
+    Spool(#[from] SpoolError),
+    /// A frame cannot be understood.
+    #[error("frame {lsn} of the spool")]
+    Frame {
+        /// Its number.
+        lsn: u64,
+        /// What is wrong.
+        source: CodecError,
+    },
+    /// The store is not the one that was committed to.
+    #[error(
+        "{store}: this store ends at frame {committed} of the spool, but frames up to {released} were committed and \
+         removed from the spool: is it another store, or an older copy? (to begin anew, move the spool's folder away)"
+    )]
+    OtherStore {
+        /// Where it is.
+        store: String,
+        /// Last frame in it.
+        committed: u64,
+        /// Last frame known to be committed.
+        released: u64,
+    },
+    /// A thread ended without saying why.
+    #[error("the parsing thread ended unexpectedly")]
+    ParserLost,
+}
+
+/// Locks the systems and commits until the spool is closed and all of it is in the store, or `give_up` is set.
+/// Readers and releaser are those of the spool.
+///
+/// # Errors
+/// When a system is locked by another process or the thread cannot be started.
+pub(super) fn spawn<D: Disk>(
+    settings: Settings,
+    new_reader: impl Fn(u64) -> Reader<D> + Send + 'static,
+    releaser: Releaser<D>,
+    positions: Positions,
+    metrics: Arc<Metrics>,
+    give_up: Arc<AtomicBool>,
+) -> Result<JoinHandle<()>, IngestError> {
+    let store = Store::create(&settings.store)?;
+    let locks = settings.systems.iter().map(|s| store.lock(s)).collect::<Result<Vec<File>, _>>()?;
+    drop(store);
+    let thread = thread::Builder::new().name("committer".into()).spawn(move || {
+        let _locks = locks;
+        let mut pause = PAUSES.0;
+        let mut positions = positions;
+        while !give_up.load(Ordering::Relaxed) {
+            let begin = Instant::now();
+            let run = Run { settings: &settings, metrics: &metrics, releaser: &releaser, give_up: &give_up };
+            match run.session(&new_reader, &mut positions) {
+                Ok(()) => return,
+                Err(error) => {
+                    metrics.commit_failures.inc();
+                    metrics.store_failing.set(1);
+                    let cause = std::error::Error::source(&error).map(ToString::to_string);
+                    tracing::error!(%error, cause, "cannot commit; trying again");
+                }
+            }
+            if begin.elapsed() > PAUSES.1 {
+                pause = PAUSES.0;
+            }
+            thread::sleep(pause);
+            pause = (pause * 2).min(PAUSES.1);
+        }
+    });
+    thread.map_err(|source| IngestError::Io {
+        path: PathBuf::from("committer"),
+        action: "start this thread",
+        source,
+    })
+}
+
+struct Run<'a, D> {
+    settings: &'a Settings,
+    metrics: &'a Metrics,
+    releaser: &'a Releaser<D>,
+    give_up: &'a AtomicBool,
+}
+
+impl<D: Disk> Run<'_, D> {
+    /// Commits until the end of the spool. `positions` is brought up to date with each commit.
+    fn session(
+        &self,
+        new_reader: &impl Fn(u64) -> Reader<D>,
+        positions: &mut Positions,
+    ) -> Result<(), CommitError> {
+        let from = positions.lsn;
+        let (mut session, done) = Session::open(self.settings, self.metrics, positions.clone())?;
+        self.metrics.store_failing.set(0);
+        self.metrics.committed_lsn.set(i64::try_from(done).unwrap_or(i64::MAX));
+        let reader = new_reader(from.min(done));
+        let stop = AtomicBool::new(false);
+        let (to, chunks) = sync_channel(CHUNKS);
+        let limit = self.settings.max_line_bytes;
+        thread::scope(|scope| {
+            let stop = &stop;
+            let parser = scope.spawn(move || parse::read_frames(reader, done, limit, &to, stop));
+            let result = self.receive(&mut session, &chunks, positions);
+            stop.store(true, Ordering::Relaxed);
+            drop(chunks);
+            parser.join().map_err(|_| CommitError::ParserLost)?;
+            result
+        })
+    }
+
+    fn receive(
+        &self,
+        session: &mut Session<'_>,
+        chunks: &std::sync::mpsc::Receiver<parse::Message>,
+        positions: &mut Positions,
+    ) -> Result<(), CommitError> {
+        let mut upkeep = compact::Upkeep::new(self.settings);
+        let mut whole = true;
+        while !self.give_up.load(Ordering::Relaxed) {
+            if whole && session.due_in().is_some_and(|left| left.is_zero()) {
+                session.commit()?;
+                self.release(session, positions)?;
+                upkeep.run(session, self.metrics)?;
+            }
+            // A frame is committed whole: between its chunks nothing else is done.
+            let wait = if whole { session.due_in().unwrap_or(TICK).min(TICK) } else { TICK };
+            match chunks.recv_timeout(wait) {
+                Ok(message) => {
+                    let mut chunk = message?;
+                    whole = chunk.end;
+                    session.take(&mut chunk)?;
+                }
+                Err(RecvTimeoutError::Timeout) if whole => {
+                    if session.settled().is_some() {
+                        self.release(session, positions)?;
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    session.commit()?;
+                    return self.release(session, positions);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Saves the positions of what is committed, then removes the segments that hold nothing else.
+    fn release(&self, session: &Session<'_>, positions: &mut Positions) -> Result<(), CommitError> {
+        let Some(lsn) = session.settled() else { return Ok(()) };
+        if positions.lsn < session.positions.lsn {
+            *positions = session.positions.clone();
+        }
+        if self.releaser.would_release(lsn) {
+            positions.write(&Folder::at(&self.settings.scratch))?;
+            self.releaser.release(lsn)?;
+            self.metrics.spool_bytes.set(i64::try_from(self.releaser.bytes()).unwrap_or(i64::MAX));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,319 @@
+//! One stretch of committing, from opened tables to the end of the spool or the first failure.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use demi_schemas::EventId;
+use rustc_hash::FxHashMap;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::parse::{Chunk, Fate, Row};
+use super::system::System;
+use super::tables::{Appender, Gone, application, source_application};
+use super::{CommitError, Settings};
+use crate::columns::{EventColumns, EventRow, QuarantineRow};
+use crate::daemon::ledger::{self, LedgerRow};
+use crate::daemon::metrics::{ActorLabels, Metrics, ReasonLabel, SystemLabel};
+use crate::daemon::positions::Positions;
+use crate::locations::Entry;
+use crate::parse::bad_line_digest;
+use crate::quarantine::BatchSink;
+use crate::seen::Verdict;
+use crate::{IngestError, Store};
+
+/// Rows of a batch, and the bytes of lines after which it is written with fewer.
+const BATCH_ROWS: usize = 16 * 1024;
+const BATCH_BYTES: u64 = 16 << 20;
+/// Partitions written at the same time: each has an open file.
+const MOST_PARTITIONS: usize = 16;
+/// Actors whose gaps are metrics of their own.
+const MOST_ACTORS: usize = 1000;
+
+/// What was taken since the last commit.
+#[derive(Default)]
+struct Window {
+    rows: u64,
+    bytes: u64,
+    /// Lines, whatever became of them: nothing to commit without any.
+    lines: u64,
+    partitions: Vec<(usize, Option<i32>)>,
+    /// Last frame of each source.
+    sources: BTreeMap<String, u64>,
+    since: Option<Instant>,
+}
+
+pub(super) struct Session<'a> {
+    settings: &'a Settings,
+    metrics: &'a Metrics,
+    store: Store,
+    pub events: Appender,
+    pub quarantine: Appender,
+    ledger: Appender,
+    /// What was counted before this session.
+    counted: Vec<LedgerRow>,
+    systems: Vec<System>,
+    numbers: FxHashMap<Arc<str>, usize>,
+    columns: EventColumns,
+    column_bytes: u64,
+    window: Window,
+    /// Last frame taken whole.
+    last: u64,
+    pub positions: Positions,
+}
+
+impl<'a> Session<'a> {
+    /// Opens the tables, finds how far they are, and reads what they hold of the systems.
+    pub(super) fn open(
+        settings: &'a Settings,
+        metrics: &'a Metrics,
+        positions: Positions,
+    ) -> Result<(Self, u64), CommitError> {
+        let store = Store::create(&settings.store)?;
+        let (runtime, events, quarantine) = store.tables();
+        let dir = store.dir().to_owned();
+        let name = application(settings.spool);
+        let events = Appender::new(&dir, "events", runtime.clone(), events)?;
+        let quarantine = Appender::new(&dir, "quarantine", runtime.clone(), quarantine)?;
+        let done = events.progress(&name)?.unwrap_or(0);
+        if positions.committed > done {
+            let store = dir.display().to_string();
+            return Err(CommitError::OtherStore { store, committed: done, released: positions.committed });
+        }
+        let table = store.ledger(true)?.ok_or(IngestError::ReaderLost)?;
+        let ledger = Appender::new(&dir, "ledger", runtime.clone(), table)?;
+        let mut counted = ledger::read(&dir, &ledger.table)?;
+        // The ledger is committed before the events. If only it was, the one before counts.
+        if ledger.progress(&name)?.unwrap_or(0) > done
+            && let Some(before) = ledger.table.version().and_then(|v| v.checked_sub(1))
+        {
+            let mut old = ledger.table.clone();
+            runtime.block_on(old.load_version(before)).map_err(ledger.error("read the ledger"))?;
+            counted = ledger::read(&dir, &old)?;
+        }
+        let mut session = Session {
+            settings,
+            metrics,
+            store,
+            events,
+            quarantine,
+            ledger,
+            counted,
+            systems: Vec::new(),
+            numbers: FxHashMap::default(),
+            columns: EventColumns::default(),
+            column_bytes: 0,
+            window: Window::default(),
+            last: done,
+            positions,
+        };
+        for name in &settings.systems {
+            session.system(name)?;
+        }
+        session.gauges();
+        Ok((session, done))
+    }
+
+    fn system(&mut self, name: &Arc<str>) -> Result<usize, CommitError> {
+        if let Some(number) = self.numbers.get(name) {
+            return Ok(*number);
+        }
+        let scratch: PathBuf = self.settings.scratch.clone();
+        let system = System::open(&self.store, name, &self.counted, scratch)?;
+        self.systems.push(system);
+        self.numbers.insert(name.clone(), self.systems.len() - 1);
+        Ok(self.systems.len() - 1)
+    }
+
+    /// Takes the rows of a chunk, and at the end of a frame its number and positions.
+    pub(super) fn take(&mut self, chunk: &mut Chunk) -> Result<(), CommitError> {
+        let mut rows = std::mem::take(&mut chunk.rows);
+        if !rows.is_empty() {
+            let system = self.system(&chunk.origin.system)?;
+            let source = self.systems[system].seen.source(&chunk.stream);
+            self.window.since.get_or_insert_with(Instant::now);
+            self.window.lines += rows.len() as u64;
+            for row in &mut rows {
+                self.window.bytes += row.raw.len() as u64;
+                self.row(chunk, row, system, source)?;
+            }
+        }
+        if chunk.end {
+            self.last = self.last.max(chunk.lsn);
+            self.positions.apply(chunk.lsn, &chunk.origin.source, &chunk.positions);
+            let source = chunk.origin.source.to_string();
+            self.window.sources.insert(source, chunk.lsn);
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, chunk: &Chunk, row: &mut Row, system: usize, source: u32) -> Result<(), CommitError> {
+        let (record, digest, date) = match &mut row.fate {
+            Fate::Event { record, digest, date } => (record, *digest, *date),
+            Fate::Bad { code, reason } => {
+                let raw = &chunk.raw[row.raw.clone()];
+                let digest = bad_line_digest(&chunk.stream, &row.line, code, raw);
+                let (code, reason) = (code.to_string(), std::mem::take(reason));
+                return self.isolate(chunk, row, system, &code, &reason, digest);
+            }
+        };
+        let known = &mut self.systems[system];
+        let entry = Entry { seq: record.seq, digest, offset: row.line.offset, source };
+        match known.seen.offer(&record.actor, record.incarnation, entry)? {
+            Verdict::Duplicate => known.counts.duplicates += 1,
+            Verdict::Conflict { source, offset } => {
+                let event =
+                    EventId { actor: record.actor.clone(), incarnation: record.incarnation, seq: record.seq };
+                let reason = format!(
+                    "event {event} says something else than the one stored from {source} at byte {offset}"
+                );
+                let key = format!("conflict\n{digest}\n{event}");
+                return self.isolate(chunk, row, system, "conflict", &reason, xxh3_64(key.as_bytes()));
+            }
+            Verdict::New { seq } => {
+                record.seq = seq;
+                let place = EventRow {
+                    system: &known.name,
+                    date,
+                    source: &chunk.stream,
+                    offset: row.line.offset,
+                    digest,
+                };
+                self.columns.push(record, &place);
+                known.added(record);
+                self.column_bytes += row.raw.len() as u64;
+                self.window.rows += 1;
+                if !self.window.partitions.contains(&(system, date)) {
+                    self.window.partitions.push((system, date));
+                }
+                if self.columns.rows() >= BATCH_ROWS || self.column_bytes >= BATCH_BYTES {
+                    self.flush()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn isolate(
+        &mut self,
+        chunk: &Chunk,
+        row: &Row,
+        system: usize,
+        code: &str,
+        reason: &str,
+        digest: u64,
+    ) -> Result<(), CommitError> {
+        let known = &mut self.systems[system];
+        let quarantined = QuarantineRow {
+            system: &known.name,
+            source: &chunk.stream,
+            offset: row.line.offset,
+            line: row.line.number,
+            raw_length: row.line.length,
+            raw: &chunk.raw[row.raw.clone()],
+            code,
+            reason,
+            digest,
+        };
+        Ok(known.quarantine.push(&quarantined, &mut self.quarantine)?)
+    }
+
+    fn flush(&mut self) -> Result<(), CommitError> {
+        self.column_bytes = 0;
+        if self.columns.rows() > 0 {
+            let batch = self.columns.finish().map_err(IngestError::from)?;
+            self.events.write(batch)?;
+        }
+        Ok(())
+    }
+
+    /// How long until what was taken must be committed; `None` if nothing was.
+    pub(super) fn due_in(&self) -> Option<Duration> {
+        let window = &self.window;
+        let since = window.since?;
+        if window.rows >= self.settings.seal_rows
+            || window.bytes >= self.settings.seal_bytes
+            || window.partitions.len() > MOST_PARTITIONS
+        {
+            return Some(Duration::ZERO);
+        }
+        Some(self.settings.seal_after.saturating_sub(since.elapsed()))
+    }
+
+    /// The frame up to which everything is in the store, if nothing waits.
+    pub(super) fn settled(&self) -> Option<u64> {
+        (self.window.lines == 0).then_some(self.last)
+    }
+
+    /// Commits what was taken: quarantine, ledger, then events, whose commit is the one that counts. After a crash in
+    /// between, the same frames are read again: quarantined lines are known by digest, and of the ledger the version
+    /// before counts.
+    pub(super) fn commit(&mut self) -> Result<(), CommitError> {
+        if self.window.lines == 0 {
+            return Ok(());
+        }
+        let begin = Instant::now();
+        let window = std::mem::take(&mut self.window);
+        self.flush()?;
+        for system in &mut self.systems {
+            system.quarantine.flush(&mut self.quarantine)?;
+        }
+        let spool = self.settings.spool;
+        let all = (application(spool), self.last);
+        if self.quarantine.is_pending() {
+            self.quarantine.commit(std::slice::from_ref(&all), Gone::Nothing)?;
+        }
+        let rows = self.ledger_rows();
+        self.ledger.write(ledger::batch(&rows).map_err(IngestError::from)?)?;
+        self.ledger.commit(std::slice::from_ref(&all), Gone::Everything)?;
+        let mut progress = vec![all];
+        progress.extend(window.sources.into_iter().map(|(s, lsn)| (source_application(spool, &s), lsn)));
+        self.events.commit(&progress, Gone::Nothing)?;
+        self.positions.committed = self.last;
+        self.count(begin);
+        self.gauges();
+        Ok(())
+    }
+
+    /// Rows of all systems: those at work, and those of others as they were.
+    fn ledger_rows(&self) -> Vec<LedgerRow> {
+        let others = self.counted.iter().filter(|row| !self.numbers.contains_key(row.system.as_str()));
+        let mut rows: Vec<LedgerRow> = others.cloned().collect();
+        rows.extend(self.systems.iter().flat_map(System::ledger));
+        rows
+    }
+
+    fn count(&mut self, begin: Instant) {
+        let m = self.metrics;
+        m.commits.inc();
+        m.commit_seconds.observe(begin.elapsed().as_secs_f64());
+        m.committed_lsn.set(i64::try_from(self.last).unwrap_or(i64::MAX));
+        for system in &mut self.systems {
+            let label = SystemLabel { system: system.name.clone() };
+            let counts = std::mem::take(&mut system.counts);
+            m.events_written.get_or_create(&label).inc_by(counts.written);
+            m.events_duplicate.get_or_create(&label).inc_by(counts.duplicates);
+            for (reason, n) in std::mem::take(&mut system.quarantine.added) {
+                m.events_rejected.get_or_create(&ReasonLabel { reason }).inc_by(n);
+            }
+        }
+    }
+
+    fn gauges(&self) {
+        for system in &self.systems {
+            let label = SystemLabel { system: system.name.clone() };
+            let (sends, receives) = system.pairs.counts();
+            self.metrics.unmatched_sends.get_or_create(&label).set(sends as i64);
+            self.metrics.orphan_receives.get_or_create(&label).set(receives as i64);
+            let mut gaps: BTreeMap<String, u64> = BTreeMap::new();
+            for life in system.seen.completeness().into_iter().filter(|l| l.missing > 0).take(MOST_ACTORS) {
+                *gaps.entry(life.actor).or_default() += life.missing;
+            }
+            for (actor, missing) in gaps {
+                let labels = ActorLabels { system: system.name.clone(), actor };
+                self.metrics.sequence_gaps.get_or_create(&labels).set(missing as i64);
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! What the committer knows of one system.
+
+use std::path::PathBuf;
+
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use arrow_schema::DataType;
+use demi_schemas::{EventRecord, Kind};
+use rustc_hash::FxHashMap;
+use serde_json::Value;
+
+use crate::daemon::ledger::LedgerRow;
+use crate::daemon::pairs::Pairs;
+use crate::quarantine::Quarantine;
+use crate::scan::scan;
+use crate::seen::Seen;
+use crate::{IngestError, Store};
+
+/// Rows of the newest files that are read for the sends and receives in them.
+const RECENT_ROWS: usize = 1_000_000;
+
+/// Rows and counts of one system since the last commit.
+#[derive(Default)]
+pub(super) struct Counts {
+    pub written: u64,
+    pub duplicates: u64,
+}
+
+pub(super) struct System {
+    pub name: String,
+    pub seen: Seen,
+    pub quarantine: Quarantine,
+    pub pairs: Pairs,
+    pub counts: Counts,
+    /// By actor and life: time of the event that came last.
+    last_times: FxHashMap<String, Vec<(u32, Value)>>,
+}
+
+impl System {
+    /// Reads what the store has of the system; `ledger` holds what was counted before. Temporary data goes to
+    /// `scratch`.
+    pub(super) fn open(
+        store: &Store,
+        name: &str,
+        ledger: &[LedgerRow],
+        scratch: PathBuf,
+    ) -> Result<Self, IngestError> {
+        let files = store.known_event_files(name)?;
+        let mut pairs = Pairs::default();
+        read_pairs(&files, &mut pairs)?;
+        let mut seen = Seen::read(store.dir().display().to_string(), scratch, files)?;
+        let mut last_times: FxHashMap<String, Vec<(u32, Value)>> = FxHashMap::default();
+        for row in ledger.iter().filter(|row| row.system == name) {
+            let life = &row.life;
+            seen.add_counts(&life.actor, life.incarnation, life.duplicates, life.conflicts);
+            if let Some(time) = &row.last_time {
+                let time = Value::String(time.clone());
+                last_times.entry(life.actor.clone()).or_default().push((life.incarnation, time));
+            }
+        }
+        let quarantine = Quarantine::new(store.quarantine_files(name)?);
+        Ok(System { name: name.to_owned(), seen, quarantine, pairs, counts: Counts::default(), last_times })
+    }
+
+    /// Takes in an event that is new. Takes its time away: the row was made.
+    pub(super) fn added(&mut self, record: &mut EventRecord) {
+        self.counts.written += 1;
+        self.pairs.take(record);
+        let Some(time) = record.time.take() else { return };
+        let lives = match self.last_times.get_mut(&record.actor) {
+            Some(lives) => lives,
+            None => self.last_times.entry(std::mem::take(&mut record.actor)).or_default(),
+        };
+        match lives.iter_mut().find(|(life, _)| *life == record.incarnation) {
+            Some((_, last)) => *last = time,
+            None => lives.push((record.incarnation, time)),
+        }
+    }
+
+    /// The system's rows of the ledger.
+    pub(super) fn ledger(&self) -> Vec<LedgerRow> {
+        let time = |actor: &str, life: u32| {
+            let (_, time) = self.last_times.get(actor)?.iter().find(|(l, _)| *l == life)?;
+            Some(time.as_str().map_or_else(|| time.to_string(), str::to_owned))
+        };
+        let rows = self.seen.completeness().into_iter();
+        rows.map(|life| LedgerRow {
+            system: self.name.clone(),
+            last_time: time(&life.actor, life.incarnation),
+            life,
+        })
+        .collect()
+    }
+}
+
+/// Takes in the sends and receives of the newest files.
+fn read_pairs(files: &[PathBuf], pairs: &mut Pairs) -> Result<(), IngestError> {
+    let mut rows = 0;
+    let mut first = files.len();
+    while first > 0 && rows < RECENT_ROWS {
+        first -= 1;
+        rows += crate::scan::row_count(&files[first])?;
+    }
+    let columns = ["kind", "msg_id", "to", "actor"].map(|name| (name, DataType::Utf8));
+    scan(&files[first..], &columns, |batch| {
+        let text = |i: usize| batch.column(i).as_string::<i32>();
+        for row in 0..batch.num_rows() {
+            let (Some(kind), true) = (Kind::from_name(text(0).value(row)), text(1).is_valid(row)) else {
+                continue;
+            };
+            let to = text(2).is_valid(row).then(|| text(2).value(row));
+            pairs.event(kind, text(1).value(row), to, text(3).value(row));
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,372 @@
+//! The daemon's configuration file.
+//!
+//! TOML. An unknown key is refused, with the known one that is nearest. Paths of secrets can be set by the environment
+//! without touching the file: `DEMI_SOURCE_TOKEN_FILE`, `…_TLS_CERT`, `…_TLS_KEY`, `…_TLS_CLIENT_CA`, where SOURCE is
+//! the source's name in capitals with `_` for everything else than letters and digits (`ADMIN` for `[admin]`).
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use demi_schemas::scenario::nearest;
+use serde::de::DeserializeOwned;
+use toml::{Table, Value};
+
+pub use super::sections::{DaemonConfig, SpoolConfig, StoreConfig};
+use super::security::ListenConfig;
+use super::sources::{Limits, files, http, tcp};
+use crate::check_system_name;
+
+/// Keys of listeners that name files of secrets.
+const SECRETS: [&str; 4] = ["token_file", "tls_cert", "tls_key", "tls_client_ca"];
+
+/// Everything that can be configured.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// `[store]`: where events go.
+    pub store: StoreConfig,
+    /// `[spool]`: where they wait.
+    pub spool: SpoolConfig,
+    /// `[limits]`: what peers may do.
+    pub limits: Limits,
+    /// `[admin]`: health and metrics.
+    pub admin: Option<ListenConfig>,
+    /// `[daemon]`: the process.
+    pub daemon: DaemonConfig,
+    /// `[sources.NAME]`, by name.
+    pub sources: BTreeMap<String, SourceConfig>,
+}
+
+/// `[sources.NAME]`.
+#[derive(Clone, Debug)]
+pub struct SourceConfig {
+    /// `system`: the system whose events it brings.
+    pub system: String,
+    /// `type` and the keys of that kind.
+    pub kind: SourceKind,
+}
+
+/// The kinds of sources.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum SourceKind {
+    /// `files`: follows files.
+    Files(files::Config),
+    /// `tcp`: event records over TCP.
+    Tcp(tcp::Config),
+    /// `http`: event records over HTTP.
+    Http(http::Config),
+}
+
+impl SourceKind {
+    /// Names of the kinds.
+    pub const NAMES: [&'static str; 3] = ["files", "tcp", "http"];
+}
+
+/// Why a configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("{}: cannot be read", .path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// It is not TOML.
+    #[error("{0}")]
+    Toml(String),
+    /// A value cannot be used.
+    #[error("[{table}] {reason}")]
+    Value {
+        /// The table.
+        table: String,
+        /// What is wrong, naming the key.
+        reason: String,
+    },
+}
+
+impl Config {
+    /// Reads a file; the environment overrides paths of secrets.
+    ///
+    /// # Errors
+    /// When it cannot be read or used.
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+        Config::parse(&text, |name| std::env::var(name).ok()).map_err(|error| match error {
+            ConfigError::Toml(text) => ConfigError::Toml(format!("{}: {text}", path.display())),
+            ConfigError::Value { table, reason } => {
+                ConfigError::Value { table, reason: format!("{reason} (in {})", path.display()) }
+            }
+            other => other,
+        })
+    }
+
+    /// Reads a text; `env` gives the values of environment variables.
+    ///
+    /// # Errors
+    /// When it cannot be used.
+    pub fn parse(text: &str, env: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
+        let mut root: Table = text
+            .parse()
+            .map_err(|e: toml::de::Error| ConfigError::Toml(e.to_string().trim_end().to_owned()))?;
+        known("the file", &root, &["store", "spool", "limits", "admin", "daemon", "sources"])?;
+        let store: StoreConfig = table("store", root.remove("store").unwrap_or(Value::Table(Table::new())))?;
+        let spool: SpoolConfig = table("spool", root.remove("spool").unwrap_or(Value::Table(Table::new())))?;
+        let limits: Limits = optional("limits", root.remove("limits"))?.unwrap_or_default();
+        let daemon: DaemonConfig = optional("daemon", root.remove("daemon"))?.unwrap_or_default();
+        let admin = match root.remove("admin") {
+            Some(value) => Some(listener("admin", "ADMIN", value, &env)?),
+            None => None,
+        };
+        let mut sources = BTreeMap::new();
+        let value = root.remove("sources").unwrap_or(Value::Table(Table::new()));
+        let Value::Table(tables) = value else {
+            return Err(refuse("sources", "must be tables: [sources.NAME]"));
+        };
+        for (name, value) in tables {
+            let config = source(&name, value, &env)?;
+            sources.insert(name, config);
+        }
+        let config = Config { store, spool, limits, admin, daemon, sources };
+        config.check()?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        if self.sources.is_empty() {
+            return Err(refuse("sources", "there is none: add a table [sources.NAME] with type and system"));
+        }
+        let positive = [
+            ("store", "seal_rows", self.store.seal_rows),
+            ("store", "seal_bytes", self.store.seal_bytes),
+            ("store", "keep_removed_hours", self.store.keep_removed_hours),
+            ("limits", "line_bytes", self.limits.line_bytes as u64),
+            ("limits", "body_bytes", self.limits.body_bytes as u64),
+            ("limits", "read_secs", self.limits.read_secs),
+            ("limits", "idle_secs", self.limits.idle_secs),
+        ];
+        for (table, key, value) in positive {
+            if value == 0 {
+                return Err(refuse(table, format!("{key} must be at least 1")));
+            }
+        }
+        let most = super::intake::MAX_BATCH - (1 << 20);
+        for (key, value) in [("line_bytes", self.limits.line_bytes), ("body_bytes", self.limits.body_bytes)] {
+            if value > most {
+                return Err(refuse("limits", format!("{key} must be at most {most}")));
+            }
+        }
+        let spool = &self.spool;
+        // Room for one segment in use and some of the largest batches.
+        let least = 4 * (self.limits.body_bytes as u64).max(files::CHUNK as u64) + spool.segment_bytes;
+        if spool.max_bytes < least {
+            return Err(refuse(
+                "spool",
+                format!("max_bytes must be at least {least}, got {}", spool.max_bytes),
+            ));
+        }
+        if spool.segment_bytes == 0 || spool.segment_bytes > spool.max_bytes / 4 {
+            return Err(refuse("spool", "segment_bytes must be from 1 to a quarter of max_bytes"));
+        }
+        Ok(())
+    }
+
+    /// `seal_millis` as a duration.
+    #[must_use]
+    pub fn seal_after(&self) -> Duration {
+        Duration::from_millis(self.store.seal_millis)
+    }
+}
+
+fn refuse(table: &str, reason: impl Into<String>) -> ConfigError {
+    ConfigError::Value { table: table.to_owned(), reason: reason.into() }
+}
+
+fn known(table: &str, value: &Table, keys: &[&str]) -> Result<(), ConfigError> {
+    match value.keys().find(|key| !keys.contains(&key.as_str())) {
+        None => Ok(()),
+        Some(key) => {
+            let hint = match nearest(key, keys.iter().copied()) {
+                Some(near) => format!("did you mean '{near}'?"),
+                None => format!("known are {}", keys.join(", ")),
+            };
+            Err(refuse(table, format!("unknown key '{key}': {hint}")))
+        }
+    }
+}
+
+fn optional<T: DeserializeOwned>(name: &str, value: Option<Value>) -> Result<Option<T>, ConfigError> {
+    value.map(|value| table(name, value)).transpose()
+}
+
+/// A table as its type; the message of an unknown field gets the nearest known one.
+fn table<T: DeserializeOwned>(name: &str, value: Value) -> Result<T, ConfigError> {
+    value.try_into().map_err(|error: toml::de::Error| {
+        let mut text = error.message().trim_end().to_owned();
+        if let Some((_, rest)) = text.split_once("unknown field `")
+            && let Some((key, rest)) = rest.split_once('`')
+            && let Some(near) = nearest(key, rest.split('`').skip(1).step_by(2))
+        {
+            text = format!("unknown key '{key}': did you mean '{near}'?");
+        }
+        refuse(name, text)
+    })
+}
+
+fn listener(
+    table_name: &str,
+    prefix: &str,
+    value: Value,
+    env: &impl Fn(&str) -> Option<String>,
+) -> Result<ListenConfig, ConfigError> {
+    let Value::Table(mut value) = value else { return Err(refuse(table_name, "must be a table")) };
+    known(table_name, &value, &ListenConfig::KEYS)?;
+    overrides(&mut value, prefix, env);
+    table(table_name, Value::Table(value))
+}
+
+/// Puts paths of secrets from the environment over those of the file.
+fn overrides(value: &mut Table, prefix: &str, env: &impl Fn(&str) -> Option<String>) {
+    for key in SECRETS {
+        if let Some(path) = env(&format!("DEMI_{prefix}_{}", key.to_ascii_uppercase())) {
+            value.insert(key.to_owned(), Value::String(path));
+        }
+    }
+}
+
+fn source(
+    name: &str,
+    value: Value,
+    env: &impl Fn(&str) -> Option<String>,
+) -> Result<SourceConfig, ConfigError> {
+    let title = format!("sources.{name}");
+    let Value::Table(mut value) = value else {
+        return Err(refuse("sources", format!("'{name}' must be a table: [{title}]")));
+    };
+    let mut text = |key: &str, example: &str| match value.remove(key) {
+        Some(Value::String(text)) => Ok(text),
+        Some(_) => Err(refuse(&title, format!("{key} must be text"))),
+        None => Err(refuse(&title, format!("{key} is missing ({example})"))),
+    };
+    let kind = text("type", &SourceKind::NAMES.join(", "))?;
+    let system = text("system", "the name of the system whose events it brings")?;
+    check_system_name(&system).map_err(|e| refuse(&title, e.to_string()))?;
+    let prefix: String =
+        name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
+    let keys: &[&str] = match kind.as_str() {
+        "files" => &files::Config::KEYS,
+        "tcp" => &tcp::Config::KEYS,
+        "http" => &http::Config::KEYS,
+        other => {
+            let hint = nearest(other, SourceKind::NAMES).map(|k| format!("; did you mean '{k}'?"));
+            let names = SourceKind::NAMES.join(", ");
+            return Err(refuse(
+                &title,
+                format!("unknown type '{other}' (known: {names}){}", hint.unwrap_or_default()),
+            ));
+        }
+    };
+    known(&title, &value, keys)?;
+    if keys.contains(&"listen") {
+        overrides(&mut value, &prefix, env);
+    }
+    let value = Value::Table(value);
+    let kind = match kind.as_str() {
+        "files" => {
+            let config: files::Config = table(&title, value)?;
+            files::check(&config).map_err(|e| refuse(&title, e.to_string()))?;
+            SourceKind::Files(config)
+        }
+        "tcp" => SourceKind::Tcp(table(&title, value)?),
+        _ => SourceKind::Http(table(&title, value)?),
+    };
+    Ok(SourceConfig { system, kind })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const GOOD: &str = r#"
+        [store]
+        dir = "s"
+        [spool]
+        dir = "p"
+        [sources.app-1]
+        type = "tcp"
+        system = "prod"
+        listen = "127.0.0.1:0"
+        [sources.logs]
+        type = "files"
+        system = "prod"
+        paths = ["/var/log/*.log"]
+    "#;
+
+    fn error(text: &str) -> String {
+        Config::parse(text, |_| None).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_small_file_is_enough() {
+        let config = Config::parse(GOOD, |_| None).unwrap();
+        assert_eq!(config.store.seal_rows, 1_000_000);
+        assert_eq!(config.limits, Limits::default());
+        assert!(config.admin.is_none() && config.sources.len() == 2);
+    }
+
+    #[test]
+    fn an_unknown_key_names_the_nearest() {
+        let cases = [
+            ("[store]", "[stroe]", "[the file] unknown key 'stroe': did you mean 'store'?"),
+            ("dir = \"s\"", "dri = \"s\"", "[store] unknown key 'dri': did you mean 'dir'?"),
+            ("listen =", "lisen =", "[sources.app-1] unknown key 'lisen': did you mean 'listen'?"),
+            ("paths =", "pahts =", "[sources.logs] unknown key 'pahts': did you mean 'paths'?"),
+            ("\"tcp\"", "\"tpc\"", "unknown type 'tpc' (known: files, tcp, http); did you mean 'tcp'?"),
+            ("[spool]", "[limits]\nlinebytes = 5\n[spool]", "did you mean 'line_bytes'?"),
+        ];
+        for (from, to, expected) in cases {
+            let text = error(&GOOD.replacen(from, to, 1));
+            assert!(text.contains(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn values_that_cannot_work_are_refused() {
+        let cases = [
+            ("dir = \"s\"", "dir = \"s\"\nseal_rows = 0", "seal_rows must be at least 1"),
+            ("dir = \"p\"", "dir = \"p\"\nmax_bytes = 1000", "max_bytes must be at least"),
+            ("dir = \"p\"", "dir = 3", "[spool] invalid type"),
+            ("\"prod\"", "\"\"", "system name"),
+            ("[\"/var/log/*.log\"]", "[\"***\"]", "paths: '***'"),
+            ("127.0.0.1:0", "localhost", "[sources.app-1]"),
+            ("system = \"prod\"", "", "system is missing"),
+            ("[store]", "[store", "line 2"),
+        ];
+        for (from, to, expected) in cases {
+            let text = error(&GOOD.replacen(from, to, 1));
+            assert!(text.contains(expected), "{text}");
+        }
+        assert!(error("").contains("missing field `dir`"));
+    }
+
+    #[test]
+    fn the_environment_overrides_paths_of_secrets() {
+        let env = |name: &str| (name == "DEMI_APP_1_TOKEN_FILE").then(|| "/run/token".to_owned());
+        let config = Config::parse(GOOD, env).unwrap();
+        let SourceKind::Tcp(tcp) = &config.sources["app-1"].kind else { panic!("not tcp") };
+        assert_eq!(tcp.listen.token_file.as_deref(), Some(Path::new("/run/token")));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "[\\[\\]a-z.=\"\\n{} 0-9]{0,200}") {
+            let _ = Config::parse(&text, |_| None);
+        }
+    }
+}

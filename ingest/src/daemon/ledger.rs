@@ -1,0 +1,116 @@
+//! The completeness ledger: what is there of each life of each actor, as a table of the store.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::builder::{Int32Builder, Int64Builder, StringBuilder};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int32Type, Int64Type};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{ArrowError, DataType};
+use deltalake_core::DeltaTable;
+use demi_schemas::summary::ActorCompleteness;
+use demi_schemas::tables::store_ledger;
+use serde::Serialize;
+
+use crate::scan::scan;
+use crate::writer::table_error;
+use crate::{IngestError, Store};
+
+/// One row of the ledger.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LedgerRow {
+    /// The system.
+    pub system: String,
+    /// What is complete, and what came more than once since the store was made.
+    #[serde(flatten)]
+    pub life: ActorCompleteness,
+    /// Wall-clock time of the event that came last, as logged.
+    pub last_time: Option<String>,
+}
+
+/// The ledger of a store as its daemon left it, sorted by system, actor and life; empty where no daemon ran.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn ledger(store: &Store) -> Result<Vec<LedgerRow>, IngestError> {
+    store.ledger(false)?.map_or_else(|| Ok(Vec::new()), |table| read(store.dir(), &table))
+}
+
+/// The rows as a batch of the table.
+pub(crate) fn batch(rows: &[LedgerRow]) -> Result<RecordBatch, ArrowError> {
+    let long = |f: fn(&ActorCompleteness) -> u64| -> ArrayRef {
+        let mut column = Int64Builder::with_capacity(rows.len());
+        rows.iter().for_each(|row| column.append_value(f(&row.life) as i64));
+        Arc::new(column.finish())
+    };
+    let text = |f: &dyn Fn(&LedgerRow) -> Option<String>| -> ArrayRef {
+        let mut column = StringBuilder::new();
+        rows.iter().for_each(|row| column.append_option(f(row)));
+        Arc::new(column.finish())
+    };
+    let mut lives = Int32Builder::with_capacity(rows.len());
+    rows.iter().for_each(|row| lives.append_value(row.life.incarnation as i32));
+    let columns = vec![
+        text(&|row| Some(row.system.clone())),
+        text(&|row| Some(row.life.actor.clone())),
+        Arc::new(lives.finish()),
+        long(|l| l.first_seq),
+        long(|l| l.last_seq),
+        long(|l| l.events),
+        long(|l| l.missing),
+        text(&|row| serde_json::to_string(&row.life.gaps).ok()),
+        long(|l| l.duplicates),
+        long(|l| l.conflicts),
+        text(&|row| row.last_time.clone()),
+    ];
+    RecordBatch::try_new(store_ledger(), columns)
+}
+
+/// Reads the ledger as the table has it now.
+pub(crate) fn read(store: &Path, table: &DeltaTable) -> Result<Vec<LedgerRow>, IngestError> {
+    let dir = store.display().to_string();
+    let snapshot = table.snapshot().map_err(|e| table_error(&dir, "read the ledger", e))?;
+    let files: Vec<_> =
+        snapshot.log_data().into_iter().map(|f| store.join("ledger").join(f.path().as_ref())).collect();
+    let columns = [
+        ("system", DataType::Utf8),
+        ("actor", DataType::Utf8),
+        ("gaps", DataType::Utf8),
+        ("last_time", DataType::Utf8),
+        ("incarnation", DataType::Int32),
+        ("first_seq", DataType::Int64),
+        ("last_seq", DataType::Int64),
+        ("events", DataType::Int64),
+        ("missing", DataType::Int64),
+        ("duplicates", DataType::Int64),
+        ("conflicts", DataType::Int64),
+    ];
+    let mut rows = Vec::new();
+    scan(&files, &columns, |batch| {
+        let text = |i: usize| batch.column(i).as_string::<i32>();
+        let long = |i: usize, row: usize| batch.column(i).as_primitive::<Int64Type>().value(row) as u64;
+        for row in 0..batch.num_rows() {
+            rows.push(LedgerRow {
+                system: text(0).value(row).to_owned(),
+                life: ActorCompleteness {
+                    actor: text(1).value(row).to_owned(),
+                    incarnation: batch.column(4).as_primitive::<Int32Type>().value(row) as u32,
+                    events: long(7, row),
+                    first_seq: long(5, row),
+                    last_seq: long(6, row),
+                    gaps: serde_json::from_str(text(2).value(row)).unwrap_or_default(),
+                    missing: long(8, row),
+                    duplicates: long(9, row),
+                    conflicts: long(10, row),
+                },
+                last_time: text(3).is_valid(row).then(|| text(3).value(row).to_owned()),
+            });
+        }
+        Ok(())
+    })?;
+    rows.sort_by(|a, b| {
+        (&a.system, &a.life.actor, a.life.incarnation).cmp(&(&b.system, &b.life.actor, b.life.incarnation))
+    });
+    Ok(rows)
+}

@@ -1,0 +1,199 @@
+//! What the daemon counts, for `/metrics`.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Registry, Unit};
+
+use super::intake::{Ack, Batch, Refusal};
+
+/// Label of what is counted by source.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct SourceLabel {
+    /// Name in the configuration.
+    pub source: String,
+}
+
+/// Label of what is counted by system.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct SystemLabel {
+    /// The system.
+    pub system: String,
+}
+
+/// Label of what was turned away.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct ReasonLabel {
+    /// A short, stable word.
+    pub reason: String,
+}
+
+/// Labels of a source's refusals.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct RefusedLabels {
+    /// Name in the configuration.
+    pub source: String,
+    /// A short, stable word.
+    pub reason: String,
+}
+
+/// Labels of an actor's gaps.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct ActorLabels {
+    /// The system.
+    pub system: String,
+    /// The actor.
+    pub actor: String,
+}
+
+/// The daemon's metrics. All are registered in one registry, which [`Metrics::text`] writes out.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    /// Lines and records that became durable, by source.
+    pub events_received: Family<SourceLabel, Counter>,
+    /// Bytes that became durable, by source.
+    pub received_bytes: Family<SourceLabel, Counter>,
+    /// Batches and connections refused, by source and reason.
+    pub refused: Family<RefusedLabels, Counter>,
+    /// Connections open, by source.
+    pub connections: Family<SourceLabel, Gauge>,
+    /// Files being followed, by source.
+    pub files: Family<SourceLabel, Gauge>,
+    /// Events committed to the store, by system.
+    pub events_written: Family<SystemLabel, Counter>,
+    /// Records that were there already, by system.
+    pub events_duplicate: Family<SystemLabel, Counter>,
+    /// Lines put in quarantine, by reason.
+    pub events_rejected: Family<ReasonLabel, Counter>,
+    /// Missing positions between the first and the last of each actor.
+    pub sequence_gaps: Family<ActorLabels, Gauge>,
+    /// Recent sends whose receive was not seen, by system.
+    pub unmatched_sends: Family<SystemLabel, Gauge>,
+    /// Recent receives whose send was not seen, by system.
+    pub orphan_receives: Family<SystemLabel, Gauge>,
+    /// Bytes of the spool's segments.
+    pub spool_bytes: Gauge,
+    /// 1 while the spool cannot be written.
+    pub spool_failing: Gauge,
+    /// Last durable batch.
+    pub durable_lsn: Gauge,
+    /// Last batch in the store.
+    pub committed_lsn: Gauge,
+    /// Commits to the store.
+    pub commits: Counter,
+    /// Commits that failed and were tried again.
+    pub commit_failures: Counter,
+    /// 1 while the store cannot be written.
+    pub store_failing: Gauge,
+    /// Data files merged into larger ones.
+    pub compacted_files: Counter,
+    /// Seconds from a commit's begin to its end.
+    pub commit_seconds: Histogram,
+    /// Seconds to write and sync a group of batches.
+    pub sync_seconds: Histogram,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut m = Metrics {
+            registry: Registry::default(),
+            events_received: Family::default(),
+            received_bytes: Family::default(),
+            refused: Family::default(),
+            connections: Family::default(),
+            files: Family::default(),
+            events_written: Family::default(),
+            events_duplicate: Family::default(),
+            events_rejected: Family::default(),
+            sequence_gaps: Family::default(),
+            unmatched_sends: Family::default(),
+            orphan_receives: Family::default(),
+            spool_bytes: Gauge::default(),
+            spool_failing: Gauge::default(),
+            durable_lsn: Gauge::default(),
+            committed_lsn: Gauge::default(),
+            commits: Counter::<u64, AtomicU64>::default(),
+            commit_failures: Counter::default(),
+            store_failing: Gauge::default(),
+            compacted_files: Counter::default(),
+            commit_seconds: Histogram::new(exponential_buckets(0.01, 2.0, 12)),
+            sync_seconds: Histogram::new(exponential_buckets(0.0005, 2.0, 12)),
+        };
+        m.register();
+        m
+    }
+}
+
+impl Metrics {
+    fn register(&mut self) {
+        let r = &mut self.registry;
+        r.register("events_received", "Lines and records that became durable", self.events_received.clone());
+        r.register_with_unit(
+            "received",
+            "Bytes that became durable",
+            Unit::Bytes,
+            self.received_bytes.clone(),
+        );
+        r.register("refused", "Batches and connections refused", self.refused.clone());
+        r.register("connections", "Connections open", self.connections.clone());
+        r.register("files", "Files being followed", self.files.clone());
+        r.register("events_written", "Events committed to the store", self.events_written.clone());
+        r.register("events_duplicate", "Records that were there already", self.events_duplicate.clone());
+        r.register("events_rejected", "Lines put in quarantine", self.events_rejected.clone());
+        r.register("sequence_gaps", "Missing positions of an actor", self.sequence_gaps.clone());
+        r.register("unmatched_sends", "Recent sends without a receive", self.unmatched_sends.clone());
+        r.register("orphan_receives", "Recent receives without a send", self.orphan_receives.clone());
+        r.register("spool_bytes", "Bytes of the spool", self.spool_bytes.clone());
+        r.register("spool_failing", "1 while the spool cannot be written", self.spool_failing.clone());
+        r.register("durable_lsn", "Last durable batch", self.durable_lsn.clone());
+        r.register("committed_lsn", "Last batch in the store", self.committed_lsn.clone());
+        r.register("commits", "Commits to the store", self.commits.clone());
+        r.register("commit_failures", "Commits that failed", self.commit_failures.clone());
+        r.register("store_failing", "1 while the store cannot be written", self.store_failing.clone());
+        r.register("compacted_files", "Data files merged into larger ones", self.compacted_files.clone());
+        r.register_with_unit("commit", "Time of a commit", Unit::Seconds, self.commit_seconds.clone());
+        r.register_with_unit("spool_sync", "Time of a group write", Unit::Seconds, self.sync_seconds.clone());
+    }
+
+    /// New metrics, to be shared.
+    #[must_use]
+    pub fn shared() -> Arc<Self> {
+        Arc::new(Metrics::default())
+    }
+
+    /// All metrics in the OpenMetrics text format.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        // Writing to a string does not fail.
+        let _ = text::encode(&mut out, &self.registry);
+        out
+    }
+
+    /// Counts a batch or connection that was not taken.
+    pub fn count_refused(&self, source: &str, reason: &str) {
+        let labels = RefusedLabels { source: source.to_owned(), reason: reason.to_owned() };
+        self.refused.get_or_create(&labels).inc();
+    }
+
+    pub(super) fn submitted(&self, batch: &Batch, result: &Result<Ack, Refusal>) {
+        let source = &batch.origin.source;
+        match result {
+            Ok(ack) => {
+                self.durable_lsn.set(i64::try_from(ack.lsn).unwrap_or(i64::MAX).max(self.durable_lsn.get()));
+                let label = SourceLabel { source: source.to_string() };
+                self.events_received.get_or_create(&label).inc_by(batch.content.count());
+                self.received_bytes.get_or_create(&label).inc_by(batch.content.len() as u64);
+            }
+            Err(Refusal::Full) => self.count_refused(source, "full"),
+            Err(Refusal::TooLarge { .. }) => self.count_refused(source, "too_large"),
+            Err(Refusal::Closed) => self.count_refused(source, "closed"),
+        }
+    }
+}

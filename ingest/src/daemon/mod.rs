@@ -1,0 +1,42 @@
+//! The ingest daemon: sources hand over batches, the spool makes them durable, the committer puts them into the
+//! store.
+//!
+//! ```text
+//! files ─┐
+//! TCP   ─┤            ack: on disk
+//! HTTP  ─┼─► Intake ─► spool ─► committer ─► Delta tables (events, quarantine)
+//! OTLP  ─┤               │          │
+//! NATS  ─┘               └ positions└ ledger, gauges
+//! ```
+//!
+//! - [`intake`]: the one way into the daemon. [`Intake::submit`] returns when the batch is on disk.
+//! - [`sources`]: one file a kind of source; each is a config type and a `start` function.
+//! - [`security`]: listeners, their TLS and tokens.
+
+pub mod admin;
+pub mod codec;
+pub mod committer;
+pub mod config;
+pub mod intake;
+pub mod ledger;
+pub mod metrics;
+pub(crate) mod pairs;
+pub mod positions;
+pub mod run;
+mod sections;
+pub mod security;
+pub mod serve;
+pub mod shutdown;
+pub mod sources;
+pub mod status;
+pub mod verify;
+mod writer;
+
+pub use config::{Config, ConfigError};
+pub use intake::{Ack, Batch, Content, Intake, Item, Origin, Outcome, PositionUpdate, Refusal};
+pub use ledger::{LedgerRow, ledger};
+pub use run::{Stopped, run, start_log};
+pub use serve::{Daemon, ServeError, Started};
+pub use shutdown::Shutdown;
+pub use status::status;
+pub use verify::{Verified, verify};

@@ -1,0 +1,83 @@
+//! Running the daemon as a process: log, signals, the service manager.
+
+use std::io::IsTerminal;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+use super::config::{Config, DaemonConfig};
+use super::serve::{Daemon, ServeError, Started};
+
+/// How the daemon ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// Everything that was acknowledged is in the store.
+    Drained,
+    /// The time to stop was over; what is not in the store is in the spool and goes there at the next start.
+    LeftInSpool,
+}
+
+/// Sends the log to standard error as configured. A second call has no effect.
+///
+/// # Errors
+/// When the rules cannot be read.
+pub fn start_log(config: &DaemonConfig) -> Result<(), String> {
+    // A level alone is that of the daemon; the libraries below it speak up when something is wrong.
+    let plain = config.log.chars().all(|c| c.is_ascii_alphanumeric());
+    let rules = if plain { format!("warn,demi_ingest={}", config.log) } else { config.log.clone() };
+    let filter = EnvFilter::try_new(rules).map_err(|e| format!("[daemon] log: {e}"))?;
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let _ = match config.log_json {
+        true => log.json().flatten_event(true).try_init(),
+        false => log.with_ansi(colour).try_init(),
+    };
+    Ok(())
+}
+
+/// Serves until SIGTERM or SIGINT, then stops within the configured time; a second signal stops at once. SIGHUP makes
+/// sources read certificates and tokens again. A service manager is told when the daemon is ready and when it stops.
+///
+/// # Errors
+/// When it cannot start.
+pub fn run(config: &Config, started: impl FnOnce(&Started)) -> Result<Stopped, ServeError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let stopped = runtime.block_on(async {
+        let mut term = signal(SignalKind::terminate())?;
+        let mut int = signal(SignalKind::interrupt())?;
+        let mut hup = signal(SignalKind::hangup())?;
+        let daemon = Daemon::start(config).await?;
+        started(daemon.started());
+        tracing::info!(addresses = ?daemon.started().addresses, "ready");
+        notify(&[sd_notify::NotifyState::Ready]);
+        loop {
+            tokio::select! {
+                _ = term.recv() => break,
+                _ = int.recv() => break,
+                _ = hup.recv() => {
+                    tracing::info!("reading certificates and tokens again");
+                    daemon.reload();
+                }
+            }
+        }
+        tracing::info!("stopping");
+        notify(&[sd_notify::NotifyState::Stopping]);
+        let drained = tokio::select! {
+            drained = daemon.stop() => drained,
+            _ = term.recv() => false,
+            _ = int.recv() => false,
+        };
+        tracing::info!(drained, "stopped");
+        Ok::<_, ServeError>(if drained { Stopped::Drained } else { Stopped::LeftInSpool })
+    })?;
+    // Threads that still wait for a slow disk do not hold up the end: what they do is safe to break off.
+    runtime.shutdown_background();
+    Ok(stopped)
+}
+
+/// Tells the service manager, if there is one.
+fn notify(states: &[sd_notify::NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(states) {
+        tracing::debug!(%error, "cannot tell the service manager");
+    }
+}

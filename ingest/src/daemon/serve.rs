@@ -1,0 +1,296 @@
+//! The daemon as a whole: starting, serving, stopping.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::admin;
+use super::committer::tables::{Appender, application};
+use super::committer::{self, Settings};
+use super::config::{Config, SourceKind};
+use super::intake::{Intake, Origin};
+use super::metrics::Metrics;
+use super::positions::{LivePositions, Positions};
+use super::shutdown::{Reload, Shutdown};
+use super::sources::rate::Rate;
+use super::sources::{Context, Running, SourceError, files, http, tcp};
+use super::{codec, writer};
+use crate::spool::{Folder, Options, Spool, SpoolError};
+use crate::{IngestError, Store};
+
+/// Why the daemon cannot run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Store(#[from] IngestError),
+    /// The spool cannot be opened.
+    #[error("spool {dir}: {source}")]
+    Spool {
+        /// Its folder.
+        dir: String,
+        /// What is wrong.
+        source: SpoolError,
+    },
+    /// Another daemon uses the spool.
+    #[error("spool {dir}: another daemon is using it")]
+    Busy {
+        /// Its folder.
+        dir: String,
+    },
+    /// A source cannot start.
+    #[error("[sources.{name}] {source}")]
+    Source {
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        source: SourceError,
+    },
+    /// The system refused a thread or a runtime.
+    #[error("cannot start")]
+    Start(#[from] std::io::Error),
+}
+
+/// What a running daemon tells whoever started it.
+#[derive(Clone, Debug, Default)]
+pub struct Started {
+    /// The addresses that sources listen on, by name; `admin` is the admin listener.
+    pub addresses: Vec<(String, std::net::SocketAddr)>,
+}
+
+/// A daemon that was started.
+pub struct Daemon {
+    shutdown: Shutdown,
+    reload: Reload,
+    intake: Intake,
+    metrics: Arc<Metrics>,
+    sources: Vec<Running>,
+    admin: Option<Running>,
+    writer: JoinHandle<()>,
+    committer: JoinHandle<()>,
+    give_up: Arc<AtomicBool>,
+    drain: Duration,
+    /// Held until the end: one daemon a spool.
+    _lock: std::fs::File,
+    started: Started,
+}
+
+impl Daemon {
+    /// Opens spool and store, takes in what an earlier process left behind, and starts all sources.
+    ///
+    /// # Errors
+    /// When something cannot be opened or listened on. What is in the spool stays there.
+    pub async fn start(config: &Config) -> Result<Self, ServeError> {
+        let metrics = Metrics::shared();
+        let opened = {
+            let (config, metrics) = (config.clone(), metrics.clone());
+            tokio::task::spawn_blocking(move || Opened::open(&config, &metrics)).await
+        };
+        let Opened { spool, saved, live, settings, lock } = opened.map_err(std::io::Error::other)??;
+        let (shutdown, reload, give_up) =
+            (Shutdown::new(), Reload::default(), Arc::new(AtomicBool::new(false)));
+        let live = LivePositions::new(live);
+        let (intake, requests) = Intake::new(live.clone(), metrics.clone());
+        let releaser = spool.releaser();
+        let readers = spool.readers();
+        let writer = writer::spawn(spool, requests, live, metrics.clone(), shutdown.clone())?;
+        let committer = {
+            let (metrics, give_up) = (metrics.clone(), give_up.clone());
+            let spawned = tokio::task::spawn_blocking(move || {
+                committer::spawn(
+                    settings,
+                    move |after| readers.reader(after),
+                    releaser,
+                    saved,
+                    metrics,
+                    give_up,
+                )
+            });
+            spawned.await.map_err(std::io::Error::other)??
+        };
+        let mut daemon = Daemon {
+            shutdown,
+            reload,
+            intake,
+            metrics,
+            sources: Vec::new(),
+            admin: None,
+            writer,
+            committer,
+            give_up,
+            drain: Duration::from_secs(config.daemon.drain_secs),
+            _lock: lock,
+            started: Started::default(),
+        };
+        if let Err(error) = daemon.start_sources(config).await {
+            daemon.stop().await;
+            return Err(error);
+        }
+        Ok(daemon)
+    }
+
+    async fn start_sources(&mut self, config: &Config) -> Result<(), ServeError> {
+        for (name, source) in &config.sources {
+            let context = self.context(config, name, &source.system);
+            let running = match source.kind.clone() {
+                SourceKind::Files(config) => files::start(config, context).await,
+                SourceKind::Tcp(config) => tcp::start(config, context).await,
+                SourceKind::Http(config) => http::start(config, context).await,
+            };
+            let running = running.map_err(|source| ServeError::Source { name: name.clone(), source })?;
+            self.started.addresses.extend(running.addresses.iter().map(|a| (name.clone(), *a)));
+            self.sources.push(running);
+        }
+        if let Some(listen) = &config.admin {
+            let context = self.context(config, "admin", "admin");
+            let running = admin::start(listen, context).await;
+            let running =
+                running.map_err(|source| ServeError::Source { name: "admin".to_owned(), source })?;
+            self.started.addresses.extend(running.addresses.iter().map(|a| ("admin".to_owned(), *a)));
+            self.admin = Some(running);
+        }
+        Ok(())
+    }
+
+    fn context(&self, config: &Config, name: &str, system: &str) -> Context {
+        Context {
+            origin: Origin { source: Arc::from(name), system: Arc::from(system) },
+            intake: self.intake.clone(),
+            shutdown: self.shutdown.clone(),
+            reload: self.reload.clone(),
+            limits: config.limits,
+            metrics: self.metrics.clone(),
+            rate: Arc::new(Rate::new(Some(config.limits.bytes_per_sec))),
+        }
+    }
+
+    /// What it listens on.
+    #[must_use]
+    pub fn started(&self) -> &Started {
+        &self.started
+    }
+
+    /// Makes sources read certificates and tokens again.
+    pub fn reload(&self) {
+        self.reload.ask();
+    }
+
+    /// Stops: sources take nothing new, what is on its way becomes durable, and what is spooled is committed as far as
+    /// the time for it goes. Says whether all of it was.
+    pub async fn stop(self) -> bool {
+        let begin = Instant::now();
+        self.shutdown.throw();
+        let left = || self.drain.saturating_sub(begin.elapsed());
+        for source in self.sources.into_iter().chain(self.admin) {
+            let mut task = source.task;
+            if tokio::time::timeout(left(), &mut task).await.is_err() {
+                task.abort();
+            }
+        }
+        drop(self.intake);
+        let (writer, committer, give_up) = (self.writer, self.committer, self.give_up);
+        // The spool closes when the last intake is gone; then the committer finishes.
+        let done = || writer.is_finished() && committer.is_finished();
+        while !done() && !left().is_zero() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let drained = committer.is_finished();
+        give_up.store(true, Ordering::Relaxed);
+        let grace = Instant::now();
+        while !committer.is_finished() && grace.elapsed() < Duration::from_secs(2) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        drained
+    }
+}
+
+/// What is opened before anything runs.
+struct Opened {
+    spool: Spool<Folder>,
+    /// Positions as of the checkpoint.
+    saved: Positions,
+    /// Positions with those of all frames in the spool.
+    live: Positions,
+    settings: Settings,
+    lock: std::fs::File,
+}
+
+impl Opened {
+    fn open(config: &Config, metrics: &Metrics) -> Result<Self, ServeError> {
+        let dir = config.spool.dir.display().to_string();
+        let failed = |source| ServeError::Spool { dir: dir.clone(), source };
+        let disk = Folder::create(&config.spool.dir)?;
+        let lock = std::fs::File::create(config.spool.dir.join("lock"))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(std::fs::TryLockError::WouldBlock) => return Err(ServeError::Busy { dir }),
+            Err(std::fs::TryLockError::Error(error)) => return Err(error.into()),
+        }
+        let options =
+            Options { segment_bytes: config.spool.segment_bytes, max_bytes: config.spool.max_bytes };
+        let (mut spool, found) = Spool::open(disk.clone(), options).map_err(failed)?;
+        for damage in &found.damage {
+            tracing::error!(
+                segment = damage.segment, offset = damage.offset, reason = damage.reason, lost = ?damage.lost,
+                "the spool is damaged"
+            );
+        }
+        if found.torn_bytes > 0 || found.void_frames > 0 {
+            tracing::info!(
+                bytes = found.torn_bytes,
+                frames = found.void_frames,
+                "cut off what was never acknowledged"
+            );
+        }
+        let saved = Positions::read(&disk).map_err(failed)?;
+        let mut live = saved.clone();
+        let mut reader = spool.reader(saved.lsn);
+        while let Some(frame) = reader.next_frame().map_err(failed)? {
+            match codec::decode(frame.body) {
+                Ok(batch) => live.apply(frame.lsn, &batch.origin.source, &batch.positions),
+                Err(error) => tracing::error!(lsn = frame.lsn, %error, "a frame cannot be read"),
+            }
+        }
+        let store = Store::create(&config.store.dir)?;
+        let (runtime, events, _) = store.tables();
+        let done =
+            Appender::new(store.dir(), "events", runtime, events)?.progress(&application(spool.id()))?;
+        let done = done.unwrap_or(0);
+        if done > spool.last_lsn() {
+            tracing::warn!(
+                committed = done,
+                spooled = spool.last_lsn(),
+                "the spool lost frames that are in the store"
+            );
+        }
+        spool.skip_to(done.max(saved.lsn));
+        metrics.spool_bytes.set(i64::try_from(spool.bytes()).unwrap_or(i64::MAX));
+        tracing::info!(
+            spooled = spool.last_lsn(),
+            committed = done,
+            frames = found.frames,
+            bytes = spool.bytes(),
+            "spool opened"
+        );
+        let mut systems: Vec<Arc<str>> =
+            config.sources.values().map(|s| Arc::from(s.system.as_str())).collect();
+        systems.sort();
+        systems.dedup();
+        let settings = Settings {
+            store: config.store.dir.clone(),
+            spool: spool.id(),
+            scratch: config.spool.dir.clone(),
+            systems,
+            max_line_bytes: config.limits.line_bytes,
+            seal_rows: config.store.seal_rows,
+            seal_bytes: config.store.seal_bytes,
+            seal_after: config.seal_after(),
+            compact_files: config.store.compact_files,
+            small_file_bytes: config.store.small_file_bytes,
+            keep_removed: Duration::from_secs(config.store.keep_removed_hours.saturating_mul(3600)),
+        };
+        Ok(Opened { spool, saved, live, settings, lock })
+    }
+}

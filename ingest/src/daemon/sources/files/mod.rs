@@ -1,0 +1,116 @@
+//! Following files: found by patterns, read from where they were left, whatever happens to their names.
+//!
+//! - Rotation by renaming: the file is followed under its new name while it is open, and found again by its content
+//!   after a restart. What is written to it after the renaming is read.
+//! - Rotation by copying and truncating: a file that no longer holds what was read begins anew; the copy, if it
+//!   matches the patterns, is known by its content and read from where the original was left.
+//! - Packed files (gzip, zstd) are read too, from where their plain file was left if one is known.
+//! - Whatever is in doubt is read from the beginning: records are known by key, so nothing is stored twice.
+//!
+//! A last line without newline waits until it is finished. If the file does not change for a while, it is taken if
+//! it is a whole record; of a file that is gone it is taken as it is.
+
+mod follow;
+mod packed;
+mod plan;
+mod scan;
+mod state;
+
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+use tokio::runtime::Handle;
+
+use super::{Context, Running, SourceError};
+use follow::Follower;
+
+/// Bytes read and handed over at a time.
+pub(crate) const CHUNK: usize = 4 << 20;
+
+/// `[sources.NAME]` with `type = "files"`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Patterns of the files: `*`, `?`, `[…]` and `**` for folders. Let them match rotated files too
+    /// (`/var/log/app.log*`).
+    pub paths: Vec<String>,
+    /// Patterns of files that are left alone. Default: none.
+    #[serde(default)]
+    pub exclude: Vec<String>,
+    /// Time between two looks at files that do not change, in milliseconds. Default 200.
+    #[serde(default = "default_poll")]
+    pub poll_millis: u64,
+    /// Time between two looks for new files, in milliseconds. Default 1000.
+    #[serde(default = "default_scan")]
+    pub scan_millis: u64,
+    /// How long the position of a file that is gone is kept, in hours: packed later, it is known again. Default 48.
+    #[serde(default = "default_forget")]
+    pub forget_hours: u64,
+    /// How long a file that is gone is kept open after its last change, in seconds. Default 10.
+    #[serde(default = "default_gone")]
+    pub gone_secs: u64,
+}
+
+impl Config {
+    /// The keys, for messages that name the nearest one.
+    pub const KEYS: [&'static str; 6] =
+        ["paths", "exclude", "poll_millis", "scan_millis", "forget_hours", "gone_secs"];
+}
+
+fn default_poll() -> u64 {
+    200
+}
+
+fn default_scan() -> u64 {
+    1000
+}
+
+fn default_forget() -> u64 {
+    48
+}
+
+fn default_gone() -> u64 {
+    10
+}
+
+/// Checks the patterns.
+///
+/// # Errors
+/// When there are none, or one cannot be read.
+pub fn check(config: &Config) -> Result<(), SourceError> {
+    let setting = |key: &str, reason: String| SourceError::Setting { key: key.to_owned(), reason };
+    if config.paths.is_empty() {
+        return Err(setting("paths", "give at least one pattern".into()));
+    }
+    for (key, patterns) in [("paths", &config.paths), ("exclude", &config.exclude)] {
+        for pattern in patterns {
+            glob::Pattern::new(pattern).map_err(|e| setting(key, format!("'{pattern}': {e}")))?;
+        }
+    }
+    Ok(())
+}
+
+/// Starts following.
+///
+/// # Errors
+/// When a pattern cannot be read.
+pub async fn start(config: Config, context: Context) -> Result<Running, SourceError> {
+    check(&config)?;
+    let handle = Handle::current();
+    // File systems block; a thread of its own reads, and waits for the spool as a task would.
+    let task = tokio::task::spawn_blocking(move || {
+        let mut follower = Follower::new(config.clone(), context.clone(), handle);
+        let scan_every = Duration::from_millis(config.scan_millis.max(10));
+        let mut next_scan = Instant::now();
+        while !context.shutdown.is_thrown() {
+            if Instant::now() >= next_scan {
+                follower.scan();
+                next_scan = Instant::now() + scan_every;
+            }
+            if !follower.read() {
+                follower.pause(Duration::from_millis(config.poll_millis.max(5)));
+            }
+        }
+    });
+    Ok(Running { addresses: Vec::new(), task })
+}

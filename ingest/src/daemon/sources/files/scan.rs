@@ -1,0 +1,192 @@
+//! Finding files, and telling which of them are known.
+
+use std::fs::{File, Metadata};
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime};
+
+use super::follow::{Follower, Known};
+use super::packed;
+use super::state::{HEAD, State};
+use crate::decompress::{Packing, packing};
+
+/// How long a file that could be a copy being made is left alone after its last change.
+const COPYING: Duration = Duration::from_secs(2);
+
+/// How long it is left alone at most, though it goes on changing: then it is read as a file of its own.
+const LONGEST_WAIT: Duration = Duration::from_secs(15);
+
+/// What a file that was not open turned out to be.
+enum Found {
+    /// The known file of that number, which was not open.
+    Again(usize),
+    /// A copy of a known file, to be read from there on.
+    Copy(State),
+    /// Not known.
+    New,
+    /// Perhaps a copy that is not finished.
+    Wait,
+}
+
+impl Follower {
+    /// Looks for files and opens those that are new or have changed.
+    pub(super) fn scan(&mut self) {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs());
+        for known in &mut self.known {
+            known.present = false;
+        }
+        for path in self.expand() {
+            let Ok(meta) = std::fs::metadata(&path) else { continue };
+            if meta.is_file() {
+                self.found(path, &meta, now);
+            }
+        }
+        self.forget(now);
+    }
+
+    /// The files that match, each once, in the order of their names.
+    fn expand(&self) -> Vec<PathBuf> {
+        let options = glob::MatchOptions { require_literal_leading_dot: true, ..glob::MatchOptions::new() };
+        let mut paths: Vec<PathBuf> = Vec::new();
+        for pattern in &self.config.paths {
+            // Patterns were checked at the start; folders that cannot be read are passed over until they can.
+            if let Ok(found) = glob::glob_with(pattern, options) {
+                paths.extend(found.filter_map(Result::ok));
+            }
+        }
+        paths.sort();
+        paths.dedup();
+        let excluded: Vec<glob::Pattern> =
+            self.config.exclude.iter().filter_map(|p| glob::Pattern::new(p).ok()).collect();
+        paths.retain(|path| !excluded.iter().any(|pattern| pattern.matches_path(path)));
+        paths
+    }
+
+    fn found(&mut self, path: PathBuf, meta: &Metadata, now: u64) {
+        let name = path.to_string_lossy().into_owned();
+        // An inode is not used again while the file is open: this is the file, whatever its name is now.
+        if let Some(known) = self.known.iter_mut().find(|k| k.file.is_some() && k.state.is_at(meta)) {
+            known.present = true;
+            known.state.seen = now;
+            known.state.path = name;
+            return;
+        }
+        // Read to its end and closed, and not changed since.
+        if let Some(known) = self.known.iter_mut().find(|k| {
+            k.file.is_none() && k.state.is_at(meta) && k.closed_at == Some((meta.len(), meta.modified().ok()))
+        }) {
+            known.present = true;
+            known.state.seen = now;
+            known.state.path = name;
+            return;
+        }
+        let identified = self.identify(&path, meta);
+        let place = (meta.dev(), meta.ino());
+        let identified = match identified {
+            Ok((file, is_packed, Found::Wait)) => {
+                let since = self.waiting.entry(place).or_insert_with(Instant::now);
+                Ok((file, is_packed, if since.elapsed() < LONGEST_WAIT { Found::Wait } else { Found::New }))
+            }
+            other => {
+                self.waiting.remove(&place);
+                other
+            }
+        };
+        match identified {
+            Ok((file, is_packed, found)) => self.open(name, file, meta, is_packed, found, now),
+            Err(error) => self.complain(&name, "cannot be read", &error.to_string()),
+        }
+    }
+
+    fn open(&mut self, name: String, file: File, meta: &Metadata, is_packed: bool, found: Found, now: u64) {
+        let number = match found {
+            Found::Wait => return,
+            Found::Again(number) => number,
+            Found::Copy(state) => {
+                tracing::info!(
+                    path = name,
+                    from = state.path,
+                    offset = state.offset,
+                    "a copy; read from where the original was left"
+                );
+                let state = State { path: name.clone(), ..state };
+                self.add(state)
+            }
+            Found::New => self.add(State::new(&name, meta, is_packed)),
+        };
+        let known = &mut self.known[number];
+        let fresh = State::new(&name, meta, is_packed);
+        known.state = State {
+            path: fresh.path,
+            device: fresh.device,
+            inode: fresh.inode,
+            packed: fresh.packed,
+            done_size: if is_packed == known.state.packed { known.state.done_size } else { None },
+            seen: now,
+            ..known.state.clone()
+        };
+        known.present = true;
+        if known.state.packed && known.state.done_size == Some(meta.len()) {
+            known.closed_at = Some((meta.len(), meta.modified().ok()));
+            return;
+        }
+        known.reopen(file);
+    }
+
+    /// What the file at `path` is, by its content.
+    fn identify(&self, path: &PathBuf, meta: &Metadata) -> std::io::Result<(File, bool, Found)> {
+        let mut file = File::open(path)?;
+        let mut start = Vec::with_capacity(HEAD);
+        (&mut file).take(HEAD as u64).read_to_end(&mut start)?;
+        // Some other format is read as text: its lines go to quarantine.
+        let is_packed = packing(&start).is_ok_and(|p| p != Packing::Plain);
+        let changing = || meta.modified().ok().and_then(|m| m.elapsed().ok()).is_none_or(|age| age < COPYING);
+        if is_packed {
+            let states: Vec<&State> = self.known.iter().map(|k| &k.state).collect();
+            let found = match packed::identify(path, &states)? {
+                packed::Identity::Known(number, _) if self.is_again(number, meta) => Found::Again(number),
+                packed::Identity::Known(_, state) => Found::Copy(state),
+                packed::Identity::Unknown => Found::New,
+                packed::Identity::CutOff if changing() => Found::Wait,
+                packed::Identity::CutOff => Found::New,
+            };
+            return Ok((file, true, found));
+        }
+        let plain = |k: &&(usize, &Known)| !k.1.state.packed && k.1.state.offset > 0;
+        let all: Vec<(usize, &Known)> = self.known.iter().enumerate().collect();
+        let mut best: Option<(usize, &State)> = None;
+        let mut could_be_part = false;
+        for (number, known) in all.iter().filter(plain) {
+            let state = &known.state;
+            if meta.len() < state.offset {
+                let shorter = start.len().min(state.head_len());
+                could_be_part |= !state.is_at(meta) && shorter == state.head_len() && state.begins(&start);
+                continue;
+            }
+            if !state.begins(&start) || !state.continues(&file)? {
+                continue;
+            }
+            if known.file.is_none() && state.is_at(meta) {
+                return Ok((file, false, Found::Again(*number)));
+            }
+            // Of several states of one content the one that was read furthest says most.
+            if best.is_none_or(|(_, b)| b.offset < state.offset) {
+                best = Some((*number, state));
+            }
+        }
+        let found = match best {
+            Some((number, _)) if self.is_again(number, meta) => Found::Again(number),
+            Some((_, state)) => Found::Copy(state.clone()),
+            None if could_be_part && changing() => Found::Wait,
+            None => Found::New,
+        };
+        Ok((file, false, found))
+    }
+
+    /// Whether the state is that of a file which is no longer anywhere else: it was moved, not copied.
+    fn is_again(&self, number: usize, meta: &Metadata) -> bool {
+        let known = &self.known[number];
+        known.file.is_none() && (known.state.is_at(meta) || !std::path::Path::new(&known.state.path).exists())
+    }
+}

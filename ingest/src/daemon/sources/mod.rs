@@ -1,0 +1,127 @@
+//! The kinds of sources: one file each, with its part of the configuration and a `start` function.
+//!
+//! A source of kind `x` is a module with
+//!
+//! - `Config`: the keys of `[sources.NAME]` besides `type` and `system`, with docs, defaults and
+//!   `deny_unknown_fields`, except where [`ListenConfig`](super::security::ListenConfig) is flattened in: then
+//!   unknown keys are checked against `Config::KEYS`;
+//! - `async fn start(config: Config, context: Context) -> Result<Running, SourceError>`: opens sockets and files,
+//!   spawns its tasks, and returns. Its tasks end soon after [`Context::shutdown`] is thrown: they take nothing new,
+//!   and finish what they have handed over.
+
+pub mod files;
+pub mod http;
+pub mod rate;
+pub mod tcp;
+pub mod web;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+
+use super::intake::{Intake, Origin};
+use super::metrics::Metrics;
+use super::security::SecurityError;
+use super::shutdown::{Reload, Shutdown};
+
+/// What a source is given.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// Its name and system.
+    pub origin: Origin,
+    /// Where it hands over.
+    pub intake: Intake,
+    /// When to stop.
+    pub shutdown: Shutdown,
+    /// When to read certificates and tokens again.
+    pub reload: Reload,
+    /// Limits that hold for all sources.
+    pub limits: Limits,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
+    /// How fast the source may be: wait for it before handing over.
+    pub rate: Arc<rate::Rate>,
+}
+
+/// Limits that hold for all sources (`[limits]`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// Longest line or record, in bytes. Default 1 MiB.
+    pub line_bytes: usize,
+    /// Largest body of a request, in bytes, unpacked. Default 16 MiB.
+    pub body_bytes: usize,
+    /// How long a peer may take to send a request or to finish a line it began, in seconds. Default 30.
+    pub read_secs: u64,
+    /// How long a connection may say nothing between two lines, in seconds. Default 600.
+    pub idle_secs: u64,
+    /// How fast a source may be, in bytes a second; a faster one is slowed down. 0, the default: as fast as it goes.
+    pub bytes_per_sec: u64,
+    /// How long a request waits for room in the spool before it is refused, in seconds. Default 10.
+    pub full_secs: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            line_bytes: 1 << 20,
+            body_bytes: 16 << 20,
+            read_secs: 30,
+            idle_secs: 600,
+            bytes_per_sec: 0,
+            full_secs: 10,
+        }
+    }
+}
+
+impl Limits {
+    /// The keys, for messages that name the nearest one.
+    pub const KEYS: [&'static str; 6] =
+        ["line_bytes", "body_bytes", "read_secs", "idle_secs", "bytes_per_sec", "full_secs"];
+
+    /// `read_secs` as a duration.
+    #[must_use]
+    pub fn read(&self) -> Duration {
+        Duration::from_secs(self.read_secs)
+    }
+
+    /// `idle_secs` as a duration.
+    #[must_use]
+    pub fn idle(&self) -> Duration {
+        Duration::from_secs(self.idle_secs)
+    }
+
+    /// `full_secs` as a duration: the patience of [`Intake::submit`] for requests.
+    #[must_use]
+    pub fn full(&self) -> Duration {
+        Duration::from_secs(self.full_secs)
+    }
+}
+
+/// A source at work.
+#[derive(Debug)]
+pub struct Running {
+    /// The addresses it listens on, if it does.
+    pub addresses: Vec<SocketAddr>,
+    /// Ends when the source has ended.
+    pub task: JoinHandle<()>,
+}
+
+/// Why a source cannot start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SourceError {
+    /// Its listener cannot be opened.
+    #[error(transparent)]
+    Security(#[from] SecurityError),
+    /// A setting cannot be used.
+    #[error("{key}: {reason}")]
+    Setting {
+        /// The key.
+        key: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}

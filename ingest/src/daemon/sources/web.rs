@@ -1,0 +1,86 @@
+//! Serving HTTP on a [`Listener`], with limits on time and connections.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::Extension;
+use axum::http::{HeaderMap, header};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use super::Context;
+use crate::daemon::metrics::SourceLabel;
+use crate::daemon::security::{Connection, Listener};
+
+/// Accepts connections and serves them with `router` until shutdown; requests that were begun are finished. Handlers
+/// find the peer's address as an `Extension<SocketAddr>`.
+pub async fn serve(mut listener: Listener, router: Router, context: Context, max_connections: usize) {
+    let most = Arc::new(Semaphore::new(max_connections.max(1)));
+    let mut connections = JoinSet::new();
+    let label = SourceLabel { source: context.origin.source.to_string() };
+    loop {
+        let permit = tokio::select! {
+            permit = most.clone().acquire_owned() => permit,
+            () = context.shutdown.wait() => break,
+        };
+        let Ok(permit) = permit else { break };
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = context.shutdown.wait() => break,
+        };
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::warn!(source = %context.origin.source, %error, "cannot accept a connection");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        let (router, context, label) = (router.clone(), context.clone(), label.clone());
+        connections.spawn(async move {
+            let gauge = context.metrics.connections.get_or_create(&label).clone();
+            gauge.inc();
+            connection(stream, peer, router, &context).await;
+            gauge.dec();
+            drop(permit);
+        });
+        while connections.try_join_next().is_some() {}
+    }
+    while connections.join_next().await.is_some() {}
+}
+
+async fn connection(stream: Connection, peer: SocketAddr, router: Router, context: &Context) {
+    let service = TowerToHyperService::new(router.layer(Extension(peer)));
+    // The time for a request's head also ends connections that are kept open and say nothing.
+    let mut served = std::pin::pin!(
+        http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(context.limits.read())
+            .serve_connection(TokioIo::new(stream), service)
+    );
+    let result = tokio::select! {
+        result = served.as_mut() => result,
+        () = context.shutdown.wait() => {
+            served.as_mut().graceful_shutdown();
+            served.await
+        }
+    };
+    if let Err(error) = result {
+        let reason = if error.is_timeout() { "too_slow" } else { "bad_request" };
+        context.metrics.count_refused(&context.origin.source, reason);
+        tracing::debug!(source = %context.origin.source, %peer, %error, "connection ended");
+    }
+}
+
+/// The bearer token of a request.
+#[must_use]
+pub fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
+    let value = headers.get(header::AUTHORIZATION)?.as_bytes();
+    let (scheme, token) = value.split_at_checked(7)?;
+    scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
+}

@@ -1,0 +1,63 @@
+//! Applying a mapping to sources without storing anything.
+
+use std::io::{BufReader, Cursor, Read};
+
+use crate::IngestError;
+use crate::decompress::unpack;
+use crate::lines::{LineReader, Next};
+use crate::mapping::{HEAD, Mapper, Unit};
+use crate::parse::KEPT_OF_OVERLONG;
+use crate::source::Sources;
+
+/// Longest line that is read.
+const LIMIT: usize = 16 << 20;
+
+/// A dry run: what a mapping makes of each line.
+pub struct Dry {
+    sources: Sources,
+    mapper: Mapper,
+}
+
+impl Dry {
+    /// A run over the sources.
+    #[must_use]
+    pub fn new(sources: Sources, mapper: Mapper) -> Self {
+        Dry { sources, mapper }
+    }
+
+    /// Gives each unit with the name of its source to `each`, until that says no.
+    ///
+    /// # Errors
+    /// When a source cannot be read, or what is packed is damaged.
+    pub fn run(mut self, mut each: impl FnMut(&str, &Unit) -> bool) -> Result<(), IngestError> {
+        for source in self.sources.0 {
+            let (name, stream) = source.open()?;
+            let failed = |source| IngestError::Read { path: name.clone(), source };
+            let mut stream = unpack(&name, stream)?;
+            let mut head = Vec::new();
+            stream.by_ref().take(HEAD as u64).read_to_end(&mut head).map_err(failed)?;
+            self.mapper.begin(&name, &head);
+            let stream = BufReader::with_capacity(1 << 17, Cursor::new(head).chain(stream));
+            let mut reader = LineReader::new(stream, LIMIT, KEPT_OF_OVERLONG);
+            let (mut units, mut bytes) = (Vec::new(), Vec::new());
+            let mut end = false;
+            while !end {
+                bytes.clear();
+                match reader.next_line(&mut bytes) {
+                    Next::Line(line) => self.mapper.line(line, &bytes, &mut units),
+                    Next::End => end = true,
+                    Next::Failed { error, .. } => return Err(failed(error)),
+                }
+                if end {
+                    self.mapper.end(&mut units);
+                }
+                for unit in units.drain(..) {
+                    if !each(&name, &unit) {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,349 @@
+//! Loading sources through a mapping: several executions in a source become several systems.
+
+use std::io::{self, BufReader, Cursor, Read};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread;
+
+use demi_schemas::summary::LoadSummary;
+
+use crate::IngestError;
+use crate::Store;
+use crate::decompress::{RawReadError, unpack};
+use crate::digest::digest_into;
+use crate::lines::{Line, LineReader, Next};
+use crate::load::{CHUNKS, LoadOptions, LoadReport, Loader, Progress};
+use crate::mapping::{HEAD, Mapper, Outcome, Unit};
+use crate::parse::{Chunk, Item, KEPT_OF_OVERLONG, What};
+use crate::source::{Source, Sources};
+use crate::time::utc_date;
+
+/// Units handed over together, and the bytes of them after which they are.
+const CHUNK_UNITS: usize = 2048;
+const CHUNK_BYTES: usize = 1 << 20;
+/// Systems loaded into at the same time; beyond it the one not used for longest is committed and closed.
+const OPEN: usize = 8;
+/// Most warnings kept of a system.
+const MOST_WARNINGS: usize = 100;
+
+/// Units of one execution.
+struct Mapped {
+    execution: Option<String>,
+    chunk: Chunk,
+    lines: u64,
+    skipped: u64,
+    warnings: Vec<String>,
+}
+
+/// The name of an execution's system.
+fn system_of(base: &str, execution: Option<&str>) -> String {
+    execution.map_or_else(|| base.to_owned(), |e| format!("{base}/{e}"))
+}
+
+/// Loads `sources` through a mapping, as [`crate::load()`] does without one.
+///
+/// An execution that has a name, because its source holds several, is loaded into the system `SYSTEM/NAME`; the summary then has one
+/// summary an execution. Lines that are no event go to quarantine with the reason; comments, headers and delimiters are
+/// counted as skipped.
+///
+/// # Errors
+/// As [`crate::load()`].
+pub fn load_mapped(
+    store: &mut Store,
+    sources: Sources,
+    options: &LoadOptions,
+    mapper: Mapper,
+    mut progress: impl FnMut(&Progress),
+) -> Result<LoadReport, IngestError> {
+    let (to, from) = sync_channel::<Result<Mapped, IngestError>>(CHUNKS);
+    let limit = options.max_line_bytes;
+    let reader = thread::spawn(move || read_sources(sources, mapper, limit, &to));
+    let mut loads = Loads { options, open: Vec::new(), done: Vec::new(), damaged: Vec::new() };
+    let mut now = Progress::default();
+    for message in from {
+        let mapped = message?;
+        now.lines += mapped.lines;
+        now.bytes += mapped.chunk.bytes;
+        let loader = loads.of(mapped.execution.as_deref(), store)?;
+        let before = loader.report.summary.added;
+        loader.take(&mapped.chunk)?;
+        let summary = &mut loader.report.summary;
+        // The loader counted items; a record may be several lines, and a line several events.
+        summary.skipped += mapped.skipped;
+        let room = MOST_WARNINGS.saturating_sub(summary.warnings.len());
+        summary.warnings.extend(mapped.warnings.into_iter().take(room));
+        now.added += summary.added - before;
+        loads.count(mapped.execution.as_deref(), mapped.lines);
+        now.source = mapped.chunk.source;
+        progress(&now);
+    }
+    reader.join().map_err(|_| IngestError::ReaderLost)?;
+    let mut report = loads.finish(store)?;
+    report.bytes = now.bytes;
+    store.refresh()?;
+    Ok(report)
+}
+
+/// The loads into the systems of one base name.
+struct Loads<'a> {
+    options: &'a LoadOptions,
+    /// Used last is last; with the lines read.
+    open: Vec<(Option<String>, Loader<'a>, u64)>,
+    done: Vec<LoadSummary>,
+    damaged: Vec<crate::load::Damage>,
+}
+
+impl<'a> Loads<'a> {
+    fn of(&mut self, execution: Option<&str>, store: &mut Store) -> Result<&mut Loader<'a>, IngestError> {
+        match self.open.iter().position(|(e, ..)| e.as_deref() == execution) {
+            Some(at) => {
+                let found = self.open.remove(at);
+                self.open.push(found);
+            }
+            None => {
+                if self.open.len() >= OPEN {
+                    self.close(0, store)?;
+                }
+                let system = system_of(&self.options.system, execution);
+                let loader = Loader::open(store, &system, self.options)?;
+                self.open.push((execution.map(str::to_owned), loader, 0));
+            }
+        }
+        match self.open.last_mut() {
+            Some((_, loader, _)) => Ok(loader),
+            None => Err(IngestError::ReaderLost),
+        }
+    }
+
+    fn count(&mut self, execution: Option<&str>, lines: u64) {
+        if let Some((.., count)) = self.open.iter_mut().find(|(e, ..)| e.as_deref() == execution) {
+            *count += lines;
+        }
+    }
+
+    /// Commits and closes a load; what was loaded into the same system before is added to.
+    fn close(&mut self, at: usize, store: &mut Store) -> Result<(), IngestError> {
+        let (execution, loader, lines) = self.open.remove(at);
+        let report = loader.finish(store)?;
+        let mut summary = report.summary;
+        summary.lines = lines;
+        summary.execution = execution;
+        self.damaged.extend(report.damaged);
+        match self.done.iter_mut().find(|d| d.execution == summary.execution) {
+            None => self.done.push(summary),
+            Some(before) => {
+                add(before, &summary);
+                before.actors = summary.actors;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, store: &mut Store) -> Result<LoadReport, IngestError> {
+        if self.open.is_empty() && self.done.is_empty() {
+            self.of(None, store)?;
+        }
+        while !self.open.is_empty() {
+            self.close(0, store)?;
+        }
+        let mut report = LoadReport { damaged: self.damaged, ..LoadReport::default() };
+        if let ([only], true) = (self.done.as_slice(), self.done.iter().all(|d| d.execution.is_none())) {
+            report.summary = only.clone();
+        } else {
+            self.options.system.clone_into(&mut report.summary.system);
+            self.done.iter().for_each(|d| add(&mut report.summary, d));
+            report.summary.executions = self.done;
+        }
+        Ok(report)
+    }
+}
+
+/// Adds up counts.
+fn add(sum: &mut LoadSummary, other: &LoadSummary) {
+    sum.sources += other.sources;
+    sum.lines += other.lines;
+    sum.added += other.added;
+    sum.duplicates += other.duplicates;
+    sum.conflicts += other.conflicts;
+    sum.quarantined += other.quarantined;
+    sum.already_quarantined += other.already_quarantined;
+    sum.skipped += other.skipped;
+    for (code, count) in &other.quarantine_reasons {
+        *sum.quarantine_reasons.entry(code.clone()).or_default() += count;
+    }
+    let room = MOST_WARNINGS.saturating_sub(sum.warnings.len());
+    sum.warnings.extend(other.warnings.iter().take(room).cloned());
+}
+
+fn read_sources(
+    sources: Sources,
+    mut mapper: Mapper,
+    limit: usize,
+    to: &SyncSender<Result<Mapped, IngestError>>,
+) {
+    for source in sources.0 {
+        match read_source(source, &mut mapper, limit, to) {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => {
+                let _ = to.send(Err(error));
+                return;
+            }
+        }
+    }
+}
+
+/// A stream that breaks, once.
+struct Broken(Option<io::Error>);
+
+impl Read for Broken {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        self.0.take().map_or(Ok(0), Err)
+    }
+}
+
+/// Reads one source; says whether anybody still listens.
+fn read_source(
+    source: Source,
+    mapper: &mut Mapper,
+    limit: usize,
+    to: &SyncSender<Result<Mapped, IngestError>>,
+) -> Result<bool, IngestError> {
+    let (name, stream) = source.open()?;
+    let mut stream = unpack(&name, stream)?;
+    let mut head = Vec::new();
+    let broken = stream.by_ref().take(HEAD as u64).read_to_end(&mut head).err();
+    mapper.begin(&name, &head);
+    let rest: Box<dyn Read> = match broken {
+        Some(error) => Box::new(Broken(Some(error))),
+        None => Box::new(stream),
+    };
+    let stream = BufReader::with_capacity(1 << 17, Cursor::new(head).chain(rest));
+    let mut reader = LineReader::new(stream, limit, KEPT_OF_OVERLONG);
+    let mut sender = Sender { name, scratch: Vec::new(), next: None, skipped: 0, last: None, to };
+    let (mut units, mut bytes) = (Vec::new(), Vec::new());
+    let mut damage = None;
+    loop {
+        bytes.clear();
+        let mut end = false;
+        match reader.next_line(&mut bytes) {
+            Next::Line(line) => mapper.line(line, &bytes, &mut units),
+            Next::End => end = true,
+            Next::Failed { partial, error } => {
+                if error.get_ref().is_some_and(|e| e.is::<RawReadError>()) {
+                    return Err(IngestError::Read { path: sender.name, source: error });
+                }
+                let line = partial.unwrap_or(Line {
+                    offset: reader.offset(),
+                    number: 0,
+                    length: 0,
+                    terminated: false,
+                    overlong: None,
+                });
+                let place = line.offset + line.length;
+                let reason =
+                    format!("the packed data is damaged or cut off after {place} unpacked bytes: {error}");
+                mapper.broken(line, &bytes, reason.clone(), &mut units);
+                damage = Some(reason);
+                end = true;
+            }
+        }
+        if end {
+            mapper.end(&mut units);
+        }
+        for unit in units.drain(..) {
+            if !sender.add(unit, reader.offset()) {
+                return Ok(false);
+            }
+        }
+        if end {
+            return Ok(sender.close(reader.offset(), damage));
+        }
+    }
+}
+
+/// Gathers units of one execution and sends them.
+struct Sender<'a> {
+    name: String,
+    scratch: Vec<u8>,
+    next: Option<Mapped>,
+    /// Skipped lines that no execution has yet.
+    skipped: u64,
+    /// Execution of the units sent last.
+    last: Option<String>,
+    to: &'a SyncSender<Result<Mapped, IngestError>>,
+}
+
+impl Sender<'_> {
+    fn fresh(&self, execution: Option<String>, offset: u64) -> Mapped {
+        let chunk = Chunk {
+            source: self.name.clone(),
+            raw: Vec::new(),
+            items: Vec::new(),
+            bytes: offset,
+            end: false,
+            damage: None,
+        };
+        Mapped { execution, chunk, lines: 0, skipped: 0, warnings: Vec::new() }
+    }
+
+    /// Takes a unit; says whether anybody still listens.
+    fn add(&mut self, unit: Unit, offset: u64) -> bool {
+        if let Outcome::Skipped(_) = unit.outcome {
+            // It belongs to no execution in particular and opens none.
+            self.skipped += unit.lines;
+            return true;
+        }
+        let full = self.next.as_ref().is_some_and(|n| {
+            n.execution != unit.execution
+                || n.chunk.items.len() >= CHUNK_UNITS
+                || n.chunk.raw.len() >= CHUNK_BYTES
+        });
+        if full && !self.send(offset, false, None) {
+            return false;
+        }
+        let mut next = self.next.take().unwrap_or_else(|| self.fresh(unit.execution.clone(), offset));
+        next.lines += unit.lines;
+        let start = next.chunk.raw.len();
+        match unit.outcome {
+            Outcome::Skipped(_) => {}
+            Outcome::Rejected { code, reason } => {
+                next.chunk.raw.extend_from_slice(&unit.raw);
+                let raw = start..next.chunk.raw.len();
+                next.chunk.items.push(Item { line: unit.line, raw, what: What::Bad { code, reason } });
+            }
+            Outcome::Events { records, warnings } => {
+                let place = |w: String| format!("{}:{}: {w}", self.name, unit.line.number);
+                next.warnings.extend(warnings.into_iter().map(place));
+                next.chunk.raw.extend_from_slice(&unit.raw);
+                let raw = start..next.chunk.raw.len();
+                for record in records {
+                    let digest = digest_into(&record, &mut self.scratch);
+                    let date = record.time.as_ref().and_then(utc_date);
+                    let what = What::Event { record: Box::new(record), digest, date };
+                    next.chunk.items.push(Item { line: unit.line.clone(), raw: raw.clone(), what });
+                }
+            }
+        }
+        self.next = Some(next);
+        true
+    }
+
+    fn send(&mut self, offset: u64, end: bool, damage: Option<String>) -> bool {
+        let Some(mut next) = self.next.take() else { return true };
+        let skipped = std::mem::take(&mut self.skipped);
+        next.skipped += skipped;
+        next.lines += skipped;
+        self.last.clone_from(&next.execution);
+        next.chunk.bytes = offset.saturating_sub(next.chunk.bytes);
+        next.chunk.end = end;
+        next.chunk.damage = damage;
+        self.to.send(Ok(next)).is_ok()
+    }
+
+    fn close(mut self, offset: u64, damage: Option<String>) -> bool {
+        if self.next.is_none() {
+            self.next = Some(self.fresh(self.last.clone(), offset));
+        }
+        self.send(offset, true, damage)
+    }
+}

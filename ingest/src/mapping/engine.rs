@@ -1,0 +1,364 @@
+//! Applying a mapping to the lines of sources, one after another.
+
+use std::collections::BTreeSet;
+
+use demi_schemas::EventRecord;
+use regex::Regex;
+use serde_json::Value;
+
+use super::compile::Compiled;
+use super::emit::{Emitted, Emitter, Place};
+use super::error::MappingError;
+use super::file::{Choose, Container, Header, Mapping};
+use super::patterns::{self, Pattern};
+use super::sniff;
+use super::source_state::{Held, SourceState};
+use super::unit::{Outcome, Overrides, Unit};
+use crate::formats::{Decoded, csv, edn, json_line, logfmt};
+use crate::lines::{Line, LineReader, Next};
+
+/// Most bytes of a record of several lines.
+const MOST_RECORD: usize = 16 << 20;
+/// Bytes of a source that [`Mapper::begin`] likes to see.
+pub const HEAD: usize = 256 * 1024;
+/// Most bytes of a document, and of an execution that is held until its end.
+pub(crate) const MOST_HELD: usize = 512 << 20;
+
+/// Applies a mapping to sources. Positions that a log does not write are counted on from source to source.
+pub struct Mapper {
+    pub(crate) mapping: Compiled,
+    pub(crate) overrides: Overrides,
+    pattern: Option<Pattern>,
+    delimiter: Option<Regex>,
+    pub(crate) emitter: Emitter,
+    pub(crate) used_names: BTreeSet<String>,
+    pub(crate) source: SourceState,
+}
+
+impl Mapper {
+    /// A mapper of a mapping as it is.
+    ///
+    /// # Errors
+    /// When the mapping means nothing; see [`Mapping::parse`].
+    pub fn new(mapping: &Mapping) -> Result<Mapper, MappingError> {
+        Mapper::with(mapping, Overrides::default())
+    }
+
+    /// A mapper of a mapping with what the command line says.
+    ///
+    /// # Errors
+    /// When an expression cannot be understood, or a parser is given for a log that is no text.
+    pub fn with(mapping: &Mapping, overrides: Overrides) -> Result<Mapper, MappingError> {
+        let compiled = Compiled::new(mapping).map_err(|e| e.of(&mapping.name))?;
+        let bad = |place: &str, reason: String| MappingError::value(place, reason).of("command line");
+        let pattern = match &overrides.parser {
+            Some(_) if compiled.input.container != Container::Text => {
+                let reason = format!("the mapping '{}' is not for text logs", mapping.name);
+                return Err(bad("parser", reason));
+            }
+            Some(text) => Some(Pattern::new(text, compiled.input.max_lines).map_err(|e| bad("parser", e))?),
+            None => None,
+        };
+        let delimiter = match overrides.delimiter.as_deref().filter(|t| !t.is_empty()) {
+            Some(text) => Some(patterns::compile(text).map_err(|e| bad("delimiter", e))?),
+            None => None,
+        };
+        Ok(Mapper {
+            mapping: compiled,
+            overrides,
+            pattern,
+            delimiter,
+            emitter: Emitter::default(),
+            used_names: BTreeSet::new(),
+            source: SourceState::default(),
+        })
+    }
+
+    /// Takes what came of a line before its source broke, and why it broke.
+    pub fn broken(&mut self, line: Line, bytes: &[u8], reason: String, out: &mut Vec<Unit>) {
+        self.flush(out);
+        out.push(self.unit(line, 1, bytes.to_vec(), Outcome::Rejected { code: "truncated", reason }));
+    }
+
+    /// Name of the mapping.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.mapping.name
+    }
+
+    /// Begins a source; `head` is its beginning, a few hundred kilobytes or all of it, to look at.
+    pub fn begin(&mut self, name: &str, head: &[u8]) {
+        let head = String::from_utf8_lossy(head);
+        let input = &self.mapping.input;
+        let mut source = SourceState { name: name.to_owned(), ..SourceState::default() };
+        source.patterns.clone_from(&self.mapping.patterns);
+        source.delimiter.clone_from(&self.mapping.delimiter);
+        let mut chosen = input.choose == Choose::Each;
+        if input.header == Some(Header::Shiviz)
+            && let Some((parser, delimiter)) = sniff::shiviz_header(&head, input.max_lines)
+        {
+            source.patterns = vec![parser];
+            chosen = true;
+            source.header.push_back(("parser expression", None));
+            match delimiter {
+                Ok(None) => source.header.push_back(("execution delimiter", None)),
+                Ok(Some(found)) => {
+                    source.delimiter = Some(found);
+                    source.header.push_back(("execution delimiter", None));
+                }
+                Err(reason) => source.header.push_back(("execution delimiter", Some(reason))),
+            }
+        }
+        if let Some(pattern) = &self.pattern {
+            source.patterns = vec![pattern.clone()];
+            chosen = true;
+        }
+        if self.delimiter.is_some() {
+            source.delimiter.clone_from(&self.delimiter);
+        }
+        if !chosen && source.patterns.len() > 1 {
+            source.patterns = vec![source.patterns[sniff::best(&head, &source.patterns)].clone()];
+        }
+        if source.delimiter.as_ref().is_some_and(|d| {
+            let skip: usize = head.lines().take(source.header.len()).map(|l| l.len() + 1).sum();
+            sniff::has_delimiter(head.get(skip..).unwrap_or(""), d)
+        }) {
+            source.number = 1;
+        }
+        self.source = source;
+        if self.source.number == 1 {
+            self.source.execution = Some(self.execution_name("1"));
+        }
+    }
+
+    /// Takes the next line of the source.
+    pub fn line(&mut self, line: Line, bytes: &[u8], out: &mut Vec<Unit>) {
+        let bytes =
+            if line.offset == 0 { bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes) } else { bytes };
+        let rejected = |code, reason| Outcome::Rejected { code, reason };
+        if matches!(self.mapping.input.container, Container::Json | Container::Otlp | Container::Zipkin) {
+            self.add_to_document(&line, bytes);
+            return;
+        }
+        if line.overlong.is_some() {
+            self.flush(out);
+            let reason = format!(
+                "the line is {} bytes long, more than the limit; its first {} bytes are kept",
+                line.length,
+                bytes.len()
+            );
+            out.push(self.unit(line, 1, bytes.to_vec(), rejected("too_long", reason)));
+            return;
+        }
+        let Ok(text) = std::str::from_utf8(bytes) else {
+            let reason = "the line is not UTF-8".to_owned();
+            self.flush(out);
+            out.push(self.unit(line, 1, bytes.to_vec(), rejected("not_utf8", reason)));
+            return;
+        };
+        if let Some((what, problem)) = self.source.header.pop_front() {
+            if problem.is_some() || !text.trim().is_empty() {
+                let outcome = problem.map_or(Outcome::Skipped(what), |p| {
+                    rejected("header", format!("the {what} of the file: {p}"))
+                });
+                out.push(self.unit(line, 1, bytes.to_vec(), outcome));
+            }
+            return;
+        }
+        if let Some(found) = self.source.delimiter.as_ref().and_then(|d| d.captures(text)) {
+            let label = found.name("trace").map(|m| m.as_str().to_owned());
+            self.finish_execution(out);
+            self.next_execution(label);
+            out.push(self.unit(line, 1, bytes.to_vec(), Outcome::Skipped("execution delimiter")));
+            return;
+        }
+        if self.mapping.input.container == Container::Native {
+            if !text.trim().is_empty() {
+                let outcome = match EventRecord::parse(text.as_bytes()) {
+                    Ok(mut record) => {
+                        record.line = Some(line.number);
+                        Outcome::Events { records: vec![record], warnings: Vec::new() }
+                    }
+                    Err(error) => rejected(error.code(), error.to_string()),
+                };
+                out.push(self.unit(line, 1, bytes.to_vec(), outcome));
+            }
+            return;
+        }
+        if self.mapping.input.container == Container::Text {
+            let begins = self.mapping.start.as_ref().is_some_and(|s| s.is_match(text));
+            let full = self.source.pending.len() >= self.mapping.input.max_lines
+                || self.source.pending_bytes + bytes.len() > MOST_RECORD;
+            if self.mapping.start.is_some() && (begins || full) {
+                self.drain(true, out);
+            }
+            self.source.pending_bytes += bytes.len() + 1;
+            self.source.pending.push_back((line, bytes.to_vec()));
+            if self.mapping.start.is_none() {
+                self.drain(false, out);
+            }
+            return;
+        }
+        if text.trim().is_empty() {
+            return;
+        }
+        let decoded = self.decode(text);
+        self.take(line, 1, bytes.to_vec(), decoded, out);
+    }
+
+    /// A unit of the execution being read.
+    fn unit(&self, line: Line, lines: u64, raw: Vec<u8>, outcome: Outcome) -> Unit {
+        Unit { line, lines, raw, execution: self.source.execution.clone(), outcome }
+    }
+
+    /// Ends the source.
+    pub fn end(&mut self, out: &mut Vec<Unit>) {
+        if !self.source.document.is_empty() {
+            self.finish_document(out);
+        }
+        self.finish_execution(out);
+    }
+
+    /// Maps a whole source that is in memory.
+    pub fn map_text(&mut self, name: &str, data: &[u8]) -> Vec<Unit> {
+        let mut out = Vec::new();
+        self.begin(name, &data[..data.len().min(HEAD)]);
+        let mut reader = LineReader::new(data, MOST_RECORD, 1024);
+        let mut bytes = Vec::new();
+        while let Next::Line(line) = reader.next_line(&mut bytes) {
+            self.line(line, &bytes, &mut out);
+            bytes.clear();
+        }
+        self.end(&mut out);
+        out
+    }
+
+    fn decode(&mut self, text: &str) -> Decoded {
+        let skipped = self.mapping.skip.iter().any(|s| s.is_match(text));
+        match self.mapping.input.container {
+            _ if skipped => Decoded::Nothing("a skip expression is found in it"),
+            Container::JsonLines => json_line(text.trim()),
+            Container::Logfmt => logfmt::line(text),
+            Container::EdnLines => edn::line(text),
+            Container::Csv => match &self.source.columns {
+                Some(columns) => csv::line(columns, text),
+                None => match csv::fields(text) {
+                    Ok(columns) => {
+                        self.source.columns = Some(columns);
+                        Decoded::Nothing("header")
+                    }
+                    Err(reason) => Decoded::Bad { code: "not_csv", reason },
+                },
+            },
+            _ => Decoded::Nothing("not used"),
+        }
+    }
+
+    /// Makes a unit of decoded lines.
+    pub(crate) fn take(
+        &mut self,
+        line: Line,
+        lines: u64,
+        raw: Vec<u8>,
+        decoded: Decoded,
+        out: &mut Vec<Unit>,
+    ) {
+        let outcome = match decoded {
+            Decoded::Nothing(why) => Outcome::Skipped(why),
+            Decoded::Bad { code, reason } => Outcome::Rejected { code, reason },
+            Decoded::Record(record) => {
+                self.source.begun = true;
+                if self.mapping.clock.as_ref().is_some_and(|(_, c)| c.deduce_host) {
+                    self.source.held_bytes += raw.len() * 2 + 200;
+                    if self.source.held_bytes <= MOST_HELD {
+                        self.source.held.push(Held { line, lines, raw, record });
+                        return;
+                    }
+                    let reason =
+                        format!("the execution is more than {MOST_HELD} bytes; its hosts cannot be deduced");
+                    Outcome::Rejected { code: "too_long", reason }
+                } else {
+                    let (execution, outcome) = self.events(&line, &raw, &record, None);
+                    out.push(Unit { line, lines, raw, execution, outcome });
+                    return;
+                }
+            }
+        };
+        out.push(self.unit(line, lines, raw, outcome));
+    }
+
+    /// The events of a record.
+    pub(crate) fn events(
+        &mut self,
+        line: &Line,
+        raw: &[u8],
+        record: &Value,
+        host: Option<(&str, &[String])>,
+    ) -> (Option<String>, Outcome) {
+        let execution = match &self.mapping.label {
+            None => self.source.execution.clone(),
+            Some(label) => {
+                let known = |_: &str| None;
+                let groups = serde_json::Map::new();
+                let scope = super::template::Scope { record, groups: &groups, known: &known };
+                match label.text(&scope) {
+                    Ok(label) => label.or_else(|| self.source.execution.clone()),
+                    Err(reason) => {
+                        return (self.source.execution.clone(), Outcome::Rejected { code: "rule", reason });
+                    }
+                }
+            }
+        };
+        let place = Place {
+            source: &self.source.name,
+            line: line.number,
+            offset: line.offset,
+            execution: execution.as_deref().unwrap_or(""),
+            host: host.map(|h| h.0),
+            hosts: host.map(|h| h.1),
+            raw,
+        };
+        let outcome = match self.emitter.emit(&self.mapping, record, &place) {
+            Emitted::Events(records, warnings) => Outcome::Events { records, warnings },
+            Emitted::Skipped(why) => Outcome::Skipped(why),
+            Emitted::Bad(code, reason) => Outcome::Rejected { code, reason },
+        };
+        (execution, outcome)
+    }
+
+    fn add_to_document(&mut self, line: &Line, bytes: &[u8]) {
+        let source = &mut self.source;
+        if source.document.len() + bytes.len() > MOST_HELD || line.overlong.is_some() {
+            source.document_full = true;
+            return;
+        }
+        // Offsets in the document are offsets in the file.
+        let gap = usize::try_from(line.offset).unwrap_or(usize::MAX).saturating_sub(source.document.len());
+        source.document.extend(std::iter::repeat_n(b' ', gap.min(MOST_HELD)));
+        source.document.extend_from_slice(bytes);
+        source.document.push(b'\n');
+    }
+
+    fn finish_document(&mut self, out: &mut Vec<Unit>) {
+        let document = std::mem::take(&mut self.source.document);
+        super::documents::finish(self, &document, out);
+        if std::mem::take(&mut self.source.document_full) {
+            let line = Line {
+                offset: document.len() as u64,
+                number: 0,
+                length: 0,
+                terminated: false,
+                overlong: None,
+            };
+            let reason =
+                format!("the document is longer than {MOST_HELD} bytes, or has a line that is too long");
+            let outcome = Outcome::Rejected { code: "too_long", reason };
+            out.push(self.unit(line, 0, Vec::new(), outcome));
+        }
+    }
+
+    /// The mapping in use.
+    pub(crate) fn mapping(&self) -> &Compiled {
+        &self.mapping
+    }
+}

@@ -1,0 +1,88 @@
+//! Filters of templates: small conversions by name.
+
+use serde_json::{Number, Value};
+
+use crate::formats::dinv;
+
+/// A conversion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Filter {
+    /// JSON text to its value.
+    Json,
+    /// Text without blanks around it.
+    Trim,
+    /// Lower case.
+    Lower,
+    /// A whole number.
+    Int,
+    /// The first word.
+    Word,
+    /// What follows the last `/` or `#`.
+    Last,
+    /// Dinv's dumps of variables to an object by program point.
+    Dinv,
+}
+
+const ALL: [(&str, Filter); 7] = [
+    ("json", Filter::Json),
+    ("trim", Filter::Trim),
+    ("lower", Filter::Lower),
+    ("int", Filter::Int),
+    ("word", Filter::Word),
+    ("last", Filter::Last),
+    ("dinv", Filter::Dinv),
+];
+
+impl Filter {
+    /// The filter of that name.
+    pub(crate) fn parse(name: &str) -> Result<Filter, String> {
+        ALL.iter().find(|(n, _)| *n == name).map(|(_, f)| *f).ok_or_else(|| {
+            let names: Vec<&str> = ALL.iter().map(|(n, _)| *n).collect();
+            format!("there is no filter '{name}'; there are {}", names.join(", "))
+        })
+    }
+
+    /// Applies the filter; what is empty afterwards has no value.
+    pub(crate) fn apply(self, value: Value) -> Result<Option<Value>, String> {
+        let Value::String(text) = &value else {
+            return match self {
+                Filter::Int if !value.is_u64() && !value.is_i64() => {
+                    Err(format!("{value} is no whole number"))
+                }
+                _ => Ok(Some(value)),
+            };
+        };
+        let some = |t: String| Ok((!t.is_empty()).then_some(Value::String(t)));
+        match self {
+            Filter::Json => serde_json::from_str(text).map(Some).map_err(|e| format!("no JSON: {e}")),
+            Filter::Trim => some(text.trim().to_owned()),
+            Filter::Lower => some(text.to_lowercase()),
+            Filter::Int => match text.trim().parse::<i64>() {
+                Ok(n) => Ok(Some(Value::Number(Number::from(n)))),
+                Err(_) => Err(format!("'{text}' is no whole number")),
+            },
+            Filter::Word => some(text.split_whitespace().next().unwrap_or("").to_owned()),
+            Filter::Last => some(text.rsplit(['/', '#']).next().unwrap_or("").to_owned()),
+            Filter::Dinv => dinv::parse(text),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_does_what_it_says() {
+        let apply = |name: &str, value: Value| Filter::parse(name).unwrap().apply(value).unwrap();
+        assert_eq!(apply("int", json!(" 12 ")), Some(json!(12)));
+        assert_eq!(apply("trim", json!("  ")), None);
+        assert_eq!(apply("word", json!(" a b")), Some(json!("a")));
+        assert_eq!(apply("last", json!("akka://x/user/node-1#99")), Some(json!("99")));
+        assert_eq!(apply("json", json!(4)), Some(json!(4)));
+        assert!(Filter::parse("int").unwrap().apply(json!("x")).unwrap_err().contains("'x'"));
+        assert!(Filter::parse("int").unwrap().apply(json!(1.5)).is_err());
+    }
+}

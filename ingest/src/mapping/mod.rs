@@ -1,0 +1,50 @@
+//! Mappings: how the lines of a log of some format become event records, without code.
+//!
+//! A mapping is a TOML file, one a format: what the file is made of (`[input]`), where one execution ends and the next
+//! begins (`[execution]`), what its vector clocks look like (`[clock]`), and which parts of a record fill which fields of an
+//! event (`[event]` for all, `[[rule]]` for some). [`Mapping::named`] gives the ones that come with the program,
+//! [`Mapping::read`] reads one of your own, and [`Mapper`] applies it to a log line by line:
+//!
+//! ```
+//! use demi_ingest::mapping::{Mapper, Mapping, Outcome};
+//!
+//! # fn main() -> Result<(), demi_ingest::mapping::MappingError> {
+//! let mapping = Mapping::named("shiviz")?;
+//! let log = "alice {\"alice\":1}\nhello\nbob {\"bob\":1, \"alice\":1}\nheard it\n";
+//! let mut mapper = Mapper::new(&mapping)?;
+//! let units = mapper.map_text("greeting.log", log.as_bytes());
+//! let Outcome::Events { records, .. } = &units[1].outcome else { return Ok(()) };
+//! assert_eq!((records[0].actor.as_str(), records[0].seq), ("bob", 1));
+//! # Ok(())
+//! # }
+//! ```
+
+mod checkpoint;
+mod clocks;
+mod compile;
+mod deduce;
+mod documents;
+mod emit;
+mod engine;
+mod error;
+mod executions;
+mod file;
+mod filters;
+mod links;
+mod patterns;
+mod real_time;
+mod records;
+mod shipped;
+mod sniff;
+mod source_state;
+mod template;
+mod unit;
+
+pub use engine::{HEAD, Mapper};
+pub use error::MappingError;
+pub use file::{
+    Choose, Clock, Container, Execution, Fields, Header, Input, Link, LinkOrder, Mapping, RealTime, Rule,
+    Shape, Ticks,
+};
+pub use shipped::{Shipped, shipped};
+pub use unit::{Outcome, Overrides, Unit};

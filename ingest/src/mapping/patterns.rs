@@ -1,0 +1,183 @@
+//! Regular expressions of mappings and of logs: their dialects, limits and named groups.
+
+use regex::{Regex, RegexBuilder};
+use serde_json::{Map, Value};
+
+/// Compiled size of an expression, in bytes, beyond which it is refused.
+const SIZE: usize = 1 << 20;
+
+/// Compiles an expression, with `^` and `$` at each line. What is not an expression of the `regex` crate is tried as one of
+/// JavaScript, in which a brace that does not count is a brace.
+pub(crate) fn compile(text: &str) -> Result<Regex, String> {
+    if text.len() > 16 * 1024 {
+        return Err("the expression is longer than 16 KiB".into());
+    }
+    let build =
+        |t: &str| RegexBuilder::new(t).multi_line(true).size_limit(SIZE).dfa_size_limit(4 * SIZE).build();
+    match build(text) {
+        Ok(regex) => Ok(regex),
+        Err(error) => build(&from_javascript(text)?).map_err(|_| last_line(&error)),
+    }
+}
+
+fn last_line(error: &regex::Error) -> String {
+    error.to_string().lines().last().unwrap_or("no regular expression").trim().to_owned()
+}
+
+/// The expression in the dialect of the `regex` crate.
+fn from_javascript(text: &str) -> Result<String, String> {
+    for (mark, what) in
+        [("(?=", "look-ahead"), ("(?!", "look-ahead"), ("(?<=", "look-behind"), ("(?<!", "look-behind")]
+    {
+        if text.contains(mark) {
+            return Err(format!("{what} ('{mark}') is not understood: it needs time without bound"));
+        }
+    }
+    let chars: Vec<char> = text.chars().collect();
+    let mut out = String::with_capacity(text.len() + 8);
+    let mut in_class = false;
+    let mut i = 0;
+    while i < chars.len() {
+        let c = chars[i];
+        match c {
+            '\\' => {
+                let next = chars.get(i + 1).copied().unwrap_or('\\');
+                if next == 'k' || (next.is_ascii_digit() && next != '0' && !in_class) {
+                    return Err("back-references are not understood".into());
+                }
+                if next.is_ascii_alphanumeric() {
+                    out.push('\\');
+                    out.push(next);
+                } else {
+                    out.push_str(&regex::escape(&next.to_string()));
+                }
+                i += 2;
+                continue;
+            }
+            '[' if in_class => out.push_str("\\["),
+            '[' => {
+                in_class = true;
+                out.push('[');
+                if chars.get(i + 1) == Some(&'^') {
+                    out.push('^');
+                    i += 1;
+                }
+            }
+            ']' if in_class => {
+                in_class = false;
+                out.push(']');
+            }
+            '&' | '~' if in_class => {
+                out.push('\\');
+                out.push(c);
+            }
+            '{' if !in_class && !counts(&chars[i..]) => out.push_str("\\{"),
+            '}' if !in_class && !closes(&chars[..i]) => out.push_str("\\}"),
+            _ => out.push(c),
+        }
+        i += 1;
+    }
+    Ok(out)
+}
+
+/// Whether the braces that open here say how often: `{2}`, `{2,}`, `{2,5}`.
+fn counts(rest: &[char]) -> bool {
+    let Some(end) = rest.iter().position(|&c| c == '}') else { return false };
+    let inner: String = rest[1..end].iter().collect();
+    let (low, high) = inner.split_once(',').unwrap_or((&inner, ""));
+    !low.is_empty() && [low, high].iter().all(|n| n.chars().all(|c| c.is_ascii_digit()))
+}
+
+/// Whether a brace here closes one that counts.
+fn closes(before: &[char]) -> bool {
+    before.iter().rposition(|&c| c == '{').is_some_and(|open| {
+        let mut rest: Vec<char> = before[open..].to_vec();
+        rest.push('}');
+        counts(&rest) && !(open > 0 && before[open - 1] == '\\')
+    })
+}
+
+/// A pattern of a text log: how many lines it spans, and its expression.
+#[derive(Clone, Debug)]
+pub(crate) struct Pattern {
+    /// Lines of a record.
+    pub(crate) lines: usize,
+    regex: Regex,
+}
+
+impl Pattern {
+    pub(crate) fn new(text: &str, max_lines: usize) -> Result<Pattern, String> {
+        let regex = compile(text)?;
+        if regex.capture_names().flatten().next().is_none() {
+            return Err(format!("'{text}' has no named group such as (?<event>.*)"));
+        }
+        let lines = 1 + text.matches("\\n").count();
+        if lines > max_lines {
+            return Err(format!("the pattern spans {lines} lines, more than max_lines, {max_lines}"));
+        }
+        Ok(Pattern { lines, regex })
+    }
+
+    /// The expression.
+    pub(crate) fn text(&self) -> &str {
+        self.regex.as_str()
+    }
+
+    /// The names of the groups.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.regex.capture_names().flatten()
+    }
+
+    /// The groups, if the pattern is found in the text and begins in its first line.
+    pub(crate) fn find(&self, text: &str) -> Option<Map<String, Value>> {
+        let found = self.regex.captures(text)?;
+        let start = found.get(0)?.start();
+        if text[..start].contains('\n') {
+            return None;
+        }
+        let groups = self.regex.capture_names().flatten();
+        Some(
+            groups
+                .filter_map(|n| found.name(n).map(|m| (n.to_owned(), Value::String(m.as_str().to_owned()))))
+                .collect(),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_expressions_of_shiviz_are_understood() {
+        let pattern = Pattern::new(r"(?<host>\S*) (?<clock>{.*})\n(?<event>.*)", 10).unwrap();
+        assert_eq!(pattern.lines, 2);
+        let groups = pattern.find("a {\"a\":1}\nhello").unwrap();
+        assert_eq!(groups["clock"], "{\"a\":1}");
+        let text = r"(?<ip>(\d{1,3}\.){3}\d{1,3}) (?<date>(\d{1,2}/){2}\d{4} (\d{2}:){2}\d{2} (AM|PM)) (?<clock>{.*})";
+        assert!(Pattern::new(text, 10).unwrap().find("1.2.3.4 5/27/2013 10:53:39 AM {}").is_some());
+        let text = r"\[\w+\] \[akka:\/\/B\/(?<host>[^\]\/[]+)\] (?<clock>.*\})";
+        assert!(Pattern::new(text, 10).unwrap().find("[INFO] [akka://B/n1] {\"n1\" : 1}").is_some());
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_said() {
+        let why = |t: &str| Pattern::new(t, 10).unwrap_err();
+        assert!(why("(?=a){x}").contains("look-ahead"));
+        assert!(why(r"(a)\1{x}").contains("back-references"));
+        assert!(why("(?<a>x").contains("unclosed"));
+        assert!(why("abc").contains("no named group"));
+        assert!(why(&format!("(?<a>x{{1000}}){}", "{1000}")).contains("size"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_compiles_or_is_refused(text in r"[a-z\\{}\[\]()?<>^$.*+|0-9,&~/ -]{0,40}") {
+            if let Ok(pattern) = Pattern::new(&text, 5) {
+                let _ = pattern.find("abc {1} [x] \n (y)");
+            }
+        }
+    }
+}

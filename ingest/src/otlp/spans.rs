@@ -1,0 +1,182 @@
+//! A span as events.
+
+use demi_schemas::{EventRecord, Kind};
+use serde_json::{Map, Value};
+
+use super::actor::actor;
+use super::clock::{position, rfc3339};
+use super::semconv::{self, Role};
+use super::{Attributes, Context, Item, OtlpOptions, Rejected, Span, SpanKind, Surroundings};
+
+/// Order of what one coarse clock puts at the same time.
+const RECEIVED: u64 = 0;
+const LOCAL: u64 = 1;
+const SENT: u64 = 2;
+const ANSWERED: u64 = 3;
+
+/// Appends the events of a span to `out`: one at its start; of a batch of messages one for each message; with
+/// [`OtlpOptions::responses`] another one at the end of a request.
+///
+/// # Errors
+/// The code and reason why it is no event: it has no time.
+pub fn span_events(
+    span: Span,
+    around: &Surroundings,
+    options: &OtlpOptions,
+    out: &mut Vec<Item>,
+) -> Result<(), (&'static str, String)> {
+    let time = if span.start == 0 { span.end } else { span.start };
+    if time == 0 {
+        return Err(("no_time", format!("span '{}' has no time", span.name)));
+    }
+    let mut template = record(&span, around, options, time);
+    match semconv::role(&span) {
+        Role::Local => {
+            template.kind = Kind::Local;
+            template.type_ = Some(span.name.clone());
+            template.seq = position(time, LOCAL);
+            if !span.links.is_empty() {
+                let links =
+                    span.links.iter().map(|link| link_value(&link.context, &link.attributes)).collect();
+                template.attrs.insert("links".to_owned(), links);
+            }
+            out.push(event(template));
+        }
+        Role::Send => {
+            template.kind = Kind::Send;
+            template.seq = position(time, SENT);
+            template.msg_id = Some(span.context.message_id());
+            template.from = Some(template.actor.clone());
+            template.to = Some(semconv::sent_to(&span));
+            template.type_ = Some(semconv::message_type(&span));
+            out.push(event(template.clone()));
+            if options.responses && span.kind == SpanKind::Client && span.end > time {
+                out.push(event(response(template, &span, Kind::Receive, &span.context)));
+            }
+        }
+        Role::Receive(contexts) => {
+            template.kind = Kind::Receive;
+            template.seq = position(time, RECEIVED);
+            template.from = Some(semconv::received_from(&span));
+            template.to = Some(template.actor.clone());
+            template.type_ = Some(semconv::message_type(&span));
+            if contexts.is_empty() && span.kind == SpanKind::Server {
+                template.external = Some(true);
+            }
+            let asked = contexts.first().cloned();
+            receives(template.clone(), &span, contexts, out);
+            if let (true, SpanKind::Server, Some(asked)) = (options.responses, span.kind, asked)
+                && span.end > time
+            {
+                out.push(event(response(template, &span, Kind::Send, &asked)));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// One event for each message; the first has the span's own key.
+fn receives(template: EventRecord, span: &Span, contexts: Vec<Context>, out: &mut Vec<Item>) {
+    if contexts.is_empty() {
+        out.push(event(template));
+        return;
+    }
+    let batch = contexts.len();
+    for (n, context) in contexts.into_iter().enumerate() {
+        let mut record = template.clone();
+        record.msg_id = Some(context.message_id());
+        if n > 0 {
+            record.attrs.insert("key".to_owned(), Value::from(format!("{}#{n}", span.context.message_id())));
+        }
+        if batch > 1 {
+            record.attrs.insert("batch".to_owned(), Value::from(batch));
+        }
+        let link = span.links.iter().find(|link| link.context == context);
+        if let Some(link) = link.filter(|link| !link.attributes.is_empty()) {
+            record.attrs.insert("link".to_owned(), Value::Object(link.attributes.clone()));
+        }
+        out.push(event(record));
+    }
+}
+
+/// The answer to a request, at the end of either side's span.
+fn response(mut record: EventRecord, span: &Span, kind: Kind, asked: &Context) -> EventRecord {
+    record.kind = kind;
+    record.seq = position(span.end, if kind == Kind::Receive { RECEIVED } else { ANSWERED });
+    record.msg_id = Some(format!("{}:response", asked.message_id()));
+    std::mem::swap(&mut record.from, &mut record.to);
+    record.time = Some(Value::from(rfc3339(span.end)));
+    record.fields = None;
+    record.attrs.insert("key".to_owned(), Value::from(format!("{}#end", span.context.message_id())));
+    record
+}
+
+fn event(record: EventRecord) -> Item {
+    Item::Event(Box::new(record))
+}
+
+/// What all events of a span have in common.
+fn record(span: &Span, around: &Surroundings, options: &OtlpOptions, time: u64) -> EventRecord {
+    let mut record = EventRecord::new(actor(&span.attributes, around, options), 1, Kind::Local);
+    record.time = Some(Value::from(rfc3339(time)));
+    if !span.attributes.is_empty() {
+        record.fields = Some(Value::Object(span.attributes.clone()));
+    }
+    let attrs = &mut record.attrs;
+    let mut put = |name: &str, value: Value| attrs.insert(name.to_owned(), value);
+    // Client and server share an id in Zipkin; what they did is not the same.
+    let side = if span.shared { "#shared" } else { "" };
+    put("key", Value::from(format!("{}{side}", span.context.message_id())));
+    put("trace_id", Value::from(span.context.trace.clone()));
+    put("span_id", Value::from(span.context.span.clone()));
+    if let Some(parent) = &span.parent {
+        put("parent_span_id", Value::from(parent.clone()));
+    }
+    put("span_name", Value::from(span.name.clone()));
+    put("span_kind", Value::from(span.kind.as_str()));
+    if span.start > 0 && span.end >= span.start {
+        put("duration_ns", Value::from(span.end - span.start));
+    }
+    for (name, value) in &span.extra {
+        put(name, value.clone());
+    }
+    surroundings(&mut record, around);
+    record
+}
+
+/// Keeps what is said of the process and of the instrumentation.
+pub(super) fn surroundings(record: &mut EventRecord, around: &Surroundings) {
+    if !around.scope.is_empty() {
+        record.attrs.insert("scope".to_owned(), Value::from(around.scope.clone()));
+    }
+    for (name, attributes) in [("scope_attributes", &around.scope_attributes), ("resource", &around.resource)]
+    {
+        if !attributes.is_empty() {
+            record.attrs.insert(name.to_owned(), Value::Object(attributes.clone()));
+        }
+    }
+}
+
+fn link_value(context: &Context, attributes: &Attributes) -> Value {
+    let mut map = Map::new();
+    map.insert("trace_id".to_owned(), Value::from(context.trace.clone()));
+    map.insert("span_id".to_owned(), Value::from(context.span.clone()));
+    if !attributes.is_empty() {
+        map.insert("attributes".to_owned(), Value::Object(attributes.clone()));
+    }
+    Value::Object(map)
+}
+
+/// Converts one element, or says why it is no event.
+pub(super) fn take(
+    element: Result<Span, (&'static str, String)>,
+    around: &Surroundings,
+    options: &OtlpOptions,
+    out: &mut Vec<Item>,
+    place: impl FnOnce() -> (String, String),
+) {
+    if let Err((code, reason)) = element.and_then(|span| span_events(span, around, options, out)) {
+        let (path, raw) = place();
+        out.push(Item::Rejected(Rejected { path, code, reason, raw }));
+    }
+}

@@ -1,0 +1,208 @@
+//! `demi-lineage ingest parse` and `ingest mappings`: what a mapping makes of a log, and which there are.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Args;
+use demi_ingest::mapping::{Mapper, Mapping, Outcome as Became, Overrides, Unit, shipped};
+use demi_ingest::{Dry, Sources};
+use serde_json::{Value, json};
+
+use super::Outcome;
+use crate::ui::Ui;
+
+/// How a log is read.
+#[derive(Args, Clone)]
+pub struct MappingArgs {
+    /// Mapping of the log's format: a name of `ingest mappings`, or a TOML file.
+    #[arg(long, value_name = "NAME|FILE")]
+    pub mapping: Option<String>,
+    /// For text logs: the regular expression of a record, in place of the mapping's and of the file's own first line.
+    #[arg(long, value_name = "REGEX", requires = "mapping")]
+    pub parser: Option<String>,
+    /// The regular expression of the line between two executions; a group `trace` names the one that begins.
+    #[arg(long, value_name = "REGEX", requires = "mapping")]
+    pub delimiter: Option<String>,
+}
+
+impl MappingArgs {
+    /// The mapper of the arguments; none for event records as they are.
+    pub fn mapper(&self, several: bool) -> Result<Option<Mapper>, Box<dyn std::error::Error>> {
+        let Some(name) = self.mapping.as_deref().filter(|n| *n != "native") else { return Ok(None) };
+        let overrides = Overrides { parser: self.parser.clone(), delimiter: self.delimiter.clone(), several };
+        Ok(Some(Mapper::with(&Mapping::find(name)?, overrides)?))
+    }
+}
+
+/// Arguments of `ingest parse`.
+#[derive(Args)]
+pub struct ParseArgs {
+    /// Show what each line becomes and store nothing; the only thing this command does.
+    #[arg(long, default_value_t = true)]
+    dry_run: bool,
+    #[command(flatten)]
+    mapping: MappingArgs,
+    /// Files, folders or patterns, or `-` for standard input.
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<String>,
+    /// One JSON object a record: its line, how many lines it has, and what it became.
+    #[arg(long)]
+    json: bool,
+    /// Only what was rejected.
+    #[arg(long)]
+    rejected: bool,
+}
+
+/// How many of each.
+#[derive(Default)]
+struct Counts {
+    events: u64,
+    skipped: u64,
+    rejected: u64,
+}
+
+/// Runs `ingest parse`. The exit status is 1 if a line was rejected.
+pub fn parse(args: &ParseArgs, ui: &Ui) -> Outcome {
+    let sources = Sources::plan(&args.paths)?;
+    let name = args.mapping.mapping.clone().unwrap_or_else(|| "native".to_owned());
+    let mapper = match args.mapping.mapper(sources.0.len() > 1)? {
+        Some(mapper) => mapper,
+        None => Mapper::new(&Mapping::named("native")?)?,
+    };
+    let mut counts = Counts::default();
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let mut closed = false;
+    Dry::new(sources, mapper).run(|source, unit| {
+        match &unit.outcome {
+            Became::Events { records, .. } => counts.events += records.len() as u64,
+            Became::Skipped(_) => counts.skipped += unit.lines,
+            Became::Rejected { .. } => counts.rejected += 1,
+        }
+        if args.rejected && !matches!(unit.outcome, Became::Rejected { .. }) {
+            return true;
+        }
+        let text = if args.json { format!("{}\n", as_json(source, unit)) } else { as_text(source, unit) };
+        closed = out.write_all(text.as_bytes()).is_err();
+        !closed
+    })?;
+    let _ = out.flush();
+    drop(out);
+    if !closed {
+        ui.note(&format!(
+            "{name}: {} events, {} lines skipped, {} rejected",
+            counts.events, counts.skipped, counts.rejected
+        ));
+    }
+    Ok(if counts.rejected == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+fn as_json(source: &str, unit: &Unit) -> Value {
+    let mut value = json!({ "source": source, "line": unit.line.number, "lines": unit.lines });
+    if let Some(execution) = &unit.execution {
+        value["execution"] = json!(execution);
+    }
+    match &unit.outcome {
+        Became::Events { records, warnings } => {
+            value["became"] = json!("events");
+            value["events"] = json!(records);
+            if !warnings.is_empty() {
+                value["warnings"] = json!(warnings);
+            }
+        }
+        Became::Skipped(why) => {
+            value["became"] = json!("skipped");
+            value["reason"] = json!(why);
+        }
+        Became::Rejected { code, reason } => {
+            value["became"] = json!("rejected");
+            value["code"] = json!(code);
+            value["reason"] = json!(reason);
+            value["raw"] = json!(String::from_utf8_lossy(&unit.raw));
+        }
+    }
+    value
+}
+
+fn as_text(source: &str, unit: &Unit) -> String {
+    let place = match unit.lines {
+        0 | 1 => format!("{source}:{}", unit.line.number),
+        n => format!("{source}:{}-{}", unit.line.number, unit.line.number + n - 1),
+    };
+    let execution = unit.execution.as_ref().map_or_else(String::new, |e| format!(" [{e}]"));
+    let mut out = String::new();
+    match &unit.outcome {
+        Became::Skipped(why) => out.push_str(&format!("{place}: skipped: {why}\n")),
+        Became::Rejected { code, reason } => {
+            out.push_str(&format!("{place}: REJECTED ({code}): {reason}\n"));
+            let raw = String::from_utf8_lossy(&unit.raw);
+            raw.lines().take(3).for_each(|l| out.push_str(&format!("    | {}\n", short(l, 160))));
+        }
+        Became::Events { records, warnings } => {
+            for record in records {
+                out.push_str(&format!("{place}:{execution} {} {}", record.id(), record.kind.as_str()));
+                let clock = record.vector_clock.as_ref().and_then(|c| serde_json::to_string(c).ok());
+                let parts = [
+                    ("type", &record.type_),
+                    ("from", &record.from),
+                    ("to", &record.to),
+                    ("msg_id", &record.msg_id),
+                    ("payload", &record.payload),
+                    ("clock", &clock),
+                ];
+                for (name, value) in parts {
+                    if let Some(value) = value {
+                        out.push_str(&format!(" {name}={}", short(value, 80)));
+                    }
+                }
+                if let Some(state) = &record.state {
+                    out.push_str(&format!(" state={}", short(&state.to_string(), 80)));
+                }
+                out.push('\n');
+            }
+            warnings.iter().for_each(|w| out.push_str(&format!("    odd: {w}\n")));
+        }
+    }
+    out
+}
+
+/// At most so many characters, on one line.
+fn short(text: &str, most: usize) -> String {
+    let one_line: String = text.chars().take(most).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if text.chars().nth(most).is_some() { format!("{one_line}…") } else { one_line }
+}
+
+/// Arguments of `ingest mappings`.
+#[derive(Args)]
+pub struct MappingsArgs {
+    /// Print the TOML of one, to begin one of your own with.
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    /// Print the list as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `ingest mappings`.
+pub fn mappings(args: &MappingsArgs, ui: &Ui) -> Outcome {
+    if let Some(name) = &args.name {
+        let mapping = Mapping::named(name)?;
+        let text = shipped().iter().find(|s| s.name == mapping.name).map_or("", |s| s.text);
+        ui.result(text.trim_end());
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut list = Vec::new();
+    for entry in shipped() {
+        list.push(Mapping::named(entry.name)?);
+    }
+    if args.json {
+        let rows: Vec<Value> =
+            list.iter().map(|m| json!({ "name": m.name, "description": m.description })).collect();
+        ui.json(&rows)?;
+    } else {
+        let width = list.iter().map(|m| m.name.len()).max().unwrap_or(0);
+        let rows: Vec<String> =
+            list.iter().map(|m| format!("{:width$}  {}", m.name, m.description)).collect();
+        ui.result(&rows.join("\n"));
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,72 @@
+//! Whether everything is there once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use demi_ingest::Store;
+use demi_ingest::daemon::{ledger, status, verify};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+use super::payload;
+
+/// Rows of the files.
+pub fn rows(files: &[PathBuf]) -> u64 {
+    let count = |path: &PathBuf| {
+        let builder = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap();
+        u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap()
+    };
+    files.iter().map(count).sum()
+}
+
+/// Every record of every actor from 1 on, once, with its content; ledger and quarantine agree.
+pub fn everything_once(dir: &Path, expected: &BTreeMap<String, u64>) {
+    let store = Store::open(dir.join("store")).unwrap();
+    let mut found: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
+    for path in store.event_files("s").unwrap() {
+        let reader =
+            ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap().build().unwrap();
+        for batch in reader {
+            let batch = batch.unwrap();
+            let actors = batch.column_by_name("actor").unwrap().as_string::<i32>();
+            let payloads = batch.column_by_name("payload").unwrap().as_string::<i32>();
+            let seqs = batch.column_by_name("seq").unwrap().as_primitive::<Int64Type>();
+            for row in 0..batch.num_rows() {
+                let (actor, seq) = (actors.value(row), seqs.value(row) as u64);
+                assert!(
+                    found.entry(actor.to_owned()).or_default().insert(seq),
+                    "{actor}/{seq} is there twice"
+                );
+                if actor != "flood" {
+                    assert_eq!(payloads.value(row), payload(actor, seq), "{actor}/{seq}");
+                }
+            }
+        }
+    }
+    let quarantined = rows(&store.quarantine_files("s").unwrap());
+    assert_eq!(quarantined, 0, "nothing that was written is malformed");
+    for (actor, count) in expected {
+        let got = found.get(actor).map_or(0, BTreeSet::len) as u64;
+        // A request that was refused for want of room may be in the store all the same.
+        let more = u64::from(actor == "flood" && got == count + 1);
+        assert_eq!(got - more, *count, "{actor}: missing {:?}", missing(found.get(actor), *count));
+        assert_eq!(found[actor].last(), Some(&(count + more)), "{actor}");
+    }
+    assert_eq!(found.len(), expected.len(), "{:?}", found.keys());
+    let told = ledger(&store).unwrap();
+    assert_eq!(told.len(), expected.len());
+    for row in &told {
+        assert_eq!(row.life.events, found[&row.life.actor].len() as u64, "ledger of {}", row.life.actor);
+        assert_eq!((row.life.missing, row.life.conflicts, row.life.gaps.len()), (0, 0, 0));
+    }
+    assert_eq!(status(&store, None).unwrap(), told);
+    let verified = verify(&dir.join("store"), &dir.join("spool")).unwrap();
+    assert!(verified.losses.is_empty() && verified.warnings.is_empty(), "{verified:?}");
+    assert_eq!((verified.pending_lines, verified.torn_bytes), (0, 0));
+}
+
+fn missing(found: Option<&BTreeSet<u64>>, count: u64) -> Vec<u64> {
+    (1..=count).filter(|n| !found.is_some_and(|f| f.contains(n))).take(20).collect()
+}

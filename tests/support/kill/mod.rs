@@ -1,0 +1,22 @@
+//! Pieces of the daemon's tests.
+
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+pub mod check;
+pub mod clients;
+pub mod daemon;
+pub mod files;
+pub mod random;
+
+/// A record of an actor: its content follows from its name, so that it can be checked.
+pub fn record(actor: &str, seq: u64) -> String {
+    format!(
+        "{{\"actor\":\"{actor}\",\"seq\":{seq},\"kind\":\"state\",\"payload\":\"{}\"}}\n",
+        payload(actor, seq)
+    )
+}
+
+/// What the record of that name says.
+pub fn payload(actor: &str, seq: u64) -> String {
+    format!("{actor}/{seq}:{}", "x".repeat((seq * 7919 % 300) as usize))
+}
