@@ -43,6 +43,10 @@ enum Command {
     Minimize(commands::minimize::MinimizeArgs),
     /// Check the certificate of a minimized schedule from scratch.
     Verify(commands::verify::VerifyArgs),
+    /// Write an execution, a slice of it, or a minimized schedule for other tools.
+    Export(commands::export::ExportArgs),
+    /// Make a page to read an execution or a minimized schedule on, or serve it.
+    Report(commands::report::ReportArgs),
     /// Take an included incident from raw logs to the minimized trace.
     Demo(commands::demo::DemoArgs),
 }
@@ -68,6 +72,8 @@ fn dispatch(command: Command, ui: &ui::Ui) -> commands::Outcome {
         Command::Fuzz(args) => commands::fuzz::run(args, ui),
         Command::Minimize(args) => commands::minimize::run(args, ui),
         Command::Verify(args) => commands::verify::run(args, ui),
+        Command::Export(args) => commands::export::run(args, ui),
+        Command::Report(args) => commands::report::run(args, ui),
         Command::Demo(args) => commands::demo::run(args, ui),
     }
 }

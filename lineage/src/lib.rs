@@ -15,6 +15,7 @@ mod cycle;
 mod error;
 mod events;
 pub mod execution;
+pub mod export;
 mod gather;
 pub mod generate;
 pub mod index;

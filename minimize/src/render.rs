@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use demi_replay::script::{Act, Script, ScriptError};
-use demi_replay::{Did, Model, Simulator};
+use demi_replay::{Did, Model, Pending, Simulator};
 use demi_schemas::summary::{MinimizeSummary, PassYield};
 use demi_schemas::{Certificate, NetworkRule, Schedule};
 use serde_json::Value;
@@ -14,16 +14,39 @@ use crate::causes::Causes;
 /// One step as it happened.
 #[derive(Clone, Debug)]
 pub struct Told {
+    /// The step of the schedule, from 0; none for the start of an actor that the schedule leaves unsaid.
+    pub step: Option<usize>,
     /// The actor.
     pub actor: String,
     /// What happened.
     pub what: String,
     /// The step (from 0) that sent the message or armed the timer, if one did.
     pub cause: Option<usize>,
-    /// What was sent.
+    /// Which of the things that step sent: a position in its `sent`.
+    pub cause_sent: Option<usize>,
+    /// What was sent, for people.
     pub sends: Vec<String>,
+    /// What was sent and which timers were set, in order.
+    pub sent: Vec<ToldSent>,
     /// Variables of the actor that changed: name, before, after.
     pub changes: Vec<(String, String, String)>,
+    /// All variables of the actor after the step; null where it does not run.
+    pub state: Value,
+}
+
+/// A message that a step sent, or a timer that it set.
+#[derive(Clone, Debug)]
+pub struct ToldSent {
+    /// The sender it names.
+    pub from: String,
+    /// The receiver.
+    pub to: String,
+    /// Message type tag.
+    pub type_: String,
+    /// Full content.
+    pub payload: String,
+    /// Whether it is a timer.
+    pub timer: bool,
 }
 
 /// Runs a schedule and tells each step.
@@ -36,11 +59,11 @@ pub fn tell<M: Model>(
     rule: NetworkRule,
 ) -> Result<Vec<Told>, ScriptError> {
     let mut sim = sim.clone();
-    let (script, _) = Script::compile(&mut sim, schedule)?;
+    let (script, started) = Script::compile(&mut sim, schedule)?;
     let mut world = sim.empty_world();
     let mut causes = Causes::default();
     let mut told: Vec<Told> = Vec::with_capacity(script.acts.len());
-    for act in &script.acts {
+    for (index, act) in script.acts.iter().enumerate() {
         let actor = act.actor().map(|a| sim.names().get(a).to_owned()).unwrap_or_default();
         let before = describe(&sim, &world, act);
         let delivered = match act {
@@ -55,8 +78,11 @@ pub fn tell<M: Model>(
         }
         let cause = causes.follow(world.pending(), delivered, sim.did(), told.len());
         let what = what(&sim, &script, act);
-        let mut sends = Vec::new();
+        let (mut sends, mut sent) = (Vec::new(), Vec::new());
         for did in sim.did() {
+            if let Did::Sent(entry) | Did::TimerSet(entry) = did {
+                sent.push(told_sent(&sim, entry));
+            }
             match did {
                 Did::Sent(entry) => {
                     let (to, payload) = (sim.names().get(entry.to), sim.text(sim.info(entry.msg).payload));
@@ -74,10 +100,23 @@ pub fn tell<M: Model>(
                 Did::Restarted(actor) => sends.push(format!("{} begins a new life", sim.names().get(*actor))),
             }
         }
-        let changes = changes(&before, &describe(&sim, &world, act));
-        told.push(Told { actor, what, cause, sends, changes });
+        let state = describe(&sim, &world, act);
+        let (step, changes) = (index.checked_sub(started), changes(&before, &state));
+        let (cause, cause_sent) = (cause.map(|c| c.0), cause.map(|c| c.1));
+        told.push(Told { step, actor, what, cause, cause_sent, sends, sent, changes, state });
     }
     Ok(told)
+}
+
+fn told_sent<M: Model>(sim: &Simulator<M>, entry: &Pending) -> ToldSent {
+    let info = sim.info(entry.msg);
+    ToldSent {
+        from: sim.names().get(entry.from).to_owned(),
+        to: sim.names().get(entry.to).to_owned(),
+        type_: sim.model().type_name(&info.msg).to_owned(),
+        payload: sim.text(info.payload).to_owned(),
+        timer: entry.kind.is_timer(),
+    }
 }
 
 fn what<M: Model>(sim: &Simulator<M>, script: &Script, act: &Act) -> String {

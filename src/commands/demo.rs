@@ -27,13 +27,14 @@ pub fn run(args: DemoArgs, ui: &Ui) -> Outcome {
     )?;
     let at = |name: &str| args.out.join(name).display().to_string();
     let (logs, scenario) = (at("logs.jsonl.zst"), at("scenario.toml"));
-    let (store, exec, min) = (at("store"), at("exec"), at("min"));
+    let (store, exec, min, page) = (at("store"), at("exec"), at("min"), at("report.html"));
     std::fs::write(&logs, LOGS).map_err(|e| format!("{logs}: {e}"))?;
     let lines = [
         vec!["ingest", "load", "--store", &store, "--system", "demo", &logs],
         vec!["build", "--store", &store, "--system", "demo", "--out", &exec],
         vec!["replay", &exec, "--scenario", &scenario],
         vec!["minimize", &exec, "--scenario", &scenario, "--budget", "30s", "--out", &min],
+        vec!["report", &min, "--original", &exec, "--html", &page],
     ];
     for line in lines {
         ui.result(&format!("\n$ demi-lineage {}", line.join(" ")));
@@ -43,9 +44,8 @@ pub fn run(args: DemoArgs, ui: &Ui) -> Outcome {
         }
     }
     ui.result(&format!(
-        "\nThe shortest execution found is told step by step in {}; open {} in ShiViz for a picture.\nNext: demi-lineage replay {} --scenario {scenario} --strict",
+        "\nOpen {page} in a browser to step through it; {} tells it in words.\nNext: demi-lineage replay {} --scenario {scenario} --strict",
         at("min/trace.md"),
-        at("min/shiviz.log"),
         at("min/schedule.jsonl"),
     ));
     Ok(ExitCode::SUCCESS)

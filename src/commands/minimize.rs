@@ -200,6 +200,7 @@ pub fn run(args: MinimizeArgs, ui: &Ui) -> Outcome {
         let _ = std::fs::remove_file(&own);
     }
     let (done, trace, shiviz) = result?;
+    let original = kept.as_ref().map_or_else(|| full.clone(), |kept| demi_report::mark_kept(&full, kept));
     let mut files = vec![
         ("schedule.jsonl", done.schedule.to_text()),
         ("summary.json", format!("{}\n", serde_json::to_string_pretty(&done.summary)?)),
@@ -207,6 +208,7 @@ pub fn run(args: MinimizeArgs, ui: &Ui) -> Outcome {
         ("shiviz.log", shiviz),
         ("trace.md", trace),
         ("scenario.toml", scenario.to_text()),
+        ("original.jsonl", original.to_text()),
     ];
     files.extend(done.others.iter().map(|(other, schedule)| (other.file.as_str(), schedule.to_text())));
     write_folder(&args.out, &files)?;

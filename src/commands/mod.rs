@@ -6,6 +6,7 @@ use demi_schemas::{Scenario, Schedule};
 
 pub mod build;
 pub mod demo;
+pub mod export;
 pub mod fuzz;
 pub mod ingest;
 pub mod ingest_daemon;
@@ -13,6 +14,7 @@ pub mod ingest_parse;
 pub mod minimize;
 pub mod query;
 pub mod replay;
+pub mod report;
 pub mod verify;
 
 /// What a command gives back: an exit status, or an error to explain (exit status 2).
@@ -64,5 +66,24 @@ pub fn write_folder(out: &Path, files: &[(&str, String)]) -> Result<(), Box<dyn 
         std::fs::rename(out, &old).map_err(at(out))?;
     }
     std::fs::rename(&fresh, out).map_err(at(out))?;
+    Ok(())
+}
+
+/// Writes a file that takes the place of `path` when it is complete.
+pub fn replace_file(
+    path: &Path,
+    fill: &mut dyn FnMut(&std::fs::File) -> Result<(), Box<dyn std::error::Error>>,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let at = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
+    let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::create_dir_all(parent).map_err(|e| at(&e))?;
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".demi-");
+    // Readable as any file that a program writes, not for its owner alone.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644));
+    let file = builder.tempfile_in(parent).map_err(|e| at(&e))?;
+    fill(file.as_file())?;
+    file.persist(path).map_err(|e| at(&e.error))?;
     Ok(())
 }

@@ -46,7 +46,7 @@ fn survey<M: Model>(engine: &mut Engine<M>, witness: &Shared<M>) -> Survey {
             _ => None,
         };
         engine.follow(&mut world, act);
-        survey.cause.push(causes.follow(world.pending(), delivered, engine.sim.did(), at));
+        survey.cause.push(causes.follow(world.pending(), delivered, engine.sim.did(), at).map(|c| c.0));
         let sim = &engine.sim;
         let view = sim.view(&world);
         let epoch = act.actor().and_then(|a| view.state(a)).and_then(|s| sim.model().actor_clock(s));

@@ -1,0 +1,63 @@
+//! Which events a slice has.
+
+use super::error::ExportError;
+use super::skeleton::Skeleton;
+
+/// Which events are wanted: those that meet every condition given. Events are named `ACTOR/SEQ` or
+/// `ACTOR/INCARNATION/SEQ`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Only this event and what happens before it.
+    pub past: Option<String>,
+    /// Only this event and what happens after it.
+    pub from: Option<String>,
+    /// Only this event and what happens before it; with `from`, what lies between the two.
+    pub to: Option<String>,
+    /// Only events of these actors.
+    pub actors: Vec<String>,
+    /// Only what is in the causal past of the violation.
+    pub kept: bool,
+}
+
+impl Selection {
+    /// By event: whether it is wanted.
+    ///
+    /// # Errors
+    /// When an event or actor does not exist, `from` does not happen before `to`, or nothing is left.
+    pub fn mask(&self, skeleton: &Skeleton) -> Result<Vec<bool>, ExportError> {
+        let mut mask = vec![true; skeleton.len()];
+        let keep = |mask: &mut Vec<bool>, other: &[bool]| {
+            mask.iter_mut().zip(other).for_each(|(m, o)| *m &= o);
+        };
+        if self.kept {
+            keep(&mut mask, &skeleton.kept);
+        }
+        for name in self.past.iter().chain(&self.to) {
+            keep(&mut mask, &skeleton.past(skeleton.named(name)?));
+        }
+        if let Some(name) = &self.from {
+            let future = skeleton.future(skeleton.named(name)?);
+            if let Some(to) = &self.to
+                && !future[skeleton.named(to)? as usize]
+            {
+                return Err(ExportError::NotBefore { from: name.clone(), to: to.clone() });
+            }
+            keep(&mut mask, &future);
+        }
+        if !self.actors.is_empty() {
+            let mut wanted = vec![false; skeleton.actors.len()];
+            for name in &self.actors {
+                let actor = skeleton.find_actor(name).ok_or_else(|| ExportError::NoActor {
+                    name: name.clone(),
+                    actors: skeleton.list_actors(),
+                })?;
+                wanted[actor as usize] = true;
+            }
+            mask.iter_mut().zip(&skeleton.actor).for_each(|(m, a)| *m &= wanted[*a as usize]);
+        }
+        match mask.iter().any(|m| *m) {
+            true => Ok(mask),
+            false => Err(ExportError::Nothing(skeleton.len())),
+        }
+    }
+}

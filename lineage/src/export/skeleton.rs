@@ -1,0 +1,325 @@
+//! The order of an execution, without what its events say.
+
+use demi_schemas::{EventId, Kind};
+use rustc_hash::FxHashMap;
+
+use super::error::ExportError;
+
+/// No event.
+pub const NONE: u32 = u32::MAX;
+
+/// What an event has to do with a message: how its two ends were joined, or why one is missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Joint {
+    /// No message, or a fired timer whose setting nobody logged.
+    #[default]
+    Local,
+    /// Both ends have the same message id.
+    MessageId,
+    /// A timer and its setting.
+    Timer,
+    /// By position on a channel that is in order.
+    ChannelOrder,
+    /// From content.
+    Inferred,
+    /// Which step sent the message is known from replaying on the model.
+    Replayed,
+    /// Sent, and not received by the end.
+    InFlight,
+    /// Sent, and overtaken for good.
+    Lost,
+    /// Received, and the send is where a log is missing.
+    SenderMissing,
+    /// Received again.
+    Duplicate,
+    /// From outside, and the send is in no log.
+    External,
+}
+
+impl Joint {
+    /// All of them; the position is the code used in compact columns.
+    pub const ALL: [Joint; 11] = [
+        Joint::Local,
+        Joint::MessageId,
+        Joint::Timer,
+        Joint::ChannelOrder,
+        Joint::Inferred,
+        Joint::Replayed,
+        Joint::InFlight,
+        Joint::Lost,
+        Joint::SenderMissing,
+        Joint::Duplicate,
+        Joint::External,
+    ];
+
+    /// The word written in files.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Joint::Local => "local",
+            Joint::MessageId => "message_id",
+            Joint::Timer => "timer",
+            Joint::ChannelOrder => "channel_order",
+            Joint::Inferred => "inferred",
+            Joint::Replayed => "replayed",
+            Joint::InFlight => "in_flight",
+            Joint::Lost => "lost",
+            Joint::SenderMissing => "sender_missing",
+            Joint::Duplicate => "duplicate",
+            Joint::External => "external",
+        }
+    }
+
+    /// The joint of that name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Joint> {
+        Joint::ALL.into_iter().find(|j| j.as_str() == name)
+    }
+}
+
+/// An execution's events in a linear extension of happens-before: an event is known by its position in it, from 0.
+#[derive(Clone, Debug, Default)]
+pub struct Skeleton {
+    /// Names of the actors, sorted.
+    pub actors: Vec<String>,
+    /// By event: the actor's number.
+    pub actor: Vec<u32>,
+    /// By event: the actor's life.
+    pub life: Vec<u32>,
+    /// By event: position in the log of that life, from 1.
+    pub seq: Vec<u64>,
+    /// By event: what it was.
+    pub kind: Vec<Kind>,
+    /// By event: whether it is in the causal past of the violation.
+    pub kept: Vec<bool>,
+    /// By event: the other end of its message, or [`NONE`].
+    pub mate: Vec<u32>,
+    /// By event: how the two ends were joined, or why one is missing.
+    pub joint: Vec<Joint>,
+    /// By event: position in `chain` of its actor, or [`NONE`] for an event that is loose.
+    pub place: Vec<u32>,
+    /// By actor: its events in its own order.
+    pub chain: Vec<Vec<u32>>,
+    /// By actor: its events that have no place in its order: sends by the environment, and by threads outside handlers.
+    pub loose: Vec<Vec<u32>>,
+}
+
+impl Skeleton {
+    /// How many events there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.kind.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.kind.is_empty()
+    }
+
+    /// Whether the event sends a message or sets a timer.
+    #[must_use]
+    pub fn is_send(&self, e: u32) -> bool {
+        self.mate[e as usize] != NONE && self.mate[e as usize] > e
+    }
+
+    /// The name of an event.
+    #[must_use]
+    pub fn id(&self, e: u32) -> EventId {
+        let i = e as usize;
+        EventId {
+            actor: self.actors[self.actor[i] as usize].clone(),
+            incarnation: self.life[i],
+            seq: self.seq[i],
+        }
+    }
+
+    /// The number of an actor.
+    #[must_use]
+    pub fn find_actor(&self, name: &str) -> Option<u32> {
+        self.actors.binary_search_by(|a| a.as_str().cmp(name)).ok().map(|i| i as u32)
+    }
+
+    /// The event of that name.
+    #[must_use]
+    pub fn find(&self, id: &EventId) -> Option<u32> {
+        let actor = self.find_actor(&id.actor)? as usize;
+        let key = (id.incarnation, id.seq);
+        [&self.chain[actor], &self.loose[actor]].into_iter().find_map(|list| {
+            let at = list.binary_search_by_key(&key, |&e| (self.life[e as usize], self.seq[e as usize]));
+            at.ok().map(|at| list[at])
+        })
+    }
+
+    /// The event that a text names, as `ACTOR/SEQ` or `ACTOR/INCARNATION/SEQ`.
+    ///
+    /// # Errors
+    /// When it names none; the error tells what there is.
+    pub fn named(&self, text: &str) -> Result<u32, ExportError> {
+        let readings = EventId::readings(text)?;
+        if let Some(e) = readings.iter().find_map(|id| self.find(id)) {
+            return Ok(e);
+        }
+        let known = readings.iter().find_map(|id| self.find_actor(&id.actor));
+        let has = match known {
+            Some(actor) => {
+                let all = self.chain[actor as usize].iter().chain(&self.loose[actor as usize]);
+                let (first, last) =
+                    (all.clone().min_by_key(|e| self.id(**e)), all.max_by_key(|e| self.id(**e)));
+                match (first, last) {
+                    (Some(a), Some(b)) => format!("its events go from {} to {}", self.id(*a), self.id(*b)),
+                    _ => "it has no events".to_owned(),
+                }
+            }
+            None => format!("actors: {}", self.list_actors()),
+        };
+        Err(ExportError::NoEvent { name: text.to_owned(), has })
+    }
+
+    /// Names of the actors for a message, at most twenty.
+    #[must_use]
+    pub fn list_actors(&self) -> String {
+        let mut text = self.actors.iter().take(20).map(String::as_str).collect::<Vec<_>>().join(", ");
+        if self.actors.len() > 20 {
+            text.push_str(&format!(" and {} more", self.actors.len() - 20));
+        }
+        text
+    }
+
+    /// Joins a send with its receive. A receive that is not later than its send is left alone.
+    pub fn join(&mut self, send: u32, receive: u32, joint: Joint) {
+        if send < receive && (receive as usize) < self.len() {
+            for (e, mate) in [(send, receive), (receive, send)] {
+                self.mate[e as usize] = mate;
+                self.joint[e as usize] = joint;
+            }
+        }
+    }
+
+    /// The event before it in its actor's own order.
+    #[must_use]
+    pub fn previous(&self, e: u32) -> Option<u32> {
+        let place = self.place[e as usize];
+        let chain = &self.chain[self.actor[e as usize] as usize];
+        (place != NONE).then(|| chain.get((place as usize).wrapping_sub(1)).copied()).flatten()
+    }
+
+    /// The event after it in its actor's own order.
+    #[must_use]
+    pub fn next(&self, e: u32) -> Option<u32> {
+        let place = self.place[e as usize];
+        let chain = &self.chain[self.actor[e as usize] as usize];
+        (place != NONE).then(|| chain.get(place as usize + 1).copied()).flatten()
+    }
+
+    /// By event: whether it happens before `e`, or is `e`. Work is linear in what does.
+    #[must_use]
+    pub fn past(&self, e: u32) -> Vec<bool> {
+        self.reach(e, |e| {
+            let mate = self.mate[e as usize];
+            [self.previous(e), (mate != NONE && mate < e).then_some(mate)]
+        })
+    }
+
+    /// By event: whether `e` happens before it, or it is `e`.
+    #[must_use]
+    pub fn future(&self, e: u32) -> Vec<bool> {
+        self.reach(e, |e| [self.next(e), self.is_send(e).then(|| self.mate[e as usize])])
+    }
+
+    fn reach(&self, from: u32, step: impl Fn(u32) -> [Option<u32>; 2]) -> Vec<bool> {
+        let mut reached = vec![false; self.len()];
+        let mut work = vec![from];
+        reached[from as usize] = true;
+        while let Some(e) = work.pop() {
+            for other in step(e).into_iter().flatten() {
+                if !std::mem::replace(&mut reached[other as usize], true) {
+                    work.push(other);
+                }
+            }
+        }
+        reached
+    }
+}
+
+/// Puts a [`Skeleton`] together from events in a linear extension of happens-before.
+#[derive(Debug, Default)]
+pub struct Builder {
+    names: FxHashMap<String, u32>,
+    skeleton: Skeleton,
+    loose: Vec<bool>,
+}
+
+impl Builder {
+    /// Adds an event; gives its number. `loose` says that it has no place in the order of its log.
+    pub fn push(&mut self, id: &EventId, kind: Kind, kept: bool, loose: bool) -> u32 {
+        let actor = match self.names.get(&id.actor) {
+            Some(&n) => n,
+            None => {
+                let n = self.skeleton.actors.len() as u32;
+                self.names.insert(id.actor.clone(), n);
+                self.skeleton.actors.push(id.actor.clone());
+                n
+            }
+        };
+        self.push_at(actor, (id.incarnation, id.seq), kind, kept, loose)
+    }
+
+    /// Adds an actor that may have no events; gives the number for [`Builder::push_at`].
+    pub(crate) fn actor(&mut self, name: &str) -> u32 {
+        if let Some(&n) = self.names.get(name) {
+            return n;
+        }
+        let n = self.skeleton.actors.len() as u32;
+        self.names.insert(name.to_owned(), n);
+        self.skeleton.actors.push(name.to_owned());
+        n
+    }
+
+    /// As [`Builder::push`], by the actor's number.
+    pub(crate) fn push_at(
+        &mut self,
+        actor: u32,
+        (life, seq): (u32, u64),
+        kind: Kind,
+        kept: bool,
+        loose: bool,
+    ) -> u32 {
+        let s = &mut self.skeleton;
+        s.actor.push(actor);
+        s.life.push(life);
+        s.seq.push(seq);
+        s.kind.push(kind);
+        s.kept.push(kept);
+        s.mate.push(NONE);
+        s.joint.push(Joint::Local);
+        self.loose.push(loose);
+        s.kind.len() as u32 - 1
+    }
+
+    /// The finished skeleton; actors are sorted by name.
+    #[must_use]
+    pub fn finish(self) -> Skeleton {
+        let mut s = self.skeleton;
+        let mut sorted: Vec<u32> = (0..s.actors.len() as u32).collect();
+        sorted.sort_by(|&a, &b| s.actors[a as usize].cmp(&s.actors[b as usize]));
+        let mut number = vec![0; sorted.len()];
+        sorted.iter().enumerate().for_each(|(new, &old)| number[old as usize] = new as u32);
+        s.actors.sort_unstable();
+        s.actor.iter_mut().for_each(|a| *a = number[*a as usize]);
+        s.chain = vec![Vec::new(); s.actors.len()];
+        s.loose = vec![Vec::new(); s.actors.len()];
+        for (e, loose) in self.loose.iter().enumerate() {
+            let lists = if *loose { &mut s.loose } else { &mut s.chain };
+            lists[s.actor[e] as usize].push(e as u32);
+        }
+        s.place = vec![NONE; s.len()];
+        for list in s.chain.iter_mut().chain(s.loose.iter_mut()) {
+            list.sort_unstable_by_key(|&e| (s.life[e as usize], s.seq[e as usize], e));
+        }
+        for list in &s.chain {
+            list.iter().enumerate().for_each(|(place, &e)| s.place[e as usize] = place as u32);
+        }
+        s
+    }
+}

@@ -1,0 +1,294 @@
+// The space-time diagram of one execution: actors are lanes, time goes down, one event a row. Only rows in sight are
+// drawn.
+
+const HEADER = 34;
+const SMALLEST = 3, LARGEST = 44;
+
+class Diagram {
+  constructor(trace, on) {
+    this.trace = trace;
+    this.on = on;
+    this.top = 0;
+    this.left = 0;
+    this.row = trace.n <= 60 ? 30 : 22;
+    this.selected = null;
+    this.hovered = null;
+    this.past = null;
+    this.future = null;
+    this.chosen = new Set();
+    this.found = new Set();
+    this.canvas = el("canvas");
+    this.box = el("div", { class: "canvas", tabindex: "0", role: "application", "aria-roledescription": "space-time diagram", "aria-label": `${trace.name} execution: ${plural(trace.actors.length, "actor")}, ${plural(trace.n, "event")}. Arrow keys step.` }, this.canvas);
+    this.overview = new Overview(this);
+    const title = el("h2", {}, el("b", {}, trace.name), ` · ${plural(trace.actors.length, "actor")} · ${plural(trace.n, "event")}`);
+    this.pane = el("figure", { class: "pane" }, title, el("div", { class: "view" }, this.box, this.overview.box));
+    this.pane.style.margin = "0";
+    this.listen();
+    new ResizeObserver(() => { this.move(this.top, this.left); this.draw(); }).observe(this.box);
+  }
+
+  get width() { return this.box.clientWidth; }
+  get height() { return this.box.clientHeight - HEADER; }
+  get gutter() { return Math.max(30, String(this.trace.n).length * 7 + 14); }
+  get rows() { return this.height / this.row; }
+  get spacing() {
+    const free = (this.width - this.gutter - 44) / Math.max(1, this.trace.actors.length);
+    return clamp(free, 46, 260);
+  }
+
+  x(actor) { return this.gutter + this.trace.lane[actor] * this.spacing + Math.min(34, this.spacing * 0.3) - this.left; }
+  y(i) { return HEADER + (i - this.top + 0.5) * this.row; }
+
+  listen() {
+    this.box.addEventListener("wheel", (e) => {
+      e.preventDefault();
+      const unit = e.deltaMode === 1 ? 18 : 1;
+      if (e.ctrlKey) return this.zoom(e.deltaY < 0 ? 1.15 : 1 / 1.15, this.rowAt(e));
+      const sideways = e.shiftKey ? e.deltaY : e.deltaX;
+      this.move(this.top + (e.shiftKey ? 0 : e.deltaY * unit) / this.row, this.left + sideways * unit);
+    }, { passive: false });
+    let from = null;
+    this.box.addEventListener("pointerdown", (e) => {
+      from = { x: e.clientX, y: e.clientY, top: this.top, left: this.left, moved: false };
+      this.box.setPointerCapture(e.pointerId);
+    });
+    this.box.addEventListener("pointermove", (e) => {
+      if (from && (from.moved || Math.hypot(e.clientX - from.x, e.clientY - from.y) > 4)) {
+        from.moved = true;
+        this.move(from.top - (e.clientY - from.y) / this.row, from.left - (e.clientX - from.x));
+      }
+      this.hover(from && from.moved ? null : this.rowAt(e), e);
+    });
+    this.box.addEventListener("pointerup", (e) => {
+      const row = this.rowAt(e);
+      if (from && !from.moved && row !== null) this.on.select(this, row);
+      from = null;
+    });
+    this.box.addEventListener("pointerleave", () => this.hover(null));
+  }
+
+  rowAt(e) {
+    const y = e.clientY - this.box.getBoundingClientRect().top - HEADER;
+    const row = Math.floor(this.top + y / this.row);
+    return y >= 0 && row >= 0 && row < this.trace.n ? row : null;
+  }
+
+  hover(row, e) {
+    if (row !== this.hovered) {
+      this.hovered = row;
+      this.draw();
+    }
+    this.on.hover(row === null ? null : this.trace.get(row), e);
+  }
+
+  move(top, left) {
+    const span = this.trace.actors.length * this.spacing + this.gutter + 44;
+    this.top = clamp(top, 0, Math.max(0, this.trace.n - this.rows + 1));
+    this.left = clamp(left, 0, Math.max(0, span - this.width));
+    this.draw();
+  }
+
+  zoom(factor, around) {
+    const center = around ?? this.selected ?? this.top + this.rows / 2;
+    const y = (center - this.top) * this.row;
+    this.row = clamp(this.row * factor, SMALLEST, LARGEST);
+    this.move(center - y / this.row, this.left);
+  }
+
+  // Brings an event into sight, with some room around it.
+  show(i) {
+    const room = Math.min(6, this.rows / 4);
+    let top = this.top, left = this.left;
+    if (i < top + room) top = i - room;
+    if (i > top + this.rows - room - 1) top = i - this.rows + room + 1;
+    if (Math.abs(top - this.top) > this.rows) top = i - this.rows / 2;
+    const event = this.trace.get(i);
+    if (event) {
+      const x = this.x(event.actor);
+      if (x < this.gutter + 10) left -= this.gutter + 30 - x;
+      if (x > this.width - 40) left += x - this.width + 90;
+    }
+    this.move(top, left);
+  }
+
+  draw() {
+    if (this.waiting) return;
+    this.waiting = requestAnimationFrame(() => {
+      this.waiting = 0;
+      this.paint();
+      this.overview.paint();
+    });
+  }
+
+  paint() {
+    const ratio = window.devicePixelRatio || 1, width = this.width, height = this.height + HEADER;
+    if (!width || height <= HEADER) return;
+    if (this.canvas.width !== Math.round(width * ratio) || this.canvas.height !== Math.round(height * ratio)) {
+      this.canvas.width = Math.round(width * ratio);
+      this.canvas.height = Math.round(height * ratio);
+    }
+    const ctx = this.canvas.getContext("2d"), colors = theme.colors;
+    ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+    ctx.fillStyle = colors.card;
+    ctx.fillRect(0, 0, width, height);
+    const from = Math.max(0, Math.floor(this.top) - 1), to = Math.min(this.trace.n, Math.ceil(this.top + this.rows) + 1);
+    const coming = this.trace.load(from, to - 1);
+    if (coming) coming.then(() => this.draw(), (error) => this.on.fail(error));
+    this.bands(ctx, width);
+    this.lanes(ctx, width, height);
+    const events = [];
+    for (let i = from; i < to; i++) {
+      const event = this.trace.get(i);
+      if (event) events.push(event);
+    }
+    for (const message of this.trace.crossing(from, to)) this.message(ctx, message, null, 0.35);
+    for (const event of events) this.arrows(ctx, event, to);
+    for (const event of events) this.event(ctx, event);
+    this.numbers(ctx, events);
+    this.names(ctx, width);
+    ctx.globalAlpha = 1;
+  }
+
+  bands(ctx, width) {
+    const band = (i, color) => {
+      if (i === null) return;
+      ctx.fillStyle = color;
+      ctx.fillRect(0, this.y(i) - this.row / 2, width, Math.max(2, this.row));
+    };
+    band(this.hovered, theme.colors.hover);
+    band(this.selected, theme.colors.band);
+  }
+
+  lanes(ctx, width, height) {
+    ctx.strokeStyle = theme.colors.lane;
+    ctx.lineWidth = 1;
+    ctx.beginPath();
+    for (const actor of this.trace.order) {
+      const x = Math.round(this.x(actor)) + 0.5;
+      if (x < 0 || x > width) continue;
+      ctx.moveTo(x, HEADER);
+      ctx.lineTo(x, height);
+    }
+    ctx.stroke();
+  }
+
+  // How strongly an event is drawn: what is looked for stands out, and of a chosen event what is concurrent steps back.
+  strength(event) {
+    if (event.i === this.selected) return 1;
+    if (this.chosen.size && !this.chosen.has(event.type)) return 0.18;
+    if (this.past && !this.past.has(event) && !this.future.has(event)) return 0.22;
+    return 1;
+  }
+
+  colorOf(event) {
+    if (!event.kept) return theme.colors.pruned;
+    return event.type ? colorOf(event.type) : theme.colors.ink;
+  }
+
+  message(ctx, [send, from, receive, to], color, alpha) {
+    ctx.globalAlpha = alpha;
+    const low = this.top - 200 / this.row - 50, high = this.top + this.rows + 50;
+    let [y1, y2, x1, x2] = [this.y(send), this.y(receive), this.x(from), this.x(to)];
+    // Far ends are cut, so that no stroke is longer than it must be.
+    const at = (i) => x1 + ((x2 - x1) * (i - send)) / (receive - send);
+    if (receive > high + 1000) [x2, y2] = [at(high), this.y(high)];
+    if (send < low - 1000) [x1, y1] = [at(low), this.y(low)];
+    arrow(ctx, x1, y1, x2, y2, color || theme.colors.faint, this.row < 9 ? 0.8 : 1.2, 5);
+  }
+
+  arrows(ctx, event, to) {
+    const x = this.x(event.actor), y = this.y(event.i), color = this.colorOf(event);
+    const alpha = this.strength(event);
+    if (event.mate >= 0) {
+      const receives = event.mate < event.i;
+      if (!receives && event.mate < to) return;
+      const message = receives ? [event.mate, event.mateActor, event.i, event.actor] : [event.i, event.actor, event.mate, event.mateActor];
+      const mate = this.trace.get(event.mate);
+      this.message(ctx, message, color, 0.75 * Math.min(alpha, mate ? this.strength(mate) : 1));
+    } else if (this.row >= 9) {
+      ctx.globalAlpha = 0.8 * alpha;
+      const target = event.to === null ? -1 : this.trace.actors.indexOf(event.to);
+      const side = target >= 0 && this.x(target) < x ? -1 : 1;
+      if (event.kind === "send") stub(ctx, x, y, x + side * Math.min(34, this.spacing * 0.35), color, event.joint);
+      else if (event.kind === "receive" && event.external) stub(ctx, x - 26, y, x - 6, color, "in");
+    }
+  }
+
+  event(ctx, event) {
+    const x = this.x(event.actor), y = this.y(event.i);
+    if (x < -20 || x > this.width + 20) return;
+    const size = clamp(this.row * 0.24, 1.6, 5), color = this.colorOf(event);
+    ctx.globalAlpha = this.strength(event);
+    if (this.past && event.i !== this.selected) {
+      const side = this.past.has(event) ? theme.colors.past : this.future.has(event) ? theme.colors.future : null;
+      if (side && this.row >= 6) {
+        ctx.fillStyle = side;
+        ctx.fillRect(x - size - 6, y - Math.min(6, this.row / 2), 2.5, Math.min(12, this.row));
+      }
+    }
+    mark(ctx, event, x, y, size, color);
+    if (this.trace.violations.includes(event.i)) alarmRing(ctx, x, y, size);
+    if (event.i === this.selected || this.found.has(event.i)) {
+      ctx.beginPath();
+      ctx.lineWidth = event.i === this.selected ? 2 : 1.5;
+      ctx.strokeStyle = event.i === this.selected ? theme.colors.accent : theme.colors.future;
+      ctx.arc(x, y, size + 3, 0, 7);
+      ctx.stroke();
+    }
+    if (this.row >= 13) this.caption(ctx, event, x + size + 8, y, color);
+  }
+
+  caption(ctx, event, x, y, color) {
+    const room = this.spacing - (x - this.x(event.actor)) - 12;
+    if (room < 30) return;
+    ctx.font = event.kind === "send" || event.kind === "timer_set" ? "11px system-ui, sans-serif" : "600 11.5px system-ui, sans-serif";
+    ctx.textBaseline = "middle";
+    ctx.textAlign = "left";
+    theme.colors.halo = event.i === this.selected ? theme.colors.band : event.i === this.hovered ? theme.colors.hover : theme.colors.card;
+    label(ctx, fittedHead(ctx, titleOf(event), room), x, y, color);
+  }
+
+  numbers(ctx, events) {
+    const every = this.row >= 13 ? 1 : this.row >= 6 ? 5 : 20;
+    ctx.globalAlpha = 1;
+    ctx.fillStyle = theme.colors.card;
+    ctx.font = "10.5px system-ui, sans-serif";
+    ctx.textAlign = "right";
+    ctx.textBaseline = "middle";
+    for (const event of events) {
+      if ((event.i + 1) % every && event.i !== this.selected) continue;
+      ctx.fillStyle = event.i === this.selected ? theme.colors.accent : theme.colors.faint;
+      ctx.fillText(event.i + 1, this.gutter - 10, this.y(event.i));
+    }
+  }
+
+  names(ctx, width) {
+    ctx.globalAlpha = 1;
+    ctx.fillStyle = theme.colors.card;
+    ctx.fillRect(0, 0, width, HEADER);
+    ctx.fillStyle = theme.colors.line;
+    ctx.fillRect(0, HEADER - 1, width, 1);
+    ctx.font = "600 12px system-ui, sans-serif";
+    ctx.textBaseline = "middle";
+    ctx.textAlign = "left";
+    const here = this.selected === null ? null : this.trace.get(this.selected);
+    for (const actor of this.trace.order) {
+      const x = this.x(actor);
+      if (x < -this.spacing || x > width) continue;
+      ctx.fillStyle = here && here.actor === actor ? theme.colors.accent : theme.colors.ink;
+      ctx.fillText(fitted(ctx, this.trace.actors[actor], this.spacing - 12), x - 5, HEADER / 2);
+    }
+  }
+}
+
+// What an event is called on its row.
+function titleOf(event) {
+  const words = { start: "starts", crash: "fails", restart: "new life", stop: "is gone", isolate: "is cut off", violation: "violation", block_begin: "block begins", block_end: "block ends", state: "state" };
+  const word = words[event.kind];
+  if (word) return event.type ? `${word} ${event.type}` : word;
+  const type = event.type || clip(event.payload || "", 40) || event.kind;
+  if (event.kind === "timer_set") return `sets ${type}`;
+  if (event.kind === "timer_cancel") return `cancels ${type}`;
+  if (event.kind === "action") return `runs ${type}`;
+  return type;
+}

@@ -1,0 +1,104 @@
+// The head of the page, and the sheets below the diagram: curve, phases, completeness, warnings.
+
+function showFacts(page) {
+  put($("facts"), page.facts.map((fact) => el("div", {}, el("dt", {}, fact.name), el("dd", {}, fact.value))));
+}
+
+function showSheets(page) {
+  const sheets = [curveSheet(page), phaseSheet(page), logSheet(page), messageSheet(page), warningSheet(page)];
+  put($("sheets"), sheets.filter(Boolean));
+}
+
+const sheet = (title, ...children) => el("article", { class: "sheet" }, el("h2", {}, title), ...children);
+const table = (heads, rows) => el("div", { class: "scroll", tabindex: "0" }, el("table", {},
+  el("thead", {}, el("tr", {}, heads.map((head, i) => el("th", { scope: "col", class: i ? "n" : null }, head)))),
+  el("tbody", {}, rows.map((row) => el("tr", {}, row.map((cell, i) => (i ? el("td", { class: "n" }, cell) : el("th", { scope: "row" }, cell))))))));
+
+// Size against replays: steps down, replays on a logarithmic scale.
+function curveSheet(page) {
+  if (page.curve.length < 1) return null;
+  const width = 560, height = 250, left = 46, right = 16, top = 14, bottom = 36;
+  const points = page.curve, last = points[points.length - 1];
+  const total = Math.max(last.replays, ...page.phases.map((phase) => phase.replays), 1);
+  const most = Math.max(...points.map((p) => p.deliveries), 1), decades = Math.log10(total + 1);
+  const x = (replays) => left + ((width - left - right) * Math.log10(replays + 1)) / Math.max(decades, 0.3);
+  const y = (size) => top + (height - top - bottom) * (1 - size / most);
+  const path = (get) => {
+    let d = `M${x(points[0].replays)} ${y(get(points[0]))}`;
+    for (let i = 1; i < points.length; i++) d += `H${x(points[i].replays)}V${y(get(points[i]))}`;
+    return `${d}H${x(total)}`;
+  };
+  const ticks = [], unit = niceUnit(most);
+  for (let v = 0; v <= most; v += unit) ticks.push(svg("path", { class: "axis", d: `M${left} ${y(v)}H${width - right}` }), svg("text", { x: left - 6, y: y(v) + 4, "text-anchor": "end" }, number(v)));
+  for (let power = 0; power <= Math.ceil(decades) && 10 ** power <= total * 1.01; power++) ticks.push(svg("text", { x: x(10 ** power), y: height - bottom + 16, "text-anchor": "middle" }, number(10 ** power)));
+  const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width: "100%", role: "img", "aria-label": `Size against replays: from ${points[0].deliveries} to ${last.deliveries} deliveries` },
+    ...ticks, svg("path", { d: path((p) => p.deliveries), class: "curve sizes" }), svg("path", { d: path((p) => p.externals), class: "curve outside" }),
+    svg("text", { x: width - right, y: height - 4, "text-anchor": "end" }, "replays (logarithmic)"),
+    svg("text", { x: left, y: height - 4, class: "sizes" }, "— deliveries"), svg("text", { x: left + 90, y: height - 4, class: "outside" }, "— external events"));
+  const rows = points.map((p) => [number(p.replays), number(p.deliveries), number(p.externals), number(p.executed)]);
+  return sheet("Size against replays", picture, el("details", {}, el("summary", {}, "As a table"), table(["replays", "deliveries", "externals", "deliveries executed"], rows)));
+}
+
+function niceUnit(most) {
+  const rough = most / 5, power = 10 ** Math.floor(Math.log10(Math.max(rough, 1)));
+  return Math.max(1, [1, 2, 5, 10].map((m) => m * power).find((unit) => unit >= rough));
+}
+
+// Phases that changed something, and all others in one line.
+function phaseSheet(page) {
+  if (!page.phases.length) return null;
+  const rows = [], rest = { replays: 0, seconds: 0, n: 0 };
+  let size = "";
+  for (const phase of page.phases) {
+    const now = `${phase.deliveries} ${phase.externals}`;
+    if (now === size) {
+      rest.n += 1;
+      rest.replays += phase.replays;
+      rest.seconds += phase.seconds;
+    } else {
+      rows.push([phase.phase, number(phase.replays), phase.seconds.toFixed(3), number(phase.deliveries), number(phase.externals)]);
+      size = now;
+    }
+  }
+  if (rest.n) rows.push([`${rest.n} passes without gain`, number(rest.replays), rest.seconds.toFixed(3), "", ""]);
+  return sheet("Phases of the minimization", table(["phase", "replays", "seconds", "deliveries", "externals"], rows));
+}
+
+function logSheet(page) {
+  if (!page.completeness.length) return null;
+  const rows = page.completeness.map((log) => {
+    const name = log.incarnation ? `${log.actor} (life ${log.incarnation})` : log.actor;
+    const share = log.last ? (log.last - log.missing) / log.last : 1;
+    const bar = el("i", {});
+    bar.style.width = `${Math.floor(share * 100)}%`;
+    const gaps = log.gaps.map(([a, b]) => (a === b ? `${a}` : `${a}–${b}`)).join(", ");
+    return [name, number(log.events), `${number(log.first)}–${number(log.last)}`, el("span", { class: log.missing ? "gap" : null, title: gaps }, log.missing ? `${number(log.missing)} (${clip(gaps, 24)})` : "none"), el("span", { class: "meter", title: `${(share * 100).toFixed(1)} %` }, bar)];
+  });
+  const missing = page.completeness.reduce((sum, log) => sum + log.missing, 0);
+  return sheet("Completeness of the logs", el("p", {}, missing ? `${plural(missing, "position")} missing from the logs: order through them is not known.` : "Every log is complete from its first position to its last."), table(["log", "events", "positions", "missing", ""], rows));
+}
+
+function messageSheet(page) {
+  const rows = page.unmatched.filter(([, n]) => n > 0).map(([name, n]) => [name, number(n)]);
+  if (!page.unmatched.length) return null;
+  return sheet("Messages without a counterpart", rows.length ? table(["what became of them", "messages"], rows) : el("p", {}, "Every message has both its ends."));
+}
+
+function warningSheet(page) {
+  if (!page.warnings.length) return null;
+  return sheet("Worth knowing", el("ul", {}, page.warnings.map((warning) => el("li", {}, warning))));
+}
+
+// The steps as a list, for paper.
+function showPrinted(trace, violation) {
+  if (!trace.steps || trace.steps.length > 400) {
+    return put($("printed"), el("p", {}, `The ${trace.name} execution has ${plural(trace.n, "event")}, too many to print as a list.`));
+  }
+  const item = (i) => {
+    const event = trace.get(i);
+    const changed = trace.state(i).filter((row) => row.at === i).map((row) => `${row.variable}: ${row.before ?? "–"} → ${row.value ?? "gone"}`);
+    const text = event.payload || "";
+    return el("li", {}, el("b", {}, `${trace.actors[event.actor]} `), titleOf(event), event.from && event.kind === "receive" ? ` from ${event.from}` : "", text ? el("p", {}, clip(text, 200)) : null, changed.length ? el("p", {}, changed.join("; ")) : null);
+  };
+  put($("printed"), el("h2", {}, `Steps of the ${trace.name} execution`), el("ol", {}, trace.steps.map(item)), violation.length ? el("p", {}, `After the last step: ${violation.join(", ")}`) : null);
+}

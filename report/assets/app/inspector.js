@@ -1,0 +1,120 @@
+// What is to be known of the chosen event: its content, what it changed, and the variables of all actors after it.
+
+class Inspector {
+  constructor(go) {
+    this.go = go;
+    this.opened = new Set();
+    this.turn = 0;
+  }
+
+  clear() {
+    const key = (name, what) => el("tr", {}, el("td", {}, el("kbd", {}, name)), el("td", {}, what));
+    put($("event"), el("h2", {}, "Step through it"), el("table", {}, key("j", "next step"), key("k", "step back"), key("v", "the violation"), key("/", "search"), key("?", "all keys, and how to read this page")),
+      el("p", { class: "sub" }, "Choose an event to see its content, what it changed, and what happens before and after it."));
+    put($("states"));
+  }
+
+  async show(diagram, event) {
+    const { trace } = diagram;
+    const turn = ++this.turn;
+    const answer = trace.state(event.i);
+    const rows = answer instanceof Promise ? await answer : answer;
+    if (turn !== this.turn) return;
+    put($("event"), this.head(diagram, event), this.changes(rows, event), this.sends(diagram, event), this.notes(trace, event), this.raw(event));
+    this.states(trace, rows, event);
+  }
+
+  head(diagram, event) {
+    const { trace } = diagram;
+    const words = [];
+    if (event.from && event.kind !== "send") words.push(`from ${event.from}`);
+    if (event.to && event.kind === "send") words.push(`to ${event.to}`);
+    if (event.time) words.push(event.time);
+    const chips = [["chip", event.kind.replaceAll("_", " ")]];
+    if (trace.violations.includes(event.i)) chips.push(["chip alarm", "violation"]);
+    if (event.external) chips.push(["chip", "from outside"]);
+    if (event.affected) chips.push(["chip alarm", "affected"]);
+    if (!event.kept) chips.push(["chip", "pruned: not before the violation"]);
+    if (event.loose) chips.push(["chip", "in no log's order"]);
+    if (diagram.past) {
+      chips.push(["chip past", `${plural(diagram.past.size - 1, "event")} before`]);
+      chips.push(["chip future", `${plural(diagram.future.size - 1, "event")} after`]);
+      chips.push(["chip", `${number(trace.n - diagram.past.size - diagram.future.size + 1)} concurrent`]);
+    }
+    const mate = event.mate < 0 ? null : this.link(diagram, event.mate, event.mate < event.i ? "its send" : "its receive");
+    const joint = { message_id: "joined by message id", timer: "joined as a timer", channel_order: "joined by channel order", inferred: "joined by content (not certain)", replayed: "known from replay", in_flight: "not received by the end", lost: "lost: overtaken for good", sender_missing: "its sender's log is missing", duplicate: "delivered again", external: "sent from outside, not logged" }[event.joint];
+    return [
+      el("p", { class: "headline" }, titleOf(event)),
+      el("p", { class: "sub" }, `${event.id}${words.length ? ` · ${words.join(" · ")}` : ""}`),
+      el("ul", { class: "chips" }, chips.map(([kind, text]) => el("li", { class: kind }, text))),
+      event.payload ? el("pre", {}, event.payload) : null,
+      mate || joint ? el("p", { class: "sub" }, mate, mate && joint ? " · " : null, joint) : null,
+      this.twin(diagram, event),
+    ];
+  }
+
+  // The event of the other execution that is alike.
+  twin(diagram, event) {
+    const twin = diagram.twin(event.i);
+    return twin === null ? null : el("p", { class: "sub" }, el("button", { class: "link", type: "button", onclick: () => this.go(diagram.other, twin) }, `the same in the ${diagram.other.trace.name} execution (event ${number(twin + 1)})`));
+  }
+
+  link(diagram, i, text) {
+    return el("button", { class: "link", type: "button", onclick: () => this.go(diagram, i) }, `${text} (event ${number(i + 1)})`);
+  }
+
+  changes(rows, event) {
+    const changed = rows.filter((row) => row.at === event.i);
+    if (!changed.length) return null;
+    return [el("h3", {}, "Changes"), el("table", {}, changed.map((row) => el("tr", { class: "changed" }, el("th", { scope: "row" }, row.variable), el("td", { class: "v" }, row.before === null ? null : [el("del", {}, row.before), " → "], row.value === null ? "gone" : row.value))))];
+  }
+
+  // What the handler sent, up to the next step of its actor.
+  sends(diagram, event) {
+    const { trace } = diagram;
+    if (!trace.chain || event.place < 0 || WITHIN.has(event.kind)) return null;
+    const sent = [];
+    for (let p = event.place + 1; p < trace.chain[event.actor].length; p++) {
+      const next = trace.get(trace.chain[event.actor][p]);
+      if (!WITHIN.has(next.kind)) break;
+      if (next.kind === "send" || next.kind === "timer_set") sent.push(next);
+    }
+    if (!sent.length) return null;
+    const item = (one) => el("button", { type: "button", onclick: () => this.go(diagram, one.i) }, one.kind === "send" ? `${one.type || "message"} to ${one.to}` : `sets timer ${one.type || ""}`, one.payload ? el("small", {}, one.payload) : null);
+    return [el("h3", {}, "Sends"), el("ul", { class: "list" }, sent.map((one) => el("li", {}, item(one))))];
+  }
+
+  notes(trace, event) {
+    const notes = trace.notes(event.i);
+    return notes.length ? [el("h3", {}, "Why it is needed"), notes.map((text) => el("p", { class: "sub" }, text))] : null;
+  }
+
+  raw(event) {
+    return event.source === null ? null : el("p", { class: "sub" }, `log line: ${event.source}${event.offset >= 0 ? `, byte ${number(event.offset)}` : ""}`);
+  }
+
+  states(trace, rows, event) {
+    const by = new Map();
+    for (const row of rows) {
+      if (row.value === null) continue;
+      if (!by.has(row.actor)) by.set(row.actor, []);
+      by.get(row.actor).push(row);
+    }
+    if (!by.size) {
+      const why = trace.statesFrom ? "No actor runs yet." : "No variables: the logs have no state records. With --scenario they come from a replay on the model.";
+      return put($("states"), el("h2", {}, "Variables"), el("p", { class: "sub" }, why));
+    }
+    const actors = trace.order.filter((actor) => by.has(actor)).sort((a, b) => (b === event.actor) - (a === event.actor));
+    const source = { model: "from a replay on the model", log: "from state records" }[trace.statesFrom];
+    put($("states"), el("h2", {}, "Variables after this event ", el("span", { class: "sub" }, source || "")), actors.slice(0, 60).map((actor) => this.actor(trace, actor, by.get(actor), event)));
+  }
+
+  actor(trace, actor, rows, event) {
+    const open = actor === event.actor || this.opened.has(actor) || trace.actors.length <= 3;
+    const brief = rows.slice(0, 4).map((row) => `${row.variable} ${clip(row.value, 18)}`).join(" · ");
+    const details = el("details", { open }, el("summary", {}, trace.actors[actor], el("span", {}, `  ${brief}`)),
+      el("table", {}, rows.map((row) => el("tr", { class: row.at === event.i ? "changed" : null }, el("th", { scope: "row" }, row.variable), el("td", { class: "v" }, row.value)))));
+    details.addEventListener("toggle", () => { if (details.open) this.opened.add(actor); else this.opened.delete(actor); });
+    return details;
+  }
+}

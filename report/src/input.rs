@@ -1,0 +1,229 @@
+//! What is reported: an execution's folder, or a result's folder with the execution it came from.
+
+use std::path::{Path, PathBuf};
+
+use demi_lineage::execution::{EVENTS, SCHEDULE, SUMMARY, load_summary};
+use demi_lineage::export::{Selection, Trace};
+use demi_schemas::summary::{BuildSummary, MinimizeSummary};
+use demi_schemas::{Certificate, Scenario, Schedule};
+
+use crate::align::align;
+use crate::data::{Page, TraceData};
+use crate::error::ReportError;
+use crate::execution::recorded;
+use crate::replayed::replayed;
+
+/// Name of the scenario in a result's folder.
+const SCENARIO: &str = "scenario.toml";
+/// Name of the schedule that was minimized.
+const ORIGINAL: &str = "original.jsonl";
+/// Name of the certificate.
+const CERTIFICATE: &str = "certificate.json";
+
+/// A folder that can be reported.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// Written by `build`.
+    Execution(PathBuf),
+    /// Written by `minimize`.
+    Result(PathBuf),
+}
+
+impl Input {
+    /// What a folder holds.
+    ///
+    /// # Errors
+    /// When it is neither.
+    pub fn of(path: &Path) -> Result<Input, ReportError> {
+        if path.join(EVENTS).is_file() {
+            Ok(Input::Execution(path.to_owned()))
+        } else if path.join(SCHEDULE).is_file() && path.join(SUMMARY).is_file() {
+            Ok(Input::Result(path.to_owned()))
+        } else {
+            Err(ReportError::Neither(path.to_owned()))
+        }
+    }
+}
+
+/// What a page is made from besides the folder.
+#[derive(Clone, Debug, Default)]
+pub struct LoadOptions {
+    /// The scenario on whose model the variables of actors are found; a result's folder has its own.
+    pub scenario: Option<Scenario>,
+    /// For a result: the execution it came from, or its schedule; where absent, the schedule that the folder keeps.
+    pub original: Option<PathBuf>,
+    /// Which events of the recorded execution are shown.
+    pub selection: Selection,
+}
+
+/// Reads a folder into a page.
+///
+/// # Errors
+/// When a file is missing or is not what it should be, the selection names what is not there, the model cannot
+/// follow, or there are more events than a page shows.
+pub fn load(path: &Path, options: &LoadOptions) -> Result<Page, ReportError> {
+    match Input::of(path)? {
+        Input::Execution(exec) => execution_page(&exec, options),
+        Input::Result(out) => result_page(&out, options),
+    }
+}
+
+/// Reads a folder as a trace for export: an execution, or the schedule of a result run on the model.
+///
+/// # Errors
+/// As [`load`].
+pub fn open_trace(
+    path: &Path,
+    scenario: Option<&Scenario>,
+    selection: &Selection,
+) -> Result<Trace, ReportError> {
+    match Input::of(path)? {
+        Input::Execution(exec) => Ok(Trace::load(&exec, selection)?),
+        Input::Result(out) => {
+            let own = result_scenario(&out, scenario)?;
+            let replayed = replayed(&read_schedule(&out.join(SCHEDULE))?, &own)?;
+            Ok(replayed.trace.select(selection)?)
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<String, ReportError> {
+    std::fs::read_to_string(path).map_err(ReportError::io(path))
+}
+
+fn read_schedule(path: &Path) -> Result<Schedule, ReportError> {
+    Schedule::parse(&read(path)?).map_err(ReportError::file(path))
+}
+
+fn result_scenario(out: &Path, given: Option<&Scenario>) -> Result<Scenario, ReportError> {
+    let path = out.join(SCENARIO);
+    match given {
+        Some(scenario) => Ok(scenario.clone()),
+        None => Scenario::parse(&read(&path)?).map_err(ReportError::file(&path)),
+    }
+}
+
+/// The head of a page about an execution.
+pub(crate) fn describe(page: &mut Page, summary: &BuildSummary) {
+    page.violation.clone_from(&summary.violation);
+    page.fact("events", thousands(summary.events));
+    page.fact("deliveries", thousands(summary.deliveries));
+    page.fact(
+        "causal past of the violation",
+        format!("{} events, {} deliveries", thousands(summary.kept), thousands(summary.kept_deliveries)),
+    );
+    page.fact("longest causal chain", thousands(summary.depth));
+    page.fact("messages joined", thousands(summary.matched));
+    page.fact("channels", if summary.channels_in_order { "in order" } else { "not all in order" });
+    if !summary.affected.is_empty() {
+        page.fact("affected", summary.affected.join(", "));
+    }
+    let u = &summary.unmatched;
+    let unmatched = [
+        ("in flight at the end", u.in_flight),
+        ("lost", u.lost),
+        ("sender's log missing", u.sender_missing),
+        ("delivered twice", u.duplicate),
+        ("from outside", u.external),
+    ];
+    page.unmatched = unmatched.into_iter().map(|(name, n)| (name.to_owned(), n)).collect();
+    page.warnings.extend(summary.warnings.iter().cloned());
+}
+
+fn execution_page(exec: &Path, options: &LoadOptions) -> Result<Page, ReportError> {
+    let summary = load_summary(exec)?;
+    let mut page = Page::new(summary.system.clone());
+    describe(&mut page, &summary);
+    let recorded = recorded(exec, &options.selection, options.scenario.as_ref())?;
+    if recorded.trace.events < summary.events {
+        page.fact("shown here", format!("{} events", thousands(recorded.trace.events)));
+    }
+    page.completeness = recorded.completeness;
+    page.warnings.extend(recorded.warnings);
+    page.traces.push(recorded.trace);
+    Ok(page)
+}
+
+fn result_page(out: &Path, options: &LoadOptions) -> Result<Page, ReportError> {
+    let path = out.join(SUMMARY);
+    let summary: MinimizeSummary = serde_json::from_str(&read(&path)?).map_err(ReportError::file(&path))?;
+    let scenario = result_scenario(out, options.scenario.as_ref())?;
+    let schedule = read_schedule(&out.join(SCHEDULE))?;
+    let path = out.join(CERTIFICATE);
+    let certificate: Option<Certificate> = match path.is_file() {
+        true => Some(serde_json::from_str(&read(&path)?).map_err(ReportError::file(&path))?),
+        false => None,
+    };
+    let mut page = Page::new(schedule.header.system.clone().unwrap_or_default());
+    let mut small = replayed(&schedule, &scenario)?.data("minimized", certificate.as_ref());
+    if let Some(original) = original(out, options, &scenario, &mut page)? {
+        small.align = align(&small, &original);
+        page.traces.push(original);
+    }
+    page.traces.push(small);
+    page.violation.clone_from(&summary.violation);
+    let change = |from: u64, to: u64| format!("{} → {}", thousands(from), thousands(to));
+    page.fact("deliveries", change(summary.initial_deliveries, summary.deliveries));
+    page.fact("external events", change(summary.initial_externals, summary.externals));
+    page.fact("timers", summary.timers);
+    page.fact("network", summary.network);
+    page.fact("replays", thousands(summary.replays));
+    page.fact("seconds", format!("{:.1}", summary.seconds));
+    page.fact(
+        "1-minimal",
+        if summary.one_minimal { "yes: no single step can be left out" } else { "not shown" },
+    );
+    match certificate.as_ref().and_then(|c| c.shortest.as_ref()) {
+        Some(s) if s.optimal => page.fact("shorter executions", "none exist over these external events"),
+        Some(s) => page.fact("shorter executions", format!("none below {} deliveries", s.at_least)),
+        None => {}
+    }
+    page.warnings.extend(summary.not_schedulable.map(|why| {
+        format!("no run of the system can follow this schedule under the scenario's network rule: {why}")
+    }));
+    page.warnings.extend(summary.others.iter().map(|other| {
+        format!(
+            "another result, {}, has {} deliveries and {} external events",
+            other.file, other.deliveries, other.externals
+        )
+    }));
+    (page.curve, page.phases) = (summary.curve, summary.phases);
+    Ok(page)
+}
+
+/// The execution that was minimized, if it is known.
+fn original(
+    out: &Path,
+    options: &LoadOptions,
+    scenario: &Scenario,
+    page: &mut Page,
+) -> Result<Option<TraceData>, ReportError> {
+    let kept = out.join(ORIGINAL);
+    let path = match &options.original {
+        Some(path) => path,
+        None if kept.is_file() => &kept,
+        None => return Ok(None),
+    };
+    if !path.is_dir() {
+        return Ok(Some(replayed(&read_schedule(path)?, scenario)?.data("recorded", None)));
+    }
+    let summary = load_summary(path)?;
+    page.warnings.extend(summary.warnings);
+    let recorded = recorded(path, &options.selection, Some(scenario))?;
+    page.completeness = recorded.completeness;
+    page.warnings.extend(recorded.warnings);
+    Ok(Some(recorded.trace))
+}
+
+/// A number with thin gaps between thousands.
+pub(crate) fn thousands(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push('\u{202f}');
+        }
+        text.push(c);
+    }
+    text
+}

@@ -1,0 +1,144 @@
+//! `demi-lineage export`: an execution, a slice of it, or a minimized schedule in the formats of other tools.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use demi_lineage::export::{Format, Selection, Trace, WriteOptions, write};
+
+use super::{Outcome, read_scenario};
+use crate::ui::Ui;
+
+/// Which events are wanted; conditions are joined by "and".
+#[derive(clap::Args, Debug)]
+pub struct SliceArgs {
+    /// Only this event and what happens before it.
+    #[arg(long, value_name = "ACTOR/SEQ")]
+    past: Option<String>,
+    /// Only this event and what happens after it; with --to, what lies between the two.
+    #[arg(long, value_name = "ACTOR/SEQ")]
+    from: Option<String>,
+    /// Only this event and what happens before it.
+    #[arg(long, value_name = "ACTOR/SEQ")]
+    to: Option<String>,
+    /// Only what is in the causal past of the violation.
+    #[arg(long)]
+    kept: bool,
+}
+
+impl SliceArgs {
+    /// The selection of these arguments, and of actors.
+    pub fn selection(&self, actors: &[String]) -> Selection {
+        Selection {
+            past: self.past.clone(),
+            from: self.from.clone(),
+            to: self.to.clone(),
+            actors: actors.to_vec(),
+            kept: self.kept,
+        }
+    }
+}
+
+/// Arguments of `export`.
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "Events are named ACTOR/SEQ or ACTOR/INCARNATION/SEQ. Of a result of minimize, the events are \
+                        the steps of its schedule and what they send, numbered for each actor from 1."
+)]
+pub struct ExportArgs {
+    /// An execution written by build, or a result written by minimize.
+    #[arg(value_name = "EXEC|OUT")]
+    input: PathBuf,
+    /// What to write.
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    format: FormatArg,
+    #[command(flatten)]
+    slice: SliceArgs,
+    /// Only events of these actors. What happens before what through others is kept.
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    actors: Vec<String>,
+    /// ShiViz only: a host for each send by the environment or by a thread, instead of one for all. ShiViz puts the
+    /// events of a host in order, which these are not.
+    #[arg(long)]
+    split: bool,
+    /// The scenario of a result whose folder has none.
+    #[arg(long, value_name = "FILE")]
+    scenario: Option<PathBuf>,
+    /// The file to write; standard output where left out.
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum FormatArg {
+    /// A log with vector clocks for ShiViz.
+    Shiviz,
+    /// A Graphviz digraph.
+    Dot,
+    /// GraphML, for networkx, yEd, Gephi.
+    Graphml,
+    /// Chrome trace events with flows, for Perfetto.
+    Perfetto,
+    /// A Mermaid sequence diagram.
+    Mermaid,
+    /// JSON for programs.
+    Json,
+}
+
+impl FormatArg {
+    fn format(self) -> Format {
+        match self {
+            FormatArg::Shiviz => Format::Shiviz,
+            FormatArg::Dot => Format::Dot,
+            FormatArg::Graphml => Format::Graphml,
+            FormatArg::Perfetto => Format::Perfetto,
+            FormatArg::Mermaid => Format::Mermaid,
+            FormatArg::Json => Format::Json,
+        }
+    }
+}
+
+/// Runs `export`.
+pub fn run(args: ExportArgs, ui: &Ui) -> Outcome {
+    let scenario = args.scenario.as_deref().map(read_scenario).transpose()?;
+    let selection = args.slice.selection(&args.actors);
+    let trace = demi_report::open_trace(&args.input, scenario.as_ref(), &selection)?;
+    let (format, options) = (args.format.format(), WriteOptions { split_loose: args.split });
+    match &args.output {
+        Some(path) => write_file(&trace, format, options, path)?,
+        None => {
+            let mut out = BufWriter::new(std::io::stdout().lock());
+            closed_pipe_is_fine(write(&trace, format, options, &mut out))?;
+            closed_pipe_is_fine(out.flush().map_err(Into::into))?;
+        }
+    }
+    ui.note(&format!("{} of {} events", trace.events.len(), trace.skeleton.len()));
+    for note in trace.notes(format, options) {
+        ui.note(&format!("note: {note}"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn closed_pipe_is_fine(
+    result: Result<(), demi_lineage::export::ExportError>,
+) -> Result<(), demi_lineage::export::ExportError> {
+    match result {
+        Err(demi_lineage::export::ExportError::Io(e)) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}
+
+/// The file appears complete or not at all.
+fn write_file(
+    trace: &Trace,
+    format: Format,
+    options: WriteOptions,
+    path: &Path,
+) -> Result<(), Box<dyn std::error::Error>> {
+    super::replace_file(path, &mut |file: &File| {
+        let mut out = BufWriter::new(file);
+        write(trace, format, options, &mut out)?;
+        Ok(out.flush()?)
+    })
+}

@@ -1,0 +1,185 @@
+//! Exports and reports through the binary; the page is used in headless Chromium.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a failed expectation is a failed test"
+)]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+fn demi(args: &[&str]) -> Output {
+    assert_cmd::Command::cargo_bin("demi-lineage").unwrap().arg("-q").args(args).output().unwrap()
+}
+
+fn done(args: &[&str]) -> String {
+    let output = demi(args);
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn refused(args: &[&str]) -> String {
+    let output = demi(args);
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {}", String::from_utf8_lossy(&output.stdout));
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn path(folder: &Path, name: &str) -> String {
+    folder.join(name).display().to_string()
+}
+
+/// Python with the browser script's package; a build machine must have it and Chromium.
+fn browser() -> Option<PathBuf> {
+    let python = std::env::var_os("DEMI_PYTHON").map_or_else(|| PathBuf::from("python3"), PathBuf::from);
+    let ready = |command: &mut Command| {
+        command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
+    };
+    let have = ready(Command::new(&python).args(["-c", "import websockets"]))
+        && ready(Command::new("sh").args(["-c", "command -v chromium"]));
+    if !have {
+        assert!(std::env::var_os("CI").is_none(), "chromium and the Python package websockets must be there");
+        println!("skipped: no chromium, or no Python with websockets (set DEMI_PYTHON)");
+        return None;
+    }
+    Some(python)
+}
+
+fn drive(python: &Path, url: &str, steps: &str) -> Value {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/report_page/drive.py");
+    let output = Command::new(python).arg(script).args([url, "--steps", steps]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
+    println!("{seen}");
+    seen
+}
+
+#[test]
+fn the_demo_is_exported_and_read_in_a_browser() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = path(folder.path(), "demo");
+    done(&["demo", "--out", &out]);
+    let (exec, min) = (format!("{out}/exec"), format!("{out}/min"));
+
+    let events = |args: &[&str]| -> usize {
+        let json: Value = serde_json::from_str(&done(args)).unwrap();
+        json["events"].as_array().unwrap().len()
+    };
+    assert_eq!(events(&["export", &exec, "--format", "json"]), 1371);
+    assert_eq!(events(&["export", &exec, "--format", "json", "--kept"]), 1364);
+    let past = events(&["export", &exec, "--format", "json", "--past", "raft-member-1/40"]);
+    assert!((40..1364).contains(&past), "{past}");
+    assert!(events(&["export", &min, "--format", "json"]) > 22);
+    let file = path(folder.path(), "slice.log");
+    done(&["export", &min, "--format", "shiviz", "-o", &file]);
+    let log = std::fs::read_to_string(&file).unwrap();
+    assert!(log.starts_with("(?<event>.*)\\n(?<host>\\S*) (?<clock>{.*})\n\n"), "{log}");
+    for format in ["dot", "graphml", "perfetto", "mermaid"] {
+        assert!(!done(&["export", &min, "--format", format]).is_empty(), "{format}");
+    }
+    assert!(
+        refused(&["export", &exec, "--format", "dot", "--past", "raft-member-9/1"]).contains("raft-member-1")
+    );
+    assert!(refused(&["export", &out, "--format", "dot"]).contains("neither an execution"));
+    assert!(refused(&["report", &exec]).contains("--html"));
+    assert!(refused(&["report", &min, "--serve"]).contains("--html"));
+
+    // The same folder gives the same page, and the page holds no address of elsewhere.
+    let (page, again) = (format!("{out}/report.html"), path(folder.path(), "again.html"));
+    done(&["report", &min, "--original", &exec, "--html", &again]);
+    let html = std::fs::read_to_string(&page).unwrap();
+    assert!(html == std::fs::read_to_string(&again).unwrap(), "two pages of one result differ");
+    for address in ["src=", "href=", "@import", "url("] {
+        assert!(!html.contains(address), "{address}");
+    }
+
+    let Some(python) = browser() else { return };
+    let seen = drive(&python, &format!("file://{page}"), "20");
+    assert_eq!(seen["title"], "ElectionSafety:raft-member-3:raft-member-4");
+    assert_eq!(seen["traces"][0]["events"], 1371);
+    assert_eq!(seen["traces"][1]["name"], "minimized");
+    assert!(seen["variables"].as_u64().unwrap() >= 1, "{seen}");
+}
+
+/// A server that ends with the test.
+struct Server {
+    process: std::process::Child,
+    url: String,
+}
+
+impl Server {
+    fn start(args: &[&str]) -> Server {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin("demi-lineage"));
+        let mut process = command.arg("-q").args(args).stdout(Stdio::piped()).spawn().unwrap();
+        let mut url = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut url).unwrap();
+        Server { process, url: url.trim().to_owned() }
+    }
+
+    fn ask(&self, host: &str, head: &str, body: &str) -> String {
+        let address = self.url.trim_start_matches("http://").trim_end_matches('/');
+        let host = if host.is_empty() { address } else { host };
+        let mut stream = TcpStream::connect(address).unwrap();
+        let length = body.len();
+        write!(stream, "{head} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn a_store_is_served_to_this_machine_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let (logs, store) = (path(folder.path(), "logs.jsonl"), path(folder.path(), "store"));
+    let mut text = String::new();
+    for i in 0..3000_u32 {
+        let (seq, id) = (i + 1, i);
+        text.push_str(&format!("{{\"actor\":\"a\",\"seq\":{seq},\"kind\":\"send\",\"msg_id\":\"{id}\",\"from\":\"a\",\"to\":\"b\",\"type\":\"Ping\",\"payload\":\"</script>{i}\"}}\n"));
+        text.push_str(&format!("{{\"actor\":\"b\",\"seq\":{seq},\"kind\":\"receive\",\"msg_id\":\"{id}\",\"from\":\"a\",\"to\":\"b\",\"type\":\"Ping\",\"payload\":\"</script>{i}\"}}\n"));
+    }
+    std::fs::write(&logs, text).unwrap();
+    done(&["ingest", "load", "--store", &store, "--system", "s", &logs]);
+    let server = Server::start(&["report", &store, "--serve", "--system", "s", "--violation", "actors:b"]);
+    assert!(server.url.starts_with("http://127.0.0.1:"), "{}", server.url);
+
+    let page = server.ask("", "GET /", "");
+    assert!(
+        page.starts_with("HTTP/1.1 200") && page.to_lowercase().contains("x-content-type-options: nosniff")
+    );
+    assert!(!page.to_lowercase().contains("access-control-allow"), "no other page may ask");
+    assert!(server.ask("evil.example", "GET /", "").starts_with("HTTP/1.1 421"));
+    assert!(server.ask("127.0.0.1:1", "POST /ask", r#"{"ask":"overview"}"#).starts_with("HTTP/1.1 421"));
+    assert!(server.ask("", "POST /ask", r#"{"ask":"overview","x":1}"#).starts_with("HTTP/1.1 4"));
+    assert!(server.ask("", "PUT /ask", "{}").starts_with("HTTP/1.1 405"));
+    let answer = |question: &str| -> Value {
+        let answer = server.ask("", "POST /ask", question);
+        serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1)
+            .unwrap_or_else(|e| panic!("{e}: {answer}"))
+    };
+    let b = answer(r#"{"ask":"named","name":"b/2000"}"#)["event"].as_u64().unwrap();
+    assert_eq!(answer(&format!(r#"{{"ask":"past","of":{b}}}"#))["size"], 4000);
+    let found = answer(r#"{"ask":"search","words":["script>2999"],"after":null}"#);
+    assert_eq!(found["events"].as_array().unwrap().len(), 2);
+    assert_eq!(answer(r#"{"ask":"past","of":4294967295}"#)["event"], Value::Null);
+    assert_eq!(
+        answer(r#"{"ask":"events","from":4294967290,"to":4294967295}"#)["columns"]["actor"],
+        Value::Array(vec![])
+    );
+
+    let Some(python) = browser() else { return };
+    let seen = drive(&python, &server.url, "10");
+    assert_eq!(seen["traces"][0]["events"], 6000);
+}

@@ -1,0 +1,258 @@
+"""Opens a report page in headless Chromium through the DevTools protocol, uses it as a reader would, and prints what
+it saw and measured as JSON.
+
+    python drive.py URL [--pictures FOLDER] [--steps N] [--chromium PATH]
+
+Needs the package `websockets`. Exit status 1 when something on the page is not as it should be.
+"""
+
+import argparse
+import asyncio
+import base64
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import websockets
+
+
+class Page:
+    """One page of the browser."""
+
+    def __init__(self, socket):
+        self.socket, self.number, self.problems = socket, 0, []
+
+    async def call(self, method, **params):
+        self.number += 1
+        await self.socket.send(json.dumps({"id": self.number, "method": method, "params": params}))
+        while True:
+            answer = json.loads(await asyncio.wait_for(self.socket.recv(), 60))
+            if answer.get("id") == self.number:
+                if "error" in answer:
+                    raise RuntimeError(f"{method}: {answer['error']}")
+                return answer["result"]
+            self.note(answer)
+
+    def note(self, event):
+        if event.get("method") == "Runtime.exceptionThrown":
+            self.problems.append(event["params"]["exceptionDetails"].get("exception", {}).get("description", "exception"))
+        if event.get("method") == "Log.entryAdded" and event["params"]["entry"]["level"] == "error":
+            entry = event["params"]["entry"]
+            if "favicon" not in entry.get("url", ""):
+                self.problems.append(entry["text"])
+
+    async def run(self, script):
+        result = await self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
+        if "exceptionDetails" in result:
+            raise RuntimeError(f"{script}: {result['exceptionDetails']}")
+        return result["result"].get("value")
+
+    async def cpu(self):
+        """Time of the page's main thread on a processor so far, in ms: what else the machine does is not in it."""
+        metrics = (await self.call("Performance.getMetrics"))["metrics"]
+        return 1000 * next(m["value"] for m in metrics if m["name"] == "TaskDuration")
+
+    async def key(self, key):
+        text = key if len(key) == 1 else ""
+        # The browser's own keys are known by their number.
+        code = {"Escape": 27, "Enter": 13, "Home": 36, "End": 35}.get(key, 0)
+        await self.call("Input.dispatchKeyEvent", type="keyDown", key=key, text=text, windowsVirtualKeyCode=code)
+        await self.call("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
+
+    async def click(self, x, y):
+        for kind in ("mousePressed", "mouseReleased"):
+            await self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    async def until(self, script, what, seconds=20):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if await self.run(script):
+                return
+            await asyncio.sleep(0.02)
+        raise AssertionError(f"{what}: not within {seconds} s")
+
+    async def picture(self, folder, name, **params):
+        if folder:
+            shot = await self.call("Page.captureScreenshot", format="png", **params)
+            with open(os.path.join(folder, f"{name}.png"), "wb") as file:
+                file.write(base64.b64decode(shot["data"]))
+
+
+# Steps and waits until the step was painted: two frames, of which the second begins after the first is drawn.
+STEP = """new Promise((done) => {
+  const began = performance.now();
+  demi.step(true).then(() => requestAnimationFrame(() => setTimeout(() => done(performance.now() - began))));
+})"""
+
+
+# The same without waiting for a frame: what the page itself does for a step, drawing included.
+WORK = """(async () => {
+  const began = performance.now();
+  await demi.step(true);
+  demi.paint();
+  return performance.now() - began;
+})()"""
+
+
+async def use(page, args):
+    seen = {}
+    for domain in ("Page", "Runtime", "Log"):
+        await page.call(f"{domain}.enable")
+    await page.call("Performance.enable", timeDomain="threadTicks")
+    await page.call("Emulation.setDeviceMetricsOverride", width=1440, height=900, deviceScaleFactor=1, mobile=False)
+    await page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "light"}])
+    began = time.monotonic()
+    await page.call("Page.navigate", url=args.url)
+    await page.until("document.documentElement?.dataset.ready !== undefined || document.getElementById('notice')?.hidden === false", "the page opens", 60)
+    await page.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    seen["open_ms"] = round((time.monotonic() - began) * 1000)
+    check(await page.run("document.getElementById('notice').hidden"), "no error is shown: " + await page.run("document.getElementById('notice').textContent"))
+    seen["title"] = await page.run("document.getElementById('heading').textContent")
+    seen["traces"] = await page.run("demi.diagrams.map((d) => ({name: d.trace.name, events: d.trace.n, actors: d.trace.actors.length}))")
+    check(await page.run("document.querySelectorAll('#facts dt').length > 2"), "the head tells facts")
+    check(await page.run("document.querySelectorAll('b:not(h1 b, h2 b, li b, .tip b)').length === 0"), "no markup came from texts")
+    await page.picture(args.pictures, "light")
+
+    # Step with the keyboard.
+    await page.key("Home")
+    await page.until("demi.current.selected !== null", "Home chooses the first step")
+    first = await page.run("demi.current.selected")
+    await page.key("j")
+    await page.until(f"demi.current.selected > {first}", "j steps")
+    second = await page.run("demi.current.selected")
+    await page.key("k")
+    await page.until(f"demi.current.selected === {first}", "k steps back")
+    check(second > first, "steps go forward")
+    # The largest execution is walked through alone: steps of the script, and until they are painted.
+    await page.run("demi.view(0)")
+    await page.key("Home")
+    times = []
+    for _ in range(args.steps):
+        times.append(await page.run(STEP))
+    times.sort()
+    seen["steps"] = {"n": len(times), "median_ms": round(times[len(times) // 2], 1), "p95_ms": round(times[int(len(times) * 0.95)], 1), "max_ms": round(times[-1], 1)}
+    before = await page.cpu()
+    script = sorted([await page.run(WORK) for _ in range(args.steps)])
+    seen["steps"]["cpu_ms"] = round((await page.cpu() - before) / args.steps, 1)
+    seen["steps"]["script_median_ms"] = round(script[len(script) // 2], 1)
+    check(await page.run("document.querySelector('#event .headline').textContent.length > 0"), "the inspector tells the event")
+    seen["variables"] = await page.run("document.querySelectorAll('#states details').length")
+
+    # Click an event: its past and future are shown, and agree with a walk over all edges.
+    box = await page.run("(() => { const d = demi.current, b = d.box.getBoundingClientRect(), i = Math.floor(d.top + d.rows / 2); return {i, x: b.left + b.width / 2, y: b.top + d.y(i)}; })()")
+    await page.click(box["x"], box["y"])
+    await page.until(f"demi.current.selected === {box['i']}", "a click chooses the event of the row")
+    await page.until("document.querySelector('#event .chip.past') !== null", "the past is told")
+    seen["past"] = await page.run("demi.current.past.size")
+    if not await page.run("demi.page.served"):
+        check(await page.run(WALK), "past and future agree with a walk over all edges")
+    await page.picture(args.pictures, "chosen")
+
+    # Search.
+    await page.key("/")
+    check(await page.run("document.activeElement.id === 'search'"), "/ goes to the search")
+    word = await page.run("(demi.current.trace.get(demi.current.selected).type || 'a').slice(0, 6)")
+    await page.call("Input.insertText", text=word)
+    await page.until("document.querySelectorAll('#results li').length > 0", "the search finds")
+    await page.key("Enter")
+    await page.until("document.querySelector('#results [aria-current=true]') !== null", "Enter chooses what was found")
+    seen["found"] = await page.run("document.querySelectorAll('#results li').length")
+    await page.picture(args.pictures, "search")
+    await page.key("Escape")
+    await page.until("document.getElementById('results').hidden", "Escape ends the search")
+
+    # The violation, dark mode, help, a narrow window, paper.
+    await page.key("v")
+    await page.until("demi.current.trace.violations.includes(demi.current.selected)", "v goes to the violation")
+    await page.key("d")
+    await page.until("document.documentElement.dataset.theme === 'dark'", "d is dark")
+    await page.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    await page.picture(args.pictures, "dark")
+    await page.run("document.querySelector('.sheets').scrollIntoView()")
+    await page.picture(args.pictures, "sheets")
+    await page.run("window.scrollTo(0, 0)")
+    await page.key("d")
+    await page.key("?")
+    await page.until("document.getElementById('about').open", "? opens the help")
+    await page.picture(args.pictures, "help")
+    await page.key("Escape")
+    await page.until("!document.getElementById('about').open", "Escape closes the help")
+    await page.call("Emulation.setDeviceMetricsOverride", width=480, height=900, deviceScaleFactor=1, mobile=False)
+    await asyncio.sleep(0.3)
+    check(await page.run("document.documentElement.scrollWidth <= innerWidth + 1"), "nothing overflows a narrow window")
+    await page.picture(args.pictures, "narrow")
+    await page.call("Emulation.setDeviceMetricsOverride", width=1440, height=900, deviceScaleFactor=1, mobile=False)
+    printed = await page.call("Page.printToPDF", printBackground=True)
+    check(len(printed["data"]) > 5000, "the page prints")
+    if args.pictures:
+        with open(os.path.join(args.pictures, "print.pdf"), "wb") as file:
+            file.write(base64.b64decode(printed["data"]))
+    check(not page.problems, f"the browser reports no errors: {page.problems}")
+    return seen
+
+
+# Whether the page's past and future of the chosen event are those of a walk over all edges, event by event.
+WALK = """(() => {
+  const d = demi.current, t = d.trace, of = d.selected, c = t.columns;
+  const walk = (forward) => {
+    const seen = new Set([of]), work = [of];
+    while (work.length) {
+      const e = work.pop(), next = [];
+      if (c.place[e] >= 0) next.push(t.chain[c.actor[e]][c.place[e] + (forward ? 1 : -1)]);
+      if (c.mate[e] >= 0 && (forward ? c.mate[e] > e : c.mate[e] < e)) next.push(c.mate[e]);
+      for (const x of next) if (x !== undefined && !seen.has(x)) { seen.add(x); work.push(x); }
+    }
+    return seen;
+  };
+  for (const [reach, forward] of [[d.past, false], [d.future, true]]) {
+    const truth = walk(forward);
+    if (truth.size !== reach.size) return false;
+    for (let i = 0; i < t.n; i++) if (truth.has(i) !== reach.has(t.get(i))) return false;
+  }
+  return true;
+})()"""
+
+
+def check(holds, what):
+    if not holds:
+        raise AssertionError(what)
+
+
+async def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("url")
+    parser.add_argument("--pictures")
+    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--chromium", default=os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser"))
+    args = parser.parse_args()
+    if args.pictures:
+        os.makedirs(args.pictures, exist_ok=True)
+    with tempfile.TemporaryDirectory() as profile:
+        flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--remote-debugging-port=0"]
+        browser = subprocess.Popen([args.chromium, *flags, f"--user-data-dir={profile}", "about:blank"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            port_file, end = os.path.join(profile, "DevToolsActivePort"), time.monotonic() + 60
+            while not os.path.exists(port_file) or len(open(port_file).read().splitlines()) < 2:
+                check(time.monotonic() < end and browser.poll() is None, "the browser starts")
+                time.sleep(0.05)
+            port, path = open(port_file).read().splitlines()[:2]
+            async with websockets.connect(f"ws://127.0.0.1:{port}{path}", max_size=None) as root:
+                control = Page(root)
+                target = (await control.call("Target.createTarget", url="about:blank"))["targetId"]
+                async with websockets.connect(f"ws://127.0.0.1:{port}/devtools/page/{target}", max_size=None) as socket:
+                    seen = await use(Page(socket), args)
+            print(json.dumps(seen))
+        finally:
+            browser.terminate()
+            browser.wait(20)
+
+
+try:
+    asyncio.run(main())
+except (AssertionError, RuntimeError) as error:
+    print(f"page: {error}", file=sys.stderr)
+    sys.exit(1)
