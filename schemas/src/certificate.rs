@@ -29,7 +29,7 @@ pub struct Removal {
 pub struct Shortest {
     /// No violating execution over these external events, under this network rule, has fewer deliveries than this.
     pub at_least: u64,
-    /// Whether the result has just as many: nothing shorter exists.
+    /// Whether the result has just as many: nothing shorter exists where all actors start first.
     pub optimal: bool,
     /// The external messages, as `RECEIVER PAYLOAD`; each may be taken at any time, at most once. Every actor that
     /// the schedule starts is started before the first delivery.
