@@ -23,6 +23,7 @@ pub mod metrics;
 pub(crate) mod pairs;
 pub mod positions;
 pub mod run;
+mod secrets;
 pub mod security;
 pub mod serve;
 pub mod shutdown;

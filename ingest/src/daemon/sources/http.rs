@@ -18,7 +18,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 
 use super::web::{bearer, serve};
-use super::{Context, Running, SourceError};
+use super::{Context, Limits, Running, SourceError};
 use crate::daemon::intake::{Batch, Content, Refusal};
 use crate::daemon::security::{ListenConfig, Listener, Tokens};
 
@@ -55,14 +55,15 @@ pub async fn start(config: Config, context: Context) -> Result<Running, SourceEr
 }
 
 /// Why a request was not taken.
-struct Refused {
-    status: StatusCode,
-    reason: &'static str,
-    text: String,
+pub(super) struct Refused {
+    pub(super) status: StatusCode,
+    /// A short, stable word for the metrics.
+    pub(super) reason: &'static str,
+    pub(super) text: String,
 }
 
 impl Refused {
-    fn new(status: StatusCode, reason: &'static str, text: impl Into<String>) -> Self {
+    pub(super) fn new(status: StatusCode, reason: &'static str, text: impl Into<String>) -> Self {
         Refused { status, reason, text: text.into() }
     }
 }
@@ -97,24 +98,7 @@ async fn take(shared: &Shared, peer: SocketAddr, headers: &HeaderMap, body: Body
     if !shared.tokens.allow(bearer(headers)) {
         return Err(Refused::new(StatusCode::UNAUTHORIZED, "wrong_token", "a valid bearer token is needed"));
     }
-    let read = tokio::time::timeout(limits.read(), to_bytes(body, limits.body_bytes)).await;
-    let slow = || Refused::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the body took too long");
-    let packed = read.map_err(|_| slow())?.map_err(|error| {
-        let text =
-            format!("the body could not be read, or is larger than {} bytes: {error}", limits.body_bytes);
-        Refused::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", text)
-    })?;
-    let encoding = headers.get(header::CONTENT_ENCODING).map(|v| v.as_bytes().to_ascii_lowercase());
-    let bytes = match encoding.as_deref() {
-        None | Some(b"" | b"identity") => packed,
-        Some(b"gzip") => unpack(packed, limits.body_bytes, Packed::Gzip).await?,
-        Some(b"zstd") => unpack(packed, limits.body_bytes, Packed::Zstd).await?,
-        Some(other) => {
-            let text =
-                format!("'{}' is not read; send gzip, zstd or neither", String::from_utf8_lossy(other));
-            return Err(Refused::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unknown_encoding", text));
-        }
-    };
+    let bytes = read_body(headers, body, &limits).await?;
     if bytes.is_empty() {
         return Ok(0);
     }
@@ -136,6 +120,28 @@ async fn take(shared: &Shared, peer: SocketAddr, headers: &HeaderMap, body: Body
         }
     })?;
     Ok(lines)
+}
+
+/// The body of a request, unpacked.
+pub(super) async fn read_body(headers: &HeaderMap, body: Body, limits: &Limits) -> Result<Bytes, Refused> {
+    let read = tokio::time::timeout(limits.read(), to_bytes(body, limits.body_bytes)).await;
+    let slow = || Refused::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the body took too long");
+    let packed = read.map_err(|_| slow())?.map_err(|error| {
+        let text =
+            format!("the body could not be read, or is larger than {} bytes: {error}", limits.body_bytes);
+        Refused::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", text)
+    })?;
+    let encoding = headers.get(header::CONTENT_ENCODING).map(|v| v.as_bytes().to_ascii_lowercase());
+    match encoding.as_deref() {
+        None | Some(b"" | b"identity") => Ok(packed),
+        Some(b"gzip") => unpack(packed, limits.body_bytes, Packed::Gzip).await,
+        Some(b"zstd") => unpack(packed, limits.body_bytes, Packed::Zstd).await,
+        Some(other) => {
+            let text =
+                format!("'{}' is not read; send gzip, zstd or neither", String::from_utf8_lossy(other));
+            Err(Refused::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unknown_encoding", text))
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
