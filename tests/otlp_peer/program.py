@@ -41,7 +41,8 @@ for n in range(orders):
         with billing.start_as_current_span("send bills", kind=SpanKind.PRODUCER, attributes=attributes("send", "bills")) as sent:
             bill = sent.get_span_context()
     # Joined by parenthood, with the older attribute names.
-    parent = trace.set_span_in_context(trace.NonRecordingSpan(trace.SpanContext(bill.trace_id, bill.span_id, is_remote=True)))
+    carried = trace.SpanContext(bill.trace_id, bill.span_id, is_remote=True, trace_flags=bill.trace_flags)
+    parent = trace.set_span_in_context(trace.NonRecordingSpan(carried))
     with mail.start_as_current_span(
         "bills process", context=parent, kind=SpanKind.CONSUMER, attributes={"messaging.operation": "process"}
     ):
