@@ -432,7 +432,11 @@ mod tests {
             ("dir = \"s\"", "dri = \"s\"", "[store] unknown key 'dri': did you mean 'dir'?"),
             ("listen =", "lisen =", "[sources.app-1] unknown key 'lisen': did you mean 'listen'?"),
             ("paths =", "pahts =", "[sources.logs] unknown key 'pahts': did you mean 'paths'?"),
-            ("\"tcp\"", "\"tpc\"", "unknown type 'tpc' (known: files, tcp, http); did you mean 'tcp'?"),
+            (
+                "\"tcp\"",
+                "\"tpc\"",
+                "unknown type 'tpc' (known: files, tcp, http, otlp, nats); did you mean 'tcp'?",
+            ),
             ("[spool]", "[limits]\nlinebytes = 5\n[spool]", "did you mean 'line_bytes'?"),
         ];
         for (from, to, expected) in cases {
