@@ -33,6 +33,8 @@ enum Command {
     Ingest(commands::ingest::IngestCommand),
     /// Reconstruct the partial order and prune what is concurrent with the violation.
     Build(commands::build::BuildArgs),
+    /// Ask which events happen before which, what was in flight, and how one event led to another.
+    Query(commands::query::QueryArgs),
     /// Replay a schedule or a recorded execution on the model.
     Replay(commands::replay::ReplayArgs),
     /// Make random runs until an invariant breaks, and write their logs.
@@ -61,6 +63,7 @@ fn dispatch(command: Command, ui: &ui::Ui) -> commands::Outcome {
     match command {
         Command::Ingest(command) => commands::ingest::run(command, ui),
         Command::Build(args) => commands::build::run(args, ui),
+        Command::Query(args) => commands::query::run(args, ui),
         Command::Replay(args) => commands::replay::run(args, ui),
         Command::Fuzz(args) => commands::fuzz::run(args, ui),
         Command::Minimize(args) => commands::minimize::run(args, ui),

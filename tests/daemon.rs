@@ -334,3 +334,34 @@ fn the_example_configuration_is_valid_and_slips_are_named() {
         .code(2)
         .stderr(contains("nowhere.toml: cannot be read"));
 }
+
+#[test]
+fn quarantined_lines_are_read_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, log, map) = (dir.path().join("store"), dir.path().join("a.log"), dir.path().join("m.toml"));
+    fs::write(
+        &log,
+        "node=a n=1 did=start\nnode=a n=2 did=start\nnoise\n{\"actor\":\"b\",\"seq\":1,\"kind\":\"start\"}\n",
+    )
+    .unwrap();
+    let run = |args: &[&str]| {
+        let mut command = Command::cargo_bin("demi-lineage").unwrap();
+        command.args(["ingest", args[0], "--store"]).arg(&store).args(["--system", "s"]).args(&args[1..]);
+        command.assert()
+    };
+    run(&["load", log.to_str().unwrap()]).success();
+    run(&["requeue"]).success().stdout(contains(
+        "3 lines in quarantine; 0 events added, 0 there already, 0 lines that are none, 3 stay",
+    ));
+    fs::write(
+        &map,
+        "name = \"m\"\ndescription = \"test\"\n[input]\ncontainer = \"logfmt\"\n[event]\nactor = \"{node}\"\nseq = \"{n}\"\nkind = \"{did}\"\n",
+    )
+    .unwrap();
+    let again = ["requeue", "--mapping", map.to_str().unwrap()];
+    run(&again).success().stdout(contains("2 events added, 0 there already, 0 lines that are none, 1 stay"));
+    run(&again).success().stdout(contains("1 lines in quarantine; 0 events added"));
+    let opened = Store::open(&store).unwrap();
+    assert_eq!(rows(&opened.event_files("s").unwrap()), 3);
+    assert_eq!(rows(&opened.quarantine_files("s").unwrap()), 1);
+}

@@ -15,11 +15,16 @@ use std::process::Output;
 use assert_cmd::Command;
 use serde_json::Value;
 
+#[path = "third_party/ask.rs"]
+mod ask;
 #[path = "third_party/order.rs"]
 mod order;
+#[path = "third_party/states.rs"]
+mod states;
 #[path = "third_party/truth.rs"]
 mod truth;
 
+use ask::{answers, ask};
 use order::Order;
 use truth::{Truth, event};
 
@@ -122,7 +127,9 @@ fn every_log_loads_with_its_events() {
         let summary = load(&truth, &dir.path().join("store"));
         let loaded = summary["added"].as_u64().unwrap() + summary["duplicates"].as_u64().unwrap();
         assert_eq!(loaded, truth.events(), "{}", truth.name());
-        if let Some(hosts) = truth.hosts() {
+        let services = ["services", "service/instance"].iter().find_map(|k| truth.value[*k].as_object());
+        let services = services.map(|s| counts(&Value::from(s.clone())));
+        if let Some(hosts) = truth.hosts().or(services) {
             let found: BTreeMap<String, u64> = summary["actors"]
                 .as_array()
                 .unwrap()
@@ -150,10 +157,8 @@ fn every_order_is_the_true_one() {
         let Some(ordered) = truth.ordered() else { continue };
         let summary = load(&truth, &store);
         let system = summary["system"].as_str().unwrap();
-        let hosts: Vec<String> = truth.hosts().unwrap().into_keys().collect();
         let exec = dir.path().join("exec");
         let (store, out) = (store.display().to_string(), exec.display().to_string());
-        let violation = format!("actors:{}", hosts.join(","));
         let built = json(&[
             "build",
             "--store",
@@ -161,19 +166,20 @@ fn every_order_is_the_true_one() {
             "--system",
             system,
             "--violation",
-            &violation,
+            "none",
             "--out",
             &out,
             "--json",
         ]);
-        compare(&truth, &Order::read(&exec), ordered, &built);
+        compare(&truth, &Order::read(&exec), ordered, &built, &out, dir.path());
+        ask(&truth, &out, dir.path());
         checked += 1;
     }
     println!("{checked} orders compared");
     assert!(checked > 50);
 }
 
-fn compare(truth: &Truth, order: &Order, ordered: u64, built: &Value) {
+fn compare(truth: &Truth, order: &Order, ordered: u64, built: &Value, exec: &str, dir: &Path) {
     let name = truth.name();
     assert_eq!(order.clocks.len() as u64, truth.events(), "{name}");
     assert_eq!(order.ordered(), ordered, "{name}: pairs in order; {built}");
@@ -214,8 +220,142 @@ fn compare(truth: &Truth, order: &Order, ordered: u64, built: &Value) {
         _ => order.edges.clone(),
     };
     let (found, ground) = order.lattice(&edges, 30_000);
-    assert_eq!(found as u64, cuts, "{name}: consistent cuts");
-    if let Some(wanted) = truth.value["ground_states_total"].as_u64() {
-        assert_eq!(ground as u64, wanted, "{name}: ground states");
+    assert_eq!(found.len() as u64, cuts, "{name}: consistent cuts");
+    let Some(wanted) = truth.value["ground_states_total"].as_u64() else { return };
+    assert_eq!(ground as u64, wanted, "{name}: ground states");
+    if found.len() > 1000 {
+        return;
+    }
+    let cut = |cut: &Vec<u32>| {
+        let counts: BTreeMap<&String, &u32> = order.hosts.keys().zip(cut).collect();
+        serde_json::to_string(&counts).unwrap()
+    };
+    let questions: Vec<String> = found.iter().map(cut).collect();
+    let told = answers(exec, "cut", "--cuts", &questions, dir);
+    assert!(told.iter().all(|a| a["consistent"] == true), "{name}");
+    let told = told.iter().filter(|a| a["ground_state"] == true).count();
+    assert_eq!(told as u64, wanted, "{name}: ground states by query");
+}
+
+#[test]
+fn states_are_those_that_were_logged() {
+    let Some(folder) = truth::folder() else {
+        println!("skipped: no logs of other systems (set DEMI_CORPUS)");
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("store");
+    let mut checked = 0;
+    for truth in truth::all(&folder).into_iter().filter(|t| t.value["state"].is_object()) {
+        let summary = load(&truth, &store);
+        let (store, out) = (store.display().to_string(), dir.path().join("exec").display().to_string());
+        let system = summary["system"].as_str().unwrap();
+        json(&[
+            "build",
+            "--store",
+            &store,
+            "--system",
+            system,
+            "--violation",
+            "none",
+            "--out",
+            &out,
+            "--json",
+        ]);
+        let states = states::of(&Order::read(Path::new(&out)));
+        let wanted = &truth.value["state"];
+        if let Some(points) = wanted["variables_per_point"].as_object() {
+            states::check_dumps(&truth, &states, points);
+        }
+        let leaders = |role: &str, leader: &str, term: &str| -> Value {
+            let mut by_term: BTreeMap<String, std::collections::BTreeSet<String>> = BTreeMap::new();
+            for (event, state) in states.iter().filter(|(_, s)| s[role] == leader) {
+                let host = event.rsplit_once('#').unwrap().0.to_owned();
+                by_term.entry(state[term].to_string()).or_default().insert(host);
+            }
+            serde_json::to_value(by_term).unwrap()
+        };
+        if wanted["leaders_by_term"].is_object() {
+            assert_eq!(wanted["leaders_by_term"], leaders("role", "StateLeader", "term"), "{}", truth.name());
+        }
+        if wanted["leaders_by_view"].is_object() {
+            let found = leaders("leadership_state", "Leader", "current_view");
+            // The older schema has no role among the variables.
+            let older = states.iter().all(|(_, s)| s["leadership_state"].is_null());
+            assert!(older || wanted["leaders_by_view"] == found, "{}: {found}", truth.name());
+        }
+        checked += 1;
+    }
+    assert!(checked >= 6, "{checked}");
+}
+
+#[test]
+fn completed_operations_are_in_real_time_order() {
+    let Some(folder) = truth::folder() else {
+        println!("skipped: no logs of other systems (set DEMI_CORPUS)");
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("store");
+    let key = "real_time_ordered_pairs_of_completed_operations";
+    for truth in truth::all(&folder).into_iter().filter(|t| t.value[key].is_u64()) {
+        let summary = load(&truth, &store);
+        let (store, out) = (store.display().to_string(), dir.path().join("exec").display().to_string());
+        let system = summary["system"].as_str().unwrap();
+        json(&[
+            "build",
+            "--store",
+            &store,
+            "--system",
+            system,
+            "--violation",
+            "none",
+            "--out",
+            &out,
+            "--json",
+        ]);
+        let order = Order::read(Path::new(&out));
+        let mut operations = Vec::new();
+        for events in order.hosts.values() {
+            let pairs = events.windows(2);
+            let completes = |w: &&[usize]| {
+                order.kind[w[0]] == "invoke" && matches!(order.kind[w[1]].as_str(), "ok" | "fail")
+            };
+            operations.extend(pairs.filter(completes).map(|w| (w[0], w[1])));
+        }
+        assert_eq!(truth.value["completed_operations"], operations.len(), "{}", truth.name());
+        let before = |a: &(usize, usize), b: &(usize, usize)| order.before(a.1, b.0);
+        let pairs = operations.iter().flat_map(|a| operations.iter().map(move |b| (a, b)));
+        let ordered = pairs.filter(|(a, b)| before(a, b)).count();
+        assert_eq!(truth.value[key], ordered, "{}", truth.name());
+    }
+}
+
+#[test]
+fn text_columns_are_those_of_the_published_table() {
+    let Some(folder) = truth::folder() else {
+        println!("skipped: no logs of other systems (set DEMI_CORPUS)");
+        return;
+    };
+    for truth in truth::all(&folder).into_iter().filter(|t| t.set == "loghub-text") {
+        let file = truth.file.display().to_string();
+        let output = demi(&["ingest", "parse", &file, "--mapping", "loghub", "--json"]);
+        assert!(output.status.success());
+        let text = String::from_utf8(output.stdout).unwrap();
+        let mut rows = csv::Reader::from_path(format!("{file}_structured.csv")).unwrap();
+        let columns = rows.headers().unwrap().clone();
+        let mut compared = 0;
+        for (line, row) in text.lines().zip(rows.records()) {
+            let (line, row): (Value, _) = (serde_json::from_str(line).unwrap(), row.unwrap());
+            let fields = line["events"][0]["fields"].as_object().unwrap();
+            for (name, value) in columns.iter().zip(&row) {
+                if let Some(found) = fields.get(name) {
+                    assert_eq!(found, value.trim(), "{name} of {line}");
+                    compared += 1;
+                }
+            }
+        }
+        let columns = truth.value["columns"].as_array().unwrap().len() as u64;
+        assert_eq!(compared, truth.events() * columns, "{file}");
     }
 }

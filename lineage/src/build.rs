@@ -4,18 +4,21 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use arrow_array::Array;
 use demi_schemas::schedule::{SCHEDULE_SCHEMA, ScheduleHeader};
 use demi_schemas::summary::{BuildSummary, ProvenanceRule};
 use demi_schemas::tables;
 
 use crate::channels::{self, Channels};
 use crate::clocks::{self, Clocks};
+use crate::columns;
 use crate::content;
 use crate::cut::{self, Provenance};
 use crate::error::LineageError;
 use crate::events::is_send;
 use crate::execution::{EVENTS, Folder, MESSAGES, SCHEDULE, SUMMARY};
 use crate::gather;
+use crate::index;
 use crate::intern::NONE;
 use crate::lines::Lines;
 use crate::matching::{self, Matching, Reason};
@@ -45,6 +48,7 @@ struct Lineage {
     order: Order,
     target: Target,
     provenance: Provenance,
+    units: Units,
     channels_in_order: bool,
 }
 
@@ -110,8 +114,11 @@ fn analyse(
     broken.sort_unstable();
     let channels_in_order = observed.in_order() && broken.is_empty() && !order.channel_dropped;
     order.warnings.extend(broken);
-    let provenance = cut::provenance(events, &units, &matching, &order.sequence, &target, options.rule);
-    Ok(Lineage { matching, order, target, provenance, channels_in_order })
+    let provenance = match options.violation {
+        ViolationSpec::None => Provenance::all(events),
+        _ => cut::provenance(events, &units, &matching, &order.sequence, &target, options.rule),
+    };
+    Ok(Lineage { matching, order, target, provenance, units, channels_in_order })
 }
 
 fn summarize(loaded: &Loaded, lineage: &Lineage, options: &BuildOptions) -> BuildSummary {
@@ -159,7 +166,10 @@ fn write(
     let mut lines = Lines::new(&folder.scratch(), events.len() as u64);
     let mut composer = Composer::default();
     let mut keep = |order: u64, kept: bool, line: &[u8]| if kept { lines.add(order, line) } else { Ok(()) };
+    let mut states = Vec::new();
     let mut rows = |first: u32, batch: &arrow_array::RecordBatch| {
+        let state = columns::text(batch, "state")?;
+        states.extend((0..batch.num_rows()).filter(|&r| state.is_valid(r)).map(|r| first + r as u32));
         let placed = |row: usize| {
             let e = first as usize + row;
             let mate = matching.mate[e];
@@ -177,6 +187,10 @@ fn write(
     message_table.finish()?;
     gathered?;
     composer.close(&mut keep)?;
+    index::write(
+        &folder.index(),
+        &index::Parts::new(events, matching, &lineage.units, &lineage.order, &states),
+    )?;
 
     let header = ScheduleHeader {
         schema: SCHEDULE_SCHEMA.into(),

@@ -24,6 +24,8 @@ pub(crate) enum Why {
     Handler,
     /// A record of the violation.
     Violation,
+    /// Everything is kept.
+    All,
 }
 
 impl Why {
@@ -36,6 +38,7 @@ impl Why {
             Why::Past => "past",
             Why::Handler => "handler",
             Why::Violation => "violation",
+            Why::All => "all",
         }
     }
 }
@@ -58,6 +61,13 @@ struct Cut<'a> {
     /// Units alone whose message is received in the cut.
     alone: Vec<u32>,
     work: Vec<(u32, u32)>,
+}
+
+impl Provenance {
+    /// Everything is kept, because nothing in particular is asked for.
+    pub(crate) fn all(events: &Events) -> Provenance {
+        Provenance { kept: vec![true; events.len()], why: vec![Why::All; events.len()] }
+    }
 }
 
 impl Cut<'_> {

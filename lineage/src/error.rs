@@ -46,6 +46,17 @@ pub enum LineageError {
         /// What is wrong with it.
         source: ScheduleError,
     },
+    /// The order index is not what a build writes.
+    #[error("{}: {reason}; build it again", .path.display())]
+    Index {
+        /// The file or folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A question that cannot be answered as it was asked.
+    #[error("{0}")]
+    Question(String),
     /// Vector clocks that contradict themselves or each other: no order follows from them.
     #[error(
         "the vector clocks contradict each other at {total} events; no order follows from them\n  {shown}"

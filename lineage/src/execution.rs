@@ -47,14 +47,19 @@ impl Folder {
         self.new.path().join("execution").join(name)
     }
 
+    /// The folder of the order index.
+    pub(crate) fn index(&self) -> PathBuf {
+        self.path(crate::index::INDEX_FOLDER)
+    }
+
     /// Where temporary files go.
     pub(crate) fn scratch(&self) -> PathBuf {
         self.new.path().join("scratch")
     }
 
-    /// Makes both folders.
+    /// Makes the folders.
     pub(crate) fn make(&self) -> Result<(), LineageError> {
-        for path in [self.path(""), self.scratch()] {
+        for path in [self.path(""), self.scratch(), self.index()] {
             std::fs::create_dir(&path).map_err(LineageError::io(&path))?;
         }
         Ok(())

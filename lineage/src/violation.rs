@@ -19,6 +19,8 @@ pub enum ViolationSpec {
     Event(String),
     /// The affected actors, each at its last event.
     Actors(Vec<String>),
+    /// There is none: only the order is asked for, and everything is kept.
+    None,
     /// A text that is none of these.
     Unknown(String),
 }
@@ -26,7 +28,7 @@ pub enum ViolationSpec {
 impl FromStr for ViolationSpec {
     type Err = Infallible;
 
-    /// Reads `event:ACTOR/SEQ` or `actors:A,B`; what is neither is refused when it is looked up, where the message
+    /// Reads `event:ACTOR/SEQ`, `actors:A,B` or `none`; what is neither is refused when it is looked up, where the message
     /// can list what there is.
     fn from_str(text: &str) -> Result<Self, Infallible> {
         Ok(match text.split_once(':') {
@@ -34,6 +36,7 @@ impl FromStr for ViolationSpec {
             Some(("actors", names)) => ViolationSpec::Actors(
                 names.split(',').map(|n| n.trim().to_owned()).filter(|n| !n.is_empty()).collect(),
             ),
+            None if text == "none" => ViolationSpec::None,
             _ => ViolationSpec::Unknown(text.to_owned()),
         })
     }
@@ -44,12 +47,12 @@ impl FromStr for ViolationSpec {
 pub enum ViolationError {
     /// The text is no violation.
     #[error(
-        "'{0}' names no violation: expected event:ACTOR/SEQ or actors:A,B (or nothing, for the recorded one)"
+        "'{0}' names no violation: expected event:ACTOR/SEQ, actors:A,B or none (or nothing, for the recorded one)"
     )]
     Unknown(String),
     /// No log has a `violation` record.
     #[error(
-        "the logs hold no violation record; name one with --violation event:ACTOR/SEQ or actors:A,B (actors: {0})"
+        "the logs hold no violation record; name one with --violation event:ACTOR/SEQ or actors:A,B (actors: {0}), or build the order alone with --violation none"
     )]
     NoRecord(String),
     /// Violation records are there, but name nobody.
@@ -116,6 +119,7 @@ pub(crate) struct Target {
 pub(crate) fn resolve(events: &Events, spec: &ViolationSpec) -> Result<Target, ViolationError> {
     let mut target = Target::default();
     match spec {
+        ViolationSpec::None => return Ok(target),
         ViolationSpec::Unknown(text) => return Err(ViolationError::Unknown(text.clone())),
         ViolationSpec::Event(text) => {
             let event = find_event(events, text)?;

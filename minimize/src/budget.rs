@@ -1,4 +1,4 @@
-//! How much work may be done: seconds or replays, and whether somebody asked to stop.
+//! How much work may be done: seconds, replays or states, and whether somebody asked to stop.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -12,15 +12,20 @@ pub enum Budget {
     Seconds(f64),
     /// Schedules tested. Results do not depend on the machine.
     Replays(u64),
+    /// Configurations visited, one a delivery executed. Results do not depend on the machine.
+    States(u64),
 }
 
 impl FromStr for Budget {
     type Err = String;
 
-    /// Reads `60s`, `2m`, `500ms`, or `20000r` (replays).
+    /// Reads `60s`, `2m`, `500ms`, `20000r` (replays), or `5000000states`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let bad =
-            || format!("'{text}' is no budget: expected seconds (60s), minutes (2m), or replays (20000r)");
+        let bad = || {
+            format!(
+                "'{text}' is no budget: expected seconds (60s), minutes (2m), replays (20000r), or states (5000000states)"
+            )
+        };
         let at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
         let (number, unit) = text.split_at(at);
         let value: f64 = number.parse().map_err(|_| bad())?;
@@ -32,6 +37,7 @@ impl FromStr for Budget {
             "ms" => Ok(Budget::Seconds(value / 1000.0)),
             "m" => Ok(Budget::Seconds(value * 60.0)),
             "r" | "replays" => Ok(Budget::Replays(value as u64)),
+            "states" => Ok(Budget::States(value as u64)),
             _ => Err(bad()),
         }
     }
@@ -85,6 +91,7 @@ pub struct Meter {
     /// Deliveries executed.
     pub executed: u64,
     max_replays: u64,
+    max_executed: u64,
     deadline: Option<Instant>,
     stop: StopFlag,
 }
@@ -93,11 +100,13 @@ impl Meter {
     /// A share of a budget, counted from now.
     #[must_use]
     pub fn new(budget: Budget, stop: StopFlag) -> Self {
-        let (max_replays, deadline) = match budget {
-            Budget::Seconds(s) => (u64::MAX, Some(Instant::now() + Duration::from_secs_f64(s.min(1e9)))),
-            Budget::Replays(n) => (n, None),
-        };
-        Meter { replays: 0, executed: 0, max_replays, deadline, stop }
+        let (mut max_replays, mut max_executed, mut deadline) = (u64::MAX, u64::MAX, None);
+        match budget {
+            Budget::Seconds(s) => deadline = Some(Instant::now() + Duration::from_secs_f64(s.min(1e9))),
+            Budget::Replays(n) => max_replays = n,
+            Budget::States(n) => max_executed = n,
+        }
+        Meter { replays: 0, executed: 0, max_replays, max_executed, deadline, stop }
     }
 
     /// Why the work must end now, if it must.
@@ -105,7 +114,10 @@ impl Meter {
     pub fn ended(&self) -> Option<Ended> {
         if self.stop.is_set() {
             Some(Ended::Interrupted)
-        } else if self.replays >= self.max_replays || self.deadline.is_some_and(|d| Instant::now() >= d) {
+        } else if self.replays >= self.max_replays
+            || self.executed >= self.max_executed
+            || self.deadline.is_some_and(|d| Instant::now() >= d)
+        {
             Some(Ended::Budget)
         } else {
             None
@@ -118,10 +130,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn each_sort_of_budget_ends_the_work() {
+        let meter = |budget| Meter::new(budget, StopFlag::default());
+        let mut replays = meter(Budget::Replays(2));
+        let mut states = meter(Budget::States(5));
+        for (work, ended) in [(1, false), (2, true)] {
+            (replays.replays, states.executed) = (work, 3 * work);
+            assert_eq!((replays.ended().is_some(), states.ended().is_some()), (ended, ended));
+        }
+        assert_eq!(meter(Budget::Seconds(0.0)).ended(), Some(Ended::Budget));
+    }
+
+    #[test]
     fn budgets_are_read() {
         assert_eq!("60s".parse(), Ok(Budget::Seconds(60.0)));
         assert_eq!("2m".parse(), Ok(Budget::Seconds(120.0)));
         assert_eq!("5000r".parse(), Ok(Budget::Replays(5000)));
+        assert_eq!("70states".parse(), Ok(Budget::States(70)));
         for bad in ["", "x", "-3s", "3h", "NaNs"] {
             assert!(bad.parse::<Budget>().is_err(), "{bad}");
         }

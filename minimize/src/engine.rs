@@ -5,19 +5,24 @@ use std::rc::Rc;
 
 use demi_replay::network;
 use demi_replay::script::{Act, OwnFailures, Script, Want};
-use demi_replay::{Model, OUTSIDE, Simulator, Violation, World};
-use demi_schemas::NetworkRule;
+use demi_replay::{Model, Simulator, Violation, World};
+use demi_schemas::{NetworkRule, Schedule};
 use rustc_hash::FxHashSet;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::budget::Meter;
+use crate::digest::Digests;
+use crate::ledger::Attempt;
 use crate::matcher::{Blocker, Matcher, Policy};
-use crate::witness::{Objective, Size, size};
+use crate::oracle::Oracle;
+use crate::witness::{Fields, Objective, Size, size, to_schedule};
 
 /// How many acts lie between two kept worlds of the witness.
-const CHECKPOINT_EVERY: usize = 16;
+pub(crate) const CHECKPOINT_EVERY: usize = 16;
 /// Deliveries that one flush may cost before the step is given up.
 const MAX_FLUSH: usize = 64;
+/// Steps from which on a test is worth a line in the ledger.
+const LEDGER_STEPS: usize = 128;
 /// Tested candidates remembered, so that none is tested twice.
 const MAX_REMEMBERED: usize = 4_000_000;
 
@@ -31,7 +36,7 @@ pub struct Witness<M: Model> {
     /// How many of the first acts happened while the system started up by itself; none of them may be left out.
     pub pinned: usize,
     /// The world before act `i * CHECKPOINT_EVERY`.
-    worlds: Vec<World<M>>,
+    pub(crate) worlds: Vec<World<M>>,
 }
 
 /// A witness shared between passes.
@@ -46,16 +51,21 @@ pub struct Engine<M: Model> {
     pub sim: Simulator<M>,
     /// Names and arguments of actions.
     pub actions: Vec<(String, Option<serde_json::Value>)>,
+    /// Structured content of messages from outside.
+    pub fields: Fields,
     /// The rule.
     pub rule: NetworkRule,
-    /// Fingerprints of the violation; one in common is enough.
+    /// Fingerprints of the violation.
     pub target: Vec<String>,
+    /// What else is asked.
+    pub oracle: Oracle<M>,
     /// What counts as smaller.
     pub objective: Objective,
     /// Whether an external event less may cost twice the deliveries, or only half as many again.
     pub generous: bool,
     /// Work done and allowed.
     pub meter: Meter,
+    digests: Digests,
     tested: FxHashSet<u128>,
     found: Vec<Violation>,
     /// Accepted candidates that strict verification refused; always 0 unless there is a defect.
@@ -75,11 +85,14 @@ impl<M: Model> Engine<M> {
         Engine {
             sim,
             actions: script.actions.clone(),
+            fields: Fields::new(),
             rule,
             target,
+            oracle: Oracle::default(),
             objective,
             generous: true,
             meter,
+            digests: Digests::default(),
             tested: FxHashSet::default(),
             found: Vec::new(),
             refused: 0,
@@ -90,7 +103,7 @@ impl<M: Model> Engine<M> {
     pub fn violates(&mut self, world: &World<M>) -> bool {
         self.found.clear();
         self.sim.check(world, &mut M::History::default(), &mut self.found);
-        self.found.iter().any(|v| self.target.contains(&v.fingerprint))
+        self.found.iter().any(|v| self.oracle.matching.counts(&self.target, &v.fingerprint))
     }
 
     /// Executes a script as it stands and cuts it at the first violation.
@@ -165,6 +178,19 @@ impl<M: Model> Engine<M> {
         self.rule != NetworkRule::Unordered
     }
 
+    /// Acts as text.
+    #[must_use]
+    pub fn to_schedule(&self, acts: &[Act]) -> Schedule {
+        to_schedule(&self.sim, acts, &self.actions, &self.fields, self.rule, &self.target)
+    }
+
+    /// A digest of acts that means the same in another process.
+    pub fn digest(&mut self, acts: &[Act]) -> u128 {
+        let mut hasher = Xxh3::new();
+        self.digests.add(&self.sim, &self.actions, acts.iter(), &mut hasher);
+        hasher.digest128()
+    }
+
     /// Forgets which candidates were tested.
     pub fn forget(&mut self) {
         self.tested.clear();
@@ -200,13 +226,50 @@ impl<M: Model> Engine<M> {
     /// none within `limit` steps in all.
     pub fn run<'a>(
         &mut self,
+        world: World<M>,
+        done: Vec<Act>,
+        acts: impl Iterator<Item = &'a Act>,
+        policy: Policy,
+        limit: usize,
+    ) -> Found {
+        self.meter.replays += 1;
+        let Some(ledger) = self.oracle.ledger.clone() else {
+            return self.execute(world, done, acts, policy, limit);
+        };
+        let acts: Vec<&Act> = acts.collect();
+        if acts.len() < LEDGER_STEPS {
+            return self.execute(world, done, acts.into_iter(), policy, limit);
+        }
+        let mut hasher = Xxh3::new();
+        self.digests.add(&self.sim, &self.actions, done.iter(), &mut hasher);
+        hasher.write_u8(0xff);
+        self.digests.add(&self.sim, &self.actions, acts.iter().copied(), &mut hasher);
+        (policy, limit, self.rule, &self.target, self.oracle.matching.as_str()).hash(&mut hasher);
+        let key = hasher.digest128();
+        if let Some(known) = ledger.attempt(key).filter(|a| !a.violates) {
+            self.meter.executed += known.executed;
+            return None;
+        }
+        let before = self.meter.executed;
+        let found = self.execute(world, done, acts.into_iter(), policy, limit);
+        let mut hasher = Xxh3::new();
+        if let Some(acts) = &found {
+            self.digests.add(&self.sim, &self.actions, acts.iter(), &mut hasher);
+        }
+        let digest = if found.is_some() { hasher.digest128() } else { 0 };
+        let executed = self.meter.executed - before;
+        ledger.note_attempt(key, Attempt { violates: found.is_some(), executed, digest });
+        found
+    }
+
+    fn execute<'a>(
+        &mut self,
         mut world: World<M>,
         mut done: Vec<Act>,
         acts: impl Iterator<Item = &'a Act>,
         policy: Policy,
         limit: usize,
     ) -> Found {
-        self.meter.replays += 1;
         let mut own = OwnFailures::default();
         for act in acts {
             let Act::Deliver(want) = act else {
@@ -289,39 +352,6 @@ impl<M: Model> Engine<M> {
         self.meter.executed += u64::from(act.is_delivery());
         act.perform(&mut self.sim, world, &self.actions, self.rule).is_ok()
     }
-
-    /// Re-runs executed acts from the beginning, step by step, with rules of its own: every step pending with
-    /// exactly this content, first of its channel where the rule says so, and the violation at the end and not
-    /// before. Shares nothing with matching. Gives the witness with its worlds.
-    fn verified(&mut self, acts: Vec<Act>) -> Option<Shared<M>> {
-        let mut world = self.sim.empty_world();
-        let mut worlds = Vec::with_capacity(acts.len() / CHECKPOINT_EVERY + 1);
-        let mut pinned = 0;
-        for (at, act) in acts.iter().enumerate() {
-            if at % CHECKPOINT_EVERY == 0 {
-                worlds.push(world.clone());
-            }
-            if self.sim.starting_up(&world) {
-                pinned = at + 1;
-            }
-            if let Act::Deliver(want) = act
-                && want.external.is_none()
-                && !in_order(&self.sim, &world, want, self.rule)
-            {
-                self.refused += 1;
-                return None;
-            }
-            if !self.follow(&mut world, act) {
-                self.refused += 1;
-                return None;
-            }
-        }
-        if !self.violates(&world) {
-            self.refused += 1;
-            return None;
-        }
-        Some(Rc::new(Witness { size: size(&acts), pinned, acts, worlds }))
-    }
 }
 
 /// What to do about a wanted delivery.
@@ -334,20 +364,6 @@ enum Choice {
     Skip,
     /// Give up the candidate.
     Fail,
-}
-
-/// The verifier's own reading of channel order: nothing older may wait on the channel of what is delivered.
-fn in_order<M: Model>(sim: &Simulator<M>, world: &World<M>, want: &Want, rule: NetworkRule) -> bool {
-    let Some(index) = want.find(sim, world) else { return false };
-    let entry = world.pending()[index];
-    if rule != NetworkRule::Fifo || want.timer || entry.channel == OUTSIDE {
-        return true;
-    }
-    world.pending()[..index].iter().all(|older| {
-        older.to != entry.to
-            || older.channel != entry.channel
-            || !matches!(older.kind, demi_replay::PendingKind::Message)
-    })
 }
 
 /// The matcher for exact tests.

@@ -3,7 +3,8 @@
 //! Delta debugging follows the recorded order, so an actor or a message on which that order hinges stays for good.
 //! A walk takes (some of) the external events of a small witness in their recorded order and lets chance order
 //! everything else under the network rule, as fuzzing does; what breaks the same invariant is a new place to start
-//! from. Walks differ in how eager timers and external events are, and some begin with a part of the witness.
+//! from. Walks differ in how eager timers and external events are; some begin with a part of the witness, and in some
+//! an actor starts late, so that what is sent to it before is lost.
 
 use demi_replay::script::Act;
 use demi_replay::{Model, PendingKind, World};
@@ -57,11 +58,14 @@ impl<'a, M: Model> Explorer<'a, M> {
             (world, done) = engine.world_at(self.base, at);
             externals.retain(|e| !done.iter().any(|d| same_event(d, e)));
         }
+        self.delay_a_start(&mut externals);
         externals.reverse();
         let mut repeated = None;
         let mut candidates = Vec::new();
         while done.len() < most {
-            if let Some(act) = externals.pop_if(|act| matches!(act, Act::Start(_))) {
+            // Whoever starts before anything else does so at once.
+            let first = done.iter().all(|act| matches!(act, Act::Start(_)));
+            if let Some(act) = externals.pop_if(|act| first && matches!(act, Act::Start(_))) {
                 engine.follow(&mut world, &act);
                 done.push(act);
                 continue;
@@ -103,6 +107,40 @@ impl<'a, M: Model> Explorer<'a, M> {
         None
     }
 
+    /// Adds the start of an actor that the witness does without, and what it is sent first from outside.
+    fn add_an_actor(&mut self, chosen: &mut Vec<usize>) {
+        let absent: Vec<usize> = (0..self.pool.len())
+            .filter(|i| matches!(self.pool[*i], Act::Start(_)) && !chosen.contains(i))
+            .collect();
+        if absent.is_empty() {
+            return;
+        }
+        let start = absent[self.rng.random_range(0..absent.len())];
+        chosen.push(start);
+        let actor = self.pool[start].actor();
+        chosen.extend(
+            (0..self.pool.len()).find(|&i| self.pool[i].is_delivery() && self.pool[i].actor() == actor),
+        );
+    }
+
+    /// In some walks, moves a start to a random place, and messages from outside for that actor behind it.
+    fn delay_a_start(&mut self, externals: &mut Vec<Act>) {
+        let starts: Vec<usize> =
+            (0..externals.len()).filter(|&i| matches!(externals[i], Act::Start(_))).collect();
+        if starts.len() < 2 || !self.rng.random_ratio(1, 4) {
+            return;
+        }
+        let start = externals[starts[self.rng.random_range(0..starts.len())]];
+        let (mut late, rest): (Vec<Act>, Vec<Act>) =
+            externals.drain(..).partition(|act| act.actor() == start.actor());
+        *externals = rest;
+        let mut at = self.rng.random_range(0..=externals.len());
+        for act in late.drain(..) {
+            externals.insert(at, act);
+            at = self.rng.random_range(at + 1..=externals.len());
+        }
+    }
+
     fn pick(&mut self, from: &[u32]) -> u32 {
         from[self.rng.random_range(0..from.len())]
     }
@@ -116,6 +154,9 @@ impl<'a, M: Model> Explorer<'a, M> {
         if starts.len() > 1 && self.rng.random_ratio(1, 2) {
             let gone = starts[self.rng.random_range(0..starts.len())].actor();
             chosen.retain(|&i| self.pool[i].actor() != gone);
+        }
+        if self.rng.random_ratio(1, 4) {
+            self.add_an_actor(&mut chosen);
         }
         let present: Vec<_> = chosen.iter().filter_map(|&i| self.pool[i].actor()).collect();
         let extras = if self.pool.is_empty() { 0 } else { self.rng.random_range(0..=MAX_EXTRAS) };

@@ -3,19 +3,29 @@
 //! [`minimize`] is the pipeline. A pass takes a verified witness and gives back a smaller one; every accepted
 //! witness was re-run step by step by a verifier that shares nothing with matching.
 
+pub mod account;
 pub mod budget;
+pub mod causes;
 pub mod certificate;
+pub mod digest;
 pub mod engine;
 pub mod explore;
+pub mod full;
+pub mod ledger;
 pub mod matcher;
+pub mod nearby;
+pub mod oracle;
 pub mod passes;
 pub mod pipeline;
 pub mod render;
 pub mod search;
 pub mod stage;
+pub mod start;
 pub mod starts;
+mod verify;
 pub mod witness;
 
 pub use budget::{Budget, StopFlag};
-pub use pipeline::{MinimizeError, Options, Outcome, Phases, Progress, minimize};
+pub use oracle::Oracle;
+pub use pipeline::{MinimizeError, Options, Outcome, Phases, Progress, minimize, minimize_with};
 pub use witness::{Objective, Size};

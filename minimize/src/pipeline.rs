@@ -3,21 +3,23 @@
 use std::time::Instant;
 
 use demi_replay::follow::follow;
+use demi_replay::kept::complete;
 use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::script::{Act, Script, ScriptError};
 use demi_replay::{Model, Simulator};
 use demi_schemas::summary::{
-    CurvePoint, MinimalityCheck, MinimizeSummary, OtherResult, PhaseSummary, Verdict,
+    CurvePoint, MinimalityCheck, MinimizeSummary, OtherResult, PhaseSummary, ReplaySummary, Verdict,
 };
 use demi_schemas::{Certificate, NetworkRule, Schedule};
 
 use crate::budget::{Budget, Ended, Meter, StopFlag};
 use crate::certificate::certify;
 use crate::engine::{EXACT, Engine, Shared};
+use crate::full;
 use crate::matcher::{Blocker, Matcher, Policy};
+use crate::oracle::{Match, Oracle, Repeat};
 use crate::stage::{Stage, phase_line};
-use crate::starts::{Common, Purse, Start, explored, recorded, restore};
-use crate::witness::{Objective, Size, fields_of, size, timers, to_schedule};
+use crate::witness::{Objective, Size, fields_of, size, timers};
 
 /// Which pipeline to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +110,21 @@ pub fn minimize<M: Model>(
     options: &Options,
     tell: &(dyn Fn(&Progress) + Sync),
 ) -> Result<Outcome, MinimizeError> {
+    minimize_with(sim, input, kept, options, &Oracle::default(), tell)
+}
+
+/// As [`minimize`], with more asked: see [`Oracle`].
+///
+/// # Errors
+/// When the model cannot run the input, or the input does not violate as it is asked.
+pub fn minimize_with<M: Model>(
+    sim: &Simulator<M>,
+    input: &Schedule,
+    kept: Option<&Schedule>,
+    options: &Options,
+    oracle: &Oracle<M>,
+    tell: &(dyn Fn(&Progress) + Sync),
+) -> Result<Outcome, MinimizeError> {
     let began = Instant::now();
     let mut sim = sim.clone();
     let fresh = sim.clone();
@@ -118,67 +135,45 @@ pub fn minimize<M: Model>(
     let mut phases = Vec::new();
     let objective = options.objective;
     let mut engine = Engine::new(sim, &full, options.rule, target.clone(), objective, meter);
+    engine.fields = fields_of(input);
+    engine.oracle = oracle.clone();
     let witness = first(&mut engine, (input, &full), kept, options, &mut phases)?;
     let mut stage = Stage::new(engine, witness, tell);
     let policies = Policy::portfolio(options.rule);
-    let fields = fields_of(input);
     let (mut tried, mut others, mut shortest) = (None, Vec::new(), None);
     match options.phases {
         Phases::Sts => stage.baseline(Policy::new(Matcher::Payload, Blocker::Skip)),
         Phases::NoDiverge => stage.baseline(Policy::new(Matcher::Payload, Blocker::Fail)),
         Phases::All => {
-            let raw = stage.best.acts.clone();
-            stage.prepare();
-            phases.append(&mut stage.phases);
-            let common = Common {
-                sim: stage.engine.sim.clone(),
-                script: &full,
-                prepared: stage.best.acts.clone(),
-                raw,
-                fields: &fields,
-                rule: options.rule,
-                target: target.clone(),
-                objective,
-                policies: &policies,
-                jobs: options.jobs.max(1),
-                stop: options.stop.clone(),
-                tell,
-            };
-            others = starts(&mut stage, &common, options.budget, began, &mut phases);
-            stage.engine.generous = false;
-            // Checked first: what costs more may use up the budget.
-            tried = stage.close(&policies);
-            let before = stage.best.size;
-            stage.reduce(&policies);
-            if stage.best.size != before {
-                tried = stage.close(&policies);
-            }
-            let before = stage.best.size;
-            shortest = stage.prove();
-            if stage.best.size != before {
-                let optimal = stage.best.size;
-                tried = stage.close(&policies);
-                if stage.best.size != optimal {
-                    shortest = stage.prove();
-                }
-            }
+            let all = full::All { script: &full, options, began };
+            (others, tried, shortest) = all.run(&mut stage, &policies, &mut phases);
         }
     }
     phases.append(&mut stage.phases);
     let ended = stage.engine.meter.ended().filter(|_| tried.is_none()).unwrap_or(Ended::Fixpoint);
     let best = stage.best.clone();
-    let mut schedule =
-        to_schedule(&stage.engine.sim, &best.acts, &stage.engine.actions, &fields, options.rule, &target);
+    let mut schedule = stage.engine.to_schedule(&best.acts);
     schedule.header.system.clone_from(&input.header.system);
     schedule.header.affected.clone_from(&input.header.affected);
-    let checked = strictly(&fresh, &schedule, options.rule)?;
+    let checked = strictly(&fresh, &schedule, options.rule, oracle.repeat)?;
+    // What is proven is proven of the violation that the result ends in.
+    let counts = |v: &&String| oracle.matching.counts(&target, v);
+    let target: Vec<String> = match oracle.matching {
+        Match::Fingerprint => target,
+        _ => checked.violation.iter().filter(counts).cloned().collect(),
+    };
     schedule.header.violation.clone_from(&checked.violation);
-    let certificate = certify(&fresh, &schedule, options.rule, &target, &checked.digest, shortest)?;
+    let mut certificate = certify(&fresh, &schedule, options.rule, &target, &checked.digest, shortest)?;
+    for removal in certificate.removals.iter_mut().filter(|r| r.violates && !oracle.also.is_empty()) {
+        let mut rest = schedule.clone();
+        rest.steps.remove(removal.step as usize - 1);
+        removal.breaks_others = oracle.breaks(&rest, options.rule);
+    }
     let others: Vec<(OtherResult, Schedule)> = others
         .into_iter()
-        .filter(|o| o.size != best.size && !best.size.dominates(o.size))
-        .map(|o| (other_result(o.size), o.schedule))
-        .filter(|(_, schedule)| strictly(&fresh, schedule, options.rule).is_ok())
+        .filter(|o| !o.without.is_empty() || o.size != best.size && !best.size.dominates(o.size))
+        .map(|o| (other_result(o.size, o.without), o.schedule))
+        .filter(|(_, schedule)| strictly(&fresh, schedule, options.rule, oracle.repeat).is_ok())
         .collect();
     let summary = MinimizeSummary {
         verdict: checked.verdict,
@@ -204,6 +199,7 @@ pub fn minimize<M: Model>(
         digest: checked.digest,
         ended: ended.as_str().to_owned(),
         phases,
+        passes: stage.account.clone().lines(),
         curve: thin(&stage.curve),
     };
     Ok(Outcome { schedule, others, certificate, summary })
@@ -256,13 +252,15 @@ fn first<M: Model>(
     phases.push(phase_line("original", &full.acts));
     let exact = Policy::new(Matcher::Payload, Blocker::Skip);
     let mut script = followed(engine, input, full.clone());
-    if let Some(kept) = kept {
-        let (unordered, _) = Script::compile(&mut engine.sim, kept)?;
-        let kept = followed(engine, kept, unordered);
+    // What stands before the steps of an execution are starts that no log tells.
+    let started = full.acts.len() - input.steps.len();
+    let part = kept.and_then(|kept| complete(&mut engine.sim, input, (full, started), kept, engine.rule));
+    if let Some(part) = part {
+        let acts: Vec<Act> = part.acts.into_iter().map(|(_, act)| act).collect();
         let before = (engine.meter.replays, engine.meter.executed);
-        if engine.first_witness(&kept.acts, exact).is_some() {
-            phases.push(line("provenance", &kept.acts, engine, before));
-            script = kept;
+        if engine.first_witness(&acts, exact).is_some() {
+            phases.push(line("provenance", &acts, engine, before));
+            script.acts = acts;
         }
     }
     let before = (engine.meter.replays, engine.meter.executed);
@@ -276,68 +274,23 @@ fn first<M: Model>(
         None => Err(MinimizeError::NoViolation {
             rule: options.rule,
             expected: engine.target.join(", "),
-            why: "no configuration on the way breaks it, each looked at by itself".into(),
+            why: match engine.oracle.also.len() {
+                0 => "no configuration on the way breaks it, each looked at by itself".into(),
+                _ => "no configuration on the way breaks it, each looked at by itself, or the input also breaks what \
+                      must not break"
+                    .into(),
+            },
         }),
     }
 }
 
-/// Works on all starts, gives the stage the smallest result, the first of equals, and accounts for the rest.
-/// Gives back the results that are smaller than it in some way.
-fn starts<M: Model>(
-    stage: &mut Stage<'_, M>,
-    common: &Common<'_, M>,
-    budget: Budget,
-    began: Instant,
-    phases: &mut Vec<PhaseSummary>,
-) -> Vec<Start> {
-    let purse = Purse { budget, began, spent: stage.engine.meter.replays };
-    let mut results = recorded(common, purse);
-    if let Some(best) = common.objective.choose(results.iter().map(|s| s.size)).map(|i| &results[i]) {
-        let spent: u64 = results.iter().map(Start::replays).sum();
-        let found = explored(common, best, Purse { spent: purse.spent + spent, ..purse });
-        results.extend(found);
-    }
-    let best = common.objective.choose(results.iter().map(|s| s.size));
-    let mut rest = phase_line("other starts", &[]);
-    for (index, start) in results.iter_mut().enumerate() {
-        if Some(index) == best {
-            stage.join(&start.curve);
-            stage.engine.meter.executed += start.executed();
-            if let Some(witness) = restore(&mut stage.engine, &start.schedule) {
-                let sizes = [stage.best.size, witness.size];
-                if common.objective.choose(sizes.into_iter()) == Some(1) {
-                    stage.take(witness);
-                }
-            }
-            phases.extend(start.phases.iter().cloned());
-        } else {
-            rest.replays += start.replays();
-            rest.executed += start.executed();
-            rest.seconds += start.phases.iter().map(|p| p.seconds).sum::<f64>();
-        }
-    }
-    stage.engine.meter.replays += results.iter().map(Start::replays).sum::<u64>();
-    phases.push(PhaseSummary {
-        replays: rest.replays,
-        executed: rest.executed,
-        seconds: rest.seconds,
-        ..phase_line("other starts", &stage.best.acts)
-    });
-    let sizes: Vec<Size> = results.iter().map(|s| s.size).collect();
-    let mut seen = Vec::new();
-    results.retain(|s| {
-        let kept = !sizes.iter().any(|o| o.dominates(s.size)) && !seen.contains(&s.size);
-        seen.push(s.size);
-        kept
-    });
-    results
-}
-
-fn other_result(size: Size) -> OtherResult {
+fn other_result(size: Size, without: Vec<String>) -> OtherResult {
+    let contents = if without.is_empty() { "" } else { "-smaller-contents" };
     OtherResult {
         deliveries: size.deliveries as u64,
         externals: size.externals as u64,
-        file: format!("schedule-{}-deliveries-{}-externals.jsonl", size.deliveries, size.externals),
+        file: format!("schedule-{}-deliveries-{}-externals{contents}.jsonl", size.deliveries, size.externals),
+        without,
     }
 }
 
@@ -355,23 +308,36 @@ pub fn unschedulable<M: Model>(
     Ok(first.map(|d| format!("step {}, {}: {}", d.step, d.expected, d.got)))
 }
 
-/// Replays the result strictly, twice, on simulators that took no part in the search.
+/// Replays the result strictly, twice, on simulators that took no part in the search; for models that are not
+/// deterministic as often as is asked, and the digests may differ.
 fn strictly<M: Model>(
     fresh: &Simulator<M>,
     schedule: &Schedule,
     rule: NetworkRule,
-) -> Result<demi_schemas::summary::ReplaySummary, MinimizeError> {
+    repeat: Repeat,
+) -> Result<ReplaySummary, MinimizeError> {
     let options = ReplayOptions { rule, strict: true, interval: 1 };
-    let first = replay(&mut fresh.clone(), schedule, &options)?;
-    let second = replay(&mut fresh.clone(), schedule, &options)?;
-    if first.verdict != Verdict::Violates || first.digest != second.digest {
-        let why = match &first.first_divergence {
-            Some(d) => format!("step {}: expected {}, {}", d.step, d.expected, d.got),
-            None => format!("{}, digests {} and {}", first.verdict.as_str(), first.digest, second.digest),
-        };
-        return Err(MinimizeError::Unverified(why));
+    let runs = (0..repeat.runs.max(2))
+        .map(|_| replay(&mut fresh.clone(), schedule, &options))
+        .collect::<Result<Vec<_>, _>>()?;
+    let violates = |run: &&ReplaySummary| run.verdict == Verdict::Violates;
+    let same = runs.iter().all(|run| run.digest == runs[0].digest);
+    let violating = runs.iter().filter(violates).count();
+    let enough =
+        if repeat.runs == 1 { violating == runs.len() && same } else { violating >= repeat.least as usize };
+    match runs.iter().find(violates) {
+        Some(run) if enough => Ok(run.clone()),
+        _ => {
+            let mut why = format!("{violating} of {} runs violate", runs.len());
+            if let Some(d) = runs.iter().find_map(|run| run.first_divergence.as_ref()) {
+                why.push_str(&format!("; step {}: expected {}, {}", d.step, d.expected, d.got));
+            }
+            if !same {
+                why.push_str("; digests differ, so the model is not deterministic (--repeat)");
+            }
+            Err(MinimizeError::Unverified(why))
+        }
     }
-    Ok(first)
 }
 
 /// Keeps a curve readable: at most some hundred points, the last one always.

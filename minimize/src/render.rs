@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use demi_replay::script::{Act, Script, ScriptError};
-use demi_replay::{Did, Model, Pending, PendingKind, Simulator};
-use demi_schemas::summary::MinimizeSummary;
+use demi_replay::{Did, Model, Simulator};
+use demi_schemas::summary::{MinimizeSummary, PassYield};
 use demi_schemas::{Certificate, NetworkRule, Schedule};
 use serde_json::Value;
+
+use crate::causes::Causes;
 
 /// One step as it happened.
 #[derive(Clone, Debug)]
@@ -76,42 +78,6 @@ pub fn tell<M: Model>(
         told.push(Told { actor, what, cause, sends, changes });
     }
     Ok(told)
-}
-
-/// Which step brought about each pending entry, in their order.
-#[derive(Default)]
-struct Causes(Vec<(Pending, Option<usize>)>);
-
-impl Causes {
-    /// Follows a step, which delivered the entry of that index and did these things; gives what brought the entry
-    /// about.
-    fn follow(
-        &mut self,
-        pending: &[Pending],
-        delivered: Option<usize>,
-        did: &[Did],
-        step: usize,
-    ) -> Option<usize> {
-        let taken = delivered.filter(|&at| at < self.0.len()).map(|at| self.0.remove(at));
-        // A repeating timer is armed again at once.
-        self.0.extend(taken.filter(|(entry, _)| entry.kind == PendingKind::Repeating));
-        self.0.extend(did.iter().filter_map(|d| match d {
-            Did::Sent(entry) | Did::TimerSet(entry) => Some((*entry, Some(step))),
-            _ => None,
-        }));
-        // What was lost, cancelled or never arrived is no longer there; of equal entries the older one is gone.
-        let mut known = std::mem::take(&mut self.0);
-        self.0 = pending
-            .iter()
-            .rev()
-            .map(|entry| {
-                let at = known.iter().rposition(|(k, _)| k == entry);
-                (*entry, at.and_then(|at| known.drain(at..).next()).and_then(|(_, cause)| cause))
-            })
-            .collect();
-        self.0.reverse();
-        taken.and_then(|(_, cause)| cause)
-    }
 }
 
 fn what<M: Model>(sim: &Simulator<M>, script: &Script, act: &Act) -> String {
@@ -208,6 +174,26 @@ pub fn trace_md(told: &[Told], summary: &MinimizeSummary, certificate: &Certific
         }
     }
     let _ = writeln!(text, "\nAfter the last step: **{}**.", summary.violation.join(", "));
+    text.push_str(&passes_md(&summary.passes));
+    text
+}
+
+/// What each pass won that won anything, as a table.
+fn passes_md(passes: &[PassYield]) -> String {
+    let won = |p: &&PassYield| p.deliveries != 0 || p.externals != 0;
+    let mut text = String::new();
+    for (at, p) in passes.iter().filter(won).enumerate() {
+        if at == 0 {
+            text.push_str("\n## What each pass won\n\nAll starts together; runs that start from the same recorded schedule win the same again.\n\n");
+            text.push_str("| pass | runs | with gain | deliveries | external events | replays | deliveries executed |\n");
+            text.push_str("| --- | --- | --- | --- | --- | --- | --- |\n");
+        }
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} | {} | {} |",
+            p.pass, p.runs, p.gains, p.deliveries, p.externals, p.replays, p.executed
+        );
+    }
     text
 }
 

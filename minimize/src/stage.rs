@@ -7,9 +7,10 @@ use demi_replay::script::Act;
 use demi_schemas::certificate::Shortest;
 use demi_schemas::summary::{CurvePoint, PhaseSummary};
 
+use crate::account::{Account, Cost};
 use crate::engine::{EXACT, Engine, Shared};
 use crate::matcher::Policy;
-use crate::passes::{backtrack, chunks, lattice, noop, pairs, subsets, window};
+use crate::passes::{backtrack, chunks, lattice, noop, pairs, structure, subsets, window};
 use crate::pipeline::Progress;
 use crate::search;
 use crate::witness::{size, timers};
@@ -31,14 +32,18 @@ pub struct Stage<'a, M: Model> {
     pub phases: Vec<PhaseSummary>,
     /// The curve of size against work, a point an improvement.
     pub curve: Vec<CurvePoint>,
+    /// What each pass won.
+    pub account: Account,
     running: String,
-    tell: &'a (dyn Fn(&Progress) + Sync),
+    /// Whoever watches.
+    pub tell: &'a (dyn Fn(&Progress) + Sync),
 }
 
 impl<'a, M: Model> Stage<'a, M> {
     /// Begins with a witness.
     pub fn new(engine: Engine<M>, best: Shared<M>, tell: &'a (dyn Fn(&Progress) + Sync)) -> Self {
-        Stage { engine, best, phases: Vec::new(), curve: Vec::new(), running: String::new(), tell }
+        let (phases, curve) = (Vec::new(), Vec::new());
+        Stage { engine, best, phases, curve, account: Account::default(), running: String::new(), tell }
     }
 
     /// Whether the budget is used up or somebody asked to stop.
@@ -96,10 +101,16 @@ impl<'a, M: Model> Stage<'a, M> {
         name.clone_into(&mut self.running);
         pass(self);
         let size = self.best.size;
-        let line = PhaseSummary {
+        let cost = Cost {
             replays: self.engine.meter.replays - replays,
             executed: self.engine.meter.executed - executed,
             seconds: began.elapsed().as_secs_f64(),
+        };
+        self.account.note(name, cost, before, size);
+        let line = PhaseSummary {
+            replays: cost.replays,
+            executed: cost.executed,
+            seconds: cost.seconds,
             ..phase_line(name, &self.best.acts)
         };
         // Repeated phases that gained nothing are one line.
@@ -152,6 +163,21 @@ impl<'a, M: Model> Stage<'a, M> {
         }
     }
 
+    /// Chunks and then single steps with each policy until nothing gains, without lines in the table of phases.
+    pub fn descend(&mut self, order: &[Policy]) {
+        let mut smallest = 4;
+        loop {
+            let before = self.best.size;
+            for policy in order {
+                chunks::sweep(self, *policy, chunks::any, smallest);
+            }
+            if self.ended() || smallest == 1 && self.best.size == before {
+                return;
+            }
+            smallest = 1;
+        }
+    }
+
     /// Sweeps, then the passes that cost more, in turn until nothing gains.
     pub fn reduce(&mut self, order: &[Policy]) {
         self.sweep(order);
@@ -160,14 +186,34 @@ impl<'a, M: Model> Stage<'a, M> {
         }
     }
 
-    /// The passes that cost more: actors, lattice, pairs, windows, backtracks. Says whether one of them gained.
+    /// The passes that cost more, those first that won most for their work so far, until one gains. Says whether one
+    /// did.
     fn search(&mut self, order: &[Policy]) -> bool {
+        const PASSES: [&str; 9] = [
+            "actors",
+            "cones",
+            "epochs",
+            "channels",
+            "cycles",
+            "trace lattice",
+            "pairs",
+            "backtracks",
+            "windows",
+        ];
         let few = &order[..order.len().min(4)];
-        self.phase("actors", |s| subsets::without_actor(s, order))
-            || self.phase("trace lattice", |s| lattice::search(s, LATTICE_WORLDS))
-            || self.phase("pairs", |s| pairs::remove(s, few))
-            || self.phase("backtracks", |s| backtrack::remove(s, BRANCHES))
-            || self.phase("windows", |s| window::search(s, 4, few))
+        self.account.order(&PASSES).into_iter().any(|pass| {
+            self.phase(PASSES[pass], |s| match pass {
+                0 => subsets::without_actor(s, order),
+                1 => structure::cones(s, order),
+                2 => structure::epochs(s, order),
+                3 => structure::channels(s, order),
+                4 => structure::cycles(s, order),
+                5 => lattice::search(s, LATTICE_WORLDS),
+                6 => pairs::remove(s, few),
+                7 => backtrack::remove(s, BRANCHES),
+                _ => window::search(s, 4, few),
+            })
+        })
     }
 
     /// Looks for the shortest execution over the witness's external events and proves what it can.

@@ -7,21 +7,31 @@ use std::time::Instant;
 
 use demi_replay::script::{Act, Script};
 use demi_replay::{Model, Simulator};
-use demi_schemas::summary::{CurvePoint, PhaseSummary};
+use demi_schemas::summary::PhaseSummary;
 use demi_schemas::{NetworkRule, Schedule};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use xxhash_rust::xxh3::xxh3_128;
 
+use crate::account::Cost;
 use crate::budget::{Budget, Meter, StopFlag};
 use crate::engine::{EXACT, Engine, Shared};
 use crate::explore::Explorer;
 use crate::matcher::{Blocker, Matcher, Policy};
+use crate::nearby;
+use crate::oracle::Oracle;
 use crate::pipeline::Progress;
 use crate::stage::{Stage, phase_line};
-use crate::witness::{Fields, Objective, Size, to_schedule};
+use crate::start::Start;
+use crate::witness::{Fields, Objective, Size, fields_of};
 
 /// Starts of one round of walks.
 const ROUND: usize = 8;
+/// What each start of a round does: from which of the leads, and whether it walks at random or searches near it.
+const TURNS: [(usize, bool); ROUND] =
+    [(0, true), (1, true), (0, false), (1, false), (2, true), (0, true), (2, false), (0, false)];
 /// Rounds of walks in a row without gain after which there are no more.
-const PATIENCE: usize = 2;
+const PATIENCE: usize = 3;
 /// Most rounds of walks.
 const MAX_ROUNDS: usize = 12;
 /// Deliveries that the walks of one start may execute.
@@ -40,11 +50,13 @@ pub struct Common<'a, M: Model> {
     /// The witness as recorded, cut at the violation.
     pub raw: Vec<Act>,
     /// Content of external messages.
-    pub fields: &'a Fields,
+    pub fields: Fields,
     /// The rule.
     pub rule: NetworkRule,
     /// The violation.
     pub target: Vec<String>,
+    /// What else is asked.
+    pub oracle: Oracle<M>,
     /// What counts as smaller in the end.
     pub objective: Objective,
     /// The policies, in order.
@@ -53,34 +65,10 @@ pub struct Common<'a, M: Model> {
     pub jobs: usize,
     /// To end early.
     pub stop: StopFlag,
+    /// A digest of all of the above that results depend on.
+    pub digest: u128,
     /// Whoever watches.
     pub tell: &'a (dyn Fn(&Progress) + Sync),
-}
-
-/// What one start came to. Ids differ between simulators, texts do not, so the schedule is text.
-pub struct Start {
-    /// The schedule.
-    pub schedule: Schedule,
-    /// Its size.
-    pub size: Size,
-    /// What its phases did.
-    pub phases: Vec<PhaseSummary>,
-    /// How its size fell.
-    pub curve: Vec<CurvePoint>,
-}
-
-impl Start {
-    /// Schedules tested for it.
-    #[must_use]
-    pub fn replays(&self) -> u64 {
-        self.phases.iter().map(|p| p.replays).sum()
-    }
-
-    /// Deliveries executed for it.
-    #[must_use]
-    pub fn executed(&self) -> u64 {
-        self.phases.iter().map(|p| p.executed).sum()
-    }
 }
 
 /// The budget of the whole minimization, and what of it was spent.
@@ -92,6 +80,13 @@ pub struct Purse {
     pub began: Instant,
     /// Schedules tested so far.
     pub spent: u64,
+    /// Deliveries executed so far.
+    pub executed: u64,
+}
+
+/// One of `count` shares of a part of what is left.
+fn part_of(whole: u64, spent: u64, part: f64, count: usize) -> u64 {
+    (whole.saturating_sub(spent) as f64 * part / count as f64) as u64
 }
 
 impl Purse {
@@ -102,9 +97,8 @@ impl Purse {
                 let left = (s - self.began.elapsed().as_secs_f64()).max(0.0);
                 Budget::Seconds(left * part * jobs.clamp(1, count) as f64 / count as f64)
             }
-            Budget::Replays(n) => {
-                Budget::Replays((n.saturating_sub(self.spent) as f64 * part / count as f64) as u64)
-            }
+            Budget::Replays(n) => Budget::Replays(part_of(n, self.spent, part, count)),
+            Budget::States(n) => Budget::States(part_of(n, self.executed, part, count)),
         }
     }
 }
@@ -115,44 +109,65 @@ pub fn recorded<M: Model>(common: &Common<'_, M>, purse: Purse) -> Vec<Start> {
     let starts = 2 * common.policies.len().min(6);
     let share = purse.share(0.35, starts, common.jobs);
     side_by_side(common, starts, |index| {
-        let mut order = common.policies.to_vec();
-        order.rotate_left(index % (starts / 2));
-        let (from, cuts) = if index < starts / 2 { (&common.prepared, false) } else { (&common.raw, true) };
-        let objective = if cuts { Objective::Externals } else { common.objective };
-        let mut engine = common.engine(share, objective);
-        let witness = engine.first_witness(from, EXACT)?;
-        let mut stage = Stage::new(engine, witness, common.tell);
-        if cuts {
-            stage.subsets(common.policies);
-        }
-        stage.reduce(&order);
-        Some(common.done(stage))
+        common.remembered(&format!("recorded {index}"), share, || {
+            let mut order = common.policies.to_vec();
+            order.rotate_left(index % (starts / 2));
+            let (from, cuts) =
+                if index < starts / 2 { (&common.prepared, false) } else { (&common.raw, true) };
+            let objective = if cuts { Objective::Externals } else { common.objective };
+            let mut engine = common.engine(share, objective);
+            let witness = engine.first_witness(from, EXACT)?;
+            let mut stage = Stage::new(engine, witness, common.tell);
+            if cuts {
+                stage.subsets(common.policies);
+            }
+            stage.reduce(&order);
+            Some(common.done(stage))
+        })
     })
 }
 
-/// Rounds of random walks over the external events of the best so far, until they gain nothing.
+/// Rounds of random walks over the external events of the best so far, and of searches near it, until they gain
+/// nothing.
 pub fn explored<M: Model>(common: &Common<'_, M>, best: &Start, mut purse: Purse) -> Vec<Start> {
     let pool: Vec<Act> = common.raw.iter().filter(|a| a.is_external()).copied().collect();
     let mut all: Vec<Start> = Vec::new();
-    let (mut smallest, mut base, mut idle) = (best.size, best.schedule.clone(), 0);
-    // Walks take turns between what is the result now and what has the fewest external events.
-    let (mut least, mut leanest) = (best.size, best.schedule.clone());
+    // Searches take turns between what is the result now, what has the fewest external events, and what has the
+    // fewest deliveries.
+    let lead = |size: Size, objective: Objective| (size, best.schedule.clone(), objective);
+    let mut leads = [
+        lead(best.size, common.objective),
+        lead(best.size, Objective::Externals),
+        lead(best.size, Objective::Deliveries),
+    ];
+    let mut idle = 0;
     for round in 0..MAX_ROUNDS {
         let share = purse.share(0.25, ROUND, common.jobs);
         let found = side_by_side(common, ROUND, |index| {
-            let base = if index % 2 == 0 { &base } else { &leanest };
-            walks(common, &pool, base, (round * ROUND + index) as u64, share)
+            let seed = (round * ROUND + index) as u64;
+            let (lead, walk) = TURNS[index % TURNS.len()];
+            let (_, base, objective) = &leads[lead];
+            let what = format!("round {round} {index} {:032x}", xxh3_128(base.to_text().as_bytes()));
+            common.remembered(&what, share, || match walk {
+                true => walks(common, &pool, base, seed, share),
+                false => neighbourhood(common, &pool, base, (seed, *objective), share),
+            })
         });
         idle += 1;
         purse.spent += found.iter().map(Start::replays).sum::<u64>();
-        for start in &found {
-            if common.objective.smaller(start.size, least) {
-                (least, leanest, idle) = (start.size, start.schedule.clone(), 0);
+        purse.executed += found.iter().map(Start::executed).sum::<u64>();
+        for (at, (size, schedule, objective)) in leads.iter_mut().enumerate() {
+            let sizes = std::iter::once(*size).chain(found.iter().map(|s| s.size));
+            let better = match at {
+                0 => common.objective.choose(sizes).and_then(|i| i.checked_sub(1)),
+                _ => sizes
+                    .enumerate()
+                    .min_by_key(|(i, s)| (objective.key(*s), *i))
+                    .and_then(|(i, _)| i.checked_sub(1)),
+            };
+            if let Some(better) = better {
+                (*size, *schedule, idle) = (found[better].size, found[better].schedule.clone(), 0);
             }
-        }
-        let sizes = std::iter::once(smallest).chain(found.iter().map(|s| s.size));
-        if let Some(better) = common.objective.choose(sizes).and_then(|i| i.checked_sub(1)) {
-            (smallest, base, idle) = (found[better].size, found[better].schedule.clone(), 0);
         }
         let ended = found.is_empty() || idle >= PATIENCE || common.stop.is_set();
         all.extend(found);
@@ -161,6 +176,24 @@ pub fn explored<M: Model>(common: &Common<'_, M>, best: &Start, mut purse: Purse
         }
     }
     all
+}
+
+/// One start near what was found: a search by disturbances, and the passes that cost more on what it comes to.
+fn neighbourhood<M: Model>(
+    common: &Common<'_, M>,
+    pool: &[Act],
+    base: &Schedule,
+    (seed, objective): (u64, Objective),
+    share: Budget,
+) -> Option<Start> {
+    let mut engine = common.engine(share, objective);
+    engine.generous = false;
+    let base = restore(&mut engine, base)?;
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut stage = Stage::new(engine, base, common.tell);
+    stage.phase("nearby", |s| nearby::search(s, pool, common.policies, WALKED, &mut rng));
+    stage.reduce(common.policies);
+    Some(common.done(stage))
 }
 
 /// One start by walks: each violating walk is swept, the best of them reduced.
@@ -173,6 +206,7 @@ fn walks<M: Model>(
 ) -> Option<Start> {
     let mut engine = common.engine(share, common.objective);
     let base = restore(&mut engine, base)?;
+    let given = base.size;
     let mut explorer = Explorer::new(pool, &base, seed);
     let began = Instant::now();
     let (mut best, mut finds): (Option<Shared<M>>, usize) = (None, 0);
@@ -193,6 +227,10 @@ fn walks<M: Model>(
         ..phase_line("walks", &best.as_ref()?.acts)
     };
     let mut stage = Stage::new(engine, best?, common.tell);
+    let cost = Cost { replays: walked.replays, executed: walked.executed, seconds: walked.seconds };
+    let size = stage.best.size;
+    let won = if common.objective.smaller(size, given) { size } else { given };
+    stage.account.note("walks", cost, given, won);
     stage.phases.push(walked);
     stage.reduce(common.policies);
     Some(common.done(stage))
@@ -201,17 +239,42 @@ fn walks<M: Model>(
 impl<M: Model> Common<'_, M> {
     fn engine(&self, share: Budget, objective: Objective) -> Engine<M> {
         let meter = Meter::new(share, self.stop.clone());
-        Engine::new(self.sim.clone(), self.script, self.rule, self.target.clone(), objective, meter)
+        let (sim, target) = (self.sim.clone(), self.target.clone());
+        let mut engine = Engine::new(sim, self.script, self.rule, target, objective, meter);
+        engine.fields.clone_from(&self.fields);
+        engine.oracle.clone_from(&self.oracle);
+        engine
+    }
+
+    /// Does a piece of work, or takes its result from the ledger, where it was finished before.
+    fn remembered(&self, what: &str, share: Budget, work: impl FnOnce() -> Option<Start>) -> Option<Start> {
+        let Some(ledger) = &self.oracle.ledger else { return work() };
+        // A share of seconds is another one each time, so only work that came to its own end is kept.
+        let share = match share {
+            Budget::Replays(n) | Budget::States(n) => n,
+            Budget::Seconds(_) => 0,
+        };
+        let key = xxh3_128(format!("{:032x} {share} {what}", self.digest).as_bytes());
+        if let Some(start) = ledger.start(key).as_deref().and_then(Start::from_json) {
+            return Some(start);
+        }
+        let start = work()?;
+        if !self.stop.is_set() && (share > 0 || !start.cut) {
+            ledger.note_start(key, &start.to_json());
+        }
+        Some(start)
     }
 
     fn done(&self, stage: Stage<'_, M>) -> Start {
-        let sim = &stage.engine.sim;
-        let acts = &stage.best.acts;
+        let (engine, cut) = (&stage.engine, stage.ended());
         Start {
-            schedule: to_schedule(sim, acts, &stage.engine.actions, self.fields, self.rule, &self.target),
+            schedule: engine.to_schedule(&stage.best.acts),
             size: stage.best.size,
             phases: stage.phases,
             curve: stage.curve,
+            account: stage.account,
+            without: Vec::new(),
+            cut,
         }
     }
 }
@@ -246,6 +309,7 @@ fn side_by_side<M: Model>(
 /// Brings a start's result into another simulator.
 pub fn restore<M: Model>(engine: &mut Engine<M>, result: &Schedule) -> Option<Shared<M>> {
     let (mut translated, _) = Script::compile(&mut engine.sim, result).ok()?;
+    engine.fields.extend(fields_of(result));
     for act in &mut translated.acts {
         if let Act::Action(index) = act {
             let action = translated.actions.get(*index as usize)?;

@@ -7,7 +7,7 @@ use demi_schemas::event::DEAD_LETTERS;
 use demi_schemas::schedule::{Schedule, Step, StepKind};
 
 /// The size of a schedule, as DEMi counts it. [`Objective`] says which of two is smaller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Size {
     /// External events: delivered external messages, starts, injected faults.
     pub externals: usize,

@@ -98,9 +98,27 @@ fn a_restarted_master_stays_restarted() {
     let schedule = from_records(found.records.into_iter().map(|(_, records)| records).collect());
     let found = with_model(&scenario, Minimize(&schedule, options(20_000, NetworkRule::Fifo))).unwrap();
     let size = (found.summary.deliveries, found.summary.externals);
-    assert!(size.0 <= 12 && size.1 <= 3, "{size:?}");
+    // As few as the shortest made by hand.
+    assert!(size.0 <= 7 && size.1 <= 3, "{size:?}");
     let has = |kind| found.schedule.steps.iter().filter(|s| s.kind == kind).count();
     assert_eq!((has(StepKind::Stop), has(StepKind::Action)), (1, 1));
+}
+
+/// A run found by fuzzing where tasks ask and tell the location directory under temporary names, and two jobs look alike
+/// in logs: no line of work loses them.
+#[test]
+fn cached_blocks_shrink() {
+    let scenario = Scenario::parse(include_str!("../../replay/scenarios/spark-2294-blocks.toml")).unwrap();
+    let found = with_model(&scenario, Fuzz(&scenario)).unwrap().unwrap();
+    let schedule = from_records(found.records.into_iter().map(|(_, records)| records).collect());
+    let found = with_model(&scenario, Minimize(&schedule, options(20_000, NetworkRule::Fifo))).unwrap();
+    let size = (found.summary.deliveries, found.summary.externals);
+    assert!(size.0 <= 43 && size.1 <= 3, "{size:?}");
+    // Nothing else that was found is better in both figures.
+    for other in &found.summary.others {
+        assert!(other.deliveries > size.0 || other.externals > size.1, "{size:?} {other:?}");
+    }
+    assert_eq!(with_model(&scenario, Unschedulable(&found.schedule)).unwrap(), None);
 }
 
 struct Unschedulable<'a>(&'a Schedule);

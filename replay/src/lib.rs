@@ -6,11 +6,13 @@
 pub mod fingerprint;
 pub mod follow;
 pub mod fuzz;
+pub mod kept;
 pub mod model;
 pub mod models;
 pub mod names;
 pub mod network;
 pub mod replay;
+mod run;
 pub mod script;
 pub mod sim;
 pub mod world;

@@ -91,6 +91,18 @@ pub struct Proposal<Msg> {
     pub fields: Value,
 }
 
+/// A message from outside without one of its components.
+#[derive(Clone, Debug)]
+pub struct Smaller<Msg> {
+    /// The component that is left out. Messages that have the same lose it together; one that is the name of an
+    /// actor goes with that actor.
+    pub without: String,
+    /// What is left of the message.
+    pub msg: Msg,
+    /// Structured content for the schedule, from which [`Model::external`] re-creates it.
+    pub fields: Value,
+}
+
 /// A system of actors. See the [module's](self) first lines.
 pub trait Model: Clone + Send + Sync + 'static {
     /// The state of one actor, or of a group of actors that share memory ([`Model::cell`]). Equality and hash
@@ -216,6 +228,13 @@ pub trait Model: Clone + Send + Sync + 'static {
     /// # Errors
     /// What is missing or not understood.
     fn external(&self, message: ExternalMessage<'_>, names: &mut Names) -> Result<Self::Msg, String>;
+
+    /// What is left of a message from outside without each of its components: a member of a list, a command of a
+    /// batch. Nothing, the default, for messages that cannot be smaller.
+    fn smaller(&self, msg: &Self::Msg, names: &Names) -> Vec<Smaller<Self::Msg>> {
+        let _ = (msg, names);
+        Vec::new()
+    }
 
     /// Checks the invariants that the scenario names, on one configuration.
     ///

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
 use demi_replay::models::{Visitor, with_model};
-use demi_replay::replay::{ReplayOptions, replay};
+use demi_replay::replay::{ReplayOptions, replay, replay_kept};
 use demi_replay::{Model, Simulator};
 use demi_schemas::event::DEAD_LETTERS;
 use demi_schemas::schedule::{Schedule, Step, StepKind};
@@ -14,7 +14,7 @@ use proptest::sample::select;
 use serde_json::json;
 
 const RULES: [NetworkRule; 3] = [NetworkRule::Unordered, NetworkRule::FifoLoss, NetworkRule::Fifo];
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 14] = [
     "coordinator",
     "participant-1",
     "participant-2",
@@ -24,10 +24,26 @@ const NAMES: [&str; 9] = [
     DEAD_LETTERS,
     "nobody",
     "_environment",
+    "Master",
+    "Worker1",
+    "$a",
+    "CoarseGrainedScheduler",
+    "ScheduleFunctionPlaceholder",
 ];
-const TYPES: [&str; 7] =
-    ["Begin", "VoteTimeout", "ChangeConfiguration", "ClientMessage", "ElectionTimeout", "Vote", ""];
-const PAYLOADS: [&str; 12] = [
+const TYPES: [&str; 11] = [
+    "Begin",
+    "VoteTimeout",
+    "ChangeConfiguration",
+    "ClientMessage",
+    "ElectionTimeout",
+    "Vote",
+    "create_worker",
+    "create_master",
+    "submit_job",
+    "RequestSubmitDriver",
+    "",
+];
+const PAYLOADS: [&str; 18] = [
     "Begin(tx1)",
     "Begin(tx1,participant-2)",
     "Begin(tx2,nobody)",
@@ -39,7 +55,29 @@ const PAYLOADS: [&str; 12] = [
     "TimerFingerprint(election-timer,ElectionTimeout,false,1)",
     "BeginElection",
     "ClientMessage(deadLetters,AppendWord(1))",
+    "ElectedLeader",
+    "ReviveOffers",
+    "(JobSubmitted,0)",
+    "(RegisterWorker,Worker1)",
+    "RegisterApplication(ApplicationDescription(Spark Pi))",
+    "RequestSubmitDriver(DriverDescription ())",
     "",
+];
+/// How the system that shares memory starts up.
+const STARTED: [(&str, &str, &str); 3] = [
+    ("dGVsbC1yZWdpc3RlckJsb2NrTWFuYWdlci1pbml0aWFsaXpl", "BlockManagerMaster", "RegisterBlockManager"),
+    (
+        "c3RhcnQtb3JnJGFwYWNoZSRzcGFyayRTcGFya0NvbnRleHQkJGNyZWF0ZVRhc2tTY2hlZHVsZXItPGluaXQ+",
+        "Master",
+        "RequestWebUIPort",
+    ),
+    (
+        "aW5pdGlhbGl6ZUV2ZW50UHJvY2Vzc0FjdG9yLTxpbml0Pi08aW5pdD4=",
+        "DAGSchedulerActorSupervisor",
+        "Props(Deploy(,Config(SimpleConfigObject({})),NoRouter,NoScopeGiven,,),class \
+         akka.actor.TypedCreatorFunctionConsumer,Vector(class \
+         org.apache.spark.scheduler.DAGSchedulerEventProcessActor, <function0>))",
+    ),
 ];
 
 struct Replay<'a>(&'a Schedule, ReplayOptions);
@@ -52,25 +90,37 @@ impl Visitor for Replay<'_> {
     }
 }
 
-/// Replays on both models; says what came out of it.
+struct Kept<'a>(&'a Schedule, &'a Schedule, ReplayOptions);
+
+impl Visitor for Kept<'_> {
+    type Output = Option<ReplaySummary>;
+
+    fn visit<M: Model>(self, mut sim: Simulator<M>) -> Self::Output {
+        replay_kept(&mut sim, self.0, self.1, &self.2).ok()
+    }
+}
+
+/// Replays on all models; says what came out of it.
 fn try_all(schedule: &Schedule, rule: NetworkRule, strict: bool) -> Vec<ReplaySummary> {
     let options = ReplayOptions { rule, strict, interval: 1 };
-    ["two-phase", "akka-raft"]
+    [("two-phase", "members = 3"), ("akka-raft", "members = 3"), ("spark", "")]
         .iter()
-        .filter_map(|model| {
-            let text = format!("model = \"{model}\"\nnetwork = \"{rule}\"\nmembers = 3");
+        .filter_map(|(model, rest)| {
+            let text = format!("model = \"{model}\"\nnetwork = \"{rule}\"\n{rest}");
             with_model(&Scenario::parse(&text).unwrap(), Replay(schedule, options)).unwrap()
         })
         .collect()
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    use StepKind::{Action, Crash, Deliver, External, Isolate, Restart, Start, Stop, Timer};
+    use StepKind::{Action, Crash, Deliver, External, Isolate, Restart, Send, Start, Stop, Timer};
     let kind =
-        select(vec![Start, Start, External, Deliver, Deliver, Timer, Crash, Restart, Isolate, Stop, Action]);
+        vec![Start, Start, External, Deliver, Deliver, Timer, Crash, Restart, Isolate, Stop, Action, Send];
+    let kind = select(kind);
     let name = || prop_oneof![12 => select(NAMES.to_vec()).prop_map(str::to_owned), 1 => any::<String>()];
     let payload = prop_oneof![9 => select(PAYLOADS.to_vec()).prop_map(str::to_owned), 1 => any::<String>()];
-    let fields = select(vec![None, Some(json!({})), Some(json!({"members": ["raft-member-1"], "tx": 1}))]);
+    let some = json!({"members": ["raft-member-1"], "tx": 1, "worker": "Worker1", "job": 1});
+    let fields = select(vec![None, Some(json!({})), Some(some)]);
     let maybe =
         (prop::option::of(name()), prop::option::of(payload), prop::option::weighted(0.3, any::<bool>()));
     (kind, name(), select(TYPES.to_vec()), maybe, fields).prop_map(
@@ -116,6 +166,41 @@ proptest! {
         let text: Vec<String> = lines.iter().map(line).collect();
         if let Ok(schedule) = Schedule::parse(&text.join("\n")) {
             try_all(&schedule, NetworkRule::Fifo, false);
+        }
+    }
+
+    /// Logs of a system that shares memory, with messages numbered at will, and any part of them.
+    #[test]
+    fn nor_do_logs_in_any_order(
+        steps in prop::collection::vec((step(), 1_u64..12, any::<bool>()), 1..40),
+        from in select(vec![0, 3]),
+        cached in any::<bool>(),
+    ) {
+        let started = STARTED[..from].iter().map(|(from, to, payload)| Step {
+            from: Some((*from).to_owned()),
+            payload: Some((*payload).to_owned()),
+            ..Step::new(StepKind::Deliver, *to)
+        });
+        let is_kept: Vec<bool> = (0..from).map(|_| true).chain(steps.iter().map(|s| s.2)).collect();
+        let numbered = steps.into_iter().map(|(step, id, _)| Step { msg_id: Some(id.to_string()), ..step });
+        let mut full = Schedule::new(started.chain(numbered).collect());
+        full.header.conformance = true;
+        for (at, step) in full.steps.iter_mut().enumerate() {
+            step.msg_id.get_or_insert_with(|| (100 + at).to_string());
+            step.event = Some(format!("log/{at}"));
+        }
+        let mut kept = full.clone();
+        let mut at = 0..;
+        kept.steps.retain(|_| at.next().is_some_and(|at| is_kept[at]));
+        let text = format!("model = \"spark\"\nnetwork = \"fifo\"\n[settings]\ncached_data_sets = {cached}");
+        let scenario = Scenario::parse(&text).unwrap();
+        let options = ReplayOptions { rule: NetworkRule::Fifo, strict: false, interval: 1 };
+        let whole = with_model(&scenario, Replay(&full, options)).unwrap();
+        let part = with_model(&scenario, Kept(&full, &kept, options)).unwrap();
+        if let (Some(whole), Some(part)) = (whole, part) {
+            prop_assert!(part.deliveries <= full.deliveries() as u64);
+            // Where the whole can be followed, so can the part with what it needs.
+            prop_assert!(whole.divergences > 0 || part.divergences == 0, "{:?}", part);
         }
     }
 }

@@ -172,7 +172,7 @@ fn names_and_values_that_make_no_sense_are_refused() {
         ("[switches]\nspark2294_one_list = true", "switch 'spark2294_one_list'"),
         ("[settings]\ndisc = true", "'disk'"),
         ("[settings]\nlookup_payload = \"hex\"", "\"identity\""),
-        ("[settings]\ncached_data_sets = true", "no cached data sets"),
+        ("[settings]\ncached_data_sets = 1", "true or false"),
         ("invariants = [\"DuplicateFile\"]", "'DuplicateFileCrash'"),
         ("members = 3", "no members"),
     ] {

@@ -19,6 +19,9 @@ pub struct Removal {
     pub impossible: Option<u64>,
     /// Digest of the steps that were made.
     pub digest: String,
+    /// Set where the rest violates and breaks a system too that must not break, so that it is no result.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub breaks_others: bool,
 }
 
 /// What is known of shorter executions.
@@ -54,7 +57,7 @@ pub struct Certificate {
     pub externals: u64,
     /// Digest of its strict replay.
     pub digest: String,
-    /// What each single removal does; none may violate.
+    /// What each single removal does; none may violate and be a result.
     pub removals: Vec<Removal>,
     /// What is known of shorter executions; null where the schedule has external events other than starts and
     /// messages, or nothing was searched.

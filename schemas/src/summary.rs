@@ -221,6 +221,10 @@ pub struct ReplaySummary {
     /// closed before a scheduler's last copies were sent, and a mended model may send more. None was ever received.
     #[serde(default)]
     pub unrecorded_sends: u64,
+    /// Of a causal past: steps that were added to it, because the model needs them and logs do not tell that they are
+    /// causes.
+    #[serde(default)]
+    pub added_steps: u64,
     /// Whether a second run gave the same digest; null where it was not tried.
     pub deterministic: Option<bool>,
     /// Wall-clock time of the first run.
@@ -244,6 +248,27 @@ pub struct PhaseSummary {
     pub externals: u64,
     /// Timers after the phase.
     pub timers: u64,
+}
+
+/// What one pass won in all starts together, and what it cost.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PassYield {
+    /// Name of the pass.
+    pub pass: String,
+    /// How often it ran.
+    pub runs: u64,
+    /// How often it found something smaller.
+    pub gains: u64,
+    /// Schedules tested.
+    pub replays: u64,
+    /// Deliveries executed for them.
+    pub executed: u64,
+    /// Time, the threads' added up.
+    pub seconds: f64,
+    /// Deliveries by which it shortened witnesses; fewer external events may cost deliveries, so it can be negative.
+    pub deliveries: i64,
+    /// External events by which it shortened witnesses.
+    pub externals: i64,
 }
 
 /// A point of the curve of size against work.
@@ -277,6 +302,10 @@ pub struct OtherResult {
     pub externals: u64,
     /// The file in OUT.
     pub file: String,
+    /// Components that its messages from outside lack, such as members of a bootstrap list; in no other result are
+    /// contents changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without: Vec<String>,
 }
 
 /// What `minimize` writes to `OUT/summary.json`.
@@ -325,6 +354,9 @@ pub struct MinimizeSummary {
     pub ended: String,
     /// What each phase did.
     pub phases: Vec<PhaseSummary>,
+    /// What each pass won, all starts together, the most deliveries won for the work first.
+    #[serde(default)]
+    pub passes: Vec<PassYield>,
     /// Size against work, one point an improvement.
     pub curve: Vec<CurvePoint>,
 }

@@ -40,6 +40,8 @@ pub enum IngestCommand {
     ///
     /// Exit status 0 if nothing is lost, 1 if something is.
     Verify(ingest_daemon::VerifyArgs),
+    /// Read quarantined lines again, after the mapping was mended; those that are events now are moved.
+    Requeue(ingest_daemon::RequeueArgs),
     /// Show what a mapping makes of each line of a log, and store nothing.
     Parse(super::ingest_parse::ParseArgs),
     /// List the mappings that come with the program, or print one.
@@ -77,6 +79,7 @@ pub fn run(command: IngestCommand, ui: &Ui) -> Outcome {
         IngestCommand::Validate(args) => ingest_daemon::validate(&args, ui),
         IngestCommand::Status(args) => ingest_daemon::status(&args, ui),
         IngestCommand::Verify(args) => ingest_daemon::verify(&args, ui),
+        IngestCommand::Requeue(args) => ingest_daemon::requeue(&args, ui),
         IngestCommand::Parse(args) => super::ingest_parse::parse(&args, ui),
         IngestCommand::Mappings(args) => super::ingest_parse::mappings(&args, ui),
     }

@@ -54,6 +54,38 @@ pub struct VerifyArgs {
     json: bool,
 }
 
+/// Arguments of `ingest requeue`.
+#[derive(Args)]
+pub struct RequeueArgs {
+    /// Directory of the event store.
+    #[arg(long, value_name = "DIR")]
+    store: PathBuf,
+    /// The system whose quarantine is read again.
+    #[arg(long, value_name = "NAME")]
+    system: String,
+    #[command(flatten)]
+    mapping: super::ingest_parse::MappingArgs,
+    /// Print what was done as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Reads quarantined lines again.
+pub fn requeue(args: &RequeueArgs, ui: &Ui) -> Outcome {
+    let mut mapper = args.mapping.mapper(false)?;
+    let mut store = Store::open(&args.store)?;
+    let done = demi_ingest::requeue(&mut store, &args.system, mapper.as_mut())?;
+    if args.json {
+        ui.json(&done)?;
+    } else {
+        ui.result(&format!(
+            "{}: {} lines in quarantine; {} events added, {} there already, {} lines that are none, {} stay",
+            args.system, done.rows, done.added, done.duplicates, done.skipped, done.kept
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Runs the daemon until it is told to stop.
 pub fn serve(args: &ServeArgs, ui: &Ui) -> Outcome {
     let config = Config::read(&args.config)?;

@@ -2,15 +2,18 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
-use demi_minimize::pipeline::{MinimizeError, unschedulable};
+use demi_minimize::ledger::Ledger;
+use demi_minimize::oracle::{Contents, Match, Repeat};
+use demi_minimize::pipeline::unschedulable;
 use demi_minimize::{
-    Budget, Objective, Options, Outcome as Minimized, Phases, Progress, Size, StopFlag, minimize, render,
+    Budget, Objective, Options, Oracle, Outcome as Minimized, Phases, Progress, Size, StopFlag,
+    minimize_with, render,
 };
 use demi_replay::models::Visitor;
 use demi_replay::{Model, Simulator};
-use demi_schemas::{NetworkRule, Schedule};
+use demi_schemas::{NetworkRule, Scenario, Schedule};
 
 use super::replay::with_scenario;
 use super::{Outcome, read_scenario, read_schedule, write_folder};
@@ -28,8 +31,8 @@ pub struct MinimizeArgs {
     /// The folder to write the result to; an older result there is replaced.
     #[arg(long, value_name = "OUT")]
     out: PathBuf,
-    /// How much work may be done: time (60s, 2m), or replays (20000r), with which the result does not depend on
-    /// the machine.
+    /// How much work may be done: time (60s, 2m), or replays (20000r) or states (5000000states), with which the result
+    /// does not depend on the machine.
     #[arg(long, default_value = "60s", value_name = "BUDGET")]
     budget: Budget,
     /// Threads; all cores where left out.
@@ -44,9 +47,47 @@ pub struct MinimizeArgs {
     /// What counts as smaller: fewer external events, or fewer deliveries; the other breaks ties.
     #[arg(long, value_enum, default_value_t = ObjectiveArg::Externals)]
     objective: ObjectiveArg,
+    /// Which violations count: with a fingerprint in common, of the same invariant, or any.
+    #[arg(long = "match", value_enum, default_value_t = MatchArg::Fingerprint, value_name = "MODE")]
+    matching: MatchArg,
+    /// A scenario of the same model in which the result must not break any invariant, such as the repaired program;
+    /// may be given several times.
+    #[arg(long, value_name = "SCENARIO")]
+    also: Vec<PathBuf>,
+    /// For models that are not deterministic: how many of how many runs of a candidate must violate.
+    #[arg(long, default_value = "1-of-1", value_name = "K-of-N")]
+    repeat: Repeat,
+    /// Smaller contents of messages from outside (members of bootstrap lists): not at all, as a further result, or in
+    /// the result.
+    #[arg(long, value_enum, default_value_t = ContentsArg::Other)]
+    contents: ContentsArg,
+    /// The file that makes a killed run continue where it was, when it is started again. By default OUT.ledger, which is
+    /// removed when the work ends by itself; a file named here is kept and spares later runs what was tried before.
+    #[arg(long, value_name = "FILE")]
+    ledger: Option<PathBuf>,
     /// Print the summary as JSON.
     #[arg(long)]
     json: bool,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum MatchArg {
+    /// A fingerprint in common.
+    Fingerprint,
+    /// The same invariant, whoever breaks it.
+    Invariant,
+    /// Any violation.
+    Any,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum ContentsArg {
+    /// As they were recorded.
+    Keep,
+    /// Smaller in a further result.
+    Other,
+    /// Smaller in the result, where neither figure grows.
+    Shrink,
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,6 +148,7 @@ pub fn run(args: MinimizeArgs, ui: &Ui) -> Outcome {
             let left = match options.budget {
                 Budget::Seconds(s) => format!("{:.0} s left", (s - seconds).max(0.0)),
                 Budget::Replays(n) => format!("{} replays left", n.saturating_sub(p.replays)),
+                Budget::States(n) => format!("{} states left", n.saturating_sub(p.executed)),
             };
             bar.set_message(format!(
                 "{} deliveries, {} externals; {}; {:.0} replays/s; {left}",
@@ -117,10 +159,46 @@ pub fn run(args: MinimizeArgs, ui: &Ui) -> Outcome {
             ));
         }
     };
-    let task =
-        Task { full: &full, kept: kept.as_ref(), own: scenario.network, options: &options, tell: &tell };
+    let also = args
+        .also
+        .iter()
+        .map(|path| Ok((path.clone(), read_scenario(path)?)))
+        .collect::<Result<Vec<_>, Box<dyn std::error::Error>>>()?;
+    let own = args.out.with_added_extension("ledger");
+    let ledger = Arc::new(open_ledger(args.ledger.as_deref().unwrap_or(&own), &scenario, &also)?);
+    if ledger.known() != (0, 0) {
+        let (attempts, starts) = ledger.known();
+        ui.note(&format!("continuing: {starts} finished starts and {attempts} long tests are known already"));
+    }
+    let task = Task {
+        full: &full,
+        kept: kept.as_ref(),
+        own: scenario.network,
+        options: &options,
+        asked: Asked {
+            matching: match args.matching {
+                MatchArg::Fingerprint => Match::Fingerprint,
+                MatchArg::Invariant => Match::Invariant,
+                MatchArg::Any => Match::Any,
+            },
+            also: &also,
+            repeat: args.repeat,
+            contents: match args.contents {
+                ContentsArg::Keep => Contents::Keep,
+                ContentsArg::Other => Contents::Other,
+                ContentsArg::Shrink => Contents::Shrink,
+            },
+            ledger: ledger.clone(),
+        },
+        tell: &tell,
+    };
     let result = with_scenario(&args.scenario, &scenario, task)?;
     bar.finish_and_clear();
+    drop(ledger);
+    if args.ledger.is_none() {
+        // It is for runs that were killed.
+        let _ = std::fs::remove_file(&own);
+    }
     let (done, trace, shiviz) = result?;
     let mut files = vec![
         ("schedule.jsonl", done.schedule.to_text()),
@@ -153,14 +231,65 @@ struct Task<'a> {
     /// The scenario's own network rule.
     own: NetworkRule,
     options: &'a Options,
+    asked: Asked<'a>,
     tell: &'a (dyn Fn(&Progress) + Sync),
 }
 
-impl Visitor for Task<'_> {
-    type Output = Result<(Minimized, String, String), MinimizeError>;
+/// What else is asked.
+struct Asked<'a> {
+    matching: Match,
+    also: &'a [(PathBuf, Scenario)],
+    repeat: Repeat,
+    contents: Contents,
+    ledger: Arc<Ledger>,
+}
+
+/// Opens the ledger of this model with these settings.
+fn open_ledger(
+    path: &Path,
+    scenario: &Scenario,
+    also: &[(PathBuf, Scenario)],
+) -> Result<Ledger, Box<dyn std::error::Error>> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    }
+    let mut identity = format!("{} {}", env!("CARGO_PKG_VERSION"), scenario.to_text());
+    also.iter().for_each(|(_, other)| identity.push_str(&other.to_text()));
+    Ok(Ledger::open(path, identity.as_bytes())?)
+}
+
+impl Asked<'_> {
+    fn oracle<M: Model>(&self) -> Result<Oracle<M>, Box<dyn std::error::Error>> {
+        let mut also = Vec::new();
+        for (path, scenario) in self.also {
+            let other = with_scenario(path, scenario, Boxed)?;
+            let sim = other.downcast::<Simulator<M>>().map_err(|_| {
+                format!("{}: model '{}' is not the model of --scenario", path.display(), scenario.model)
+            })?;
+            also.push(*sim);
+        }
+        let ledger = Some(self.ledger.clone());
+        Ok(Oracle { matching: self.matching, also, repeat: self.repeat, contents: self.contents, ledger })
+    }
+}
+
+/// Makes a simulator without naming its model.
+struct Boxed;
+
+impl Visitor for Boxed {
+    type Output = Box<dyn std::any::Any>;
 
     fn visit<M: Model>(self, sim: Simulator<M>) -> Self::Output {
-        let mut done = minimize(&sim, self.full, self.kept, self.options, self.tell)?;
+        Box::new(sim)
+    }
+}
+
+impl Visitor for Task<'_> {
+    type Output = Result<(Minimized, String, String), Box<dyn std::error::Error>>;
+
+    fn visit<M: Model>(self, sim: Simulator<M>) -> Self::Output {
+        let oracle = self.asked.oracle()?;
+        let mut done = minimize_with(&sim, self.full, self.kept, self.options, &oracle, self.tell)?;
         if self.own != self.options.rule {
             done.summary.not_schedulable = unschedulable(&sim, &done.schedule, self.own)?;
         }
@@ -222,11 +351,19 @@ fn text(done: &Minimized, out: &Path) -> String {
         .iter()
         .map(|o| {
             let (d, e) = (o.deliveries, o.externals);
-            format!("or else:   {d} deliveries, {e} external events: {}\n", out.join(&o.file).display())
+            let without = match o.without.is_empty() {
+                true => String::new(),
+                false => format!(" without {} in messages from outside", o.without.join(", ")),
+            };
+            let file = out.join(&o.file);
+            format!("or else:   {d} deliveries, {e} external events{without}: {}\n", file.display())
         })
         .collect();
+    // The scenario's own rule would refuse such a result.
+    let network = summary.not_schedulable.as_ref().map(|_| format!(" --network {}", summary.network));
+    let network = network.unwrap_or_default();
     text.push_str(&format!(
-        "{:<28} {:>8} {:>10} {:>8.3}\n\nviolation: {}\nread it:   {}\n{others}replay it: demi-lineage replay {} --scenario {} --strict\ncheck it:  demi-lineage verify {}",
+        "{:<28} {:>8} {:>10} {:>8.3}\n\nviolation: {}\nread it:   {}\n{others}replay it: demi-lineage replay {} --scenario {} --strict{network}\ncheck it:  demi-lineage verify {}",
         "total",
         summary.replays,
         summary.executed,

@@ -11,6 +11,7 @@ pub mod ingest;
 pub mod ingest_daemon;
 pub mod ingest_parse;
 pub mod minimize;
+pub mod query;
 pub mod replay;
 pub mod verify;
 

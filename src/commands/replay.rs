@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use demi_replay::models::{Visitor, with_model};
-use demi_replay::replay::{ReplayOptions, replay};
+use demi_replay::replay::{ReplayOptions, replay, replay_kept};
 use demi_replay::script::ScriptError;
 use demi_replay::{Model, Simulator};
 use demi_schemas::summary::{ReplaySummary, Verdict};
@@ -34,7 +34,8 @@ pub struct ReplayArgs {
     /// Stop at the first step that cannot be followed, instead of skipping it.
     #[arg(long)]
     strict: bool,
-    /// Of an execution, replay only what is in the causal past of the violation.
+    /// Of an execution, replay only what is in the causal past of the violation, and what the model needs besides:
+    /// logs do not tell all causes of what threads and schedulers send.
     #[arg(long)]
     kept: bool,
     /// Do not run a second time to compare digests.
@@ -48,13 +49,14 @@ pub struct ReplayArgs {
 /// Runs `replay`.
 pub fn run(args: ReplayArgs, ui: &Ui) -> Outcome {
     let scenario = read_scenario(&args.scenario)?;
-    let schedule = read_schedule(&args.input, args.kept)?;
+    let schedule = read_schedule(&args.input, false)?;
+    let kept = if args.kept { Some(read_schedule(&args.input, true)?) } else { None };
     let options = ReplayOptions {
         rule: args.network.unwrap_or(scenario.network),
         strict: args.strict,
         interval: scenario.invariant_check_interval.unwrap_or(1),
     };
-    let task = Task { schedule: &schedule, options, self_check: !args.no_self_check };
+    let task = Task { schedule: &schedule, kept: kept.as_ref(), options, self_check: !args.no_self_check };
     let summary = with_scenario(&args.scenario, &scenario, task)??;
     if summary.deterministic == Some(false) {
         return Err(
@@ -80,6 +82,8 @@ pub fn with_scenario<V: Visitor>(
 
 struct Task<'a> {
     schedule: &'a Schedule,
+    /// The part of it to replay, if not all.
+    kept: Option<&'a Schedule>,
     options: ReplayOptions,
     self_check: bool,
 }
@@ -88,12 +92,15 @@ impl Visitor for Task<'_> {
     type Output = Result<ReplaySummary, ScriptError>;
 
     fn visit<M: Model>(self, simulator: Simulator<M>) -> Self::Output {
-        let mut sim = simulator.clone();
+        let once = || match self.kept {
+            Some(kept) => replay_kept(&mut simulator.clone(), self.schedule, kept, &self.options),
+            None => replay(&mut simulator.clone(), self.schedule, &self.options),
+        };
         let began = Instant::now();
-        let mut summary = replay(&mut sim, self.schedule, &self.options)?;
+        let mut summary = once()?;
         summary.seconds = began.elapsed().as_secs_f64();
         if self.self_check {
-            let again = replay(&mut simulator.clone(), self.schedule, &self.options)?;
+            let again = once()?;
             summary.deterministic = Some(again.digest == summary.digest);
         }
         Ok(summary)
@@ -121,6 +128,12 @@ fn text(summary: &ReplaySummary, input: &Path) -> String {
     ));
     if let Some(at) = summary.violation_at {
         text.push_str(&format!("\n  the violation was first seen after delivery {at}"));
+    }
+    if summary.added_steps > 0 {
+        text.push_str(&format!(
+            "\n  {} steps were added to the causal past: the model needs them, and logs do not tell that they are causes",
+            summary.added_steps
+        ));
     }
     if summary.matches_recorded == Some(false) {
         text.push_str("\n  this is not the violation that the schedule names");

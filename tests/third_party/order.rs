@@ -10,6 +10,7 @@ use arrow_array::{Array, RecordBatch};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 /// Events by number, in the order of the linear extension.
+#[allow(dead_code, reason = "each test uses a part of it")]
 pub struct Order {
     /// By host: its events, first to last.
     pub hosts: BTreeMap<String, Vec<usize>>,
@@ -21,6 +22,8 @@ pub struct Order {
     pub line: Vec<Option<i64>>,
     /// By event: its state, if it has one.
     pub state: Vec<Option<String>>,
+    /// By event: its type.
+    pub kind: Vec<String>,
     /// Edges between hosts.
     pub edges: Vec<(usize, usize)>,
     positions: Vec<usize>,
@@ -31,18 +34,20 @@ fn batches(path: &Path) -> Vec<RecordBatch> {
     reader.build().unwrap().map(Result::unwrap).collect()
 }
 
+#[allow(dead_code, reason = "each test uses a part of it")]
 impl Order {
     pub fn read(exec: &Path) -> Order {
         let mut rows = Vec::new();
         for batch in batches(&exec.join("events.parquet")) {
             let text = |name: &str| batch.column_by_name(name).unwrap().as_string::<i32>().clone();
             let long = |name: &str| batch.column_by_name(name).unwrap().as_primitive::<Int64Type>().clone();
-            let (actor, state) = (text("actor"), text("state"));
+            let (actor, state, kind) = (text("actor"), text("state"), text("type"));
             let (seq, order, line) = (long("seq"), long("order"), long("line"));
             for row in 0..batch.num_rows() {
                 let state = state.is_valid(row).then(|| state.value(row).to_owned());
                 let line = line.is_valid(row).then(|| line.value(row));
-                rows.push((order.value(row), actor.value(row).to_owned(), seq.value(row), line, state));
+                let kind = kind.value(row).to_owned();
+                rows.push((order.value(row), actor.value(row).to_owned(), seq.value(row), line, state, kind));
             }
         }
         rows.sort();
@@ -90,8 +95,9 @@ impl Order {
             clocks.push(clock);
         }
         edges.retain(|(a, b)| host[*a] != host[*b]);
+        let kind = rows.iter().map(|r| r.5.clone()).collect();
         let (line, state) = rows.into_iter().map(|r| (r.3, r.4)).unzip();
-        Order { hosts, clocks, host, line, state, edges, positions }
+        Order { hosts, clocks, host, line, state, kind, edges, positions }
     }
 
     pub fn find(&self, (host, n): &(String, u64)) -> usize {
@@ -144,7 +150,7 @@ impl Order {
     }
 
     /// All consistent cuts, and how many of them have no message in flight; the search ends at `most`.
-    pub fn lattice(&self, edges: &[(usize, usize)], most: usize) -> (usize, usize) {
+    pub fn lattice(&self, edges: &[(usize, usize)], most: usize) -> (HashSet<Vec<u32>>, usize) {
         let mut seen = HashSet::new();
         let mut work = vec![vec![0; self.hosts.len()]];
         seen.insert(work[0].clone());
@@ -162,6 +168,6 @@ impl Order {
                 }
             }
         }
-        (seen.len(), ground)
+        (seen, ground)
     }
 }

@@ -24,6 +24,7 @@ pub(crate) mod pairs;
 pub mod positions;
 pub mod run;
 mod secrets;
+mod sections;
 pub mod security;
 pub mod serve;
 pub mod shutdown;

@@ -194,7 +194,8 @@ impl Daemon {
         drop(self.intake);
         let (writer, committer, give_up) = (self.writer, self.committer, self.give_up);
         // The spool closes when the last intake is gone; then the committer finishes.
-        while !(writer.is_finished() && committer.is_finished()) && !left().is_zero() {
+        let done = || writer.is_finished() && committer.is_finished();
+        while !done() && !left().is_zero() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         let drained = committer.is_finished();

@@ -25,8 +25,9 @@ pub(crate) fn line(header: &[String], text: &str) -> Decoded {
             bad(format!("{} fields, the header has {}", fields.len(), header.len()))
         }
         Ok(fields) => {
-            let map: Map<String, Value> =
-                header.iter().cloned().zip(fields.into_iter().map(Value::String)).collect();
+            // An empty field has no value.
+            let value = |field: String| if field.is_empty() { Value::Null } else { Value::String(field) };
+            let map: Map<String, Value> = header.iter().cloned().zip(fields.into_iter().map(value)).collect();
             Decoded::Record(Value::Object(map))
         }
     }
@@ -42,7 +43,7 @@ mod tests {
     #[test]
     fn quotes_and_wrong_counts() {
         let header = fields("a,b,c\r").unwrap();
-        let record = json!({"a": "1", "b": "x, \"y\"", "c": ""});
+        let record = json!({"a": "1", "b": "x, \"y\"", "c": null});
         assert_eq!(line(&header, "1,\"x, \"\"y\"\"\","), Decoded::Record(record));
         assert!(matches!(line(&header, "1,2"), Decoded::Bad { .. }));
     }

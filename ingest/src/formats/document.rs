@@ -32,7 +32,7 @@ pub(crate) fn documents(data: &[u8]) -> Vec<Part> {
                     data[begin..].iter().position(|&b| b == b'\n').map_or(data.len(), |n| begin + n + 1);
                 // A document that runs over lines and is cut off takes the rest of the file with it.
                 let end = if error.is_eof() { data.len() } else { line_end };
-                parts.push(Part { bytes: begin..end, value: Err(error.to_string()) });
+                parts.push(Part { bytes: begin..end, value: Err(plain(&error)) });
                 at = end;
             }
         }
@@ -84,6 +84,12 @@ pub(crate) fn elements(data: &[u8], base: usize, values: Vec<Value>) -> Vec<Part
         .into_iter()
         .map(|value| Part { bytes: ranges.next().unwrap_or_else(|| whole.clone()), value: Ok(value) })
         .collect()
+}
+
+/// The error without its place, which would count from the part's beginning.
+fn plain(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.split(" at line ").next().unwrap_or_default().to_owned()
 }
 
 fn trim(data: &[u8], range: Range<usize>) -> Range<usize> {

@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
-use super::engine::{Mapper, Outcome, Unit};
+use super::engine::Mapper;
 use super::file::Container;
+use super::unit::{Outcome, Unit};
 use crate::formats::Decoded;
 use crate::formats::document::{Part, documents, elements};
 use crate::lines::Line;
@@ -83,11 +84,19 @@ fn telemetry(container: Container, line: &Line, lines: u64, raw: &[u8], out: &mu
         Container::Zipkin => otlp::from_zipkin_json(&[b"[", raw, b"]"].concat(), &options),
         _ => otlp::from_json(raw, &options),
     };
-    let unit = |raw: Vec<u8>, outcome| Unit { line: line.clone(), lines, raw, execution: None, outcome };
+    // The lines are counted once, however many items there are.
+    let mut left = lines;
+    let mut unit = |raw: Vec<u8>, outcome| {
+        let lines = std::mem::take(&mut left);
+        Unit { line: line.clone(), lines, raw, execution: None, outcome }
+    };
     match items {
         Err(error) => {
             let outcome = Outcome::Rejected { code: "not_telemetry", reason: error.to_string() };
             out.push(unit(raw.to_vec(), outcome));
+        }
+        Ok(items) if items.is_empty() => {
+            out.push(unit(raw.to_vec(), Outcome::Skipped("no spans and no log records")));
         }
         Ok(items) => {
             for item in items {

@@ -39,9 +39,9 @@ type Life = (String, u32);
 /// What is remembered from record to record.
 #[derive(Default)]
 pub(crate) struct Emitter {
-    positions: FxHashMap<String, FxHashMap<Life, u64>>,
-    links: Links,
-    histories: FxHashMap<String, RealTime>,
+    pub(crate) positions: FxHashMap<String, FxHashMap<Life, u64>>,
+    pub(crate) links: Links,
+    pub(crate) histories: FxHashMap<String, RealTime>,
 }
 
 type Failure = (&'static str, String);

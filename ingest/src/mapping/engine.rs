@@ -1,17 +1,19 @@
 //! Applying a mapping to the lines of sources, one after another.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 
 use demi_schemas::EventRecord;
 use regex::Regex;
 use serde_json::Value;
 
 use super::compile::Compiled;
-use super::emit::{Emitted, Emitter, Place, clock_array, host_name};
+use super::emit::{Emitted, Emitter, Place};
 use super::error::MappingError;
 use super::file::{Choose, Container, Header, Mapping};
 use super::patterns::{self, Pattern};
-use super::{clocks, deduce, sniff};
+use super::sniff;
+use super::source_state::{Held, SourceState};
+use super::unit::{Outcome, Overrides, Unit};
 use crate::formats::{Decoded, csv, edn, json_line, logfmt};
 use crate::lines::{Line, LineReader, Next};
 
@@ -22,93 +24,15 @@ pub const HEAD: usize = 256 * 1024;
 /// Most bytes of a document, and of an execution that is held until its end.
 pub(crate) const MOST_HELD: usize = 512 << 20;
 
-/// What a command line may say beside a mapping.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Overrides {
-    /// The pattern of a text log, in place of the mapping's and of the file's own.
-    pub parser: Option<String>,
-    /// The delimiter of executions, in place of the mapping's and of the file's own.
-    pub delimiter: Option<String>,
-    /// Whether several sources are mapped: executions of delimited files are then named after their file too.
-    pub several: bool,
-}
-
-/// What became of a line, or of the lines of one record.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
-    /// Events.
-    Events {
-        /// The events.
-        records: Vec<EventRecord>,
-        /// What is odd about them.
-        warnings: Vec<String>,
-    },
-    /// No event, and that is as it should be.
-    Skipped(&'static str),
-    /// No event, and it should be one.
-    Rejected {
-        /// A short, stable word.
-        code: &'static str,
-        /// A sentence.
-        reason: String,
-    },
-}
-
-/// Consecutive lines that are one record, or one line that is none. Empty lines between records are left out.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Unit {
-    /// The first line; its length is that of all of them.
-    pub line: Line,
-    /// How many lines.
-    pub lines: u64,
-    /// Their bytes.
-    pub raw: Vec<u8>,
-    /// Name of the execution, where the source holds several.
-    pub execution: Option<String>,
-    /// What they became.
-    pub outcome: Outcome,
-}
-
-/// A unit whose record is known and whose events are not.
-struct Held {
-    line: Line,
-    lines: u64,
-    raw: Vec<u8>,
-    record: Value,
-}
-
-/// What is remembered of the source being read.
-#[derive(Default)]
-struct SourceState {
-    name: String,
-    patterns: Vec<Pattern>,
-    delimiter: Option<Regex>,
-    /// Lines of the header that are still to come.
-    header: VecDeque<(&'static str, Option<String>)>,
-    columns: Option<Vec<String>>,
-    pending: VecDeque<(Line, Vec<u8>)>,
-    pending_bytes: usize,
-    document: Vec<u8>,
-    document_full: bool,
-    /// Name of the execution being read.
-    execution: Option<String>,
-    /// Executions begun.
-    number: u64,
-    /// Whether the execution being read has records.
-    begun: bool,
-    held: Vec<Held>,
-    held_bytes: usize,
-}
-
 /// Applies a mapping to sources. Positions that a log does not write are counted on from source to source.
 pub struct Mapper {
-    mapping: Compiled,
-    overrides: Overrides,
+    pub(crate) mapping: Compiled,
+    pub(crate) overrides: Overrides,
     pattern: Option<Pattern>,
     delimiter: Option<Regex>,
-    emitter: Emitter,
-    used_names: BTreeSet<String>,
-    source: SourceState,
+    pub(crate) emitter: Emitter,
+    pub(crate) used_names: BTreeSet<String>,
+    pub(crate) source: SourceState,
 }
 
 impl Mapper {
@@ -312,7 +236,7 @@ impl Mapper {
     fn decode(&mut self, text: &str) -> Decoded {
         let skipped = self.mapping.skip.iter().any(|s| s.is_match(text));
         match self.mapping.input.container {
-            _ if skipped => Decoded::Nothing("skipped"),
+            _ if skipped => Decoded::Nothing("a skip expression is found in it"),
             Container::JsonLines => json_line(text.trim()),
             Container::Logfmt => logfmt::line(text),
             Container::EdnLines => edn::line(text),
@@ -328,87 +252,6 @@ impl Mapper {
             },
             _ => Decoded::Nothing("not used"),
         }
-    }
-
-    /// Finds records at the front of the pending lines; with `end` all of them are dealt with.
-    fn drain(&mut self, end: bool, out: &mut Vec<Unit>) {
-        let by_start = self.mapping.start.is_some();
-        let span = self.source.patterns.iter().map(|p| p.lines).max().unwrap_or(1);
-        while !self.source.pending.is_empty() && (end || self.source.pending.len() >= span) {
-            let available = self.source.pending.len();
-            let mut found = None;
-            for pattern in &self.source.patterns {
-                let lines = if by_start { available } else { pattern.lines.min(available) };
-                // At the end of a file that ends in a line feed the last line of a record may be empty.
-                let short = !by_start && lines + 1 == pattern.lines;
-                if !by_start && lines < pattern.lines && !short {
-                    continue;
-                }
-                let mut text = self.joined(lines, true);
-                if short {
-                    text.push(b'\n');
-                }
-                let text = String::from_utf8_lossy(&text);
-                if let Some(groups) = pattern.find(&text) {
-                    found = Some((lines, Value::Object(groups)));
-                    break;
-                }
-            }
-            match found {
-                Some((lines, record)) => {
-                    let (line, raw) = self.pop(lines);
-                    self.take(line, lines as u64, raw, Decoded::Record(record), out);
-                }
-                None => {
-                    let lines = if by_start { available } else { 1 };
-                    let (line, raw) = self.pop(lines);
-                    let text = String::from_utf8_lossy(&raw);
-                    if text.trim().is_empty() {
-                        continue;
-                    }
-                    let decoded = if self.mapping.skip.iter().any(|s| s.is_match(&text)) {
-                        Decoded::Nothing("skipped")
-                    } else {
-                        let reason = match self.source.patterns.len() {
-                            1 => "the pattern is not found in this line".to_owned(),
-                            n => format!("none of the {n} patterns is found in this line"),
-                        };
-                        Decoded::Bad { code: "no_match", reason }
-                    };
-                    self.take(line, lines as u64, raw, decoded, out);
-                }
-            }
-        }
-    }
-
-    fn joined(&self, lines: usize, without_cr: bool) -> Vec<u8> {
-        let mut text = Vec::new();
-        for (i, (_, bytes)) in self.source.pending.iter().take(lines).enumerate() {
-            if i > 0 {
-                text.push(b'\n');
-            }
-            let bytes = if without_cr { bytes.strip_suffix(b"\r").unwrap_or(bytes) } else { bytes };
-            text.extend_from_slice(bytes);
-        }
-        text
-    }
-
-    /// Takes lines off the front; as one line, with their bytes.
-    fn pop(&mut self, lines: usize) -> (Line, Vec<u8>) {
-        let raw = self.joined(lines, false);
-        let first = self.source.pending.front().map(|(line, _)| line.clone());
-        for (_, bytes) in self.source.pending.drain(..lines) {
-            self.source.pending_bytes = self.source.pending_bytes.saturating_sub(bytes.len() + 1);
-        }
-        let mut line =
-            first.unwrap_or(Line { offset: 0, number: 0, length: 0, terminated: false, overlong: None });
-        line.length = raw.len() as u64;
-        (line, raw)
-    }
-
-    /// Deals with pending lines as at an end.
-    fn flush(&mut self, out: &mut Vec<Unit>) {
-        self.drain(true, out);
     }
 
     /// Makes a unit of decoded lines.
@@ -445,7 +288,7 @@ impl Mapper {
     }
 
     /// The events of a record.
-    fn events(
+    pub(crate) fn events(
         &mut self,
         line: &Line,
         raw: &[u8],
@@ -481,97 +324,6 @@ impl Mapper {
             Emitted::Bad(code, reason) => Outcome::Rejected { code, reason },
         };
         (execution, outcome)
-    }
-
-    fn finish_execution(&mut self, out: &mut Vec<Unit>) {
-        self.flush(out);
-        let held = std::mem::take(&mut self.source.held);
-        self.source.held_bytes = 0;
-        if held.is_empty() {
-            return;
-        }
-        let arrays: Vec<Result<Vec<u64>, String>> =
-            held.iter().map(|h| clock_array(&self.mapping, &h.record)).collect();
-        let good: Vec<&[u64]> = arrays.iter().flatten().map(Vec::as_slice).collect();
-        let mut deduced = deduce::hosts(&good).into_iter();
-        let hosts: Vec<Result<usize, String>> = arrays
-            .iter()
-            .map(|array| match array {
-                Ok(_) => deduced.next().unwrap_or_else(|| Err("the host is not known".into())),
-                Err(reason) => Err(reason.clone()),
-            })
-            .collect();
-        let (names, clashes) = self.names_of_entries(&held, &hosts);
-        for ((held, host), clash) in held.into_iter().zip(hosts).zip(clashes) {
-            let (execution, outcome) = match (host, clash) {
-                (Ok(index), None) => {
-                    let name = names.get(index).cloned().unwrap_or_default();
-                    self.events(&held.line, &held.raw, &held.record, Some((&name, &names)))
-                }
-                (Err(reason), _) | (Ok(_), Some(reason)) => {
-                    (self.source.execution.clone(), Outcome::Rejected { code: "clock", reason })
-                }
-            };
-            out.push(Unit { line: held.line, lines: held.lines, raw: held.raw, execution, outcome });
-        }
-    }
-
-    /// The name of each entry of the clocks, and by record why its name cannot be.
-    fn names_of_entries(
-        &self,
-        held: &[Held],
-        hosts: &[Result<usize, String>],
-    ) -> (Vec<String>, Vec<Option<String>>) {
-        let width = hosts.iter().flatten().max().map_or(0, |&i| i + 1);
-        let mut written: Vec<Option<String>> = vec![None; width];
-        let mut clashes = vec![None; held.len()];
-        for (i, (held, host)) in held.iter().zip(hosts).enumerate() {
-            let (Ok(index), Some(name)) = (host, host_name(&self.mapping, &held.record)) else { continue };
-            match &written[*index] {
-                None => written[*index] = Some(name),
-                Some(before) if *before != name => {
-                    clashes[i] = Some(format!(
-                        "by its clock this is an event of '{before}', entry {} of the clocks, and the log says '{name}'",
-                        index + 1
-                    ));
-                }
-                Some(_) => {}
-            }
-        }
-        let by_number =
-            |i: usize| self.mapping.clock.as_ref().map_or_else(String::new, |(_, c)| clocks::host(c, i));
-        let names = written.into_iter().enumerate().map(|(i, w)| w.unwrap_or_else(|| by_number(i)));
-        (names.collect(), clashes)
-    }
-
-    fn next_execution(&mut self, label: Option<String>) {
-        if self.source.begun || self.source.number == 0 {
-            self.source.number += 1;
-        }
-        if self.source.begun && self.source.number == 1 {
-            // What came before the first delimiter was the first execution, though nothing said so.
-            self.source.number = 2;
-        }
-        self.source.begun = false;
-        let label = label.filter(|l| !l.trim().is_empty()).unwrap_or_else(|| self.source.number.to_string());
-        self.source.execution = Some(self.execution_name(&label));
-    }
-
-    /// A name for an execution, unlike all given before.
-    fn execution_name(&mut self, label: &str) -> String {
-        let label = if self.overrides.several {
-            format!("{}/{label}", self.source.name.rsplit('/').next().unwrap_or(""))
-        } else {
-            label.to_owned()
-        };
-        let mut name = label.clone();
-        let mut again = 2;
-        while self.used_names.contains(&name) {
-            name = format!("{label} ({again})");
-            again += 1;
-        }
-        self.used_names.insert(name.clone());
-        name
     }
 
     fn add_to_document(&mut self, line: &Line, bytes: &[u8]) {

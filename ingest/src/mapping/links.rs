@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::file::LinkOrder;
 
-#[derive(Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Channel {
     /// Ids of sends without a receive, first sent first.
     open: VecDeque<u64>,
@@ -23,7 +24,35 @@ pub(crate) struct Links {
     strays: u64,
 }
 
+/// [`Links`] in a form that can be written down; keys are hexadecimal.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct LinksState {
+    channels: Vec<(String, Channel)>,
+    sends: u64,
+    strays: u64,
+}
+
+impl LinksState {
+    pub(crate) fn restore(self) -> Links {
+        let channel =
+            |(key, channel): (String, Channel)| Some((u128::from_str_radix(&key, 16).ok()?, channel));
+        Links {
+            channels: self.channels.into_iter().filter_map(channel).collect(),
+            sends: self.sends,
+            strays: self.strays,
+        }
+    }
+}
+
 impl Links {
+    /// What is remembered, to be written down.
+    pub(crate) fn state(&self) -> LinksState {
+        let mut channels: Vec<_> =
+            self.channels.iter().map(|(key, c)| (format!("{key:032x}"), c.clone())).collect();
+        channels.sort_by(|a, b| a.0.cmp(&b.0));
+        LinksState { channels, sends: self.sends, strays: self.strays }
+    }
+
     /// The id of a message from the key of its send or receive. A receive without a send gets an id of its own.
     pub(crate) fn id(&mut self, execution: &str, key: &[String], order: LinkOrder, is_send: bool) -> String {
         let mut bytes = Vec::with_capacity(64);

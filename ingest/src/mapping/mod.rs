@@ -19,6 +19,7 @@
 //! # }
 //! ```
 
+mod checkpoint;
 mod clocks;
 mod compile;
 mod deduce;
@@ -26,19 +27,24 @@ mod documents;
 mod emit;
 mod engine;
 mod error;
+mod executions;
 mod file;
 mod filters;
 mod links;
 mod patterns;
 mod real_time;
+mod records;
 mod shipped;
 mod sniff;
+mod source_state;
 mod template;
+mod unit;
 
-pub use engine::{HEAD, Mapper, Outcome, Overrides, Unit};
+pub use engine::{HEAD, Mapper};
 pub use error::MappingError;
 pub use file::{
     Choose, Clock, Container, Execution, Fields, Header, Input, Link, LinkOrder, Mapping, RealTime, Rule,
     Shape, Ticks,
 };
 pub use shipped::{Shipped, shipped};
+pub use unit::{Outcome, Overrides, Unit};

@@ -118,6 +118,11 @@ impl Pattern {
         Ok(Pattern { lines, regex })
     }
 
+    /// The expression.
+    pub(crate) fn text(&self) -> &str {
+        self.regex.as_str()
+    }
+
     /// The names of the groups.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.regex.capture_names().flatten()

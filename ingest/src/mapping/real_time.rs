@@ -21,6 +21,18 @@ pub(crate) struct RealTime {
 }
 
 impl RealTime {
+    /// What is remembered, to be written down.
+    pub(crate) fn parts(&self, execution: &str) -> (String, VectorClock, Vec<(String, VectorClock)>) {
+        let mut clocks: Vec<_> = self.clocks.iter().map(|(p, c)| (p.clone(), c.clone())).collect();
+        clocks.sort();
+        (execution.to_owned(), self.ended.clone(), clocks)
+    }
+
+    /// From what was written down.
+    pub(crate) fn from_parts(ended: VectorClock, clocks: Vec<(String, VectorClock)>) -> RealTime {
+        RealTime { ended, clocks: clocks.into_iter().collect() }
+    }
+
     /// The clock of an event of `process` at position `seq`.
     pub(crate) fn clock(&mut self, process: &str, seq: u64, phase: Phase) -> VectorClock {
         let clock = self.clocks.entry(process.to_owned()).or_default();

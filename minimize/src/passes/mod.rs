@@ -4,8 +4,10 @@
 
 pub mod backtrack;
 pub mod chunks;
+pub mod contents;
 pub mod lattice;
 pub mod noop;
 pub mod pairs;
+pub mod structure;
 pub mod subsets;
 pub mod window;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use demi_schemas::event::{DEAD_LETTERS, ENVIRONMENT, MONITOR};
-use demi_schemas::{EventRecord, Kind, NetworkRule, StepKind, Via};
+use demi_schemas::{EventRecord, Kind, NetworkRule, Step, StepKind, Via};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use serde_json::{Value, json};
@@ -32,6 +32,8 @@ pub(crate) struct Logger<'a, M: Model> {
     world: World<M>,
     logs: Vec<Log>,
     environment: Vec<EventRecord>,
+    /// The run itself, in the order in which it happened.
+    steps: Vec<Step>,
     ids: u64,
     /// Numbers of messages that are pending: equal entries leave in the order in which they came.
     sent: HashMap<Pending, VecDeque<u64>, FxBuildHasher>,
@@ -51,6 +53,7 @@ impl<'a, M: Model> Logger<'a, M> {
             rule,
             logs: Vec::new(),
             environment: Vec::new(),
+            steps: Vec::new(),
             ids: 0,
             sent: HashMap::default(),
             armed: HashMap::default(),
@@ -73,6 +76,13 @@ impl<'a, M: Model> Logger<'a, M> {
             Choice::Bootstrap | Choice::Client(..) => self.inject(*choice),
             Choice::Start(actor) | Choice::Crash(actor) | Choice::Restart(actor) => {
                 self.externals += 1;
+                let kind = match choice {
+                    Choice::Start(_) => StepKind::Start,
+                    Choice::Crash(_) => StepKind::Crash,
+                    _ => StepKind::Restart,
+                };
+                let step = Step::new(kind, self.sim.names().get(actor));
+                self.steps.push(Step { external: Some(true), ..step });
                 apply(self.sim, &mut self.world, self.program, *choice, self.rule);
                 self.log_effects(actor, true);
             }
@@ -86,12 +96,12 @@ impl<'a, M: Model> Logger<'a, M> {
         }
     }
 
-    /// The logs, in the order of the actors' names, closed by the monitor's finding.
+    /// The logs, in the order of the actors' names, closed by the monitor's finding; and the steps of the run.
     pub(crate) fn finish(
         mut self,
         violation: &[String],
         affected: &[String],
-    ) -> Vec<(String, Vec<EventRecord>)> {
+    ) -> (Vec<(String, Vec<EventRecord>)>, Vec<Step>) {
         let mut finding = EventRecord::new(MONITOR, 1, Kind::Violation);
         finding.type_ = violation.first().and_then(|v| v.split(':').next()).map(str::to_owned);
         finding.fields = Some(json!({ "fingerprints": violation, "affected": affected }));
@@ -102,7 +112,7 @@ impl<'a, M: Model> Logger<'a, M> {
         }
         all.retain(|(_, records)| !records.is_empty());
         all.sort_by(|a, b| a.0.cmp(&b.0));
-        all
+        (all, self.steps)
     }
 
     fn inject(&mut self, choice: Choice) {
@@ -120,7 +130,20 @@ impl<'a, M: Model> Logger<'a, M> {
         }
         let id = self.sent(entry);
         let record = self.filled(self.blank(Kind::Send), &entry, Some(id));
+        self.step(StepKind::External, &entry, &record);
         self.push(OUTSIDE, record);
+    }
+
+    /// A step of the run, with what its record says.
+    fn step(&mut self, kind: StepKind, entry: &Pending, record: &EventRecord) {
+        self.steps.push(Step {
+            from: record.from.clone(),
+            type_: record.type_.clone(),
+            payload: record.payload.clone(),
+            external: record.external,
+            fields: record.fields.clone(),
+            ..Step::new(kind, self.sim.names().get(entry.to))
+        });
     }
 
     /// Does an act of the program and logs it: code and messages as the environment's, faults as their actor's.
@@ -133,6 +156,7 @@ impl<'a, M: Model> Logger<'a, M> {
         }
         self.externals += 1;
         let step = self.program.steps.get(act as usize);
+        self.steps.extend(step.cloned());
         let kind = match step.map(|s| s.kind) {
             Some(StepKind::Action) => Kind::Action,
             Some(StepKind::Isolate) => Kind::Isolate,
@@ -173,6 +197,8 @@ impl<'a, M: Model> Logger<'a, M> {
         };
         self.externals += u64::from(entry.kind == PendingKind::External);
         let record = self.filled(self.blank(kind), entry, id);
+        let step = if entry.kind.is_timer() { StepKind::Timer } else { StepKind::Deliver };
+        self.step(step, entry, &record);
         self.push(entry.to, record);
     }
 

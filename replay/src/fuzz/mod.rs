@@ -13,7 +13,7 @@ mod strategy;
 #[cfg(test)]
 mod tests;
 
-use demi_schemas::{EventRecord, Scenario};
+use demi_schemas::{EventRecord, Scenario, Schedule};
 
 use crate::model::{Model, Violation};
 use crate::sim::Simulator;
@@ -38,6 +38,8 @@ pub struct Found {
     pub run: u64,
     /// The log of each actor, in the order of their names.
     pub records: Vec<(String, Vec<EventRecord>)>,
+    /// The same run as one schedule, in the order in which it happened, as no log tells it.
+    pub schedule: Schedule,
     /// Fingerprints of the violation.
     pub violation: Vec<String>,
     /// Names of the actors whose state breaks the invariants.
@@ -112,6 +114,11 @@ fn found<M: Model>(
     let mut logger = logger::Logger::new(sim, program, scenario.network);
     choices.iter().for_each(|choice| logger.apply(choice));
     let (deliveries, externals) = logger.counts();
-    let records = logger.finish(&violation, &affected);
-    Found { run, records, violation, affected, deliveries, externals, executed }
+    let (records, steps) = logger.finish(&violation, &affected);
+    let mut schedule = Schedule::new(steps);
+    schedule.header.network = Some(scenario.network);
+    schedule.header.violation.clone_from(&violation);
+    schedule.header.affected.clone_from(&affected);
+    schedule.header.deliveries = Some(deliveries);
+    Found { run, records, schedule, violation, affected, deliveries, externals, executed }
 }

@@ -24,6 +24,11 @@ fn unknown_name(model: &str, what: &'static str, name: &str, known: &[&str]) -> 
     }
 }
 
+/// Where a name stands among those that a model has; an error says that it has no such name.
+fn place(model: &str, what: &'static str, name: &str, known: &[&str]) -> Result<usize, ScenarioError> {
+    known.iter().position(|k| *k == name).ok_or_else(|| unknown_name(model, what, name, known))
+}
+
 /// Something to do with whichever model a scenario names.
 pub trait Visitor {
     /// What it gives back.

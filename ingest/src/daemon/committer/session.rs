@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::parse::{Chunk, Fate, Row};
 use super::system::System;
-use super::tables::{Appender, application, source_application};
+use super::tables::{Appender, Gone, application, source_application};
 use super::{CommitError, Settings};
 use crate::columns::{EventColumns, EventRow, QuarantineRow};
 use crate::daemon::ledger::{self, LedgerRow};
@@ -262,14 +262,14 @@ impl<'a> Session<'a> {
         let spool = self.settings.spool;
         let all = (application(spool), self.last);
         if self.quarantine.is_pending() {
-            self.quarantine.commit(std::slice::from_ref(&all), false)?;
+            self.quarantine.commit(std::slice::from_ref(&all), Gone::Nothing)?;
         }
         let rows = self.ledger_rows();
         self.ledger.write(ledger::batch(&rows).map_err(IngestError::from)?)?;
-        self.ledger.commit(std::slice::from_ref(&all), true)?;
+        self.ledger.commit(std::slice::from_ref(&all), Gone::Everything)?;
         let mut progress = vec![all];
         progress.extend(window.sources.into_iter().map(|(s, lsn)| (source_application(spool, &s), lsn)));
-        self.events.commit(&progress, false)?;
+        self.events.commit(&progress, Gone::Nothing)?;
         self.positions.committed = self.last;
         self.count(begin);
         self.gauges();

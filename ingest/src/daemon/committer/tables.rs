@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use arrow_array::RecordBatch;
 use deltalake_core::kernel::transaction::{CommitBuilder, CommitProperties};
-use deltalake_core::kernel::{Action, Add, Transaction};
+use deltalake_core::kernel::{Action, Add, Remove, Transaction};
 use deltalake_core::protocol::{DeltaOperation, SaveMode};
 use deltalake_core::writer::{DeltaWriter, RecordBatchWriter};
 use deltalake_core::{DeltaResult, DeltaTable};
@@ -26,6 +26,16 @@ pub(crate) fn application(spool: u64) -> String {
 /// The same for one source.
 pub(crate) fn source_application(spool: u64, source: &str) -> String {
     format!("demi-spool/{spool:016x}/{source}")
+}
+
+/// What a commit takes out of the table.
+pub(crate) enum Gone {
+    /// Nothing: it appends.
+    Nothing,
+    /// All that was there.
+    Everything,
+    /// These files.
+    Files(Vec<Remove>),
 }
 
 /// One table, open for appending.
@@ -73,18 +83,28 @@ impl Appender {
         self.pending
     }
 
-    /// Makes what was written visible, all at once, together with the numbers in `progress`; with `replace` it
-    /// takes the place of all that was there. Data and log are synced to the disk.
-    pub(crate) fn commit(&mut self, progress: &[(String, u64)], replace: bool) -> Result<(), IngestError> {
+    /// The files of a system's partition.
+    pub(crate) fn files_of(&self, system: &str) -> Result<Vec<Remove>, IngestError> {
+        let snapshot = self.table.snapshot().map_err(self.error("read the table"))?;
+        let is_of = |values: &std::collections::HashMap<String, Option<String>>| {
+            values.get("system").and_then(Option::as_deref) == Some(system)
+        };
+        let files = snapshot.log_data().into_iter().filter(|file| is_of(&file.partition_values_map()));
+        Ok(files.map(|file| file.remove_action(true)).collect())
+    }
+
+    /// Makes what was written visible, all at once, together with the numbers in `progress`, and takes out what is
+    /// `gone`. Data and log are synced to the disk.
+    pub(crate) fn commit(&mut self, progress: &[(String, u64)], gone: Gone) -> Result<(), IngestError> {
         let runtime = self.runtime.clone();
         runtime
-            .block_on(self.commit_pending(progress, replace))
+            .block_on(self.commit_pending(progress, gone))
             .map_err(|e| table_error(&self.dir, "commit to the table", e))?;
         self.pending = false;
         self.sync_log().map_err(|source| self.io(source))
     }
 
-    async fn commit_pending(&mut self, progress: &[(String, u64)], replace: bool) -> DeltaResult<()> {
+    async fn commit_pending(&mut self, progress: &[(String, u64)], gone: Gone) -> DeltaResult<()> {
         let mut adds = self.writer.flush().await?;
         adds.sort_by(|a, b| a.path.cmp(&b.path));
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as i64);
@@ -96,12 +116,21 @@ impl Appender {
         sync_files(&self.folder, &adds)?;
         let snapshot = self.table.snapshot()?;
         let mut actions: Vec<Action> = adds.into_iter().map(Action::Add).collect();
-        if replace {
-            let gone = snapshot.log_data().into_iter().map(|file| Action::Remove(file.remove_action(true)));
-            actions.extend(gone);
-        }
+        let mode = match gone {
+            Gone::Nothing => SaveMode::Append,
+            Gone::Everything => {
+                let all =
+                    snapshot.log_data().into_iter().map(|file| Action::Remove(file.remove_action(true)));
+                actions.extend(all);
+                SaveMode::Overwrite
+            }
+            Gone::Files(files) => {
+                actions.extend(files.into_iter().map(Action::Remove));
+                SaveMode::Overwrite
+            }
+        };
         let operation = DeltaOperation::Write {
-            mode: if replace { SaveMode::Overwrite } else { SaveMode::Append },
+            mode,
             partition_by: Some(snapshot.metadata().partition_columns().to_vec()),
             predicate: None,
         };
@@ -109,11 +138,7 @@ impl Appender {
     }
 
     /// Replaces files by others of the same content.
-    pub(crate) fn rewrite(
-        &mut self,
-        mut adds: Vec<Add>,
-        mut gone: Vec<deltalake_core::kernel::Remove>,
-    ) -> Result<(), IngestError> {
+    pub(crate) fn rewrite(&mut self, mut adds: Vec<Add>, mut gone: Vec<Remove>) -> Result<(), IngestError> {
         adds.iter_mut().for_each(|add| add.data_change = false);
         gone.iter_mut().for_each(|file| file.data_change = false);
         let runtime = self.runtime.clone();

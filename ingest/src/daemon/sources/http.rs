@@ -55,11 +55,14 @@ pub async fn start(config: Config, context: Context) -> Result<Running, SourceEr
 }
 
 /// Why a request was not taken.
-pub(super) struct Refused {
-    pub(super) status: StatusCode,
-    /// A short, stable word for the metrics.
-    pub(super) reason: &'static str,
-    pub(super) text: String,
+#[derive(Clone, Debug)]
+pub struct Refused {
+    /// Status of the answer.
+    pub status: StatusCode,
+    /// A short, stable word.
+    pub reason: &'static str,
+    /// A sentence.
+    pub text: String,
 }
 
 impl Refused {
@@ -144,9 +147,12 @@ pub(super) async fn read_body(headers: &HeaderMap, body: Body, limits: &Limits) 
     }
 }
 
-#[derive(Clone, Copy)]
-enum Packed {
+/// How a body is packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packed {
+    /// `Content-Encoding: gzip`.
     Gzip,
+    /// `Content-Encoding: zstd`.
     Zstd,
 }
 
@@ -159,7 +165,11 @@ async fn unpack(packed: Bytes, limit: usize, how: Packed) -> Result<Bytes, Refus
     })
 }
 
-fn inflate(packed: &[u8], limit: usize, how: Packed) -> Result<Bytes, Refused> {
+/// Unpacks a body; never holds much more than `limit` bytes.
+///
+/// # Errors
+/// When it is damaged or larger than the limit.
+pub fn inflate(packed: &[u8], limit: usize, how: Packed) -> Result<Bytes, Refused> {
     let damaged = |e: std::io::Error| {
         Refused::new(StatusCode::BAD_REQUEST, "damaged_body", format!("the body cannot be unpacked: {e}"))
     };
@@ -174,4 +184,39 @@ fn inflate(packed: &[u8], limit: usize, how: Packed) -> Result<Bytes, Refused> {
         return Err(Refused::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", text));
     }
     Ok(out.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn bodies_are_unpacked_within_the_limit(
+            body in prop::collection::vec(any::<u8>(), 0..300), limit in 0usize..300, cut: usize, noise: Vec<u8>,
+        ) {
+            let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            gzip.write_all(&body).unwrap();
+            let packed = [(Packed::Gzip, gzip.finish().unwrap()), (Packed::Zstd, zstd::encode_all(&body[..], 1).unwrap())];
+            for (how, bytes) in packed {
+                match inflate(&bytes, limit, how) {
+                    Ok(got) => prop_assert_eq!(&got[..], &body[..]),
+                    Err(refused) => {
+                        prop_assert_eq!(refused.reason, "body_too_large");
+                        prop_assert!(body.len() > limit);
+                    }
+                }
+                // Cut off, it is refused, never taken in part.
+                let cut = cut % bytes.len();
+                if let Ok(got) = inflate(&bytes[..cut], 1000, how) {
+                    prop_assert!(got.is_empty() && cut == 0);
+                }
+                let _ = inflate(&noise, limit, how);
+            }
+        }
+    }
 }

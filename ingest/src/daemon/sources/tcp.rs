@@ -22,6 +22,8 @@ use crate::daemon::security::{Connection, ListenConfig, Listener, Tokens};
 
 /// Bytes read before a batch is handed over though more is there.
 const BATCH_BYTES: usize = 4 << 20;
+/// Longest line with a token.
+const TOKEN_BYTES: usize = 4096;
 
 /// `[sources.NAME]` with `type = "tcp"`.
 #[derive(Clone, Debug, Deserialize)]
@@ -90,6 +92,62 @@ pub async fn start(config: Config, context: Context) -> Result<Running, SourceEr
 /// Why a connection is closed: a word for the metrics.
 type Reason = &'static str;
 
+/// Cuts what comes over a connection into its first line, where a token is needed, and stretches of whole lines.
+#[derive(Debug)]
+pub struct Framing {
+    buffer: BytesMut,
+    limit: usize,
+    token: bool,
+}
+
+/// What came whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// The first line, with its newline.
+    Token(Bytes),
+    /// Lines, each with its newline.
+    Lines(Bytes),
+}
+
+impl Framing {
+    /// Lines of at most `limit` bytes; with `token` the first one is a token's.
+    #[must_use]
+    pub fn new(limit: usize, token: bool) -> Self {
+        Framing { buffer: BytesMut::with_capacity(256 << 10), limit, token }
+    }
+
+    /// Takes in what was received.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// Bytes received and not given out.
+    #[must_use]
+    pub fn pending(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// What is whole, if anything is.
+    ///
+    /// # Errors
+    /// When the unfinished line is longer than a line may be; the connection is of no use then. A whole line that is
+    /// too long is given out like others: it goes to quarantine.
+    #[expect(clippy::should_implement_trait, reason = "it can fail, and go on after it had nothing")]
+    pub fn next(&mut self) -> Result<Option<Piece>, Reason> {
+        if self.token {
+            if let Some(end) = memchr::memchr(b'\n', &self.buffer) {
+                self.token = false;
+                return Ok(Some(Piece::Token(self.buffer.split_to(end + 1).freeze())));
+            }
+            return if self.buffer.len() > TOKEN_BYTES { Err("wrong_token") } else { Ok(None) };
+        }
+        if let Some(end) = memchr::memrchr(b'\n', &self.buffer) {
+            return Ok(Some(Piece::Lines(self.buffer.split_to(end + 1).freeze())));
+        }
+        if self.buffer.len() > self.limit { Err("line_too_long") } else { Ok(None) }
+    }
+}
+
 struct Served {
     stream: Connection,
     name: Arc<str>,
@@ -101,54 +159,42 @@ struct Served {
 impl Served {
     async fn serve(&mut self, tokens: &Tokens) -> Result<(), Reason> {
         let limits = self.context.limits;
-        let mut buffer = BytesMut::with_capacity(256 << 10);
-        let mut unknown = tokens.required();
+        let mut framing = Framing::new(limits.line_bytes, tokens.required());
         // Since when the line at the end of the buffer is unfinished.
         let mut since = Instant::now();
         loop {
-            let patience = if buffer.is_empty() { limits.idle() } else { limits.read() };
+            let patience = if framing.pending() == 0 { limits.idle() } else { limits.read() };
             let left = patience.saturating_sub(since.elapsed());
             let read = tokio::select! {
-                read = tokio::time::timeout(left, self.stream.read_buf(&mut buffer)) => read,
+                read = tokio::time::timeout(left, self.stream.read_buf(&mut framing.buffer)) => read,
                 () = self.context.shutdown.wait() => return Ok(()),
             };
             match read {
-                Err(_) if buffer.is_empty() => return Err("idle"),
+                Err(_) if framing.pending() == 0 => return Err("idle"),
                 Err(_) => return Err("too_slow"),
-                Ok(Ok(0)) if buffer.is_empty() => return Ok(()),
+                Ok(Ok(0)) if framing.pending() == 0 => return Ok(()),
                 Ok(Ok(0)) => return Err("unfinished_line"),
                 Ok(Err(_)) => return Err("broken_connection"),
                 Ok(Ok(_)) => {}
             }
             // What is there already belongs to the same batch.
-            while buffer.len() < BATCH_BYTES {
-                match self.stream.read_buf(&mut buffer).now_or_never() {
+            while framing.pending() < BATCH_BYTES {
+                match self.stream.read_buf(&mut framing.buffer).now_or_never() {
                     Some(Ok(n)) if n > 0 => {}
                     _ => break,
                 }
             }
-            if unknown && let Some(end) = memchr::memchr(b'\n', &buffer) {
-                let line = buffer.split_to(end + 1);
-                let shown = line.strip_prefix(b"AUTH ").map(<[u8]>::trim_ascii);
-                if shown.is_none() || !tokens.allow(shown) {
-                    return Err("wrong_token");
+            while let Some(piece) = framing.next()? {
+                match piece {
+                    Piece::Token(line) => {
+                        let shown = line.strip_prefix(b"AUTH ").map(<[u8]>::trim_ascii);
+                        if shown.is_none() || !tokens.allow(shown) {
+                            return Err("wrong_token");
+                        }
+                    }
+                    Piece::Lines(bytes) => self.hand_over(bytes).await?,
                 }
-                unknown = false;
                 since = Instant::now();
-            }
-            if unknown {
-                if buffer.len() > 4096 {
-                    return Err("wrong_token");
-                }
-                continue;
-            }
-            if let Some(end) = memchr::memrchr(b'\n', &buffer) {
-                let bytes = buffer.split_to(end + 1).freeze();
-                self.hand_over(bytes).await?;
-                since = Instant::now();
-            }
-            if buffer.len() > limits.line_bytes {
-                return Err("line_too_long");
             }
         }
     }
@@ -190,5 +236,54 @@ impl Served {
         };
         // It is closed either way.
         let _ = tokio::time::timeout(Duration::from_secs(1), close).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// However the bytes are cut into pieces: whole lines come out as they were, in order, and nothing else.
+        #[test]
+        fn framing_is_a_split_at_the_last_newline(
+            pieces in prop::collection::vec("[ab\n]{0,9}", 0..20), limit in 1usize..12, token: bool,
+        ) {
+            let mut framing = Framing::new(limit, token);
+            let all = pieces.concat();
+            let (mut out, mut first, mut closed) = (Vec::new(), None, false);
+            'all: for piece in &pieces {
+                framing.push(piece.as_bytes());
+                loop {
+                    match framing.next() {
+                        Ok(Some(Piece::Token(line))) => {
+                            prop_assert!(token && first.is_none() && out.is_empty());
+                            prop_assert_eq!(memchr::memchr(b'\n', &line), Some(line.len() - 1));
+                            out.extend_from_slice(&line);
+                            first = Some(line);
+                        }
+                        Ok(Some(Piece::Lines(lines))) => {
+                            prop_assert!(lines.ends_with(b"\n") && (!token || first.is_some()));
+                            out.extend_from_slice(&lines);
+                        }
+                        Ok(None) => break,
+                        Err(reason) => {
+                            prop_assert_eq!(reason, "line_too_long");
+                            prop_assert!(framing.pending() > limit);
+                            closed = true;
+                            break 'all;
+                        }
+                    }
+                }
+            }
+            prop_assert!(all.as_bytes().starts_with(&out));
+            if !closed {
+                let rest = &all[out.len()..];
+                prop_assert_eq!(framing.pending(), rest.len());
+                prop_assert!(!rest.contains('\n') && (rest.len() <= limit || token && first.is_none()));
+            }
+        }
     }
 }

@@ -28,7 +28,7 @@ pub use self::invariants::History;
 pub use self::message::Msg;
 pub use self::state::{Entry, Member, Role};
 use self::step::Step;
-use crate::model::{Bound, Ctx, ExternalMessage, Model, Proposal, View, Violation};
+use crate::model::{Bound, Ctx, ExternalMessage, Model, Proposal, Smaller, View, Violation};
 use crate::names::{ActorId, Names};
 
 /// The model. Cloning it is cheap.
@@ -112,6 +112,23 @@ impl Model for AkkaRaft {
 
     fn external(&self, message: ExternalMessage<'_>, names: &mut Names) -> Result<Msg, String> {
         Msg::external(message, &self.members, names)
+    }
+
+    fn smaller(&self, msg: &Msg, names: &Names) -> Vec<Smaller<Msg>> {
+        let Msg::ChangeConfiguration { members } = msg else { return Vec::new() };
+        if members.len() < 2 {
+            return Vec::new();
+        }
+        let without = |gone: &ActorId| {
+            let left: Arc<[ActorId]> = members.iter().filter(|m| *m != gone).copied().collect();
+            let listed: Vec<&str> = left.iter().map(|id| names.get(*id)).collect();
+            Smaller {
+                without: names.get(*gone).to_owned(),
+                fields: json!({"class": "ChangeConfiguration", "members": listed}),
+                msg: Msg::ChangeConfiguration { members: left },
+            }
+        };
+        members.iter().map(without).collect()
     }
 
     fn check(&self, view: &View<'_, Self>, history: &mut History, found: &mut Vec<Violation>) {

@@ -2,7 +2,7 @@
 
 use demi_schemas::scenario::{Scenario, ScenarioError};
 
-use crate::models::unknown_name;
+use crate::models::place;
 
 /// Name of the model in scenario files.
 pub const MODEL: &str = "spark";
@@ -34,6 +34,8 @@ pub struct Config {
     pub duplicate_registration: bool,
     /// The master keeps applications, drivers and workers on disk.
     pub disk: bool,
+    /// The first data set is cached, and used by a second job.
+    pub cached: bool,
     /// How look-ups are written.
     pub lookup: LookupPayload,
     /// Which of [`INVARIANTS`] are checked, in that order.
@@ -43,46 +45,33 @@ pub struct Config {
 impl Config {
     /// Reads the model's part of a scenario; an error names what the model does not know or can't use.
     pub fn parse(scenario: &Scenario) -> Result<Config, ScenarioError> {
-        let mut config = Config { disk: true, ..Config::default() };
-        for (name, &on) in &scenario.switches {
-            match name.as_str() {
-                "spark2294_one_list_removal" => config.one_list_removal = on,
-                "spark3150_unset_worker" => config.unset_worker = on,
-                "spark9256_duplicate_registration" => config.duplicate_registration = on,
-                _ => return Err(unknown_name(MODEL, "switch", name, &SWITCHES)),
-            }
+        let mut on = [false; 3];
+        for (name, &value) in &scenario.switches {
+            on[place(MODEL, "switch", name, &SWITCHES)?] = value;
         }
+        let mut config = Config { disk: true, ..Config::default() };
+        [config.one_list_removal, config.unset_worker, config.duplicate_registration] = on;
         for (name, value) in &scenario.settings {
             let wrong = |expected: &str| {
                 ScenarioError::Value(format!("setting '{name}' must be {expected}, got {value}"))
             };
-            match name.as_str() {
-                "disk" => config.disk = value.as_bool().ok_or_else(|| wrong("true or false"))?,
-                "lookup_payload" => {
-                    config.lookup = match value.as_str() {
-                        Some("constant") => LookupPayload::Constant,
-                        Some("names") => LookupPayload::Names,
-                        Some("identity") => LookupPayload::Identity,
-                        _ => return Err(wrong("\"constant\", \"names\" or \"identity\"")),
-                    }
-                }
-                "cached_data_sets" if value.as_bool() == Some(false) => {}
-                "cached_data_sets" => return Err(wrong("false: this model has no cached data sets yet")),
-                _ => return Err(unknown_name(MODEL, "setting", name, &SETTINGS)),
+            let flag = || value.as_bool().ok_or_else(|| wrong("true or false"));
+            match (place(MODEL, "setting", name, &SETTINGS)?, value.as_str()) {
+                (0, _) => config.disk = flag()?,
+                (1, Some("constant")) => config.lookup = LookupPayload::Constant,
+                (1, Some("names")) => config.lookup = LookupPayload::Names,
+                (1, Some("identity")) => config.lookup = LookupPayload::Identity,
+                (1, _) => return Err(wrong("\"constant\", \"names\" or \"identity\"")),
+                _ => config.cached = flag()?,
             }
         }
-        if let Some(name) = scenario.payload.keys().next() {
-            return Err(unknown_name(MODEL, "payload option", name, &[]));
-        }
+        scenario.payload.keys().try_for_each(|name| place(MODEL, "payload option", name, &[]).map(drop))?;
         if scenario.members.is_some() {
             return Err(ScenarioError::Value(format!("model '{MODEL}' has no members")));
         }
         config.invariants = [scenario.invariants.is_none(); 3];
         for name in scenario.invariants.iter().flatten() {
-            match INVARIANTS.iter().position(|known| known == name) {
-                Some(at) => config.invariants[at] = true,
-                None => return Err(unknown_name(MODEL, "invariant", name, &INVARIANTS)),
-            }
+            config.invariants[place(MODEL, "invariant", name, &INVARIANTS)?] = true;
         }
         Ok(config)
     }

@@ -1,6 +1,6 @@
 //! The driver program: jobs become stages become task sets. Its job actor waits for the locations of data sets.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use demi_schemas::event::Via;
@@ -16,8 +16,8 @@ pub struct Question {
     pub job: u32,
     pub stage: u32,
     pub data_set: u32,
-    /// Whether it is about the data set that the job's own is made of.
-    pub second: bool,
+    /// What the data set is made of: another one, or only itself.
+    pub made_of: u32,
 }
 
 /// What the driver program's threads share.
@@ -29,8 +29,6 @@ pub struct Driver {
     pub next_task: u32,
     /// Executors and their free cores, in the order of their ids as texts.
     pub executors: Vec<(Number, u32)>,
-    /// Hosts that have executors. A host has the name of its executor.
-    pub hosts: BTreeSet<Number>,
     /// Running tasks by number: their stage and index.
     pub tasks: BTreeMap<u32, (u32, u32)>,
     /// Active task sets by priority.
@@ -50,21 +48,26 @@ impl Step<'_, '_> {
         Arc::make_mut(&mut self.s.driver)
     }
 
-    /// A job is submitted, with two data sets of its own.
+    /// A job is submitted, with two data sets of its own, one made of the other. The first may be cached, and is then
+    /// that of a job, too.
     pub fn submit(&mut self, job: u32) {
         let driver = self.d();
-        let data_set = driver.next_data_set;
+        let first = driver.next_data_set;
         driver.next_data_set += 2;
-        self.ctx.send_unordered(self.actors.jobs, Msg::JobSubmitted(job, data_set), Via::Thread);
+        let alone = u32::from(!(self.config.cached && first == 0));
+        for data_set in first + alone..first + 2 {
+            let msg = Msg::JobSubmitted(job, data_set, first);
+            self.ctx.send_unordered(self.actors.jobs, msg, Via::Thread);
+        }
     }
 
     /// A message to the job actor.
     pub fn jobs(&mut self, msg: &Msg) {
-        if let Msg::JobSubmitted(job, data_set) = *msg {
+        if let Msg::JobSubmitted(job, data_set, made_of) = *msg {
             let driver = self.d();
             let stage = driver.next_stage;
             driver.next_stage += 1;
-            self.look_up(Question { job, stage, data_set, second: false });
+            self.look_up(Question { job, stage, data_set, made_of });
         }
     }
 
@@ -72,19 +75,19 @@ impl Step<'_, '_> {
     fn look_up(&mut self, question: Question) {
         self.d().question = Some(question);
         let (asking, blocks) = (self.actors.asking, self.actors.blocks);
-        let data_set = question.data_set + u32::from(!question.second);
-        let msg = Msg::LookUp(data_set, partitions(question.job));
+        let msg = Msg::LookUp(question.data_set, partitions(question.job));
         self.ctx.send_as(asking, asking, blocks, msg, Via::Ask);
     }
 
     /// The answer for the job actor, which goes on where it stopped.
-    pub fn located(&mut self) {
-        let Some(question) = self.d().question.take() else { return };
-        if !question.second {
-            return self.look_up(Question { second: true, ..question });
+    pub fn located(&mut self, msg: &Msg) {
+        let (Msg::Locations(known), Some(question)) = (msg, self.d().question.take()) else { return };
+        if question.data_set != question.made_of {
+            return self.look_up(Question { data_set: question.made_of, ..question });
         }
+        let cached = self.config.cached && question.data_set == 0;
         let driver = self.d();
-        let set = TaskSet::new(question.job, question.stage);
+        let set = TaskSet::new((question.job, question.stage), known, cached);
         let at = driver.sets.partition_point(|s| (s.job, s.stage) <= (set.job, set.stage));
         driver.sets.insert(at, Arc::new(set));
         self.schedule(self.actors.scheduler, Msg::ReviveOffers);
@@ -94,9 +97,13 @@ impl Step<'_, '_> {
     pub fn blocks(&mut self, msg: &Msg) {
         match msg {
             Msg::RegisterBlockManager => self.answered(StartUp::Blocks),
-            Msg::LookUp(_, partitions) => {
-                self.ctx.send(self.actors.asking, Msg::Locations(*partitions));
+            Msg::LookUp(data_set, partitions) => {
+                let known = |p| *data_set == 0 && self.s.cache.known.contains(&p);
+                let known = (0..*partitions).map(known).collect();
+                self.ctx.send(self.actors.asking, Msg::Locations(known));
             }
+            Msg::GetLocations(partition, run) => self.computed(*partition, *run),
+            Msg::UpdateBlockInfo(partition, run) => self.told(*partition, *run),
             _ => {}
         }
     }

@@ -17,19 +17,12 @@ pub enum Mode {
     Completing,
 }
 
-/// What a master knows of a worker or application: it answers, was read from disk and has not answered, is given up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Contact {
-    Alive,
-    Unknown,
-    Dead,
-}
-
 /// A worker, as the master sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Node {
     pub id: Number,
-    pub contact: Contact,
+    /// Whether it registered or answered, and was not only read from disk.
+    pub answers: bool,
     /// Whether an executor or a driver has its one core. An executor takes all its memory, too.
     pub busy: bool,
 }
@@ -38,7 +31,8 @@ pub struct Node {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Application {
     pub number: u32,
-    pub contact: Contact,
+    /// As for workers.
+    pub answers: bool,
     pub executors: BTreeSet<Number>,
 }
 
@@ -86,16 +80,16 @@ impl Master {
     }
 
     /// Adds an application, to which the one id now points.
-    pub fn add_application(&mut self, contact: Contact) {
+    pub fn add_application(&mut self, answers: bool) {
         let number = self.next_application;
         self.next_application += 1;
         self.mapped = Some(number);
-        self.applications.push(Application { number, contact, executors: BTreeSet::new() });
+        self.applications.push(Application { number, answers, executors: BTreeSet::new() });
     }
 
-    /// The worker of that id, unless it is given up.
+    /// The worker of that id.
     pub fn node(&mut self, id: Number) -> Option<&mut Node> {
-        self.nodes.iter_mut().find(|n| n.id == id && n.contact != Contact::Dead)
+        self.nodes.iter_mut().find(|n| n.id == id)
     }
 }
 
@@ -105,9 +99,11 @@ impl Step<'_, '_> {
         Arc::make_mut(&mut self.s.master)
     }
 
-    /// The disk, to change it.
-    pub fn disk(&mut self) -> &mut Disk {
-        Arc::make_mut(&mut self.s.disk)
+    /// Writes a key to disk, where there is one; `insert` says whether it is new.
+    fn store(&mut self, insert: impl FnOnce(&mut Disk) -> bool) {
+        if self.config.disk {
+            self.s.duplicate_file |= !insert(Arc::make_mut(&mut self.s.disk));
+        }
     }
 
     /// A master is created, the first one by the start-up thread.
@@ -149,13 +145,9 @@ impl Step<'_, '_> {
             self.ctx.send(worker, Msg::RegisterWorkerFailed);
             return;
         }
-        // All workers share host and port, so one that is given up makes room for any.
-        master.nodes.retain(|n| n.contact != Contact::Dead);
-        master.nodes.push(Node { id, contact: Contact::Alive, busy: false });
+        master.nodes.push(Node { id, answers: true, busy: false });
         let url = master.url();
-        if self.config.disk {
-            self.s.duplicate_file |= !self.disk().workers.insert(id);
-        }
+        self.store(|disk| disk.workers.insert(id));
         self.ctx.send(worker, Msg::RegisteredWorker(url));
         self.schedule_all();
     }
@@ -166,10 +158,8 @@ impl Step<'_, '_> {
         // programs that keep applications on disk: the recorded ones that do not take every registration for a new one.
         let repaired = self.config.disk && !self.config.duplicate_registration;
         if !repaired || self.s.master.mapped.is_none() {
-            self.m().add_application(Contact::Alive);
-            if self.config.disk {
-                self.s.duplicate_file |= std::mem::replace(&mut self.disk().application, true);
-            }
+            self.m().add_application(true);
+            self.store(|disk| !std::mem::replace(&mut disk.application, true));
         }
         self.ctx.send(client, Msg::RegisteredApplication(url));
         self.schedule_all();
@@ -180,9 +170,7 @@ impl Step<'_, '_> {
         let id = master.next_driver;
         master.next_driver += 1;
         master.drivers.insert(id, Place::Nowhere);
-        if self.config.disk {
-            self.s.duplicate_file |= !self.disk().drivers.insert(id);
-        }
+        self.store(|disk| disk.drivers.insert(id));
         self.schedule_all();
         self.s.driver_submitted = true;
     }
@@ -195,7 +183,7 @@ impl Step<'_, '_> {
         let (actors, client) = (self.actors, self.actors.client);
         let master = Arc::make_mut(&mut self.s.master);
         let url = master.url();
-        let free = |node: &&mut Node| node.contact == Contact::Alive && !node.busy;
+        let free = |node: &&mut Node| node.answers && !node.busy;
         let waiting = master.drivers.iter_mut().filter(|(_, place)| **place == Place::Nowhere);
         for (node, (id, place)) in master.nodes.iter_mut().filter(free).zip(waiting) {
             (node.busy, *place) = (true, Place::On(node.id));

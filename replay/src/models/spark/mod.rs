@@ -5,6 +5,7 @@
 //! state that all actors work on.
 
 mod actors;
+mod cache;
 pub mod config;
 mod driver;
 mod master;
@@ -104,7 +105,7 @@ impl Model for Spark {
             None if me == a.jobs => step.jobs(msg),
             None if me == a.client => step.client(msg),
             None if me == a.blocks => step.blocks(msg),
-            None if me == a.asking => step.located(),
+            None if me == a.asking => step.located(msg),
             None if me == a.supervisor => step.answered(StartUp::Jobs),
             None if me == a.retries => step.retry(msg),
             None => {}
@@ -175,10 +176,9 @@ impl Model for Spark {
         let duplicate = state.duplicate_file.then(|| "DuplicateFileCrash".to_owned());
         let broken = [inversion, recovery, duplicate].into_iter().zip(self.config.invariants);
         let actors = [self.actors.scheduler, self.actors.master, self.actors.master];
-        for ((fingerprint, checked), actor) in broken.zip(actors) {
-            let fingerprint = fingerprint.filter(|_| checked);
-            found.extend(fingerprint.map(|fingerprint| Violation { fingerprint, affected: vec![actor] }));
-        }
+        found.extend(broken.zip(actors).filter_map(|((fingerprint, checked), actor)| {
+            Some(Violation { fingerprint: fingerprint.filter(|_| checked)?, affected: vec![actor] })
+        }));
     }
 
     fn watch(&self, state: &System) -> Option<u64> {

@@ -26,6 +26,8 @@ impl Step<'_, '_> {
                 let at = driver.executors.partition_point(|(k, _)| k.to_string() < name);
                 driver.executors.insert(at, (number, 1));
                 self.ctx.send(executor, Msg::RegisteredExecutor);
+                // Its host, which is new, has the name of the executor.
+                self.schedule(self.actors.jobs, Msg::ExecutorAdded(number));
                 self.offer_all();
             }
             Msg::StatusUpdate(executor, task, true) => self.finished(executor, task),
@@ -57,60 +59,41 @@ impl Step<'_, '_> {
     fn offer_all(&mut self) {
         let free = |(_, free): &(Number, u32)| *free > 0;
         let driver = &self.s.driver;
-        // Nothing comes of it where no host is new, no core is free or no task set is active.
-        let all_known = driver.executors.len() == driver.hosts.len();
-        if all_known && (driver.sets.is_empty() || !driver.executors.iter().any(free)) {
+        if driver.sets.is_empty() || !driver.executors.iter().any(free) {
             return;
         }
         let executors: Vec<Number> = driver.executors.iter().map(|(k, _)| *k).collect();
         self.offer(&executors);
     }
 
-    /// Offers executors, in the order of their ids as texts, to the active task sets.
+    /// Offers executors to the active task sets, always in the order of their ids as texts.
     fn offer(&mut self, executors: &[Number]) {
         let one_list = self.config.one_list_removal;
         let driver = Arc::make_mut(&mut self.s.driver);
-        let new: Vec<Number> = executors.iter().copied().filter(|k| driver.hosts.insert(*k)).collect();
-        let mut free: Vec<u32> = executors
-            .iter()
-            .map(|k| driver.executors.iter().find(|(e, _)| e == k).map_or(0, |(_, free)| *free))
-            .collect();
-        let (mut launched, mut begun) = (Vec::new(), Vec::new());
+        let (mut begun, mut launched) = (Vec::new(), Vec::new());
         for set in &mut driver.sets {
             // Passes in which each executor with a free core gets one task, until one launches nothing.
             let mut before = usize::MAX;
             while before != launched.len() {
                 before = launched.len();
-                for at in 0..executors.len() {
-                    if free[at] == 0 {
-                        continue;
-                    }
-                    let Some((index, inverted)) = Arc::make_mut(set).take(executors[at], one_list) else {
-                        break;
-                    };
-                    if inverted {
-                        driver.inversion.get_or_insert(set.stage);
-                    }
-                    free[at] -= 1;
+                let offered = |(k, free): &&mut (Number, u32)| *free > 0 && executors.contains(k);
+                for (executor, free) in driver.executors.iter_mut().filter(offered) {
+                    let Some((index, inverted)) = Arc::make_mut(set).take(*executor, one_list) else { break };
+                    driver.inversion = driver.inversion.or(inverted.then_some(set.stage));
+                    *free -= 1;
                     driver.tasks.insert(driver.next_task, (set.stage, index));
-                    launched.push((at, driver.next_task));
+                    launched.push((*executor, driver.next_task));
                     begun.push(Msg::BeginEvent(set.stage, index));
                     driver.next_task += 1;
                 }
             }
         }
+        begun.into_iter().for_each(|msg| self.schedule(self.actors.jobs, msg));
         // Tasks of one executor are sent together.
-        launched.sort_unstable();
-        for (at, _) in &launched {
-            if let Some((_, free)) = driver.executors.iter_mut().find(|(k, _)| *k == executors[*at]) {
-                *free = free.saturating_sub(1);
+        for k in executors {
+            for (_, task) in launched.iter().filter(|(executor, _)| executor == k) {
+                self.ctx.send(self.actors.executor(*k), Msg::LaunchTask(*task));
             }
-        }
-        for msg in new.into_iter().map(Msg::ExecutorAdded).chain(begun) {
-            self.schedule(self.actors.jobs, msg);
-        }
-        for (at, task) in launched {
-            self.ctx.send(self.actors.executor(executors[at]), Msg::LaunchTask(task));
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::actors::Number;
-use super::master::{Contact, Mode, Node, Place};
+use super::master::{Mode, Node, Place};
 use super::message::Msg;
 use super::state::Step;
 
@@ -15,12 +15,12 @@ impl Step<'_, '_> {
         let master = self.m();
         master.mode = Mode::Recovering;
         if disk.application {
-            master.add_application(Contact::Unknown);
+            master.add_application(false);
         }
         master.drivers.extend(disk.drivers.iter().map(|id| (*id, unset)));
         let mut workers: Vec<Number> = disk.workers.iter().copied().collect();
         workers.sort_by_key(|id| format!("Worker{id}"));
-        let node = |id: &Number| Node { id: *id, contact: Contact::Unknown, busy: false };
+        let node = |id: &Number| Node { id: *id, answers: false, busy: false };
         master.nodes.extend(workers.iter().map(node));
         if disk.application {
             self.ctx.send(self.actors.client, Msg::MasterChanged);
@@ -34,7 +34,7 @@ impl Step<'_, '_> {
     /// The client has heard of the new master.
     pub fn acknowledged(&mut self, known: bool) {
         if let Some(application) = self.m().application().filter(|_| known) {
-            application.contact = Contact::Alive;
+            application.answers = true;
         }
         self.complete_if_all_answered();
     }
@@ -44,7 +44,7 @@ impl Step<'_, '_> {
         let master = self.m();
         let mapped = master.mapped.is_some();
         if let Some(node) = master.node(id) {
-            node.contact = Contact::Alive;
+            node.answers = true;
             node.busy |= mapped && !executors.is_empty();
             if let Some(application) = master.application() {
                 application.executors.extend(executors.iter().map(|(k, _)| *k));
@@ -58,10 +58,7 @@ impl Step<'_, '_> {
 
     fn complete_if_all_answered(&mut self) {
         let master = &self.s.master;
-        let unknown = |contact: Contact| contact == Contact::Unknown;
-        let waits = master.nodes.iter().any(|n| unknown(n.contact))
-            || master.applications.iter().any(|a| unknown(a.contact));
-        if !waits {
+        if master.nodes.iter().all(|n| n.answers) && master.applications.iter().all(|a| a.answers) {
             self.complete_recovery();
         }
     }
@@ -77,18 +74,15 @@ impl Step<'_, '_> {
         master.mode = Mode::Completing;
         let url = master.url();
         // Nobody has said what runs on a worker that has not answered, so nothing is lost with it.
-        for node in master.nodes.iter_mut().filter(|n| n.contact == Contact::Unknown) {
-            node.contact = Contact::Dead;
-            disk.workers.remove(&node.id);
-        }
-        let gone = |contact: Contact| contact == Contact::Unknown;
-        for application in master.applications.iter().filter(|a| gone(a.contact)) {
+        master.nodes.retain(|n| n.answers);
+        disk.workers.retain(|id| master.nodes.iter().any(|n| n.id == *id));
+        for application in master.applications.iter().filter(|a| !a.answers) {
             disk.application = false;
             for executor in &application.executors {
                 self.ctx.send(actors.worker(*executor), Msg::KillExecutor(url, *executor));
             }
         }
-        master.applications.retain(|a| !gone(a.contact));
+        master.applications.retain(|a| a.answers);
         let left = |number: &u32| master.applications.iter().any(|a| a.number == *number);
         master.mapped = master.mapped.filter(left);
         if master.drivers.values().any(|place| *place == Place::Unset) {

@@ -55,18 +55,11 @@ impl Step<'_, '_> {
                 self.ctx.start_actor(self.actors.worker(number));
             }
             "submit_job" => {
-                let job = fields
-                    .and_then(|f| f.get("job"))
-                    .and_then(Value::as_u64)
-                    .and_then(|j| u32::try_from(j).ok());
+                let job = fields.and_then(|f| f.get("job")?.as_u64()?.try_into().ok());
                 self.submit(job.ok_or("submit_job needs 'job', a number")?);
             }
             "create_master" => self.ctx.start_actor(self.actors.master),
-            _ => {
-                return Err(format!(
-                    "the model knows no action '{name}', but create_worker, submit_job, create_master"
-                ));
-            }
+            _ => return Err(format!("there is no '{name}', but create_worker, submit_job, create_master")),
         }
         Ok(())
     }

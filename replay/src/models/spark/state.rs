@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::actors::{Actors, Number};
+use super::cache::Cache;
 use super::config::Config;
 use super::driver::Driver;
 use super::master::{Disk, Master};
@@ -40,6 +41,7 @@ pub struct System {
     /// Executors that were created, and whether they are registered.
     pub executors: BTreeMap<Number, bool>,
     pub driver: Arc<Driver>,
+    pub cache: Arc<Cache>,
     /// Whether a key was written to disk that was there.
     pub duplicate_file: bool,
     /// Whether a master could not complete its recovery.

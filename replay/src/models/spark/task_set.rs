@@ -1,11 +1,19 @@
 //! The tasks of a stage, listed by where they would best run.
 
-use super::actors::Number;
-use super::driver::partitions;
+use std::collections::BTreeMap;
 
-/// A host that a task may prefer: the one named `localhost`, or one named by a number. None of them has an executor, for
-/// workers count from 1.
-type Host = Option<Number>;
+use super::actors::Number;
+
+/// Where a task may prefer to run. None of these has an executor, for workers count from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Place {
+    /// The driver program itself, taken for an executor. It is the best place.
+    Driver,
+    /// The host named `localhost`, which is the driver's.
+    Localhost,
+    /// A host named by a number.
+    Host(Number),
+}
 
 /// The tasks of a stage. Lists are used from the end.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -13,54 +21,53 @@ pub struct TaskSet {
     /// The job it is for, its priority.
     pub job: u32,
     pub stage: u32,
+    /// Whether its data set is cached.
+    pub cached: bool,
     launched: Vec<bool>,
     successful: Vec<bool>,
-    hosts: Vec<(Host, Vec<u32>)>,
+    preferred: BTreeMap<Place, Vec<u32>>,
     no_preference: Vec<u32>,
     all: Vec<u32>,
 }
 
-/// Hosts that a task prefers.
-fn preferred(job: u32, index: u32) -> &'static [Host] {
-    if job == 0 && index < 2 { &[None, Some(0)] } else { &[] }
-}
-
 impl TaskSet {
-    /// The task set of a stage. As no preferred host has an executor, no task counts as one with a preference.
-    pub fn new(job: u32, stage: u32) -> TaskSet {
-        let count = partitions(job);
+    /// The task set of a job's stage, of whose partitions it is known where they are or not. As no preferred host has
+    /// an executor, every task also counts as one without a preference.
+    pub fn new((job, stage): (u32, u32), known: &[bool], cached: bool) -> TaskSet {
+        let count = known.len() as u32;
         let mut set = TaskSet {
             job,
             stage,
-            launched: vec![false; count as usize],
-            successful: vec![false; count as usize],
-            hosts: Vec::new(),
+            cached,
+            launched: vec![false; known.len()],
+            successful: vec![false; known.len()],
+            preferred: BTreeMap::new(),
             no_preference: (0..count).rev().collect(),
             all: (0..count).rev().collect(),
         };
         for index in (0..count).rev() {
-            for host in preferred(job, index) {
-                match set.hosts.iter_mut().find(|(h, _)| h == host) {
-                    Some((_, list)) => list.push(index),
-                    None => set.hosts.push((*host, vec![index])),
-                }
-            }
+            let places: &[Place] = match (cached, known[index as usize]) {
+                (true, true) => &[Place::Driver, Place::Localhost],
+                (false, _) if job == 0 && index < 2 => &[Place::Localhost, Place::Host(0)],
+                _ => &[],
+            };
+            places.iter().for_each(|place| set.preferred.entry(*place).or_default().push(index));
         }
         set
     }
 
     /// The lists in which a task for an executor is looked for, in that order.
     fn lists(&mut self, executor: Number) -> impl Iterator<Item = &mut Vec<u32>> {
-        let own = self.hosts.iter_mut().find(|(host, _)| *host == Some(executor)).map(|(_, list)| list);
+        let own = self.preferred.get_mut(&Place::Host(executor));
         own.into_iter().chain([&mut self.no_preference, &mut self.all])
     }
 
-    /// How well placed what is listed is, best first: on a host, without preference, anywhere.
+    /// How well placed what is listed is, best first: in an executor, on a host, without preference, anywhere.
     fn level(&self, listed: impl Fn(&[u32]) -> bool) -> u8 {
-        match () {
-            () if self.hosts.iter().any(|(_, list)| listed(list)) => 0,
-            () if listed(&self.no_preference) => 1,
-            () => 2,
+        match self.preferred.iter().find(|(_, list)| listed(list)) {
+            Some((place, _)) => u8::from(*place != Place::Driver),
+            None if listed(&self.no_preference) => 2,
+            None => 3,
         }
     }
 
@@ -82,8 +89,7 @@ impl TaskSet {
         if one_list {
             self.lists(executor).nth(at).map(Vec::pop);
         } else {
-            let hosts = self.hosts.iter_mut().map(|(_, list)| list);
-            let lists = hosts.chain([&mut self.no_preference, &mut self.all]);
+            let lists = self.preferred.values_mut().chain([&mut self.no_preference, &mut self.all]);
             lists.for_each(|list| list.retain(|i| *i != index));
         }
         Some((index, inverted))

@@ -79,12 +79,7 @@ impl Step<'_, '_> {
                 self.s.executors.insert(number, true);
             }
             // Before that a task is lost unnoticed.
-            Msg::LaunchTask(task) if self.s.executors.get(&number) == Some(&true) => {
-                let (me, scheduler) = (self.actors.executor(number), self.actors.scheduler);
-                for finished in [false, true] {
-                    self.thread_send(me, scheduler, Msg::StatusUpdate(number, task, finished));
-                }
-            }
+            Msg::LaunchTask(task) if self.s.executors.get(&number) == Some(&true) => self.run((number, task)),
             _ => {}
         }
     }

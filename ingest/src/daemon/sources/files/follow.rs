@@ -1,6 +1,6 @@
 //! Reading the open files, and handing over what they say.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -12,12 +12,12 @@ use demi_schemas::EventRecord;
 use tokio::runtime::Handle;
 
 use super::packed::Unpacked;
+use super::plan::{plan, whole};
 use super::state::{State, bytes_before};
 use super::{CHUNK, Config};
 use crate::daemon::intake::{Batch, Content, Item, Outcome, PositionUpdate, Refusal};
 use crate::daemon::metrics::SourceLabel;
 use crate::daemon::sources::Context;
-use crate::parse::KEPT_OF_OVERLONG;
 
 /// How long a last line without newline waits before it is taken if it is a whole record.
 const UNFINISHED: Duration = Duration::from_secs(5);
@@ -34,6 +34,8 @@ pub(super) struct Known {
     pub file: Option<File>,
     /// Size and time of change when it was closed at its end.
     pub closed_at: Option<(u64, Option<SystemTime>)>,
+    /// Time of change when it was last found read to its end.
+    modified: Option<SystemTime>,
     /// Whether the last scan found it.
     pub present: bool,
     /// When something was last read, or it was opened.
@@ -66,6 +68,8 @@ pub(super) struct Follower {
     pub known: Vec<Known>,
     next_key: u64,
     complained: BTreeSet<String>,
+    /// Since when a file (device, inode) may be a copy in the making.
+    pub waiting: BTreeMap<(u64, u64), Instant>,
 }
 
 impl Follower {
@@ -81,6 +85,7 @@ impl Follower {
                     state,
                     file: None,
                     closed_at: None,
+                    modified: None,
                     present: false,
                     active: Instant::now(),
                     unpacked: None,
@@ -90,7 +95,15 @@ impl Follower {
                 }
             }
         }
-        Follower { config, context, handle, known, next_key, complained: BTreeSet::new() }
+        Follower {
+            config,
+            context,
+            handle,
+            known,
+            next_key,
+            complained: BTreeSet::new(),
+            waiting: BTreeMap::new(),
+        }
     }
 
     /// Adds a file; gives back its number.
@@ -102,6 +115,7 @@ impl Follower {
             state,
             file: None,
             closed_at: None,
+            modified: None,
             present: true,
             active: Instant::now(),
             unpacked: None,
@@ -160,11 +174,18 @@ impl Follower {
     fn read_plain(&mut self, number: usize) -> std::io::Result<bool> {
         let known = &self.known[number];
         let Some(file) = &known.file else { return Ok(false) };
-        let len = file.metadata()?.len();
-        if len == known.state.offset {
+        let meta = file.metadata()?;
+        let (len, modified) = (meta.len(), meta.modified().ok());
+        // Of the same length and changed: it may have been cut and filled to the same place.
+        if len == known.state.offset && modified == known.modified {
             return self.at_end(number, Bytes::new());
         }
-        if !known.state.continues(file)? {
+        let continues = known.state.continues(file)?;
+        if continues && len == known.state.offset {
+            self.known[number].modified = modified;
+            return self.at_end(number, Bytes::new());
+        }
+        if !continues {
             // Truncated, and perhaps written to since. The old state stays, for a copy of the old content.
             let meta = file.metadata()?;
             tracing::info!(
@@ -216,9 +237,9 @@ impl Follower {
             let content = Content::Lines { offset: state.offset, line: state.line, bytes: rest };
             return Ok(self.submit(number, content, next));
         }
-        if gone {
-            self.known[number].close();
-        } else if rest.is_empty() && idle > Duration::from_secs(60) && self.known.len() > MOST_OPEN {
+        // Opened again when the next scan finds it changed.
+        let spare = rest.is_empty() && idle > Duration::from_secs(60) && self.known.len() > MOST_OPEN;
+        if gone || spare {
             self.known[number].close();
         }
         Ok(false)
@@ -353,38 +374,4 @@ fn read_at(file: &File, into: &mut [u8], offset: u64) -> std::io::Result<usize> 
         }
     }
     Ok(got)
-}
-
-/// What is handed over of `bytes`, and the state after it; `None` if they are only the beginning of a line that may
-/// go on. With `full` there is more in the file.
-fn plan(state: &State, before: &[u8], bytes: &Bytes, full: bool, limit: usize) -> Option<(Content, State)> {
-    if state.skipping {
-        let end = memchr::memchr(b'\n', bytes).map(|n| n + 1);
-        let skipped = &bytes[..end.unwrap_or(bytes.len())];
-        let mut next = state.after(before, skipped, u64::from(end.is_some()));
-        next.skipping = end.is_none();
-        return (!skipped.is_empty()).then_some((Content::Nothing, next));
-    }
-    if let Some(end) = memchr::memrchr(b'\n', bytes).map(|n| n + 1) {
-        return Some(whole(state, before, &bytes.slice(..end)));
-    }
-    if bytes.len() <= limit && !full {
-        return None;
-    }
-    let raw = Bytes::copy_from_slice(&bytes[..bytes.len().min(KEPT_OF_OVERLONG)]);
-    let reason =
-        format!("the line is longer than the limit of {limit} bytes; its first {} are kept", raw.len());
-    let outcome = Outcome::Rejected { raw, code: "too_long".into(), reason };
-    let item = Item { offset: state.offset, line: state.line, outcome };
-    let mut next = state.after(before, bytes, 0);
-    next.skipping = true;
-    Some((Content::Items(vec![item]), next))
-}
-
-/// All of `bytes` as lines.
-fn whole(state: &State, before: &[u8], bytes: &Bytes) -> (Content, State) {
-    let open = !bytes.ends_with(b"\n");
-    let lines = memchr::memchr_iter(b'\n', bytes).count() as u64 + u64::from(open);
-    let content = Content::Lines { offset: state.offset, line: state.line, bytes: bytes.clone() };
-    (content, state.after(before, bytes, lines))
 }

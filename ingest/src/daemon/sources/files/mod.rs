@@ -12,6 +12,7 @@
 
 mod follow;
 mod packed;
+mod plan;
 mod scan;
 mod state;
 

@@ -2,8 +2,9 @@
 
 use std::fs::{File, Metadata};
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::follow::{Follower, Known};
 use super::packed;
@@ -12,6 +13,9 @@ use crate::decompress::{Packing, packing};
 
 /// How long a file that could be a copy being made is left alone after its last change.
 const COPYING: Duration = Duration::from_secs(2);
+
+/// How long it is left alone at most, though it goes on changing: then it is read as a file of its own.
+const LONGEST_WAIT: Duration = Duration::from_secs(15);
 
 /// What a file that was not open turned out to be.
 enum Found {
@@ -77,7 +81,19 @@ impl Follower {
             known.state.path = name;
             return;
         }
-        match self.identify(&path, meta) {
+        let identified = self.identify(&path, meta);
+        let place = (meta.dev(), meta.ino());
+        let identified = match identified {
+            Ok((file, is_packed, Found::Wait)) => {
+                let since = self.waiting.entry(place).or_insert_with(Instant::now);
+                Ok((file, is_packed, if since.elapsed() < LONGEST_WAIT { Found::Wait } else { Found::New }))
+            }
+            other => {
+                self.waiting.remove(&place);
+                other
+            }
+        };
+        match identified {
             Ok((file, is_packed, found)) => self.open(name, file, meta, is_packed, found, now),
             Err(error) => self.complain(&name, "cannot be read", &error.to_string()),
         }

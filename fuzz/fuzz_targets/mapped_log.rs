@@ -1,0 +1,28 @@
+//! Any bytes under any mapping: no line vanishes, none is met twice.
+#![no_main]
+
+use demi_ingest::mapping::{Mapper, Mapping, Outcome, shipped};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: (u8, &[u8])| {
+    let all = shipped();
+    let shipped = all[usize::from(input.0) % all.len()];
+    let mapping = Mapping::named(shipped.name).expect("shipped");
+    let units = Mapper::new(&mapping).expect("shipped").map_text("f", input.1);
+    if matches!(shipped.name, "otlp" | "zipkin") {
+        return;
+    }
+    let lines: Vec<&[u8]> = input.1.split(|b| *b == b'\n').collect();
+    let mut met = vec![0_u32; lines.len() + 1];
+    for unit in &units {
+        for line in unit.line.number..unit.line.number + unit.lines {
+            met[line as usize - 1] += 1;
+        }
+        if let Outcome::Events { records, .. } = &unit.outcome {
+            records.iter().for_each(|r| r.check().expect("events keep the rules"));
+        }
+    }
+    for (line, met) in lines.iter().zip(met) {
+        assert!(met == 1 || (met == 0 && line.trim_ascii().is_empty()), "{met} {line:?}");
+    }
+});

@@ -1,0 +1,91 @@
+//! Finding the records of a text log in its lines.
+
+use serde_json::Value;
+
+use super::engine::Mapper;
+use super::unit::Unit;
+use crate::formats::Decoded;
+use crate::lines::Line;
+
+impl Mapper {
+    /// Finds records at the front of the pending lines; with `end` all of them are dealt with.
+    pub(crate) fn drain(&mut self, end: bool, out: &mut Vec<Unit>) {
+        let by_start = self.mapping.start.is_some();
+        let span = self.source.patterns.iter().map(|p| p.lines).max().unwrap_or(1);
+        while !self.source.pending.is_empty() && (end || self.source.pending.len() >= span) {
+            let available = self.source.pending.len();
+            let mut found = None;
+            for pattern in &self.source.patterns {
+                let lines = if by_start { available } else { pattern.lines.min(available) };
+                // At the end of a file that ends in a line feed the last line of a record may be empty.
+                let short = !by_start && lines + 1 == pattern.lines;
+                if !by_start && lines < pattern.lines && !short {
+                    continue;
+                }
+                let mut text = self.joined(lines, true);
+                if short {
+                    text.push(b'\n');
+                }
+                let text = String::from_utf8_lossy(&text);
+                if let Some(groups) = pattern.find(&text) {
+                    found = Some((lines, Value::Object(groups)));
+                    break;
+                }
+            }
+            match found {
+                Some((lines, record)) => {
+                    let (line, raw) = self.pop(lines);
+                    self.take(line, lines as u64, raw, Decoded::Record(record), out);
+                }
+                None => {
+                    let lines = if by_start { available } else { 1 };
+                    let (line, raw) = self.pop(lines);
+                    let text = String::from_utf8_lossy(&raw);
+                    if text.trim().is_empty() {
+                        continue;
+                    }
+                    let decoded = if self.mapping.skip.iter().any(|s| s.is_match(&text)) {
+                        Decoded::Nothing("a skip expression is found in it")
+                    } else {
+                        let reason = match self.source.patterns.len() {
+                            1 => "the pattern is not found in this line".to_owned(),
+                            n => format!("none of the {n} patterns is found in this line"),
+                        };
+                        Decoded::Bad { code: "no_match", reason }
+                    };
+                    self.take(line, lines as u64, raw, decoded, out);
+                }
+            }
+        }
+    }
+
+    fn joined(&self, lines: usize, without_cr: bool) -> Vec<u8> {
+        let mut text = Vec::new();
+        for (i, (_, bytes)) in self.source.pending.iter().take(lines).enumerate() {
+            if i > 0 {
+                text.push(b'\n');
+            }
+            let bytes = if without_cr { bytes.strip_suffix(b"\r").unwrap_or(bytes) } else { bytes };
+            text.extend_from_slice(bytes);
+        }
+        text
+    }
+
+    /// Takes lines off the front; as one line, with their bytes.
+    fn pop(&mut self, lines: usize) -> (Line, Vec<u8>) {
+        let raw = self.joined(lines, false);
+        let first = self.source.pending.front().map(|(line, _)| line.clone());
+        for (_, bytes) in self.source.pending.drain(..lines) {
+            self.source.pending_bytes = self.source.pending_bytes.saturating_sub(bytes.len() + 1);
+        }
+        let mut line =
+            first.unwrap_or(Line { offset: 0, number: 0, length: 0, terminated: false, overlong: None });
+        line.length = raw.len() as u64;
+        (line, raw)
+    }
+
+    /// Deals with pending lines as at an end.
+    pub(crate) fn flush(&mut self, out: &mut Vec<Unit>) {
+        self.drain(true, out);
+    }
+}

@@ -1,0 +1,40 @@
+//! What a mapper remembers of the source that it reads.
+
+use std::collections::VecDeque;
+
+use regex::Regex;
+use serde_json::Value;
+
+use super::patterns::Pattern;
+use crate::lines::Line;
+
+/// A unit whose record is known and whose events are not.
+pub(crate) struct Held {
+    pub(crate) line: Line,
+    pub(crate) lines: u64,
+    pub(crate) raw: Vec<u8>,
+    pub(crate) record: Value,
+}
+
+/// What is remembered of the source being read.
+#[derive(Default)]
+pub(crate) struct SourceState {
+    pub(crate) name: String,
+    pub(crate) patterns: Vec<Pattern>,
+    pub(crate) delimiter: Option<Regex>,
+    /// Lines of the header that are still to come.
+    pub(crate) header: VecDeque<(&'static str, Option<String>)>,
+    pub(crate) columns: Option<Vec<String>>,
+    pub(crate) pending: VecDeque<(Line, Vec<u8>)>,
+    pub(crate) pending_bytes: usize,
+    pub(crate) document: Vec<u8>,
+    pub(crate) document_full: bool,
+    /// Name of the execution being read.
+    pub(crate) execution: Option<String>,
+    /// Executions begun.
+    pub(crate) number: u64,
+    /// Whether the execution being read has records.
+    pub(crate) begun: bool,
+    pub(crate) held: Vec<Held>,
+    pub(crate) held_bytes: usize,
+}

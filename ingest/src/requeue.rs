@@ -1,0 +1,216 @@
+//! Trying quarantined lines again, after the mapping (or this program) was mended.
+
+use std::path::PathBuf;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_schema::DataType;
+use serde::Serialize;
+
+use crate::columns::{EventColumns, EventRow, QuarantineColumns, QuarantineRow};
+use crate::daemon::committer::tables::{Appender, Gone};
+use crate::digest::digest_into;
+use crate::lines::Line;
+use crate::locations::Entry;
+use crate::mapping::{Mapper, Outcome};
+use crate::parse::{Parser, What};
+use crate::quarantine::BatchSink;
+use crate::scan::scan;
+use crate::seen::{Seen, Verdict};
+use crate::time::utc_date;
+use crate::{IngestError, Store};
+
+const BATCH_ROWS: usize = 16 * 1024;
+const BATCH_BYTES: usize = 8 << 20;
+
+/// What [`requeue`] did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Requeued {
+    /// Rows that were in quarantine.
+    pub rows: u64,
+    /// Events made of them that are new.
+    pub added: u64,
+    /// Events made of them that the store has already.
+    pub duplicates: u64,
+    /// Rows that left the quarantine without becoming events: the mapping says they are none.
+    pub skipped: u64,
+    /// Rows that stay: still wrong, in conflict, or not kept whole.
+    pub kept: u64,
+}
+
+/// Reads the quarantined lines of a system again, with a mapping or as event records, and moves those that are events
+/// now into the events. Each line is read by itself.
+///
+/// Events are committed first, then the quarantine without them: after a crash in between, a second run finds the
+/// events there and only removes the lines.
+///
+/// # Errors
+/// When the store cannot be read or written, or something else is writing into the system.
+pub fn requeue(
+    store: &mut Store,
+    system: &str,
+    mapper: Option<&mut Mapper>,
+) -> Result<Requeued, IngestError> {
+    let _lock = store.lock(system)?;
+    store.refresh()?;
+    let files = store.quarantine_files(system)?;
+    let dir = store.dir().to_owned();
+    let (runtime, events, quarantine) = store.tables();
+    let seen = Seen::read(dir.display().to_string(), dir.clone(), store.known_event_files(system)?)?;
+    let mut run = Run {
+        system,
+        mapper,
+        scratch: Vec::new(),
+        seen,
+        columns: EventColumns::default(),
+        kept: QuarantineColumns::default(),
+        events: Appender::new(&dir, "events", runtime.clone(), events)?,
+        quarantine: Appender::new(&dir, "quarantine", runtime, quarantine)?,
+        done: Requeued::default(),
+    };
+    run.read(&files)?;
+    let gone = run.quarantine.files_of(system)?;
+    if run.columns.rows() > 0 {
+        run.events.write(run.columns.finish()?)?;
+    }
+    if run.events.is_pending() {
+        run.events.commit(&[], Gone::Nothing)?;
+    }
+    if run.done.kept < run.done.rows {
+        if run.kept.rows() > 0 {
+            run.quarantine.write(run.kept.finish()?)?;
+        }
+        run.quarantine.commit(&[], Gone::Files(gone))?;
+    }
+    let done = run.done;
+    store.refresh()?;
+    Ok(done)
+}
+
+struct Run<'a> {
+    system: &'a str,
+    mapper: Option<&'a mut Mapper>,
+    scratch: Vec<u8>,
+    seen: Seen,
+    columns: EventColumns,
+    kept: QuarantineColumns,
+    events: Appender,
+    quarantine: Appender,
+    done: Requeued,
+}
+
+impl Run<'_> {
+    fn read(&mut self, files: &[PathBuf]) -> Result<(), IngestError> {
+        let columns = [
+            ("source", DataType::Utf8),
+            ("code", DataType::Utf8),
+            ("reason", DataType::Utf8),
+            ("raw", DataType::Binary),
+            ("offset", DataType::Int64),
+            ("line", DataType::Int64),
+            ("raw_length", DataType::Int64),
+            ("digest", DataType::Int64),
+        ];
+        scan(files, &columns, |batch| {
+            let text = |i: usize| batch.column(i).as_string::<i32>();
+            let long = |i: usize, row: usize| batch.column(i).as_primitive::<Int64Type>().value(row) as u64;
+            for row in 0..batch.num_rows() {
+                let quarantined = QuarantineRow {
+                    system: self.system,
+                    source: text(0).value(row),
+                    offset: long(4, row),
+                    line: long(5, row),
+                    raw_length: long(6, row),
+                    raw: batch.column(3).as_binary::<i32>().value(row),
+                    code: text(1).value(row),
+                    reason: text(2).value(row),
+                    digest: long(7, row),
+                };
+                self.row(&quarantined)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn row(&mut self, row: &QuarantineRow<'_>) -> Result<(), IngestError> {
+        self.done.rows += 1;
+        let whole = row.raw.len() as u64 == row.raw_length && !matches!(row.code, "conflict" | "truncated");
+        let records = if whole { self.parse(row) } else { None };
+        let Some(records) = records else {
+            self.done.kept += 1;
+            self.kept.push(row);
+            if self.kept.rows() >= BATCH_ROWS || self.kept.bytes() >= BATCH_BYTES {
+                let batch = self.kept.finish()?;
+                self.quarantine.write(batch)?;
+            }
+            return Ok(());
+        };
+        if records.is_empty() {
+            self.done.skipped += 1;
+        }
+        let source = self.seen.source(row.source);
+        for what in records {
+            let What::Event { mut record, digest, date } = what else { continue };
+            let entry = Entry { seq: record.seq, digest, offset: row.offset, source };
+            match self.seen.offer(&record.actor, record.incarnation, entry)? {
+                Verdict::New { seq } => {
+                    record.seq = seq;
+                    let place = EventRow {
+                        system: self.system,
+                        date,
+                        source: row.source,
+                        offset: row.offset,
+                        digest,
+                    };
+                    self.columns.push(&record, &place);
+                    self.done.added += 1;
+                }
+                Verdict::Duplicate => self.done.duplicates += 1,
+                Verdict::Conflict { .. } => {
+                    self.done.kept += 1;
+                    let reason = format!("event {} is there with other content", record.id());
+                    self.kept.push(&QuarantineRow { code: "conflict", reason: &reason, ..*row });
+                }
+            }
+        }
+        if self.columns.rows() >= BATCH_ROWS {
+            let batch = self.columns.finish()?;
+            self.events.write(batch)?;
+        }
+        Ok(())
+    }
+
+    /// The events of a line, none if it is to be skipped; `None` if it is still wrong.
+    fn parse(&mut self, row: &QuarantineRow<'_>) -> Option<Vec<What>> {
+        let line = Line {
+            offset: row.offset,
+            number: row.line,
+            length: row.raw_length,
+            terminated: true,
+            overlong: None,
+        };
+        let Some(mapper) = &mut self.mapper else {
+            let what = Parser::new(self.system, usize::MAX).parse(row.raw, &line);
+            return matches!(what, What::Event { .. }).then(|| vec![what]);
+        };
+        let mut units = Vec::new();
+        mapper.begin(row.source, row.raw);
+        mapper.line(line, row.raw, &mut units);
+        mapper.end(&mut units);
+        let mut events = Vec::new();
+        for unit in units {
+            match unit.outcome {
+                Outcome::Events { records, .. } => {
+                    for record in records {
+                        let digest = digest_into(&record, &mut self.scratch);
+                        let date = record.time.as_ref().and_then(utc_date);
+                        events.push(What::Event { record: Box::new(record), digest, date });
+                    }
+                }
+                Outcome::Skipped(_) => {}
+                Outcome::Rejected { .. } => return None,
+            }
+        }
+        Some(events)
+    }
+}

@@ -1,0 +1,227 @@
+//! Writing the index of events that were put in order.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use demi_schemas::Kind;
+
+use super::counts::Tally;
+use super::header::{
+    ActorEntry, BLOCK, CLOCKS, COUNTS, HEADER, INDEX_SCHEMA, INFOS, IndexHeader, LINKS, MATES, ORDERS, RUNS,
+    STATES,
+};
+use super::info::{Info, Role};
+use super::links::{Link, code};
+use super::{Index, clocks};
+use crate::error::LineageError;
+use crate::events::{Events, is_send};
+use crate::intern::NONE;
+use crate::matching::{Matching, Reason};
+use crate::order::Order;
+use crate::units::Units;
+
+/// What the index is made of.
+pub(crate) struct Parts<'a> {
+    pub(crate) events: &'a Events,
+    pub(crate) matching: &'a Matching,
+    pub(crate) units: &'a Units,
+    pub(crate) order: &'a Order,
+    /// Events with a state, in their order.
+    pub(crate) states: &'a [u32],
+    linked: Vec<u32>,
+}
+
+struct Out<'a> {
+    file: BufWriter<File>,
+    path: &'a Path,
+}
+
+fn with_file(
+    folder: &Path,
+    name: &str,
+    f: impl FnOnce(&mut Out<'_>) -> Result<(), LineageError>,
+) -> Result<(), LineageError> {
+    let path = folder.join(name);
+    let file = BufWriter::with_capacity(1 << 17, File::create(&path).map_err(LineageError::io(&path))?);
+    let mut out = Out { file, path: &path };
+    f(&mut out)?;
+    out.file.flush().map_err(LineageError::io(&path))
+}
+
+impl Out<'_> {
+    fn put(&mut self, bytes: &[u8]) -> Result<(), LineageError> {
+        self.file.write_all(bytes).map_err(LineageError::io(self.path))
+    }
+}
+
+impl<'a> Parts<'a> {
+    /// All that was found out.
+    pub(crate) fn new(
+        events: &'a Events,
+        matching: &'a Matching,
+        units: &'a Units,
+        order: &'a Order,
+        states: &'a [u32],
+    ) -> Self {
+        let sorted = |mut all: Vec<u32>| {
+            all.sort_unstable();
+            all.dedup();
+            all
+        };
+        let linked = sorted(matching.extra.iter().flat_map(|&(a, b)| [a, b]).collect());
+        Parts { events, matching, units, order, states, linked }
+    }
+
+    fn is_linked(&self, e: u32) -> bool {
+        !self.linked.is_empty() && self.linked.binary_search(&e).is_ok()
+    }
+
+    fn alone(&self, e: u32) -> bool {
+        self.units.alone[self.units.of[e as usize] as usize]
+    }
+
+    fn info(&self, e: u32) -> Info {
+        let i = e as usize;
+        let kind = self.events.kind[i];
+        let role = match kind {
+            _ if is_send(kind) => Role::Send,
+            _ if kind.is_delivery() => Role::Delivery,
+            _ => Role::Local,
+        };
+        let (mate, alone) = (self.matching.mate[i], self.alone(e));
+        let timer = matches!(kind, Kind::TimerSet | Kind::TimerFire);
+        let info = match mate {
+            NONE => Info::open(role, alone, self.matching.status[i], timer),
+            _ => {
+                let sent_alone = role == Role::Delivery && self.alone(mate) && !self.is_linked(mate);
+                let reason = if timer { Reason::Timer } else { self.matching.reason[i] };
+                Info::matched(role, alone, reason, self.matching.certain[i], sent_alone)
+            }
+        };
+        if self.is_linked(e) { info.linked() } else { info }
+    }
+
+    /// Whether the event has an effect (`out`) or a cause in another log.
+    fn reaches(&self, e: u32, out: bool) -> bool {
+        let i = e as usize;
+        let mate = self.matching.mate[i];
+        if self.alone(e) {
+            return false;
+        }
+        let other = mate != NONE
+            && is_send(self.events.kind[i]) == out
+            && self.events.actor[mate as usize] != self.events.actor[i];
+        other || self.is_linked(e)
+    }
+
+    fn header(&self, runs: &[(usize, u32, u64, u32)]) -> IndexHeader {
+        let events = self.events;
+        let actors = (0..events.actors.len() as u32).map(|a| {
+            let range = events.of_actor(a);
+            let place = |e: u32| self.order.position[e as usize];
+            ActorEntry {
+                name: events.actor_name(a).to_owned(),
+                first: range.start,
+                first_run: runs.partition_point(|r| r.0 < a as usize) as u32,
+                first_state: self.states.partition_point(|&e| e < range.start) as u32,
+                first_out: range.clone().find(|&e| self.reaches(e, true)).map(place),
+                last_in: range.clone().rev().find(|&e| self.reaches(e, false)).map(place),
+            }
+        });
+        let all = 0..events.len() as u32;
+        let uncertain = |e: &u32| {
+            let i = *e as usize;
+            events.kind[i].is_delivery() && self.matching.mate[i] != NONE && !self.matching.certain[i]
+        };
+        IndexHeader {
+            schema: INDEX_SCHEMA.into(),
+            events: events.len() as u32,
+            actors: actors.collect(),
+            runs: runs.len() as u32,
+            states: self.states.len() as u32,
+            links: self.matching.extra.len() as u32,
+            uncertain: all.clone().filter(uncertain).count() as u64,
+            alone: all.filter(|&e| self.alone(e)).count() as u64,
+            environment: (events.environment != NONE).then_some(events.environment),
+            stride: clocks::stride(events.len() as u32, events.actors.len()),
+        }
+    }
+
+    /// Runs of events whose names follow each other: actor, life, position, first event.
+    fn runs(&self) -> Vec<(usize, u32, u64, u32)> {
+        let events = self.events;
+        let mut runs: Vec<(usize, u32, u64, u32)> = Vec::new();
+        for e in 0..events.len() {
+            let (actor, life, seq) = (events.actor[e] as usize, events.life[e], events.seq[e]);
+            let follows = runs.last().is_some_and(|&(a, l, s, first)| {
+                a == actor && l == life && s.checked_add(e as u64 - u64::from(first)) == Some(seq)
+            });
+            if !follows {
+                runs.push((actor, life, seq, e as u32));
+            }
+        }
+        runs
+    }
+}
+
+/// Writes the index to `folder`, which is there and empty.
+pub(crate) fn write(folder: &Path, parts: &Parts<'_>) -> Result<(), LineageError> {
+    let n = parts.events.len() as u32;
+    let numbers =
+        |out: &mut Out<'_>, values: &[u32]| values.iter().try_for_each(|v| out.put(&v.to_le_bytes()));
+    with_file(folder, MATES, |out| numbers(out, &parts.matching.mate))?;
+    with_file(folder, ORDERS, |out| numbers(out, &parts.order.position))?;
+    with_file(folder, STATES, |out| numbers(out, parts.states))?;
+    with_file(folder, INFOS, |out| (0..n).try_for_each(|e| out.put(&[parts.info(e).0])))?;
+    with_file(folder, COUNTS, |out| {
+        let mut tally = Tally::default();
+        (0..n).try_for_each(|e| {
+            if e % BLOCK == 0 {
+                out.put(&tally.bytes())?;
+            }
+            let (info, mate) = (parts.info(e), parts.matching.mate[e as usize]);
+            let outside = mate != NONE && parts.events.in_environment(mate);
+            tally.add(info, mate != NONE, info.role() == Role::Send && outside);
+            Ok(())
+        })
+    })?;
+    let runs = parts.runs();
+    with_file(folder, RUNS, |out| {
+        runs.iter().try_for_each(|&(_, life, seq, first)| {
+            out.put(&seq.to_le_bytes())?;
+            out.put(&(u64::from(life) << 32 | u64::from(first)).to_le_bytes())
+        })
+    })?;
+    with_file(folder, LINKS, |out| {
+        let matching = parts.matching;
+        let edges = || matching.extra.iter().zip(&matching.extra_reason).map(|(&(c, e), &r)| (c, e, code(r)));
+        let mut causes: Vec<Link> = edges().map(|(c, e, r)| (e, c, r)).collect();
+        let mut effects: Vec<Link> = edges().collect();
+        causes.sort_unstable();
+        effects.sort_unstable();
+        causes
+            .into_iter()
+            .chain(effects)
+            .try_for_each(|(a, b, r)| [a, b, r].iter().try_for_each(|n| out.put(&n.to_le_bytes())))
+    })?;
+    let mut header = parts.header(&runs);
+    drop(runs);
+    store(folder, &header)?;
+    if header.stride == 0 {
+        return Ok(());
+    }
+    match clocks::make(&Index::open(folder)?)? {
+        Some(values) => with_file(folder, CLOCKS, |out| numbers(out, &values)),
+        None => {
+            header.stride = 0;
+            store(folder, &header)
+        }
+    }
+}
+
+fn store(folder: &Path, header: &IndexHeader) -> Result<(), LineageError> {
+    let path = folder.join(HEADER);
+    let text = serde_json::to_vec(header).map_err(LineageError::table(&path))?;
+    std::fs::write(&path, text).map_err(LineageError::io(&path))
+}

@@ -1,0 +1,129 @@
+//! How many events of each sort there are up to any event.
+
+use std::path::Path;
+
+use super::Index;
+use super::header::BLOCK;
+use super::info::{Info, Role};
+use super::pages::Pages;
+use crate::error::LineageError;
+use crate::matching::Reason;
+
+/// How many events of each sort there are in a part of the logs. Events that stand alone are not counted, timers are no messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    /// Events.
+    pub(crate) events: u64,
+    /// Deliveries of what was sent alone.
+    pub(crate) from_alone: u64,
+    /// Messages sent whose delivery is known.
+    pub(crate) sent: u64,
+    /// Messages delivered whose send is known and did not stand alone.
+    pub(crate) delivered: u64,
+    /// Messages sent that nobody was seen to receive.
+    pub(crate) never: u64,
+    /// Of these, the ones that were overtaken for good.
+    pub(crate) lost: u64,
+    /// Messages sent whose delivery stands alone.
+    pub(crate) to_alone: u64,
+}
+
+/// Numbers of a stored tally.
+const FIELDS: usize = 7;
+
+impl Tally {
+    /// Counts one event; `to_alone` says that its delivery stands alone.
+    pub(crate) fn add(&mut self, info: Info, matched: bool, to_alone: bool) {
+        if info.is_alone() {
+            return;
+        }
+        self.events += 1;
+        let timer = matched && info.reason() == Reason::Timer;
+        match info.role() {
+            Role::Send if matched => {
+                self.sent += u64::from(!timer);
+                self.to_alone += u64::from(to_alone);
+            }
+            Role::Send => {
+                let (never, lost) = info.never_received();
+                self.never += u64::from(never);
+                self.lost += u64::from(lost);
+            }
+            Role::Delivery if matched && info.is_sent_alone() => self.from_alone += 1,
+            Role::Delivery if matched => self.delivered += u64::from(!timer),
+            _ => {}
+        }
+    }
+
+    fn fields(&self) -> [u64; FIELDS] {
+        [self.events, self.from_alone, self.sent, self.delivered, self.never, self.lost, self.to_alone]
+    }
+
+    /// Its numbers, as they are stored.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        self.fields().iter().flat_map(|&n| (n as u32).to_le_bytes()).collect()
+    }
+
+    fn of(fields: [u64; FIELDS]) -> Tally {
+        let [events, from_alone, sent, delivered, never, lost, to_alone] = fields;
+        Tally { events, from_alone, sent, delivered, never, lost, to_alone }
+    }
+
+    /// What this has and `before` has not.
+    pub(crate) fn since(&self, before: &Tally) -> Tally {
+        let (a, b) = (self.fields(), before.fields());
+        Tally::of(std::array::from_fn(|i| a[i].saturating_sub(b[i])))
+    }
+
+    /// The sum.
+    pub(crate) fn plus(&self, other: &Tally) -> Tally {
+        let (a, b) = (self.fields(), other.fields());
+        Tally::of(std::array::from_fn(|i| a[i] + b[i]))
+    }
+}
+
+/// Tallies of all events before each block.
+pub(crate) struct Counts(Pages<u32>);
+
+impl Counts {
+    /// Opens the file for that many events.
+    pub(crate) fn open(path: &Path, events: u32) -> Result<Counts, LineageError> {
+        Ok(Counts(Pages::open(path, events.div_ceil(BLOCK) * FIELDS as u32)?))
+    }
+
+    fn before_block(&self, block: u32) -> Result<Tally, LineageError> {
+        let mut fields = [0; FIELDS];
+        for (i, field) in fields.iter_mut().enumerate() {
+            *field = u64::from(self.0.get(block * FIELDS as u32 + i as u32)?);
+        }
+        Ok(Tally::of(fields))
+    }
+}
+
+impl Index {
+    /// The tally of all events before `end`.
+    fn tally_before(&self, end: u32) -> Result<Tally, LineageError> {
+        if end == 0 {
+            return Ok(Tally::default());
+        }
+        let number = (end - 1) / BLOCK;
+        let mut tally = self.counts.before_block(number)?;
+        let infos = self.infos.block(number)?;
+        let mates = self.mates.block(number)?;
+        let outside = self.header.environment.map(|a| self.events_of(a as usize));
+        for (&info, &mate) in infos.iter().zip(mates.iter()).take((end - number * BLOCK) as usize) {
+            let info = Info(info);
+            let to_alone = info.role() == Role::Send && outside.as_ref().is_some_and(|o| o.contains(&mate));
+            tally.add(info, mate != crate::intern::NONE, to_alone);
+        }
+        Ok(tally)
+    }
+
+    /// The tally of a part of the logs, one range of events.
+    pub(crate) fn tally(&self, range: std::ops::Range<u32>) -> Result<Tally, LineageError> {
+        if range.is_empty() {
+            return Ok(Tally::default());
+        }
+        Ok(self.tally_before(range.end)?.since(&self.tally_before(range.start)?))
+    }
+}

@@ -1,0 +1,87 @@
+//! Further edges, any number an event: messages to several receivers, and what only vector clocks tell.
+
+use std::cell::OnceCell;
+use std::path::{Path, PathBuf};
+
+use crate::error::LineageError;
+use crate::matching::Reason;
+
+/// The event it is looked up by, the event at the other end, and why (see [`code`]).
+pub(crate) type Link = (u32, u32, u32);
+
+type Pairs = Vec<Link>;
+
+/// Bytes of a link in the file, which has each twice.
+const SIZE: usize = 12;
+
+/// How a reason is stored.
+pub(crate) fn code(reason: Reason) -> u32 {
+    u32::from(reason == Reason::Clock)
+}
+
+fn reason(code: u32) -> Reason {
+    if code == 1 { Reason::Clock } else { Reason::MessageId }
+}
+
+/// The pairs, read whole when first asked for.
+pub(crate) struct Links {
+    path: PathBuf,
+    count: u32,
+    pairs: OnceCell<(Pairs, Pairs)>,
+}
+
+impl Links {
+    /// The file of `count` pairs.
+    pub(crate) fn open(path: &Path, count: u32) -> Links {
+        Links { path: path.to_owned(), count, pairs: OnceCell::new() }
+    }
+
+    fn pairs(&self) -> Result<&(Pairs, Pairs), LineageError> {
+        if let Some(pairs) = self.pairs.get() {
+            return Ok(pairs);
+        }
+        let bytes = std::fs::read(&self.path).map_err(LineageError::io(&self.path))?;
+        if bytes.len() as u64 != u64::from(self.count) * (2 * SIZE) as u64 {
+            let reason = format!(
+                "{} bytes, where {} were to be",
+                bytes.len(),
+                u64::from(self.count) * (2 * SIZE) as u64
+            );
+            return Err(LineageError::Index { path: self.path.clone(), reason });
+        }
+        let number = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let all: Pairs = (0..bytes.len() / SIZE)
+            .map(|i| i * SIZE)
+            .map(|at| (number(at), number(at + 4), number(at + 8)))
+            .collect();
+        let (by_effect, by_cause) = all.split_at(self.count as usize);
+        Ok(self.pairs.get_or_init(|| (by_effect.to_vec(), by_cause.to_vec())))
+    }
+
+    /// All pairs of a cause and its effect, sorted by cause.
+    pub(crate) fn all(&self) -> Result<impl Iterator<Item = (u32, u32)> + '_, LineageError> {
+        Ok(self.pairs()?.1.iter().map(|&(cause, effect, _)| (cause, effect)))
+    }
+
+    /// The causes of an event, by further edges.
+    pub(crate) fn causes(
+        &self,
+        event: u32,
+    ) -> Result<impl Iterator<Item = (u32, Reason)> + '_, LineageError> {
+        Ok(of(&self.pairs()?.0, event))
+    }
+
+    /// The effects of an event, by further edges.
+    pub(crate) fn effects(
+        &self,
+        event: u32,
+    ) -> Result<impl Iterator<Item = (u32, Reason)> + '_, LineageError> {
+        Ok(of(&self.pairs()?.1, event))
+    }
+}
+
+/// What stands beside `key` in pairs sorted by it.
+pub(crate) fn of(pairs: &[Link], key: u32) -> impl Iterator<Item = (u32, Reason)> + '_ {
+    let from = pairs.partition_point(|p| p.0 < key);
+    pairs[from..].iter().take_while(move |p| p.0 == key).map(|p| (p.1, reason(p.2)))
+}

@@ -1,0 +1,143 @@
+//! Names of events and their numbers.
+
+use demi_schemas::EventId;
+use demi_schemas::scenario::nearest;
+
+use super::Index;
+use crate::error::LineageError;
+use crate::violation::ViolationError;
+
+/// Bytes of a run: position, life, first event.
+pub(crate) const RUN: u32 = 2;
+
+impl Index {
+    /// Life, position and number of the event that a run begins with.
+    fn run(&self, i: u32) -> Result<(u32, u64, u32), LineageError> {
+        let (seq, rest) = (self.runs.get(i * RUN)?, self.runs.get(i * RUN + 1)?);
+        Ok(((rest >> 32) as u32, seq, rest as u32))
+    }
+
+    fn runs_of(&self, actor: usize) -> std::ops::Range<u32> {
+        let end = self.header.actors.get(actor + 1).map_or(self.header.runs, |a| a.first_run);
+        self.header.actors[actor].first_run..end
+    }
+
+    /// The last of the actor's runs for which `holds`, which is true for the first ones and then no more.
+    fn last_run(
+        &self,
+        actor: usize,
+        holds: impl Fn((u32, u64, u32)) -> bool,
+    ) -> Result<Option<(u32, u64, u32, u32)>, LineageError> {
+        let runs = self.runs_of(actor);
+        let (mut low, mut high) = (runs.start, runs.end);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if holds(self.run(middle)?) { low = middle + 1 } else { high = middle }
+        }
+        if low == runs.start {
+            return Ok(None);
+        }
+        let (life, seq, first) = self.run(low - 1)?;
+        let end = if low < runs.end { self.run(low)?.2 } else { self.events_of(actor).end };
+        Ok(Some((life, seq, first, end)))
+    }
+
+    /// The number of the actor of that name.
+    #[must_use]
+    pub fn find_actor(&self, name: &str) -> Option<usize> {
+        self.header.actors.binary_search_by(|a| a.name.as_str().cmp(name)).ok()
+    }
+
+    /// The event of that name, if there is one.
+    pub(crate) fn find(&self, id: &EventId) -> Result<Option<u32>, LineageError> {
+        let Some(actor) = self.find_actor(&id.actor) else { return Ok(None) };
+        let key = (id.incarnation, id.seq);
+        let Some((life, seq, first, end)) = self.last_run(actor, |(l, s, _)| (l, s) <= key)? else {
+            return Ok(None);
+        };
+        let event = u64::from(first) + (id.seq.saturating_sub(seq));
+        Ok((life == id.incarnation && event < u64::from(end)).then_some(event as u32))
+    }
+
+    /// The number of the event that `text` names, as `ACTOR/SEQ` or `ACTOR/INCARNATION/SEQ`.
+    ///
+    /// # Errors
+    /// When there is no such event; the message says what there is.
+    pub fn event(&self, text: &str) -> Result<u32, LineageError> {
+        let readings = EventId::readings(text).map_err(ViolationError::from)?;
+        for id in &readings {
+            if let Some(event) = self.find(id)? {
+                return Ok(event);
+            }
+        }
+        let known = readings.iter().find_map(|id| self.find_actor(&id.actor));
+        let Some(actor) = known else {
+            return Err(self.no_actor(readings.last().map_or(text, |id| &id.actor)).into());
+        };
+        let range = self.events_of(actor);
+        let has = format!(
+            "the log of '{}' goes from {} to {}",
+            self.header.actors[actor].name,
+            self.name(range.start)?,
+            self.name(range.end - 1)?
+        );
+        Err(ViolationError::NoEvent { name: text.to_owned(), has }.into())
+    }
+
+    /// The number of the actor of that name.
+    ///
+    /// # Errors
+    /// When there is none; the message names the nearest.
+    pub fn actor(&self, name: &str) -> Result<usize, LineageError> {
+        self.find_actor(name).ok_or_else(|| self.no_actor(name).into())
+    }
+
+    fn no_actor(&self, name: &str) -> ViolationError {
+        let names = || self.header.actors.iter().map(|a| a.name.as_str());
+        let mut actors = names().take(20).collect::<Vec<_>>().join(", ");
+        if self.header.actors.len() > 20 {
+            actors.push_str(&format!(" and {} more", self.header.actors.len() - 20));
+        }
+        ViolationError::NoActor {
+            name: name.to_owned(),
+            nearest: nearest(name, names()).map(str::to_owned),
+            actors,
+        }
+    }
+
+    /// The name of an event.
+    ///
+    /// # Errors
+    /// When there is no event of that number, or a file cannot be read.
+    pub fn name(&self, event: u32) -> Result<EventId, LineageError> {
+        let actor = self.actor_of(event);
+        let found = self.last_run(actor, |(_, _, first)| first <= event)?;
+        let Some((life, seq, first, _)) = found.filter(|_| event < self.header.events) else {
+            return Err(self.broken(format!("no event {event} of {}", self.header.events)));
+        };
+        let name = self.header.actors[actor].name.clone();
+        Ok(EventId { actor: name, incarnation: life, seq: seq + u64::from(event - first) })
+    }
+
+    /// The runs of an actor's log: life, first and last position of each.
+    pub(crate) fn runs_of_log(&self, actor: usize) -> Result<Vec<(u32, u64, u64)>, LineageError> {
+        let (runs, log) = (self.runs_of(actor), self.events_of(actor));
+        let mut all = Vec::with_capacity(runs.len());
+        for i in runs.clone() {
+            let (life, seq, first) = self.run(i)?;
+            let end = if i + 1 < runs.end { self.run(i + 1)?.2 } else { log.end };
+            all.push((life, seq, seq + u64::from(end.saturating_sub(first)).saturating_sub(1)));
+        }
+        Ok(all)
+    }
+
+    /// The end of the prefix of an actor's log up to life and position, both included, whether or not there is an event
+    /// of that name.
+    pub(crate) fn prefix(&self, actor: usize, life: u32, seq: u64) -> Result<u32, LineageError> {
+        let found = self.last_run(actor, |(l, s, _)| (l, s) <= (life, seq))?;
+        Ok(found.map_or(self.events_of(actor).start, |(l, s, first, end)| match l == life {
+            true => (u64::from(first) + (seq - s) + 1).min(u64::from(end)) as u32,
+            false => end,
+        }))
+    }
+}

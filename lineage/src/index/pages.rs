@@ -1,0 +1,119 @@
+//! Flat files of numbers, read a block at a time.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
+
+use super::header::BLOCK;
+use crate::error::LineageError;
+
+/// Blocks kept in memory at most, for each file: 64 MiB of 32-bit numbers.
+const KEPT: usize = 4096;
+
+/// A number of a fixed size.
+pub(crate) trait Number: Copy {
+    /// Its size in the file, in bytes.
+    const SIZE: usize;
+    /// From its bytes.
+    fn read(bytes: &[u8]) -> Self;
+}
+
+impl Number for u8 {
+    const SIZE: usize = 1;
+    fn read(bytes: &[u8]) -> Self {
+        bytes.first().copied().unwrap_or_default()
+    }
+}
+
+impl Number for u32 {
+    const SIZE: usize = 4;
+    fn read(bytes: &[u8]) -> Self {
+        bytes.first_chunk().map_or(0, |b| u32::from_le_bytes(*b))
+    }
+}
+
+impl Number for u64 {
+    const SIZE: usize = 8;
+    fn read(bytes: &[u8]) -> Self {
+        bytes.first_chunk().map_or(0, |b| u64::from_le_bytes(*b))
+    }
+}
+
+/// A block that was read last, and the others.
+struct Cache<T> {
+    file: File,
+    last: (u32, Rc<[T]>),
+    blocks: FxHashMap<u32, Rc<[T]>>,
+}
+
+/// A file of numbers.
+pub(crate) struct Pages<T> {
+    path: PathBuf,
+    len: u32,
+    cache: RefCell<Cache<T>>,
+}
+
+impl<T: Number> Pages<T> {
+    /// Opens a file that must hold `len` numbers.
+    pub(crate) fn open(path: &Path, len: u32) -> Result<Pages<T>, LineageError> {
+        let file = File::open(path).map_err(LineageError::io(path))?;
+        let size = file.metadata().map_err(LineageError::io(path))?.len();
+        if size != u64::from(len) * T::SIZE as u64 {
+            let reason = format!("{size} bytes, where {} were to be", u64::from(len) * T::SIZE as u64);
+            return Err(LineageError::Index { path: path.to_owned(), reason });
+        }
+        let cache = Cache { file, last: (u32::MAX, Rc::from([])), blocks: FxHashMap::default() };
+        Ok(Pages { path: path.to_owned(), len, cache: RefCell::new(cache) })
+    }
+
+    /// The number at `i`.
+    pub(crate) fn get(&self, i: u32) -> Result<T, LineageError> {
+        let block = i / BLOCK;
+        {
+            let cache = self.cache.borrow();
+            if cache.last.0 == block
+                && let Some(&value) = cache.last.1.get((i % BLOCK) as usize)
+            {
+                return Ok(value);
+            }
+        }
+        self.block(block)?.get((i % BLOCK) as usize).copied().ok_or_else(|| self.beyond(i))
+    }
+
+    /// The block of that number: up to [`BLOCK`] numbers.
+    pub(crate) fn block(&self, block: u32) -> Result<Rc<[T]>, LineageError> {
+        let mut cache = self.cache.borrow_mut();
+        if cache.last.0 == block {
+            return Ok(cache.last.1.clone());
+        }
+        if let Some(found) = cache.blocks.get(&block) {
+            let found = found.clone();
+            cache.last = (block, found.clone());
+            return Ok(found);
+        }
+        let first = u64::from(block) * u64::from(BLOCK);
+        let count = u64::from(self.len).saturating_sub(first).min(u64::from(BLOCK)) as usize;
+        if count == 0 {
+            return Err(self.beyond(first as u32));
+        }
+        let mut bytes = vec![0_u8; count * T::SIZE];
+        cache.file.seek(SeekFrom::Start(first * T::SIZE as u64)).map_err(LineageError::io(&self.path))?;
+        cache.file.read_exact(&mut bytes).map_err(LineageError::io(&self.path))?;
+        let values: Rc<[T]> = bytes.chunks_exact(T::SIZE).map(T::read).collect();
+        if cache.blocks.len() >= KEPT {
+            cache.blocks.clear();
+        }
+        cache.blocks.insert(block, values.clone());
+        cache.last = (block, values.clone());
+        Ok(values)
+    }
+
+    fn beyond(&self, i: u32) -> LineageError {
+        let reason = format!("number {i} is asked for, of {}", self.len);
+        LineageError::Index { path: self.path.clone(), reason }
+    }
+}

@@ -1,0 +1,186 @@
+//! An index that was opened.
+
+use std::path::{Path, PathBuf};
+
+use super::clocks::Clocks;
+use super::counts::Counts;
+use super::header::{COUNTS, HEADER, INDEX_SCHEMA, INFOS, IndexHeader, LINKS, MATES, ORDERS, RUNS, STATES};
+use super::info::{Info, Role};
+use super::links::Links;
+use super::pages::Pages;
+use crate::error::LineageError;
+use crate::intern::NONE;
+use crate::matching::Reason;
+
+/// The order index of an execution. Only the parts that a question needs are read.
+pub struct Index {
+    pub(crate) folder: PathBuf,
+    pub(crate) header: IndexHeader,
+    pub(crate) mates: Pages<u32>,
+    pub(crate) orders: Pages<u32>,
+    pub(crate) infos: Pages<u8>,
+    pub(crate) runs: Pages<u64>,
+    pub(crate) states: Pages<u32>,
+    pub(crate) links: Links,
+    pub(crate) counts: Counts,
+    pub(crate) clocks: Clocks,
+}
+
+/// A direct cause of an event in another place than just before it in its log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cause {
+    /// The event that causes.
+    pub(crate) event: u32,
+    /// How it is known.
+    pub(crate) reason: Reason,
+    /// Whether no other match is possible.
+    pub(crate) certain: bool,
+}
+
+impl Index {
+    /// Opens the index in `folder`.
+    ///
+    /// # Errors
+    /// When there is none, or it is of another version or not whole.
+    pub fn open(folder: &Path) -> Result<Index, LineageError> {
+        let path = folder.join(HEADER);
+        let text = std::fs::read(&path).map_err(LineageError::io(&path))?;
+        let broken = |reason: String| LineageError::Index { path: path.clone(), reason };
+        let header: IndexHeader = serde_json::from_slice(&text).map_err(|e| broken(e.to_string()))?;
+        if header.schema != INDEX_SCHEMA {
+            return Err(broken(format!("version '{}', expected '{INDEX_SCHEMA}'", header.schema)));
+        }
+        let ordered = header.actors.windows(2).all(|w| {
+            w[0].name < w[1].name
+                && w[0].first < w[1].first
+                && w[0].first_run < w[1].first_run
+                && w[0].first_state <= w[1].first_state
+        });
+        let inside = header.actors.last().is_some_and(|a| {
+            a.first < header.events && a.first_run < header.runs && a.first_state <= header.states
+        });
+        if !ordered || !inside || header.actors[0].first != 0 {
+            return Err(broken("the actors are not in order".into()));
+        }
+        let at = |name: &str| folder.join(name);
+        let events = header.events;
+        Ok(Index {
+            mates: Pages::open(&at(MATES), events)?,
+            orders: Pages::open(&at(ORDERS), events)?,
+            infos: Pages::open(&at(INFOS), events)?,
+            runs: Pages::open(&at(RUNS), header.runs * super::names::RUN)?,
+            states: Pages::open(&at(STATES), header.states)?,
+            links: Links::open(&at(LINKS), header.links),
+            counts: Counts::open(&at(COUNTS), events)?,
+            clocks: Clocks::open(folder, &header)?,
+            folder: folder.to_owned(),
+            header,
+        })
+    }
+
+    /// What the index holds.
+    #[must_use]
+    pub fn header(&self) -> &IndexHeader {
+        &self.header
+    }
+
+    /// The numbers of an actor's events, in the order of its log.
+    #[must_use]
+    pub fn events_of(&self, actor: usize) -> std::ops::Range<u32> {
+        let end = self.header.actors.get(actor + 1).map_or(self.header.events, |a| a.first);
+        self.header.actors[actor].first..end
+    }
+
+    /// The actor of an event.
+    #[must_use]
+    pub fn actor_of(&self, event: u32) -> usize {
+        self.header.actors.partition_point(|a| a.first <= event).saturating_sub(1)
+    }
+
+    /// An error about the files as a whole.
+    pub(crate) fn broken(&self, reason: String) -> LineageError {
+        LineageError::Index { path: self.folder.clone(), reason }
+    }
+
+    /// What the event is.
+    pub(crate) fn info(&self, event: u32) -> Result<Info, LineageError> {
+        Ok(Info(self.infos.get(event)?))
+    }
+
+    /// The place of the event in the linear extension, from 1.
+    pub(crate) fn order(&self, event: u32) -> Result<u32, LineageError> {
+        self.orders.get(event)
+    }
+
+    /// The other end of the event's message.
+    pub(crate) fn mate(&self, event: u32) -> Result<Option<u32>, LineageError> {
+        match self.mates.get(event)? {
+            NONE => Ok(None),
+            mate if mate < self.header.events => Ok(Some(mate)),
+            mate => Err(self.broken(format!("event {event} is joined to {mate}, which is not there"))),
+        }
+    }
+
+    fn edge(&self, event: u32, info: Info) -> Result<Option<Cause>, LineageError> {
+        let cause = |event| Cause { event, reason: info.reason(), certain: info.is_certain() };
+        Ok(self.mate(event)?.map(cause))
+    }
+
+    /// Calls `f` with each cause of the event outside its own log's order.
+    pub(crate) fn each_cause(
+        &self,
+        event: u32,
+        info: Info,
+        mut f: impl FnMut(Cause) -> Result<(), LineageError>,
+    ) -> Result<(), LineageError> {
+        if info.role() == Role::Delivery
+            && let Some(cause) = self.edge(event, info)?
+        {
+            f(cause)?;
+        }
+        if info.is_linked() {
+            for (cause, reason) in self.links.causes(event)? {
+                f(Cause { event: self.checked(cause)?, reason, certain: true })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls `f` with each effect of the event outside its own log's order.
+    pub(crate) fn each_effect(
+        &self,
+        event: u32,
+        info: Info,
+        mut f: impl FnMut(Cause) -> Result<(), LineageError>,
+    ) -> Result<(), LineageError> {
+        if info.role() == Role::Send
+            && let Some(effect) = self.edge(event, info)?
+        {
+            f(effect)?;
+        }
+        if info.is_linked() {
+            for (effect, reason) in self.links.effects(event)? {
+                f(Cause { event: self.checked(effect)?, reason, certain: true })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The events with explicit effects, in order.
+    pub(crate) fn linked_causes(&self) -> Result<Vec<u32>, LineageError> {
+        let mut causes = Vec::new();
+        for (cause, _) in self.links.all()? {
+            if causes.last() != Some(&cause) {
+                causes.push(self.checked(cause)?);
+            }
+        }
+        Ok(causes)
+    }
+
+    fn checked(&self, event: u32) -> Result<u32, LineageError> {
+        match event < self.header.events {
+            true => Ok(event),
+            false => Err(self.broken(format!("a cause names event {event}, which is not there"))),
+        }
+    }
+}

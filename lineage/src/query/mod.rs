@@ -1,0 +1,62 @@
+//! Questions about the partial order of an execution.
+//!
+//! [`Query`] answers them from the order index; what needs whole columns reads the execution's tables.
+
+mod cut;
+mod order;
+mod past;
+mod ranges;
+pub mod sql;
+mod state;
+mod stats;
+mod store;
+
+use std::path::{Path, PathBuf};
+
+pub use cut::{CutAnswer, CutSpec, Missing};
+pub use order::Relation;
+pub use past::PastAnswer;
+pub use ranges::EventSet;
+pub use state::{ActorState, GlobalState};
+pub use stats::{ChannelStats, Latency, Stats};
+pub use store::refresh;
+
+use crate::error::LineageError;
+use crate::index::{INDEX_FOLDER, Index};
+
+/// An execution to ask.
+pub struct Query {
+    pub(crate) folder: PathBuf,
+    pub(crate) index: Index,
+    pub(crate) certain: bool,
+}
+
+impl Query {
+    /// Opens an execution's folder. With `certain`, only edges count that could not be otherwise.
+    ///
+    /// # Errors
+    /// When the folder holds no execution, or one without an index.
+    pub fn open(folder: &Path, certain: bool) -> Result<Query, LineageError> {
+        let at = folder.join(INDEX_FOLDER);
+        if !at.is_dir() {
+            let reason = match folder.join(crate::execution::SUMMARY).exists() {
+                true => "has no order index",
+                false => "holds no execution",
+            };
+            return Err(LineageError::Index { path: folder.to_owned(), reason: reason.into() });
+        }
+        Ok(Query { folder: folder.to_owned(), index: Index::open(&at)?, certain })
+    }
+
+    /// Whether only edges count that could not be otherwise.
+    #[must_use]
+    pub fn is_certain(&self) -> bool {
+        self.certain
+    }
+
+    /// The order index.
+    #[must_use]
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+}

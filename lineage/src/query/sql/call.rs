@@ -1,0 +1,143 @@
+//! Finds table functions in SQL and puts names of tables in their place.
+
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{
+    Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, TableAlias, TableFactor, Value, VisitMut,
+    VisitorMut,
+};
+use sqlparser::dialect::GenericDialect;
+use sqlparser::parser::Parser;
+
+use crate::error::LineageError;
+
+/// The functions, with how few and how many arguments each takes, all of them texts.
+const FUNCTIONS: [(&str, usize, usize); 7] = [
+    ("past", 1, 1),
+    ("future", 1, 1),
+    ("concurrent", 1, 1),
+    ("between", 2, 2),
+    ("path", 2, 2),
+    ("channel", 2, 2),
+    ("cut", 1, usize::MAX),
+];
+
+/// A call of a table function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Call {
+    /// Its name, in small letters.
+    pub(super) function: String,
+    /// Its arguments; as many as it takes.
+    pub(super) arguments: Vec<String>,
+}
+
+struct Rewriter {
+    calls: Vec<(String, Call)>,
+}
+
+fn text_of(argument: &FunctionArg) -> Option<String> {
+    let FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(value))) = argument else { return None };
+    match &value.value {
+        Value::SingleQuotedString(text) | Value::DoubleQuotedString(text) => Some(text.clone()),
+        _ => None,
+    }
+}
+
+impl Rewriter {
+    fn call(&self, name: &ObjectName, arguments: &[FunctionArg]) -> Result<Option<Call>, LineageError> {
+        let function = name.to_string().to_lowercase();
+        let Some(&(_, least, most)) = FUNCTIONS.iter().find(|f| f.0 == function) else { return Ok(None) };
+        let texts: Option<Vec<String>> = arguments.iter().map(text_of).collect();
+        match texts {
+            Some(arguments) if (least..=most).contains(&arguments.len()) => {
+                Ok(Some(Call { function, arguments }))
+            }
+            Some(arguments) => {
+                let wants = if most == usize::MAX { "one or more".into() } else { least.to_string() };
+                Err(LineageError::Question(format!(
+                    "{function}() takes {wants} quoted texts, not {}",
+                    arguments.len()
+                )))
+            }
+            None => Err(LineageError::Question(format!(
+                "the arguments of {function}() are quoted texts, as in {function}('actor/12')"
+            ))),
+        }
+    }
+}
+
+impl VisitorMut for Rewriter {
+    type Break = LineageError;
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<LineageError> {
+        let TableFactor::Table { name, args, alias, .. } = factor else { return ControlFlow::Continue(()) };
+        let Some(given) = args.as_ref() else { return ControlFlow::Continue(()) };
+        let call = match self.call(name, &given.args) {
+            Ok(Some(call)) => call,
+            Ok(None) => return ControlFlow::Continue(()),
+            Err(error) => return ControlFlow::Break(error),
+        };
+        let table = format!("causal_{}", self.calls.len());
+        if alias.is_none() {
+            let columns = Vec::new();
+            *alias = Some(TableAlias { explicit: true, name: Ident::new(&call.function), columns, at: None });
+        }
+        *name = ObjectName::from(vec![Ident::new(&table)]);
+        *args = None;
+        self.calls.push((table, call));
+        ControlFlow::Continue(())
+    }
+}
+
+/// The text with tables in place of table functions, and what each table is to hold.
+///
+/// # Errors
+/// When the text is no SQL, or a function is called with other than the texts it takes.
+pub(super) fn rewrite(text: &str) -> Result<(String, Vec<(String, Call)>), LineageError> {
+    let mut statements = Parser::parse_sql(&GenericDialect, text)
+        .map_err(|e| LineageError::Question(e.to_string().replacen("sql parser error: ", "no SQL: ", 1)))?;
+    let [statement] = statements.as_mut_slice() else {
+        return Err(LineageError::Question(format!("one statement is expected, not {}", statements.len())));
+    };
+    let mut rewriter = Rewriter { calls: Vec::new() };
+    if let ControlFlow::Break(error) = VisitMut::visit(statement, &mut rewriter) {
+        return Err(error);
+    }
+    match rewriter.calls.is_empty() {
+        true => Ok((text.to_owned(), Vec::new())),
+        false => Ok((statement.to_string(), rewriter.calls)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_become_tables() {
+        let (text, calls) =
+            rewrite("SELECT past.actor FROM past('a/1') JOIN cut('a/1', 'b/2') c ON c.event = past.event")
+                .unwrap();
+        assert_eq!(text, "SELECT past.actor FROM causal_0 AS past JOIN causal_1 c ON c.event = past.event");
+        assert_eq!(calls[0].1, Call { function: "past".into(), arguments: vec!["a/1".into()] });
+        assert_eq!(calls[1].1.arguments, ["a/1", "b/2"]);
+        let (text, calls) =
+            rewrite("SELECT event FROM events WHERE event IN (SELECT event FROM Future('x/3'))").unwrap();
+        assert!(text.contains("FROM causal_0") && calls.len() == 1, "{text}");
+        assert_eq!(rewrite("SELECT 1").unwrap().0, "SELECT 1");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (text, why) in [
+            ("SELEC 1", "no SQL"),
+            ("SELECT 1; SELECT 2", "one statement"),
+            ("SELECT * FROM past(3)", "quoted texts"),
+            ("SELECT * FROM between('a/1')", "takes 2"),
+            ("", "one statement"),
+        ] {
+            let error = rewrite(text).unwrap_err().to_string();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+}

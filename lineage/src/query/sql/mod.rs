@@ -1,0 +1,83 @@
+//! SQL over an execution, by Polars, with the causal questions as tables.
+//!
+//! Tables: `events`, `messages`, `actors`, `completeness`. In FROM and JOIN stand as well `past('EVENT')`, `future('EVENT')`,
+//! `concurrent('EVENT')`, `between('A', 'B')` and `cut('EVENT or TIME', ..)`, which have the columns of `events`;
+//! `path('A', 'B')`, one row an edge of a shortest causal chain; and `channel('FROM', 'TO')`, which has the columns of `messages`.
+
+mod call;
+mod output;
+mod tables;
+
+use polars::prelude::{DataFrame, IntoLazy, LazyFrame, PolarsError};
+use polars::sql::SQLContext;
+
+pub use output::{OutputFormat, write};
+
+use self::call::{Call, rewrite};
+pub(super) use self::tables::instant;
+use super::Query;
+use super::ranges::EventSet;
+use crate::error::LineageError;
+
+/// Any error of Polars is about the question: the files are ours.
+pub(super) fn refused(error: PolarsError) -> LineageError {
+    let text = error.to_string();
+    LineageError::Question(text.lines().next().unwrap_or_default().to_owned())
+}
+
+impl Query {
+    /// Answers one SELECT.
+    ///
+    /// # Errors
+    /// When the text is no SQL that Polars knows, names what is not there, or a file cannot be read.
+    pub fn sql(&self, text: &str) -> Result<DataFrame, LineageError> {
+        let (text, calls) = rewrite(text)?;
+        let mut context = SQLContext::new();
+        context.register("events", tables::events(&self.folder)?);
+        context.register("messages", tables::messages(&self.folder)?);
+        context.register("actors", tables::actors(self)?.lazy());
+        context.register("completeness", tables::completeness(self)?.lazy());
+        for (name, call) in calls {
+            context.register(&name, self.table(&call)?);
+        }
+        context.execute(&text).and_then(LazyFrame::collect).map_err(refused)
+    }
+
+    /// The table that a call stands for.
+    fn table(&self, call: &Call) -> Result<LazyFrame, LineageError> {
+        let event = |i: usize| self.index.event(&call.arguments[i]);
+        let set = match call.function.as_str() {
+            "past" => self.past_set(event(0)?)?,
+            "future" => self.future_set(event(0)?)?,
+            "concurrent" => self.concurrent_set(event(0)?)?,
+            "between" => self.future_set(event(0)?)?.and(&self.past_set(event(1)?)?),
+            "cut" => self.cut_set(&call.arguments)?,
+            "path" => {
+                let hops = self.index.path(event(0)?, event(1)?, self.certain)?.unwrap_or_default();
+                return Ok(tables::path(&hops)?.lazy());
+            }
+            "channel" => {
+                let (from, to) = (&call.arguments[0], &call.arguments[1]);
+                self.index.actor(from)?;
+                self.index.actor(to)?;
+                return tables::channel(&self.folder, from, to);
+            }
+            other => return Err(LineageError::Question(format!("no table function '{other}'"))),
+        };
+        tables::events_in(&self.folder, &set, self.index.header().events)
+    }
+
+    /// The smallest consistent cut with these events; or, for a time, the largest one with nothing later than it.
+    fn cut_set(&self, arguments: &[String]) -> Result<EventSet, LineageError> {
+        if let [time] = arguments
+            && let Some(limit) = instant(time)
+        {
+            return self.without(&tables::first_after(self, limit)?);
+        }
+        let mut set = EventSet::default();
+        for text in arguments {
+            set = set.or(&self.past_set(self.index.event(text)?)?);
+        }
+        Ok(set)
+    }
+}

@@ -1,0 +1,170 @@
+//! The tables that SQL sees.
+
+use std::path::Path;
+
+use arrow_array::Array;
+use arrow_array::timezone::Tz;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use polars::prelude::*;
+
+use super::{Query, refused};
+use crate::columns;
+use crate::error::LineageError;
+use crate::execution::{EVENTS, MESSAGES};
+use crate::index::Hop;
+use crate::query::ranges::EventSet;
+
+/// Above so many ranges a set is a column of marks beside the whole table, below it a scan for each range.
+const RANGES: usize = 512;
+
+fn scan(folder: &Path, name: &str) -> Result<LazyFrame, LineageError> {
+    let path = folder.join(name);
+    let Some(text) = path.to_str() else {
+        return Err(LineageError::Question(format!("the path {} is no UTF-8", path.display())));
+    };
+    // The name is a file and no pattern.
+    let args = ScanArgsParquet { glob: false, ..ScanArgsParquet::default() };
+    LazyFrame::scan_parquet(text.into(), args).map_err(refused)
+}
+
+/// The name of an event, from its actor, life and position; null without an actor.
+fn name(actor: &str, life: &str, seq: &str) -> Expr {
+    let later = concat_str([col(life), lit("/")], "", false);
+    let life = when(col(life).gt(lit(0))).then(later).otherwise(lit(""));
+    concat_str([col(actor), lit("/"), life, col(seq)], "", false)
+}
+
+fn named(frame: LazyFrame) -> LazyFrame {
+    frame.with_columns([name("actor", "incarnation", "seq").alias("event")])
+}
+
+/// All events, with a column `event` for the name.
+pub(super) fn events(folder: &Path) -> Result<LazyFrame, LineageError> {
+    Ok(named(scan(folder, EVENTS)?))
+}
+
+/// The events of a set, out of that many.
+pub(super) fn events_in(folder: &Path, set: &EventSet, events: u32) -> Result<LazyFrame, LineageError> {
+    let all = scan(folder, EVENTS)?;
+    if set.ranges().len() <= RANGES {
+        let parts: Vec<LazyFrame> =
+            set.ranges().iter().map(|r| all.clone().slice(i64::from(r.start), r.end - r.start)).collect();
+        return match parts.as_slice() {
+            [] => Ok(named(all.slice(0, 0))),
+            [only] => Ok(named(only.clone())),
+            many => concat(many, UnionArgs { maintain_order: true, ..UnionArgs::default() })
+                // Rows of a union itself would be counted in 128 bits, a type that is left out.
+                .map(|union| named(union.map(Ok, AllowedOptimizations::default(), None, Some("events"))))
+                .map_err(refused),
+        };
+    }
+    let mut marks = vec![false; events as usize];
+    for range in set.ranges() {
+        marks[range.start as usize..range.end as usize].fill(true);
+    }
+    let marks = df!("mark of the set" => marks).map_err(refused)?.lazy();
+    let both = concat_lf_horizontal([all, marks], HConcatOptions::default()).map_err(refused)?;
+    let kept = both.filter(col("mark of the set"));
+    Ok(named(kept.drop(cols(["mark of the set"]))))
+}
+
+/// All messages, with columns `send` and `receive` for the names of their events.
+pub(super) fn messages(folder: &Path) -> Result<LazyFrame, LineageError> {
+    Ok(scan(folder, MESSAGES)?.with_columns([
+        name("send_actor", "send_incarnation", "send_seq").alias("send"),
+        name("receive_actor", "receive_incarnation", "receive_seq").alias("receive"),
+    ]))
+}
+
+/// Messages whose ends are logs of these actors, or that were addressed so.
+pub(super) fn channel(folder: &Path, from: &str, to: &str) -> Result<LazyFrame, LineageError> {
+    let end = |actor: &str, address: &str, name: &str| {
+        col(actor).eq(lit(name)).or(col(actor).is_null().and(col(address).eq(lit(name))))
+    };
+    Ok(messages(folder)?.filter(end("send_actor", "from", from).and(end("receive_actor", "to", to))))
+}
+
+/// One row an actor: its name, events, lives, first and last event.
+pub(super) fn actors(query: &Query) -> Result<DataFrame, LineageError> {
+    let (mut names, mut counts, mut lives, mut firsts, mut lasts) = (vec![], vec![], vec![], vec![], vec![]);
+    for (a, actor) in query.index.header().actors.iter().enumerate() {
+        let range = query.index.events_of(a);
+        let (first, last) = (query.index.name(range.start)?, query.index.name(range.end - 1)?);
+        names.push(actor.name.clone());
+        counts.push(range.len() as u64);
+        lives.push(last.incarnation - first.incarnation + 1);
+        firsts.push(first.to_string());
+        lasts.push(last.to_string());
+    }
+    df!("actor" => names, "events" => counts, "incarnations" => lives, "first" => firsts, "last" => lasts)
+        .map_err(refused)
+}
+
+/// One row a run of positions without a gap: actor, life, first and last position, and how many are missing before it.
+pub(super) fn completeness(query: &Query) -> Result<DataFrame, LineageError> {
+    let (mut names, mut lives, mut froms, mut tos, mut gaps) = (vec![], vec![], vec![], vec![], vec![]);
+    for (a, actor) in query.index.header().actors.iter().enumerate() {
+        let mut last: Option<(u32, u64)> = None;
+        for (life, from, to) in query.index.runs_of_log(a)? {
+            let expected = match last {
+                Some((l, seq)) if l == life => seq + 1,
+                _ => 1,
+            };
+            // Positions that come from a clock say nothing of gaps.
+            let counted = !demi_schemas::event::is_clock_position(from);
+            names.push(actor.name.clone());
+            lives.push(life);
+            froms.push(from);
+            tos.push(to);
+            gaps.push(if counted { from.saturating_sub(expected) } else { 0 });
+            last = Some((life, to));
+        }
+    }
+    df!("actor" => names, "incarnation" => lives, "from_seq" => froms, "to_seq" => tos, "missing_before" => gaps)
+        .map_err(refused)
+}
+
+/// One row an edge of a causal chain.
+pub(super) fn path(hops: &[Hop]) -> Result<DataFrame, LineageError> {
+    let texts = |f: &dyn Fn(&Hop) -> String| hops.iter().map(f).collect::<Vec<_>>();
+    df!(
+        "step" => (1..=hops.len() as u32).collect::<Vec<_>>(),
+        "from_event" => texts(&|h| h.from.clone()),
+        "to_event" => texts(&|h| h.to.clone()),
+        "reason" => texts(&|h| h.reason.as_str().to_owned()),
+        "certain" => hops.iter().map(|h| h.certain).collect::<Vec<_>>(),
+        "events" => hops.iter().map(|h| h.events).collect::<Vec<_>>(),
+    )
+    .map_err(refused)
+}
+
+/// A point in time, in nanoseconds since 1970; nothing where the text is none.
+pub(in crate::query) fn instant(text: &str) -> Option<i64> {
+    let utc: Tz = "+00:00".parse().ok()?;
+    arrow_cast::parse::string_to_datetime(&utc, text).ok()?.timestamp_nanos_opt()
+}
+
+/// By actor, its first event that is later than that time by its own clock.
+pub(super) fn first_after(query: &Query, limit: i64) -> Result<Vec<u32>, LineageError> {
+    let path = query.folder.join(EVENTS);
+    let file = std::fs::File::open(&path).map_err(LineageError::io(&path))?;
+    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(LineageError::table(&path))?;
+    let mask = ProjectionMask::columns(builder.parquet_schema(), ["time"]);
+    let mut found: Vec<u32> = Vec::new();
+    let (mut event, mut past) = (0_u32, None);
+    for batch in builder.with_projection(mask).build().map_err(LineageError::table(&path))? {
+        let batch = batch?;
+        let times = columns::text(&batch, "time")?;
+        for row in 0..times.len() {
+            let actor = query.index.actor_of(event);
+            let later = times.is_valid(row) && instant(times.value(row)).is_some_and(|t| t > limit);
+            if later && past != Some(actor) {
+                past = Some(actor);
+                found.push(event);
+            }
+            event += 1;
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,83 @@
+//! The global state of all actors at a cut (K. M. Chandy and L. Lamport, "Distributed snapshots", ACM TOCS 3(1), 1985).
+
+use std::collections::BTreeMap;
+
+use arrow_array::Array;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReaderBuilder, RowSelection};
+use serde::Serialize;
+
+use super::{CutAnswer, Query};
+use crate::columns;
+use crate::error::LineageError;
+use crate::execution::EVENTS;
+
+/// What an actor last said of its state.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ActorState {
+    /// The record that says it.
+    pub event: String,
+    /// The variables; text where the log has no JSON there.
+    pub state: serde_json::Value,
+}
+
+/// The states of actors at a cut.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GlobalState {
+    /// The cut.
+    #[serde(flatten)]
+    pub cut: CutAnswer,
+    /// By actor: its last state in the cut; actors that said none are left out.
+    pub states: BTreeMap<String, ActorState>,
+}
+
+impl Query {
+    /// The states of all actors at a cut, with what is known of the cut.
+    ///
+    /// # Errors
+    /// When a file of the execution cannot be read.
+    pub fn state_at(&self, cut: CutAnswer, ends: &[u32]) -> Result<GlobalState, LineageError> {
+        let mut last: Vec<u32> = Vec::new();
+        let header = self.index.header();
+        for (actor, &end) in ends.iter().enumerate() {
+            let next = header.actors.get(actor + 1).map_or(header.states, |a| a.first_state);
+            let (mut low, mut high) = (header.actors[actor].first_state, next);
+            while low < high {
+                let middle = low + (high - low) / 2;
+                if self.index.states.get(middle)? < end { low = middle + 1 } else { high = middle }
+            }
+            if low > header.actors[actor].first_state {
+                last.push(self.index.states.get(low - 1)?);
+            }
+        }
+        let mut states = BTreeMap::new();
+        for (event, text) in last.iter().zip(self.state_texts(&last)?) {
+            let name = self.index.name(*event)?;
+            let state = serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text));
+            states.insert(name.actor.clone(), ActorState { event: name.to_string(), state });
+        }
+        Ok(GlobalState { cut, states })
+    }
+
+    /// The states in these records, which are in order.
+    fn state_texts(&self, events: &[u32]) -> Result<Vec<String>, LineageError> {
+        let path = self.folder.join(EVENTS);
+        let file = std::fs::File::open(&path).map_err(LineageError::io(&path))?;
+        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(LineageError::table(&path))?;
+        let mask = ProjectionMask::columns(builder.parquet_schema(), ["state"]);
+        let rows = builder.metadata().file_metadata().num_rows() as usize;
+        let ranges = events.iter().map(|&e| e as usize..e as usize + 1);
+        let reader = builder
+            .with_projection(mask)
+            .with_row_selection(RowSelection::from_consecutive_ranges(ranges, rows))
+            .build()
+            .map_err(LineageError::table(&path))?;
+        let mut texts = Vec::with_capacity(events.len());
+        for batch in reader {
+            let batch = batch?;
+            let column = columns::text(&batch, "state")?;
+            texts.extend((0..column.len()).map(|row| column.value(row).to_owned()));
+        }
+        Ok(texts)
+    }
+}

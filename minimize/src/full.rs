@@ -1,0 +1,226 @@
+//! The whole pipeline on one stage: many starts, the best of them to the end, smaller contents, the proofs.
+
+use std::hash::Hash;
+use std::time::Instant;
+
+use demi_replay::Model;
+use demi_replay::script::{Act, Script};
+use demi_schemas::certificate::Shortest;
+use demi_schemas::summary::PhaseSummary;
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::matcher::Policy;
+use crate::oracle::Contents;
+use crate::passes::contents;
+use crate::pipeline::Options;
+use crate::stage::{Stage, phase_line};
+use crate::start::Start;
+use crate::starts::{Common, Purse, explored, recorded, restore};
+use crate::witness::Size;
+
+/// What the pipeline works with.
+pub struct All<'a> {
+    /// The recorded schedule.
+    pub script: &'a Script,
+    /// What is asked.
+    pub options: &'a Options,
+    /// When the work began.
+    pub began: Instant,
+}
+
+/// Results that are smaller than the stage's in some way, and one with smaller contents; how many removals the last check of 1-minimality tried,
+/// if it came to its end; and what was proven.
+pub type Ending = (Vec<Start>, Option<u64>, Option<Shortest>);
+
+impl All<'_> {
+    /// Runs the pipeline. The stage begins with the recorded witness and ends with the smallest found.
+    pub fn run<M: Model>(
+        &self,
+        stage: &mut Stage<'_, M>,
+        policies: &[Policy],
+        phases: &mut Vec<PhaseSummary>,
+    ) -> Ending {
+        let raw = stage.best.acts.clone();
+        stage.prepare();
+        phases.append(&mut stage.phases);
+        let mut common = self.common(stage, policies, raw);
+        let purse = self.purse(stage);
+        let mut results = recorded(&common, purse);
+        if let Some(best) = common.objective.choose(results.iter().map(|s| s.size)).map(|i| &results[i]) {
+            let spent = purse.spent + results.iter().map(Start::replays).sum::<u64>();
+            let executed = purse.executed + results.iter().map(Start::executed).sum::<u64>();
+            let found = explored(&common, best, Purse { spent, executed, ..purse });
+            results.extend(found);
+        }
+        adopt(stage, &common, &mut results, phases);
+        stage.engine.generous = false;
+        // Checked first: what costs more may use up the budget.
+        let mut tried = stage.close(policies);
+        let before = stage.best.size;
+        stage.reduce(policies);
+        if stage.best.size != before {
+            tried = stage.close(policies);
+        }
+        if stage.engine.oracle.contents == Contents::Shrink
+            && self.shrink(stage, &mut common, phases).is_some()
+        {
+            tried = stage.close(policies);
+        }
+        let before = stage.best.size;
+        let mut shortest = stage.prove();
+        if stage.best.size != before {
+            let optimal = stage.best.size;
+            tried = stage.close(policies);
+            if stage.best.size != optimal {
+                shortest = stage.prove();
+            }
+        }
+        results = pareto(results);
+        if stage.engine.oracle.contents == Contents::Other {
+            phases.append(&mut stage.phases);
+            results.extend(self.smaller(stage, &mut common, phases));
+        }
+        (results, tried, shortest)
+    }
+
+    /// A result with smaller contents, if there is one, beside that of the stage.
+    fn smaller<M: Model>(
+        &self,
+        stage: &mut Stage<'_, M>,
+        common: &mut Common<'_, M>,
+        phases: &mut Vec<PhaseSummary>,
+    ) -> Option<Start> {
+        let (best, fields, curve) = (stage.best.clone(), stage.engine.fields.clone(), stage.curve.clone());
+        let found = self.shrink(stage, common, phases).map(|without| {
+            stage.close(common.policies);
+            let schedule = stage.engine.to_schedule(&stage.best.acts);
+            Start { schedule, size: stage.best.size, without, ..Start::default() }
+        });
+        (stage.best, stage.engine.fields, stage.curve) = (best, fields, curve);
+        found
+    }
+
+    /// Leaves out components of messages from outside and looks around from there. Gives the components.
+    fn shrink<M: Model>(
+        &self,
+        stage: &mut Stage<'_, M>,
+        common: &mut Common<'_, M>,
+        phases: &mut Vec<PhaseSummary>,
+    ) -> Option<Vec<String>> {
+        let mut gone = Vec::new();
+        stage.phase("contents", |s| gone = contents::shrink(s, common.policies));
+        if gone.is_empty() {
+            return None;
+        }
+        for component in &gone {
+            if let Some(left) = contents::lacking(&mut stage.engine, &common.raw, component) {
+                common.raw = left;
+            }
+        }
+        common.digest = digest(stage, &common.prepared, &common.raw, self.options);
+        common.sim.clone_from(&stage.engine.sim);
+        common.fields.clone_from(&stage.engine.fields);
+        phases.append(&mut stage.phases);
+        let schedule = stage.engine.to_schedule(&stage.best.acts);
+        let start = Start { schedule, size: stage.best.size, ..Start::default() };
+        let mut found = explored(common, &start, self.purse(stage));
+        adopt(stage, common, &mut found, phases);
+        stage.reduce(common.policies);
+        Some(gone)
+    }
+
+    fn common<'a, 's: 'a, M: Model>(
+        &'a self,
+        stage: &mut Stage<'s, M>,
+        policies: &'a [Policy],
+        raw: Vec<Act>,
+    ) -> Common<'a, M> {
+        let digest = digest(stage, &stage.best.acts.clone(), &raw, self.options);
+        Common {
+            sim: stage.engine.sim.clone(),
+            script: self.script,
+            prepared: stage.best.acts.clone(),
+            raw,
+            fields: stage.engine.fields.clone(),
+            rule: self.options.rule,
+            target: stage.engine.target.clone(),
+            oracle: stage.engine.oracle.clone(),
+            objective: self.options.objective,
+            policies,
+            jobs: self.options.jobs.max(1),
+            stop: self.options.stop.clone(),
+            tell: stage.tell,
+            digest,
+        }
+    }
+
+    fn purse<M: Model>(&self, stage: &Stage<'_, M>) -> Purse {
+        let meter = &stage.engine.meter;
+        Purse {
+            budget: self.options.budget,
+            began: self.began,
+            spent: meter.replays,
+            executed: meter.executed,
+        }
+    }
+}
+
+/// A digest of what results of starts depend on besides their own numbers.
+fn digest<M: Model>(stage: &mut Stage<'_, M>, prepared: &[Act], raw: &[Act], options: &Options) -> u128 {
+    let acts = (stage.engine.digest(prepared), stage.engine.digest(raw));
+    let oracle = &stage.engine.oracle;
+    // How many systems must not break, not which: the identity of the ledger tells.
+    let asked = (oracle.matching.as_str(), oracle.repeat.least, oracle.repeat.runs, oracle.also.len());
+    let mut hasher = Xxh3::new();
+    (acts, asked, options.rule, options.objective, &stage.engine.target).hash(&mut hasher);
+    hasher.digest128()
+}
+
+/// Gives the stage the smallest of the results, the first of equals, if it is smaller than what it has, and accounts
+/// for the rest.
+fn adopt<M: Model>(
+    stage: &mut Stage<'_, M>,
+    common: &Common<'_, M>,
+    results: &mut [Start],
+    phases: &mut Vec<PhaseSummary>,
+) {
+    let best = common.objective.choose(results.iter().map(|s| s.size));
+    let mut rest = phase_line("other starts", &[]);
+    for (index, start) in results.iter_mut().enumerate() {
+        stage.account.add(&start.account);
+        if Some(index) == best {
+            stage.join(&start.curve);
+            if let Some(witness) = restore(&mut stage.engine, &start.schedule) {
+                let sizes = [stage.best.size, witness.size];
+                if common.objective.choose(sizes.into_iter()) == Some(1) {
+                    stage.take(witness);
+                }
+            }
+            phases.extend(start.phases.iter().cloned());
+        } else {
+            rest.replays += start.replays();
+            rest.executed += start.executed();
+            rest.seconds += start.phases.iter().map(|p| p.seconds).sum::<f64>();
+        }
+    }
+    stage.engine.meter.replays += results.iter().map(Start::replays).sum::<u64>();
+    stage.engine.meter.executed += results.iter().map(Start::executed).sum::<u64>();
+    phases.push(PhaseSummary {
+        replays: rest.replays,
+        executed: rest.executed,
+        seconds: rest.seconds,
+        ..phase_line("other starts", &stage.best.acts)
+    });
+}
+
+/// The results that no other beats in both figures, the first of equals.
+fn pareto(mut results: Vec<Start>) -> Vec<Start> {
+    let sizes: Vec<Size> = results.iter().map(|s| s.size).collect();
+    let mut seen = Vec::new();
+    results.retain(|s| {
+        let kept = !sizes.iter().any(|o| o.dominates(s.size)) && !seen.contains(&s.size);
+        seen.push(s.size);
+        kept
+    });
+    results
+}

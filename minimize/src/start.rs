@@ -1,0 +1,101 @@
+//! What one start came to, and how the ledger keeps it.
+
+use demi_schemas::Schedule;
+use demi_schemas::summary::{CurvePoint, PhaseSummary};
+use serde::{Deserialize, Serialize};
+
+use crate::account::Account;
+use crate::witness::Size;
+
+/// What one start came to. Ids differ between simulators, texts do not, so the schedule is text.
+#[derive(Default)]
+pub struct Start {
+    /// The schedule.
+    pub schedule: Schedule,
+    /// Its size.
+    pub size: Size,
+    /// What its phases did.
+    pub phases: Vec<PhaseSummary>,
+    /// How its size fell.
+    pub curve: Vec<CurvePoint>,
+    /// What each pass won.
+    pub account: Account,
+    /// Components that its messages from outside lack.
+    pub without: Vec<String>,
+    /// Whether its share of the budget ended before the work did.
+    pub cut: bool,
+}
+
+impl Start {
+    /// Schedules tested for it.
+    #[must_use]
+    pub fn replays(&self) -> u64 {
+        self.phases.iter().map(|p| p.replays).sum()
+    }
+
+    /// Deliveries executed for it.
+    #[must_use]
+    pub fn executed(&self) -> u64 {
+        self.phases.iter().map(|p| p.executed).sum()
+    }
+}
+
+/// A start as the ledger keeps it.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    schedule: String,
+    externals: usize,
+    deliveries: usize,
+    phases: Vec<PhaseSummary>,
+    curve: Vec<CurvePoint>,
+    account: Account,
+    cut: bool,
+}
+
+impl Start {
+    /// The start as the ledger keeps it.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let kept = Kept {
+            schedule: self.schedule.to_text(),
+            externals: self.size.externals,
+            deliveries: self.size.deliveries,
+            phases: self.phases.clone(),
+            curve: self.curve.clone(),
+            account: self.account.clone(),
+            cut: self.cut,
+        };
+        serde_json::to_string(&kept).unwrap_or_default()
+    }
+
+    /// Reads what [`Start::to_json`] wrote; nothing if it is something else.
+    #[must_use]
+    pub fn from_json(text: &str) -> Option<Start> {
+        let kept: Kept = serde_json::from_str(text).ok()?;
+        Some(Start {
+            schedule: Schedule::parse(&kept.schedule).ok()?,
+            size: Size { externals: kept.externals, deliveries: kept.deliveries },
+            phases: kept.phases,
+            curve: kept.curve,
+            account: kept.account,
+            without: Vec::new(),
+            cut: kept.cut,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+
+    use super::*;
+
+    #[test]
+    fn a_start_comes_back_as_it_was() {
+        let size = Size { externals: 3, deliveries: 9 };
+        let start = Start { schedule: Schedule::new(Vec::new()), size, cut: true, ..Start::default() };
+        let back = Start::from_json(&start.to_json()).unwrap();
+        assert_eq!((back.size, back.cut, back.schedule), (size, true, start.schedule));
+        assert!(Start::from_json("{}").is_none());
+    }
+}

@@ -1,0 +1,121 @@
+//! A minimization that is killed, or whose ledger was torn, continues where it was and ends where it would have ended.
+
+#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use demi_minimize::ledger::Ledger;
+use demi_minimize::{Budget, Objective, Options, Oracle, Outcome, Phases, StopFlag, minimize_with};
+use demi_replay::fuzz::{FuzzOptions, fuzz};
+use demi_replay::models::{Visitor, with_model};
+use demi_replay::{Model, Simulator};
+use demi_schemas::Scenario;
+
+/// Where the child process finds its ledger.
+const CHILD: &str = "DEMI_TEST_LEDGER";
+
+struct Minimize<'a> {
+    scenario: &'a Scenario,
+    ledger: Option<&'a Path>,
+}
+
+impl Visitor for Minimize<'_> {
+    type Output = Outcome;
+    fn visit<M: Model>(self, sim: Simulator<M>) -> Outcome {
+        let limits = FuzzOptions { seed: 4, runs: 5_000, deliveries: 500, externals: None };
+        let found = fuzz(&mut sim.clone(), self.scenario, &limits, &mut |_, _| true).unwrap().unwrap();
+        assert!(found.deliveries > 128, "long enough for the ledger: {}", found.deliveries);
+        let options = Options {
+            rule: self.scenario.network,
+            budget: Budget::Replays(6_000),
+            jobs: 1,
+            phases: Phases::All,
+            objective: Objective::Externals,
+            stop: StopFlag::default(),
+        };
+        let ledger = self.ledger.map(|path| Arc::new(Ledger::open(path, b"test").unwrap()));
+        let oracle = Oracle { ledger, ..Oracle::default() };
+        minimize_with(&sim, &found.schedule, None, &options, &oracle, &|_| ()).unwrap()
+    }
+}
+
+fn run(ledger: Option<&Path>) -> String {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../replay/scenarios/raft-45.toml");
+    let scenario = Scenario::parse(&std::fs::read_to_string(file).unwrap()).unwrap();
+    text(with_model(&scenario, Minimize { scenario: &scenario, ledger }).unwrap())
+}
+
+/// All that came out but times.
+fn text(mut outcome: Outcome) -> String {
+    let summary = &mut outcome.summary;
+    summary.seconds = 0.0;
+    summary.phases.iter_mut().for_each(|p| p.seconds = 0.0);
+    summary.passes.iter_mut().for_each(|p| p.seconds = 0.0);
+    let others: Vec<String> = outcome.others.iter().map(|(_, s)| s.to_text()).collect();
+    let [summary, certificate] = [
+        serde_json::to_string_pretty(&outcome.summary).unwrap(),
+        serde_json::to_string_pretty(&outcome.certificate).unwrap(),
+    ];
+    [outcome.schedule.to_text(), others.concat(), summary, certificate].concat()
+}
+
+fn ledger(name: &str) -> PathBuf {
+    let file = std::env::temp_dir().join(format!("demi-resume-{}-{name}", std::process::id()));
+    let _ = std::fs::remove_file(&file);
+    file
+}
+
+#[test]
+fn a_ledger_changes_nothing_and_a_torn_one_is_continued() {
+    let path = ledger("torn");
+    let whole = run(None);
+    assert_eq!(run(Some(&path)), whole);
+    let bytes = std::fs::read(&path).unwrap();
+    let known = Ledger::open(&path, b"test").unwrap().known();
+    assert!(known.0 > 20 && known.1 > 4, "both sorts of records are written: {known:?}");
+    // At the end, and at places that have no meaning.
+    for part in [1.0, 0.93, 0.611, 0.337, 0.051] {
+        std::fs::write(&path, &bytes[..(bytes.len() as f64 * part) as usize]).unwrap();
+        let before = Ledger::open(&path, b"test").unwrap().known();
+        assert_eq!(run(Some(&path)), whole, "continued from {part}, {before:?}");
+        assert_eq!(Ledger::open(&path, b"test").unwrap().known(), known, "and complete again");
+    }
+    std::fs::remove_file(path).unwrap();
+}
+
+/// Not a test: what the next one starts and kills.
+#[test]
+fn child() {
+    if let Some(path) = std::env::var_os(CHILD) {
+        run(Some(Path::new(&path)));
+    }
+}
+
+#[test]
+fn a_killed_minimization_continues() {
+    let path = ledger("killed");
+    let began = Instant::now();
+    let whole = run(None);
+    let full = began.elapsed();
+    let mut killed = 0;
+    for part in 1..=6 {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["child", "--exact"])
+            .env(CHILD, &path)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // Later and later, never long enough from the beginning.
+        std::thread::sleep(full.mul_f64(0.11 * f64::from(part)).max(Duration::from_millis(5)));
+        killed += u32::from(child.try_wait().unwrap().is_none());
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    assert!(killed > 0, "it was over before it could be killed");
+    assert_eq!(run(Some(&path)), whole);
+    std::fs::remove_file(path).unwrap();
+}

@@ -1,0 +1,76 @@
+//! The chapter on writing a model: every piece of code in it is part of an example that is compiled, and the examples do
+//! what it says.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation is a failed test")]
+
+#[path = "../examples/registration.rs"]
+#[expect(dead_code, reason = "its main function is run by hand")]
+mod registration;
+
+use std::path::Path;
+
+use demi_replay::fuzz::{FuzzOptions, fuzz};
+use demi_replay::{Names, Simulator};
+use demi_schemas::Scenario;
+
+fn read(file: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+    std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// Lines without what stands before and after them.
+fn lines(text: &str) -> Vec<&str> {
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).collect()
+}
+
+/// The blocks of code in a text, with the line in which each begins.
+fn blocks(text: &str) -> Vec<(usize, Vec<&str>)> {
+    let mut blocks = Vec::new();
+    let mut open = None;
+    for (number, line) in text.lines().enumerate() {
+        match (line.trim(), &mut open) {
+            ("```rust" | "```toml", None) => open = Some((number + 1, Vec::new())),
+            ("```", Some(_)) => blocks.extend(open.take()),
+            (line, Some((_, lines))) if !line.is_empty() => lines.push(line),
+            _ => {}
+        }
+    }
+    assert!(open.is_none(), "a block is not closed");
+    blocks
+}
+
+#[test]
+fn every_piece_of_code_is_part_of_an_example() {
+    let chapter = read("../docs/writing-a-model.md");
+    let sources = [read("examples/token_ring.rs"), read("examples/registration.rs")];
+    let blocks = blocks(&chapter);
+    assert!(blocks.len() >= 12, "{}", blocks.len());
+    for (line, block) in blocks {
+        let stands = |source: &String| lines(source).windows(block.len()).any(|part| part == block);
+        assert!(sources.iter().any(stands), "the code at line {line} of the chapter is in no example");
+    }
+}
+
+#[test]
+fn every_file_that_the_chapter_names_is_there() {
+    let chapter = read("../docs/writing-a-model.md");
+    let named = chapter.split('`').filter(|word| word.starts_with("replay/") && !word.contains(' '));
+    let mut count = 0;
+    for file in named {
+        assert!(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file).exists(), "{file}");
+        count += 1;
+    }
+    assert!(count >= 6, "{count}");
+}
+
+#[test]
+fn the_example_finds_its_bug() {
+    let scenario = Scenario::parse(registration::SCENARIO).unwrap();
+    let mut names = Names::default();
+    let model = registration::Registration::new(&mut names);
+    let mut sim = Simulator::new(model, names, &scenario).unwrap();
+    let options = FuzzOptions { seed: 1, runs: 100, deliveries: 50, externals: None };
+    let found = fuzz(&mut sim, &scenario, &options, &mut |_, _| true).unwrap().unwrap();
+    assert_eq!((found.violation, found.affected), (vec!["CountedTwice".into()], vec!["server".into()]));
+    assert_eq!(found.externals, 3);
+}

@@ -1,0 +1,283 @@
+//! The questions that have a word of their own.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use demi_lineage::query::{CutAnswer, CutSpec, PastAnswer, Query};
+use serde_json::json;
+
+use super::each_line;
+use crate::commands::Outcome;
+use crate::ui::Ui;
+
+/// What to ask. Events are ACTOR/SEQ, or ACTOR/INCARNATION/SEQ for any life but the first.
+#[derive(clap::Subcommand, Debug)]
+pub enum Ask {
+    /// Which of two events happens before the other.
+    Order {
+        /// The events.
+        #[arg(value_name = "EVENT", num_args = 2, required_unless_present = "pairs")]
+        events: Vec<String>,
+        /// Pairs from a file (- for standard input), one a line: two names with a blank or tab between, or ["A","B"].
+        #[arg(long, value_name = "FILE", conflicts_with = "events")]
+        pairs: Option<PathBuf>,
+        /// One JSON object a line.
+        #[arg(long)]
+        json: bool,
+    },
+    /// How much happens before an event, and the last of it by actor.
+    Past(One),
+    /// How much happens after an event, and the first of it by actor.
+    Future(One),
+    /// A shortest causal chain from one event to another.
+    Path {
+        /// The earlier event.
+        from: String,
+        /// The later event.
+        to: String,
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Whether a cut is consistent, and what is in flight there.
+    Cut {
+        /// The last event of each actor in the cut; actors that are not named have none. ACTOR/0 is the empty log.
+        #[arg(value_name = "EVENT", required_unless_present_any = ["at", "cuts"])]
+        events: Vec<String>,
+        /// The smallest consistent cut with these events: their causal past.
+        #[arg(long, value_name = "EVENT", conflicts_with_all = ["events", "cuts"])]
+        at: Vec<String>,
+        /// Cuts from a file (- for standard input), one a line: {"ACTOR": SEQ, ..} or names of events.
+        #[arg(long, value_name = "FILE", conflicts_with = "events")]
+        cuts: Option<PathBuf>,
+        /// Also the state of each actor there, from its last state record in the cut.
+        #[arg(long)]
+        state: bool,
+        /// One JSON object a line.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Longest causal chain, concurrency, what became of messages, and latencies by channel.
+    Stats {
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// A question about one event, or many from a file.
+#[derive(clap::Args, Debug)]
+pub struct One {
+    /// The event.
+    #[arg(value_name = "EVENT", required_unless_present = "events")]
+    event: Option<String>,
+    /// Events from a file (- for standard input), one a line.
+    #[arg(long, value_name = "FILE", conflicts_with = "event")]
+    events: Option<PathBuf>,
+    /// One JSON object a line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Answers a question.
+pub fn run(ask: &Ask, query: &Query, ui: &Ui) -> Outcome {
+    match ask {
+        Ask::Order { events, pairs, json } => match pairs {
+            Some(path) => each_line(path, |line| {
+                let (a, b) = pair(line)?;
+                order(query, &a, &b, *json, true, ui)
+            })?,
+            None => order(query, &events[0], &events[1], *json, false, ui)?,
+        },
+        Ask::Past(one) => each_event(one, |text| {
+            let answer = query.past(query.index().event(text)?)?;
+            show_past(&answer, "before", one.json, ui)
+        })?,
+        Ask::Future(one) => each_event(one, |text| {
+            let answer = query.future(query.index().event(text)?)?;
+            show_past(&answer, "after", one.json, ui)
+        })?,
+        Ask::Path { from, to, json } => path(query, from, to, *json, ui)?,
+        Ask::Cut { events, at, cuts, state, json } => {
+            let show = Show { state: *state, json: *json };
+            cut(query, events, at, cuts.as_ref(), show, ui)?;
+        }
+        Ask::Stats { json } => stats(query, *json, ui)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+type Done = Result<(), Box<dyn std::error::Error>>;
+
+fn each_event(one: &One, mut f: impl FnMut(&str) -> Done) -> Done {
+    match (&one.events, &one.event) {
+        (Some(path), _) => each_line(path, |line| f(line.trim())),
+        (None, Some(event)) => f(event),
+        (None, None) => Ok(()),
+    }
+}
+
+/// Two names of events on a line.
+fn pair(line: &str) -> Result<(String, String), Box<dyn std::error::Error>> {
+    let line = line.trim();
+    if line.starts_with('[') {
+        return Ok(serde_json::from_str(line)?);
+    }
+    let words: Vec<&str> = match line.contains('\t') {
+        true => line.split('\t').map(str::trim).collect(),
+        false => line.split_whitespace().collect(),
+    };
+    match words.as_slice() {
+        [a, b] => Ok(((*a).to_owned(), (*b).to_owned())),
+        _ => Err(format!("'{line}' is no pair of events").into()),
+    }
+}
+
+fn order(query: &Query, a: &str, b: &str, json: bool, batch: bool, ui: &Ui) -> Done {
+    let relation = query.order(query.index().event(a)?, query.index().event(b)?)?;
+    let word = relation.as_str();
+    if json {
+        ui.result(&json!({"a": a, "b": b, "order": word}).to_string());
+    } else if batch {
+        ui.result(&format!("{a}\t{word}\t{b}"));
+    } else {
+        ui.result(&match word {
+            "before" => format!("{a} happens before {b}"),
+            "after" => format!("{a} happens after {b}"),
+            "equal" => format!("{a} and {b} are one event"),
+            _ => format!("{a} and {b} are concurrent"),
+        });
+    }
+    Ok(())
+}
+
+fn show_past(answer: &PastAnswer, word: &str, json: bool, ui: &Ui) -> Done {
+    if json {
+        ui.result(&serde_json::to_string(answer)?);
+        return Ok(());
+    }
+    let mut text = format!("{} events happen {word} {}", answer.size, answer.event);
+    if answer.outside > 0 {
+        text.push_str(&format!(" ({} of them outside the order of their logs)", answer.outside));
+    }
+    let end = if word == "before" { "up to" } else { "from" };
+    for name in answer.frontier.values() {
+        text.push_str(&format!("\n  {end} {name}"));
+    }
+    ui.result(&text);
+    Ok(())
+}
+
+fn path(query: &Query, from: &str, to: &str, json: bool, ui: &Ui) -> Done {
+    let (a, b) = (query.index().event(from)?, query.index().event(to)?);
+    let found = query.index().path(a, b, query.is_certain())?;
+    if json {
+        ui.result(&json!({"from": from, "to": to, "path": found}).to_string());
+        return Ok(());
+    }
+    let Some(hops) = found else {
+        ui.result(&format!("{from} does not happen before {to}"));
+        return Ok(());
+    };
+    let messages = hops.iter().filter(|h| h.events == 1 && !h.is_log()).count();
+    let mut text = format!("{from} happens before {to}, through {messages} messages");
+    for hop in &hops {
+        let doubt = if hop.certain { "" } else { ", not certain" };
+        let how = match hop.is_log() {
+            true => format!("log, {} events on", hop.events),
+            false => format!("message, {}{doubt}", hop.reason.as_str()),
+        };
+        text.push_str(&format!("\n  {} -> {}  ({how})", hop.from, hop.to));
+    }
+    ui.result(&text);
+    Ok(())
+}
+
+/// What is shown of a cut.
+#[derive(Clone, Copy)]
+struct Show {
+    state: bool,
+    json: bool,
+}
+
+fn cut(query: &Query, events: &[String], at: &[String], cuts: Option<&PathBuf>, show: Show, ui: &Ui) -> Done {
+    if let Some(path) = cuts {
+        return each_line(path, |line| one_cut(query, &CutSpec::parse(query, line)?, &[], show, ui));
+    }
+    let mut cut = CutSpec::default();
+    events.iter().try_for_each(|text| cut.add(query, text))?;
+    let at = at.iter().map(|text| query.index().event(text)).collect::<Result<Vec<_>, _>>()?;
+    one_cut(query, &cut, &at, show, ui)
+}
+
+fn one_cut(query: &Query, cut: &CutSpec, at: &[u32], show: Show, ui: &Ui) -> Done {
+    if !show.state {
+        let answer = if at.is_empty() { query.cut(cut)? } else { query.cut_of(at)? };
+        let text = if show.json { serde_json::to_string(&answer)? } else { cut_text(&answer) };
+        ui.result(&text);
+        return Ok(());
+    }
+    let answer = query.state_of(cut, at)?;
+    if show.json {
+        ui.result(&serde_json::to_string(&answer)?);
+        return Ok(());
+    }
+    let mut text = cut_text(&answer.cut);
+    if answer.states.is_empty() {
+        text.push_str("\nno log has a state record in the cut");
+    }
+    for (actor, known) in &answer.states {
+        text.push_str(&format!("\n  {actor} at {}: {}", known.event, known.state));
+    }
+    ui.result(&text);
+    Ok(())
+}
+
+fn cut_text(answer: &CutAnswer) -> String {
+    let mut text = match (&answer.missing, answer.ground_state) {
+        (Some(m), _) => {
+            format!("not consistent: {} is outside and happens before {} inside", m.event, m.before)
+        }
+        (None, true) => "consistent, a ground state: no message is in flight".to_owned(),
+        (None, false) => format!("consistent, {} messages in flight", answer.in_flight.unwrap_or(0)),
+    };
+    text.push_str(&format!(
+        "\n{} events; {} messages sent in it were received nowhere ({} of them lost)",
+        answer.events, answer.never_received, answer.lost
+    ));
+    for name in answer.cut.values() {
+        text.push_str(&format!("\n  up to {name}"));
+    }
+    text
+}
+
+/// Channels shown to people.
+const CHANNELS: usize = 20;
+
+fn stats(query: &Query, json: bool, ui: &Ui) -> Done {
+    let stats = query.stats()?;
+    if json {
+        ui.result(&serde_json::to_string(&stats)?);
+        return Ok(());
+    }
+    let mut text = format!(
+        "{} events of {} actors\nlongest causal chain: {} events, up to {}\nside by side: {:.2} events on average, {} at most at one depth",
+        stats.events, stats.actors, stats.longest_chain, stats.chain_ends_at, stats.parallelism, stats.widest
+    );
+    text.push_str("\nmessages and timers:");
+    for (status, count) in &stats.messages {
+        text.push_str(&format!("\n  {status}: {count}"));
+    }
+    text.push_str(&format!("\n  matched, but not for certain: {}\nchannels:", stats.uncertain));
+    for channel in stats.channels.iter().take(CHANNELS) {
+        let latency = channel.latency.map_or(String::new(), |l| {
+            format!("; {} / {} / {} microseconds (least, median, most)", l.least, l.median, l.most)
+        });
+        text.push_str(&format!("\n  {} -> {}: {}{latency}", channel.from, channel.to, channel.messages));
+    }
+    if stats.channels.len() > CHANNELS {
+        text.push_str(&format!("\n  and {} more (--json has all)", stats.channels.len() - CHANNELS));
+    }
+    ui.result(&text);
+    Ok(())
+}
