@@ -1,5 +1,7 @@
 //! What an event costs the thread that logs it.
 
+#![allow(missing_docs, clippy::print_stderr, reason = "a benchmark")]
+
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use tracing_subscriber::prelude::*;
 
@@ -30,7 +32,7 @@ fn overhead(criterion: &mut Criterion) {
         b.iter(|| demi_log::state!("raft-member-2", term = 3, role = "follower"))
     });
     group.finish();
-    println!("events dropped: {}", guard.dropped());
+    eprintln!("events dropped: {}", guard.dropped());
 }
 
 criterion_group!(benches, overhead);

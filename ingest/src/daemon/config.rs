@@ -14,7 +14,7 @@ use toml::{Table, Value};
 
 pub use super::sections::{DaemonConfig, SpoolConfig, StoreConfig};
 use super::security::ListenConfig;
-use super::sources::{Limits, files, http, tcp};
+use super::sources::{Limits, files, http, nats, otlp, tcp};
 use crate::check_system_name;
 
 /// Keys of listeners that name files of secrets.
@@ -56,11 +56,15 @@ pub enum SourceKind {
     Tcp(tcp::Config),
     /// `http`: event records over HTTP.
     Http(http::Config),
+    /// `otlp`: OpenTelemetry over gRPC and HTTP.
+    Otlp(otlp::Config),
+    /// `nats`: a JetStream consumer.
+    Nats(nats::Config),
 }
 
 impl SourceKind {
     /// Names of the kinds.
-    pub const NAMES: [&'static str; 3] = ["files", "tcp", "http"];
+    pub const NAMES: [&'static str; 5] = ["files", "tcp", "http", "otlp", "nats"];
 }
 
 /// Why a configuration cannot be used.
@@ -261,6 +265,8 @@ fn source(
         "files" => &files::Config::KEYS,
         "tcp" => &tcp::Config::KEYS,
         "http" => &http::Config::KEYS,
+        "otlp" => &otlp::Config::KEYS,
+        "nats" => &nats::Config::KEYS,
         other => {
             let hint = nearest(other, SourceKind::NAMES).map(|k| format!("; did you mean '{k}'?"));
             let names = SourceKind::NAMES.join(", ");
@@ -271,7 +277,7 @@ fn source(
         }
     };
     known(&title, &value, keys)?;
-    if keys.contains(&"listen") {
+    if keys.contains(&"token_file") {
         overrides(&mut value, &prefix, env);
     }
     let value = Value::Table(value);
@@ -282,6 +288,12 @@ fn source(
             SourceKind::Files(config)
         }
         "tcp" => SourceKind::Tcp(table(&title, value)?),
+        "otlp" => SourceKind::Otlp(table(&title, value)?),
+        "nats" => {
+            let config: nats::Config = table(&title, value)?;
+            nats::check(&config).map_err(|e| refuse(&title, e.to_string()))?;
+            SourceKind::Nats(config)
+        }
         _ => SourceKind::Http(table(&title, value)?),
     };
     Ok(SourceConfig { system, kind })
@@ -327,7 +339,11 @@ mod tests {
             ("dir = \"s\"", "dri = \"s\"", "[store] unknown key 'dri': did you mean 'dir'?"),
             ("listen =", "lisen =", "[sources.app-1] unknown key 'lisen': did you mean 'listen'?"),
             ("paths =", "pahts =", "[sources.logs] unknown key 'pahts': did you mean 'paths'?"),
-            ("\"tcp\"", "\"tpc\"", "unknown type 'tpc' (known: files, tcp, http); did you mean 'tcp'?"),
+            (
+                "\"tcp\"",
+                "\"tpc\"",
+                "unknown type 'tpc' (known: files, tcp, http, otlp, nats); did you mean 'tcp'?",
+            ),
             ("[spool]", "[limits]\nlinebytes = 5\n[spool]", "did you mean 'line_bytes'?"),
         ];
         for (from, to, expected) in cases {

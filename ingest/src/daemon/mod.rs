@@ -23,6 +23,7 @@ pub mod metrics;
 pub(crate) mod pairs;
 pub mod positions;
 pub mod run;
+mod secrets;
 mod sections;
 pub mod security;
 pub mod serve;

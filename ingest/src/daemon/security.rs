@@ -1,16 +1,35 @@
-//! Listeners and who may speak to them.
+//! Listeners and who may speak to them: bearer tokens, TLS, client certificates.
+//!
+//! A listener serves loopback addresses only, unless it asks who is there: by tokens, or by client certificates. Files
+//! of secrets are read again when [`Reload`] asks (SIGHUP); where one cannot be used any more, what was read before
+//! stays in force and the error is logged.
 
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::task::{Context as TaskContext, Poll};
+use std::time::Duration;
 
+use rustls::ServerConfig;
 use serde::Deserialize;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
+use super::metrics::Metrics;
+use super::secrets::{TokenList, read_tls, read_tokens};
 use super::shutdown::Reload;
+
+/// How long a peer may take for the TLS handshake.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// Handshakes going on at the same time; more wait in the system's queue.
+const HANDSHAKES: usize = 256;
+/// First byte of every TLS connection: a handshake record (RFC 8446, 5.1).
+const TLS_HANDSHAKE: u8 = 0x16;
 
 /// Where a source listens, flattened into the source's table.
 #[derive(Clone, Debug, Deserialize)]
@@ -26,7 +45,7 @@ pub struct ListenConfig {
     /// Authorities (PEM) one of which must have signed the client's certificate: mutual TLS.
     #[serde(default)]
     pub tls_client_ca: Option<PathBuf>,
-    /// File of bearer tokens, one a line.
+    /// File of bearer tokens, one a line; empty lines and those that begin with `#` are left out.
     #[serde(default)]
     pub token_file: Option<PathBuf>,
     /// Connections served at the same time; more wait. Default 256.
@@ -42,6 +61,35 @@ impl ListenConfig {
     /// The keys of this type, for nearest-name messages of the tables it is flattened into.
     pub const KEYS: [&'static str; 6] =
         ["listen", "tls_cert", "tls_key", "tls_client_ca", "token_file", "max_connections"];
+
+    /// Checks the rules and reads the files of secrets, without listening.
+    ///
+    /// # Errors
+    /// When the address is open to others without authentication, or a file cannot be used.
+    pub fn check(&self) -> Result<(), SecurityError> {
+        self.read(&[]).map(drop)
+    }
+
+    fn read(&self, alpn: &[&str]) -> Result<Secrets, SecurityError> {
+        let address = self.listen;
+        let tls = match (&self.tls_cert, &self.tls_key, &self.tls_client_ca) {
+            (Some(cert), Some(key), ca) => Some(read_tls(cert, key, ca.as_deref(), alpn)?),
+            (None, None, None) => None,
+            (cert, key, _) => {
+                let missing = match (cert, key) {
+                    (None, Some(_)) => "tls_cert",
+                    (Some(_), _) => "tls_key",
+                    (None, None) => "tls_cert and tls_key",
+                };
+                return Err(SecurityError::Incomplete { missing });
+            }
+        };
+        let tokens = self.token_file.as_deref().map(read_tokens).transpose()?;
+        if !address.ip().is_loopback() && tokens.is_none() && self.tls_client_ca.is_none() {
+            return Err(SecurityError::Open { address });
+        }
+        Ok(Secrets { tls, tokens })
+    }
 }
 
 /// Why nothing can be listened on.
@@ -64,12 +112,56 @@ pub enum SecurityError {
         /// The address.
         address: SocketAddr,
     },
+    /// Half of what TLS needs is given.
+    #[error("TLS needs {missing} too")]
+    Incomplete {
+        /// The keys that are missing.
+        missing: &'static str,
+    },
+    /// A file of secrets cannot be used.
+    #[error("{}: {reason}", .path.display())]
+    Secret {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+/// What was read from the files of secrets.
+struct Secrets {
+    tls: Option<Arc<ServerConfig>>,
+    tokens: Option<TokenList>,
+}
+
+/// The secrets in force.
+type Current = Arc<RwLock<Secrets>>;
+
+/// Where refused connections are counted.
+struct Counter {
+    metrics: Arc<Metrics>,
+    source: Arc<str>,
 }
 
 /// A listening socket that gives out connections which may be served.
-#[derive(Debug)]
 pub struct Listener {
     socket: TcpListener,
+    current: Current,
+    handshakes: JoinSet<Result<(Connection, SocketAddr), Refused>>,
+    counter: Option<Counter>,
+}
+
+impl std::fmt::Debug for Listener {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Listener").field("socket", &self.socket).finish_non_exhaustive()
+    }
+}
+
+/// A connection that did not come through: who, and a word for the metrics.
+struct Refused {
+    peer: SocketAddr,
+    reason: &'static str,
+    text: String,
 }
 
 impl Listener {
@@ -79,14 +171,33 @@ impl Listener {
     /// When the address cannot be listened on, is open to others without authentication, or a file of the
     /// configuration cannot be used.
     pub async fn bind(config: &ListenConfig, reload: &Reload) -> Result<Self, SecurityError> {
+        Listener::bind_for(config, reload, &[]).await
+    }
+
+    /// [`bind`](Self::bind), offering protocols inside TLS (ALPN, RFC 7301) such as `h2`, the preferred first.
+    ///
+    /// # Errors
+    /// As [`bind`](Self::bind).
+    pub async fn bind_for(
+        config: &ListenConfig,
+        reload: &Reload,
+        alpn: &'static [&'static str],
+    ) -> Result<Self, SecurityError> {
         let address = config.listen;
-        let _ = reload;
-        if !address.ip().is_loopback() {
-            return Err(SecurityError::Open { address });
+        let secrets = config.read(alpn)?;
+        if !address.ip().is_loopback() && secrets.tls.is_none() {
+            tracing::warn!(%address, "tokens and data cross the network unencrypted: tls_cert is not set");
         }
         let socket =
             TcpListener::bind(address).await.map_err(|source| SecurityError::Bind { address, source })?;
-        Ok(Listener { socket })
+        let current = Arc::new(RwLock::new(secrets));
+        tokio::spawn(keep_current(config.clone(), alpn, Arc::downgrade(&current), reload.clone()));
+        Ok(Listener { socket, current, handshakes: JoinSet::new(), counter: None })
+    }
+
+    /// Counts connections that are refused before they are given out as those of `source`.
+    pub fn count_into(&mut self, metrics: &Arc<Metrics>, source: &Arc<str>) {
+        self.counter = Some(Counter { metrics: metrics.clone(), source: source.clone() });
     }
 
     /// The address in use; tells the port if 0 was asked for.
@@ -98,47 +209,137 @@ impl Listener {
     }
 
     /// The next connection. TLS is set up, and refused connections are counted, before it is given out; one slow
-    /// handshake does not hold up others.
+    /// handshake does not hold up others. Safe to drop and call again.
     ///
     /// # Errors
     /// What the system says; it may be called again.
     pub async fn accept(&mut self) -> io::Result<(Connection, SocketAddr)> {
-        let (stream, peer) = self.socket.accept().await?;
-        stream.set_nodelay(true)?;
-        Ok((Connection { stream }, peer))
+        loop {
+            let (stream, peer) = tokio::select! {
+                accepted = self.socket.accept(), if self.handshakes.len() < HANDSHAKES => accepted?,
+                Some(done) = self.handshakes.join_next(), if !self.handshakes.is_empty() => {
+                    match done {
+                        Ok(Ok(ready)) => return Ok(ready),
+                        Ok(Err(refused)) => self.refuse(&refused),
+                        Err(error) => tracing::error!(%error, "a handshake ended unexpectedly"),
+                    }
+                    continue;
+                }
+            };
+            stream.set_nodelay(true)?;
+            let tls = self.current.read().unwrap_or_else(PoisonError::into_inner).tls.clone();
+            match tls {
+                None => return Ok((Connection(Inner::Plain(stream)), peer)),
+                Some(tls) => {
+                    self.handshakes.spawn(handshake(stream, peer, tls));
+                }
+            }
+        }
+    }
+
+    fn refuse(&self, refused: &Refused) {
+        let Refused { peer, reason, text } = refused;
+        if let Some(counter) = &self.counter {
+            counter.metrics.count_refused(&counter.source, reason);
+        }
+        tracing::debug!(%peer, reason, text, "connection refused");
     }
 
     /// The tokens that requests must show.
     #[must_use]
     pub fn tokens(&self) -> Tokens {
-        Tokens {}
+        Tokens { current: self.current.clone() }
+    }
+}
+
+/// Sets up TLS.
+async fn handshake(
+    stream: TcpStream,
+    peer: SocketAddr,
+    tls: Arc<ServerConfig>,
+) -> Result<(Connection, SocketAddr), Refused> {
+    let refused = |reason, text: String| Refused { peer, reason, text };
+    let set_up = async {
+        let mut first = [0];
+        match stream.peek(&mut first).await {
+            Ok(1..) if first[0] == TLS_HANDSHAKE => {}
+            Ok(1..) => return Err(refused("plain_text", "the peer does not speak TLS".to_owned())),
+            Ok(_) => return Err(refused("broken_connection", "the peer said nothing".to_owned())),
+            Err(error) => return Err(refused("broken_connection", error.to_string())),
+        }
+        let accepted = TlsAcceptor::from(tls).accept(stream).await;
+        accepted.map_err(|error| refused("bad_handshake", error.to_string()))
+    };
+    let stream = tokio::time::timeout(HANDSHAKE, set_up)
+        .await
+        .map_err(|_| refused("too_slow", "the handshake took too long".to_owned()))??;
+    Ok((Connection(Inner::Tls(Box::new(stream))), peer))
+}
+
+/// Reads the secrets again whenever that is asked for, until the listener is gone.
+async fn keep_current(
+    config: ListenConfig,
+    alpn: &'static [&'static str],
+    current: Weak<RwLock<Secrets>>,
+    reload: Reload,
+) {
+    let mut asked = reload.subscribe();
+    // Holding the sender would keep it from ever closing.
+    drop(reload);
+    while asked.changed().await.is_ok() {
+        let Some(current) = current.upgrade() else { return };
+        match config.read(alpn) {
+            Ok(secrets) => {
+                *current.write().unwrap_or_else(PoisonError::into_inner) = secrets;
+                tracing::info!(address = %config.listen, "certificates and tokens were read again");
+            }
+            Err(error) => {
+                tracing::error!(address = %config.listen, %error, "certificates and tokens stay as they were");
+            }
+        }
     }
 }
 
 /// The bearer tokens of a listener, as they are now. Cheap to clone.
-#[derive(Clone, Debug)]
-pub struct Tokens {}
+#[derive(Clone)]
+pub struct Tokens {
+    current: Current,
+}
+
+impl std::fmt::Debug for Tokens {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tokens").field("required", &self.required()).finish()
+    }
+}
 
 impl Tokens {
     /// Whether a request must show a token.
     #[must_use]
     pub fn required(&self) -> bool {
-        false
+        self.current.read().unwrap_or_else(PoisonError::into_inner).tokens.is_some()
     }
 
     /// Whether the token shown is one of those that are valid, in time that does not tell which part was wrong.
     /// Without required tokens everything is.
     #[must_use]
     pub fn allow(&self, shown: Option<&[u8]>) -> bool {
-        let _ = shown;
-        true
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        match (&current.tokens, shown) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(tokens), Some(shown)) => tokens.contain(shown),
+        }
     }
 }
 
 /// A connection: plain, or the inside of TLS.
 #[derive(Debug)]
-pub struct Connection {
-    stream: TcpStream,
+pub struct Connection(Inner);
+
+#[derive(Debug)]
+enum Inner {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
 }
 
 impl AsyncRead for Connection {
@@ -147,20 +348,32 @@ impl AsyncRead for Connection {
         cx: &mut TaskContext<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buf)
+        match &mut self.0 {
+            Inner::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
+            Inner::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
+        }
     }
 }
 
 impl AsyncWrite for Connection {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, buf)
+        match &mut self.0 {
+            Inner::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
+            Inner::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
+        }
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+        match &mut self.0 {
+            Inner::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            Inner::Tls(stream) => Pin::new(stream).poll_flush(cx),
+        }
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+        match &mut self.0 {
+            Inner::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            Inner::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
     }
 }

@@ -14,7 +14,7 @@ use super::metrics::Metrics;
 use super::positions::{LivePositions, Positions};
 use super::shutdown::{Reload, Shutdown};
 use super::sources::rate::Rate;
-use super::sources::{Context, Running, SourceError, files, http, tcp};
+use super::sources::{Context, Running, SourceError, files, http, nats, otlp, tcp};
 use super::{codec, writer};
 use crate::spool::{Folder, Options, Spool, SpoolError};
 use crate::{IngestError, Store};
@@ -138,6 +138,8 @@ impl Daemon {
                 SourceKind::Files(config) => files::start(config, context).await,
                 SourceKind::Tcp(config) => tcp::start(config, context).await,
                 SourceKind::Http(config) => http::start(config, context).await,
+                SourceKind::Otlp(config) => otlp::start(config, context).await,
+                SourceKind::Nats(config) => nats::start(config, context).await,
             };
             let running = running.map_err(|source| ServeError::Source { name: name.clone(), source })?;
             self.started.addresses.extend(running.addresses.iter().map(|a| (name.clone(), *a)));

@@ -18,7 +18,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 
 use super::web::{bearer, serve};
-use super::{Context, Running, SourceError};
+use super::{Context, Limits, Running, SourceError};
 use crate::daemon::intake::{Batch, Content, Refusal};
 use crate::daemon::security::{ListenConfig, Listener, Tokens};
 
@@ -66,7 +66,7 @@ pub struct Refused {
 }
 
 impl Refused {
-    fn new(status: StatusCode, reason: &'static str, text: impl Into<String>) -> Self {
+    pub(super) fn new(status: StatusCode, reason: &'static str, text: impl Into<String>) -> Self {
         Refused { status, reason, text: text.into() }
     }
 }
@@ -101,24 +101,7 @@ async fn take(shared: &Shared, peer: SocketAddr, headers: &HeaderMap, body: Body
     if !shared.tokens.allow(bearer(headers)) {
         return Err(Refused::new(StatusCode::UNAUTHORIZED, "wrong_token", "a valid bearer token is needed"));
     }
-    let read = tokio::time::timeout(limits.read(), to_bytes(body, limits.body_bytes)).await;
-    let slow = || Refused::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the body took too long");
-    let packed = read.map_err(|_| slow())?.map_err(|error| {
-        let text =
-            format!("the body could not be read, or is larger than {} bytes: {error}", limits.body_bytes);
-        Refused::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", text)
-    })?;
-    let encoding = headers.get(header::CONTENT_ENCODING).map(|v| v.as_bytes().to_ascii_lowercase());
-    let bytes = match encoding.as_deref() {
-        None | Some(b"" | b"identity") => packed,
-        Some(b"gzip") => unpack(packed, limits.body_bytes, Packed::Gzip).await?,
-        Some(b"zstd") => unpack(packed, limits.body_bytes, Packed::Zstd).await?,
-        Some(other) => {
-            let text =
-                format!("'{}' is not read; send gzip, zstd or neither", String::from_utf8_lossy(other));
-            return Err(Refused::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unknown_encoding", text));
-        }
-    };
+    let bytes = read_body(headers, body, &limits).await?;
     if bytes.is_empty() {
         return Ok(0);
     }
@@ -140,6 +123,28 @@ async fn take(shared: &Shared, peer: SocketAddr, headers: &HeaderMap, body: Body
         }
     })?;
     Ok(lines)
+}
+
+/// The body of a request, unpacked.
+pub(super) async fn read_body(headers: &HeaderMap, body: Body, limits: &Limits) -> Result<Bytes, Refused> {
+    let read = tokio::time::timeout(limits.read(), to_bytes(body, limits.body_bytes)).await;
+    let slow = || Refused::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the body took too long");
+    let packed = read.map_err(|_| slow())?.map_err(|error| {
+        let text =
+            format!("the body could not be read, or is larger than {} bytes: {error}", limits.body_bytes);
+        Refused::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", text)
+    })?;
+    let encoding = headers.get(header::CONTENT_ENCODING).map(|v| v.as_bytes().to_ascii_lowercase());
+    match encoding.as_deref() {
+        None | Some(b"" | b"identity") => Ok(packed),
+        Some(b"gzip") => unpack(packed, limits.body_bytes, Packed::Gzip).await,
+        Some(b"zstd") => unpack(packed, limits.body_bytes, Packed::Zstd).await,
+        Some(other) => {
+            let text =
+                format!("'{}' is not read; send gzip, zstd or neither", String::from_utf8_lossy(other));
+            Err(Refused::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unknown_encoding", text))
+        }
+    }
 }
 
 /// How a body is packed.

@@ -11,6 +11,8 @@
 
 pub mod files;
 pub mod http;
+pub mod nats;
+pub mod otlp;
 pub mod rate;
 pub mod tcp;
 pub mod web;

@@ -44,6 +44,7 @@ impl Config {
 /// When the address cannot be listened on as configured.
 pub async fn start(config: Config, context: Context) -> Result<Running, SourceError> {
     let mut listener = Listener::bind(&config.listen, &context.reload).await?;
+    listener.count_into(&context.metrics, &context.origin.source);
     let addresses = listener.local_addr().into_iter().collect();
     let tokens = listener.tokens();
     let most = Arc::new(Semaphore::new(config.listen.max_connections.max(1)));

@@ -20,6 +20,7 @@ use crate::daemon::security::{Connection, Listener};
 /// Accepts connections and serves them with `router` until shutdown; requests that were begun are finished. Handlers
 /// find the peer's address as an `Extension<SocketAddr>`.
 pub async fn serve(mut listener: Listener, router: Router, context: Context, max_connections: usize) {
+    listener.count_into(&context.metrics, &context.origin.source);
     let most = Arc::new(Semaphore::new(max_connections.max(1)));
     let mut connections = JoinSet::new();
     let label = SourceLabel { source: context.origin.source.to_string() };

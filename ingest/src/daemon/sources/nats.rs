@@ -1,0 +1,263 @@
+//! A durable pull consumer of a NATS JetStream stream.
+//!
+//! A message holds event records, one JSON object a line, or a document of OTLP JSON. It is acknowledged when its events
+//! are on disk; one that is delivered again, because the acknowledgement was lost, adds nothing. The server keeps the
+//! consumer's position under its durable name, so nothing is kept here. While the server or the stream is not there the
+//! source tries again, later and later.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::jetstream::consumer::{AckPolicy, PullConsumer, pull};
+use async_nats::jetstream::{self, Message};
+use async_nats::{ConnectOptions, ServerAddr};
+use bytes::Bytes;
+use demi_schemas::EventRecord;
+use futures::StreamExt;
+use serde::Deserialize;
+
+use super::otlp::of_system;
+use super::{Context, Running, SourceError};
+use crate::daemon::intake::{Batch, Content, Item, Outcome};
+use crate::otlp::{self, OtlpOptions};
+
+/// Messages, and bytes of them, that are handed over together.
+const FETCH_MESSAGES: usize = 512;
+const FETCH_BYTES: usize = 4 << 20;
+/// How long the server waits for messages before it answers that there are none.
+const FETCH_WAIT: Duration = Duration::from_millis(500);
+/// Time after which an unacknowledged message is delivered again, unless the consumer is there already.
+const ACK_WAIT: Duration = Duration::from_secs(60);
+/// Longest pause between two tries.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// What messages hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Format {
+    /// Event records, one JSON object a line.
+    #[default]
+    Events,
+    /// A document of OTLP JSON.
+    OtlpJson,
+}
+
+/// `[sources.NAME]` with `type = "nats"`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Server, such as `nats://127.0.0.1:4222`; `tls://…` for TLS.
+    pub url: String,
+    /// Name of the stream.
+    pub stream: String,
+    /// Subject to take, with the server's wildcards. Default: all of the stream.
+    #[serde(default)]
+    pub subject: String,
+    /// Durable name of the consumer; made if it is not there. Default `demi-lineage`.
+    #[serde(default = "durable")]
+    pub durable: String,
+    /// What messages hold: `events` (default) or `otlp_json`.
+    #[serde(default)]
+    pub format: Format,
+    /// File with a token to show to the server.
+    #[serde(default)]
+    pub token_file: Option<PathBuf>,
+    /// Authorities (PEM) to trust besides those of the system.
+    #[serde(default)]
+    pub tls_ca: Option<PathBuf>,
+    /// Certificate (PEM) to show to the server.
+    #[serde(default)]
+    pub tls_cert: Option<PathBuf>,
+    /// Private key (PEM) of the certificate.
+    #[serde(default)]
+    pub tls_key: Option<PathBuf>,
+}
+
+fn durable() -> String {
+    "demi-lineage".to_owned()
+}
+
+impl Config {
+    /// The keys, for messages that name the nearest one.
+    pub const KEYS: [&'static str; 9] =
+        ["url", "stream", "subject", "durable", "format", "token_file", "tls_ca", "tls_cert", "tls_key"];
+}
+
+fn setting(key: &str, reason: impl Into<String>) -> SourceError {
+    SourceError::Setting { key: key.to_owned(), reason: reason.into() }
+}
+
+/// Checks what can be checked without a server.
+///
+/// # Errors
+/// When a setting cannot be used.
+pub fn check(config: &Config) -> Result<(), SourceError> {
+    config.url.parse::<ServerAddr>().map_err(|e| setting("url", format!("'{}': {e}", config.url)))?;
+    let forbidden = |c: char| c.is_whitespace() || matches!(c, '.' | '*' | '>' | '/' | '\\');
+    for (key, name) in [("stream", &config.stream), ("durable", &config.durable)] {
+        if name.is_empty() || name.contains(forbidden) {
+            let reason = format!(
+                "'{name}' is no name: it must not be empty or hold spaces, '.', '*', '>', '/' or '\\'"
+            );
+            return Err(setting(key, reason));
+        }
+    }
+    if config.tls_cert.is_some() != config.tls_key.is_some() {
+        return Err(setting("tls_cert", "tls_cert and tls_key go together"));
+    }
+    Ok(())
+}
+
+/// Starts consuming; a server that is not there yet is waited for.
+///
+/// # Errors
+/// When a setting cannot be used.
+pub async fn start(config: Config, context: Context) -> Result<Running, SourceError> {
+    check(&config)?;
+    options(&config)?;
+    let task = tokio::spawn(async move {
+        let shutdown = context.shutdown.clone();
+        let consuming = consume_forever(config, context);
+        tokio::select! {
+            () = consuming => {}
+            () = shutdown.wait() => {}
+        }
+    });
+    Ok(Running { addresses: Vec::new(), task })
+}
+
+fn options(config: &Config) -> Result<ConnectOptions, SourceError> {
+    let mut options = ConnectOptions::new().name("demi-lineage").max_reconnects(1);
+    if let Some(path) = &config.token_file {
+        let token = std::fs::read_to_string(path)
+            .map_err(|e| setting("token_file", format!("{}: cannot be read: {e}", path.display())))?;
+        options = options.token(token.trim().to_owned());
+    }
+    if let Some(path) = &config.tls_ca {
+        options = options.add_root_certificates(path.clone());
+    }
+    if let (Some(cert), Some(key)) = (&config.tls_cert, &config.tls_key) {
+        options = options.add_client_certificate(cert.clone(), key.clone());
+    }
+    Ok(options)
+}
+
+async fn consume_forever(config: Config, context: Context) {
+    let mut pause = Duration::from_millis(200);
+    loop {
+        let begin = std::time::Instant::now();
+        let Err(error) = consume(&config, &context).await else { return };
+        if begin.elapsed() > LONGEST_PAUSE {
+            pause = Duration::from_millis(200);
+        }
+        context.metrics.count_refused(&context.origin.source, "server_unreachable");
+        tracing::warn!(source = %context.origin.source, %error, retry_in = ?pause, "no messages from NATS");
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// Takes messages until something fails. Ends without an error when the daemon stops.
+async fn consume(config: &Config, context: &Context) -> Result<(), async_nats::Error> {
+    let client = options(config)?.connect(&config.url).await?;
+    let stream = jetstream::new(client.clone()).get_stream(&config.stream).await?;
+    let consumer: PullConsumer = stream
+        .get_or_create_consumer(
+            &config.durable,
+            pull::Config {
+                durable_name: Some(config.durable.clone()),
+                filter_subject: config.subject.clone(),
+                ack_policy: AckPolicy::Explicit,
+                ack_wait: ACK_WAIT,
+                ..pull::Config::default()
+            },
+        )
+        .await?;
+    tracing::info!(source = %context.origin.source, stream = config.stream, durable = config.durable, "consuming");
+    let name: Arc<str> = Arc::from(format!("nats://{}", config.stream));
+    loop {
+        let fetch = consumer.fetch().max_messages(FETCH_MESSAGES).max_bytes(FETCH_BYTES).expires(FETCH_WAIT);
+        let mut fetched = fetch.messages().await?;
+        let mut messages: Vec<Message> = Vec::new();
+        while let Some(message) = fetched.next().await {
+            messages.push(message?);
+        }
+        if messages.is_empty() {
+            continue;
+        }
+        let mut items = Vec::new();
+        let mut bytes = 0;
+        for message in &messages {
+            bytes += message.payload.len();
+            let sequence = message.info()?.stream_sequence;
+            read(&message.payload, sequence, config.format, context, &mut items);
+        }
+        context.rate.take(bytes).await;
+        let batch = Batch {
+            origin: context.origin.clone(),
+            stream: name.clone(),
+            content: Content::Items(items),
+            positions: Vec::new(),
+        };
+        // Waits as long as it takes; meanwhile the server delivers nothing new.
+        match context.intake.submit(batch, Duration::MAX).await {
+            Ok(_) => {}
+            Err(crate::daemon::intake::Refusal::Closed) => return Ok(()),
+            Err(error) => return Err(Box::new(error)),
+        }
+        for message in &messages {
+            message.ack().await?;
+        }
+        client.flush().await?;
+    }
+}
+
+/// Appends what a message holds. The offset is the message's number in the stream.
+fn read(payload: &Bytes, sequence: u64, format: Format, context: &Context, items: &mut Vec<Item>) {
+    let system = &context.origin.system;
+    let mut push = |line: u64, outcome: Outcome| items.push(Item { offset: sequence, line, outcome });
+    let rejected =
+        |raw: Bytes, code: &str, reason: String| Outcome::Rejected { raw, code: code.to_owned(), reason };
+    match format {
+        Format::Events => {
+            for (n, line) in payload.split(|b| *b == b'\n').enumerate() {
+                let number = n as u64 + 1;
+                if line.trim_ascii().is_empty() {
+                    continue;
+                }
+                let raw = || payload.slice_ref(line);
+                if line.len() > context.limits.line_bytes {
+                    let limit = context.limits.line_bytes;
+                    let reason =
+                        format!("the line is {} bytes long, more than the limit of {limit}", line.len());
+                    push(number, rejected(raw(), "too_long", reason));
+                    continue;
+                }
+                push(
+                    number,
+                    match EventRecord::parse(line) {
+                        Ok(record) => of_system(Box::new(record), system),
+                        Err(error) => rejected(raw(), error.code(), error.to_string()),
+                    },
+                );
+            }
+        }
+        Format::OtlpJson => match otlp::from_json(payload, &OtlpOptions::default()) {
+            Ok(found) => {
+                for item in found {
+                    push(
+                        1,
+                        match item {
+                            otlp::Item::Event(record) => of_system(record, system),
+                            otlp::Item::Rejected(r) => {
+                                rejected(Bytes::from(r.raw), r.code, format!("{}: {}", r.path, r.reason))
+                            }
+                        },
+                    );
+                }
+            }
+            Err(error) => push(1, rejected(payload.clone(), "not_otlp", error.to_string())),
+        },
+    }
+}

@@ -1,0 +1,173 @@
+//! OpenTelemetry over gRPC and HTTP, both on one port: traces and logs, as collectors and SDKs ship them.
+//!
+//! gRPC: the `TraceService` and `LogsService` of OTLP, plain, gzip or zstd. HTTP: `POST /v1/traces` and `/v1/logs`, as
+//! protobuf or JSON. A request is answered when its events are on disk. Elements that are no events go to quarantine and
+//! are counted in `partial_success`; a client need not send them again. Where there is no room the answer is
+//! `RESOURCE_EXHAUSTED` with the time to wait, or 503 with `Retry-After`. A request that is sent again adds nothing.
+
+mod grpc;
+mod http;
+mod serve;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::middleware;
+use bytes::Bytes;
+use demi_schemas::EventRecord;
+use serde::Deserialize;
+
+use super::{Context, Running, SourceError};
+use crate::daemon::intake::{Batch, Content, Item, Outcome, Refusal};
+use crate::daemon::security::{ListenConfig, Listener, Tokens};
+use crate::otlp::{self, OtlpOptions, Rejected};
+
+/// Bytes of records, as JSON, that are handed over together.
+const BATCH_BYTES: usize = 8 << 20;
+
+/// `[sources.NAME]` with `type = "otlp"`.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Config {
+    /// Where to listen.
+    #[serde(flatten)]
+    pub listen: ListenConfig,
+    /// Attributes whose values, joined by `/`, name the actor. Default `["service.name", "service.instance.id"]`.
+    #[serde(default = "actor_by")]
+    pub actor_by: Vec<String>,
+    /// Whether the ends of client and server spans become events too: the response as a message. Default false.
+    #[serde(default)]
+    pub responses: bool,
+}
+
+fn actor_by() -> Vec<String> {
+    OtlpOptions::default().actor_by
+}
+
+impl Config {
+    /// The keys, for messages that name the nearest one.
+    pub const KEYS: [&'static str; 8] = [
+        "listen",
+        "tls_cert",
+        "tls_key",
+        "tls_client_ca",
+        "token_file",
+        "max_connections",
+        "actor_by",
+        "responses",
+    ];
+}
+
+/// What requests share.
+#[derive(Clone)]
+struct Shared {
+    context: Context,
+    tokens: Tokens,
+    options: Arc<OtlpOptions>,
+}
+
+/// Starts listening.
+///
+/// # Errors
+/// When the address cannot be listened on as configured.
+pub async fn start(config: Config, context: Context) -> Result<Running, SourceError> {
+    if config.actor_by.is_empty() {
+        let reason = "must name at least one attribute".to_owned();
+        return Err(SourceError::Setting { key: "actor_by".to_owned(), reason });
+    }
+    let listener = Listener::bind_for(&config.listen, &context.reload, &["h2", "http/1.1"]).await?;
+    let addresses = listener.local_addr().into_iter().collect();
+    let options = Arc::new(OtlpOptions { actor_by: config.actor_by, responses: config.responses });
+    let shared = Shared { context: context.clone(), tokens: listener.tokens(), options };
+    let router = Router::new()
+        .merge(grpc::router(&shared))
+        .merge(http::router(&shared))
+        .layer(middleware::from_fn_with_state(shared, serve::guard));
+    let task = tokio::spawn(serve::serve(listener, router, context, config.listen.max_connections));
+    Ok(Running { addresses, task })
+}
+
+/// What became of a request.
+#[derive(Default)]
+struct Taken {
+    /// Elements put in quarantine.
+    rejected: i64,
+    /// Why the first of them was.
+    message: String,
+}
+
+impl Shared {
+    /// Converts a request and makes its events durable.
+    async fn take(
+        &self,
+        peer: SocketAddr,
+        bytes: usize,
+        convert: impl FnOnce(&OtlpOptions) -> Vec<otlp::Item> + Send + 'static,
+    ) -> Result<Taken, Refusal> {
+        self.context.rate.take(bytes).await;
+        let options = self.options.clone();
+        let system = self.context.origin.system.clone();
+        // A large request takes long; other connections shall not wait for it.
+        let work = move || batches(convert(&options), &system);
+        let converted = if bytes < 64 << 10 { Ok(work()) } else { tokio::task::spawn_blocking(work).await };
+        let (batches, taken) = converted.map_err(|_| Refusal::Closed)?;
+        for items in batches {
+            let batch = Batch {
+                origin: self.context.origin.clone(),
+                stream: Arc::from(format!("otlp://{}", peer.ip())),
+                content: Content::Items(items),
+                positions: Vec::new(),
+            };
+            self.context.intake.submit(batch, self.context.limits.full()).await?;
+        }
+        Ok(taken)
+    }
+}
+
+/// What is handed over, in batches of bounded size. The offset of an item is its number in the request.
+fn batches(items: Vec<otlp::Item>, system: &str) -> (Vec<Vec<Item>>, Taken) {
+    let (mut batches, mut batch, mut size) = (Vec::new(), Vec::new(), 0);
+    let mut taken = Taken::default();
+    for (n, item) in items.into_iter().enumerate() {
+        let outcome = match item {
+            otlp::Item::Event(record) => of_system(record, system),
+            otlp::Item::Rejected(Rejected { path, code, reason, raw }) => Outcome::Rejected {
+                raw: Bytes::from(raw),
+                code: code.to_owned(),
+                reason: format!("{path}: {reason}"),
+            },
+        };
+        size += match &outcome {
+            Outcome::Record(record) => serde_json::to_vec(record).map_or(0, |json| json.len()),
+            Outcome::Rejected { raw, reason, .. } => {
+                taken.rejected += 1;
+                if taken.message.is_empty() {
+                    taken.message.clone_from(reason);
+                }
+                raw.len()
+            }
+        };
+        batch.push(Item { offset: n as u64, line: 0, outcome });
+        if size >= BATCH_BYTES {
+            batches.push(std::mem::take(&mut batch));
+            size = 0;
+        }
+    }
+    if !batch.is_empty() {
+        batches.push(batch);
+    }
+    (batches, taken)
+}
+
+/// The record, unless it says that it is of another system or its life cannot be stored.
+pub(super) fn of_system(record: Box<EventRecord>, system: &str) -> Outcome {
+    let reason = match &record.system {
+        Some(own) if own != system => format!("the record is of system '{own}', the source of '{system}'"),
+        _ if i32::try_from(record.incarnation).is_err() => {
+            format!("incarnation {} is beyond {}", record.incarnation, i32::MAX)
+        }
+        _ => return Outcome::Record(record),
+    };
+    let raw = Bytes::from(serde_json::to_vec(&record).unwrap_or_default());
+    Outcome::Rejected { raw, code: "rule".to_owned(), reason }
+}

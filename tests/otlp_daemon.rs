@@ -1,0 +1,237 @@
+//! Telemetry and queues that reach the daemon: OTLP over HTTP, the OpenTelemetry SDK for Python, NATS JetStream.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a failed expectation is a failed test"
+)]
+
+#[path = "support/kill/mod.rs"]
+mod kill;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use kill::daemon::Daemon;
+use serde_json::Value;
+
+const SHOP: &str = include_str!("../ingest/tests/otlp/shop.json");
+
+struct Case {
+    dir: tempfile::TempDir,
+    daemon: Daemon,
+}
+
+impl Case {
+    fn start(source: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let d = dir.path().display();
+        let config = format!(
+            "[store]\ndir = \"{d}/store\"\nseal_millis = 50\n[spool]\ndir = \"{d}/spool\"\n\
+             [limits]\nread_secs = 2\n[admin]\nlisten = \"127.0.0.1:0\"\n[daemon]\nlog = \"info\"\n\
+             [sources.in]\nsystem = \"s\"\n{source}\n"
+        );
+        let mut daemon = Daemon::with_config(dir.path(), &config);
+        daemon.start();
+        Case { dir, daemon }
+    }
+
+    fn post(&self, path: &str, content_type: &str, body: &[u8], headers: &str) -> String {
+        let mut stream = TcpStream::connect(self.daemon.addresses().get("in").unwrap()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: h\r\nconnection: close\r\ncontent-type: {content_type}\r\n{headers}\
+             content-length: {}\r\n\r\n",
+            body.len()
+        );
+        let _ = stream.write_all(&[head.as_bytes(), body].concat());
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    fn metric(&self, line: &str) -> u64 {
+        let text = self.daemon.get("/metrics");
+        text.lines().find_map(|l| l.strip_prefix(line)?.trim().parse().ok()).unwrap_or(0)
+    }
+
+    fn wait_for(&self, metric: &str, value: u64) {
+        let end = Instant::now() + Duration::from_secs(60);
+        while self.metric(metric) != value {
+            assert!(Instant::now() < end, "{metric} is not {value}\n{}", self.daemon.get("/metrics"));
+            std::thread::sleep(Duration::from_millis(30));
+        }
+    }
+
+    /// The summary of `build`, and the folder it wrote.
+    fn build(&self) -> (Value, PathBuf) {
+        let (store, out) = (self.dir.path().join("store"), self.dir.path().join("exec"));
+        let output = assert_cmd::Command::cargo_bin("demi-lineage")
+            .unwrap()
+            .args(["-q", "build", "--system", "s", "--violation", "actors:mail", "--json", "--store"])
+            .arg(store)
+            .arg("--out")
+            .arg(&out)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        (serde_json::from_slice(&output.stdout).unwrap(), out)
+    }
+}
+
+const WRITTEN: &str = "events_written_total{system=\"s\"} ";
+const DUPLICATE: &str = "events_duplicate_total{system=\"s\"} ";
+
+#[test]
+fn a_request_is_stored_once_however_often_it_is_sent() {
+    let case = Case::start("type = \"otlp\"\nlisten = \"127.0.0.1:0\"");
+    for _ in 0..2 {
+        let answer = case.post("/v1/traces", "application/json", SHOP.as_bytes(), "");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        assert!(!answer.contains("rejectedSpans"), "{answer}");
+    }
+    case.wait_for(WRITTEN, 14);
+    case.wait_for(DUPLICATE, 14);
+    let bad = br#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"00","spanId":"01"}]}]}]}"#;
+    let answer = case.post("/v1/traces", "application/json", bad, "");
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("\"rejectedSpans\":"), "{answer}");
+    for (content_type, body, status) in [
+        ("application/json", &b"{"[..], "400"),
+        ("application/x-protobuf", b"\xff\xff", "400"),
+        ("text/plain", b"x", "415"),
+    ] {
+        let answer = case.post("/v1/logs", content_type, body, "");
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{content_type}: {answer}");
+    }
+    assert_eq!(case.metric("refused_total{source=\"in\",reason=\"bad_request\"} "), 2);
+    let (summary, _) = case.build();
+    assert_eq!(summary["events"], 14, "{summary}");
+}
+
+#[test]
+fn a_token_is_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let tokens = dir.path().join("tokens");
+    fs::write(&tokens, "right\n").unwrap();
+    let source = format!("type = \"otlp\"\nlisten = \"127.0.0.1:0\"\ntoken_file = \"{}\"", tokens.display());
+    let case = Case::start(&source);
+    let ask = |headers: &str| case.post("/v1/traces", "application/json", SHOP.as_bytes(), headers);
+    assert!(ask("").starts_with("HTTP/1.1 401"));
+    assert!(ask("authorization: Bearer wrong\r\n").starts_with("HTTP/1.1 401"));
+    assert!(ask("authorization: Bearer right\r\n").starts_with("HTTP/1.1 200"));
+    assert_eq!(case.metric("refused_total{source=\"in\",reason=\"wrong_token\"} "), 2);
+}
+
+/// A Python with the SDK, or nothing where it cannot be installed.
+fn python() -> Option<PathBuf> {
+    let requirements = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/otlp_peer/requirements.txt");
+    let venv = Path::new(env!("CARGO_TARGET_TMPDIR")).join("otlp-peer");
+    let python = venv.join("bin/python");
+    let run = |command: &mut Command| command.output().is_ok_and(|o| o.status.success());
+    let works = |python: &Path| {
+        run(Command::new(python).args(["-c", "import opentelemetry.exporter.otlp.proto.http.trace_exporter"]))
+    };
+    if !works(&python) {
+        run(Command::new("python3").args(["-m", "venv"]).arg(&venv));
+        run(Command::new(&python).args(["-m", "pip", "install", "-q", "-r"]).arg(requirements));
+    }
+    if works(&python) {
+        return Some(python);
+    }
+    eprintln!("skipped: the OpenTelemetry SDK for Python cannot be installed");
+    None
+}
+
+#[test]
+fn the_python_sdk_ships_an_order_that_is_right() {
+    let Some(python) = python() else { return };
+    let case = Case::start("type = \"otlp\"\nlisten = \"127.0.0.1:0\"");
+    let endpoint = format!("http://{}/v1/traces", case.daemon.addresses().get("in").unwrap());
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/otlp_peer/program.py");
+    let output = Command::new(python).arg(program).args([&endpoint, "20"]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    // Five spans an order.
+    case.wait_for(WRITTEN, 100);
+    let (summary, _) = case.build();
+    assert_eq!(summary["events"], 100, "{summary}");
+    assert_eq!(
+        summary["messages"]["matched"].as_u64().or(summary["matched"].as_u64()),
+        Some(40),
+        "{summary}"
+    );
+}
+
+#[test]
+fn jetstream_messages_are_acknowledged_when_they_are_stored() {
+    let Ok(probe) = Command::new("nats-server").arg("--version").output() else {
+        eprintln!("skipped: no nats-server");
+        return;
+    };
+    assert!(probe.status.success());
+    let dir = tempfile::tempdir().unwrap();
+    let ports = dir.path().join("ports");
+    fs::create_dir_all(&ports).unwrap();
+    let mut server = Command::new("nats-server")
+        .args(["-a", "127.0.0.1", "-p", "-1", "-js", "-sd"])
+        .arg(dir.path().join("js"))
+        .arg("--ports_file_dir")
+        .arg(&ports)
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let end = Instant::now() + Duration::from_secs(30);
+    let url = loop {
+        let text = fs::read_dir(&ports).unwrap().flatten().find_map(|f| fs::read_to_string(f.path()).ok());
+        let found = text.and_then(|t| serde_json::from_str::<Value>(&t).ok());
+        if let Some(url) = found.and_then(|v| v["nats"][0].as_str().map(str::to_owned)) {
+            break url;
+        }
+        assert!(Instant::now() < end, "the server did not start");
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let stream = runtime.block_on(async {
+        let context = async_nats::jetstream::new(async_nats::connect(&url).await.unwrap());
+        let config = async_nats::jetstream::stream::Config {
+            name: "EVENTS".into(),
+            subjects: vec!["events.>".into()],
+            ..Default::default()
+        };
+        let stream = context.create_stream(config).await.unwrap();
+        for n in 1..=300_u64 {
+            let line = format!("{{\"actor\":\"a\",\"seq\":{n},\"kind\":\"start\"}}\n");
+            // Each twice, as a producer does that did not hear the answer.
+            context.publish("events.a", line.clone().into()).await.unwrap().await.unwrap();
+            context.publish("events.a", line.into()).await.unwrap().await.unwrap();
+        }
+        context.publish("events.a", "nonsense".into()).await.unwrap().await.unwrap();
+        stream
+    });
+    let mut case = Case::start(&format!("type = \"nats\"\nurl = \"{url}\"\nstream = \"EVENTS\""));
+    case.wait_for(WRITTEN, 300);
+    case.wait_for(DUPLICATE, 300);
+    case.wait_for("events_rejected_total{reason=\"not_json\"} ", 1);
+    case.daemon.kill();
+    case.daemon.start();
+    runtime.block_on(async {
+        let consumer: async_nats::jetstream::consumer::PullConsumer =
+            stream.get_consumer("demi-lineage").await.unwrap();
+        let end = Instant::now() + Duration::from_secs(30);
+        loop {
+            let mut consumer = consumer.clone();
+            let info = consumer.info().await.unwrap();
+            if info.num_ack_pending == 0 && info.num_pending == 0 {
+                break;
+            }
+            assert!(Instant::now() < end, "{info:?}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    });
+    server.kill().unwrap();
+    server.wait().unwrap();
+}
