@@ -184,7 +184,10 @@ pub fn trace_md(told: &[Told], summary: &MinimizeSummary, certificate: &Certific
     );
     if let Some(shortest) = &certificate.shortest {
         let _ = match shortest.optimal {
-            true => writeln!(text, "Nothing shorter exists over these external events with all actors started first: all was looked at.\n"),
+            true => writeln!(
+                text,
+                "Nothing shorter exists over these external events with all actors started first: all was looked at.\n"
+            ),
             false => writeln!(
                 text,
                 "Over these external events, with all actors started first, nothing shorter than {} deliveries exists; what lies between is open.\n",

@@ -343,8 +343,8 @@ pub struct MinimizeSummary {
     pub not_schedulable: Option<String>,
     /// What counted as smaller: `externals` or `deliveries`, the other breaking ties.
     pub objective: String,
-    /// No violating execution over the result's external events, all actors started first, has fewer deliveries than this; null where nothing
-    /// was proven. `certificate.json` says more.
+    /// No violating execution over the result's external events, all actors started first, has fewer deliveries than
+    /// this; null where nothing was proven. `certificate.json` says more.
     pub at_least: Option<u64>,
     /// Other schedules found that are better in one of the two figures, with the file of each.
     pub others: Vec<OtherResult>,
