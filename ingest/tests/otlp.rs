@@ -140,7 +140,7 @@ fn log_records_that_hold_event_records() {
         let document = json!({"resourceLogs": [{"scopeLogs": [{"logRecords": [log]}]}]}).to_string();
         assert_eq!(
             events(otlp::from_json(document.as_bytes(), &OtlpOptions::default()).unwrap()),
-            [expected.clone()]
+            std::slice::from_ref(&expected)
         );
     }
 }
@@ -369,11 +369,13 @@ fn rejected(items: &[Item]) -> Vec<(String, &'static str)> {
 }
 
 fn good(items: &[Item]) -> Vec<&EventRecord> {
-    let one = |item| match item {
-        &Item::Event(ref record) => Some(&**record),
-        Item::Rejected(_) => None,
-    };
-    items.iter().filter_map(one).collect()
+    items
+        .iter()
+        .filter_map(|item| match item {
+            Item::Event(record) => Some(&**record),
+            Item::Rejected(_) => None,
+        })
+        .collect()
 }
 
 proptest! {

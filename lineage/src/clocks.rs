@@ -334,7 +334,7 @@ pub(crate) fn refuse(
         let (source, line) = (columns::text(batch, "source")?, columns::long(batch, "line")?);
         for (e, _) in &problems {
             if let Some(row) = e.checked_sub(first).map(|r| r as usize).filter(|&r| r < batch.num_rows()) {
-                let line = line.is_valid(row).then(|| format!(":{}", line.value(row))).unwrap_or_default();
+                let line = if line.is_valid(row) { format!(":{}", line.value(row)) } else { String::new() };
                 places.insert(*e, format!("{}{line}", at(source, row).unwrap_or("?")));
             }
         }

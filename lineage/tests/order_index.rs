@@ -151,8 +151,8 @@ fn check(records: &[EventRecord], certain: bool) -> Result<(), TestCaseError> {
     prop_assert_eq!(query.index().header().events as usize, n);
     let events: Vec<u32> = truth.names.iter().map(|name| query.index().event(name).unwrap()).collect();
     let mut future_size = vec![0_u64; n];
-    for i in 0..n {
-        prop_assert_eq!(query.index().name(events[i]).unwrap().to_string(), truth.names[i].clone());
+    for (i, &event) in events.iter().enumerate() {
+        prop_assert_eq!(query.index().name(event).unwrap().to_string(), truth.names[i].clone());
         truth.past[i].iter().for_each(|&p| future_size[p] += 1);
     }
     for i in 0..n {

@@ -321,6 +321,7 @@ fn objectives_differ() {
             let found =
                 minimize(&simulator(&table), &schedule, None, &options(rule, objective, REPLAYS), &|_| {})
                     .unwrap();
+            println!("{objective:?} {rule:?} {:?} {:?}", found.summary.phases, found.others.iter().map(|o| (o.0.deliveries,o.0.externals)).collect::<Vec<_>>());
             assert_eq!(key(&found.schedule, objective), expected);
             assert_eq!(optimum(&table, outside_of(&schedule), rule, objective), Some(expected));
         }

@@ -73,7 +73,7 @@ fn what_must_not_break_does_not_break() {
     // Both deviations on: a run may break by either. The second system lacks one of them.
     let both = scenario("raft-42");
     let mut mended = both.clone();
-    assert_eq!(mended.switches.insert("raft42_mode_quorum".into(), false.into()), Some(true.into()));
+    assert_eq!(mended.switches.insert("raft42_mode_quorum".into(), false), Some(true));
     let (sim, also) = (raft(&both), raft(&mended));
     let strict = |sim: &Simulator<AkkaRaft>, schedule: &Schedule| {
         let rule = ReplayOptions { rule: both.network, strict: false, interval: 1 };

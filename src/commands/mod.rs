@@ -69,11 +69,11 @@ pub fn write_folder(out: &Path, files: &[(&str, String)]) -> Result<(), Box<dyn 
     Ok(())
 }
 
+/// What fills a file.
+pub type Fill<'a> = dyn FnMut(&std::fs::File) -> Result<(), Box<dyn std::error::Error>> + 'a;
+
 /// Writes a file that takes the place of `path` when it is complete.
-pub fn replace_file(
-    path: &Path,
-    fill: &mut dyn FnMut(&std::fs::File) -> Result<(), Box<dyn std::error::Error>>,
-) -> Result<(), Box<dyn std::error::Error>> {
+pub fn replace_file(path: &Path, fill: &mut Fill<'_>) -> Result<(), Box<dyn std::error::Error>> {
     let at = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::create_dir_all(parent).map_err(|e| at(&e))?;

@@ -12,6 +12,9 @@ use super::patterns::{self, Pattern};
 use super::real_time::RealTime;
 use super::source_state::SourceState;
 
+/// Execution, ends of operations, clocks of processes.
+type HistoryState = (String, VectorClock, Vec<(String, VectorClock)>);
+
 /// What a mapper remembers, in a form that can be written down.
 #[derive(Debug, Serialize, Deserialize)]
 struct Checkpoint {
@@ -26,8 +29,7 @@ struct Checkpoint {
     /// Execution, actor, incarnation, last position.
     positions: Vec<(String, String, u32, u64)>,
     links: LinksState,
-    /// Execution, ends of operations, clocks of processes.
-    histories: Vec<(String, VectorClock, Vec<(String, VectorClock)>)>,
+    histories: Vec<HistoryState>,
 }
 
 impl Mapper {

@@ -10,6 +10,9 @@ use crate::columns::Filling;
 use crate::data::{Changes, Columns};
 use crate::error::ReportError;
 
+/// Actor, variable, value, event of the change, value before.
+type Variable = (u32, String, Option<String>, u32, Option<String>);
+
 /// Most events of one answer.
 const WINDOW: u32 = 4096;
 /// Most arrows that pass over a window without an end in it.
@@ -54,7 +57,7 @@ pub(crate) enum Answer {
     },
     /// Actor, variable, value, event of the change, value before.
     State {
-        state: Vec<(u32, String, Option<String>, u32, Option<String>)>,
+        state: Vec<Variable>,
     },
     /// By actor: how many of its events (past), or from which on (future); and the loose events.
     Reach {
@@ -182,7 +185,7 @@ impl Timelines {
         Timelines { texts: changes.texts, spans }
     }
 
-    fn at(&self, at: u32) -> Vec<(u32, String, Option<String>, u32, Option<String>)> {
+    fn at(&self, at: u32) -> Vec<Variable> {
         let text = |n: i64| usize::try_from(n).ok().and_then(|n| self.texts.get(n)).cloned();
         let mut state = Vec::new();
         for ((actor, variable), span) in &self.spans {
