@@ -84,9 +84,13 @@ pub struct Purse {
     pub executed: u64,
 }
 
-/// One of `count` shares of a part of what is left.
+/// How much of a budget starts may use up; the rest is for the checks of 1-minimality, the proof and smaller contents.
+const SEARCHED: f64 = 0.8;
+
+/// One of `count` shares of a part of what starts may still use.
 fn part_of(whole: u64, spent: u64, part: f64, count: usize) -> u64 {
-    (whole.saturating_sub(spent) as f64 * part / count as f64) as u64
+    let left = (whole as f64 * SEARCHED - spent as f64).max(0.0);
+    (left * part / count as f64) as u64
 }
 
 impl Purse {
@@ -94,7 +98,7 @@ impl Purse {
     fn share(self, part: f64, count: usize, jobs: usize) -> Budget {
         match self.budget {
             Budget::Seconds(s) => {
-                let left = (s - self.began.elapsed().as_secs_f64()).max(0.0);
+                let left = (s * SEARCHED - self.began.elapsed().as_secs_f64()).max(0.0);
                 Budget::Seconds(left * part * jobs.clamp(1, count) as f64 / count as f64)
             }
             Budget::Replays(n) => Budget::Replays(part_of(n, self.spent, part, count)),

@@ -318,10 +318,14 @@ fn objectives_differ() {
     let schedule = Schedule::new(steps);
     for (objective, expected) in OBJECTIVES.into_iter().zip([(3, 3), (2, 4)]) {
         for rule in RULES {
-            let found =
-                minimize(&simulator(&table), &schedule, None, &options(rule, objective, REPLAYS), &|_| {})
-                    .unwrap();
-            println!("{objective:?} {rule:?} {:?} {:?}", found.summary.phases, found.others.iter().map(|o| (o.0.deliveries,o.0.externals)).collect::<Vec<_>>());
+            let found = minimize(
+                &simulator(&table),
+                &schedule,
+                None,
+                &options(rule, objective, 3 * REPLAYS),
+                &|_| {},
+            )
+            .unwrap();
             assert_eq!(key(&found.schedule, objective), expected);
             assert_eq!(optimum(&table, outside_of(&schedule), rule, objective), Some(expected));
         }
