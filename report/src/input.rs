@@ -174,7 +174,9 @@ fn result_page(out: &Path, options: &LoadOptions) -> Result<Page, ReportError> {
         if summary.one_minimal { "yes: no single step can be left out" } else { "not shown" },
     );
     match certificate.as_ref().and_then(|c| c.shortest.as_ref()) {
-        Some(s) if s.optimal => page.fact("shorter executions", "none exist over these external events"),
+        Some(s) if s.optimal => {
+            page.fact("shorter executions", "none over these external events, all actors started first")
+        }
         Some(s) => page.fact("shorter executions", format!("none below {} deliveries", s.at_least)),
         None => {}
     }
