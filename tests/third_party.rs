@@ -237,6 +237,26 @@ fn compare(truth: &Truth, order: &Order, ordered: u64, built: &Value, exec: &str
     assert_eq!(told as u64, wanted, "{name}: ground states by query");
 }
 
+/// Builds the order of a system that was loaded, and gives the folder of the execution.
+fn order_alone(summary: &Value, store: &Path, dir: &Path) -> std::path::PathBuf {
+    let out = dir.join("exec");
+    let system = summary["system"].as_str().unwrap();
+    let (store, folder) = (store.display().to_string(), out.display().to_string());
+    json(&[
+        "build",
+        "--store",
+        &store,
+        "--system",
+        system,
+        "--violation",
+        "none",
+        "--out",
+        &folder,
+        "--json",
+    ]);
+    out
+}
+
 #[test]
 fn states_are_those_that_were_logged() {
     let Some(folder) = truth::folder() else {
@@ -248,21 +268,8 @@ fn states_are_those_that_were_logged() {
     let mut checked = 0;
     for truth in truth::all(&folder).into_iter().filter(|t| t.value["state"].is_object()) {
         let summary = load(&truth, &store);
-        let (store, out) = (store.display().to_string(), dir.path().join("exec").display().to_string());
-        let system = summary["system"].as_str().unwrap();
-        json(&[
-            "build",
-            "--store",
-            &store,
-            "--system",
-            system,
-            "--violation",
-            "none",
-            "--out",
-            &out,
-            "--json",
-        ]);
-        let states = states::of(&Order::read(Path::new(&out)));
+        let out = order_alone(&summary, &store, dir.path());
+        let states = states::of(&Order::read(&out));
         let wanted = &truth.value["state"];
         if let Some(points) = wanted["variables_per_point"].as_object() {
             states::check_dumps(&truth, &states, points);
@@ -300,21 +307,8 @@ fn completed_operations_are_in_real_time_order() {
     let key = "real_time_ordered_pairs_of_completed_operations";
     for truth in truth::all(&folder).into_iter().filter(|t| t.value[key].is_u64()) {
         let summary = load(&truth, &store);
-        let (store, out) = (store.display().to_string(), dir.path().join("exec").display().to_string());
-        let system = summary["system"].as_str().unwrap();
-        json(&[
-            "build",
-            "--store",
-            &store,
-            "--system",
-            system,
-            "--violation",
-            "none",
-            "--out",
-            &out,
-            "--json",
-        ]);
-        let order = Order::read(Path::new(&out));
+        let out = order_alone(&summary, &store, dir.path());
+        let order = Order::read(&out);
         let mut operations = Vec::new();
         for events in order.hosts.values() {
             let pairs = events.windows(2);

@@ -9,6 +9,7 @@
 //!   spawns its tasks, and returns. Its tasks end soon after [`Context::shutdown`] is thrown: they take nothing new,
 //!   and finish what they have handed over.
 
+mod accept;
 pub mod files;
 pub mod http;
 pub mod nats;

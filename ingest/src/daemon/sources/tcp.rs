@@ -12,12 +12,10 @@ use bytes::{Bytes, BytesMut};
 use futures::FutureExt;
 use serde::Deserialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
 
+use super::accept::accept;
 use super::{Context, Running, SourceError};
 use crate::daemon::intake::{Batch, Content, Refusal};
-use crate::daemon::metrics::SourceLabel;
 use crate::daemon::security::{Connection, ListenConfig, Listener, Tokens};
 
 /// Bytes read before a batch is handed over though more is there.
@@ -43,48 +41,22 @@ impl Config {
 /// # Errors
 /// When the address cannot be listened on as configured.
 pub async fn start(config: Config, context: Context) -> Result<Running, SourceError> {
-    let mut listener = Listener::bind(&config.listen, &context.reload).await?;
-    listener.count_into(&context.metrics, &context.origin.source);
+    let listener = Listener::bind(&config.listen, &context.reload).await?;
     let addresses = listener.local_addr().into_iter().collect();
     let tokens = listener.tokens();
-    let most = Arc::new(Semaphore::new(config.listen.max_connections.max(1)));
+    // At shutdown batches on their way are finished and acknowledged.
     let task = tokio::spawn(async move {
-        let mut connections = JoinSet::new();
-        let label = SourceLabel { source: context.origin.source.to_string() };
-        loop {
-            let permit = tokio::select! {
-                permit = most.clone().acquire_owned() => permit,
-                () = context.shutdown.wait() => break,
-            };
-            let Ok(permit) = permit else { break };
-            let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
-                () = context.shutdown.wait() => break,
-            };
-            let (stream, peer) = match accepted {
-                Ok(accepted) => accepted,
-                Err(error) => {
-                    tracing::warn!(source = %context.origin.source, %error, "cannot accept a connection");
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                    continue;
-                }
-            };
-            let (context, tokens, label) = (context.clone(), tokens.clone(), label.clone());
-            connections.spawn(async move {
-                let gauge = context.metrics.connections.get_or_create(&label).clone();
-                gauge.inc();
+        accept(listener, &context, config.listen.max_connections, |stream, peer| {
+            let (context, tokens) = (context.clone(), tokens.clone());
+            async move {
                 let name = Arc::from(format!("tcp://{}", peer.ip()));
                 let mut served = Served { stream, name, context, lines: 0, offset: 0 };
                 if let Err(reason) = served.serve(&tokens).await {
                     served.refuse(reason).await;
                 }
-                gauge.dec();
-                drop(permit);
-            });
-            while connections.try_join_next().is_some() {}
-        }
-        // Batches on their way are finished and acknowledged.
-        while connections.join_next().await.is_some() {}
+            }
+        })
+        .await;
     });
     Ok(Running { addresses, task })
 }

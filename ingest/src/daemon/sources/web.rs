@@ -1,8 +1,6 @@
 //! Serving HTTP on a [`Listener`], with limits on time and connections.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Extension;
@@ -10,49 +8,19 @@ use axum::http::{HeaderMap, header};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
 
 use super::Context;
-use crate::daemon::metrics::SourceLabel;
+use super::accept::accept;
 use crate::daemon::security::{Connection, Listener};
 
 /// Accepts connections and serves them with `router` until shutdown; requests that were begun are finished. Handlers
 /// find the peer's address as an `Extension<SocketAddr>`.
-pub async fn serve(mut listener: Listener, router: Router, context: Context, max_connections: usize) {
-    listener.count_into(&context.metrics, &context.origin.source);
-    let most = Arc::new(Semaphore::new(max_connections.max(1)));
-    let mut connections = JoinSet::new();
-    let label = SourceLabel { source: context.origin.source.to_string() };
-    loop {
-        let permit = tokio::select! {
-            permit = most.clone().acquire_owned() => permit,
-            () = context.shutdown.wait() => break,
-        };
-        let Ok(permit) = permit else { break };
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            () = context.shutdown.wait() => break,
-        };
-        let (stream, peer) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                tracing::warn!(source = %context.origin.source, %error, "cannot accept a connection");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                continue;
-            }
-        };
-        let (router, context, label) = (router.clone(), context.clone(), label.clone());
-        connections.spawn(async move {
-            let gauge = context.metrics.connections.get_or_create(&label).clone();
-            gauge.inc();
-            connection(stream, peer, router, &context).await;
-            gauge.dec();
-            drop(permit);
-        });
-        while connections.try_join_next().is_some() {}
-    }
-    while connections.join_next().await.is_some() {}
+pub async fn serve(listener: Listener, router: Router, context: Context, max_connections: usize) {
+    accept(listener, &context, max_connections, |stream, peer| {
+        let (router, context) = (router.clone(), context.clone());
+        async move { connection(stream, peer, router, &context).await }
+    })
+    .await;
 }
 
 async fn connection(stream: Connection, peer: SocketAddr, router: Router, context: &Context) {

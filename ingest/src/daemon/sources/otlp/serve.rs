@@ -13,14 +13,12 @@ use axum::response::{IntoResponse, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
 use tonic::Status;
 
 use super::Shared;
-use crate::daemon::metrics::SourceLabel;
 use crate::daemon::security::{Connection, Listener};
 use crate::daemon::sources::Context;
+use crate::daemon::sources::accept::accept;
 use crate::daemon::sources::http::Refused;
 use crate::daemon::sources::web::bearer;
 
@@ -61,40 +59,12 @@ pub(super) async fn guard(State(shared): State<Shared>, request: Request, next: 
 }
 
 /// Accepts connections and serves them until shutdown; requests that were begun are finished.
-pub(super) async fn serve(mut listener: Listener, router: Router, context: Context, max_connections: usize) {
-    listener.count_into(&context.metrics, &context.origin.source);
-    let most = Arc::new(Semaphore::new(max_connections.max(1)));
-    let mut connections = JoinSet::new();
-    let label = SourceLabel { source: context.origin.source.to_string() };
-    loop {
-        let permit = tokio::select! {
-            permit = most.clone().acquire_owned() => permit,
-            () = context.shutdown.wait() => break,
-        };
-        let Ok(permit) = permit else { break };
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            () = context.shutdown.wait() => break,
-        };
-        let (stream, peer) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                tracing::warn!(source = %context.origin.source, %error, "cannot accept a connection");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                continue;
-            }
-        };
-        let (router, context, label) = (router.clone(), context.clone(), label.clone());
-        connections.spawn(async move {
-            let gauge = context.metrics.connections.get_or_create(&label).clone();
-            gauge.inc();
-            connection(stream, peer, router, &context).await;
-            gauge.dec();
-            drop(permit);
-        });
-        while connections.try_join_next().is_some() {}
-    }
-    while connections.join_next().await.is_some() {}
+pub(super) async fn serve(listener: Listener, router: Router, context: Context, max_connections: usize) {
+    accept(listener, &context, max_connections, |stream, peer| {
+        let (router, context) = (router.clone(), context.clone());
+        async move { connection(stream, peer, router, &context).await }
+    })
+    .await;
 }
 
 /// Returns if no request came in that time.
