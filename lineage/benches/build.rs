@@ -2,8 +2,12 @@
 //!
 //! Each size runs in a process of its own, so that peak memory is its own. `DEMI_BENCH_EVENTS=1000000` runs one size,
 //! `DEMI_BENCH_ACTORS=10,1000` other numbers of actors than 100, and `DEMI_BENCH_TMP` names a folder with room for the files.
-//! Rows come as a daemon ships them: many files, each with events of all actors. The last columns are questions about
-//! random events, each of an index just opened, with the files in the system's cache: `order` of two, and `past` of one.
+//! Rows come as a daemon ships them: many files, each with events of all actors. `scan` is Polars reading all columns of the same files
+//! in the same process. The columns of questions are about random events, each of an index just opened, with the files in the
+//! system's cache: `order` of two, and `past` of one, mean and worst in milliseconds.
+//!
+//! With `DEMI_BENCH_GROW` set it is measured instead how long a store that is asked directly takes to be built of all events but the last
+//! 10,000, and then to be grown by these.
 
 #![expect(
     clippy::print_stdout,
@@ -16,9 +20,13 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use demi_lineage::generate::{Generator, Mix, write_store_file};
-use demi_lineage::query::Query;
+use demi_lineage::query::{Query, Refreshed, refresh};
 use demi_lineage::{BuildOptions, build};
 
+/// Events in the last file.
+const LAST: u64 = 10_000;
+/// Events in the others.
+const ROWS: u64 = 500_000;
 /// Questions of each sort.
 const ASKED: u32 = 100;
 
@@ -27,9 +35,12 @@ fn files(dir: &Path, events: u64, actors: u32) -> Vec<PathBuf> {
         Mix { seed: 7, actors, events, environment: 0.01, timer: 0.02, forward: 0.01, ..Mix::default() };
     let mut records = Generator::new(&mix).map(|g| g.record).peekable();
     let mut files = Vec::new();
+    let mut left = events.saturating_sub(LAST);
     while records.peek().is_some() {
         let path = dir.join(format!("part-{:05}.parquet", files.len()));
-        write_store_file(&path, records.by_ref().take(500_000)).unwrap();
+        let rows = if left == 0 { LAST * 2 } else { left.min(ROWS) };
+        write_store_file(&path, records.by_ref().take(rows as usize)).unwrap();
+        left -= rows.min(left);
         files.push(path);
     }
     files
@@ -45,6 +56,9 @@ fn measure(dir: &Path) {
     let mut files: Vec<PathBuf> =
         std::fs::read_dir(dir.join("store")).unwrap().map(|e| e.unwrap().path()).collect();
     files.sort();
+    if std::env::var_os("DEMI_BENCH_GROW").is_some() {
+        return grow(&files, &dir.join("grown"));
+    }
     let started = Instant::now();
     let mut stage = (String::new(), started);
     let mut stages = String::new();
@@ -60,14 +74,42 @@ fn measure(dir: &Path) {
     let peak = peak_mib();
     let per_event = |figure: f64| figure / summary.events as f64;
     let (order, past) = ask(&dir.join("exec"));
+    let scan = scan(&files);
     println!(
-        "{:>9} {:>8.2} {:>9.3} {:>9} {:>8.1} {order} {past}{stages}",
+        "{:>9} {:>8.2} {:>9.3} {:>9} {:>8.1} {order} {past} {scan:>7.2} {:>6.1}{stages}",
         summary.events,
         seconds,
         per_event(seconds * 1e6),
         peak,
         per_event((peak << 20) as f64),
+        seconds / scan,
     );
+}
+
+/// Seconds that Polars takes to read all columns of the files.
+fn scan(files: &[PathBuf]) -> f64 {
+    use polars::prelude::{LazyFrame, ScanArgsParquet};
+    let started = Instant::now();
+    for file in files {
+        let frame = LazyFrame::scan_parquet(file.to_str().unwrap().into(), ScanArgsParquet::default());
+        assert!(frame.unwrap().collect().unwrap().height() > 0);
+    }
+    started.elapsed().as_secs_f64()
+}
+
+/// Builds what a store is asked with, of all files but the last, and grows it by the last.
+fn grow(files: &[PathBuf], folder: &Path) {
+    let update = |files: &[PathBuf]| {
+        let started = Instant::now();
+        let done = refresh(files, "bench", folder, &mut |_| {}).unwrap();
+        (done, started.elapsed().as_secs_f64())
+    };
+    let (_, built) = update(&files[..files.len() - 1]);
+    let peak = peak_mib();
+    let (done, grown) = update(files);
+    assert_eq!(done, Refreshed::Grown);
+    let events = Query::open(folder, false).unwrap().index().header().events;
+    println!("{events:>9} built {built:>8.2} s, peak {peak} MiB; grown by {LAST} in {grown:.2} s");
 }
 
 /// Mean and worst time of both questions, in milliseconds.
@@ -108,7 +150,7 @@ fn main() {
     let actors = std::env::var("DEMI_BENCH_ACTORS").unwrap_or_else(|_| "100".into());
     let actors: Vec<u32> = actors.split(',').map(|n| n.trim().parse().unwrap()).collect();
     println!(
-        " actors    events  seconds  us/event  peak MiB  B/event   order    worst    past   worst  stages"
+        " actors    events  seconds  us/event  peak MiB  B/event   order    worst    past   worst    scan  ratio  stages"
     );
     for (events, actors) in sizes.into_iter().flat_map(|n| actors.iter().map(move |&a| (n, a))) {
         let room = std::env::var_os("DEMI_BENCH_TMP").map_or_else(std::env::temp_dir, PathBuf::from);

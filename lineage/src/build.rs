@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use arrow_array::Array;
 use demi_schemas::schedule::{SCHEDULE_SCHEMA, ScheduleHeader};
 use demi_schemas::summary::{BuildSummary, ProvenanceRule};
-use demi_schemas::tables;
+use rustc_hash::FxHashMap;
 
 use crate::channels::{self, Channels};
 use crate::clocks::{self, Clocks};
@@ -18,6 +18,7 @@ use crate::error::LineageError;
 use crate::events::is_send;
 use crate::execution::{EVENTS, Folder, MESSAGES, SCHEDULE, SUMMARY};
 use crate::gather;
+use crate::grow::{self, BaseFacts, OpenEnds};
 use crate::index;
 use crate::intern::NONE;
 use crate::lines::Lines;
@@ -29,7 +30,7 @@ use crate::tables_out;
 use crate::units::Units;
 use crate::unmatched;
 use crate::violation::{self, Target, ViolationSpec};
-use crate::write::TableWriter;
+use crate::write;
 
 /// What to build.
 #[derive(Clone, Debug, Default)]
@@ -42,6 +43,15 @@ pub struct BuildOptions {
     pub rule: ProvenanceRule,
 }
 
+/// What is written beside the tables and the order index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extra {
+    /// The schedule of what was kept.
+    Schedule,
+    /// What the execution can be grown from when events are added to the store.
+    Base,
+}
+
 /// Everything that was found out about the events.
 struct Lineage {
     matching: Matching,
@@ -50,6 +60,7 @@ struct Lineage {
     provenance: Provenance,
     units: Units,
     channels_in_order: bool,
+    base: Option<BaseFacts>,
 }
 
 /// Builds the execution of the events in `files` (Parquet, in the columns of [`tables::store_events`], the partition
@@ -67,15 +78,48 @@ pub fn build(
     out: &Path,
     progress: &mut dyn FnMut(&str),
 ) -> Result<BuildSummary, LineageError> {
+    build_with(files, options, Extra::Schedule, out, progress, &mut |_| Ok(()))
+}
+
+/// Builds an execution of all events that can be grown: without a schedule, with what [`crate::grow`] needs. `seal` writes what
+/// else belongs in the folder before it appears.
+pub(crate) fn build_base(
+    files: &[PathBuf],
+    system: &str,
+    out: &Path,
+    progress: &mut dyn FnMut(&str),
+    seal: &mut dyn FnMut(&Folder) -> Result<(), LineageError>,
+) -> Result<BuildSummary, LineageError> {
+    let options = BuildOptions {
+        system: system.to_owned(),
+        violation: ViolationSpec::None,
+        rule: ProvenanceRule::default(),
+    };
+    build_with(files, &options, Extra::Base, out, progress, seal)
+}
+
+fn build_with(
+    files: &[PathBuf],
+    options: &BuildOptions,
+    extra: Extra,
+    out: &Path,
+    progress: &mut dyn FnMut(&str),
+    seal: &mut dyn FnMut(&Folder) -> Result<(), LineageError>,
+) -> Result<BuildSummary, LineageError> {
     let folder = Folder::begin(out)?;
     progress("reading events");
     let mut loaded = read::read(files, &options.system)?;
     progress("matching messages and ordering events");
     folder.make()?;
-    let lineage = analyse(files, &mut loaded, &folder, options)?;
+    if extra == Extra::Base {
+        let path = folder.base();
+        std::fs::create_dir(&path).map_err(LineageError::io(&path))?;
+    }
+    let lineage = analyse(files, &mut loaded, &folder, options, extra)?;
     let summary = summarize(&loaded, &lineage, options);
     progress("writing the execution");
-    write(files, &loaded, &lineage, &summary, &folder)?;
+    write_all(files, &loaded, &lineage, &summary, extra, &folder)?;
+    seal(&folder)?;
     folder.finish()?;
     Ok(summary)
 }
@@ -85,6 +129,7 @@ fn analyse(
     loaded: &mut Loaded,
     folder: &Folder,
     options: &BuildOptions,
+    extra: Extra,
 ) -> Result<Lineage, LineageError> {
     let clocks = match loaded.clocked {
         true => Some(Clocks::read(files, loaded, &folder.scratch())?),
@@ -103,8 +148,12 @@ fn analyse(
         }
     }
     matching.sort_extra();
-    let observed = Channels::observe(events, &matching);
+    let observed = Channels::observe(events, &matching, FxHashMap::default());
     unmatched::explain(events, &mut matching, &observed);
+    let base = match extra {
+        Extra::Base => Some(BaseFacts::of(events, &matching, &observed, loaded.clocked, &folder.base())?),
+        Extra::Schedule => None,
+    };
     (events.id, events.content, events.type_) = (Vec::new(), Vec::new(), Vec::new());
     let units = Units::new(events, &matching.extra);
     let (mut wishes, broken) = observed.wishes(events, &matching, &units);
@@ -118,7 +167,7 @@ fn analyse(
         ViolationSpec::None => Provenance::all(events),
         _ => cut::provenance(events, &units, &matching, &order.sequence, &target, options.rule),
     };
-    Ok(Lineage { matching, order, target, provenance, units, channels_in_order })
+    Ok(Lineage { matching, order, target, provenance, units, channels_in_order, base })
 }
 
 fn summarize(loaded: &Loaded, lineage: &Lineage, options: &BuildOptions) -> BuildSummary {
@@ -151,18 +200,21 @@ fn summarize(loaded: &Loaded, lineage: &Lineage, options: &BuildOptions) -> Buil
     }
 }
 
-fn write(
+fn write_all(
     files: &[PathBuf],
     loaded: &Loaded,
     lineage: &Lineage,
     summary: &BuildSummary,
+    extra: Extra,
     folder: &Folder,
 ) -> Result<(), LineageError> {
     let (events, matching) = (&loaded.events, &lineage.matching);
-    let plain = ["msg_id", "seq", "offset", "order", "payload"];
-    let event_table = TableWriter::begin(&folder.path(EVENTS), &tables::execution_events(), &plain)?;
-    let plain = ["msg_id", "send_seq", "receive_seq"];
-    let message_table = TableWriter::begin(&folder.path(MESSAGES), &tables::execution_messages(), &plain)?;
+    let event_table = write::event_table(&folder.path(EVENTS))?;
+    let message_table = write::message_table(&folder.path(MESSAGES))?;
+    let mut open_ends = match extra {
+        Extra::Base => Some(OpenEnds::begin(&folder.base())?),
+        Extra::Schedule => None,
+    };
     let mut lines = Lines::new(&folder.scratch(), events.len() as u64);
     let mut composer = Composer::default();
     let mut keep = |order: u64, kept: bool, line: &[u8]| if kept { lines.add(order, line) } else { Ok(()) };
@@ -176,7 +228,10 @@ fn write(
             let sent_via = if mate == NONE || is_send(events.kind[e]) { None } else { events.via(mate) };
             Placed { order: u64::from(lineage.order.position[e]), kept: lineage.provenance.kept[e], sent_via }
         };
-        composer.add(batch, placed, &mut keep)?;
+        match &mut open_ends {
+            None => composer.add(batch, placed, &mut keep)?,
+            Some(open) => open.add(batch, first, events, matching)?,
+        }
         let schema = event_table.schema();
         event_table.add(tables_out::events(&schema, batch, first, &lineage.provenance, &lineage.order)?)?;
         message_table.add(tables_out::messages(&message_table.schema(), batch, first, events, matching)?)
@@ -191,6 +246,13 @@ fn write(
         &folder.index(),
         &index::Parts::new(events, matching, &lineage.units, &lineage.order, &states),
     )?;
+    if let (Some(open), Some(facts)) = (open_ends, &lineage.base) {
+        open.finish()?;
+        facts.write(&folder.base())?;
+        write_summary(summary, folder)?;
+        grow::seal_base(folder)?;
+        return Ok(());
+    }
 
     let header = ScheduleHeader {
         schema: SCHEDULE_SCHEMA.into(),
@@ -208,7 +270,11 @@ fn write(
     out.write_all(b"\n").map_err(LineageError::io(&path))?;
     lines.write(&mut out, &path)?;
     out.flush().map_err(LineageError::io(&path))?;
+    write_summary(summary, folder)
+}
 
+/// Writes the summary to the folder.
+pub(crate) fn write_summary(summary: &BuildSummary, folder: &Folder) -> Result<(), LineageError> {
     let path = folder.path(SUMMARY);
     let mut text = serde_json::to_string_pretty(summary).map_err(LineageError::table(&path))?;
     text.push('\n');

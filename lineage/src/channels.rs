@@ -14,10 +14,13 @@ use crate::units::Units;
 /// What was seen of the plain channels.
 pub(crate) struct Channels {
     /// By sender's number and receiver's: the latest send that was delivered, and whether all were in order.
-    plain: FxHashMap<(u32, u32), (u32, bool)>,
+    plain: Seen,
     nobody: u32,
     in_order: bool,
 }
+
+/// By sender's number and receiver's: the latest send that was delivered, and whether all were in order.
+pub(crate) type Seen = FxHashMap<(u32, u32), (u32, bool)>;
 
 /// A wish of a schedule: one unit before another, for the sake of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,10 +36,9 @@ pub(crate) struct Wish {
 }
 
 impl Channels {
-    /// Looks at all deliveries.
-    pub(crate) fn observe(events: &Events, matching: &Matching) -> Channels {
-        let mut channels =
-            Channels { plain: FxHashMap::default(), nobody: dead_letters(events), in_order: true };
+    /// Looks at all deliveries, after those that were seen before.
+    pub(crate) fn observe(events: &Events, matching: &Matching, before: Seen) -> Channels {
+        let mut channels = Channels { plain: before, nobody: dead_letters(events), in_order: true };
         for r in (0..events.len() as u32).filter(|&e| events.kind[e as usize] == Kind::Receive) {
             let s = matching.mate[r as usize];
             if s != NONE && channels.is_plain(events, s) {
@@ -55,6 +57,11 @@ impl Channels {
             && events.via(s).is_none()
             && !events.in_environment(s)
             && events.from[s as usize] != self.nobody
+    }
+
+    /// What was seen.
+    pub(crate) fn seen(&self) -> &Seen {
+        &self.plain
     }
 
     /// Whether all plain channels deliver in order.

@@ -37,6 +37,20 @@ impl IdHash {
         IdHash([hash as u32, (hash >> 32) as u32, (hash >> 64) as u32])
     }
 
+    /// Its size, in bytes.
+    pub(crate) const SIZE: usize = 12;
+
+    /// Its bytes.
+    pub(crate) fn bytes(self) -> [u8; IdHash::SIZE] {
+        std::array::from_fn(|i| self.0[i / 4].to_le_bytes()[i % 4])
+    }
+
+    /// From its bytes, of which there are [`IdHash::SIZE`].
+    pub(crate) fn from_bytes(bytes: &[u8]) -> IdHash {
+        let number = |i: usize| bytes[4 * i..].first_chunk().map_or(0, |b| u32::from_le_bytes(*b));
+        IdHash([number(0), number(1), number(2)])
+    }
+
     /// 64 bits of it.
     pub(crate) fn short(self) -> u64 {
         u64::from(self.0[0]) | u64::from(self.0[1]) << 32

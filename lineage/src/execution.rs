@@ -52,6 +52,11 @@ impl Folder {
         self.path(crate::index::INDEX_FOLDER)
     }
 
+    /// The folder of what an execution is grown from.
+    pub(crate) fn base(&self) -> PathBuf {
+        self.path(crate::grow::BASE_FOLDER)
+    }
+
     /// Where temporary files go.
     pub(crate) fn scratch(&self) -> PathBuf {
         self.new.path().join("scratch")

@@ -1,7 +1,7 @@
 //! From the events of a store to an execution: sends and receives are matched, events are put in a partial order, what
 //! does not precede the violation is left out, and the rest becomes a schedule.
 //!
-//! [`build()`] does all of it; [`execution`] reads the result. Memory is linear in the number of events (about 100 bytes
+//! [`build()`] does all of it; [`execution`] reads the result. Memory is linear in the number of events (at most 64 bytes
 //! each); the content of records is streamed.
 
 mod align;
@@ -18,6 +18,7 @@ pub mod execution;
 pub mod export;
 mod gather;
 pub mod generate;
+mod grow;
 pub mod index;
 mod intern;
 mod lines;
@@ -25,6 +26,7 @@ mod matching;
 mod order;
 pub mod query;
 mod read;
+mod segments;
 mod source;
 mod steps;
 mod tables_out;

@@ -5,7 +5,7 @@ use demi_schemas::summary::Unmatched;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::channels::Channels;
-use crate::events::{EXTERNAL, Events};
+use crate::events::{EXTERNAL, Events, HAS_ID, IdHash};
 use crate::intern::NONE;
 use crate::matching::{Matching, Status, dead_letters};
 
@@ -29,6 +29,7 @@ pub(crate) fn explain(events: &Events, matching: &mut Matching, channels: &Chann
     let nobody = dead_letters(events);
     let gaps = with_gaps(events);
     let mut seen: FxHashSet<(u32, u32, u32, u64)> = FxHashSet::default();
+    let mut seen_ids: FxHashSet<IdHash> = FxHashSet::default();
     let open = |m: &Matching, e: usize| {
         m.mate[e] == NONE && matches!(m.status[e], Status::Local | Status::InFlight | Status::SenderMissing)
     };
@@ -49,9 +50,14 @@ pub(crate) fn explain(events: &Events, matching: &mut Matching, channels: &Chann
                 }
                 let from = events.from[e];
                 let owner = if from == NONE { NONE } else { events.actor_of_name[from as usize] };
-                matching.status[e] = if events.has(event, EXTERNAL) || from == nobody {
+                // An id that came before says that it is a duplicate, one that did not says that it is none.
+                let known_id = events.has(event, HAS_ID).then(|| !seen_ids.insert(events.id[e]));
+                matching.status[e] = if known_id == Some(true) {
+                    Status::Duplicate
+                } else if events.has(event, EXTERNAL) || from == nobody {
                     Status::External
-                } else if owner == NONE || gaps[owner as usize] || !seen.contains(&key) {
+                } else if known_id.is_some() || owner == NONE || gaps[owner as usize] || !seen.contains(&key)
+                {
                     Status::SenderMissing
                 } else {
                     Status::Duplicate

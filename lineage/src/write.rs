@@ -42,6 +42,16 @@ pub(crate) fn versioned(schema: &SchemaRef) -> SchemaRef {
     Arc::new(Schema::clone(schema).with_metadata(metadata.into()))
 }
 
+/// Begins the table of events of an execution.
+pub(crate) fn event_table(path: &Path) -> Result<TableWriter, LineageError> {
+    TableWriter::begin(path, &tables::execution_events(), &["msg_id", "seq", "offset", "order", "payload"])
+}
+
+/// Begins the table of messages of an execution.
+pub(crate) fn message_table(path: &Path) -> Result<TableWriter, LineageError> {
+    TableWriter::begin(path, &tables::execution_messages(), &["msg_id", "send_seq", "receive_seq"])
+}
+
 /// A table written by a thread of its own.
 pub(crate) struct TableWriter {
     schema: SchemaRef,

@@ -4,14 +4,14 @@ use std::path::Path;
 
 use arrow_array::{Array, RecordBatch};
 use demi_schemas::event::ENVIRONMENT;
-use demi_schemas::{EventId, Kind, Via, tables};
+use demi_schemas::{EventId, Kind, Via};
 
 use super::skeleton::{Builder, Joint, NONE, Skeleton};
 use super::trace::Content;
 use crate::columns::{self, at};
 use crate::error::LineageError;
-use crate::execution::{EVENTS, MESSAGES};
-use crate::source::{Source, columns_of};
+use crate::execution::EVENTS;
+use crate::segments;
 use crate::units::{Role, role};
 
 /// Reads the order of the execution in `exec`.
@@ -25,7 +25,7 @@ pub fn skeleton(exec: &Path) -> Result<Skeleton, LineageError> {
     let mut rows: Vec<(u32, Row)> = Vec::new();
     let mut builder = Builder::default();
     let mut reason = None;
-    for batch in Source::open(&path, &columns_of(&tables::execution_events(), &wanted))? {
+    for batch in segments::events(exec, &wanted)? {
         read_rows(&batch?, &mut builder, &mut rows, &mut reason)?;
     }
     rows.sort_unstable_by_key(|(order, _)| *order);
@@ -88,11 +88,10 @@ fn read_rows(
 
 /// Joins sends and receives as `messages.parquet` says.
 fn join(exec: &Path, skeleton: &mut Skeleton) -> Result<(), LineageError> {
-    let path = exec.join(MESSAGES);
     let mut wanted = vec!["status", "reason"];
     let names = ["actor", "incarnation", "seq"].map(|n| (format!("send_{n}"), format!("receive_{n}")));
     wanted.extend(names.iter().flat_map(|(s, r)| [s.as_str(), r.as_str()]));
-    for batch in Source::open(&path, &columns_of(&tables::execution_messages(), &wanted))? {
+    for batch in segments::messages(exec, &wanted)? {
         let batch = batch?;
         let side = |name: &str| -> Result<Vec<Option<u32>>, LineageError> {
             let actor = columns::text(&batch, &format!("{name}_actor"))?;
@@ -131,12 +130,11 @@ pub fn contents<E: From<LineageError>>(
     wanted: impl Fn(u32) -> bool,
     mut each: impl FnMut(u32, Content) -> Result<(), E>,
 ) -> Result<(), E> {
-    let path = exec.join(EVENTS);
     let names = [
         "kind", "msg_id", "from", "to", "type", "payload", "external", "fields", "state", "time", "source",
         "offset", "reason", "order",
     ];
-    for batch in Source::open(&path, &columns_of(&tables::execution_events(), &names))? {
+    for batch in segments::events(exec, &names)? {
         let batch = batch?;
         let order = columns::long(&batch, "order")?;
         let text = |name| columns::text(&batch, name);

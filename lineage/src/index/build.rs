@@ -32,12 +32,14 @@ pub(crate) struct Parts<'a> {
     linked: Vec<u32>,
 }
 
-struct Out<'a> {
+/// A file under way.
+pub(crate) struct Out<'a> {
     file: BufWriter<File>,
     path: &'a Path,
 }
 
-fn with_file(
+/// Writes a file of the index.
+pub(crate) fn with_file(
     folder: &Path,
     name: &str,
     f: impl FnOnce(&mut Out<'_>) -> Result<(), LineageError>,
@@ -50,7 +52,8 @@ fn with_file(
 }
 
 impl Out<'_> {
-    fn put(&mut self, bytes: &[u8]) -> Result<(), LineageError> {
+    /// Adds bytes.
+    pub(crate) fn put(&mut self, bytes: &[u8]) -> Result<(), LineageError> {
         self.file.write_all(bytes).map_err(LineageError::io(self.path))
     }
 }
@@ -77,11 +80,13 @@ impl<'a> Parts<'a> {
         !self.linked.is_empty() && self.linked.binary_search(&e).is_ok()
     }
 
-    fn alone(&self, e: u32) -> bool {
+    /// Whether the event stands outside its log's order.
+    pub(crate) fn alone(&self, e: u32) -> bool {
         self.units.alone[self.units.of[e as usize] as usize]
     }
 
-    fn info(&self, e: u32) -> Info {
+    /// What the event is.
+    pub(crate) fn info(&self, e: u32) -> Info {
         let i = e as usize;
         let kind = self.events.kind[i];
         let role = match kind {
@@ -103,7 +108,7 @@ impl<'a> Parts<'a> {
     }
 
     /// Whether the event has an effect (`out`) or a cause in another log.
-    fn reaches(&self, e: u32, out: bool) -> bool {
+    pub(crate) fn reaches(&self, e: u32, out: bool) -> bool {
         let i = e as usize;
         let mate = self.matching.mate[i];
         if self.alone(e) {
@@ -113,6 +118,12 @@ impl<'a> Parts<'a> {
             && is_send(self.events.kind[i]) == out
             && self.events.actor[mate as usize] != self.events.actor[i];
         other || self.is_linked(e)
+    }
+
+    /// Whether the event is a delivery that could have been joined otherwise.
+    pub(crate) fn is_uncertain(&self, e: u32) -> bool {
+        let i = e as usize;
+        self.events.kind[i].is_delivery() && self.matching.mate[i] != NONE && !self.matching.certain[i]
     }
 
     fn header(&self, runs: &[(usize, u32, u64, u32)]) -> IndexHeader {
@@ -125,15 +136,12 @@ impl<'a> Parts<'a> {
                 first: range.start,
                 first_run: runs.partition_point(|r| r.0 < a as usize) as u32,
                 first_state: self.states.partition_point(|&e| e < range.start) as u32,
+                appended: 0,
                 first_out: range.clone().find(|&e| self.reaches(e, true)).map(place),
                 last_in: range.clone().rev().find(|&e| self.reaches(e, false)).map(place),
             }
         });
         let all = 0..events.len() as u32;
-        let uncertain = |e: &u32| {
-            let i = *e as usize;
-            events.kind[i].is_delivery() && self.matching.mate[i] != NONE && !self.matching.certain[i]
-        };
         IndexHeader {
             schema: INDEX_SCHEMA.into(),
             events: events.len() as u32,
@@ -141,7 +149,7 @@ impl<'a> Parts<'a> {
             runs: runs.len() as u32,
             states: self.states.len() as u32,
             links: self.matching.extra.len() as u32,
-            uncertain: all.clone().filter(uncertain).count() as u64,
+            uncertain: all.clone().filter(|&e| self.is_uncertain(e)).count() as u64,
             alone: all.filter(|&e| self.alone(e)).count() as u64,
             environment: (events.environment != NONE).then_some(events.environment),
             stride: clocks::stride(events.len() as u32, events.actors.len()),
@@ -154,6 +162,12 @@ impl<'a> Parts<'a> {
         runs.map(|(life, seq, first)| (self.events.actor[first as usize] as usize, life, seq, first))
             .collect()
     }
+}
+
+/// A run as it is stored.
+pub(crate) fn run_bytes(life: u32, seq: u64, first: u32) -> [u8; 16] {
+    let (seq, rest) = (seq.to_le_bytes(), (u64::from(life) << 32 | u64::from(first)).to_le_bytes());
+    std::array::from_fn(|i| if i < 8 { seq[i] } else { rest[i - 8] })
 }
 
 /// Writes the index to `folder`, which is there and empty.
@@ -179,10 +193,7 @@ pub(crate) fn write(folder: &Path, parts: &Parts<'_>) -> Result<(), LineageError
     })?;
     let runs = parts.runs();
     with_file(folder, RUNS, |out| {
-        runs.iter().try_for_each(|&(_, life, seq, first)| {
-            out.put(&seq.to_le_bytes())?;
-            out.put(&(u64::from(life) << 32 | u64::from(first)).to_le_bytes())
-        })
+        runs.iter().try_for_each(|&(_, life, seq, first)| out.put(&run_bytes(life, seq, first)))
     })?;
     with_file(folder, LINKS, |out| {
         let matching = parts.matching;
@@ -202,7 +213,7 @@ pub(crate) fn write(folder: &Path, parts: &Parts<'_>) -> Result<(), LineageError
     if header.stride == 0 {
         return Ok(());
     }
-    match clocks::make(&Index::open(folder)?)? {
+    match clocks::make(&Index::open(folder)?, None)? {
         Some(values) => with_file(folder, CLOCKS, |out| numbers(out, &values)),
         None => {
             header.stride = 0;
@@ -211,7 +222,8 @@ pub(crate) fn write(folder: &Path, parts: &Parts<'_>) -> Result<(), LineageError
     }
 }
 
-fn store(folder: &Path, header: &IndexHeader) -> Result<(), LineageError> {
+/// Writes the header.
+pub(crate) fn store(folder: &Path, header: &IndexHeader) -> Result<(), LineageError> {
     let path = folder.join(HEADER);
     let text = serde_json::to_vec(header).map_err(LineageError::table(&path))?;
     std::fs::write(&path, text).map_err(LineageError::io(&path))

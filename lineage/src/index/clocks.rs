@@ -89,8 +89,9 @@ impl Clocks {
 
 /// Makes the clocks of an index that has none yet, and gives their numbers; nothing where making them costs too much.
 ///
-/// They are made in the order of the linear extension, each from those before it.
-pub(crate) fn make(index: &Index) -> Result<Option<Vec<u32>>, LineageError> {
+/// They are made in the order of the linear extension, each from those before it. Those of `grown_from`, an index of the same actors
+/// and stride that the logs of this one continue, are taken over: later events change no clock.
+pub(crate) fn make(index: &Index, grown_from: Option<&Index>) -> Result<Option<Vec<u32>>, LineageError> {
     let header = &index.header;
     let clocks = &index.clocks;
     let count = clocks.first.last().copied().unwrap_or(0);
@@ -100,7 +101,15 @@ pub(crate) fn make(index: &Index) -> Result<Option<Vec<u32>>, LineageError> {
     *clocks.made.borrow_mut() = vec![None; count as usize];
     let mut places = Vec::with_capacity(count as usize);
     for actor in 0..header.actors.len() {
-        for i in clocks.first[actor]..clocks.first[actor + 1] {
+        let mut known = 0;
+        if let Some(old) = grown_from {
+            for row in old.clocks.first[actor]..old.clocks.first[actor + 1] {
+                let values = old.clocks.row(Stored { end: 0, row })?;
+                clocks.made.borrow_mut()[(clocks.first[actor] + known) as usize] = Some(values);
+                known += 1;
+            }
+        }
+        for i in clocks.first[actor] + known..clocks.first[actor + 1] {
             let end = header.actors[actor].first + (i - clocks.first[actor] + 1) * header.stride;
             places.push((index.order(end - 1)?, i, actor, end));
         }

@@ -40,6 +40,9 @@ pub struct ActorEntry {
     pub first_run: u32,
     /// Its first event with a state in the file of states.
     pub first_state: u32,
+    /// How many of its events, the last ones, were added to the execution after it was built, and stand in tables of their own.
+    #[serde(default)]
+    pub appended: u32,
     /// Place in the linear extension of its first event with an effect elsewhere; absent if there is none.
     pub first_out: Option<u32>,
     /// Place in the linear extension of its last event with a cause elsewhere; absent if there is none.

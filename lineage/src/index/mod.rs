@@ -18,10 +18,12 @@ mod path;
 mod reader;
 mod sweep;
 
-pub(crate) use build::{Parts, write};
+pub(crate) use build::{Parts, run_bytes, store, with_file, write};
+pub(crate) use clocks::{make as make_clocks, stride as clock_stride};
 pub(crate) use counts::Tally;
 pub(crate) use forward::Future;
 pub use header::{ActorEntry, INDEX_FOLDER, IndexHeader};
+pub(crate) use header::{BLOCK, CLOCKS, COUNTS, INDEX_SCHEMA, INFOS, LINKS, MATES, ORDERS, RUNS, STATES};
 pub(crate) use info::{Info, Role};
 pub use path::{Hop, HopReason};
 pub use reader::Index;

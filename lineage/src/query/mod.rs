@@ -2,10 +2,13 @@
 //!
 //! [`Query`] answers them from the order index; what needs whole columns reads the execution's tables.
 
+mod check;
 mod cut;
 mod order;
 mod past;
+mod predicate;
 mod ranges;
+mod rows;
 pub mod sql;
 mod state;
 mod stats;
@@ -13,13 +16,17 @@ mod store;
 
 use std::path::{Path, PathBuf};
 
+pub use check::{CheckAnswer, Failure};
 pub use cut::{CutAnswer, CutSpec, Missing};
 pub use order::Relation;
 pub use past::PastAnswer;
+pub use predicate::Predicate;
 pub use ranges::EventSet;
 pub use state::{ActorState, GlobalState};
 pub use stats::{ChannelStats, Latency, Stats};
-pub use store::refresh;
+pub use store::{Refreshed, refresh};
+
+pub use crate::grow::Anew;
 
 use crate::error::LineageError;
 use crate::index::{INDEX_FOLDER, Index};
@@ -52,6 +59,11 @@ impl Query {
     #[must_use]
     pub fn is_certain(&self) -> bool {
         self.certain
+    }
+
+    /// Where the events' rows stand.
+    pub(crate) fn rows(&self) -> rows::Rows<'_> {
+        rows::Rows::new(self.index.header())
     }
 
     /// The order index.

@@ -1,6 +1,7 @@
 //! The global state of all actors at a cut (K. M. Chandy and L. Lamport, "Distributed snapshots", ACM TOCS 3(1), 1985).
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use arrow_array::Array;
 use parquet::arrow::ProjectionMask;
@@ -10,7 +11,6 @@ use serde::Serialize;
 use super::{CutAnswer, Query};
 use crate::columns;
 use crate::error::LineageError;
-use crate::execution::EVENTS;
 
 /// What an actor last said of its state.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -61,23 +61,46 @@ impl Query {
 
     /// The states in these records, which are in order.
     fn state_texts(&self, events: &[u32]) -> Result<Vec<String>, LineageError> {
-        let path = self.folder.join(EVENTS);
-        let file = std::fs::File::open(&path).map_err(LineageError::io(&path))?;
-        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(LineageError::table(&path))?;
-        let mask = ProjectionMask::columns(builder.parquet_schema(), ["state"]);
-        let rows = builder.metadata().file_metadata().num_rows() as usize;
-        let ranges = events.iter().map(|&e| e as usize..e as usize + 1);
-        let reader = builder
-            .with_projection(mask)
-            .with_row_selection(RowSelection::from_consecutive_ranges(ranges, rows))
-            .build()
-            .map_err(LineageError::table(&path))?;
-        let mut texts = Vec::with_capacity(events.len());
-        for batch in reader {
-            let batch = batch?;
-            let column = columns::text(&batch, "state")?;
-            texts.extend((0..column.len()).map(|row| column.value(row).to_owned()));
-        }
+        let mut texts = vec![String::new(); events.len()];
+        self.each_state(events, &mut |event, text| {
+            if let Ok(i) = events.binary_search(&event) {
+                text.clone_into(&mut texts[i]);
+            }
+        })?;
         Ok(texts)
+    }
+
+    /// Calls `f` with each of these events, which are in order, and its state: first those that the execution was built with.
+    pub(super) fn each_state(
+        &self,
+        events: &[u32],
+        f: &mut dyn FnMut(u32, &str),
+    ) -> Result<(), LineageError> {
+        let ranges: Vec<Range<u32>> = events.iter().map(|&e| e..e + 1).collect();
+        let rows = self.rows();
+        for &part in rows.parts() {
+            let chosen = rows.rows_of(part, &ranges);
+            let path = rows.path(&self.folder, part);
+            let file = std::fs::File::open(&path).map_err(LineageError::io(&path))?;
+            let builder =
+                ParquetRecordBatchReaderBuilder::try_new(file).map_err(LineageError::table(&path))?;
+            let mask = ProjectionMask::columns(builder.parquet_schema(), ["state"]);
+            let total = builder.metadata().file_metadata().num_rows() as usize;
+            let selection = chosen.iter().map(|r| r.start as usize..r.end as usize);
+            let reader = builder
+                .with_projection(mask)
+                .with_row_selection(RowSelection::from_consecutive_ranges(selection, total))
+                .build()
+                .map_err(LineageError::table(&path))?;
+            let mut here = rows.numbers_of(part, &chosen).into_iter();
+            for batch in reader {
+                let batch = batch?;
+                let column = columns::text(&batch, "state")?;
+                for (row, event) in (0..column.len()).zip(&mut here) {
+                    f(event, column.value(row));
+                }
+            }
+        }
+        Ok(())
     }
 }

@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 
 use arrow_array::Array;
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
@@ -12,9 +10,9 @@ use super::Query;
 use super::sql::instant;
 use crate::columns;
 use crate::error::LineageError;
-use crate::execution::{EVENTS, MESSAGES};
 use crate::index::Role;
 use crate::matching::Reason;
+use crate::segments;
 
 /// Figures of an execution.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -97,49 +95,36 @@ impl Query {
         })
     }
 
-    fn read(
-        &self,
-        name: &str,
-        columns: &[&str],
-        mut f: impl FnMut(&arrow_array::RecordBatch) -> Result<(), LineageError>,
-    ) -> Result<(), LineageError> {
-        let path = self.folder.join(name);
-        let file = std::fs::File::open(&path).map_err(LineageError::io(&path))?;
-        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(LineageError::table(&path))?;
-        let mask = ProjectionMask::columns(builder.parquet_schema(), columns.iter().copied());
-        for batch in builder.with_projection(mask).build().map_err(LineageError::table(&path))? {
-            f(&batch?)?;
-        }
-        Ok(())
-    }
-
     fn times_and_depths(&self) -> Result<(Vec<i64>, Vec<i64>), LineageError> {
         let events = self.index.header().events as usize;
-        let (mut times, mut depths) = (Vec::with_capacity(events), Vec::with_capacity(events));
-        self.read(EVENTS, &["time", "depth"], |batch| {
-            let (time, depth) = (columns::text(batch, "time")?, columns::long(batch, "depth")?);
-            for row in 0..batch.num_rows() {
+        let (mut times, mut depths) = (vec![UNKNOWN; events], vec![0; events]);
+        let (mut rows, rows_of) = (0, self.rows());
+        let mut numbers = rows_of.parts().iter().flat_map(|&part| rows_of.numbers(part));
+        for batch in segments::events(&self.folder, &["time", "depth"])? {
+            let batch = batch?;
+            let (time, depth) = (columns::text(&batch, "time")?, columns::long(&batch, "depth")?);
+            rows += batch.num_rows();
+            for (row, event) in (0..batch.num_rows()).zip(&mut numbers) {
                 let at = if time.is_valid(row) { instant(time.value(row)) } else { None };
-                times.push(at.unwrap_or(UNKNOWN));
-                depths.push(depth.value(row));
+                times[event as usize] = at.unwrap_or(UNKNOWN);
+                depths[event as usize] = depth.value(row);
             }
-            Ok(())
-        })?;
-        match times.len() == events {
+        }
+        match rows == events {
             true => Ok((times, depths)),
-            false => Err(self.index.broken(format!("{events} events, but {} in the table", times.len()))),
+            false => Err(self.index.broken(format!("{events} events, but {rows} in the table"))),
         }
     }
 
     fn by_status(&self) -> Result<BTreeMap<String, u64>, LineageError> {
         let mut counts = BTreeMap::new();
-        self.read(MESSAGES, &["status"], |batch| {
-            let status = columns::text(batch, "status")?;
+        for batch in segments::messages(&self.folder, &["status"])? {
+            let batch = batch?;
+            let status = columns::text(&batch, "status")?;
             for row in 0..batch.num_rows() {
                 *counts.entry(status.value(row).to_owned()).or_default() += 1;
             }
-            Ok(())
-        })?;
+        }
         Ok(counts)
     }
 

@@ -1,12 +1,13 @@
-//! Asking a store directly: its execution is built once, and again when events were added.
+//! Asking a store directly: its execution is built once, and grown when events were added.
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::build::{BuildOptions, build};
+use crate::build::build_base;
 use crate::error::LineageError;
-use crate::violation::{ViolationError, ViolationSpec};
+use crate::execution::Folder;
+use crate::grow::{self, Anew, BASE_FOLDER, Grown};
 
 /// Name of the file that says what a folder was built from.
 const SOURCES: &str = "sources.json";
@@ -19,45 +20,77 @@ struct Sources {
 }
 
 impl Sources {
+    fn read(path: &Path) -> Option<Sources> {
+        let text = std::fs::read(path).ok()?;
+        serde_json::from_slice::<Sources>(&text).ok().filter(|s| s.version == env!("CARGO_PKG_VERSION"))
+    }
+
+    fn write(&self, path: &Path) -> Result<(), LineageError> {
+        let text = serde_json::to_vec_pretty(self).map_err(LineageError::table(path))?;
+        std::fs::write(path, text).map_err(LineageError::io(path))
+    }
+
     fn of(files: &[PathBuf]) -> Result<Sources, LineageError> {
         let mut all = Vec::with_capacity(files.len());
         for path in files {
             let size = std::fs::metadata(path).map_err(LineageError::io(path))?.len();
             all.push((path.display().to_string(), size));
         }
-        all.sort();
         Ok(Sources { version: env!("CARGO_PKG_VERSION").to_owned(), files: all })
     }
 }
 
-/// Makes sure that `folder` holds the execution of these files, and says whether it had to be built. The violation is the recorded
-/// one, or none where nothing is recorded.
+/// What was done to bring an execution up to date.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refreshed {
+    /// It was up to date.
+    Current,
+    /// Events that were added were put in order behind the others.
+    Grown,
+    /// It was built of all events, and why.
+    Built(Anew),
+}
+
+/// Makes sure that `folder` holds the execution of all events of these files, no violation singled out. Events that were added since
+/// are put in order behind the others where that gives the same answers, which takes the time of the added events; else all is built.
 ///
 /// # Errors
-/// As [`build()`].
+/// As [`build()`](crate::build()).
 pub fn refresh(
     files: &[PathBuf],
     system: &str,
     folder: &Path,
     progress: &mut dyn FnMut(&str),
-) -> Result<bool, LineageError> {
+) -> Result<Refreshed, LineageError> {
+    let mut files = files.to_vec();
+    files.sort();
+    let files = files.as_slice();
     let sources = Sources::of(files)?;
-    let path = folder.join(SOURCES);
-    let known = std::fs::read(&path).ok().and_then(|text| serde_json::from_slice::<Sources>(&text).ok());
+    let known = Sources::read(&folder.join(SOURCES));
     if known.as_ref() == Some(&sources) {
-        return Ok(false);
+        return Ok(Refreshed::Current);
     }
-    let mut options = BuildOptions { system: system.to_owned(), ..BuildOptions::default() };
-    match build(files, &options, folder, progress) {
-        Err(LineageError::Violation(ViolationError::NoRecord(_) | ViolationError::NamesNobody { .. })) => {
-            options.violation = ViolationSpec::None;
-            build(files, &options, folder, progress)?;
-        }
-        other => {
-            other?;
-        }
+    let seal = |folder: &Folder, names: &[PathBuf]| -> Result<(), LineageError> {
+        names.iter().try_for_each(|name| sources.write(&folder.path("").join(name)))
+    };
+    let base_sources = Path::new(BASE_FOLDER).join(SOURCES);
+    let mut why = Anew::NoBase;
+    if let Some(base) = Sources::read(&folder.join(&base_sources)) {
+        let new: Vec<PathBuf> = files
+            .iter()
+            .zip(&sources.files)
+            .filter(|(_, f)| !base.files.contains(f))
+            .map(|(p, _)| p.clone())
+            .collect();
+        let mut keep = |to: &Folder| {
+            grow::link(&folder.join(&base_sources), &to.path("").join(&base_sources))?;
+            seal(to, &[SOURCES.into()])
+        };
+        why = match grow::grow(files, &new, system, folder, progress, &mut keep)? {
+            Grown::Done => return Ok(Refreshed::Grown),
+            Grown::Anew(why) => why,
+        };
     }
-    let text = serde_json::to_vec_pretty(&sources).map_err(LineageError::table(&path))?;
-    std::fs::write(&path, text).map_err(LineageError::io(&path))?;
-    Ok(true)
+    build_base(files, system, folder, progress, &mut |to| seal(to, &[SOURCES.into(), base_sources.clone()]))?;
+    Ok(Refreshed::Built(why))
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use demi_lineage::query::{CutAnswer, CutSpec, PastAnswer, Query};
 use serde_json::json;
 
-use super::each_line;
+use super::{check, each_line};
 use crate::commands::Outcome;
 use crate::ui::Ui;
 
@@ -57,6 +57,16 @@ pub enum Ask {
         #[arg(long)]
         json: bool,
     },
+    /// Where a predicate over the states of all actors first fails, and at which cut (exit status 1 if it fails).
+    Check {
+        /// What is to hold, in the words of SQL's HAVING over one row an actor with the variables of its state:
+        /// "count(*) FILTER (WHERE role = 'Leader') <= 1", or with WHERE and GROUP BY before it:
+        /// "WHERE role = 'Leader' GROUP BY term HAVING count(*) <= 1". Without an aggregate it is to hold for each actor.
+        predicate: String,
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+    },
     /// Longest causal chain, concurrency, what became of messages, and latencies by channel.
     Stats {
         /// One JSON object.
@@ -102,6 +112,7 @@ pub fn run(ask: &Ask, query: &Query, ui: &Ui) -> Outcome {
             let show = Show { state: *state, json: *json };
             cut(query, events, at, cuts.as_ref(), show, ui)?;
         }
+        Ask::Check { predicate, json } => return check::run(query, predicate, *json, ui),
         Ask::Stats { json } => stats(query, *json, ui)?,
     }
     Ok(ExitCode::SUCCESS)
@@ -233,7 +244,7 @@ fn one_cut(query: &Query, cut: &CutSpec, at: &[u32], show: Show, ui: &Ui) -> Don
     Ok(())
 }
 
-fn cut_text(answer: &CutAnswer) -> String {
+pub(super) fn cut_text(answer: &CutAnswer) -> String {
     let mut text = match (&answer.missing, answer.ground_state) {
         (Some(m), _) => {
             format!("not consistent: {} is outside and happens before {} inside", m.event, m.before)

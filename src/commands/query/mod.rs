@@ -1,12 +1,13 @@
 //! `demi-lineage query`: questions about the partial order.
 
 mod ask;
+mod check;
 mod sql;
 
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
-use demi_lineage::query::Query;
+use demi_lineage::query::{Query, Refreshed};
 
 use super::Outcome;
 use crate::ui::Ui;
@@ -60,8 +61,10 @@ fn folder(args: &QueryArgs, ui: &Ui) -> Result<PathBuf, Box<dyn std::error::Erro
     let mut say = |stage: &str| bar.set_message(stage.to_owned());
     let built = demi_lineage::query::refresh(&store.event_files(&system)?, &system, &folder, &mut say);
     bar.finish_and_clear();
-    if built? {
-        ui.note(&format!("built {}", folder.display()));
+    match built? {
+        Refreshed::Current => {}
+        Refreshed::Grown => ui.note(&format!("added new events to {}", folder.display())),
+        Refreshed::Built(why) => ui.note(&format!("built {} of all events: {why}", folder.display())),
     }
     Ok(folder)
 }

@@ -33,8 +33,8 @@ impl Query {
     pub fn sql(&self, text: &str) -> Result<DataFrame, LineageError> {
         let (text, calls) = rewrite(text)?;
         let mut context = SQLContext::new();
-        context.register("events", tables::events(&self.folder)?);
-        context.register("messages", tables::messages(&self.folder)?);
+        context.register("events", tables::events(self)?);
+        context.register("messages", tables::messages(self)?);
         context.register("actors", tables::actors(self)?.lazy());
         context.register("completeness", tables::completeness(self)?.lazy());
         for (name, call) in calls {
@@ -60,11 +60,11 @@ impl Query {
                 let (from, to) = (&call.arguments[0], &call.arguments[1]);
                 self.index.actor(from)?;
                 self.index.actor(to)?;
-                return tables::channel(&self.folder, from, to);
+                return tables::channel(self, from, to);
             }
             other => return Err(LineageError::Question(format!("no table function '{other}'"))),
         };
-        tables::events_in(&self.folder, &set, self.index.header().events)
+        tables::events_in(self, &set)
     }
 
     /// The smallest consistent cut with these events; or, for a time, the largest one with nothing later than it.

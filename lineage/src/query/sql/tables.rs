@@ -4,22 +4,21 @@ use std::path::Path;
 
 use arrow_array::Array;
 use arrow_array::timezone::Tz;
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use polars::prelude::*;
 
 use super::{Query, refused};
 use crate::columns;
 use crate::error::LineageError;
-use crate::execution::{EVENTS, MESSAGES};
+use crate::execution::MESSAGES;
+use crate::grow::MESSAGES_ADDED;
 use crate::index::Hop;
 use crate::query::ranges::EventSet;
+use crate::segments;
 
 /// Above so many ranges a set is a column of marks beside the whole table, below it a scan for each range.
 const RANGES: usize = 512;
 
-fn scan(folder: &Path, name: &str) -> Result<LazyFrame, LineageError> {
-    let path = folder.join(name);
+fn scan(path: &Path) -> Result<LazyFrame, LineageError> {
     let Some(text) = path.to_str() else {
         return Err(LineageError::Question(format!("the path {} is no UTF-8", path.display())));
     };
@@ -39,50 +38,71 @@ fn named(frame: LazyFrame) -> LazyFrame {
     frame.with_columns([name("actor", "incarnation", "seq").alias("event")])
 }
 
-/// All events, with a column `event` for the name.
-pub(super) fn events(folder: &Path) -> Result<LazyFrame, LineageError> {
-    Ok(named(scan(folder, EVENTS)?))
+/// All parts, one after the other.
+fn together(parts: Vec<LazyFrame>) -> Result<LazyFrame, LineageError> {
+    match <[LazyFrame; 1]>::try_from(parts) {
+        Ok([only]) => Ok(only),
+        Err(many) => {
+            let args = UnionArgs { maintain_order: true, ..UnionArgs::default() };
+            concat(many, args).map_err(refused)
+        }
+    }
 }
 
-/// The events of a set, out of that many.
-pub(super) fn events_in(folder: &Path, set: &EventSet, events: u32) -> Result<LazyFrame, LineageError> {
-    let all = scan(folder, EVENTS)?;
-    if set.ranges().len() <= RANGES {
-        let parts: Vec<LazyFrame> =
-            set.ranges().iter().map(|r| all.clone().slice(i64::from(r.start), r.end - r.start)).collect();
-        return match parts.as_slice() {
-            [] => Ok(named(all.slice(0, 0))),
-            [only] => Ok(named(only.clone())),
-            many => concat(many, UnionArgs { maintain_order: true, ..UnionArgs::default() })
-                // Rows of a union itself would be counted in 128 bits, a type that is left out.
-                .map(|union| named(union.map(Ok, AllowedOptimizations::default(), None, Some("events"))))
-                .map_err(refused),
-        };
+/// All events, with a column `event` for the name.
+pub(super) fn events(query: &Query) -> Result<LazyFrame, LineageError> {
+    let rows = query.rows();
+    let parts = rows.parts().iter().map(|&part| scan(&rows.path(&query.folder, part)));
+    Ok(named(together(parts.collect::<Result<_, _>>()?)?))
+}
+
+/// The events of a set.
+pub(super) fn events_in(query: &Query, set: &EventSet) -> Result<LazyFrame, LineageError> {
+    let rows = query.rows();
+    let mut frames = Vec::new();
+    for &part in rows.parts() {
+        let all = scan(&rows.path(&query.folder, part))?;
+        let chosen = rows.rows_of(part, set.ranges());
+        if chosen.is_empty() {
+            frames.push(all.slice(0, 0));
+        } else if chosen.len() <= RANGES {
+            frames.extend(chosen.iter().map(|r| all.clone().slice(i64::from(r.start), r.end - r.start)));
+        } else {
+            let mut marks = vec![false; rows.numbers(part).count()];
+            for range in chosen {
+                marks[range.start as usize..range.end as usize].fill(true);
+            }
+            let marks = df!("mark of the set" => marks).map_err(refused)?.lazy();
+            let both = concat_lf_horizontal([all, marks], HConcatOptions::default()).map_err(refused)?;
+            frames.push(both.filter(col("mark of the set")).drop(cols(["mark of the set"])));
+        }
     }
-    let mut marks = vec![false; events as usize];
-    for range in set.ranges() {
-        marks[range.start as usize..range.end as usize].fill(true);
-    }
-    let marks = df!("mark of the set" => marks).map_err(refused)?.lazy();
-    let both = concat_lf_horizontal([all, marks], HConcatOptions::default()).map_err(refused)?;
-    let kept = both.filter(col("mark of the set"));
-    Ok(named(kept.drop(cols(["mark of the set"]))))
+    Ok(named(together(frames)?))
 }
 
 /// All messages, with columns `send` and `receive` for the names of their events.
-pub(super) fn messages(folder: &Path) -> Result<LazyFrame, LineageError> {
-    Ok(scan(folder, MESSAGES)?.with_columns([
+pub(super) fn messages(query: &Query) -> Result<LazyFrame, LineageError> {
+    let built = scan(&query.folder.join(MESSAGES))?;
+    let all = match query.rows().parts() {
+        [_] => built,
+        // What had no receiver when the execution was built stands among what was added.
+        _ => together(vec![
+            built.filter(col("receive_actor").is_not_null().or(col("send_actor").is_null())),
+            scan(&query.folder.join(MESSAGES_ADDED))?,
+        ])?,
+    };
+    Ok(all.with_columns([
         name("send_actor", "send_incarnation", "send_seq").alias("send"),
         name("receive_actor", "receive_incarnation", "receive_seq").alias("receive"),
     ]))
 }
 
 /// Messages whose ends are logs of these actors, or that were addressed so.
-pub(super) fn channel(folder: &Path, from: &str, to: &str) -> Result<LazyFrame, LineageError> {
+pub(super) fn channel(query: &Query, from: &str, to: &str) -> Result<LazyFrame, LineageError> {
     let end = |actor: &str, address: &str, name: &str| {
         col(actor).eq(lit(name)).or(col(actor).is_null().and(col(address).eq(lit(name))))
     };
-    Ok(messages(folder)?.filter(end("send_actor", "from", from).and(end("receive_actor", "to", to))))
+    Ok(messages(query)?.filter(end("send_actor", "from", from).and(end("receive_actor", "to", to))))
 }
 
 /// One row an actor: its name, events, lives, first and last event.
@@ -147,24 +167,17 @@ pub(in crate::query) fn instant(text: &str) -> Option<i64> {
 
 /// By actor, its first event that is later than that time by its own clock.
 pub(super) fn first_after(query: &Query, limit: i64) -> Result<Vec<u32>, LineageError> {
-    let path = query.folder.join(EVENTS);
-    let file = std::fs::File::open(&path).map_err(LineageError::io(&path))?;
-    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(LineageError::table(&path))?;
-    let mask = ProjectionMask::columns(builder.parquet_schema(), ["time"]);
-    let mut found: Vec<u32> = Vec::new();
-    let (mut event, mut past) = (0_u32, None);
-    for batch in builder.with_projection(mask).build().map_err(LineageError::table(&path))? {
+    let mut found: Vec<Option<u32>> = vec![None; query.index.header().actors.len()];
+    let rows = query.rows();
+    let mut numbers = rows.parts().iter().flat_map(|&part| rows.numbers(part));
+    for batch in segments::events(&query.folder, &["time"])? {
         let batch = batch?;
         let times = columns::text(&batch, "time")?;
-        for row in 0..times.len() {
-            let actor = query.index.actor_of(event);
-            let later = times.is_valid(row) && instant(times.value(row)).is_some_and(|t| t > limit);
-            if later && past != Some(actor) {
-                past = Some(actor);
-                found.push(event);
+        for (row, event) in (0..times.len()).zip(&mut numbers) {
+            if times.is_valid(row) && instant(times.value(row)).is_some_and(|t| t > limit) {
+                found[query.index.actor_of(event)].get_or_insert(event);
             }
-            event += 1;
         }
     }
-    Ok(found)
+    Ok(found.into_iter().flatten().collect())
 }

@@ -1,0 +1,139 @@
+//! What is known of a base beside its order.
+
+use std::path::Path;
+
+use demi_schemas::Kind;
+use demi_schemas::event::ANYONE;
+use serde::{Deserialize, Serialize};
+
+use super::{Anew, ids, link, open};
+use crate::channels::Channels;
+use crate::error::LineageError;
+use crate::events::{Events, HAS_ID, IdHash, is_send};
+use crate::execution::{Folder, SUMMARY};
+use crate::index::INDEX_FOLDER;
+use crate::intern::NONE;
+use crate::matching::Matching;
+
+/// Name of the file.
+const FACTS: &str = "base.json";
+
+/// The latest delivered message of a channel: sender, receiver, and the send's life and position.
+pub(crate) type Latest = (String, String, u32, u64);
+
+/// What is known of a base.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct BaseFacts {
+    version: String,
+    clocked: bool,
+    /// Whether all messages were joined by ids, each at the one it was sent to.
+    by_id: bool,
+    /// Whether all plain channels deliver in order.
+    pub(crate) in_order: bool,
+    /// By plain channel, where all are in order.
+    pub(crate) latest: Vec<Latest>,
+}
+
+impl BaseFacts {
+    /// Looks at events that were matched, and writes their ids to the base's folder.
+    pub(crate) fn of(
+        events: &Events,
+        matching: &Matching,
+        channels: &Channels,
+        clocked: bool,
+        folder: &Path,
+    ) -> Result<BaseFacts, LineageError> {
+        let latest = match channels.in_order() {
+            false => Vec::new(),
+            true => {
+                let name = |actor: u32| events.actor_name(actor).to_owned();
+                let all = channels.seen().iter().map(|(&(from, to), &(send, _))| {
+                    let (life, seq) = events.places.get(send);
+                    (name(from), name(to), life, seq)
+                });
+                let mut all: Vec<Latest> = all.collect();
+                all.sort_unstable();
+                all
+            }
+        };
+        let by_id = matching.extra.is_empty() && joined_by_ids(events, matching);
+        if by_id && !clocked {
+            let ids = |wanted: &dyn Fn(u32) -> bool| -> Vec<IdHash> {
+                let named = (0..events.len() as u32).filter(|&e| events.has(e, HAS_ID) && wanted(e));
+                named.map(|e| events.id[e as usize]).collect()
+            };
+            ids::write(folder, ids::SENT, ids(&|e| is_send(events.kind[e as usize])))?;
+            let unsent = |e: u32| events.kind[e as usize].is_delivery() && matching.mate[e as usize] == NONE;
+            ids::write(folder, ids::RECEIVED, ids(&unsent))?;
+        }
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        Ok(BaseFacts { version, clocked, by_id, in_order: channels.in_order(), latest })
+    }
+
+    /// Why the base cannot be grown at all.
+    pub(crate) fn obstacle(&self) -> Option<Anew> {
+        match (self.clocked, self.by_id) {
+            (true, _) => Some(Anew::Clocks),
+            (_, false) => Some(Anew::NotById),
+            _ => None,
+        }
+    }
+
+    /// Reads what was written; nothing where there is no base of this version.
+    pub(crate) fn read(folder: &Path) -> Result<Option<BaseFacts>, LineageError> {
+        let path = folder.join(FACTS);
+        let Ok(text) = std::fs::read(&path) else { return Ok(None) };
+        let facts: Option<BaseFacts> = serde_json::from_slice(&text).ok();
+        Ok(facts.filter(|f| f.version == env!("CARGO_PKG_VERSION")))
+    }
+
+    /// Writes it to the base's folder.
+    pub(crate) fn write(&self, folder: &Path) -> Result<(), LineageError> {
+        let path = folder.join(FACTS);
+        let text = serde_json::to_vec(self).map_err(LineageError::table(&path))?;
+        std::fs::write(&path, text).map_err(LineageError::io(&path))
+    }
+}
+
+/// Whether messages have ids, and each that was joined was taken by the actor it names.
+pub(crate) fn joined_by_ids(events: &Events, matching: &Matching) -> bool {
+    let no_warning = matching.warnings.is_empty();
+    no_warning
+        && (0..events.len() as u32).all(|e| {
+            let i = e as usize;
+            let to = || events.names.text(events.to[i]);
+            match events.kind[i] {
+                Kind::Send => {
+                    let mate = matching.mate[i];
+                    let taken = mate == NONE || events.actor_name(events.actor[mate as usize]) == to();
+                    events.has(e, HAS_ID) && taken && to() != ANYONE
+                }
+                Kind::Receive => events.has(e, HAS_ID),
+                _ => true,
+            }
+        })
+}
+
+/// Gives what a new base shares with its execution a second name in the base's folder.
+pub(crate) fn seal_base(folder: &Folder) -> Result<(), LineageError> {
+    link(&folder.path(SUMMARY), &folder.base().join(SUMMARY))?;
+    link_index(&folder.index(), &folder.base().join(INDEX_FOLDER))
+}
+
+/// Gives a base's files a second name in `to`.
+pub(crate) fn link_all(from: &Path, to: &Path) -> Result<(), LineageError> {
+    for name in [FACTS, SUMMARY, open::OPEN, ids::SENT, ids::RECEIVED] {
+        link(&from.join(name), &to.join(name))?;
+    }
+    link_index(&from.join(INDEX_FOLDER), &to.join(INDEX_FOLDER))
+}
+
+/// Gives the files of an index a second name in `to`, which is made.
+fn link_index(from: &Path, to: &Path) -> Result<(), LineageError> {
+    std::fs::create_dir(to).map_err(LineageError::io(to))?;
+    for entry in std::fs::read_dir(from).map_err(LineageError::io(from))? {
+        let entry = entry.map_err(LineageError::io(from))?;
+        link(&entry.path(), &to.join(entry.file_name()))?;
+    }
+    Ok(())
+}

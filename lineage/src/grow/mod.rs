@@ -1,0 +1,131 @@
+//! Growing an execution: events that were added to a store are put into the order of those that were there.
+//!
+//! A base is built of all events once. Later events, its delta, are analysed with nothing of the base but its messages on their way,
+//! by the code that builds an execution; then the order index of both is written, number by number, and the delta gets tables of its own
+//! beside those of the base, which stay as they are. So the work is that of the delta, and a copy of the index.
+//!
+//! This gives what building everything gives only where no event of the base changes its causes and nothing found of the
+//! delta depends on the content of the base. Where that cannot be known at a glance, [`grow`] says why, and all is built anew.
+
+mod base;
+mod delta;
+mod ids;
+mod merge;
+mod open;
+mod order;
+mod tables;
+
+use std::path::{Path, PathBuf};
+
+pub(crate) use self::base::{BaseFacts, seal_base};
+use self::delta::Delta;
+pub(crate) use self::open::OpenEnds;
+use crate::error::LineageError;
+use crate::execution::{EVENTS, Folder, MESSAGES, load_summary};
+use crate::index::{INDEX_FOLDER, Index};
+
+/// Name of the folder with what is kept of the base.
+pub(crate) const BASE_FOLDER: &str = "base";
+/// The delta's events, in the columns of the execution's.
+pub(crate) const EVENTS_ADDED: &str = "events-added.parquet";
+/// The delta's messages, and those of the base that had no receiver there.
+pub(crate) const MESSAGES_ADDED: &str = "messages-added.parquet";
+
+/// Most events of a delta, as a share of its base: beyond it, it is time for a new base.
+const LARGEST: f64 = 0.25;
+
+/// Why an execution is built of all events, and not grown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Anew {
+    /// There is no base.
+    #[error("there was none of this version")]
+    NoBase,
+    /// The base or the delta has vector clocks.
+    #[error("records have vector clocks")]
+    Clocks,
+    /// A message has no id, or one for several receivers or for another than who took it.
+    #[error("not all messages have ids and go where they are sent to")]
+    NotById,
+    /// Rows are gone that the base has.
+    #[error("rows are gone from the store")]
+    Gone,
+    /// An event is older than the last of its log in the base.
+    #[error("events were added before others of their logs")]
+    Older,
+    /// An id of the base is used again, or what was received in the base is sent in the delta.
+    #[error("an id was used again, or a message was sent that had been received")]
+    IdAgain,
+    /// A channel that kept order does no more.
+    #[error("a channel no longer keeps its order")]
+    OutOfOrder,
+    /// The order has cycles.
+    #[error("the order of the added events has a cycle or fits no channel")]
+    Cycle,
+    /// The delta is no longer small.
+    #[error("many events were added")]
+    Large,
+}
+
+/// What came of growing.
+pub(crate) enum Grown {
+    /// The execution is there.
+    Done,
+    /// It must be built of all events.
+    Anew(Anew),
+}
+
+/// Grows the execution in `out` to the events of `files`, of which `new` were not there when its base was built. `seal` writes
+/// what else belongs in the folder before it takes the place of `out`.
+///
+/// # Errors
+/// When a file cannot be read or written.
+pub(crate) fn grow(
+    files: &[PathBuf],
+    new: &[PathBuf],
+    system: &str,
+    out: &Path,
+    progress: &mut dyn FnMut(&str),
+    seal: &mut dyn FnMut(&Folder) -> Result<(), LineageError>,
+) -> Result<Grown, LineageError> {
+    let base_folder = out.join(BASE_FOLDER);
+    let Some(facts) = BaseFacts::read(&base_folder)? else { return Ok(Grown::Anew(Anew::NoBase)) };
+    if let Some(why) = facts.obstacle() {
+        return Ok(Grown::Anew(why));
+    }
+    progress("reading added events");
+    let base = Index::open(&base_folder.join(INDEX_FOLDER))?;
+    let folder = Folder::begin(out)?;
+    folder.make()?;
+    let path = folder.base();
+    std::fs::create_dir(&path).map_err(LineageError::io(&path))?;
+    let files = delta::Files { all: files, new, open: base_folder.join(open::OPEN) };
+    let delta = match Delta::read(&files, &base, &facts, system, &folder.scratch())? {
+        Ok(delta) => delta,
+        Err(why) => return Ok(Grown::Anew(why)),
+    };
+    progress("ordering added events");
+    let order = match order::order(delta, &base, &facts, &base_folder)? {
+        Ok(order) => order,
+        Err(why) => return Ok(Grown::Anew(why)),
+    };
+    progress("writing the execution");
+    for name in [EVENTS, MESSAGES] {
+        link(&out.join(name), &folder.path(name))?;
+    }
+    base::link_all(&base_folder, &folder.base())?;
+    let states = tables::write(&order, &folder)?;
+    merge::write(&folder.index(), &base, &order, &states)?;
+    let summary = order.summary(&load_summary(&base_folder)?);
+    crate::build::write_summary(&summary, &folder)?;
+    seal(&folder)?;
+    folder.finish()?;
+    Ok(Grown::Done)
+}
+
+/// The same file under a second name; a copy where the file system has no such names.
+pub(crate) fn link(from: &Path, to: &Path) -> Result<(), LineageError> {
+    if std::fs::hard_link(from, to).is_err() {
+        std::fs::copy(from, to).map_err(LineageError::io(from))?;
+    }
+    Ok(())
+}

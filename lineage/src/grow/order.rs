@@ -1,0 +1,256 @@
+//! A delta put in order behind its base.
+
+use std::path::Path;
+
+use arrow_array::UInt32Array;
+use demi_schemas::Kind;
+use demi_schemas::summary::{BuildSummary, ProvenanceRule};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReaderBuilder, RowSelection};
+
+use super::base::{BaseFacts, joined_by_ids};
+use super::delta::Delta;
+use super::{Anew, ids};
+use crate::channels::{self, Channels, Seen};
+use crate::columns;
+use crate::content;
+use crate::error::LineageError;
+use crate::events::{Events, HAS_ID, is_send};
+use crate::execution::EVENTS;
+use crate::index::Index;
+use crate::intern::NONE;
+use crate::matching::{self, Matching, Status};
+use crate::order::{Graph, Order};
+use crate::units::Units;
+use crate::unmatched;
+
+/// A delta in order.
+pub(crate) struct Ordered {
+    pub(crate) delta: Delta,
+    pub(crate) matching: Matching,
+    pub(crate) units: Units,
+    /// Positions and depths as they are in the whole.
+    pub(crate) order: Order,
+    in_order: bool,
+}
+
+/// Puts the delta in order.
+pub(crate) fn order(
+    mut delta: Delta,
+    base: &Index,
+    facts: &BaseFacts,
+    base_folder: &Path,
+) -> Result<Result<Ordered, Anew>, LineageError> {
+    let events = &mut delta.loaded.events;
+    let mut matching = Matching::none(events.len());
+    matching::by_id(events, &mut matching);
+    if let Some(why) = look_up(events, &mut matching, &delta.in_base, base_folder)? {
+        return Ok(Err(why));
+    }
+    content::timers(events, &mut matching);
+    if !matching.extra.is_empty() || !joined_by_ids(events, &matching) {
+        return Ok(Err(Anew::NotById));
+    }
+    let before = latest(events, facts);
+    let observed = Channels::observe(events, &matching, before);
+    let in_order = facts.in_order && observed.in_order();
+    if in_order != facts.in_order {
+        return Ok(Err(Anew::OutOfOrder));
+    }
+    unmatched::explain(events, &mut matching, &observed);
+    if !facts.in_order {
+        // No message is lost for sure where messages overtake each other.
+        matching.status.iter_mut().filter(|s| **s == Status::Lost).for_each(|s| *s = Status::InFlight);
+    }
+    (events.id, events.content, events.type_) = (Vec::new(), Vec::new(), Vec::new());
+    let units = Units::new(events, &[]);
+    let (mut wishes, broken) = observed.wishes(events, &matching, &units);
+    wishes.extend(channels::log_order(events, &units));
+    let warned = matching.warnings.len();
+    let mut order = Graph::new(events, &units, wishes).order(&mut matching);
+    if !broken.0.is_empty() || !order.warnings.is_empty() || matching.warnings.len() > warned {
+        return Ok(Err(Anew::Cycle));
+    }
+    place(&delta, &matching, &units, &mut order, base, base_folder)?;
+    Ok(Ok(Ordered { delta, matching, units, order, in_order }))
+}
+
+/// What only the base's ids tell: an id that is used again, and a further receive.
+fn look_up(
+    events: &Events,
+    matching: &mut Matching,
+    in_base: &[Option<u32>],
+    base_folder: &Path,
+) -> Result<Option<Anew>, LineageError> {
+    let named = (0..events.len() as u32).filter(|&e| in_base[e as usize].is_none() && events.has(e, HAS_ID));
+    let open = |e: &u32| {
+        let i = *e as usize;
+        is_send(events.kind[i]) || (events.kind[i].is_delivery() && matching.mate[i] == NONE)
+    };
+    let asked: Vec<u32> = named.filter(open).collect();
+    let hashes: Vec<_> = asked.iter().map(|&e| events.id[e as usize]).collect();
+    if ids::known(base_folder, ids::RECEIVED, &hashes)?.contains(&true) {
+        return Ok(Some(Anew::IdAgain));
+    }
+    for (&e, known) in asked.iter().zip(ids::known(base_folder, ids::SENT, &hashes)?) {
+        if known && is_send(events.kind[e as usize]) {
+            return Ok(Some(Anew::IdAgain));
+        }
+        if known {
+            matching.status[e as usize] = Status::Duplicate;
+        }
+    }
+    Ok(None)
+}
+
+/// The base's latest deliveries by channel, as the first event behind the send in its log.
+fn latest(events: &Events, facts: &BaseFacts) -> Seen {
+    let mut seen = Seen::default();
+    for (from, to, life, seq) in &facts.latest {
+        let (Some(from), Some(to)) = (events.find_actor(from), events.find_actor(to)) else { continue };
+        let log = events.of_actor(from);
+        let (mut low, mut high) = (log.start, log.end);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if events.places.get(middle) <= (*life, *seq) { low = middle + 1 } else { high = middle }
+        }
+        seen.insert((from, to), (low, true));
+    }
+    seen
+}
+
+/// Gives the delta the places behind the base's, and depths from those of the base.
+fn place(
+    delta: &Delta,
+    matching: &Matching,
+    units: &Units,
+    order: &mut Order,
+    base: &Index,
+    base_folder: &Path,
+) -> Result<(), LineageError> {
+    let events = &delta.loaded.events;
+    // The base's depths that count: of open sends, and of each log's last event that stands in its order.
+    let mut tails = Vec::new();
+    for actor in 0..events.actors.len() as u32 {
+        let Some(a) = base.find_actor(events.actor_name(actor)) else { continue };
+        let end = base.chain_end(a, base.events_of(a).end)?;
+        if end > base.events_of(a).start {
+            tails.push((end - 1, actor));
+        }
+    }
+    let mut wanted: Vec<u32> =
+        delta.in_base.iter().flatten().copied().chain(tails.iter().map(|t| t.0)).collect();
+    wanted.sort_unstable();
+    wanted.dedup();
+    let known = depths(base_folder, &wanted)?;
+    let depth_of = |e: u32| wanted.binary_search(&e).map_or(0, |i| known[i]);
+    let mut last = vec![0; events.actors.len()];
+    tails.iter().for_each(|&(e, actor)| last[actor as usize] = depth_of(e));
+    let mut position = base.header().events;
+    let sequence = std::mem::take(&mut order.sequence);
+    for &unit in &sequence {
+        for e in units.events(events, unit) {
+            let i = e as usize;
+            if let Some(old) = delta.in_base[i] {
+                (order.position[i], order.depth[i]) = (base.order(old)?, depth_of(old));
+                continue;
+            }
+            position += 1;
+            order.position[i] = position;
+            order.depth[i] = 1;
+            if !units.alone[unit as usize] {
+                let mate = matching.mate[i];
+                let cause = match mate {
+                    NONE => 0,
+                    _ if is_send(events.kind[i]) => 0,
+                    _ => order.depth[mate as usize],
+                };
+                let last = &mut last[events.actor[i] as usize];
+                order.depth[i] = 1 + cause.max(*last);
+                *last = order.depth[i];
+            }
+        }
+    }
+    order.sequence = sequence;
+    Ok(())
+}
+
+/// The depths of these events of the base, which are in order.
+fn depths(base_folder: &Path, wanted: &[u32]) -> Result<Vec<u32>, LineageError> {
+    let path = base_folder.with_file_name(EVENTS);
+    let file = std::fs::File::open(&path).map_err(LineageError::io(&path))?;
+    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(LineageError::table(&path))?;
+    let mask = ProjectionMask::columns(builder.parquet_schema(), ["depth"]);
+    let rows = builder.metadata().file_metadata().num_rows() as usize;
+    let ranges = wanted.iter().map(|&e| e as usize..e as usize + 1);
+    let reader = builder
+        .with_projection(mask)
+        .with_row_selection(RowSelection::from_consecutive_ranges(ranges, rows))
+        .build()
+        .map_err(LineageError::table(&path))?;
+    let mut depths = Vec::with_capacity(wanted.len());
+    for batch in reader {
+        let batch = batch?;
+        let column = columns::long(&batch, "depth")?;
+        depths.extend((0..column.len()).map(|row| u32::try_from(column.value(row)).unwrap_or(u32::MAX)));
+    }
+    match depths.len() == wanted.len() {
+        true => Ok(depths),
+        false => Err(LineageError::table(&path)(format!("{rows} rows, which are fewer than its index says"))),
+    }
+}
+
+impl Ordered {
+    /// The events.
+    pub(crate) fn events(&self) -> &Events {
+        &self.delta.loaded.events
+    }
+
+    /// Whether the event was added.
+    pub(crate) fn is_added(&self, e: u32) -> bool {
+        self.delta.in_base[e as usize].is_none()
+    }
+
+    /// The rows of a batch that were added, of which the first is the event `first`.
+    pub(crate) fn added_rows(&self, first: u32, rows: usize) -> UInt32Array {
+        (0..rows as u32).filter(|row| self.is_added(first + row)).collect::<Vec<_>>().into()
+    }
+
+    /// The summary of the whole.
+    pub(crate) fn summary(&self, base: &BuildSummary) -> BuildSummary {
+        let events = self.events();
+        let added = (0..events.len() as u32).filter(|&e| self.is_added(e));
+        let (mut more, mut deliveries, mut deepest) = (0, 0, base.depth);
+        for e in added {
+            more += 1;
+            deliveries += u64::from(Kind::is_delivery(events.kind[e as usize]));
+            deepest = deepest.max(u64::from(self.order.depth[e as usize]));
+        }
+        let (matched, mut unmatched) = unmatched::count(events, &self.matching);
+        unmatched.sender_missing += base.unmatched.sender_missing;
+        unmatched.duplicate += base.unmatched.duplicate;
+        unmatched.external += base.unmatched.external;
+        let mut warnings = base.warnings.clone();
+        warnings.extend(self.delta.loaded.warnings.iter().cloned());
+        warnings.extend(self.matching.warnings.iter().cloned());
+        let notes = unmatched::notes(events, &self.matching);
+        warnings.extend(notes.into_iter().map(|note| format!("among {more} events added: {note}")));
+        BuildSummary {
+            system: base.system.clone(),
+            events: base.events + more,
+            kept: base.kept + more,
+            pruned: 0,
+            deliveries: base.deliveries + deliveries,
+            kept_deliveries: base.kept_deliveries + deliveries,
+            matched: base.matched + matched,
+            clock_edges: 0,
+            unmatched,
+            affected: Vec::new(),
+            violation: Vec::new(),
+            rule: ProvenanceRule::default(),
+            channels_in_order: self.in_order,
+            depth: deepest,
+            warnings,
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Whether a predicate holds of rows.
+
+use super::parse::{ACTOR, Aggregate, Compare, Parsed, Sum, Term};
+use super::value::Value;
+
+/// A state that an actor told of itself.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct State(serde_json::Value);
+
+impl State {
+    /// Reads the text of a state record; text that is no JSON is a state without variables.
+    pub(crate) fn parse(text: &str) -> State {
+        State(serde_json::from_str(text).unwrap_or_default())
+    }
+
+    /// The names of its variables.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = &str> {
+        self.0.as_object().into_iter().flat_map(|o| o.keys().map(String::as_str))
+    }
+
+    fn get(&self, path: &[String]) -> Value {
+        let mut at = &self.0;
+        for name in path {
+            match at.get(name) {
+                Some(inner) => at = inner,
+                None => return Value::Null,
+            }
+        }
+        Value::from(at)
+    }
+}
+
+/// A row: an actor and its state.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row<'a> {
+    /// The actor's name.
+    pub(crate) actor: &'a str,
+    /// The state it last told.
+    pub(crate) state: &'a State,
+}
+
+type Found = Result<Value, String>;
+
+/// What a term is about: one row, or a group with one of its rows to stand for it.
+#[derive(Clone, Copy)]
+struct Scope<'a> {
+    one: Option<Row<'a>>,
+    group: &'a [Row<'a>],
+}
+
+/// The first row or group of which the predicate does not hold; the text is empty for the table as a whole.
+pub(super) fn failure(predicate: &Parsed, rows: &[Row<'_>]) -> Result<Option<String>, String> {
+    let mut left = Vec::with_capacity(rows.len());
+    for row in rows {
+        let scope = Scope { one: Some(*row), group: &[] };
+        if match &predicate.filter {
+            None => true,
+            Some(filter) => truth(filter, scope)? == Some(true),
+        } {
+            left.push(*row);
+        }
+    }
+    let Some(groups) = &predicate.groups else {
+        for row in &left {
+            if truth(&predicate.holds, Scope { one: Some(*row), group: &[] })? == Some(false) {
+                return Ok(Some(format!("actor = '{}'", row.actor)));
+            }
+        }
+        return Ok(None);
+    };
+    if groups.is_empty() {
+        // The sums of nothing say nothing: before any actor told its state nothing can fail.
+        let whole = Scope { one: left.first().copied(), group: &left };
+        let fails = !rows.is_empty() && truth(&predicate.holds, whole)? == Some(false);
+        return Ok(fails.then(String::new));
+    }
+    let mut found: Vec<(Vec<Value>, Vec<Row<'_>>)> = Vec::new();
+    for row in &left {
+        let scope = Scope { one: Some(*row), group: &[] };
+        let key = groups.iter().map(|t| value(t, scope)).collect::<Result<Vec<_>, _>>()?;
+        match found.iter_mut().find(|(k, _)| *k == key) {
+            Some((_, members)) => members.push(*row),
+            None => found.push((key, vec![*row])),
+        }
+    }
+    for (key, members) in &found {
+        let scope = Scope { one: members.first().copied(), group: members };
+        if truth(&predicate.holds, scope)? == Some(false) {
+            let named = |(term, value): (&Term, &Value)| match term {
+                Term::Variable(path) => format!("{} = {value}", path.join(".")),
+                _ => value.to_string(),
+            };
+            let parts: Vec<String> = groups.iter().zip(key).map(named).collect();
+            return Ok(Some(parts.join(", ")));
+        }
+    }
+    Ok(None)
+}
+
+fn truth(term: &Term, scope: Scope<'_>) -> Result<Option<bool>, String> {
+    value(term, scope)?.truth()
+}
+
+fn known(truth: Option<bool>) -> Value {
+    truth.map_or(Value::Null, Value::Bool)
+}
+
+fn value(term: &Term, scope: Scope<'_>) -> Found {
+    Ok(match term {
+        Term::Literal(value) => value.clone(),
+        Term::Variable(path) => match scope.one {
+            Some(row) if path.len() == 1 && path[0] == ACTOR => Value::Text(row.actor.to_owned()),
+            Some(row) => row.state.get(path),
+            None => Value::Null,
+        },
+        Term::Compare(how, two) => {
+            let (a, b) = (value(&two.0, scope)?, value(&two.1, scope)?);
+            known(match how {
+                Compare::Equal => a.equal(&b),
+                Compare::Unequal => a.equal(&b).map(|equal| !equal),
+                Compare::Less => a.compare(&b)?.map(std::cmp::Ordering::is_lt),
+                Compare::AtMost => a.compare(&b)?.map(std::cmp::Ordering::is_le),
+                Compare::More => a.compare(&b)?.map(std::cmp::Ordering::is_gt),
+                Compare::AtLeast => a.compare(&b)?.map(std::cmp::Ordering::is_ge),
+            })
+        }
+        Term::Calculate(sign, two) => value(&two.0, scope)?.calculate(*sign, &value(&two.1, scope)?)?,
+        Term::And(two) => known(match (truth(&two.0, scope)?, truth(&two.1, scope)?) {
+            (Some(false), _) | (_, Some(false)) => Some(false),
+            (Some(true), Some(true)) => Some(true),
+            _ => None,
+        }),
+        Term::Or(two) => known(match (truth(&two.0, scope)?, truth(&two.1, scope)?) {
+            (Some(true), _) | (_, Some(true)) => Some(true),
+            (Some(false), Some(false)) => Some(false),
+            _ => None,
+        }),
+        Term::Not(one) => known(truth(one, scope)?.map(|yes| !yes)),
+        Term::IsNull(one) => Value::Bool(value(one, scope)? == Value::Null),
+        Term::OneOf(one, others) => {
+            let one = value(one, scope)?;
+            let mut found = Some(false);
+            for other in others {
+                match one.equal(&value(other, scope)?) {
+                    Some(true) => return Ok(Value::Bool(true)),
+                    Some(false) => {}
+                    None => found = None,
+                }
+            }
+            known(found)
+        }
+        Term::Length(one) => value(one, scope)?.length(),
+        Term::Aggregate(aggregate) => sum(aggregate, scope.group)?,
+    })
+}
+
+fn sum(aggregate: &Aggregate, rows: &[Row<'_>]) -> Found {
+    let mut values: Vec<Value> = Vec::new();
+    for row in rows {
+        let scope = Scope { one: Some(*row), group: &[] };
+        if let Some(filter) = &aggregate.filter
+            && truth(filter, scope)? != Some(true)
+        {
+            continue;
+        }
+        let of = match &aggregate.of {
+            None => Value::Bool(true),
+            Some(term) => value(term, scope)?,
+        };
+        if of != Value::Null && !(aggregate.distinct && values.contains(&of)) {
+            values.push(of);
+        }
+    }
+    let total = |values: &[Value]| {
+        let nothing = if values.is_empty() { Value::Null } else { Value::Int(0) };
+        values.iter().try_fold(nothing, |sum, v| sum.calculate('+', v))
+    };
+    let most = |order: std::cmp::Ordering| {
+        values.iter().try_fold(Value::Null, |best, v| {
+            Ok::<_, String>(match v.compare(&best)? {
+                Some(found) if found != order => best,
+                _ => v.clone(),
+            })
+        })
+    };
+    let truths = || values.iter().map(Value::truth).collect::<Result<Vec<_>, _>>();
+    Ok(match aggregate.sum {
+        Sum::Count => Value::Int(values.len() as i64),
+        Sum::Total => total(&values)?,
+        Sum::Mean => total(&values)?.calculate('/', &Value::Int(values.len() as i64))?,
+        Sum::Least => most(std::cmp::Ordering::Less)?,
+        Sum::Most => most(std::cmp::Ordering::Greater)?,
+        _ if values.is_empty() => Value::Null,
+        Sum::Every => Value::Bool(truths()?.iter().all(|t| *t == Some(true))),
+        Sum::Some => Value::Bool(truths()?.contains(&Some(true))),
+    })
+}

@@ -1,0 +1,146 @@
+//! Where an event's row stands: in the tables that an execution was built with, or in those of what was added.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use crate::execution::EVENTS;
+use crate::grow::EVENTS_ADDED;
+use crate::index::IndexHeader;
+
+/// A part of the table of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// What the execution was built with.
+    Built,
+    /// What was added.
+    Added,
+}
+
+/// The rows of events, by number.
+pub(crate) struct Rows<'a> {
+    header: &'a IndexHeader,
+}
+
+impl<'a> Rows<'a> {
+    /// The rows of an index's events.
+    pub(crate) fn new(header: &'a IndexHeader) -> Rows<'a> {
+        Rows { header }
+    }
+
+    /// The parts that there are.
+    pub(crate) fn parts(&self) -> &'static [Part] {
+        match self.header.actors.iter().any(|a| a.appended > 0) {
+            true => &[Part::Built, Part::Added],
+            false => &[Part::Built],
+        }
+    }
+
+    /// The file of a part.
+    pub(crate) fn path(&self, exec: &Path, part: Part) -> PathBuf {
+        exec.join(match part {
+            Part::Built => EVENTS,
+            Part::Added => EVENTS_ADDED,
+        })
+    }
+
+    /// By actor, the numbers of its events in a part.
+    fn spans(&self, part: Part) -> impl Iterator<Item = Range<u32>> + '_ {
+        self.header.actors.iter().enumerate().map(move |(i, actor)| {
+            let end = self.header.actors.get(i + 1).map_or(self.header.events, |next| next.first);
+            let middle = end.saturating_sub(actor.appended);
+            match part {
+                Part::Built => actor.first..middle,
+                Part::Added => middle..end,
+            }
+        })
+    }
+
+    /// The numbers of the events of a part, in the order of its rows.
+    pub(crate) fn numbers(&self, part: Part) -> impl Iterator<Item = u32> + '_ {
+        self.spans(part).flatten()
+    }
+
+    /// The numbers of the events in these rows of a part, which are in order.
+    pub(crate) fn numbers_of(&self, part: Part, rows: &[Range<u32>]) -> Vec<u32> {
+        let mut found = Vec::new();
+        let (mut at, mut rows) = (0, rows.iter().cloned().flatten().peekable());
+        for span in self.spans(part) {
+            let end = at + span.len() as u32;
+            while let Some(row) = rows.next_if(|row| *row < end) {
+                found.push(span.start + row - at);
+            }
+            at = end;
+        }
+        found
+    }
+
+    /// The rows of a part that hold events of these ranges, which are in order.
+    pub(crate) fn rows_of(&self, part: Part, ranges: &[Range<u32>]) -> Vec<Range<u32>> {
+        let mut rows: Vec<Range<u32>> = Vec::new();
+        let (mut at, mut next) = (0, 0);
+        for span in self.spans(part) {
+            while next < ranges.len() && ranges[next].end <= span.start {
+                next += 1;
+            }
+            for range in ranges[next..].iter().take_while(|r| r.start < span.end) {
+                let here = range.start.max(span.start)..range.end.min(span.end);
+                if here.is_empty() {
+                    continue;
+                }
+                let here = here.start - span.start + at..here.end - span.start + at;
+                match rows.last_mut() {
+                    Some(last) if last.end == here.start => last.end = here.end,
+                    _ => rows.push(here),
+                }
+            }
+            at += span.len() as u32;
+        }
+        rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::index::ActorEntry;
+
+    proptest! {
+        #[test]
+        fn each_event_has_one_row(
+            logs in proptest::collection::vec((0..6_u32, 0..4_u32), 1..6),
+            chosen in proptest::collection::btree_set(0..60_u32, 0..30),
+        ) {
+            let logs: Vec<_> = logs.into_iter().filter(|(built, added)| built + added > 0).collect();
+            let mut events = 0;
+            let mut actors = Vec::new();
+            for (i, (built, appended)) in logs.iter().enumerate() {
+                let name = format!("{i}");
+                actors.push(ActorEntry {
+                    name, first: events, first_run: 0, first_state: 0, appended: *appended, first_out: None, last_in: None,
+                });
+                events += built + appended;
+            }
+            let header = IndexHeader {
+                schema: String::new(), events, actors, runs: 0, states: 0, links: 0, uncertain: 0, alone: 0,
+                environment: None, stride: 0,
+            };
+            let rows = Rows::new(&header);
+            let ranges: Vec<_> = chosen.iter().filter(|&&e| e < events).map(|&e| e..e + 1).collect();
+            let mut found = Vec::new();
+            for part in [Part::Built, Part::Added] {
+                let numbers: Vec<u32> = rows.numbers(part).collect();
+                let here = rows.rows_of(part, &ranges);
+                prop_assert!(here.windows(2).all(|w| w[0].end < w[1].start));
+                let named = rows.numbers_of(part, &here);
+                let by_hand: Vec<u32> = here.into_iter().flatten().map(|row| numbers[row as usize]).collect();
+                prop_assert_eq!(&named, &by_hand);
+                found.extend(named);
+            }
+            found.sort_unstable();
+            let expected: Vec<u32> = chosen.into_iter().filter(|&e| e < events).collect();
+            prop_assert_eq!(found, expected);
+        }
+    }
+}
