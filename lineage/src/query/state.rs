@@ -76,6 +76,10 @@ impl Query {
         events: &[u32],
         f: &mut dyn FnMut(u32, &str),
     ) -> Result<(), LineageError> {
+        let known = events.last().is_none_or(|&last| last < self.index.header().events);
+        if !known || !events.windows(2).all(|w| w[0] < w[1]) {
+            return Err(self.index.broken("the events with a state are not in order".into()));
+        }
         let ranges: Vec<Range<u32>> = events.iter().map(|&e| e..e + 1).collect();
         let rows = self.rows();
         for &part in rows.parts() {
