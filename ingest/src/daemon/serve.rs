@@ -12,6 +12,7 @@ use super::config::{Config, SourceKind};
 use super::intake::{Intake, Origin};
 use super::metrics::Metrics;
 use super::positions::{LivePositions, Positions};
+use super::security::SecurityError;
 use super::shutdown::{Reload, Shutdown};
 use super::sources::rate::Rate;
 use super::sources::{Context, Running, SourceError, files, http, nats, otlp, tcp};
@@ -47,6 +48,12 @@ pub enum ServeError {
         name: String,
         /// What is wrong.
         source: SourceError,
+    },
+    /// The admin listener cannot start.
+    #[error("[admin] {source}")]
+    Admin {
+        /// What is wrong.
+        source: SecurityError,
     },
     /// The system refused a thread or a runtime.
     #[error("cannot start")]
@@ -148,8 +155,7 @@ impl Daemon {
         if let Some(listen) = &config.admin {
             let context = self.context(config, "admin", "admin");
             let running = admin::start(listen, context).await;
-            let running =
-                running.map_err(|source| ServeError::Source { name: "admin".to_owned(), source })?;
+            let running = running.map_err(|source| ServeError::Admin { source })?;
             self.started.addresses.extend(running.addresses.iter().map(|a| ("admin".to_owned(), *a)));
             self.admin = Some(running);
         }

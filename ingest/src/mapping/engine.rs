@@ -86,6 +86,22 @@ impl Mapper {
         &self.mapping.name
     }
 
+    /// Whether patterns and delimiter are the mapping's, nothing given besides.
+    pub(crate) fn as_mapped(&self) -> bool {
+        self.pattern.is_none() && self.delimiter.is_none()
+    }
+
+    /// Forgets what was remembered from source to source.
+    pub(crate) fn forget(&mut self) {
+        self.emitter = Emitter { strict: self.emitter.strict, ..Emitter::default() };
+        self.used_names.clear();
+    }
+
+    /// Makes a record that has no position of its own an error: for sources whose order nobody knows.
+    pub(crate) fn count_nothing(&mut self) {
+        self.emitter.strict = true;
+    }
+
     /// Begins a source; `head` is its beginning, a few hundred kilobytes or all of it, to look at.
     pub fn begin(&mut self, name: &str, head: &[u8]) {
         let head = String::from_utf8_lossy(head);

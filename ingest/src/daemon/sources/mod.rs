@@ -12,6 +12,7 @@
 mod accept;
 pub mod files;
 pub mod http;
+pub(crate) mod mapped;
 pub mod nats;
 pub mod otlp;
 pub mod rate;

@@ -17,9 +17,10 @@ use demi_schemas::EventRecord;
 use futures::StreamExt;
 use serde::Deserialize;
 
+use super::mapped::{Batches, Bodies, Carrier};
 use super::otlp::of_system;
 use super::{Context, Running, SourceError};
-use crate::daemon::intake::{Batch, Content, Item, Outcome};
+use crate::daemon::intake::{Batch, Content, Item, Outcome, Refusal};
 use crate::otlp::{self, OtlpOptions};
 
 /// Messages, and bytes of them, that are handed over together.
@@ -60,6 +61,9 @@ pub struct Config {
     /// What messages hold: `events` (default) or `otlp_json`.
     #[serde(default)]
     pub format: Format,
+    /// Mapping of the lines, by name or file, in place of `format`; each message is mapped by itself. Default: none.
+    #[serde(default)]
+    pub mapping: Option<String>,
     /// File with a token to show to the server.
     #[serde(default)]
     pub token_file: Option<PathBuf>,
@@ -80,8 +84,18 @@ fn durable() -> String {
 
 impl Config {
     /// The keys, for messages that name the nearest one.
-    pub const KEYS: [&'static str; 9] =
-        ["url", "stream", "subject", "durable", "format", "token_file", "tls_ca", "tls_cert", "tls_key"];
+    pub const KEYS: [&'static str; 10] = [
+        "url",
+        "stream",
+        "subject",
+        "durable",
+        "format",
+        "mapping",
+        "token_file",
+        "tls_ca",
+        "tls_cert",
+        "tls_key",
+    ];
 }
 
 fn setting(key: &str, reason: impl Into<String>) -> SourceError {
@@ -106,7 +120,10 @@ pub fn check(config: &Config) -> Result<(), SourceError> {
     if config.tls_cert.is_some() != config.tls_key.is_some() {
         return Err(setting("tls_cert", "tls_cert and tls_key go together"));
     }
-    Ok(())
+    if config.mapping.is_some() && config.format != Format::Events {
+        return Err(setting("mapping", "a document of OTLP is no log of lines: leave out format or mapping"));
+    }
+    Bodies::of(config.mapping.as_deref(), Carrier::Bodies).map(drop)
 }
 
 /// Starts consuming; a server that is not there yet is waited for.
@@ -115,16 +132,34 @@ pub fn check(config: &Config) -> Result<(), SourceError> {
 /// When a setting cannot be used.
 pub async fn start(config: Config, context: Context) -> Result<Running, SourceError> {
     check(&config)?;
-    options(&config)?;
+    check_files(&config)?;
+    let mapped = Bodies::of(config.mapping.as_deref(), Carrier::Bodies)?;
     let task = tokio::spawn(async move {
         let shutdown = context.shutdown.clone();
-        let consuming = consume_forever(config, context);
+        let consuming = consume_forever(config, mapped, context);
         tokio::select! {
             () = consuming => {}
             () = shutdown.wait() => {}
         }
     });
     Ok(Running { addresses: Vec::new(), task })
+}
+
+/// Checks that the files of secrets are there.
+///
+/// # Errors
+/// When one cannot be read.
+pub fn check_files(config: &Config) -> Result<(), SourceError> {
+    options(config)?;
+    for (key, path) in
+        [("tls_ca", &config.tls_ca), ("tls_cert", &config.tls_cert), ("tls_key", &config.tls_key)]
+    {
+        if let Some(path) = path {
+            std::fs::File::open(path)
+                .map_err(|e| setting(key, format!("{}: cannot be read: {e}", path.display())))?;
+        }
+    }
+    Bodies::of(config.mapping.as_deref(), Carrier::Bodies).map(drop)
 }
 
 fn options(config: &Config) -> Result<ConnectOptions, SourceError> {
@@ -143,11 +178,11 @@ fn options(config: &Config) -> Result<ConnectOptions, SourceError> {
     Ok(options)
 }
 
-async fn consume_forever(config: Config, context: Context) {
+async fn consume_forever(config: Config, mapped: Option<Bodies>, context: Context) {
     let mut pause = Duration::from_millis(200);
     loop {
         let begin = std::time::Instant::now();
-        let Err(error) = consume(&config, &context).await else { return };
+        let Err(error) = consume(&config, mapped.as_ref(), &context).await else { return };
         if begin.elapsed() > LONGEST_PAUSE {
             pause = Duration::from_millis(200);
         }
@@ -159,7 +194,11 @@ async fn consume_forever(config: Config, context: Context) {
 }
 
 /// Takes messages until something fails. Ends without an error when the daemon stops.
-async fn consume(config: &Config, context: &Context) -> Result<(), async_nats::Error> {
+async fn consume(
+    config: &Config,
+    mapped: Option<&Bodies>,
+    context: &Context,
+) -> Result<(), async_nats::Error> {
     let client = options(config)?.connect(&config.url).await?;
     let stream = jetstream::new(client.clone()).get_stream(&config.stream).await?;
     let consumer: PullConsumer = stream
@@ -186,25 +225,33 @@ async fn consume(config: &Config, context: &Context) -> Result<(), async_nats::E
         if messages.is_empty() {
             continue;
         }
-        let mut items = Vec::new();
+        let mut batches = Batches::default();
         let mut bytes = 0;
         for message in &messages {
             bytes += message.payload.len();
             let sequence = message.info()?.stream_sequence;
-            read(&message.payload, sequence, config.format, context, &mut items);
+            match mapped {
+                Some(mapped) => mapped.message(context, &name, &message.payload, sequence, &mut batches),
+                None => {
+                    let limit = context.limits.line_bytes;
+                    let system = &context.origin.system;
+                    read(&message.payload, sequence, config.format, system, limit)
+                        .into_iter()
+                        .for_each(|item| batches.push(item));
+                }
+            }
         }
         context.rate.take(bytes).await;
-        let batch = Batch {
-            origin: context.origin.clone(),
-            stream: name.clone(),
-            content: Content::Items(items),
-            positions: Vec::new(),
-        };
-        // Waits as long as it takes; meanwhile the server delivers nothing new.
-        match context.intake.submit(batch, Duration::MAX).await {
-            Ok(_) => {}
-            Err(crate::daemon::intake::Refusal::Closed) => return Ok(()),
-            Err(error) => return Err(Box::new(error)),
+        for items in batches.all() {
+            let origin = context.origin.clone();
+            let content = Content::Items(items);
+            let batch = Batch { origin, stream: name.clone(), content, positions: Vec::new() };
+            // Waits as long as it takes; meanwhile the server delivers nothing new.
+            match context.intake.submit(batch, Duration::MAX).await {
+                Ok(_) => {}
+                Err(Refusal::Closed) => return Ok(()),
+                Err(error) => return Err(Box::new(error)),
+            }
         }
         for message in &messages {
             message.ack().await?;
@@ -213,9 +260,10 @@ async fn consume(config: &Config, context: &Context) -> Result<(), async_nats::E
     }
 }
 
-/// Appends what a message holds. The offset is the message's number in the stream.
-fn read(payload: &Bytes, sequence: u64, format: Format, context: &Context, items: &mut Vec<Item>) {
-    let system = &context.origin.system;
+/// What a message holds; the offset of its items is its number in the stream. Lines longer than `limit` are refused.
+#[must_use]
+pub fn read(payload: &Bytes, sequence: u64, format: Format, system: &str, limit: usize) -> Vec<Item> {
+    let mut items = Vec::new();
     let mut push = |line: u64, outcome: Outcome| items.push(Item { offset: sequence, line, outcome });
     let rejected =
         |raw: Bytes, code: &str, reason: String| Outcome::Rejected { raw, code: code.to_owned(), reason };
@@ -227,8 +275,7 @@ fn read(payload: &Bytes, sequence: u64, format: Format, context: &Context, items
                     continue;
                 }
                 let raw = || payload.slice_ref(line);
-                if line.len() > context.limits.line_bytes {
-                    let limit = context.limits.line_bytes;
+                if line.len() > limit {
                     let reason =
                         format!("the line is {} bytes long, more than the limit of {limit}", line.len());
                     push(number, rejected(raw(), "too_long", reason));
@@ -260,4 +307,5 @@ fn read(payload: &Bytes, sequence: u64, format: Format, context: &Context, items
             Err(error) => push(1, rejected(payload.clone(), "not_otlp", error.to_string())),
         },
     }
+    items
 }

@@ -36,6 +36,8 @@ impl Follower {
         for known in &mut self.known {
             known.present = false;
         }
+        self.rescan = false;
+        self.waiting.retain(|_, since| since.elapsed() < 2 * LONGEST_WAIT);
         for path in self.expand() {
             let Ok(meta) = std::fs::metadata(&path) else { continue };
             if meta.is_file() {
