@@ -1,5 +1,6 @@
 //! The files of one source: what is known of each, which is read next, and handing over what they say.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::sync::Arc;
@@ -180,7 +181,15 @@ impl Follower {
         let changed = |known: &Known| known.file.as_ref()?.metadata().ok()?.modified().ok();
         let mut order: Vec<(SystemTime, usize)> =
             self.known.iter().enumerate().filter_map(|(n, known)| Some((changed(known)?, n))).collect();
-        order.sort_unstable();
+        // Clocks of file systems tick slowly. Of equals, what was read before is older than what was not, and rotated files
+        // have the longer names and the higher numbers.
+        order.sort_by(|a, b| {
+            let rest = |n: usize| {
+                let state = &self.known[n].state;
+                (state.offset == 0, Reverse((state.path.len(), &state.path)))
+            };
+            a.0.cmp(&b.0).then_with(|| rest(a.1).cmp(&rest(b.1)))
+        });
         for (_, number) in order {
             if self.read_one(number) {
                 return true;
