@@ -9,6 +9,9 @@
 
 #[path = "support/kill/mod.rs"]
 mod kill;
+#[path = "support/tls.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod tls;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -23,6 +26,7 @@ use kill::check::rows;
 use kill::daemon::Daemon;
 use predicates::prelude::PredicateBooleanExt;
 use predicates::str::contains;
+use tls::Authority;
 
 struct Case {
     dir: tempfile::TempDir,
@@ -315,9 +319,16 @@ fn the_example_configuration_is_valid_and_slips_are_named() {
         command
     };
     validate(&example).assert().success().stdout(contains("fine; sources: http"));
-    // What is commented out is valid too, and is the default.
-    let text = fs::read_to_string(&example).unwrap();
+    // What is commented out is valid too, and is the default. Files of secrets are looked into.
     let dir = tempfile::tempdir().unwrap();
+    let authority = Authority::new();
+    authority.sign().write(dir.path(), "cert");
+    fs::rename(dir.path().join("cert.key"), dir.path().join("key.pem")).unwrap();
+    authority.write(&dir.path().join("clients.pem"));
+    fs::write(dir.path().join("tokens"), "token\n").unwrap();
+    let text = fs::read_to_string(&example)
+        .unwrap()
+        .replace("/etc/demi-lineage/", &format!("{}/", dir.path().display()));
     let path = dir.path().join("demi.toml");
     let uncommented: String = text
         .lines()
@@ -329,6 +340,7 @@ fn the_example_configuration_is_valid_and_slips_are_named() {
     fs::write(&path, text.replace("[admin]", "[admn]")).unwrap();
     validate(&path).assert().code(2).stderr(contains("unknown key 'admn': did you mean 'admin'?"));
     fs::write(&path, text.replace("127.0.0.1:9465", "0.0.0.0:9465")).unwrap();
+    validate(&path).assert().code(2).stderr(contains("0.0.0.0:9465 is not a loopback address"));
     validate(&dir.path().join("nowhere.toml"))
         .assert()
         .code(2)

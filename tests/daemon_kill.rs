@@ -20,6 +20,7 @@ use kill::check;
 use kill::clients::Clients;
 use kill::daemon::Daemon;
 use kill::files::Files;
+use kill::nats::{Producer, Server};
 use kill::random::Random;
 
 fn number(name: &str, default: u64) -> u64 {
@@ -63,9 +64,16 @@ fn nothing_is_lost_or_doubled_whatever_happens() {
     let (faults, seed) = (number("DEMI_KILL_FAULTS", 10), number("DEMI_KILL_SEED", 1));
     let mut random = Random::new(seed);
     let dir = tempfile::tempdir().unwrap();
-    let mut daemon = Daemon::new(dir.path());
+    let server = Server::start();
+    let queue = server.as_ref().map_or_else(String::new, |server| {
+        server.deliver_again_soon();
+        let url = server.url();
+        format!("[sources.queue]\ntype = \"nats\"\nsystem = \"s\"\nurl = \"{url}\"\nstream = \"EVENTS\"\n")
+    });
+    let mut daemon = Daemon::new(dir.path(), &queue);
     let files = Files::new(dir.path().join("logs"), 3);
-    let clients = Clients::start(daemon.addresses(), 2, 2);
+    let clients = Clients::start(daemon.addresses(), 2, 2, 2);
+    let producer = server.as_ref().map(Producer::start);
     daemon.start();
     let mut read_only = false;
     for n in 0..faults {
@@ -118,6 +126,7 @@ fn nothing_is_lost_or_doubled_whatever_happens() {
     let expected_files = files.finish();
     let mut expected = clients.finish();
     expected.extend(expected_files);
+    expected.extend(producer.map(|producer| ("nats-0".to_owned(), producer.finish())));
     daemon.wait_for(expected.values().sum());
     daemon.stop();
     check::everything_once(dir.path(), &expected);

@@ -17,7 +17,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use kill::check::told;
 use kill::daemon::Daemon;
+use kill::nats::Server;
 use serde_json::Value;
 
 const SHOP: &str = include_str!("../ingest/tests/otlp/shop.json");
@@ -157,52 +159,60 @@ fn the_python_sdk_ships_an_order_that_is_right() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     // Five spans an order.
     case.wait_for(WRITTEN, 100);
-    let (summary, _) = case.build();
+    let (summary, exec) = case.build();
     assert_eq!(summary["events"], 100, "{summary}");
     assert_eq!(
         summary["messages"]["matched"].as_u64().or(summary["matched"].as_u64()),
         Some(40),
         "{summary}"
     );
+    let events = told(&case.dir.path().join("store"));
+    // The program does five things for an order, in this order: each follows from the one before.
+    let of = |actor: &str, kind: &str| -> Vec<String> {
+        let all = events[actor].iter().filter(|(_, event)| event.kind == kind);
+        all.map(|(seq, _)| format!("{actor}/{seq}")).collect()
+    };
+    let steps = [of("shop", "send"), of("billing", "receive"), of("billing", "send"), of("mail", "receive")];
+    let mut pairs = Vec::new();
+    for n in 0..20 {
+        for (before, after) in steps.iter().zip(&steps[1..]) {
+            pairs.push((before[n].clone(), after[n].clone(), "before"));
+            pairs.push((after[n].clone(), before[n].clone(), "after"));
+        }
+        pairs.push((steps[0][n].clone(), steps[3][n].clone(), "before"));
+        // Nothing that the shop does later follows from what becomes of an order, and mail tells nobody.
+        if n < 19 {
+            pairs.push((steps[3][n].clone(), steps[0][n + 1].clone(), "concurrent"));
+            pairs.push((steps[1][n].clone(), steps[0][n + 1].clone(), "concurrent"));
+        }
+    }
+    let file = case.dir.path().join("pairs");
+    let lines: String = pairs.iter().map(|(a, b, _)| format!("{a}\t{b}\n")).collect();
+    fs::write(&file, lines).unwrap();
+    let output = assert_cmd::Command::cargo_bin("demi-lineage")
+        .unwrap()
+        .arg("query")
+        .arg(&exec)
+        .args(["order", "--json", "--pairs"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let answers: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(answers.len(), pairs.len());
+    for ((a, b, expected), answer) in pairs.iter().zip(&answers) {
+        assert_eq!(answer["order"], *expected, "{a} and {b}: {answer}");
+    }
 }
 
 #[test]
 fn jetstream_messages_are_acknowledged_when_they_are_stored() {
-    let Ok(probe) = Command::new("nats-server").arg("--version").output() else {
-        eprintln!("skipped: no nats-server");
-        return;
-    };
-    assert!(probe.status.success());
-    let dir = tempfile::tempdir().unwrap();
-    let ports = dir.path().join("ports");
-    fs::create_dir_all(&ports).unwrap();
-    let mut server = Command::new("nats-server")
-        .args(["-a", "127.0.0.1", "-p", "-1", "-js", "-sd"])
-        .arg(dir.path().join("js"))
-        .arg("--ports_file_dir")
-        .arg(&ports)
-        .stderr(std::process::Stdio::null())
-        .spawn()
-        .unwrap();
-    let end = Instant::now() + Duration::from_secs(30);
-    let url = loop {
-        let text = fs::read_dir(&ports).unwrap().flatten().find_map(|f| fs::read_to_string(f.path()).ok());
-        let found = text.and_then(|t| serde_json::from_str::<Value>(&t).ok());
-        if let Some(url) = found.and_then(|v| v["nats"][0].as_str().map(str::to_owned)) {
-            break url;
-        }
-        assert!(Instant::now() < end, "the server did not start");
-        std::thread::sleep(Duration::from_millis(50));
-    };
+    let Some(server) = Server::start() else { return };
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let stream = runtime.block_on(async {
-        let context = async_nats::jetstream::new(async_nats::connect(&url).await.unwrap());
-        let config = async_nats::jetstream::stream::Config {
-            name: "EVENTS".into(),
-            subjects: vec!["events.>".into()],
-            ..Default::default()
-        };
-        let stream = context.create_stream(config).await.unwrap();
+        let context = server.context().await;
+        let stream = context.get_stream("EVENTS").await.unwrap();
         for n in 1..=300_u64 {
             let line = format!("{{\"actor\":\"a\",\"seq\":{n},\"kind\":\"start\"}}\n");
             // Each twice, as a producer does that did not hear the answer.
@@ -212,7 +222,7 @@ fn jetstream_messages_are_acknowledged_when_they_are_stored() {
         context.publish("events.a", "nonsense".into()).await.unwrap().await.unwrap();
         stream
     });
-    let mut case = Case::start(&format!("type = \"nats\"\nurl = \"{url}\"\nstream = \"EVENTS\""));
+    let mut case = Case::start(&format!("type = \"nats\"\nurl = \"{}\"\nstream = \"EVENTS\"", server.url()));
     case.wait_for(WRITTEN, 300);
     case.wait_for(DUPLICATE, 300);
     case.wait_for("events_rejected_total{reason=\"not_json\"} ", 1);
@@ -232,6 +242,4 @@ fn jetstream_messages_are_acknowledged_when_they_are_stored() {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     });
-    server.kill().unwrap();
-    server.wait().unwrap();
 }

@@ -30,7 +30,8 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    pub fn new(dir: &Path) -> Self {
+    /// A daemon with sources of all kinds but NATS, and what `more` configures.
+    pub fn new(dir: &Path, more: &str) -> Self {
         fs::create_dir_all(dir.join("logs")).unwrap();
         let d = dir.display();
         let config = format!(
@@ -41,7 +42,8 @@ impl Daemon {
              [sources.logs]\ntype = \"files\"\nsystem = \"s\"\npaths = [\"{d}/logs/*.log*\"]\n\
              poll_millis = 20\nscan_millis = 60\ngone_secs = 1\n\
              [sources.tcp]\ntype = \"tcp\"\nsystem = \"s\"\nlisten = \"127.0.0.1:0\"\n\
-             [sources.http]\ntype = \"http\"\nsystem = \"s\"\nlisten = \"127.0.0.1:0\"\n"
+             [sources.http]\ntype = \"http\"\nsystem = \"s\"\nlisten = \"127.0.0.1:0\"\n\
+             [sources.otlp]\ntype = \"otlp\"\nsystem = \"s\"\nlisten = \"127.0.0.1:0\"\n{more}"
         );
         Daemon::with_config(dir, &config)
     }
@@ -81,7 +83,19 @@ impl Daemon {
         self.child = Some(child);
     }
 
-    fn log(&self) -> String {
+    /// The process.
+    pub fn id(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill").arg(format!("-{name}")).arg(self.id().to_string()).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// The end of its log.
+    pub fn log(&self) -> String {
         let text = fs::read_to_string(self.dir.join("daemon.log")).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(30)..].join("\n")

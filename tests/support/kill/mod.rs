@@ -6,6 +6,7 @@ pub mod check;
 pub mod clients;
 pub mod daemon;
 pub mod files;
+pub mod nats;
 pub mod random;
 
 /// A record of an actor: its content follows from its name, so that it can be checked.
