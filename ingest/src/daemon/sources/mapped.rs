@@ -311,7 +311,7 @@ mod tests {
             assert!(reason("logfmt", carrier).contains("it counts positions"));
             assert!(find("tracing", carrier).is_ok() && find("native", carrier).is_ok());
         }
-        for name in ["zipkin", "otlp", "json", "synoptic", "shiviz"] {
+        for name in ["zipkin", "otlp", "synoptic", "shiviz"] {
             assert!(reason(name, Carrier::Files).contains("is for whole files"), "{name}");
         }
         assert!(reason("govectr", Carrier::Files).contains("govector"));
