@@ -50,7 +50,9 @@ pub(super) struct Session<'a> {
     store: Store,
     pub events: Appender,
     pub quarantine: Appender,
-    ledger: Appender,
+    pub ledger: Appender,
+    /// Whether the ledger was committed and the events that it counts were not.
+    pub ledger_is_ahead: bool,
     /// What was counted before this session.
     counted: Vec<LedgerRow>,
     systems: Vec<System>,
@@ -85,9 +87,8 @@ impl<'a> Session<'a> {
         let ledger = Appender::new(&dir, "ledger", runtime.clone(), table)?;
         let mut counted = ledger::read(&dir, &ledger.table)?;
         // The ledger is committed before the events. If only it was, the one before counts.
-        if ledger.progress(&name)?.unwrap_or(0) > done
-            && let Some(before) = ledger.table.version().and_then(|v| v.checked_sub(1))
-        {
+        let ledger_is_ahead = ledger.progress(&name)?.unwrap_or(0) > done;
+        if ledger_is_ahead && let Some(before) = ledger.table.version().and_then(|v| v.checked_sub(1)) {
             let mut old = ledger.table.clone();
             runtime.block_on(old.load_version(before)).map_err(ledger.error("read the ledger"))?;
             counted = ledger::read(&dir, &old)?;
@@ -99,6 +100,7 @@ impl<'a> Session<'a> {
             events,
             quarantine,
             ledger,
+            ledger_is_ahead,
             counted,
             systems: Vec::new(),
             numbers: FxHashMap::default(),
@@ -266,10 +268,12 @@ impl<'a> Session<'a> {
         }
         let rows = self.ledger_rows();
         self.ledger.write(ledger::batch(&rows).map_err(IngestError::from)?)?;
+        self.ledger_is_ahead = true;
         self.ledger.commit(std::slice::from_ref(&all), Gone::Everything)?;
         let mut progress = vec![all];
         progress.extend(window.sources.into_iter().map(|(s, lsn)| (source_application(spool, &s), lsn)));
         self.events.commit(&progress, Gone::Nothing)?;
+        self.ledger_is_ahead = false;
         self.positions.committed = self.last;
         self.count(begin);
         self.gauges();
