@@ -4,8 +4,10 @@
 //! without touching the file: `DEMI_SOURCE_TOKEN_FILE`, `…_TLS_CERT`, `…_TLS_KEY`, `…_TLS_CLIENT_CA`, where SOURCE is
 //! the source's name in capitals with `_` for everything else than letters and digits (`ADMIN` for `[admin]`).
 
+mod error;
+
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use demi_schemas::scenario::nearest;
@@ -16,6 +18,7 @@ pub use super::sections::{DaemonConfig, SpoolConfig, StoreConfig};
 use super::security::ListenConfig;
 use super::sources::{Limits, files, http, nats, otlp, tcp};
 use crate::check_system_name;
+pub use error::ConfigError;
 
 /// Keys of listeners that name files of secrets.
 const SECRETS: [&str; 4] = ["token_file", "tls_cert", "tls_key", "tls_client_ca"];
@@ -65,31 +68,6 @@ pub enum SourceKind {
 impl SourceKind {
     /// Names of the kinds.
     pub const NAMES: [&'static str; 5] = ["files", "tcp", "http", "otlp", "nats"];
-}
-
-/// Why a configuration cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConfigError {
-    /// The file cannot be read.
-    #[error("{}: cannot be read", .path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// It is not TOML.
-    #[error("{0}")]
-    Toml(String),
-    /// A value cannot be used.
-    #[error("[{table}] {reason}")]
-    Value {
-        /// The table.
-        table: String,
-        /// What is wrong, naming the key.
-        reason: String,
-    },
 }
 
 impl Config {

@@ -10,6 +10,7 @@
 //!   and finish what they have handed over.
 
 mod accept;
+mod batches;
 pub mod files;
 pub mod http;
 pub(crate) mod mapped;

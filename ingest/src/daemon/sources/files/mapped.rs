@@ -11,7 +11,8 @@ use serde_json::Value;
 use super::state::State;
 use crate::daemon::intake::Item;
 use crate::daemon::sources::SourceError;
-use crate::daemon::sources::mapped::{Carrier, MOST_TOGETHER, append, find, give};
+use crate::daemon::sources::batches::{MOST_TOGETHER, append};
+use crate::daemon::sources::mapped::{Carrier, find, give};
 use crate::mapping::{HEAD, Mapper};
 
 /// Key of what is remembered from file to file, beside the positions of files.

@@ -18,7 +18,7 @@ use bytes::Bytes;
 use demi_schemas::EventRecord;
 use serde::Deserialize;
 
-use super::mapped::Batches;
+use super::batches::Batches;
 use super::{Context, Running, SourceError};
 use crate::daemon::intake::{Batch, Content, Item, Outcome, Refusal};
 use crate::daemon::security::{ListenConfig, Listener, Tokens};

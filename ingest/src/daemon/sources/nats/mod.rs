@@ -5,6 +5,8 @@
 //! consumer's position under its durable name, so nothing is kept here. While the server or the stream is not there the
 //! source tries again, later and later.
 
+mod message;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,16 +14,15 @@ use std::time::Duration;
 use async_nats::jetstream::consumer::{AckPolicy, PullConsumer, pull};
 use async_nats::jetstream::{self, Message};
 use async_nats::{ConnectOptions, ServerAddr};
-use bytes::Bytes;
-use demi_schemas::EventRecord;
 use futures::StreamExt;
 use serde::Deserialize;
 
-use super::mapped::{Batches, Bodies, Carrier};
-use super::otlp::of_system;
+use super::batches::Batches;
+use super::mapped::{Bodies, Carrier};
 use super::{Context, Running, SourceError};
-use crate::daemon::intake::{Batch, Content, Item, Outcome, Refusal};
-use crate::otlp::{self, OtlpOptions};
+use crate::daemon::intake::{Batch, Content, Refusal};
+
+pub use message::{Format, read};
 
 /// Messages, and bytes of them, that are handed over together.
 const FETCH_MESSAGES: usize = 512;
@@ -32,17 +33,6 @@ const FETCH_WAIT: Duration = Duration::from_millis(500);
 const ACK_WAIT: Duration = Duration::from_secs(60);
 /// Longest pause between two tries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-
-/// What messages hold.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Format {
-    /// Event records, one JSON object a line.
-    #[default]
-    Events,
-    /// A document of OTLP JSON.
-    OtlpJson,
-}
 
 /// `[sources.NAME]` with `type = "nats"`.
 #[derive(Clone, Debug, Deserialize)]
@@ -258,54 +248,4 @@ async fn consume(
         }
         client.flush().await?;
     }
-}
-
-/// What a message holds; the offset of its items is its number in the stream. Lines longer than `limit` are refused.
-#[must_use]
-pub fn read(payload: &Bytes, sequence: u64, format: Format, system: &str, limit: usize) -> Vec<Item> {
-    let mut items = Vec::new();
-    let mut push = |line: u64, outcome: Outcome| items.push(Item { offset: sequence, line, outcome });
-    let rejected =
-        |raw: Bytes, code: &str, reason: String| Outcome::Rejected { raw, code: code.to_owned(), reason };
-    match format {
-        Format::Events => {
-            for (n, line) in payload.split(|b| *b == b'\n').enumerate() {
-                let number = n as u64 + 1;
-                if line.trim_ascii().is_empty() {
-                    continue;
-                }
-                let raw = || payload.slice_ref(line);
-                if line.len() > limit {
-                    let reason =
-                        format!("the line is {} bytes long, more than the limit of {limit}", line.len());
-                    push(number, rejected(raw(), "too_long", reason));
-                    continue;
-                }
-                push(
-                    number,
-                    match EventRecord::parse(line) {
-                        Ok(record) => of_system(Box::new(record), system),
-                        Err(error) => rejected(raw(), error.code(), error.to_string()),
-                    },
-                );
-            }
-        }
-        Format::OtlpJson => match otlp::from_json(payload, &OtlpOptions::default()) {
-            Ok(found) => {
-                for item in found {
-                    push(
-                        1,
-                        match item {
-                            otlp::Item::Event(record) => of_system(record, system),
-                            otlp::Item::Rejected(r) => {
-                                rejected(Bytes::from(r.raw), r.code, format!("{}: {}", r.path, r.reason))
-                            }
-                        },
-                    );
-                }
-            }
-            Err(error) => push(1, rejected(payload.clone(), "not_otlp", error.to_string())),
-        },
-    }
-    items
 }
