@@ -8,9 +8,8 @@ mod kill;
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
@@ -18,7 +17,6 @@ use demi_ingest::Store;
 use kill::check::{Told, rows, told};
 use kill::daemon::Daemon;
 use kill::random::Random;
-use predicates::str::contains;
 
 /// One line an event; positions and message ids are counted.
 const LINES: &str = r#"
@@ -51,6 +49,18 @@ actor = "{who}"
 payload = "{text}"
 "##;
 
+/// The file's name is the actor.
+const NAMES: &str = r#"
+name = "names"
+description = "test"
+[input]
+container = "text"
+patterns = ['^(?<text>.*)$']
+[event]
+actor = "{@stem}"
+payload = "{text}"
+"#;
+
 struct Case {
     dir: tempfile::TempDir,
     daemon: Daemon,
@@ -58,13 +68,17 @@ struct Case {
 
 impl Case {
     fn start(mapping: &str) -> Self {
+        Case::start_with(mapping, "")
+    }
+
+    fn start_with(mapping: &str, limits: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let d = dir.path().display();
         fs::create_dir_all(dir.path().join("logs")).unwrap();
         fs::write(dir.path().join("map.toml"), mapping).unwrap();
         let config = format!(
             "[store]\ndir = \"{d}/store\"\nseal_millis = 50\n[spool]\ndir = \"{d}/spool\"\n[daemon]\nlog = \"info\"\n\
-             [sources.mapped]\ntype = \"files\"\nsystem = \"s\"\npaths = [\"{d}/logs/*\"]\nmapping = \"{d}/map.toml\"\n\
+             [limits]\n{limits}\n[sources.mapped]\ntype = \"files\"\nsystem = \"s\"\npaths = [\"{d}/logs/*\"]\nmapping = \"{d}/map.toml\"\n\
              poll_millis = 10\nscan_millis = 30\ngone_secs = 1\n"
         );
         let mut daemon = Daemon::with_config(dir.path(), &config);
@@ -219,80 +233,36 @@ fn files_of_before_are_read_in_the_order_in_which_they_were_written() {
 }
 
 #[test]
-fn connections_and_bodies_take_mappings_that_need_no_order() {
-    let dir = tempfile::tempdir().unwrap();
-    let d = dir.path().display();
-    let config = format!(
-        "[store]\ndir = \"{d}/store\"\nseal_millis = 50\n[spool]\ndir = \"{d}/spool\"\n[daemon]\nlog = \"info\"\n\
-         [sources.tcp]\ntype = \"tcp\"\nsystem = \"s\"\nlisten = \"127.0.0.1:0\"\nmapping = \"tracing\"\n\
-         [sources.http]\ntype = \"http\"\nsystem = \"s\"\nlisten = \"127.0.0.1:0\"\nmapping = \"tracing\"\n"
-    );
-    let mut daemon = Daemon::with_config(dir.path(), &config);
-    daemon.start();
-    let line = |who: &str, n: u64| {
-        format!(
-            "{{\"TracerIdentity\":\"{who}\",\"Tag\":\"T\",\"Body\":\"{n}\",\"VectorClock\":{{\"{who}\":{n}}}}}\n"
-        )
-    };
-    let text: String = (1..=300).map(|n| line("tcp", n)).collect();
-    // Sent twice, as a client does that did not hear the answer.
-    for _ in 0..2 {
-        let mut stream = TcpStream::connect(daemon.addresses().get("tcp").unwrap()).unwrap();
-        stream.write_all(text.as_bytes()).unwrap();
-        let mut answers = BufReader::new(&stream).lines();
-        assert!(answers.any(|answer| answer.unwrap() == "{\"acknowledged\":300}"));
+fn a_large_file_is_read_in_pieces_and_no_record_is_cut() {
+    // Slowed down, so that the file has long been quiet when its last pieces are read.
+    let mut case = Case::start_with(RECORDS, "bytes_per_sec = 300000");
+    let filler = "z".repeat(700);
+    let records: Vec<String> = (1..=4000).map(|n| format!("record {n}\n  {filler}\n  end of {n}")).collect();
+    let text: String = records.iter().map(|record| format!("# a\n{record}\n")).collect();
+    case.append(&text);
+    thread::sleep(Duration::from_secs(3));
+    case.daemon.kill();
+    case.daemon.start();
+    let found = case.finish(4000);
+    assert_eq!(found["a"].len(), 4000);
+    for (seq, event) in &found["a"] {
+        assert_eq!(event.payload, records[*seq as usize - 1]);
     }
-    let mut body: String = (1..=300).map(|n| line("http", n)).collect();
-    body.push_str("no JSON\n");
-    let mut stream = TcpStream::connect(daemon.addresses().get("http").unwrap()).unwrap();
-    let head = format!(
-        "POST /v1/events HTTP/1.1\r\nhost: h\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
-        body.len()
-    );
-    stream.write_all(&[head.as_bytes(), body.as_bytes()].concat()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    assert!(answer.contains("{\"acknowledged\":301}"), "{answer}");
-    daemon.wait_for(600);
-    daemon.stop();
-    let found = told(&dir.path().join("store"));
-    for who in ["tcp", "http"] {
-        assert_eq!(found[who].len(), 300);
-        assert!(found[who].iter().all(|(seq, event)| event.payload == seq.to_string()), "{who}");
-    }
-    let store = Store::open(dir.path().join("store")).unwrap();
-    assert_eq!(rows(&store.quarantine_files("s").unwrap()), 1, "the line that is no JSON");
 }
 
 #[test]
-fn mappings_that_a_source_cannot_give_what_they_need_are_refused() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("demi.toml");
-    let validate = |source: &str| {
-        let text =
-            format!("[store]\ndir = \"s\"\n[spool]\ndir = \"p\"\n[sources.in]\nsystem = \"s\"\n{source}\n");
-        fs::write(&path, text).unwrap();
-        let mut command = assert_cmd::Command::cargo_bin("demi-lineage").unwrap();
-        command.args(["ingest", "validate"]).arg(Path::new(&path));
-        command.assert()
-    };
-    let files = "type = \"files\"\npaths = [\"/var/log/*.log\"]\n";
-    let tcp = "type = \"tcp\"\nlisten = \"127.0.0.1:0\"\n";
-    let nats = "type = \"nats\"\nurl = \"nats://h:4222\"\nstream = \"S\"\n";
-    validate(&format!("{files}mapping = \"akka\"")).success();
-    validate(&format!("{tcp}mapping = \"tracing\"")).success();
-    validate(&format!("{nats}mapping = \"tracing\"")).success();
-    for (source, mapping, reason) in [
-        (files, "zipkin", "it reads whole documents"),
-        (files, "akkka", "akka"),
-        (files, "no/such.toml", "no/such.toml"),
-        (tcp, "logfmt", "it counts positions"),
-        (nats, "govector", "the first lines say how the others are read"),
-    ] {
-        let text = format!("{source}mapping = \"{mapping}\"");
-        validate(&text).code(2).stderr(contains("[sources.in] mapping:")).stderr(contains(reason));
+fn files_of_equal_content_are_not_one_where_their_names_tell_the_actor() {
+    let mut case = Case::start(NAMES);
+    let text: String = (1..=100).map(|n| format!("line {n}\n")).collect();
+    for name in ["one", "two", "three"] {
+        fs::write(case.dir.path().join(format!("logs/{name}.log")), &text).unwrap();
+        thread::sleep(Duration::from_millis(150));
+        case.daemon.kill();
+        case.daemon.start();
     }
-    validate(&format!("{nats}mapping = \"tracing\"\nformat = \"otlp_json\""))
-        .code(2)
-        .stderr(contains("OTLP"));
+    let found = case.finish(300);
+    for name in ["one", "two", "three"] {
+        let got: String = found[name].values().map(|event| format!("{}\n", event.payload)).collect();
+        assert_eq!(got, text, "{name}");
+    }
 }

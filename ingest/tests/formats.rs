@@ -99,6 +99,7 @@ proptest! {
             1 => Just("[INFO] [x] [y] [akka://s/user/a] received".to_owned()),
             1 => Just("{\"actor\":\"a\",\"msg\":1}".to_owned()),
             1 => Just(String::new()),
+            1 => Just("\u{2028}".to_owned()),
             1 => "\\PC{0,12}",
         ], 0..24),
         ended in any::<bool>(),

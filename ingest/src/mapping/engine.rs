@@ -173,7 +173,7 @@ impl Mapper {
             return;
         };
         if let Some((what, problem)) = self.source.header.pop_front() {
-            if problem.is_some() || !text.trim().is_empty() {
+            if problem.is_some() || !text.trim_ascii().is_empty() {
                 let outcome = problem.map_or(Outcome::Skipped(what), |p| {
                     rejected("header", format!("the {what} of the file: {p}"))
                 });
@@ -189,7 +189,7 @@ impl Mapper {
             return;
         }
         if self.mapping.input.container == Container::Native {
-            if !text.trim().is_empty() {
+            if !text.trim_ascii().is_empty() {
                 let outcome = match EventRecord::parse(text.as_bytes()) {
                     Ok(mut record) => {
                         record.line = Some(line.number);
@@ -215,7 +215,7 @@ impl Mapper {
             }
             return;
         }
-        if text.trim().is_empty() {
+        if text.trim_ascii().is_empty() {
             return;
         }
         let decoded = self.decode(text);

@@ -1,6 +1,6 @@
 //! What a mapping needs to know besides the line at hand.
 
-use super::compile::Compiled;
+use super::compile::{Compiled, CompiledRule};
 use super::engine::Mapper;
 use super::file::{Choose, Container, Mapping, Ticks};
 
@@ -26,6 +26,12 @@ impl Mapping {
 }
 
 impl Mapper {
+    /// Whether events depend on the name of the source.
+    pub(crate) fn uses_the_name(&self) -> bool {
+        let names = |rule: &CompiledRule| rule.used.contains("@stem") || rule.used.contains("@file");
+        self.mapping.rules.iter().any(names)
+    }
+
     /// Whether the beginning of a source tells how it is read.
     pub(crate) fn looks_at_the_beginning(&self) -> bool {
         let input = &self.mapping.input;

@@ -81,6 +81,9 @@ impl Known {
     }
 }
 
+/// Since when a file (device, inode) may be a copy in the making.
+pub(super) type Waiting = BTreeMap<(u64, u64), Instant>;
+
 /// Follows the files of one source.
 pub(super) struct Follower {
     pub config: Config,
@@ -91,8 +94,8 @@ pub(super) struct Follower {
     pub known: Vec<Known>,
     next_key: u64,
     complained: BTreeSet<String>,
-    /// Since when a file (device, inode) may be a copy in the making.
-    pub waiting: BTreeMap<(u64, u64), Instant>,
+    /// Files that are left alone for now.
+    pub waiting: Waiting,
     /// Whether files must be looked for before anything more is read.
     pub rescan: bool,
 }

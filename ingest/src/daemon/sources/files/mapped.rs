@@ -47,6 +47,8 @@ pub(super) struct Mapped {
     pub ordered: bool,
     /// Whether the beginning of a file tells how it is read.
     looks: bool,
+    /// Whether files of equal content say the same: not where the file's name tells the actor.
+    pub copies: bool,
 }
 
 impl Mapped {
@@ -60,8 +62,13 @@ impl Mapped {
         let mapping = find(name, Carrier::Files)?;
         let mapper = Mapper::new(&mapping).map_err(|e| refuse(e.to_string()))?;
         let needs = mapping.needs().map_err(|e| refuse(e.to_string()))?;
-        let looks = mapper.looks_at_the_beginning();
-        Ok(Some(Mapped { durable: mapper.shared(), mapper, ordered: needs.order.is_some(), looks }))
+        Ok(Some(Mapped {
+            durable: mapper.shared(),
+            ordered: needs.order.is_some(),
+            looks: mapper.looks_at_the_beginning(),
+            copies: !mapper.uses_the_name(),
+            mapper,
+        }))
     }
 
     /// Goes on with what an earlier process remembered.

@@ -135,15 +135,17 @@ impl Follower {
             Some((Content::Lines { .. }, _)) | None => {}
             Some(other) => return Some(Ready::plain(other)),
         }
-        let end =
-            if after.nothing { Some(bytes.len()) } else { memchr::memrchr(b'\n', bytes).map(|n| n + 1) };
+        // What is not whole is taken as it is only at the end of the file.
+        let over = after.nothing && !after.more;
+        let newline = || memchr::memrchr(b'\n', bytes).map(|n| n + 1);
+        let end = if over { Some(bytes.len()) } else { newline() };
         let bytes = bytes.get(..end?)?;
         if bytes.is_empty() {
             return None;
         }
         let system = &self.context.origin.system;
         let stretch = Stretch { state, before, bytes, limit, system, quiet: after.quiet };
-        let finish = after.nothing || after.quiet >= UNFINISHED;
+        let finish = over || !after.more && after.quiet >= UNFINISHED;
         let made = mapped.map(&stretch, finish);
         // A record that does not end in so many bytes is taken as it is.
         let made = if made.is_none() && after.more { mapped.map(&stretch, true) } else { made };
@@ -253,15 +255,18 @@ impl Follower {
     /// never mapped again: where the log has no positions they would be other events.
     fn catch_up(&mut self, number: usize) -> std::io::Result<()> {
         let known = &self.known[number];
-        let Some(file) = &known.file else { return Ok(()) };
+        let (Some(file), Some(least)) = (&known.file, self.least_of_a_copy()) else { return Ok(()) };
+        if known.state.offset < least {
+            return Ok(());
+        }
         let mut best: Option<&State> = None;
         for other in
             self.known.iter().enumerate().filter(|(n, _)| *n != number).map(|(_, known)| &known.state)
         {
-            let least = best.map_or(known.state.offset, |best| best.offset);
+            let reached = best.map_or(known.state.offset, |best| best.offset);
             // From so many bytes on, two files that begin alike have one fingerprint.
             let alike = known.state.offset < HEAD as u64 || other.head == known.state.head;
-            if alike && !other.packed && other.offset > least && other.continues(file)? {
+            if alike && !other.packed && other.offset > reached && other.continues(file)? {
                 best = Some(other);
             }
         }
@@ -276,6 +281,7 @@ impl Follower {
         let state = &self.known[number].state;
         let states: Vec<&State> = self.known.iter().map(|known| &known.state).collect();
         if let Identity::Known(_, best) = identify(Path::new(&state.path), &states)?
+            && self.least_of_a_copy().is_some_and(|least| best.offset >= least)
             && best.offset > state.offset
         {
             self.known[number].state.take_over(best);

@@ -6,9 +6,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::follow::{Follower, Known};
+use super::follow::{Follower, Known, Waiting};
 use super::packed;
-use super::state::{HEAD, State};
+use super::state::{HEAD, State, TAIL};
 use crate::decompress::{Packing, packing};
 
 /// How long a file that could be a copy being made is left alone after its last change.
@@ -37,11 +37,11 @@ impl Follower {
             known.present = false;
         }
         self.rescan = false;
-        self.waiting.retain(|_, since| since.elapsed() < 2 * LONGEST_WAIT);
+        let waited = std::mem::take(&mut self.waiting);
         for path in self.expand() {
             let Ok(meta) = std::fs::metadata(&path) else { continue };
             if meta.is_file() {
-                self.found(path, &meta, now);
+                self.found(path, &meta, now, &waited);
             }
         }
         self.forget(now);
@@ -65,7 +65,7 @@ impl Follower {
         paths
     }
 
-    fn found(&mut self, path: PathBuf, meta: &Metadata, now: u64) {
+    fn found(&mut self, path: PathBuf, meta: &Metadata, now: u64, waited: &Waiting) {
         let name = path.to_string_lossy().into_owned();
         // An inode is not used again while the file is open: this is the file, whatever its name is now.
         if let Some(known) = self.known.iter_mut().find(|k| k.file.is_some() && k.state.is_at(meta)) {
@@ -87,13 +87,16 @@ impl Follower {
         let place = (meta.dev(), meta.ino());
         let identified = match identified {
             Ok((file, is_packed, Found::Wait)) => {
-                let since = self.waiting.entry(place).or_insert_with(Instant::now);
-                Ok((file, is_packed, if since.elapsed() < LONGEST_WAIT { Found::Wait } else { Found::New }))
+                let since = waited.get(&place).copied().unwrap_or_else(Instant::now);
+                let found = if since.elapsed() < LONGEST_WAIT {
+                    self.waiting.insert(place, since);
+                    Found::Wait
+                } else {
+                    Found::New
+                };
+                Ok((file, is_packed, found))
             }
-            other => {
-                self.waiting.remove(&place);
-                other
-            }
+            other => other,
         };
         match identified {
             Ok((file, is_packed, found)) => self.open(name, file, meta, is_packed, found, now),
@@ -148,7 +151,8 @@ impl Follower {
             let states: Vec<&State> = self.known.iter().map(|k| &k.state).collect();
             let found = match packed::identify(path, &states)? {
                 packed::Identity::Known(number, _) if self.is_again(number, meta) => Found::Again(number),
-                packed::Identity::Known(_, state) => Found::Copy(state),
+                packed::Identity::Known(_, state) if self.is_copy(&state) => Found::Copy(state),
+                packed::Identity::Known(..) => Found::New,
                 packed::Identity::Unknown => Found::New,
                 packed::Identity::CutOff if changing() => Found::Wait,
                 packed::Identity::CutOff => Found::New,
@@ -179,11 +183,26 @@ impl Follower {
         }
         let found = match best {
             Some((number, _)) if self.is_again(number, meta) => Found::Again(number),
-            Some((_, state)) => Found::Copy(state.clone()),
+            Some((_, state)) if self.is_copy(state) => Found::Copy(state.clone()),
+            Some(_) => Found::New,
             None if could_be_part && changing() => Found::Wait,
             None => Found::New,
         };
         Ok((file, false, found))
+    }
+
+    /// So many bytes that two files have in common make one of them a copy; `None`: nothing does.
+    pub(super) fn least_of_a_copy(&self) -> Option<u64> {
+        match &self.mapped {
+            // Records name their actors: what is equal is the same.
+            None => Some(1),
+            // The first lines of two logs may be equal and mean two things.
+            Some(mapped) => mapped.copies.then_some(TAIL as u64),
+        }
+    }
+
+    fn is_copy(&self, state: &State) -> bool {
+        self.least_of_a_copy().is_some_and(|least| state.offset >= least)
     }
 
     /// Whether the state is that of a file which is no longer anywhere else: it was moved, not copied.
