@@ -1,4 +1,4 @@
-//! Telemetry and queues that reach the daemon: OTLP over HTTP, the OpenTelemetry SDK for Python, NATS JetStream.
+//! Telemetry that reaches the daemon: OTLP over HTTP, the OpenTelemetry SDK for Python.
 
 #![allow(
     clippy::unwrap_used,
@@ -19,7 +19,6 @@ use std::time::{Duration, Instant};
 
 use kill::check::told;
 use kill::daemon::Daemon;
-use kill::nats::Server;
 use serde_json::Value;
 
 const SHOP: &str = include_str!("../ingest/tests/otlp/shop.json");
@@ -204,42 +203,4 @@ fn the_python_sdk_ships_an_order_that_is_right() {
     for ((a, b, expected), answer) in pairs.iter().zip(&answers) {
         assert_eq!(answer["order"], *expected, "{a} and {b}: {answer}");
     }
-}
-
-#[test]
-fn jetstream_messages_are_acknowledged_when_they_are_stored() {
-    let Some(server) = Server::start() else { return };
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let stream = runtime.block_on(async {
-        let context = server.context().await;
-        let stream = context.get_stream("EVENTS").await.unwrap();
-        for n in 1..=300_u64 {
-            let line = format!("{{\"actor\":\"a\",\"seq\":{n},\"kind\":\"start\"}}\n");
-            // Each twice, as a producer does that did not hear the answer.
-            context.publish("events.a", line.clone().into()).await.unwrap().await.unwrap();
-            context.publish("events.a", line.into()).await.unwrap().await.unwrap();
-        }
-        context.publish("events.a", "nonsense".into()).await.unwrap().await.unwrap();
-        stream
-    });
-    let mut case = Case::start(&format!("type = \"nats\"\nurl = \"{}\"\nstream = \"EVENTS\"", server.url()));
-    case.wait_for(WRITTEN, 300);
-    case.wait_for(DUPLICATE, 300);
-    case.wait_for("events_rejected_total{reason=\"not_json\"} ", 1);
-    case.daemon.kill();
-    case.daemon.start();
-    runtime.block_on(async {
-        let consumer: async_nats::jetstream::consumer::PullConsumer =
-            stream.get_consumer("demi-lineage").await.unwrap();
-        let end = Instant::now() + Duration::from_secs(30);
-        loop {
-            let mut consumer = consumer.clone();
-            let info = consumer.info().await.unwrap();
-            if info.num_ack_pending == 0 && info.num_pending == 0 {
-                break;
-            }
-            assert!(Instant::now() < end, "{info:?}");
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-    });
 }

@@ -1,8 +1,10 @@
 //! Any bytes as what an earlier process saved: positions, and what a mapping remembers.
 #![no_main]
 
+mod mappers;
+
 use demi_ingest::daemon::positions::Positions;
-use demi_ingest::mapping::{Mapper, Mapping, shipped};
+use demi_ingest::lines::Line;
 use demi_ingest::spool::Folder;
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
@@ -16,26 +18,19 @@ fuzz_target!(|input: (u8, &[u8], &[u8])| {
         positions.write(&disk).expect("writable");
         assert_eq!(Positions::read(&disk).expect("what was written"), positions);
     }
-    let all = shipped();
-    let mapping = Mapping::named(all[usize::from(which) % all.len()].name).expect("shipped");
-    let mut mapper = Mapper::new(&mapping).expect("shipped");
     let (Ok(shared), Ok(of_source)) =
         (serde_json::from_slice::<Value>(first), serde_json::from_slice(second))
     else {
         return;
     };
-    let (_, _) = (mapper.resume_shared(&shared), mapper.resume(&of_source));
-    let mut units = Vec::new();
-    for (n, text) in ["a {\"a\":1}", "b", "{\"actor\":\"a\"}", "x=1"].into_iter().enumerate() {
-        let (offset, length) = (n as u64 * 100, text.len() as u64);
-        let line = demi_ingest::lines::Line {
-            offset,
-            number: n as u64 + 1,
-            length,
-            terminated: true,
-            overlong: None,
-        };
-        mapper.line(line, text.as_bytes(), &mut units);
-    }
-    mapper.end(&mut units);
+    mappers::with(which, 0, |_, mapper| {
+        let (_, _) = (mapper.resume_shared(&shared), mapper.resume(&of_source));
+        let mut units = Vec::new();
+        for (n, text) in ["a {\"a\":1}", "b", "{\"actor\":\"a\"}", "x=1"].into_iter().enumerate() {
+            let (offset, length) = (n as u64 * 100, text.len() as u64);
+            let line = Line { offset, number: n as u64 + 1, length, terminated: true, overlong: None };
+            mapper.line(line, text.as_bytes(), &mut units);
+        }
+        mapper.end(&mut units);
+    });
 });

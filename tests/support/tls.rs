@@ -32,10 +32,10 @@ impl Authority {
         Authority { issuer: Issuer::new(params, key), pem }
     }
 
-    /// A certificate for `localhost`, which servers and clients show alike.
+    /// A certificate for this machine, which servers and clients show alike.
     pub fn sign(&self) -> Identity {
         let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        let params = CertificateParams::new(["localhost", "127.0.0.1"].map(str::to_owned)).unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
         Identity { certificate: certificate.pem(), key: key.serialize_pem() }
     }

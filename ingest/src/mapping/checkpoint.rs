@@ -40,7 +40,8 @@ struct Shared {
 
 impl Mapper {
     /// Where to go on reading after a [`Mapper::checkpoint`]: offset and number of the first line that is not dealt with, if lines wait
-    /// for others of their record or of their execution; else behind the last line.
+    /// for others of their record or of their execution; else behind the last line. Where hosts are deduced, lines behind it
+    /// that hold no record may have been dealt with, and come again.
     #[must_use]
     pub fn unfinished(&self) -> Option<(u64, u64)> {
         if !self.source.document.is_empty() {

@@ -91,8 +91,8 @@ impl Mapper {
         self.pattern.is_none() && self.delimiter.is_none()
     }
 
-    /// Forgets what was remembered from source to source.
-    pub(crate) fn forget(&mut self) {
+    /// Forgets what was remembered from source to source, as if nothing had been read.
+    pub fn forget(&mut self) {
         self.emitter = Emitter { strict: self.emitter.strict, ..Emitter::default() };
         self.used_names.clear();
     }

@@ -7,20 +7,30 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use async_nats::ConnectOptions;
 use async_nats::jetstream::{self, consumer, stream};
 
 use super::record;
+
+/// How to connect.
+pub type Options = Box<dyn Fn() -> ConnectOptions>;
 
 /// Ends with the value.
 pub struct Server {
     child: Child,
     url: String,
+    options: Options,
     _dir: tempfile::TempDir,
 }
 
 impl Server {
     /// A server with the stream `EVENTS` of the subjects `events.>`; `None` where there is no `nats-server`.
     pub fn start() -> Option<Self> {
+        Server::start_with(&[], Box::new(ConnectOptions::new))
+    }
+
+    /// The same with more arguments, and how to connect then.
+    pub fn start_with(arguments: &[&str], options: Options) -> Option<Self> {
         if Command::new("nats-server").arg("--version").output().is_err() {
             eprintln!("left out: there is no nats-server");
             return None;
@@ -33,6 +43,7 @@ impl Server {
             .arg(dir.path().join("js"))
             .arg("--ports_file_dir")
             .arg(&ports)
+            .args(arguments)
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
@@ -41,13 +52,15 @@ impl Server {
             let text =
                 fs::read_dir(&ports).unwrap().flatten().find_map(|f| fs::read_to_string(f.path()).ok());
             let found = text.and_then(|t| serde_json::from_str::<serde_json::Value>(&t).ok());
+            let name = if arguments.contains(&"--tls") { "tls" } else { "nats" };
             if let Some(url) = found.and_then(|v| v["nats"][0].as_str().map(str::to_owned)) {
-                break url;
+                let (_, address) = url.split_once("://").unwrap();
+                break format!("{name}://{address}");
             }
             assert!(Instant::now() < end, "the server did not start");
             thread::sleep(Duration::from_millis(50));
         };
-        let server = Server { child, url, _dir: dir };
+        let server = Server { child, url, options, _dir: dir };
         tokio::runtime::Runtime::new().unwrap().block_on(async {
             let config = stream::Config {
                 name: "EVENTS".into(),
@@ -64,7 +77,7 @@ impl Server {
     }
 
     pub async fn context(&self) -> jetstream::Context {
-        connect(&self.url).await
+        jetstream::new((self.options)().connect(&self.url).await.unwrap())
     }
 
     /// Makes the daemon's consumer, which is to deliver again soon what was not acknowledged.
@@ -89,10 +102,6 @@ impl Drop for Server {
     }
 }
 
-async fn connect(url: &str) -> jetstream::Context {
-    jetstream::new(async_nats::connect(url).await.unwrap())
-}
-
 /// Publishes records of the actor `nats-0`.
 pub struct Producer {
     stop: Arc<AtomicBool>,
@@ -105,7 +114,7 @@ impl Producer {
         let (url, stopped) = (server.url.clone(), stop.clone());
         let thread = thread::spawn(move || {
             tokio::runtime::Runtime::new().unwrap().block_on(async {
-                let context = connect(&url).await;
+                let context = jetstream::new(async_nats::connect(&url).await.unwrap());
                 let mut seq = 0;
                 while !stopped.load(Ordering::Relaxed) {
                     let text: String = (seq + 1..=seq + 3).map(|n| record("nats-0", n)).collect();
