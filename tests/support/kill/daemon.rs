@@ -33,6 +33,8 @@ impl Daemon {
     /// A daemon with sources of all kinds but NATS, and what `more` configures.
     pub fn new(dir: &Path, more: &str) -> Self {
         fs::create_dir_all(dir.join("logs")).unwrap();
+        fs::create_dir_all(dir.join("texts")).unwrap();
+        fs::write(dir.join("map.toml"), super::MAPPING).unwrap();
         let d = dir.display();
         let config = format!(
             "[store]\ndir = \"{d}/store\"\nseal_millis = 150\ncompact_files = 4\n\
@@ -41,6 +43,8 @@ impl Daemon {
              [daemon]\nlog = \"warn\"\ndrain_secs = 60\n\
              [sources.logs]\ntype = \"files\"\nsystem = \"s\"\npaths = [\"{d}/logs/*.log*\"]\n\
              poll_millis = 20\nscan_millis = 60\ngone_secs = 1\n\
+             [sources.texts]\ntype = \"files\"\nsystem = \"s\"\npaths = [\"{d}/texts/*.log*\"]\n\
+             mapping = \"{d}/map.toml\"\npoll_millis = 20\nscan_millis = 60\ngone_secs = 1\n\
              [sources.tcp]\ntype = \"tcp\"\nsystem = \"s\"\nlisten = \"127.0.0.1:0\"\n\
              [sources.http]\ntype = \"http\"\nsystem = \"s\"\nlisten = \"127.0.0.1:0\"\n\
              [sources.otlp]\ntype = \"otlp\"\nsystem = \"s\"\nlisten = \"127.0.0.1:0\"\n{more}"

@@ -17,6 +17,23 @@ pub fn record(actor: &str, seq: u64) -> String {
     )
 }
 
+/// The same as text that says no position: a mapping has to count it.
+pub fn text(actor: &str, seq: u64) -> String {
+    format!("{actor} {}\n", payload(actor, seq))
+}
+
+/// The mapping of such texts.
+pub const MAPPING: &str = r#"
+name = "text"
+description = "test"
+[input]
+container = "text"
+patterns = ['^(?<who>\S+) (?<text>.*)$']
+[event]
+actor = "{who}"
+payload = "{text}"
+"#;
+
 /// What the record of that name says.
 pub fn payload(actor: &str, seq: u64) -> String {
     format!("{actor}/{seq}:{}", "x".repeat((seq * 7919 % 300) as usize))
