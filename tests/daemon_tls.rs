@@ -82,6 +82,8 @@ fn config(dir: &Path, listen: &str) -> String {
          [sources.mutual]\ntype = \"tcp\"\nsystem = \"s\"\nlisten = \"{listen}\"\n\
          tls_cert = \"{d}/server.pem\"\ntls_key = \"{d}/server.key\"\ntls_client_ca = \"{d}/clients.pem\"\n\
          [sources.token]\ntype = \"http\"\nsystem = \"s\"\nlisten = \"{listen}\"\n\
+         tls_cert = \"{d}/server.pem\"\ntls_key = \"{d}/server.key\"\ntoken_file = \"{d}/tokens\"\n\
+         [sources.spans]\ntype = \"otlp\"\nsystem = \"s\"\nlisten = \"{listen}\"\ntls_client_ca = \"{d}/clients.pem\"\n\
          tls_cert = \"{d}/server.pem\"\ntls_key = \"{d}/server.key\"\ntoken_file = \"{d}/tokens\"\n"
     )
 }
@@ -121,6 +123,33 @@ fn only_clients_with_a_certificate_of_the_authority_are_served() {
     // Nothing of what the strangers sent was taken.
     case.wait_until("the others' records are stored", |case| {
         case.daemon.get("/metrics").contains("events_written_total{system=\"s\"} 4")
+    });
+}
+
+#[test]
+fn telemetry_over_tls_needs_a_certificate_and_a_token() {
+    let case = Case::start();
+    let own = case.ours.sign();
+    let ask = |own: Option<&Identity>, token: &str| {
+        let body = record("spans", 1).trim_end().replace('"', "\\\"");
+        let body = format!(
+            "{{\"resourceLogs\":[{{\"scopeLogs\":[{{\"logRecords\":[{{\"body\":{{\"stringValue\":\"{body}\"}}}}]}}]}}]}}"
+        );
+        let headers = format!("authorization: Bearer {token}\r\ncontent-type: application/json\r\n");
+        let bytes =
+            String::from_utf8(request(&headers, body.as_bytes())).unwrap().replace("/v1/events", "/v1/logs");
+        case.connect("spans", &case.ours, own).exchange(bytes.as_bytes())
+    };
+    assert!(ask(None, "right").is_err());
+    case.wait_until("it is counted", |case| case.refused("spans", "bad_handshake") == 1);
+    assert!(ask(Some(&own), "wrong").unwrap().starts_with("HTTP/1.1 401"));
+    assert!(ask(Some(&own), "right").unwrap().starts_with("HTTP/1.1 200"));
+    assert_eq!(case.refused("spans", "wrong_token"), 1);
+    let mut plain = TcpStream::connect(case.daemon.addresses().get("spans").unwrap()).unwrap();
+    plain.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
+    case.wait_until("it is counted", |case| case.refused("spans", "plain_text") == 1);
+    case.wait_until("it is stored once", |case| {
+        case.daemon.get("/metrics").contains("events_written_total{system=\"s\"} 1")
     });
 }
 

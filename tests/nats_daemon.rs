@@ -153,3 +153,30 @@ fn a_server_with_tls_and_a_token_is_read_and_one_that_is_not_trusted_is_not() {
     let case = Case::start(&server, &more);
     case.wait_for(WRITTEN, 20);
 }
+
+#[test]
+fn a_server_that_goes_away_is_waited_for() {
+    let Some(mut server) = Server::start() else { return };
+    let text = |from: u64, to: u64| {
+        (from..=to)
+            .map(|n| format!("{{\"actor\":\"a\",\"seq\":{n},\"kind\":\"start\"}}\n"))
+            .collect::<Vec<_>>()
+    };
+    publish(&server, &text(1, 30));
+    let mut case = Case::start(&server, "");
+    case.wait_for(WRITTEN, 30);
+    server.restart(Duration::from_millis(1500));
+    let end = Instant::now() + Duration::from_secs(30);
+    let ready = || std::net::TcpStream::connect(server.url().trim_start_matches("nats://")).is_ok();
+    while !ready() {
+        assert!(Instant::now() < end, "the server did not start again");
+        std::thread::sleep(Duration::from_millis(30));
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    publish(&server, &text(31, 60));
+    case.wait_for(WRITTEN, 60);
+    assert!(case.metric("refused_total{source=\"in\",reason=\"server_unreachable\"} ") > 0);
+    case.daemon.stop();
+    let found = told(&case.dir.path().join("store"));
+    assert_eq!(found["a"].keys().copied().collect::<Vec<_>>(), (1..=60).collect::<Vec<_>>());
+}

@@ -128,6 +128,46 @@ fn a_token_is_asked_for() {
     assert_eq!(case.metric("refused_total{source=\"in\",reason=\"wrong_token\"} "), 2);
 }
 
+#[test]
+fn requests_that_are_too_large_or_too_slow_are_refused_and_others_are_served() {
+    let case = Case::start("type = \"otlp\"\nlisten = \"127.0.0.1:0\"");
+    let address = case.daemon.addresses().get("in").unwrap();
+    // A small body that is large when it is unpacked, and one that is large.
+    let mut bomb = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    bomb.write_all(&vec![b' '; 20 << 20]).unwrap();
+    let bomb = bomb.finish().unwrap();
+    let answer = case.post("/v1/logs", "application/json", &bomb, "content-encoding: gzip\r\n");
+    assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+    let answer = case.post("/v1/logs", "application/json", &vec![b' '; 17 << 20], "");
+    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 413"), "{answer}");
+    case.wait_for("refused_total{source=\"in\",reason=\"body_too_large\"} ", 2);
+    // A body that does not come, a head that does not end, HTTP/2 without a request, nothing at all.
+    let begun: [&[u8]; 4] = [
+        b"POST /v1/logs HTTP/1.1\r\nhost: h\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{",
+        b"POST /v1/logs HTTP/1.1\r\nhost",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0",
+        b"",
+    ];
+    let slow: Vec<TcpStream> = begun
+        .into_iter()
+        .map(|bytes| {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.write_all(bytes).unwrap();
+            stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+            stream
+        })
+        .collect();
+    let answer = case.post("/v1/traces", "application/json", SHOP.as_bytes(), "");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    for mut stream in slow {
+        let mut rest = Vec::new();
+        // Closed by the daemon, with or without a word.
+        assert!(!stream.read_to_end(&mut rest).is_err_and(|e| e.kind() == std::io::ErrorKind::WouldBlock));
+    }
+    case.wait_for("refused_total{source=\"in\",reason=\"too_slow\"} ", 4);
+    case.wait_for(WRITTEN, 14);
+}
+
 /// A Python with the SDK, or nothing where it cannot be installed.
 fn python() -> Option<PathBuf> {
     let requirements = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/otlp_peer/requirements.txt");

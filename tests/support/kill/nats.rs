@@ -20,7 +20,7 @@ pub struct Server {
     child: Child,
     url: String,
     options: Options,
-    _dir: tempfile::TempDir,
+    dir: tempfile::TempDir,
 }
 
 impl Server {
@@ -60,7 +60,7 @@ impl Server {
             assert!(Instant::now() < end, "the server did not start");
             thread::sleep(Duration::from_millis(50));
         };
-        let server = Server { child, url, options, _dir: dir };
+        let server = Server { child, url, options, dir };
         tokio::runtime::Runtime::new().unwrap().block_on(async {
             let config = stream::Config {
                 name: "EVENTS".into(),
@@ -70,6 +70,20 @@ impl Server {
             server.context().await.create_stream(config).await.unwrap();
         });
         Some(server)
+    }
+
+    /// Kills it, and starts it again at the same place, with what it has stored, after `pause`.
+    pub fn restart(&mut self, pause: Duration) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        thread::sleep(pause);
+        let (_, port) = self.url.rsplit_once(':').unwrap();
+        let child = Command::new("nats-server")
+            .args(["-a", "127.0.0.1", "-p", port, "-js", "-sd"])
+            .arg(self.dir.path().join("js"))
+            .stderr(Stdio::null())
+            .spawn();
+        self.child = child.unwrap();
     }
 
     pub fn url(&self) -> &str {
