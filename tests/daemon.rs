@@ -73,18 +73,12 @@ impl Case {
         self.exchange("http", &[head.as_bytes(), body].concat())
     }
 
-    fn metric(&self, line: &str) -> u64 {
-        let text = self.daemon.get("/metrics");
-        let found = text.lines().find_map(|l| l.strip_prefix(line)?.trim().parse().ok());
-        found.unwrap_or(0)
+    fn metric(&self, name: &str) -> u64 {
+        self.daemon.metric(name)
     }
 
     fn wait_until(&self, what: &str, mut done: impl FnMut(&Case) -> bool) {
-        let end = Instant::now() + Duration::from_secs(30);
-        while !done(self) {
-            assert!(Instant::now() < end, "{what}: not after 30 s\n{}", self.daemon.get("/metrics"));
-            thread::sleep(Duration::from_millis(30));
-        }
+        self.daemon.wait_until(what, || done(self));
     }
 
     /// Proves that the daemon still takes records.

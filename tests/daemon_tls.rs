@@ -11,8 +11,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kill::daemon::Daemon;
 use predicates::str::contains;
@@ -42,17 +41,11 @@ impl Case {
     }
 
     fn refused(&self, source: &str, reason: &str) -> u64 {
-        let line = format!("refused_total{{source=\"{source}\",reason=\"{reason}\"}} ");
-        let text = self.daemon.get("/metrics");
-        text.lines().find_map(|l| l.strip_prefix(&line)?.trim().parse().ok()).unwrap_or(0)
+        self.daemon.metric(&format!("refused_total{{source=\"{source}\",reason=\"{reason}\"}} "))
     }
 
     fn wait_until(&self, what: &str, mut done: impl FnMut(&Case) -> bool) {
-        let end = Instant::now() + Duration::from_secs(30);
-        while !done(self) {
-            assert!(Instant::now() < end, "{what}: not after 30 s\n{}", self.daemon.get("/metrics"));
-            thread::sleep(Duration::from_millis(30));
-        }
+        self.daemon.wait_until(what, || done(self));
     }
 
     /// Proves that clients with a certificate and clients with a token are served.

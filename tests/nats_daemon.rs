@@ -37,19 +37,6 @@ impl Case {
         daemon.start();
         Case { dir, daemon }
     }
-
-    fn metric(&self, line: &str) -> u64 {
-        let text = self.daemon.get("/metrics");
-        text.lines().find_map(|l| l.strip_prefix(line)?.trim().parse().ok()).unwrap_or(0)
-    }
-
-    fn wait_for(&self, metric: &str, value: u64) {
-        let end = Instant::now() + Duration::from_secs(60);
-        while self.metric(metric) != value {
-            assert!(Instant::now() < end, "{metric} is not {value}\n{}", self.daemon.get("/metrics"));
-            std::thread::sleep(Duration::from_millis(30));
-        }
-    }
 }
 
 const WRITTEN: &str = "events_written_total{system=\"s\"} ";
@@ -72,9 +59,9 @@ fn jetstream_messages_are_acknowledged_when_they_are_stored() {
         stream
     });
     let mut case = Case::start(&server, "");
-    case.wait_for(WRITTEN, 300);
-    case.wait_for(DUPLICATE, 300);
-    case.wait_for("events_rejected_total{reason=\"not_json\"} ", 1);
+    case.daemon.wait_for_metric(WRITTEN, 300);
+    case.daemon.wait_for_metric(DUPLICATE, 300);
+    case.daemon.wait_for_metric("events_rejected_total{reason=\"not_json\"} ", 1);
     case.daemon.kill();
     case.daemon.start();
     runtime.block_on(async {
@@ -111,7 +98,7 @@ fn messages_are_mapped_each_by_itself() {
     let texts: Vec<String> = (1..=50).map(|n| line(2 * n - 1) + &line(2 * n)).collect();
     publish(&server, &texts);
     let mut case = Case::start(&server, "mapping = \"tracing\"");
-    case.wait_for(WRITTEN, 100);
+    case.daemon.wait_for_metric(WRITTEN, 100);
     case.daemon.stop();
     let found = told(&case.dir.path().join("store"));
     assert!(found["a"].iter().all(|(seq, event)| event.payload == seq.to_string()));
@@ -143,15 +130,15 @@ fn a_server_with_tls_and_a_token_is_read_and_one_that_is_not_trusted_is_not() {
         let case = Case::start(&server, &more);
         let refused = "refused_total{source=\"in\",reason=\"server_unreachable\"} ";
         let end = Instant::now() + Duration::from_secs(30);
-        while case.metric(refused) == 0 {
+        while case.daemon.metric(refused) == 0 {
             assert!(Instant::now() < end, "{ca}, {token}: {}", case.daemon.get("/metrics"));
             std::thread::sleep(Duration::from_millis(30));
         }
-        assert_eq!(case.metric(WRITTEN), 0);
+        assert_eq!(case.daemon.metric(WRITTEN), 0);
     }
     let more = format!("tls_ca = \"{}\"\ntoken_file = \"{}\"", path("ca.pem"), path("token"));
     let case = Case::start(&server, &more);
-    case.wait_for(WRITTEN, 20);
+    case.daemon.wait_for_metric(WRITTEN, 20);
 }
 
 #[test]
@@ -164,7 +151,7 @@ fn a_server_that_goes_away_is_waited_for() {
     };
     publish(&server, &text(1, 30));
     let mut case = Case::start(&server, "");
-    case.wait_for(WRITTEN, 30);
+    case.daemon.wait_for_metric(WRITTEN, 30);
     server.restart(Duration::from_millis(1500));
     let end = Instant::now() + Duration::from_secs(30);
     let ready = || std::net::TcpStream::connect(server.url().trim_start_matches("nats://")).is_ok();
@@ -174,8 +161,8 @@ fn a_server_that_goes_away_is_waited_for() {
     }
     std::thread::sleep(Duration::from_millis(500));
     publish(&server, &text(31, 60));
-    case.wait_for(WRITTEN, 60);
-    assert!(case.metric("refused_total{source=\"in\",reason=\"server_unreachable\"} ") > 0);
+    case.daemon.wait_for_metric(WRITTEN, 60);
+    assert!(case.daemon.metric("refused_total{source=\"in\",reason=\"server_unreachable\"} ") > 0);
     case.daemon.stop();
     let found = told(&case.dir.path().join("store"));
     assert_eq!(found["a"].keys().copied().collect::<Vec<_>>(), (1..=60).collect::<Vec<_>>());

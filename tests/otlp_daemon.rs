@@ -15,7 +15,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kill::check::told;
 use kill::daemon::Daemon;
@@ -56,19 +56,6 @@ impl Case {
         String::from_utf8_lossy(&answer).into_owned()
     }
 
-    fn metric(&self, line: &str) -> u64 {
-        let text = self.daemon.get("/metrics");
-        text.lines().find_map(|l| l.strip_prefix(line)?.trim().parse().ok()).unwrap_or(0)
-    }
-
-    fn wait_for(&self, metric: &str, value: u64) {
-        let end = Instant::now() + Duration::from_secs(60);
-        while self.metric(metric) != value {
-            assert!(Instant::now() < end, "{metric} is not {value}\n{}", self.daemon.get("/metrics"));
-            std::thread::sleep(Duration::from_millis(30));
-        }
-    }
-
     /// The summary of `build`, and the folder it wrote.
     fn build(&self) -> (Value, PathBuf) {
         let (store, out) = (self.dir.path().join("store"), self.dir.path().join("exec"));
@@ -96,8 +83,8 @@ fn a_request_is_stored_once_however_often_it_is_sent() {
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
         assert!(!answer.contains("rejectedSpans"), "{answer}");
     }
-    case.wait_for(WRITTEN, 14);
-    case.wait_for(DUPLICATE, 14);
+    case.daemon.wait_for_metric(WRITTEN, 14);
+    case.daemon.wait_for_metric(DUPLICATE, 14);
     let bad = br#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"00","spanId":"01"}]}]}]}"#;
     let answer = case.post("/v1/traces", "application/json", bad, "");
     assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("\"rejectedSpans\":"), "{answer}");
@@ -109,7 +96,7 @@ fn a_request_is_stored_once_however_often_it_is_sent() {
         let answer = case.post("/v1/logs", content_type, body, "");
         assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{content_type}: {answer}");
     }
-    assert_eq!(case.metric("refused_total{source=\"in\",reason=\"bad_request\"} "), 2);
+    assert_eq!(case.daemon.metric("refused_total{source=\"in\",reason=\"bad_request\"} "), 2);
     let (summary, _) = case.build();
     assert_eq!(summary["events"], 14, "{summary}");
 }
@@ -125,7 +112,7 @@ fn a_token_is_asked_for() {
     assert!(ask("").starts_with("HTTP/1.1 401"));
     assert!(ask("authorization: Bearer wrong\r\n").starts_with("HTTP/1.1 401"));
     assert!(ask("authorization: Bearer right\r\n").starts_with("HTTP/1.1 200"));
-    assert_eq!(case.metric("refused_total{source=\"in\",reason=\"wrong_token\"} "), 2);
+    assert_eq!(case.daemon.metric("refused_total{source=\"in\",reason=\"wrong_token\"} "), 2);
 }
 
 #[test]
@@ -140,7 +127,7 @@ fn requests_that_are_too_large_or_too_slow_are_refused_and_others_are_served() {
     assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
     let answer = case.post("/v1/logs", "application/json", &vec![b' '; 17 << 20], "");
     assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 413"), "{answer}");
-    case.wait_for("refused_total{source=\"in\",reason=\"body_too_large\"} ", 2);
+    case.daemon.wait_for_metric("refused_total{source=\"in\",reason=\"body_too_large\"} ", 2);
     // A body that does not come, a head that does not end, HTTP/2 without a request, nothing at all.
     let begun: [&[u8]; 4] = [
         b"POST /v1/logs HTTP/1.1\r\nhost: h\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{",
@@ -164,8 +151,8 @@ fn requests_that_are_too_large_or_too_slow_are_refused_and_others_are_served() {
         // Closed by the daemon, with or without a word.
         assert!(!stream.read_to_end(&mut rest).is_err_and(|e| e.kind() == std::io::ErrorKind::WouldBlock));
     }
-    case.wait_for("refused_total{source=\"in\",reason=\"too_slow\"} ", 4);
-    case.wait_for(WRITTEN, 14);
+    case.daemon.wait_for_metric("refused_total{source=\"in\",reason=\"too_slow\"} ", 4);
+    case.daemon.wait_for_metric(WRITTEN, 14);
 }
 
 /// A Python with the SDK, or nothing where it cannot be installed.
@@ -197,7 +184,7 @@ fn the_python_sdk_ships_an_order_that_is_right() {
     let output = Command::new(python).arg(program).args([&endpoint, "20"]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     // Five spans an order.
-    case.wait_for(WRITTEN, 100);
+    case.daemon.wait_for_metric(WRITTEN, 100);
     let (summary, exec) = case.build();
     assert_eq!(summary["events"], 100, "{summary}");
     assert_eq!(

@@ -42,11 +42,6 @@ async fn channel(daemon: &Daemon) -> Channel {
     Channel::from_shared(format!("http://{address}")).unwrap().connect().await.unwrap()
 }
 
-fn counted(daemon: &Daemon, line: &str) -> u64 {
-    let text = daemon.get("/metrics");
-    text.lines().find_map(|l| l.strip_prefix(line)?.trim().parse().ok()).unwrap_or(0)
-}
-
 /// A log record that holds an event record.
 fn logs(actor: &str, seqs: std::ops::RangeInclusive<u64>, wide: usize) -> ExportLogsServiceRequest {
     let log_records = seqs
@@ -144,8 +139,8 @@ fn a_wrong_token_and_a_request_that_is_too_large_are_refused_and_counted() {
         assert_eq!(status.code(), Code::OutOfRange, "{status}");
         client.export(with(Some("right"), logs("a", 1..=1, 1))).await.unwrap();
     });
-    assert_eq!(counted(&daemon, "refused_total{source=\"in\",reason=\"wrong_token\"} "), 2);
-    assert_eq!(counted(&daemon, "refused_total{source=\"in\",reason=\"body_too_large\"} "), 1);
+    assert_eq!(daemon.metric("refused_total{source=\"in\",reason=\"wrong_token\"} "), 2);
+    assert_eq!(daemon.metric("refused_total{source=\"in\",reason=\"body_too_large\"} "), 1);
     daemon.wait_for(1);
 }
 
@@ -176,7 +171,7 @@ fn a_client_that_finds_no_room_is_told_when_to_come_back_and_nothing_is_lost_or_
             }
         }
     });
-    assert!(counted(&daemon, "refused_total{source=\"in\",reason=\"full\"} ") >= 3);
+    assert!(daemon.metric("refused_total{source=\"in\",reason=\"full\"} ") >= 3);
     assert!(daemon.get("/readyz").contains("spool"));
     // With a store that takes it, all of it goes there; what was refused is sent again.
     daemon.stop();

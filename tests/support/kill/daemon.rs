@@ -196,6 +196,26 @@ impl Daemon {
         body.to_owned()
     }
 
+    /// The number behind the name and labels of a metric; 0 where there is none.
+    pub fn metric(&self, name: &str) -> u64 {
+        let text = self.get("/metrics");
+        text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok()).unwrap_or(0)
+    }
+
+    /// Waits until the metric is that number.
+    pub fn wait_for_metric(&self, name: &str, value: u64) {
+        self.wait_until(&format!("{name}{value}"), || self.metric(name) == value);
+    }
+
+    /// Waits for something, at most a minute.
+    pub fn wait_until(&self, what: &str, mut done: impl FnMut() -> bool) {
+        let end = Instant::now() + Duration::from_secs(60);
+        while !done() {
+            assert!(Instant::now() < end, "{what}: not after a minute\n{}", self.get("/metrics"));
+            thread::sleep(Duration::from_millis(30));
+        }
+    }
+
     /// Paths of followed files, by inode, with the bytes that are durable.
     pub fn positions(&self) -> BTreeMap<u64, u64> {
         let all: serde_json::Value = serde_json::from_str(&self.get("/v1/positions")).unwrap();
