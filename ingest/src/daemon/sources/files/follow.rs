@@ -1,6 +1,5 @@
 //! The files of one source: what is known of each, which is read next, and handing over what they say.
 
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::sync::Arc;
@@ -11,7 +10,7 @@ use tokio::runtime::Handle;
 use super::Config;
 use super::mapped::{Mapped, SHARED};
 use super::packed::Unpacked;
-use super::read::{Ready, UNFINISHED};
+use super::read::Ready;
 use super::state::State;
 use crate::daemon::intake::{Batch, Content, PositionUpdate, Refusal};
 use crate::daemon::metrics::SourceLabel;
@@ -61,16 +60,6 @@ impl Known {
         self.unpacked = None;
         self.tried = None;
         self.active = Instant::now();
-    }
-
-    /// Whether something of it waits to be read that may be going on.
-    fn is_unfinished(&self) -> bool {
-        let Some(file) = &self.file else { return false };
-        let waits = match self.state.packed {
-            true => self.state.done_size.is_none(),
-            false => file.metadata().is_ok_and(|meta| meta.len() > self.state.offset),
-        };
-        waits && self.grown.1.max(self.active).elapsed() < UNFINISHED
     }
 
     pub(super) fn close(&mut self) {
@@ -174,38 +163,8 @@ impl Follower {
         any
     }
 
-    /// Reads a chunk of the file that was changed longest ago, of those that have something to read: what is rotated
-    /// away comes before what follows it.
-    fn read_oldest(&mut self) -> bool {
-        // A copy in the making may hold what comes before everything else.
-        if !self.waiting.is_empty() {
-            return false;
-        }
-        let changed = |known: &Known| known.file.as_ref()?.metadata().ok()?.modified().ok();
-        let mut order: Vec<(SystemTime, usize)> =
-            self.known.iter().enumerate().filter_map(|(n, known)| Some((changed(known)?, n))).collect();
-        // Clocks of file systems tick slowly. Of equals, what was read before is older than what was not, and rotated files
-        // have the longer names and the higher numbers.
-        order.sort_by(|a, b| {
-            let rest = |n: usize| {
-                let state = &self.known[n].state;
-                (state.offset == 0, Reverse((state.path.len(), &state.path)))
-            };
-            a.0.cmp(&b.0).then_with(|| rest(a.1).cmp(&rest(b.1)))
-        });
-        for (_, number) in order {
-            if self.read_one(number) {
-                return true;
-            }
-            if self.known[number].is_unfinished() {
-                return false;
-            }
-        }
-        false
-    }
-
     /// Reads a chunk of a file; says whether there was anything.
-    fn read_one(&mut self, number: usize) -> bool {
+    pub(super) fn read_one(&mut self, number: usize) -> bool {
         let known = &self.known[number];
         if known.file.is_none() {
             return false;

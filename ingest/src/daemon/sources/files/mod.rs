@@ -13,8 +13,10 @@
 //! A last line without newline waits until it is finished. If the file does not change for a while, it is taken if
 //! it is a whole record; of a file that is gone it is taken as it is.
 
+mod copies;
 mod follow;
 mod mapped;
+mod order;
 mod packed;
 mod plan;
 mod read;

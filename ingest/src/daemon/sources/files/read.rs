@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use super::follow::Follower;
 use super::mapped::Stretch;
-use super::packed::{Identity, Unpacked, identify};
+use super::packed::Unpacked;
 use super::plan::{plan, whole};
-use super::state::{HEAD, State, bytes_before};
+use super::state::{State, bytes_before};
 use crate::daemon::intake::{Content, Item, Outcome};
 
 /// How long a last line without newline, or a record that may have more lines, waits before it is taken as it is.
@@ -95,6 +95,14 @@ impl Follower {
         let got = read_at(file, &mut bytes, known.state.offset)?;
         bytes.truncate(got);
         let bytes = Bytes::from(bytes);
+        // Cut between the look at it and the reading, it has other bytes at that place.
+        if !known.state.continues(file)? {
+            return self.truncated(number);
+        }
+        if known.state.offset == 0 && !self.comes_first(number) {
+            return Ok(true);
+        }
+        let known = &self.known[number];
         let nothing = !known.present && known.active.elapsed() >= self.gone();
         match self.prepare(number, &before, &bytes, After { more: got == chunk, nothing, quiet }) {
             Some(ready) => Ok(self.submit(number, ready)),
@@ -249,44 +257,6 @@ impl Follower {
         let more = self.submit(number, Ready::plain((Content::Items(vec![item]), next)));
         self.known[number].close();
         Ok(more)
-    }
-
-    /// Takes over the state of another file that was read further and of which this is a copy. Lines that were mapped are
-    /// never mapped again: where the log has no positions they would be other events.
-    fn catch_up(&mut self, number: usize) -> std::io::Result<()> {
-        let known = &self.known[number];
-        let (Some(file), Some(least)) = (&known.file, self.least_of_a_copy()) else { return Ok(()) };
-        if known.state.offset < least {
-            return Ok(());
-        }
-        let mut best: Option<&State> = None;
-        for other in
-            self.known.iter().enumerate().filter(|(n, _)| *n != number).map(|(_, known)| &known.state)
-        {
-            let reached = best.map_or(known.state.offset, |best| best.offset);
-            // From so many bytes on, two files that begin alike have one fingerprint.
-            let alike = known.state.offset < HEAD as u64 || other.head == known.state.head;
-            if alike && !other.packed && other.offset > reached && other.continues(file)? {
-                best = Some(other);
-            }
-        }
-        if let Some(best) = best.cloned() {
-            self.known[number].state.take_over(best);
-        }
-        Ok(())
-    }
-
-    /// The same for a packed file.
-    fn catch_up_packed(&mut self, number: usize) -> std::io::Result<()> {
-        let state = &self.known[number].state;
-        let states: Vec<&State> = self.known.iter().map(|known| &known.state).collect();
-        if let Identity::Known(_, best) = identify(Path::new(&state.path), &states)?
-            && self.least_of_a_copy().is_some_and(|least| best.offset >= least)
-            && best.offset > state.offset
-        {
-            self.known[number].state.take_over(best);
-        }
-        Ok(())
     }
 }
 

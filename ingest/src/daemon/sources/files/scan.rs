@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::follow::{Follower, Known, Waiting};
 use super::packed;
-use super::state::{HEAD, State, TAIL};
+use super::state::{HEAD, State};
 use crate::decompress::{Packing, packing};
 
 /// How long a file that could be a copy being made is left alone after its last change.
@@ -30,8 +30,14 @@ enum Found {
 }
 
 impl Follower {
-    /// Looks for files and opens those that are new or have changed.
+    /// Looks for files, and forgets those that have been gone for long.
     pub(super) fn scan(&mut self) {
+        let now = self.look();
+        self.forget(now);
+    }
+
+    /// Looks for files and opens those that are new or have changed. Says when, in seconds since 1970.
+    pub(super) fn look(&mut self) -> u64 {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs());
         for known in &mut self.known {
             known.present = false;
@@ -44,7 +50,7 @@ impl Follower {
                 self.found(path, &meta, now, &waited);
             }
         }
-        self.forget(now);
+        now
     }
 
     /// The files that match, each once, in the order of their names.
@@ -189,20 +195,6 @@ impl Follower {
             None => Found::New,
         };
         Ok((file, false, found))
-    }
-
-    /// So many bytes that two files have in common make one of them a copy; `None`: nothing does.
-    pub(super) fn least_of_a_copy(&self) -> Option<u64> {
-        match &self.mapped {
-            // Records name their actors: what is equal is the same.
-            None => Some(1),
-            // The first lines of two logs may be equal and mean two things.
-            Some(mapped) => mapped.copies.then_some(TAIL as u64),
-        }
-    }
-
-    fn is_copy(&self, state: &State) -> bool {
-        self.least_of_a_copy().is_some_and(|least| state.offset >= least)
     }
 
     /// Whether the state is that of a file which is no longer anywhere else: it was moved, not copied.
