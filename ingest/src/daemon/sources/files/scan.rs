@@ -121,7 +121,7 @@ impl Follower {
                     offset = state.offset,
                     "a copy; read from where the original was left"
                 );
-                let state = State { path: name.clone(), ..state };
+                let state = State { path: name.clone(), copied: true, ..state };
                 self.add(state)
             }
             Found::New => self.add(State::new(&name, meta, is_packed)),
@@ -157,7 +157,7 @@ impl Follower {
             let states: Vec<&State> = self.known.iter().map(|k| &k.state).collect();
             let found = match packed::identify(path, &states)? {
                 packed::Identity::Known(number, _) if self.is_again(number, meta) => Found::Again(number),
-                packed::Identity::Known(_, state) if self.is_copy(&state) => Found::Copy(state),
+                packed::Identity::Known(_, state) if self.is_copy(path, &state) => Found::Copy(state),
                 packed::Identity::Known(..) => Found::New,
                 packed::Identity::Unknown => Found::New,
                 packed::Identity::CutOff if changing() => Found::Wait,
@@ -165,7 +165,9 @@ impl Follower {
             };
             return Ok((file, true, found));
         }
-        let plain = |k: &&(usize, &Known)| !k.1.state.packed && k.1.state.offset > 0;
+        // What was read of a packed file counts where nothing may be read twice.
+        let mapped = self.mapped.is_some();
+        let plain = |k: &&(usize, &Known)| (mapped || !k.1.state.packed) && k.1.state.offset > 0;
         let all: Vec<(usize, &Known)> = self.known.iter().enumerate().collect();
         let mut best: Option<(usize, &State)> = None;
         let mut could_be_part = false;
@@ -189,7 +191,7 @@ impl Follower {
         }
         let found = match best {
             Some((number, _)) if self.is_again(number, meta) => Found::Again(number),
-            Some((_, state)) if self.is_copy(state) => Found::Copy(state.clone()),
+            Some((_, state)) if self.is_copy(path, state) => Found::Copy(state.clone()),
             Some(_) => Found::New,
             None if could_be_part && changing() => Found::Wait,
             None => Found::New,

@@ -44,6 +44,9 @@ pub(super) struct State {
     /// Seconds since 1970 when it was last seen.
     #[serde(default)]
     pub seen: u64,
+    /// Whether it was known as a copy of another file when it was found.
+    #[serde(default)]
+    pub copied: bool,
     /// What the mapping remembers of this file, where lines are mapped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mapping: Option<Value>,
@@ -64,6 +67,7 @@ impl State {
             packed,
             done_size: None,
             seen: 0,
+            copied: false,
             mapping: None,
         }
     }
