@@ -73,18 +73,12 @@ impl Case {
         self.exchange("http", &[head.as_bytes(), body].concat())
     }
 
-    fn metric(&self, line: &str) -> u64 {
-        let text = self.daemon.get("/metrics");
-        let found = text.lines().find_map(|l| l.strip_prefix(line)?.trim().parse().ok());
-        found.unwrap_or(0)
+    fn metric(&self, name: &str) -> u64 {
+        self.daemon.metric(name)
     }
 
     fn wait_until(&self, what: &str, mut done: impl FnMut(&Case) -> bool) {
-        let end = Instant::now() + Duration::from_secs(30);
-        while !done(self) {
-            assert!(Instant::now() < end, "{what}: not after 30 s\n{}", self.daemon.get("/metrics"));
-            thread::sleep(Duration::from_millis(30));
-        }
+        self.daemon.wait_until(what, || done(self));
     }
 
     /// Proves that the daemon still takes records.
@@ -304,64 +298,4 @@ fn one_daemon_a_spool_and_one_writer_a_system() {
     fs::rename(&store, case.dir.path().join("away")).unwrap();
     Store::create(&store).unwrap();
     verify().assert().success();
-}
-
-#[test]
-fn the_example_configuration_is_valid_and_slips_are_named() {
-    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("ingest/dist/demi.toml");
-    let validate = |path: &Path| {
-        let mut command = Command::cargo_bin("demi-lineage").unwrap();
-        command.args(["ingest", "validate"]).arg(path);
-        command
-    };
-    validate(&example).assert().success().stdout(contains("fine; sources: http"));
-    // What is commented out is valid too, and is the default.
-    let text = fs::read_to_string(&example).unwrap();
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("demi.toml");
-    let uncommented: String = text
-        .lines()
-        .map(|line| line.strip_prefix("# ").filter(|rest| rest.contains(" = ")).unwrap_or(line))
-        .map(|line| format!("{line}\n"))
-        .collect();
-    fs::write(&path, uncommented).unwrap();
-    validate(&path).assert().success();
-    fs::write(&path, text.replace("[admin]", "[admn]")).unwrap();
-    validate(&path).assert().code(2).stderr(contains("unknown key 'admn': did you mean 'admin'?"));
-    fs::write(&path, text.replace("127.0.0.1:9465", "0.0.0.0:9465")).unwrap();
-    validate(&dir.path().join("nowhere.toml"))
-        .assert()
-        .code(2)
-        .stderr(contains("nowhere.toml: cannot be read"));
-}
-
-#[test]
-fn quarantined_lines_are_read_again() {
-    let dir = tempfile::tempdir().unwrap();
-    let (store, log, map) = (dir.path().join("store"), dir.path().join("a.log"), dir.path().join("m.toml"));
-    fs::write(
-        &log,
-        "node=a n=1 did=start\nnode=a n=2 did=start\nnoise\n{\"actor\":\"b\",\"seq\":1,\"kind\":\"start\"}\n",
-    )
-    .unwrap();
-    let run = |args: &[&str]| {
-        let mut command = Command::cargo_bin("demi-lineage").unwrap();
-        command.args(["ingest", args[0], "--store"]).arg(&store).args(["--system", "s"]).args(&args[1..]);
-        command.assert()
-    };
-    run(&["load", log.to_str().unwrap()]).success();
-    run(&["requeue"]).success().stdout(contains(
-        "3 lines in quarantine; 0 events added, 0 there already, 0 lines that are none, 3 stay",
-    ));
-    fs::write(
-        &map,
-        "name = \"m\"\ndescription = \"test\"\n[input]\ncontainer = \"logfmt\"\n[event]\nactor = \"{node}\"\nseq = \"{n}\"\nkind = \"{did}\"\n",
-    )
-    .unwrap();
-    let again = ["requeue", "--mapping", map.to_str().unwrap()];
-    run(&again).success().stdout(contains("2 events added, 0 there already, 0 lines that are none, 1 stay"));
-    run(&again).success().stdout(contains("1 lines in quarantine; 0 events added"));
-    let opened = Store::open(&store).unwrap();
-    assert_eq!(rows(&opened.event_files("s").unwrap()), 3);
-    assert_eq!(rows(&opened.quarantine_files("s").unwrap()), 1);
 }

@@ -20,7 +20,9 @@ use kill::check;
 use kill::clients::Clients;
 use kill::daemon::Daemon;
 use kill::files::Files;
+use kill::nats::{Producer, Server};
 use kill::random::Random;
+use kill::{record, text};
 
 fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().map_or(default, |text| text.parse().unwrap())
@@ -63,9 +65,17 @@ fn nothing_is_lost_or_doubled_whatever_happens() {
     let (faults, seed) = (number("DEMI_KILL_FAULTS", 10), number("DEMI_KILL_SEED", 1));
     let mut random = Random::new(seed);
     let dir = tempfile::tempdir().unwrap();
-    let mut daemon = Daemon::new(dir.path());
-    let files = Files::new(dir.path().join("logs"), 3);
-    let clients = Clients::start(daemon.addresses(), 2, 2);
+    let server = Server::start();
+    let queue = server.as_ref().map_or_else(String::new, |server| {
+        server.deliver_again_soon();
+        let url = server.url();
+        format!("[sources.queue]\ntype = \"nats\"\nsystem = \"s\"\nurl = \"{url}\"\nstream = \"EVENTS\"\n")
+    });
+    let mut daemon = Daemon::new(dir.path(), &queue);
+    let files = Files::new(dir.path().join("logs"), "file", 3, record);
+    let texts = Files::new(dir.path().join("texts"), "text", 2, text);
+    let clients = Clients::start(daemon.addresses(), 2, 2, 2);
+    let producer = server.as_ref().map(Producer::start);
     daemon.start();
     let mut read_only = false;
     for n in 0..faults {
@@ -87,9 +97,12 @@ fn nothing_is_lost_or_doubled_whatever_happens() {
                 daemon.tear_spool(&mut random);
                 daemon.start();
             }
-            Fault::Rename => files.rename(random.below(3) as usize),
-            Fault::CopyTruncate => files.copy_truncate(random.below(3) as usize),
-            Fault::Pack => files.pack(random.below(3) as usize, random.below(2) == 0),
+            Fault::Rename => some(&files, &texts, &mut random, Files::rename),
+            Fault::CopyTruncate => some(&files, &texts, &mut random, Files::copy_truncate),
+            Fault::Pack => {
+                let zstd = random.below(2) == 0;
+                some(&files, &texts, &mut random, |files, n| files.pack(n, zstd));
+            }
             Fault::Delete => files.delete_what_is_durable(&daemon.positions()),
             Fault::Partial => files.leave_partial(random.below(3) as usize, &mut random),
             Fault::ReadOnly if !read_only => {
@@ -118,9 +131,19 @@ fn nothing_is_lost_or_doubled_whatever_happens() {
     let expected_files = files.finish();
     let mut expected = clients.finish();
     expected.extend(expected_files);
+    expected.extend(texts.finish());
+    expected.extend(producer.map(|producer| ("nats-0".to_owned(), producer.finish())));
     daemon.wait_for(expected.values().sum());
     daemon.stop();
     check::everything_once(dir.path(), &expected);
+}
+
+/// Does something to one of the files.
+fn some(files: &Files, texts: &Files, random: &mut Random, what: impl Fn(&Files, usize)) {
+    match random.below(5) as usize {
+        n @ 0..3 => what(files, n),
+        n => what(texts, n - 3),
+    }
 }
 
 fn pause(random: &mut Random, most_millis: u64) {

@@ -18,5 +18,7 @@ fuzz_target!(|input: (&str, u64, Vec<u8>)| {
     };
     let back = decode(encode(&batch)).expect("what was encoded");
     assert_eq!(back.stream, stream);
-    assert!(matches!(back.content, DecodedContent::Lines { offset: o, bytes: b, .. } if o == offset && b == bytes));
+    assert!(
+        matches!(back.content, DecodedContent::Lines { offset: o, bytes: b, .. } if o == offset && b == bytes)
+    );
 });

@@ -36,6 +36,7 @@ mod locations;
 pub mod mapping;
 pub mod otlp;
 mod parse;
+mod positions;
 mod quarantine;
 mod requeue;
 mod scan;

@@ -31,14 +31,16 @@ struct Segment {
     last: u64,
     at: u64,
     count: u32,
+    /// The least position of this segment and all behind it.
+    least: u64,
+    /// The greatest position of this segment and all before it.
+    most: u64,
 }
 
 #[derive(Default)]
 struct LifeIndex {
     open: Vec<Entry>,
     segments: Vec<Segment>,
-    /// Whether the segments do not overlap and ascend, as they do when a log is in order.
-    disordered: bool,
     /// The segment found last; the next event looked for is mostly beside it.
     hint: usize,
 }
@@ -92,8 +94,9 @@ impl Locations {
         let (Some(first), Some(last)) = (index.open.first(), index.open.last()) else {
             return Ok(());
         };
-        let segment =
-            Segment { first: first.seq, last: last.seq, at: self.end, count: index.open.len() as u32 };
+        let (first, last, count) = (first.seq, last.seq, index.open.len() as u32);
+        let most = index.segments.last().map_or(last, |s| s.most.max(last));
+        let segment = Segment { first, last, at: self.end, count, least: first, most };
         let mut bytes = Vec::with_capacity(index.open.len() * ENTRY);
         for entry in &index.open {
             bytes.extend_from_slice(&entry.seq.to_le_bytes());
@@ -106,7 +109,10 @@ impl Locations {
         self.end += bytes.len() as u64;
         self.open -= index.open.len();
         index.open.clear();
-        index.disordered |= index.segments.last().is_some_and(|s| s.last >= segment.first);
+        // A log is mostly in order: this ends soon.
+        for before in index.segments.iter_mut().rev().take_while(|s| s.least > first) {
+            before.least = first;
+        }
         index.segments.push(segment);
         Ok(())
     }
@@ -126,12 +132,10 @@ impl Locations {
         if let Some(entry) = index.open.iter().find(|e| e.seq == seq) {
             return Ok(Some(*entry));
         }
-        let candidates: Vec<usize> = if index.disordered {
-            (0..index.segments.len()).filter(|i| holds(&index.segments[*i])).collect()
-        } else {
-            let at = index.segments.partition_point(|s| s.last < seq);
-            if index.segments.get(at).is_some_and(holds) { vec![at] } else { Vec::new() }
-        };
+        // Both bounds ascend: what can hold the position lies between.
+        let from = index.segments.partition_point(|s| s.most < seq);
+        let to = index.segments.partition_point(|s| s.least <= seq);
+        let candidates: Vec<usize> = (from..to).filter(|i| holds(&index.segments[*i])).collect();
         for number in candidates {
             if let Some(entry) = self.find_in(life, number, seq)? {
                 self.lives[life].hint = number;
@@ -139,6 +143,12 @@ impl Locations {
             }
         }
         Ok(None)
+    }
+
+    /// Entries and segments in memory, those read back left out.
+    #[cfg(test)]
+    pub(crate) fn held(&self) -> usize {
+        self.open + self.lives.iter().map(|life| life.segments.len()).sum::<usize>()
     }
 
     fn find_in(&mut self, life: usize, number: usize, seq: u64) -> io::Result<Option<Entry>> {

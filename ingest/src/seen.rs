@@ -8,13 +8,14 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
 use arrow_schema::DataType;
 use demi_schemas::EventId;
-use demi_schemas::event::{CLOCK_POSITIONS, is_clock_position};
+use demi_schemas::event::is_clock_position;
 use demi_schemas::summary::ActorCompleteness;
 use rustc_hash::FxHashMap;
 
+use crate::IngestError;
 use crate::locations::{Entry, Locations};
+use crate::positions::{Held, Positions};
 use crate::scan::scan;
-use crate::{IngestError, IntervalSet};
 
 /// Most gaps listed of one life.
 const MOST_GAPS: usize = 100;
@@ -33,15 +34,15 @@ pub(crate) enum Verdict {
 struct Life {
     actor: Arc<str>,
     incarnation: u32,
-    positions: IntervalSet,
+    positions: Positions,
     duplicates: u64,
     conflicts: u64,
 }
 
 /// The events of one system: those in the store, and those this load adds.
 ///
-/// Positions are held as intervals, so a record that continues its actor's log needs no look-up. What the others
-/// say is looked up in an index that is filled from the store when it is first needed.
+/// A record that continues its actor's log needs no look-up. What the others say is looked up in an index that is
+/// filled from the store when it is first needed.
 pub(crate) struct Seen {
     dir: String,
     actors: FxHashMap<Arc<str>, Vec<(u32, u32)>>,
@@ -85,7 +86,7 @@ impl Seen {
                     _ => seen.life(actor, incarnation as u32),
                 };
                 last = Some((actor, incarnation, life));
-                seen.lives[life as usize].positions.insert(seqs.value(row) as u64);
+                seen.lives[life as usize].positions.add(seqs.value(row) as u64);
             }
             Ok(())
         })?;
@@ -108,7 +109,7 @@ impl Seen {
         self.lives.push(Life {
             actor: name,
             incarnation,
-            positions: IntervalSet::new(),
+            positions: Positions::default(),
             duplicates: 0,
             conflicts: 0,
         });
@@ -160,24 +161,38 @@ impl Seen {
         incarnation: u32,
         entry: Entry,
     ) -> Result<Verdict, IngestError> {
-        if self.lives[life as usize].positions.insert(entry.seq) {
-            self.locations.add(life, entry).map_err(|e| self.index_error(e))?;
-            return Ok(Verdict::New { seq: entry.seq });
-        }
-        let mut found = self.locations.find(life, entry.seq).map_err(|e| self.index_error(e))?;
-        if found.is_none() && !self.unread.is_empty() {
-            self.read_locations()?;
-            found = self.locations.find(life, entry.seq).map_err(|e| self.index_error(e))?;
-        }
-        let Some(found) = found else {
-            let event = EventId { actor: actor.to_owned(), incarnation, seq: entry.seq };
-            return Err(IngestError::Vanished { dir: self.dir.clone(), event: event.to_string() });
+        let held = self.lives[life as usize].positions.holds(entry.seq);
+        let found = match held {
+            Held::No => None,
+            Held::Yes | Held::Perhaps => self.find(life, entry.seq)?,
+        };
+        let found = match (found, held) {
+            (Some(found), _) => found,
+            (None, Held::Yes) => {
+                let event = EventId { actor: actor.to_owned(), incarnation, seq: entry.seq };
+                return Err(IngestError::Vanished { dir: self.dir.clone(), event: event.to_string() });
+            }
+            (None, Held::No | Held::Perhaps) => {
+                self.lives[life as usize].positions.add(entry.seq);
+                self.locations.add(life, entry).map_err(|e| self.index_error(e))?;
+                return Ok(Verdict::New { seq: entry.seq });
+            }
         };
         if found.digest == entry.digest {
             self.lives[life as usize].duplicates += 1;
             return Ok(Verdict::Duplicate);
         }
         Ok(Verdict::Conflict { source: self.sources[found.source as usize].clone(), offset: found.offset })
+    }
+
+    /// Looks up an event, those that the store had before too.
+    fn find(&mut self, life: u32, seq: u64) -> Result<Option<Entry>, IngestError> {
+        let mut found = self.locations.find(life, seq).map_err(|e| self.index_error(e))?;
+        if found.is_none() && !self.unread.is_empty() {
+            self.read_locations()?;
+            found = self.locations.find(life, seq).map_err(|e| self.index_error(e))?;
+        }
+        Ok(found)
     }
 
     /// Adds what earlier processes counted of a life.
@@ -241,22 +256,15 @@ impl Seen {
             .lives
             .iter()
             .map(|life| {
-                let last = life.positions.last().unwrap_or(0);
-                let first = life.positions.first().unwrap_or(0);
-                // Between positions taken from a clock nothing is missing.
-                let gaps = || life.positions.gaps(1).take_while(|gap| !is_clock_position(gap.1 + 1));
+                let positions = &life.positions;
                 ActorCompleteness {
                     actor: life.actor.to_string(),
                     incarnation: life.incarnation,
-                    events: life.positions.len(),
-                    first_seq: first,
-                    last_seq: last,
-                    gaps: gaps().take(MOST_GAPS).collect(),
-                    missing: if last < CLOCK_POSITIONS {
-                        last.saturating_sub(life.positions.len())
-                    } else {
-                        gaps().map(|(from, to)| to - from + 1).sum()
-                    },
+                    events: positions.len(),
+                    first_seq: positions.first().unwrap_or(0),
+                    last_seq: positions.last().unwrap_or(0),
+                    gaps: positions.gaps().take(MOST_GAPS).collect(),
+                    missing: positions.missing(),
                     duplicates: life.duplicates,
                     conflicts: life.conflicts,
                 }
@@ -268,47 +276,4 @@ impl Seen {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_one_wins_within_a_load() {
-        let dir = tempfile::tempdir().unwrap();
-        let mut seen = Seen::read("d".into(), dir.path().to_owned(), vec![]).unwrap();
-        let source = seen.source("f");
-        let entry = |seq, digest| Entry { seq, digest, offset: seq * 10, source };
-        assert_eq!(seen.offer("a", 0, entry(1, 5)).unwrap(), Verdict::New { seq: 1 });
-        assert_eq!(seen.offer("a", 1, entry(1, 6)).unwrap(), Verdict::New { seq: 1 });
-        assert_eq!(seen.offer("b", 0, entry(1, 7)).unwrap(), Verdict::New { seq: 1 });
-        assert_eq!(seen.offer("a", 0, entry(4, 5)).unwrap(), Verdict::New { seq: 4 });
-        assert_eq!(seen.offer("a", 0, entry(1, 5)).unwrap(), Verdict::Duplicate);
-        let conflict = Verdict::Conflict { source: Arc::from("f"), offset: 10 };
-        assert_eq!(seen.offer("a", 1, entry(1, 9)).unwrap(), conflict);
-        assert_eq!(seen.offer("a", 1, entry(1, 6)).unwrap(), Verdict::Duplicate);
-        let rows = seen.completeness();
-        let got: Vec<_> =
-            rows.iter().map(|r| (r.actor.as_str(), r.incarnation, r.events, r.missing)).collect();
-        assert_eq!(got, [("a", 0, 2, 2), ("a", 1, 1, 0), ("b", 0, 1, 0)]);
-        assert_eq!(rows[0].gaps, [(2, 3)]);
-        assert_eq!((rows[1].duplicates, rows[1].conflicts), (1, 1));
-    }
-
-    #[test]
-    fn events_of_one_time_are_moved_apart_and_found_again() {
-        let dir = tempfile::tempdir().unwrap();
-        let mut seen = Seen::read("d".into(), dir.path().to_owned(), vec![]).unwrap();
-        let source = seen.source("f");
-        let time = CLOCK_POSITIONS + 5;
-        let mut offer = |seq, digest| seen.offer("a", 0, Entry { seq, digest, offset: 0, source }).unwrap();
-        assert_eq!(offer(time, 1), Verdict::New { seq: time });
-        assert_eq!(offer(time, 2), Verdict::New { seq: time + 1 });
-        assert_eq!(offer(time + 1, 3), Verdict::New { seq: time + 2 });
-        assert_eq!(offer(time, 2), Verdict::Duplicate);
-        assert_eq!(offer(time + 1, 3), Verdict::Duplicate);
-        assert_eq!(offer(time + 9, 2), Verdict::New { seq: time + 9 });
-        assert_eq!(offer(2, 9), Verdict::New { seq: 2 });
-        let rows = seen.completeness();
-        assert_eq!((rows[0].events, rows[0].missing, rows[0].conflicts), (5, 1, 0));
-        assert_eq!(rows[0].gaps, [(1, 1)], "between clock positions nothing is missing");
-    }
-}
+mod tests;

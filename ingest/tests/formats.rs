@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use demi_ingest::lines::{LineReader, Next};
 use demi_ingest::mapping::{Mapper, Mapping, Outcome, Unit, shipped};
 use proptest::prelude::*;
+use serde_json::Value;
 
 fn samples() -> Vec<(String, PathBuf)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/formats");
@@ -98,6 +99,7 @@ proptest! {
             1 => Just("[INFO] [x] [y] [akka://s/user/a] received".to_owned()),
             1 => Just("{\"actor\":\"a\",\"msg\":1}".to_owned()),
             1 => Just(String::new()),
+            1 => Just("\u{2028}".to_owned()),
             1 => "\\PC{0,12}",
         ], 0..24),
         ended in any::<bool>(),
@@ -151,9 +153,11 @@ fn map_in_two(mapping: &str, name: &str, data: &[u8], stop: usize) -> Vec<Unit> 
         }
     }
     let from = mapper.unfinished().unwrap_or((reader.offset(), number + 1));
-    let saved = serde_json::to_string(&mapper.checkpoint()).unwrap();
+    let saved = serde_json::to_string(&(mapper.shared(), mapper.checkpoint())).unwrap();
     let mut mapper = Mapper::new(&mapping).unwrap();
-    mapper.resume(&serde_json::from_str(&saved).unwrap()).unwrap();
+    let (shared, of_source): (Value, Value) = serde_json::from_str(&saved).unwrap();
+    mapper.resume_shared(&shared).unwrap();
+    mapper.resume(&of_source).unwrap();
     let mut reader = LineReader::new(&data[from.0 as usize..], 1 << 20, 100);
     bytes.clear();
     while let Next::Line(mut line) = reader.next_line(&mut bytes) {

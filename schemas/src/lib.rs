@@ -9,6 +9,7 @@ pub mod certificate;
 pub mod event;
 pub mod event_id;
 pub mod json_schema;
+pub mod kind;
 pub mod scenario;
 pub mod schedule;
 pub mod summary;

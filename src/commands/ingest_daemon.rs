@@ -102,9 +102,10 @@ pub fn serve(args: &ServeArgs, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Checks a configuration file.
+/// Checks a configuration file and the files it names.
 pub fn validate(args: &ValidateArgs, ui: &Ui) -> Outcome {
     let config = Config::read(&args.config)?;
+    daemon::check(&config)?;
     let found: Vec<String> =
         config.sources.iter().map(|(name, source)| format!("{name} (system {})", source.system)).collect();
     ui.result(&format!("{}: fine; sources: {}", args.config.display(), found.join(", ")));

@@ -79,6 +79,15 @@ impl Actor {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let log = arguments.next().ok_or("give the file to write to")?;
+    let known = run(log)?;
+    if let Some(path) = arguments.next() {
+        std::fs::write(path, known)?;
+    }
+    Ok(())
+}
+
+/// Runs the system, whose log goes to a file; gives back what the actors know of their messages.
+pub fn run(log: impl AsRef<std::path::Path>) -> Result<String, Box<dyn std::error::Error>> {
     let (layer, guard) = demi_log::Builder::new().to_file(log)?;
     tracing_subscriber::registry().with(layer).init();
 
@@ -106,9 +115,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for thread in threads {
         known += &thread.join().map_err(|_| "an actor panicked")?;
     }
-    if let Some(path) = arguments.next() {
-        std::fs::write(path, known)?;
-    }
     guard.close()?;
-    Ok(())
+    Ok(known)
 }

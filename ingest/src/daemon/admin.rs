@@ -8,9 +8,9 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
-use super::security::{ListenConfig, Listener, Tokens};
+use super::security::{ListenConfig, Listener, SecurityError, Tokens};
 use super::sources::web::{bearer, serve};
-use super::sources::{Context, Running, SourceError};
+use super::sources::{Context, Running};
 
 #[derive(Clone)]
 struct Shared {
@@ -22,7 +22,7 @@ struct Shared {
 ///
 /// # Errors
 /// When the address cannot be listened on as configured.
-pub async fn start(config: &ListenConfig, context: Context) -> Result<Running, SourceError> {
+pub async fn start(config: &ListenConfig, context: Context) -> Result<Running, SecurityError> {
     let listener = Listener::bind(config, &context.reload).await?;
     let addresses = listener.local_addr().into_iter().collect();
     let shared = Arc::new(Shared { tokens: listener.tokens(), context: context.clone() });

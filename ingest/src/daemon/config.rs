@@ -4,8 +4,10 @@
 //! without touching the file: `DEMI_SOURCE_TOKEN_FILE`, `…_TLS_CERT`, `…_TLS_KEY`, `…_TLS_CLIENT_CA`, where SOURCE is
 //! the source's name in capitals with `_` for everything else than letters and digits (`ADMIN` for `[admin]`).
 
+mod error;
+
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use demi_schemas::scenario::nearest;
@@ -16,6 +18,7 @@ pub use super::sections::{DaemonConfig, SpoolConfig, StoreConfig};
 use super::security::ListenConfig;
 use super::sources::{Limits, files, http, nats, otlp, tcp};
 use crate::check_system_name;
+pub use error::ConfigError;
 
 /// Keys of listeners that name files of secrets.
 const SECRETS: [&str; 4] = ["token_file", "tls_cert", "tls_key", "tls_client_ca"];
@@ -65,31 +68,6 @@ pub enum SourceKind {
 impl SourceKind {
     /// Names of the kinds.
     pub const NAMES: [&'static str; 5] = ["files", "tcp", "http", "otlp", "nats"];
-}
-
-/// Why a configuration cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConfigError {
-    /// The file cannot be read.
-    #[error("{}: cannot be read", .path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// It is not TOML.
-    #[error("{0}")]
-    Toml(String),
-    /// A value cannot be used.
-    #[error("[{table}] {reason}")]
-    Value {
-        /// The table.
-        table: String,
-        /// What is wrong, naming the key.
-        reason: String,
-    },
 }
 
 impl Config {
@@ -288,7 +266,11 @@ fn source(
             SourceKind::Files(config)
         }
         "tcp" => SourceKind::Tcp(table(&title, value)?),
-        "otlp" => SourceKind::Otlp(table(&title, value)?),
+        "otlp" => {
+            let config: otlp::Config = table(&title, value)?;
+            otlp::check(&config).map_err(|e| refuse(&title, e.to_string()))?;
+            SourceKind::Otlp(config)
+        }
         "nats" => {
             let config: nats::Config = table(&title, value)?;
             nats::check(&config).map_err(|e| refuse(&title, e.to_string()))?;
@@ -300,89 +282,4 @@ fn source(
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    const GOOD: &str = r#"
-        [store]
-        dir = "s"
-        [spool]
-        dir = "p"
-        [sources.app-1]
-        type = "tcp"
-        system = "prod"
-        listen = "127.0.0.1:0"
-        [sources.logs]
-        type = "files"
-        system = "prod"
-        paths = ["/var/log/*.log"]
-    "#;
-
-    fn error(text: &str) -> String {
-        Config::parse(text, |_| None).unwrap_err().to_string()
-    }
-
-    #[test]
-    fn a_small_file_is_enough() {
-        let config = Config::parse(GOOD, |_| None).unwrap();
-        assert_eq!(config.store.seal_rows, 1_000_000);
-        assert_eq!(config.limits, Limits::default());
-        assert!(config.admin.is_none() && config.sources.len() == 2);
-    }
-
-    #[test]
-    fn an_unknown_key_names_the_nearest() {
-        let cases = [
-            ("[store]", "[stroe]", "[the file] unknown key 'stroe': did you mean 'store'?"),
-            ("dir = \"s\"", "dri = \"s\"", "[store] unknown key 'dri': did you mean 'dir'?"),
-            ("listen =", "lisen =", "[sources.app-1] unknown key 'lisen': did you mean 'listen'?"),
-            ("paths =", "pahts =", "[sources.logs] unknown key 'pahts': did you mean 'paths'?"),
-            (
-                "\"tcp\"",
-                "\"tpc\"",
-                "unknown type 'tpc' (known: files, tcp, http, otlp, nats); did you mean 'tcp'?",
-            ),
-            ("[spool]", "[limits]\nlinebytes = 5\n[spool]", "did you mean 'line_bytes'?"),
-        ];
-        for (from, to, expected) in cases {
-            let text = error(&GOOD.replacen(from, to, 1));
-            assert!(text.contains(expected), "{text}");
-        }
-    }
-
-    #[test]
-    fn values_that_cannot_work_are_refused() {
-        let cases = [
-            ("dir = \"s\"", "dir = \"s\"\nseal_rows = 0", "seal_rows must be at least 1"),
-            ("dir = \"p\"", "dir = \"p\"\nmax_bytes = 1000", "max_bytes must be at least"),
-            ("dir = \"p\"", "dir = 3", "[spool] invalid type"),
-            ("\"prod\"", "\"\"", "system name"),
-            ("[\"/var/log/*.log\"]", "[\"***\"]", "paths: '***'"),
-            ("127.0.0.1:0", "localhost", "[sources.app-1]"),
-            ("system = \"prod\"", "", "system is missing"),
-            ("[store]", "[store", "line 2"),
-        ];
-        for (from, to, expected) in cases {
-            let text = error(&GOOD.replacen(from, to, 1));
-            assert!(text.contains(expected), "{text}");
-        }
-        assert!(error("").contains("missing field `dir`"));
-    }
-
-    #[test]
-    fn the_environment_overrides_paths_of_secrets() {
-        let env = |name: &str| (name == "DEMI_APP_1_TOKEN_FILE").then(|| "/run/token".to_owned());
-        let config = Config::parse(GOOD, env).unwrap();
-        let SourceKind::Tcp(tcp) = &config.sources["app-1"].kind else { panic!("not tcp") };
-        assert_eq!(tcp.listen.token_file.as_deref(), Some(Path::new("/run/token")));
-    }
-
-    proptest! {
-        #[test]
-        fn no_text_panics(text in "[\\[\\]a-z.=\"\\n{} 0-9]{0,200}") {
-            let _ = Config::parse(&text, |_| None);
-        }
-    }
-}
+mod tests;

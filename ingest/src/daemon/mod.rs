@@ -14,6 +14,7 @@
 //! - [`security`]: listeners, their TLS and tokens.
 
 pub mod admin;
+pub mod check;
 pub mod codec;
 pub mod committer;
 pub mod config;
@@ -33,6 +34,7 @@ pub mod status;
 pub mod verify;
 mod writer;
 
+pub use check::{CheckError, check};
 pub use config::{Config, ConfigError};
 pub use intake::{Ack, Batch, Content, Intake, Item, Origin, Outcome, PositionUpdate, Refusal};
 pub use ledger::{LedgerRow, ledger};

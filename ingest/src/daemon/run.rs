@@ -22,10 +22,7 @@ pub enum Stopped {
 /// # Errors
 /// When the rules cannot be read.
 pub fn start_log(config: &DaemonConfig) -> Result<(), String> {
-    // A level alone is that of the daemon; the libraries below it speak up when something is wrong.
-    let plain = config.log.chars().all(|c| c.is_ascii_alphanumeric());
-    let rules = if plain { format!("warn,demi_ingest={}", config.log) } else { config.log.clone() };
-    let filter = EnvFilter::try_new(rules).map_err(|e| format!("[daemon] log: {e}"))?;
+    let filter = log_filter(config)?;
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let _ = match config.log_json {
@@ -33,6 +30,14 @@ pub fn start_log(config: &DaemonConfig) -> Result<(), String> {
         false => log.with_ansi(colour).try_init(),
     };
     Ok(())
+}
+
+/// What of the log is told.
+pub(super) fn log_filter(config: &DaemonConfig) -> Result<EnvFilter, String> {
+    // A level alone is that of the daemon; the libraries below it speak up when something is wrong.
+    let plain = config.log.chars().all(|c| c.is_ascii_alphanumeric());
+    let rules = if plain { format!("warn,demi_ingest={}", config.log) } else { config.log.clone() };
+    EnvFilter::try_new(rules).map_err(|e| format!("[daemon] log: {e}"))
 }
 
 /// Serves until SIGTERM or SIGINT, then stops within the configured time; a second signal stops at once. SIGHUP makes

@@ -4,21 +4,21 @@
 //! of secrets are read again when [`Reload`] asks (SIGHUP); where one cannot be used any more, what was read before
 //! stays in force and the error is logged.
 
+mod connection;
+
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
-use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
+pub use connection::Connection;
+use connection::Inner;
 use rustls::ServerConfig;
 use serde::Deserialize;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
 
 use super::metrics::Metrics;
 use super::secrets::{TokenList, read_tls, read_tokens};
@@ -328,52 +328,6 @@ impl Tokens {
             (None, _) => true,
             (Some(_), None) => false,
             (Some(tokens), Some(shown)) => tokens.contain(shown),
-        }
-    }
-}
-
-/// A connection: plain, or the inside of TLS.
-#[derive(Debug)]
-pub struct Connection(Inner);
-
-#[derive(Debug)]
-enum Inner {
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
-}
-
-impl AsyncRead for Connection {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut TaskContext<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match &mut self.0 {
-            Inner::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
-            Inner::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
-        }
-    }
-}
-
-impl AsyncWrite for Connection {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        match &mut self.0 {
-            Inner::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
-            Inner::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
-        }
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<io::Result<()>> {
-        match &mut self.0 {
-            Inner::Plain(stream) => Pin::new(stream).poll_flush(cx),
-            Inner::Tls(stream) => Pin::new(stream).poll_flush(cx),
-        }
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<io::Result<()>> {
-        match &mut self.0 {
-            Inner::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
-            Inner::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }
 }

@@ -1,9 +1,13 @@
 //! The daemon as a whole: starting, serving, stopping.
 
+mod error;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+pub use error::ServeError;
 
 use super::admin;
 use super::committer::tables::{Appender, application};
@@ -14,44 +18,10 @@ use super::metrics::Metrics;
 use super::positions::{LivePositions, Positions};
 use super::shutdown::{Reload, Shutdown};
 use super::sources::rate::Rate;
-use super::sources::{Context, Running, SourceError, files, http, nats, otlp, tcp};
+use super::sources::{Context, Running, files, http, nats, otlp, tcp};
 use super::{codec, writer};
-use crate::spool::{Folder, Options, Spool, SpoolError};
-use crate::{IngestError, Store};
-
-/// Why the daemon cannot run.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ServeError {
-    /// The store cannot be opened.
-    #[error(transparent)]
-    Store(#[from] IngestError),
-    /// The spool cannot be opened.
-    #[error("spool {dir}: {source}")]
-    Spool {
-        /// Its folder.
-        dir: String,
-        /// What is wrong.
-        source: SpoolError,
-    },
-    /// Another daemon uses the spool.
-    #[error("spool {dir}: another daemon is using it")]
-    Busy {
-        /// Its folder.
-        dir: String,
-    },
-    /// A source cannot start.
-    #[error("[sources.{name}] {source}")]
-    Source {
-        /// Its name.
-        name: String,
-        /// What is wrong.
-        source: SourceError,
-    },
-    /// The system refused a thread or a runtime.
-    #[error("cannot start")]
-    Start(#[from] std::io::Error),
-}
+use crate::Store;
+use crate::spool::{Folder, Options, Spool};
 
 /// What a running daemon tells whoever started it.
 #[derive(Clone, Debug, Default)]
@@ -148,8 +118,7 @@ impl Daemon {
         if let Some(listen) = &config.admin {
             let context = self.context(config, "admin", "admin");
             let running = admin::start(listen, context).await;
-            let running =
-                running.map_err(|source| ServeError::Source { name: "admin".to_owned(), source })?;
+            let running = running.map_err(|source| ServeError::Admin { source })?;
             self.started.addresses.extend(running.addresses.iter().map(|a| ("admin".to_owned(), *a)));
             self.admin = Some(running);
         }

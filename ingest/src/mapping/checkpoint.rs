@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::emit::Emitter;
 use super::engine::Mapper;
 use super::error::MappingError;
+use super::file::Choose;
 use super::links::LinksState;
 use super::patterns::{self, Pattern};
 use super::real_time::RealTime;
@@ -15,9 +16,9 @@ use super::source_state::SourceState;
 /// Execution, ends of operations, clocks of processes.
 type HistoryState = (String, VectorClock, Vec<(String, VectorClock)>);
 
-/// What a mapper remembers, in a form that can be written down.
+/// What a mapper remembers of one source, in a form that can be written down.
 #[derive(Debug, Serialize, Deserialize)]
-struct Checkpoint {
+struct OfSource {
     name: String,
     patterns: Vec<String>,
     delimiter: Option<String>,
@@ -25,6 +26,11 @@ struct Checkpoint {
     execution: Option<String>,
     number: u64,
     begun: bool,
+}
+
+/// What it remembers from source to source.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Shared {
     names: Vec<String>,
     /// Execution, actor, incarnation, last position.
     positions: Vec<(String, String, u32, u64)>,
@@ -34,7 +40,8 @@ struct Checkpoint {
 
 impl Mapper {
     /// Where to go on reading after a [`Mapper::checkpoint`]: offset and number of the first line that is not dealt with, if lines wait
-    /// for others of their record or of their execution; else behind the last line.
+    /// for others of their record or of their execution; else behind the last line. Where hosts are deduced, lines behind it
+    /// that hold no record may have been dealt with, and come again.
     #[must_use]
     pub fn unfinished(&self) -> Option<(u64, u64)> {
         if !self.source.document.is_empty() {
@@ -51,9 +58,25 @@ impl Mapper {
         !self.source.header.is_empty()
     }
 
-    /// What is remembered besides unfinished lines. Take it between two lines.
+    /// What is remembered of the source besides unfinished lines. Take it between two lines, together with
+    /// [`Mapper::shared`].
     #[must_use]
     pub fn checkpoint(&self) -> Value {
+        let of_source = OfSource {
+            name: self.source.name.clone(),
+            patterns: self.source.patterns.iter().map(|p| p.text().to_owned()).collect(),
+            delimiter: self.source.delimiter.as_ref().map(|d| d.as_str().to_owned()),
+            columns: self.source.columns.clone(),
+            execution: self.source.execution.clone(),
+            number: self.source.number,
+            begun: self.source.begun,
+        };
+        serde_json::to_value(of_source).unwrap_or(Value::Null)
+    }
+
+    /// What is remembered from source to source: counted positions, messages that are open, operations that ended.
+    #[must_use]
+    pub fn shared(&self) -> Value {
         let emitter = &self.emitter;
         let mut positions: Vec<_> = emitter
             .positions
@@ -63,36 +86,32 @@ impl Mapper {
         positions.sort();
         let mut histories: Vec<_> = emitter.histories.iter().map(|(e, h)| h.parts(e)).collect();
         histories.sort();
-        let checkpoint = Checkpoint {
-            name: self.source.name.clone(),
-            patterns: self.source.patterns.iter().map(|p| p.text().to_owned()).collect(),
-            delimiter: self.source.delimiter.as_ref().map(|d| d.as_str().to_owned()),
-            columns: self.source.columns.clone(),
-            execution: self.source.execution.clone(),
-            number: self.source.number,
-            begun: self.source.begun,
-            names: self.used_names.iter().cloned().collect(),
-            positions,
-            links: emitter.links.state(),
-            histories,
-        };
-        serde_json::to_value(checkpoint).unwrap_or(Value::Null)
+        let names = self.used_names.iter().cloned().collect();
+        let shared = Shared { names, positions, links: emitter.links.state(), histories };
+        serde_json::to_value(shared).unwrap_or(Value::Null)
     }
 
-    /// Goes on where a checkpoint was taken, in place of [`Mapper::begin`]. The next line is the one that
-    /// [`Mapper::unfinished`] named then.
+    /// Goes on where a checkpoint of the source was taken, in place of [`Mapper::begin`]. The next line is the one that
+    /// [`Mapper::unfinished`] named then. Patterns are those of the mapping, which may have been mended since, except where
+    /// the source's beginning chose them.
     ///
     /// # Errors
     /// When the value is no checkpoint.
     pub fn resume(&mut self, checkpoint: &Value) -> Result<(), MappingError> {
-        let bad = |reason: String| MappingError::value("checkpoint", reason).of(self.name());
-        let saved = Checkpoint::deserialize(checkpoint).map_err(|e| bad(e.to_string()))?;
-        let most = self.mapping.input.max_lines;
-        let patterns = saved.patterns.iter().map(|p| Pattern::new(p, most)).collect::<Result<_, _>>();
-        let delimiter = saved.delimiter.as_deref().map(patterns::compile).transpose();
+        let bad = |reason: String| MappingError::value("checkpoint", reason).of(&self.mapping.name);
+        let saved = OfSource::deserialize(checkpoint).map_err(|e| bad(e.to_string()))?;
+        let input = &self.mapping.input;
+        let chosen = input.choose == Choose::Best || input.header.is_some() || !self.as_mapped();
+        let (patterns, delimiter) = if chosen {
+            let patterns = saved.patterns.iter().map(|p| Pattern::new(p, input.max_lines));
+            let delimiter = saved.delimiter.as_deref().map(patterns::compile).transpose();
+            (patterns.collect::<Result<_, _>>().map_err(bad)?, delimiter.map_err(bad)?)
+        } else {
+            (self.mapping.patterns.clone(), self.mapping.delimiter.clone())
+        };
         self.source = SourceState {
-            patterns: patterns.map_err(bad)?,
-            delimiter: delimiter.map_err(bad)?,
+            patterns,
+            delimiter,
             name: saved.name,
             columns: saved.columns,
             execution: saved.execution,
@@ -100,14 +119,25 @@ impl Mapper {
             begun: saved.begun,
             ..SourceState::default()
         };
-        self.used_names = saved.names.into_iter().collect();
-        let mut emitter = Emitter { links: saved.links.restore(), ..Emitter::default() };
+        Ok(())
+    }
+
+    /// Goes on with what [`Mapper::shared`] told.
+    ///
+    /// # Errors
+    /// When the value was not told by it.
+    pub fn resume_shared(&mut self, shared: &Value) -> Result<(), MappingError> {
+        let bad = |reason: String| MappingError::value("checkpoint", reason).of(&self.mapping.name);
+        let saved = Shared::deserialize(shared).map_err(|e| bad(e.to_string()))?;
+        let strict = self.emitter.strict;
+        let mut emitter = Emitter { links: saved.links.restore(), strict, ..Emitter::default() };
         for (execution, actor, life, position) in saved.positions {
             emitter.positions.entry(execution).or_default().insert((actor, life), position);
         }
         for (execution, ended, clocks) in saved.histories {
             emitter.histories.insert(execution, RealTime::from_parts(ended, clocks));
         }
+        self.used_names = saved.names.into_iter().collect();
         self.emitter = emitter;
         Ok(())
     }

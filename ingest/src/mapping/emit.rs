@@ -42,6 +42,8 @@ pub(crate) struct Emitter {
     pub(crate) positions: FxHashMap<String, FxHashMap<Life, u64>>,
     pub(crate) links: Links,
     pub(crate) histories: FxHashMap<String, RealTime>,
+    /// Whether positions may not be counted.
+    pub(crate) strict: bool,
 }
 
 type Failure = (&'static str, String);
@@ -109,11 +111,16 @@ impl Emitter {
             let own = clock.as_ref().and_then(|c| c.get(&event.actor)).copied();
             let ticks = mapping.clock.as_ref().map_or(Ticks::Every, |(_, c)| c.ticks);
             if event.seq == 0 {
+                let strict = self.strict;
                 let next = self.position(place.execution, &event);
                 event.seq = match own {
                     Some(own) if ticks == Ticks::Every => {
                         *next = own.max(*next);
                         own
+                    }
+                    _ if strict => {
+                        let reason = "the record says no position, and over this source none can be counted";
+                        return Err(rule_error(reason.to_owned()));
                     }
                     _ => {
                         *next += 1;

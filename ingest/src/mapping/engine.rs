@@ -86,6 +86,22 @@ impl Mapper {
         &self.mapping.name
     }
 
+    /// Whether patterns and delimiter are the mapping's, nothing given besides.
+    pub(crate) fn as_mapped(&self) -> bool {
+        self.pattern.is_none() && self.delimiter.is_none()
+    }
+
+    /// Forgets what was remembered from source to source, as if nothing had been read.
+    pub fn forget(&mut self) {
+        self.emitter = Emitter { strict: self.emitter.strict, ..Emitter::default() };
+        self.used_names.clear();
+    }
+
+    /// Makes a record that has no position of its own an error: for sources whose order nobody knows.
+    pub(crate) fn count_nothing(&mut self) {
+        self.emitter.strict = true;
+    }
+
     /// Begins a source; `head` is its beginning, a few hundred kilobytes or all of it, to look at.
     pub fn begin(&mut self, name: &str, head: &[u8]) {
         let head = String::from_utf8_lossy(head);
@@ -157,7 +173,7 @@ impl Mapper {
             return;
         };
         if let Some((what, problem)) = self.source.header.pop_front() {
-            if problem.is_some() || !text.trim().is_empty() {
+            if problem.is_some() || !text.trim_ascii().is_empty() {
                 let outcome = problem.map_or(Outcome::Skipped(what), |p| {
                     rejected("header", format!("the {what} of the file: {p}"))
                 });
@@ -173,7 +189,7 @@ impl Mapper {
             return;
         }
         if self.mapping.input.container == Container::Native {
-            if !text.trim().is_empty() {
+            if !text.trim_ascii().is_empty() {
                 let outcome = match EventRecord::parse(text.as_bytes()) {
                     Ok(mut record) => {
                         record.line = Some(line.number);
@@ -199,7 +215,7 @@ impl Mapper {
             }
             return;
         }
-        if text.trim().is_empty() {
+        if text.trim_ascii().is_empty() {
             return;
         }
         let decoded = self.decode(text);

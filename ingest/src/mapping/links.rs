@@ -73,13 +73,20 @@ impl Links {
                 channel.open.push_back(self.sends);
                 format!("m{}", self.sends)
             }
-            (LinkOrder::Earlier, false) => match channel.open.pop_front() {
-                Some(id) => format!("m{id}"),
-                None => {
-                    self.strays += 1;
-                    format!("stray{}", self.strays)
+            (LinkOrder::Earlier, false) => {
+                let open = channel.open.pop_front();
+                // Keys may be as many as messages: only those of open sends are held.
+                if channel.open.is_empty() {
+                    self.channels.remove(&hash);
                 }
-            },
+                match open {
+                    Some(id) => format!("m{id}"),
+                    None => {
+                        self.strays += 1;
+                        format!("stray{}", self.strays)
+                    }
+                }
+            }
         }
     }
 }
@@ -100,6 +107,17 @@ mod tests {
             (id(false, &key), id(false, &key), id(false, &key)),
             ("m1".into(), "m2".into(), "stray2".into())
         );
+    }
+
+    #[test]
+    fn only_open_sends_are_held() {
+        let mut links = Links::default();
+        for n in 0..1000 {
+            let key = [n.to_string()];
+            assert_eq!(links.id("", &key, LinkOrder::Earlier, true), format!("m{}", n + 1));
+            assert_eq!(links.id("", &key, LinkOrder::Earlier, false), format!("m{}", n + 1));
+        }
+        assert!(links.channels.is_empty());
     }
 
     #[test]

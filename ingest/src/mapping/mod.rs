@@ -31,6 +31,7 @@ mod executions;
 mod file;
 mod filters;
 mod links;
+mod needs;
 mod patterns;
 mod real_time;
 mod records;
@@ -46,5 +47,6 @@ pub use file::{
     Choose, Clock, Container, Execution, Fields, Header, Input, Link, LinkOrder, Mapping, RealTime, Rule,
     Shape, Ticks,
 };
+pub use needs::Needs;
 pub use shipped::{Shipped, shipped};
 pub use unit::{Outcome, Overrides, Unit};

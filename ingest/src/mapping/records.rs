@@ -41,7 +41,7 @@ impl Mapper {
                     let lines = if by_start { available } else { 1 };
                     let (line, raw) = self.pop(lines);
                     let text = String::from_utf8_lossy(&raw);
-                    if text.trim().is_empty() {
+                    if text.trim_ascii().is_empty() {
                         continue;
                     }
                     let decoded = if self.mapping.skip.iter().any(|s| s.is_match(&text)) {

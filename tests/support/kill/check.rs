@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use demi_ingest::Store;
@@ -21,29 +22,54 @@ pub fn rows(files: &[PathBuf]) -> u64 {
     files.iter().map(count).sum()
 }
 
-/// Every record of every actor from 1 on, once, with its content; ledger and quarantine agree.
-pub fn everything_once(dir: &Path, expected: &BTreeMap<String, u64>) {
-    let store = Store::open(dir.join("store")).unwrap();
-    let mut found: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
+/// What the store holds of an actor's position.
+#[derive(Debug)]
+pub struct Told {
+    pub kind: String,
+    pub payload: String,
+    pub msg_id: Option<String>,
+}
+
+/// All events by actor and position; none is there twice.
+pub fn told(store: &Path) -> BTreeMap<String, BTreeMap<u64, Told>> {
+    let store = Store::open(store).unwrap();
+    let mut found: BTreeMap<String, BTreeMap<u64, Told>> = BTreeMap::new();
     for path in store.event_files("s").unwrap() {
         let reader =
             ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap().build().unwrap();
         for batch in reader {
             let batch = batch.unwrap();
-            let actors = batch.column_by_name("actor").unwrap().as_string::<i32>();
-            let payloads = batch.column_by_name("payload").unwrap().as_string::<i32>();
+            let text = |name: &str, row: usize| {
+                let column = batch.column_by_name(name).unwrap().as_string::<i32>();
+                column.is_valid(row).then(|| column.value(row).to_owned())
+            };
             let seqs = batch.column_by_name("seq").unwrap().as_primitive::<Int64Type>();
             for row in 0..batch.num_rows() {
-                let (actor, seq) = (actors.value(row), seqs.value(row) as u64);
-                assert!(
-                    found.entry(actor.to_owned()).or_default().insert(seq),
-                    "{actor}/{seq} is there twice"
-                );
-                if actor != "flood" {
-                    assert_eq!(payloads.value(row), payload(actor, seq), "{actor}/{seq}");
-                }
+                let (actor, seq) = (text("actor", row).unwrap(), seqs.value(row) as u64);
+                let event = Told {
+                    kind: text("kind", row).unwrap(),
+                    payload: text("payload", row).unwrap_or_default(),
+                    msg_id: text("msg_id", row),
+                };
+                let before = found.entry(actor.clone()).or_default().insert(seq, event);
+                assert!(before.is_none(), "{actor}/{seq} is there twice");
             }
         }
+    }
+    found
+}
+
+/// Every record of every actor from 1 on, once, with its content; ledger and quarantine agree.
+pub fn everything_once(dir: &Path, expected: &BTreeMap<String, u64>) {
+    let store = Store::open(dir.join("store")).unwrap();
+    let mut found: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
+    for (actor, events) in told(&dir.join("store")) {
+        for (seq, event) in &events {
+            if actor != "flood" {
+                assert_eq!(event.payload, payload(&actor, *seq), "{actor}/{seq}");
+            }
+        }
+        found.insert(actor, events.into_keys().collect());
     }
     let quarantined = rows(&store.quarantine_files("s").unwrap());
     assert_eq!(quarantined, 0, "nothing that was written is malformed");

@@ -1,4 +1,4 @@
-//! Clients over TCP and HTTP that send again what was not acknowledged.
+//! Clients over TCP, HTTP and OTLP that send again what was not acknowledged.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -18,7 +18,7 @@ pub struct Clients {
 }
 
 impl Clients {
-    pub fn start(addresses: Addresses, tcp: usize, http: usize) -> Self {
+    pub fn start(addresses: Addresses, tcp: usize, http: usize, otlp: usize) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let spawn = |name: String, send: fn(SocketAddr, &str, u64) -> bool, kind: &'static str| {
             let (stop, addresses) = (stop.clone(), addresses.clone());
@@ -34,6 +34,7 @@ impl Clients {
         };
         let mut threads: Vec<_> = (0..tcp).map(|n| spawn(format!("tcp-{n}"), send_tcp, "tcp")).collect();
         threads.extend((0..http).map(|n| spawn(format!("http-{n}"), send_http, "http")));
+        threads.extend((0..otlp).map(|n| spawn(format!("otlp-{n}"), send_otlp, "otlp")));
         Clients { stop, threads, flooded: Arc::default() }
     }
 
@@ -45,7 +46,7 @@ impl Clients {
             let seq = self.flooded.load(Ordering::Relaxed) + 1;
             let body =
                 format!("{{\"actor\":\"flood\",\"seq\":{seq},\"kind\":\"state\",\"payload\":\"{wide}\"}}\n");
-            match addresses.get("http").and_then(|address| post(address, &body)) {
+            match addresses.get("http").and_then(|address| post(address, "/v1/events", &body)) {
                 Some(200) => {
                     self.flooded.store(seq, Ordering::Relaxed);
                 }
@@ -103,14 +104,23 @@ fn send_tcp(address: SocketAddr, text: &str, lines: u64) -> bool {
 }
 
 fn send_http(address: SocketAddr, text: &str, _: u64) -> bool {
-    post(address, text) == Some(200)
+    post(address, "/v1/events", text) == Some(200)
+}
+
+/// Event records in the bodies of log records, as collectors ship lines.
+fn send_otlp(address: SocketAddr, text: &str, _: u64) -> bool {
+    let body = |line: &str| serde_json::json!({ "body": { "stringValue": line } });
+    let records: Vec<serde_json::Value> = text.lines().map(body).collect();
+    let request = serde_json::json!({ "resourceLogs": [{ "scopeLogs": [{ "logRecords": records }] }] });
+    post(address, "/v1/logs", &request.to_string()) == Some(200)
 }
 
 /// Status of the answer, if there was one.
-fn post(address: SocketAddr, body: &str) -> Option<u16> {
+fn post(address: SocketAddr, path: &str, body: &str) -> Option<u16> {
     let mut stream = connect(address)?;
     let head = format!(
-        "POST /v1/events HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n",
         body.len()
     );
     stream.write_all(head.as_bytes()).ok()?;

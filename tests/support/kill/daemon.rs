@@ -30,8 +30,11 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    pub fn new(dir: &Path) -> Self {
+    /// A daemon with sources of all kinds but NATS, and what `more` configures.
+    pub fn new(dir: &Path, more: &str) -> Self {
         fs::create_dir_all(dir.join("logs")).unwrap();
+        fs::create_dir_all(dir.join("texts")).unwrap();
+        fs::write(dir.join("map.toml"), super::MAPPING).unwrap();
         let d = dir.display();
         let config = format!(
             "[store]\ndir = \"{d}/store\"\nseal_millis = 150\ncompact_files = 4\n\
@@ -40,8 +43,11 @@ impl Daemon {
              [daemon]\nlog = \"warn\"\ndrain_secs = 60\n\
              [sources.logs]\ntype = \"files\"\nsystem = \"s\"\npaths = [\"{d}/logs/*.log*\"]\n\
              poll_millis = 20\nscan_millis = 60\ngone_secs = 1\n\
+             [sources.texts]\ntype = \"files\"\nsystem = \"s\"\npaths = [\"{d}/texts/*.log*\"]\n\
+             mapping = \"{d}/map.toml\"\npoll_millis = 20\nscan_millis = 60\ngone_secs = 1\n\
              [sources.tcp]\ntype = \"tcp\"\nsystem = \"s\"\nlisten = \"127.0.0.1:0\"\n\
-             [sources.http]\ntype = \"http\"\nsystem = \"s\"\nlisten = \"127.0.0.1:0\"\n"
+             [sources.http]\ntype = \"http\"\nsystem = \"s\"\nlisten = \"127.0.0.1:0\"\n\
+             [sources.otlp]\ntype = \"otlp\"\nsystem = \"s\"\nlisten = \"127.0.0.1:0\"\n{more}"
         );
         Daemon::with_config(dir, &config)
     }
@@ -81,7 +87,19 @@ impl Daemon {
         self.child = Some(child);
     }
 
-    fn log(&self) -> String {
+    /// The process.
+    pub fn id(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill").arg(format!("-{name}")).arg(self.id().to_string()).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// The end of its log.
+    pub fn log(&self) -> String {
         let text = fs::read_to_string(self.dir.join("daemon.log")).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(30)..].join("\n")
@@ -178,6 +196,26 @@ impl Daemon {
         body.to_owned()
     }
 
+    /// The number behind the name and labels of a metric; 0 where there is none.
+    pub fn metric(&self, name: &str) -> u64 {
+        let text = self.get("/metrics");
+        text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok()).unwrap_or(0)
+    }
+
+    /// Waits until the metric is that number.
+    pub fn wait_for_metric(&self, name: &str, value: u64) {
+        self.wait_until(&format!("{name}{value}"), || self.metric(name) == value);
+    }
+
+    /// Waits for something, at most a minute.
+    pub fn wait_until(&self, what: &str, mut done: impl FnMut() -> bool) {
+        let end = Instant::now() + Duration::from_secs(60);
+        while !done() {
+            assert!(Instant::now() < end, "{what}: not after a minute\n{}", self.get("/metrics"));
+            thread::sleep(Duration::from_millis(30));
+        }
+    }
+
     /// Paths of followed files, by inode, with the bytes that are durable.
     pub fn positions(&self) -> BTreeMap<u64, u64> {
         let all: serde_json::Value = serde_json::from_str(&self.get("/v1/positions")).unwrap();
@@ -193,7 +231,8 @@ impl Daemon {
         loop {
             let mut store = demi_ingest::Store::open(self.dir.join("store")).unwrap();
             store.refresh().unwrap();
-            let rows = super::check::rows(&store.event_files("s").unwrap());
+            // A system is there when its first events are.
+            let rows = super::check::rows(&store.event_files("s").unwrap_or_default());
             if rows >= events {
                 return;
             }

@@ -11,7 +11,6 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use super::random::Random;
-use super::record;
 
 struct Log {
     dir: PathBuf,
@@ -19,7 +18,11 @@ struct Log {
     seq: u64,
     /// The rest of a line whose beginning was written.
     rest: Option<String>,
+    line: Line,
 }
+
+/// The line of an actor's n-th record.
+pub type Line = fn(&str, u64) -> String;
 
 impl Log {
     fn path(&self) -> PathBuf {
@@ -33,7 +36,7 @@ impl Log {
 
     fn write(&mut self, lines: u64) {
         self.complete();
-        let text: String = (self.seq + 1..=self.seq + lines).map(|n| record(&self.name, n)).collect();
+        let text: String = (self.seq + 1..=self.seq + lines).map(|n| (self.line)(&self.name, n)).collect();
         self.append(&text);
         self.seq += lines;
     }
@@ -64,9 +67,10 @@ pub struct Files {
 }
 
 impl Files {
-    pub fn new(dir: PathBuf, count: usize) -> Self {
+    /// Logs of the actors `NAME-0` and so on.
+    pub fn new(dir: PathBuf, name: &str, count: usize, line: Line) -> Self {
         let logs: Vec<Arc<Mutex<Log>>> = (0..count)
-            .map(|n| Log { dir: dir.clone(), name: format!("file-{n}"), seq: 0, rest: None })
+            .map(|n| Log { dir: dir.clone(), name: format!("{name}-{n}"), seq: 0, rest: None, line })
             .map(|log| Arc::new(Mutex::new(log)))
             .collect();
         let stop = Arc::new(AtomicBool::new(false));
@@ -130,6 +134,7 @@ impl Files {
         file.write_all(&packed[..half]).unwrap();
         thread::sleep(Duration::from_millis(30));
         file.write_all(&packed[half..]).unwrap();
+        file.set_modified(fs::metadata(&path).unwrap().modified().unwrap()).unwrap();
         fs::remove_file(path).unwrap();
     }
 
@@ -159,7 +164,7 @@ impl Files {
             return;
         }
         log.seq += 1;
-        let line = record(&log.name, log.seq);
+        let line = (log.line)(&log.name, log.seq);
         let at = 1 + random.below(line.len() as u64 - 1) as usize;
         log.append(&line[..at]);
         log.rest = Some(line[at..].to_owned());

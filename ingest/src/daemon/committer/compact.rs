@@ -52,6 +52,10 @@ impl<'a> Upkeep<'a> {
             for table in [&mut session.events, &mut session.quarantine] {
                 vacuum(table, self.settings.keep_removed)?;
             }
+            // Each commit writes the ledger anew. While it is ahead of the events the version before it is needed.
+            if !session.ledger_is_ahead {
+                vacuum(&mut session.ledger, self.settings.keep_removed)?;
+            }
         }
         Ok(())
     }
@@ -153,3 +157,6 @@ fn vacuum(table: &mut Appender, keep: Duration) -> Result<(), IngestError> {
     }
     table.update().map_err(table.error("read the table"))
 }
+
+#[cfg(test)]
+mod tests;

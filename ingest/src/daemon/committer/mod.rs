@@ -5,6 +5,7 @@
 //! a source sends again. After a failure everything is opened anew and read again from the spool.
 
 mod compact;
+mod gauges;
 mod parse;
 mod session;
 mod system;

@@ -15,7 +15,7 @@ use super::tables::{Appender, Gone, application, source_application};
 use super::{CommitError, Settings};
 use crate::columns::{EventColumns, EventRow, QuarantineRow};
 use crate::daemon::ledger::{self, LedgerRow};
-use crate::daemon::metrics::{ActorLabels, Metrics, ReasonLabel, SystemLabel};
+use crate::daemon::metrics::Metrics;
 use crate::daemon::positions::Positions;
 use crate::locations::Entry;
 use crate::parse::bad_line_digest;
@@ -28,9 +28,6 @@ const BATCH_ROWS: usize = 16 * 1024;
 const BATCH_BYTES: u64 = 16 << 20;
 /// Partitions written at the same time: each has an open file.
 const MOST_PARTITIONS: usize = 16;
-/// Actors whose gaps are metrics of their own.
-const MOST_ACTORS: usize = 1000;
-
 /// What was taken since the last commit.
 #[derive(Default)]
 struct Window {
@@ -46,20 +43,22 @@ struct Window {
 
 pub(super) struct Session<'a> {
     settings: &'a Settings,
-    metrics: &'a Metrics,
+    pub(super) metrics: &'a Metrics,
     store: Store,
     pub events: Appender,
     pub quarantine: Appender,
-    ledger: Appender,
+    pub ledger: Appender,
+    /// Whether the ledger was committed and the events that it counts were not.
+    pub ledger_is_ahead: bool,
     /// What was counted before this session.
     counted: Vec<LedgerRow>,
-    systems: Vec<System>,
+    pub(super) systems: Vec<System>,
     numbers: FxHashMap<Arc<str>, usize>,
     columns: EventColumns,
     column_bytes: u64,
     window: Window,
     /// Last frame taken whole.
-    last: u64,
+    pub(super) last: u64,
     pub positions: Positions,
 }
 
@@ -85,9 +84,8 @@ impl<'a> Session<'a> {
         let ledger = Appender::new(&dir, "ledger", runtime.clone(), table)?;
         let mut counted = ledger::read(&dir, &ledger.table)?;
         // The ledger is committed before the events. If only it was, the one before counts.
-        if ledger.progress(&name)?.unwrap_or(0) > done
-            && let Some(before) = ledger.table.version().and_then(|v| v.checked_sub(1))
-        {
+        let ledger_is_ahead = ledger.progress(&name)?.unwrap_or(0) > done;
+        if ledger_is_ahead && let Some(before) = ledger.table.version().and_then(|v| v.checked_sub(1)) {
             let mut old = ledger.table.clone();
             runtime.block_on(old.load_version(before)).map_err(ledger.error("read the ledger"))?;
             counted = ledger::read(&dir, &old)?;
@@ -99,6 +97,7 @@ impl<'a> Session<'a> {
             events,
             quarantine,
             ledger,
+            ledger_is_ahead,
             counted,
             systems: Vec::new(),
             numbers: FxHashMap::default(),
@@ -266,10 +265,12 @@ impl<'a> Session<'a> {
         }
         let rows = self.ledger_rows();
         self.ledger.write(ledger::batch(&rows).map_err(IngestError::from)?)?;
+        self.ledger_is_ahead = true;
         self.ledger.commit(std::slice::from_ref(&all), Gone::Everything)?;
         let mut progress = vec![all];
         progress.extend(window.sources.into_iter().map(|(s, lsn)| (source_application(spool, &s), lsn)));
         self.events.commit(&progress, Gone::Nothing)?;
+        self.ledger_is_ahead = false;
         self.positions.committed = self.last;
         self.count(begin);
         self.gauges();
@@ -282,38 +283,5 @@ impl<'a> Session<'a> {
         let mut rows: Vec<LedgerRow> = others.cloned().collect();
         rows.extend(self.systems.iter().flat_map(System::ledger));
         rows
-    }
-
-    fn count(&mut self, begin: Instant) {
-        let m = self.metrics;
-        m.commits.inc();
-        m.commit_seconds.observe(begin.elapsed().as_secs_f64());
-        m.committed_lsn.set(i64::try_from(self.last).unwrap_or(i64::MAX));
-        for system in &mut self.systems {
-            let label = SystemLabel { system: system.name.clone() };
-            let counts = std::mem::take(&mut system.counts);
-            m.events_written.get_or_create(&label).inc_by(counts.written);
-            m.events_duplicate.get_or_create(&label).inc_by(counts.duplicates);
-            for (reason, n) in std::mem::take(&mut system.quarantine.added) {
-                m.events_rejected.get_or_create(&ReasonLabel { reason }).inc_by(n);
-            }
-        }
-    }
-
-    fn gauges(&self) {
-        for system in &self.systems {
-            let label = SystemLabel { system: system.name.clone() };
-            let (sends, receives) = system.pairs.counts();
-            self.metrics.unmatched_sends.get_or_create(&label).set(sends as i64);
-            self.metrics.orphan_receives.get_or_create(&label).set(receives as i64);
-            let mut gaps: BTreeMap<String, u64> = BTreeMap::new();
-            for life in system.seen.completeness().into_iter().filter(|l| l.missing > 0).take(MOST_ACTORS) {
-                *gaps.entry(life.actor).or_default() += life.missing;
-            }
-            for (actor, missing) in gaps {
-                let labels = ActorLabels { system: system.name.clone(), actor };
-                self.metrics.sequence_gaps.get_or_create(&labels).set(missing as i64);
-            }
-        }
     }
 }

@@ -17,6 +17,7 @@ use axum::routing::post;
 use bytes::Bytes;
 use serde::Deserialize;
 
+use super::mapped::{Bodies, Carrier, with_mapping};
 use super::web::{bearer, serve};
 use super::{Context, Limits, Running, SourceError};
 use crate::daemon::intake::{Batch, Content, Refusal};
@@ -28,17 +29,31 @@ pub struct Config {
     /// Where to listen.
     #[serde(flatten)]
     pub listen: ListenConfig,
+    /// Mapping of the lines, by name or file; each body is mapped by itself. Default: none, they are event records.
+    #[serde(default)]
+    pub mapping: Option<String>,
 }
 
 impl Config {
     /// The keys, for messages that name the nearest one.
-    pub const KEYS: [&'static str; 6] = ListenConfig::KEYS;
+    pub const KEYS: [&'static str; 7] = with_mapping(ListenConfig::KEYS);
 }
 
 #[derive(Clone)]
 struct Shared {
     context: Context,
     tokens: Tokens,
+    mapped: Option<Bodies>,
+}
+
+/// Checks the files that the configuration names, without listening.
+///
+/// # Errors
+/// When certificates or tokens cannot be used, the address is open to others without authentication, or the mapping
+/// cannot be used for bodies.
+pub fn check_files(config: &Config) -> Result<(), SourceError> {
+    config.listen.check()?;
+    Bodies::of(config.mapping.as_deref(), Carrier::Bodies).map(drop)
 }
 
 /// Starts listening.
@@ -46,9 +61,10 @@ struct Shared {
 /// # Errors
 /// When the address cannot be listened on as configured.
 pub async fn start(config: Config, context: Context) -> Result<Running, SourceError> {
+    let mapped = Bodies::of(config.mapping.as_deref(), Carrier::Bodies)?;
     let listener = Listener::bind(&config.listen, &context.reload).await?;
     let addresses = listener.local_addr().into_iter().collect();
-    let shared = Shared { tokens: listener.tokens(), context: context.clone() };
+    let shared = Shared { tokens: listener.tokens(), context: context.clone(), mapped };
     let router = Router::new().route("/v1/events", post(events)).with_state(shared);
     let task = tokio::spawn(serve(listener, router, context, config.listen.max_connections));
     Ok(Running { addresses, task })
@@ -106,15 +122,17 @@ async fn take(shared: &Shared, peer: SocketAddr, headers: &HeaderMap, body: Body
         return Ok(0);
     }
     shared.context.rate.take(bytes.len()).await;
-    let content = Content::Lines { offset: 0, line: 1, bytes };
+    let stream: Arc<str> = Arc::from(format!("http://{}", peer.ip()));
+    let content = Content::Lines { offset: 0, line: 1, bytes: bytes.clone() };
     let lines = content.count();
-    let batch = Batch {
-        origin: shared.context.origin.clone(),
-        stream: Arc::from(format!("http://{}", peer.ip())),
-        content,
-        positions: Vec::new(),
+    let submitted = match &shared.mapped {
+        Some(mapped) => mapped.submit(&shared.context, &stream, bytes, (0, 1), limits.full()).await,
+        None => {
+            let origin = shared.context.origin.clone();
+            let batch = Batch { origin, stream, content, positions: Vec::new() };
+            shared.context.intake.submit(batch, limits.full()).await.map(drop)
+        }
     };
-    let submitted = shared.context.intake.submit(batch, limits.full()).await;
     submitted.map_err(|error| match error {
         Refusal::Full => Refused::new(StatusCode::SERVICE_UNAVAILABLE, "full", error.to_string()),
         Refusal::Closed => Refused::new(StatusCode::SERVICE_UNAVAILABLE, "closed", error.to_string()),

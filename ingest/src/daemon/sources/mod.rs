@@ -10,8 +10,10 @@
 //!   and finish what they have handed over.
 
 mod accept;
+mod batches;
 pub mod files;
 pub mod http;
+pub(crate) mod mapped;
 pub mod nats;
 pub mod otlp;
 pub mod rate;

@@ -14,6 +14,7 @@ use serde::Deserialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::accept::accept;
+use super::mapped::{Bodies, Carrier, with_mapping};
 use super::{Context, Running, SourceError};
 use crate::daemon::intake::{Batch, Content, Refusal};
 use crate::daemon::security::{Connection, ListenConfig, Listener, Tokens};
@@ -29,11 +30,24 @@ pub struct Config {
     /// Where to listen.
     #[serde(flatten)]
     pub listen: ListenConfig,
+    /// Mapping of the lines, by name or file. Default: none, they are event records.
+    #[serde(default)]
+    pub mapping: Option<String>,
 }
 
 impl Config {
     /// The keys, for messages that name the nearest one.
-    pub const KEYS: [&'static str; 6] = ListenConfig::KEYS;
+    pub const KEYS: [&'static str; 7] = with_mapping(ListenConfig::KEYS);
+}
+
+/// Checks the files that the configuration names, without listening.
+///
+/// # Errors
+/// When certificates or tokens cannot be used, the address is open to others without authentication, or the mapping
+/// cannot be used for lines that come over connections.
+pub fn check_files(config: &Config) -> Result<(), SourceError> {
+    config.listen.check()?;
+    Bodies::of(config.mapping.as_deref(), Carrier::Connections).map(drop)
 }
 
 /// Starts listening.
@@ -41,16 +55,17 @@ impl Config {
 /// # Errors
 /// When the address cannot be listened on as configured.
 pub async fn start(config: Config, context: Context) -> Result<Running, SourceError> {
+    let mapped = Bodies::of(config.mapping.as_deref(), Carrier::Connections)?;
     let listener = Listener::bind(&config.listen, &context.reload).await?;
     let addresses = listener.local_addr().into_iter().collect();
     let tokens = listener.tokens();
     // At shutdown batches on their way are finished and acknowledged.
     let task = tokio::spawn(async move {
         accept(listener, &context, config.listen.max_connections, |stream, peer| {
-            let (context, tokens) = (context.clone(), tokens.clone());
+            let (context, tokens, mapped) = (context.clone(), tokens.clone(), mapped.clone());
             async move {
                 let name = Arc::from(format!("tcp://{}", peer.ip()));
-                let mut served = Served { stream, name, context, lines: 0, offset: 0 };
+                let mut served = Served { stream, name, context, mapped, lines: 0, offset: 0 };
                 if let Err(reason) = served.serve(&tokens).await {
                     served.refuse(reason).await;
                 }
@@ -124,6 +139,7 @@ struct Served {
     stream: Connection,
     name: Arc<str>,
     context: Context,
+    mapped: Option<Bodies>,
     lines: u64,
     offset: u64,
 }
@@ -177,14 +193,23 @@ impl Served {
         let lines = memchr::memchr_iter(b'\n', &bytes).count() as u64;
         let len = bytes.len() as u64;
         self.context.rate.take(bytes.len()).await;
-        let batch = Batch {
-            origin: self.context.origin.clone(),
-            stream: self.name.clone(),
-            content: Content::Lines { offset: self.offset, line: self.lines + 1, bytes },
-            positions: Vec::new(),
+        let submitted = match &self.mapped {
+            Some(mapped) => {
+                let place = (self.offset, self.lines + 1);
+                mapped.submit(&self.context, &self.name, bytes, place, Duration::MAX).await
+            }
+            None => {
+                let batch = Batch {
+                    origin: self.context.origin.clone(),
+                    stream: self.name.clone(),
+                    content: Content::Lines { offset: self.offset, line: self.lines + 1, bytes },
+                    positions: Vec::new(),
+                };
+                self.context.intake.submit(batch, Duration::MAX).await.map(drop)
+            }
         };
-        match self.context.intake.submit(batch, Duration::MAX).await {
-            Ok(_) => {}
+        match submitted {
+            Ok(()) => {}
             Err(Refusal::Closed) => return Err("stopping"),
             Err(Refusal::Full) => return Err("full"),
             Err(Refusal::TooLarge { .. }) => return Err("batch_too_large"),

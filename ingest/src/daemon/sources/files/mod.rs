@@ -7,12 +7,19 @@
 //! - Packed files (gzip, zstd) are read too, from where their plain file was left if one is known.
 //! - Whatever is in doubt is read from the beginning: records are known by key, so nothing is stored twice.
 //!
+//! Lines of another format are mapped before they are handed over ([`mapped`]). Where positions are counted, files are read
+//! one after the other, the one that was changed longest ago first.
+//!
 //! A last line without newline waits until it is finished. If the file does not change for a while, it is taken if
 //! it is a whole record; of a file that is gone it is taken as it is.
 
+mod copies;
 mod follow;
+mod mapped;
+mod order;
 mod packed;
 mod plan;
+mod read;
 mod scan;
 mod state;
 
@@ -23,9 +30,8 @@ use tokio::runtime::Handle;
 
 use super::{Context, Running, SourceError};
 use follow::Follower;
-
-/// Bytes read and handed over at a time.
-pub(crate) const CHUNK: usize = 4 << 20;
+use mapped::Mapped;
+pub(crate) use read::CHUNK;
 
 /// `[sources.NAME]` with `type = "files"`.
 #[derive(Clone, Debug, Deserialize)]
@@ -46,6 +52,9 @@ pub struct Config {
     /// How long the position of a file that is gone is kept, in hours: packed later, it is known again. Default 48.
     #[serde(default = "default_forget")]
     pub forget_hours: u64,
+    /// Mapping of the lines, by name or file. Default: none, they are event records.
+    #[serde(default)]
+    pub mapping: Option<String>,
     /// How long a file that is gone is kept open after its last change, in seconds. Default 10.
     #[serde(default = "default_gone")]
     pub gone_secs: u64,
@@ -53,8 +62,8 @@ pub struct Config {
 
 impl Config {
     /// The keys, for messages that name the nearest one.
-    pub const KEYS: [&'static str; 6] =
-        ["paths", "exclude", "poll_millis", "scan_millis", "forget_hours", "gone_secs"];
+    pub const KEYS: [&'static str; 7] =
+        ["paths", "exclude", "poll_millis", "scan_millis", "forget_hours", "mapping", "gone_secs"];
 }
 
 fn default_poll() -> u64 {
@@ -90,20 +99,29 @@ pub fn check(config: &Config) -> Result<(), SourceError> {
     Ok(())
 }
 
+/// Checks the files that the configuration names: that the mapping can be used.
+///
+/// # Errors
+/// When it cannot.
+pub fn check_files(config: &Config) -> Result<(), SourceError> {
+    Mapped::of(config.mapping.as_deref()).map(drop)
+}
+
 /// Starts following.
 ///
 /// # Errors
-/// When a pattern cannot be read.
+/// When a pattern cannot be read, or the mapping cannot be used.
 pub async fn start(config: Config, context: Context) -> Result<Running, SourceError> {
     check(&config)?;
+    let mapped = Mapped::of(config.mapping.as_deref())?;
     let handle = Handle::current();
     // File systems block; a thread of its own reads, and waits for the spool as a task would.
     let task = tokio::task::spawn_blocking(move || {
-        let mut follower = Follower::new(config.clone(), context.clone(), handle);
+        let mut follower = Follower::new(config.clone(), mapped, context.clone(), handle);
         let scan_every = Duration::from_millis(config.scan_millis.max(10));
         let mut next_scan = Instant::now();
         while !context.shutdown.is_thrown() {
-            if Instant::now() >= next_scan {
+            if Instant::now() >= next_scan || follower.rescan {
                 follower.scan();
                 next_scan = Instant::now() + scan_every;
             }

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::follow::{Follower, Known};
+use super::follow::{Follower, Known, Waiting};
 use super::packed;
 use super::state::{HEAD, State};
 use crate::decompress::{Packing, packing};
@@ -30,19 +30,27 @@ enum Found {
 }
 
 impl Follower {
-    /// Looks for files and opens those that are new or have changed.
+    /// Looks for files, and forgets those that have been gone for long.
     pub(super) fn scan(&mut self) {
+        let now = self.look();
+        self.forget(now);
+    }
+
+    /// Looks for files and opens those that are new or have changed. Says when, in seconds since 1970.
+    pub(super) fn look(&mut self) -> u64 {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs());
         for known in &mut self.known {
             known.present = false;
         }
+        self.rescan = false;
+        let waited = std::mem::take(&mut self.waiting);
         for path in self.expand() {
             let Ok(meta) = std::fs::metadata(&path) else { continue };
             if meta.is_file() {
-                self.found(path, &meta, now);
+                self.found(path, &meta, now, &waited);
             }
         }
-        self.forget(now);
+        now
     }
 
     /// The files that match, each once, in the order of their names.
@@ -63,7 +71,7 @@ impl Follower {
         paths
     }
 
-    fn found(&mut self, path: PathBuf, meta: &Metadata, now: u64) {
+    fn found(&mut self, path: PathBuf, meta: &Metadata, now: u64, waited: &Waiting) {
         let name = path.to_string_lossy().into_owned();
         // An inode is not used again while the file is open: this is the file, whatever its name is now.
         if let Some(known) = self.known.iter_mut().find(|k| k.file.is_some() && k.state.is_at(meta)) {
@@ -85,13 +93,16 @@ impl Follower {
         let place = (meta.dev(), meta.ino());
         let identified = match identified {
             Ok((file, is_packed, Found::Wait)) => {
-                let since = self.waiting.entry(place).or_insert_with(Instant::now);
-                Ok((file, is_packed, if since.elapsed() < LONGEST_WAIT { Found::Wait } else { Found::New }))
+                let since = waited.get(&place).copied().unwrap_or_else(Instant::now);
+                let found = if since.elapsed() < LONGEST_WAIT {
+                    self.waiting.insert(place, since);
+                    Found::Wait
+                } else {
+                    Found::New
+                };
+                Ok((file, is_packed, found))
             }
-            other => {
-                self.waiting.remove(&place);
-                other
-            }
+            other => other,
         };
         match identified {
             Ok((file, is_packed, found)) => self.open(name, file, meta, is_packed, found, now),
@@ -110,7 +121,7 @@ impl Follower {
                     offset = state.offset,
                     "a copy; read from where the original was left"
                 );
-                let state = State { path: name.clone(), ..state };
+                let state = State { path: name.clone(), copied: true, ..state };
                 self.add(state)
             }
             Found::New => self.add(State::new(&name, meta, is_packed)),
@@ -146,14 +157,17 @@ impl Follower {
             let states: Vec<&State> = self.known.iter().map(|k| &k.state).collect();
             let found = match packed::identify(path, &states)? {
                 packed::Identity::Known(number, _) if self.is_again(number, meta) => Found::Again(number),
-                packed::Identity::Known(_, state) => Found::Copy(state),
+                packed::Identity::Known(_, state) if self.is_copy(path, &state) => Found::Copy(state),
+                packed::Identity::Known(..) => Found::New,
                 packed::Identity::Unknown => Found::New,
                 packed::Identity::CutOff if changing() => Found::Wait,
                 packed::Identity::CutOff => Found::New,
             };
             return Ok((file, true, found));
         }
-        let plain = |k: &&(usize, &Known)| !k.1.state.packed && k.1.state.offset > 0;
+        // What was read of a packed file counts where nothing may be read twice.
+        let mapped = self.mapped.is_some();
+        let plain = |k: &&(usize, &Known)| (mapped || !k.1.state.packed) && k.1.state.offset > 0;
         let all: Vec<(usize, &Known)> = self.known.iter().enumerate().collect();
         let mut best: Option<(usize, &State)> = None;
         let mut could_be_part = false;
@@ -177,7 +191,8 @@ impl Follower {
         }
         let found = match best {
             Some((number, _)) if self.is_again(number, meta) => Found::Again(number),
-            Some((_, state)) => Found::Copy(state.clone()),
+            Some((_, state)) if self.is_copy(path, state) => Found::Copy(state.clone()),
+            Some(_) => Found::New,
             None if could_be_part && changing() => Found::Wait,
             None => Found::New,
         };

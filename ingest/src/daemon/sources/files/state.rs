@@ -9,6 +9,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Most bytes of the fingerprint of the beginning.
@@ -43,6 +44,12 @@ pub(super) struct State {
     /// Seconds since 1970 when it was last seen.
     #[serde(default)]
     pub seen: u64,
+    /// Whether it was known as a copy of another file when it was found.
+    #[serde(default)]
+    pub copied: bool,
+    /// What the mapping remembers of this file, where lines are mapped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mapping: Option<Value>,
 }
 
 impl State {
@@ -60,7 +67,15 @@ impl State {
             packed,
             done_size: None,
             seen: 0,
+            copied: false,
+            mapping: None,
         }
+    }
+
+    /// Goes on where `other` is, in a file of the same content.
+    pub(super) fn take_over(&mut self, other: State) {
+        let State { offset, line, head, tail, skipping, mapping, .. } = other;
+        *self = State { offset, line, head, tail, skipping, mapping, ..self.clone() };
     }
 
     /// Whether the file system says it is this file; inodes are used again, so this proves nothing by itself.

@@ -8,8 +8,10 @@ use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
-use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::collector::logs::v1::{ExportLogsServiceRequest, ExportLogsServiceResponse};
+use opentelemetry_proto::tonic::collector::trace::v1::{
+    ExportTraceServiceRequest, ExportTraceServiceResponse,
+};
 use prost::Message;
 use serde::Serialize;
 
@@ -17,7 +19,7 @@ use super::grpc::{RETRY_SECONDS, RpcStatus, logs_answer, traces_answer};
 use super::{Shared, Taken};
 use crate::daemon::intake::Refusal;
 use crate::daemon::sources::http::{Refused, read_body};
-use crate::otlp::{self, OtlpError, from_log_resources, from_span_resources};
+use crate::otlp::{self, OtlpError, OtlpOptions, from_log_resources, from_span_resources};
 
 const PROTOBUF: &str = "application/x-protobuf";
 const JSON: &str = "application/json";
@@ -29,44 +31,54 @@ enum Encoding {
     Json,
 }
 
+/// A request of one signal, and the answer to it.
+trait Signal: Message + Default + Send + 'static {
+    type Answer: Message + Serialize;
+    fn items(self, options: &OtlpOptions) -> Vec<otlp::Item>;
+    fn answer(taken: Taken) -> Self::Answer;
+}
+
+impl Signal for ExportTraceServiceRequest {
+    type Answer = ExportTraceServiceResponse;
+    fn items(self, options: &OtlpOptions) -> Vec<otlp::Item> {
+        from_span_resources(self.resource_spans, options)
+    }
+    fn answer(taken: Taken) -> Self::Answer {
+        traces_answer(taken)
+    }
+}
+
+impl Signal for ExportLogsServiceRequest {
+    type Answer = ExportLogsServiceResponse;
+    fn items(self, options: &OtlpOptions) -> Vec<otlp::Item> {
+        from_log_resources(self.resource_logs, options)
+    }
+    fn answer(taken: Taken) -> Self::Answer {
+        logs_answer(taken)
+    }
+}
+
 /// `/v1/traces` and `/v1/logs`.
 pub(super) fn router(shared: &Shared) -> Router {
-    Router::new().route("/v1/traces", post(traces)).route("/v1/logs", post(logs)).with_state(shared.clone())
+    Router::new()
+        .route("/v1/traces", post(export::<ExportTraceServiceRequest>))
+        .route("/v1/logs", post(export::<ExportLogsServiceRequest>))
+        .with_state(shared.clone())
 }
 
-async fn traces(
+async fn export<S: Signal>(
     State(shared): State<Shared>,
     Extension(peer): Extension<SocketAddr>,
     headers: HeaderMap,
     body: Body,
 ) -> Response {
-    let decode = |bytes: &[u8]| {
-        let request = ExportTraceServiceRequest::decode(bytes)?;
-        Ok(Box::new(move |options: &_| from_span_resources(request.resource_spans, options)) as Convert)
-    };
-    match export(&shared, peer, &headers, body, decode).await {
-        Ok((encoding, taken)) => answer(encoding, &traces_answer(taken)),
+    match take::<S>(&shared, peer, &headers, body).await {
+        Ok((encoding, taken)) => answer(encoding, &S::answer(taken)),
         Err(refused) => shared.refuse(&headers, refused),
     }
 }
 
-async fn logs(
-    State(shared): State<Shared>,
-    Extension(peer): Extension<SocketAddr>,
-    headers: HeaderMap,
-    body: Body,
-) -> Response {
-    let decode = |bytes: &[u8]| {
-        let request = ExportLogsServiceRequest::decode(bytes)?;
-        Ok(Box::new(move |options: &_| from_log_resources(request.resource_logs, options)) as Convert)
-    };
-    match export(&shared, peer, &headers, body, decode).await {
-        Ok((encoding, taken)) => answer(encoding, &logs_answer(taken)),
-        Err(refused) => shared.refuse(&headers, refused),
-    }
-}
-
-type Convert = Box<dyn FnOnce(&otlp::OtlpOptions) -> Vec<otlp::Item> + Send>;
+type Convert = Box<dyn FnOnce(&OtlpOptions) -> Vec<otlp::Item> + Send>;
 
 fn encoding(headers: &HeaderMap) -> Option<Encoding> {
     let value = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
@@ -77,12 +89,11 @@ fn encoding(headers: &HeaderMap) -> Option<Encoding> {
     }
 }
 
-async fn export(
+async fn take<S: Signal>(
     shared: &Shared,
     peer: SocketAddr,
     headers: &HeaderMap,
     body: Body,
-    decode: impl FnOnce(&[u8]) -> Result<Convert, prost::DecodeError>,
 ) -> Result<(Encoding, Taken), Refused> {
     let bad = |text: String| Refused::new(StatusCode::BAD_REQUEST, "bad_request", text);
     let Some(encoding) = encoding(headers) else {
@@ -91,7 +102,10 @@ async fn export(
     };
     let bytes = read_body(headers, body, &shared.context.limits).await?;
     let convert: Convert = match encoding {
-        Encoding::Protobuf => decode(&bytes).map_err(|e| bad(format!("not an OTLP request: {e}")))?,
+        Encoding::Protobuf => {
+            let request = S::decode(&*bytes).map_err(|e| bad(format!("not an OTLP request: {e}")))?;
+            Box::new(move |options| request.items(options))
+        }
         Encoding::Json if is_empty(&bytes) => Box::new(|_| Vec::new()),
         Encoding::Json => {
             let items = otlp::from_json(&bytes, &shared.options)

@@ -18,13 +18,11 @@ use bytes::Bytes;
 use demi_schemas::EventRecord;
 use serde::Deserialize;
 
+use super::batches::Batches;
 use super::{Context, Running, SourceError};
 use crate::daemon::intake::{Batch, Content, Item, Outcome, Refusal};
 use crate::daemon::security::{ListenConfig, Listener, Tokens};
 use crate::otlp::{self, OtlpOptions, Rejected};
-
-/// Bytes of records, as JSON, that are handed over together.
-const BATCH_BYTES: usize = 8 << 20;
 
 /// `[sources.NAME]` with `type = "otlp"`.
 #[derive(Clone, Debug, Deserialize)]
@@ -66,15 +64,32 @@ struct Shared {
     options: Arc<OtlpOptions>,
 }
 
+/// Checks the settings.
+///
+/// # Errors
+/// When nothing would name an actor.
+pub fn check(config: &Config) -> Result<(), SourceError> {
+    if config.actor_by.is_empty() {
+        let reason = "must name at least one attribute".to_owned();
+        return Err(SourceError::Setting { key: "actor_by".to_owned(), reason });
+    }
+    Ok(())
+}
+
+/// Checks the files that the configuration names, without listening.
+///
+/// # Errors
+/// When certificates or tokens cannot be used, or the address is open to others without authentication.
+pub fn check_files(config: &Config) -> Result<(), SourceError> {
+    Ok(config.listen.check()?)
+}
+
 /// Starts listening.
 ///
 /// # Errors
 /// When the address cannot be listened on as configured.
 pub async fn start(config: Config, context: Context) -> Result<Running, SourceError> {
-    if config.actor_by.is_empty() {
-        let reason = "must name at least one attribute".to_owned();
-        return Err(SourceError::Setting { key: "actor_by".to_owned(), reason });
-    }
+    check(&config)?;
     let listener = Listener::bind_for(&config.listen, &context.reload, &["h2", "http/1.1"]).await?;
     let addresses = listener.local_addr().into_iter().collect();
     let options = Arc::new(OtlpOptions { actor_by: config.actor_by, responses: config.responses });
@@ -126,7 +141,7 @@ impl Shared {
 
 /// What is handed over, in batches of bounded size. The offset of an item is its number in the request.
 fn batches(items: Vec<otlp::Item>, system: &str) -> (Vec<Vec<Item>>, Taken) {
-    let (mut batches, mut batch, mut size) = (Vec::new(), Vec::new(), 0);
+    let mut batches = Batches::default();
     let mut taken = Taken::default();
     for (n, item) in items.into_iter().enumerate() {
         let outcome = match item {
@@ -137,26 +152,15 @@ fn batches(items: Vec<otlp::Item>, system: &str) -> (Vec<Vec<Item>>, Taken) {
                 reason: format!("{path}: {reason}"),
             },
         };
-        size += match &outcome {
-            Outcome::Record(record) => serde_json::to_vec(record).map_or(0, |json| json.len()),
-            Outcome::Rejected { raw, reason, .. } => {
-                taken.rejected += 1;
-                if taken.message.is_empty() {
-                    taken.message.clone_from(reason);
-                }
-                raw.len()
+        if let Outcome::Rejected { reason, .. } = &outcome {
+            taken.rejected += 1;
+            if taken.message.is_empty() {
+                taken.message.clone_from(reason);
             }
-        };
-        batch.push(Item { offset: n as u64, line: 0, outcome });
-        if size >= BATCH_BYTES {
-            batches.push(std::mem::take(&mut batch));
-            size = 0;
         }
+        batches.push(Item { offset: n as u64, line: 0, outcome });
     }
-    if !batch.is_empty() {
-        batches.push(batch);
-    }
-    (batches, taken)
+    (batches.all(), taken)
 }
 
 /// The record, unless it says that it is of another system or its life cannot be stored.

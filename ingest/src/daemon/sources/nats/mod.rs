@@ -5,6 +5,8 @@
 //! consumer's position under its durable name, so nothing is kept here. While the server or the stream is not there the
 //! source tries again, later and later.
 
+mod message;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,15 +14,15 @@ use std::time::Duration;
 use async_nats::jetstream::consumer::{AckPolicy, PullConsumer, pull};
 use async_nats::jetstream::{self, Message};
 use async_nats::{ConnectOptions, ServerAddr};
-use bytes::Bytes;
-use demi_schemas::EventRecord;
 use futures::StreamExt;
 use serde::Deserialize;
 
-use super::otlp::of_system;
+use super::batches::Batches;
+use super::mapped::{Bodies, Carrier};
 use super::{Context, Running, SourceError};
-use crate::daemon::intake::{Batch, Content, Item, Outcome};
-use crate::otlp::{self, OtlpOptions};
+use crate::daemon::intake::{Batch, Content, Refusal};
+
+pub use message::{Format, read};
 
 /// Messages, and bytes of them, that are handed over together.
 const FETCH_MESSAGES: usize = 512;
@@ -31,17 +33,6 @@ const FETCH_WAIT: Duration = Duration::from_millis(500);
 const ACK_WAIT: Duration = Duration::from_secs(60);
 /// Longest pause between two tries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-
-/// What messages hold.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Format {
-    /// Event records, one JSON object a line.
-    #[default]
-    Events,
-    /// A document of OTLP JSON.
-    OtlpJson,
-}
 
 /// `[sources.NAME]` with `type = "nats"`.
 #[derive(Clone, Debug, Deserialize)]
@@ -60,6 +51,9 @@ pub struct Config {
     /// What messages hold: `events` (default) or `otlp_json`.
     #[serde(default)]
     pub format: Format,
+    /// Mapping of the lines, by name or file, in place of `format`; each message is mapped by itself. Default: none.
+    #[serde(default)]
+    pub mapping: Option<String>,
     /// File with a token to show to the server.
     #[serde(default)]
     pub token_file: Option<PathBuf>,
@@ -80,8 +74,18 @@ fn durable() -> String {
 
 impl Config {
     /// The keys, for messages that name the nearest one.
-    pub const KEYS: [&'static str; 9] =
-        ["url", "stream", "subject", "durable", "format", "token_file", "tls_ca", "tls_cert", "tls_key"];
+    pub const KEYS: [&'static str; 10] = [
+        "url",
+        "stream",
+        "subject",
+        "durable",
+        "format",
+        "mapping",
+        "token_file",
+        "tls_ca",
+        "tls_cert",
+        "tls_key",
+    ];
 }
 
 fn setting(key: &str, reason: impl Into<String>) -> SourceError {
@@ -106,7 +110,10 @@ pub fn check(config: &Config) -> Result<(), SourceError> {
     if config.tls_cert.is_some() != config.tls_key.is_some() {
         return Err(setting("tls_cert", "tls_cert and tls_key go together"));
     }
-    Ok(())
+    if config.mapping.is_some() && config.format != Format::Events {
+        return Err(setting("mapping", "a document of OTLP is no log of lines: leave out format or mapping"));
+    }
+    Bodies::of(config.mapping.as_deref(), Carrier::Bodies).map(drop)
 }
 
 /// Starts consuming; a server that is not there yet is waited for.
@@ -115,16 +122,36 @@ pub fn check(config: &Config) -> Result<(), SourceError> {
 /// When a setting cannot be used.
 pub async fn start(config: Config, context: Context) -> Result<Running, SourceError> {
     check(&config)?;
-    options(&config)?;
+    check_files(&config)?;
+    let mapped = Bodies::of(config.mapping.as_deref(), Carrier::Bodies)?;
+    // The client takes the provider of the process, and there are two to choose from. Whichever is there already will do.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let task = tokio::spawn(async move {
         let shutdown = context.shutdown.clone();
-        let consuming = consume_forever(config, context);
+        let consuming = consume_forever(config, mapped, context);
         tokio::select! {
             () = consuming => {}
             () = shutdown.wait() => {}
         }
     });
     Ok(Running { addresses: Vec::new(), task })
+}
+
+/// Checks that the files of secrets are there.
+///
+/// # Errors
+/// When one cannot be read.
+pub fn check_files(config: &Config) -> Result<(), SourceError> {
+    options(config)?;
+    for (key, path) in
+        [("tls_ca", &config.tls_ca), ("tls_cert", &config.tls_cert), ("tls_key", &config.tls_key)]
+    {
+        if let Some(path) = path {
+            std::fs::File::open(path)
+                .map_err(|e| setting(key, format!("{}: cannot be read: {e}", path.display())))?;
+        }
+    }
+    Bodies::of(config.mapping.as_deref(), Carrier::Bodies).map(drop)
 }
 
 fn options(config: &Config) -> Result<ConnectOptions, SourceError> {
@@ -143,11 +170,11 @@ fn options(config: &Config) -> Result<ConnectOptions, SourceError> {
     Ok(options)
 }
 
-async fn consume_forever(config: Config, context: Context) {
+async fn consume_forever(config: Config, mapped: Option<Bodies>, context: Context) {
     let mut pause = Duration::from_millis(200);
     loop {
         let begin = std::time::Instant::now();
-        let Err(error) = consume(&config, &context).await else { return };
+        let Err(error) = consume(&config, mapped.as_ref(), &context).await else { return };
         if begin.elapsed() > LONGEST_PAUSE {
             pause = Duration::from_millis(200);
         }
@@ -159,7 +186,11 @@ async fn consume_forever(config: Config, context: Context) {
 }
 
 /// Takes messages until something fails. Ends without an error when the daemon stops.
-async fn consume(config: &Config, context: &Context) -> Result<(), async_nats::Error> {
+async fn consume(
+    config: &Config,
+    mapped: Option<&Bodies>,
+    context: &Context,
+) -> Result<(), async_nats::Error> {
     let client = options(config)?.connect(&config.url).await?;
     let stream = jetstream::new(client.clone()).get_stream(&config.stream).await?;
     let consumer: PullConsumer = stream
@@ -186,78 +217,37 @@ async fn consume(config: &Config, context: &Context) -> Result<(), async_nats::E
         if messages.is_empty() {
             continue;
         }
-        let mut items = Vec::new();
+        let mut batches = Batches::default();
         let mut bytes = 0;
         for message in &messages {
             bytes += message.payload.len();
             let sequence = message.info()?.stream_sequence;
-            read(&message.payload, sequence, config.format, context, &mut items);
+            match mapped {
+                Some(mapped) => mapped.message(context, &name, &message.payload, sequence, &mut batches),
+                None => {
+                    let limit = context.limits.line_bytes;
+                    let system = &context.origin.system;
+                    read(&message.payload, sequence, config.format, system, limit)
+                        .into_iter()
+                        .for_each(|item| batches.push(item));
+                }
+            }
         }
         context.rate.take(bytes).await;
-        let batch = Batch {
-            origin: context.origin.clone(),
-            stream: name.clone(),
-            content: Content::Items(items),
-            positions: Vec::new(),
-        };
-        // Waits as long as it takes; meanwhile the server delivers nothing new.
-        match context.intake.submit(batch, Duration::MAX).await {
-            Ok(_) => {}
-            Err(crate::daemon::intake::Refusal::Closed) => return Ok(()),
-            Err(error) => return Err(Box::new(error)),
+        for items in batches.all() {
+            let origin = context.origin.clone();
+            let content = Content::Items(items);
+            let batch = Batch { origin, stream: name.clone(), content, positions: Vec::new() };
+            // Waits as long as it takes; meanwhile the server delivers nothing new.
+            match context.intake.submit(batch, Duration::MAX).await {
+                Ok(_) => {}
+                Err(Refusal::Closed) => return Ok(()),
+                Err(error) => return Err(Box::new(error)),
+            }
         }
         for message in &messages {
             message.ack().await?;
         }
         client.flush().await?;
-    }
-}
-
-/// Appends what a message holds. The offset is the message's number in the stream.
-fn read(payload: &Bytes, sequence: u64, format: Format, context: &Context, items: &mut Vec<Item>) {
-    let system = &context.origin.system;
-    let mut push = |line: u64, outcome: Outcome| items.push(Item { offset: sequence, line, outcome });
-    let rejected =
-        |raw: Bytes, code: &str, reason: String| Outcome::Rejected { raw, code: code.to_owned(), reason };
-    match format {
-        Format::Events => {
-            for (n, line) in payload.split(|b| *b == b'\n').enumerate() {
-                let number = n as u64 + 1;
-                if line.trim_ascii().is_empty() {
-                    continue;
-                }
-                let raw = || payload.slice_ref(line);
-                if line.len() > context.limits.line_bytes {
-                    let limit = context.limits.line_bytes;
-                    let reason =
-                        format!("the line is {} bytes long, more than the limit of {limit}", line.len());
-                    push(number, rejected(raw(), "too_long", reason));
-                    continue;
-                }
-                push(
-                    number,
-                    match EventRecord::parse(line) {
-                        Ok(record) => of_system(Box::new(record), system),
-                        Err(error) => rejected(raw(), error.code(), error.to_string()),
-                    },
-                );
-            }
-        }
-        Format::OtlpJson => match otlp::from_json(payload, &OtlpOptions::default()) {
-            Ok(found) => {
-                for item in found {
-                    push(
-                        1,
-                        match item {
-                            otlp::Item::Event(record) => of_system(record, system),
-                            otlp::Item::Rejected(r) => {
-                                rejected(Bytes::from(r.raw), r.code, format!("{}: {}", r.path, r.reason))
-                            }
-                        },
-                    );
-                }
-            }
-            Err(error) => push(1, rejected(payload.clone(), "not_otlp", error.to_string())),
-        },
     }
 }

@@ -1,0 +1,183 @@
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_schema::DataType;
+use demi_schemas::{EventRecord, Kind};
+
+use super::super::tables::{Gone, application};
+use super::*;
+use crate::Store;
+use crate::columns::{EventColumns, EventRow};
+use crate::quarantine::BatchSink;
+use crate::scan::scan;
+
+/// Rows of a commit.
+const BATCH: u64 = 7;
+
+fn settings(dir: &Path) -> Settings {
+    Settings {
+        store: dir.to_owned(),
+        spool: 1,
+        scratch: dir.to_owned(),
+        systems: Vec::new(),
+        max_line_bytes: 1 << 20,
+        seal_rows: 1,
+        seal_bytes: 1,
+        seal_after: Duration::ZERO,
+        compact_files: 5,
+        small_file_bytes: 1 << 20,
+        keep_removed: Duration::from_secs(3600),
+    }
+}
+
+fn events(dir: &Path) -> Appender {
+    let store = Store::create(dir).unwrap();
+    let (runtime, events, _) = store.tables();
+    Appender::new(dir, "events", runtime, events).unwrap()
+}
+
+/// The `n`-th commit: the next records of two systems, one day each.
+fn commit(table: &mut Appender, n: u64) {
+    for (system, date) in [("s", 20_000), ("other", 20_001)] {
+        let mut columns = EventColumns::default();
+        for seq in n * BATCH + 1..=(n + 1) * BATCH {
+            let record = EventRecord::new("a".to_owned(), seq, Kind::Local);
+            columns
+                .push(&record, &EventRow { system, date: Some(date), source: "f", offset: seq, digest: seq });
+        }
+        table.write(columns.finish().unwrap()).unwrap();
+    }
+    table.commit(&[(application(1), n + 1)], Gone::Nothing).unwrap();
+}
+
+/// Positions that a reader finds who opens the store now, in the order of the files.
+fn read(dir: &Path, system: &str) -> Vec<u64> {
+    let files = Store::open(dir).unwrap().event_files(system).unwrap_or_default();
+    positions(&files)
+}
+
+fn positions(files: &[PathBuf]) -> Vec<u64> {
+    let mut found = Vec::new();
+    scan(files, &[("seq", DataType::Int64)], |batch| {
+        found.extend(batch.column(0).as_primitive::<Int64Type>().values().iter().map(|seq| *seq as u64));
+        Ok(())
+    })
+    .unwrap();
+    found
+}
+
+fn data_files(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![dir.join("events")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|end| end == "parquet")
+                && !path.to_string_lossy().contains("_delta_log")
+            {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn small_commits_are_merged_and_readers_never_see_half_a_batch() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = settings(dir.path());
+    let mut table = events(dir.path());
+    commit(&mut table, 0);
+    let stop = AtomicBool::new(false);
+    let (merged, looks) = std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let (mut before, mut looks) = (0, 0);
+            while !stop.load(Ordering::Relaxed) {
+                let found = read(dir.path(), "s");
+                let count = found.len() as u64;
+                // Whole commits, all that were there before, in the order in which they were made.
+                assert_eq!(count % BATCH, 0);
+                assert!(count >= before, "{before} rows, then {count}");
+                assert_eq!(found, (1..=count).collect::<Vec<_>>());
+                (before, looks) = (count, looks + 1);
+            }
+            looks
+        });
+        let mut merged = 0;
+        for n in 1..50 {
+            commit(&mut table, n);
+            merged += merge(&mut table, &settings).unwrap();
+        }
+        stop.store(true, Ordering::Relaxed);
+        (merged, reader.join().unwrap())
+    });
+    assert!(looks > 3, "{looks}");
+    // Both systems were merged, again and again: the merged files are small too.
+    assert!(merged >= 90, "{merged} of 100 files");
+    for system in ["s", "other"] {
+        assert_eq!(read(dir.path(), system), (1..=50 * BATCH).collect::<Vec<_>>());
+        let files = Store::open(dir.path()).unwrap().event_files(system).unwrap();
+        assert!(files.len() <= 5, "{} files", files.len());
+    }
+    // What is known of the spool outlives the merging.
+    assert_eq!(events(dir.path()).progress(&application(1)).unwrap(), Some(50));
+}
+
+#[test]
+fn large_files_and_few_files_are_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut table = events(dir.path());
+    for n in 0..4 {
+        commit(&mut table, n);
+    }
+    assert_eq!(merge(&mut table, &settings(dir.path())).unwrap(), 0, "four are not five");
+    commit(&mut table, 4);
+    let large = Settings { small_file_bytes: 10, ..settings(dir.path()) };
+    assert_eq!(merge(&mut table, &large).unwrap(), 0);
+    assert_eq!(merge(&mut table, &settings(dir.path())).unwrap(), 5);
+}
+
+#[test]
+fn only_old_files_that_are_no_part_of_the_table_are_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = settings(dir.path());
+    let mut table = events(dir.path());
+    for n in 0..5 {
+        commit(&mut table, n);
+    }
+    // A reader that looked before the merging.
+    let opened = Store::open(dir.path()).unwrap().event_files("s").unwrap();
+    while merge(&mut table, &settings).unwrap() > 0 {}
+    // Files of commits that failed, one long ago.
+    let folder = opened[0].parent().unwrap();
+    let (old, fresh) = (folder.join("old.parquet"), folder.join("fresh.parquet"));
+    for path in [&old, &fresh] {
+        std::fs::copy(&opened[0], path).unwrap();
+    }
+    let long_ago = SystemTime::now() - Duration::from_secs(7200);
+    File::options().write(true).open(&old).unwrap().set_modified(long_ago).unwrap();
+    let before = data_files(dir.path()).len();
+    vacuum(&mut table, settings.keep_removed).unwrap();
+    assert!(!old.exists() && fresh.exists());
+    assert_eq!(data_files(dir.path()).len(), before - 1);
+    assert_eq!(positions(&opened).len() as u64, 5 * BATCH, "whoever reads the version before can go on");
+    // Later, all that are not part of the table go; files of the table stay, however old.
+    for path in data_files(dir.path()) {
+        File::options().write(true).open(path).unwrap().set_modified(long_ago).unwrap();
+    }
+    std::thread::sleep(Duration::from_millis(5));
+    vacuum(&mut table, Duration::ZERO).unwrap();
+    assert!(opened.iter().all(|path| !path.exists()) && !fresh.exists());
+    for system in ["s", "other"] {
+        assert_eq!(read(dir.path(), system), (1..=5 * BATCH).collect::<Vec<_>>());
+    }
+    // The table can still be written.
+    commit(&mut table, 5);
+    assert_eq!(read(dir.path(), "s").len() as u64, 6 * BATCH);
+}

@@ -1,0 +1,47 @@
+//! What the committer tells the metrics.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use super::session::Session;
+use crate::daemon::metrics::{ActorLabels, ReasonLabel, SystemLabel};
+
+/// Actors whose gaps are metrics of their own.
+const MOST_ACTORS: usize = 1000;
+
+impl Session<'_> {
+    /// Counts a commit that began then.
+    pub(super) fn count(&mut self, begin: Instant) {
+        let m = self.metrics;
+        m.commits.inc();
+        m.commit_seconds.observe(begin.elapsed().as_secs_f64());
+        m.committed_lsn.set(i64::try_from(self.last).unwrap_or(i64::MAX));
+        for system in &mut self.systems {
+            let label = SystemLabel { system: system.name.clone() };
+            let counts = std::mem::take(&mut system.counts);
+            m.events_written.get_or_create(&label).inc_by(counts.written);
+            m.events_duplicate.get_or_create(&label).inc_by(counts.duplicates);
+            for (reason, n) in std::mem::take(&mut system.quarantine.added) {
+                m.events_rejected.get_or_create(&ReasonLabel { reason }).inc_by(n);
+            }
+        }
+    }
+
+    /// Sets the gauges of all systems.
+    pub(super) fn gauges(&self) {
+        for system in &self.systems {
+            let label = SystemLabel { system: system.name.clone() };
+            let (sends, receives) = system.pairs.counts();
+            self.metrics.unmatched_sends.get_or_create(&label).set(sends as i64);
+            self.metrics.orphan_receives.get_or_create(&label).set(receives as i64);
+            let mut gaps: BTreeMap<String, u64> = BTreeMap::new();
+            for life in system.seen.completeness().into_iter().filter(|l| l.missing > 0).take(MOST_ACTORS) {
+                *gaps.entry(life.actor).or_default() += life.missing;
+            }
+            for (actor, missing) in gaps {
+                let labels = ActorLabels { system: system.name.clone(), actor };
+                self.metrics.sequence_gaps.get_or_create(&labels).set(missing as i64);
+            }
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Why the daemon cannot run.
+
+use crate::IngestError;
+use crate::daemon::security::SecurityError;
+use crate::daemon::sources::SourceError;
+use crate::spool::SpoolError;
+
+/// Why the daemon cannot run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Store(#[from] IngestError),
+    /// The spool cannot be opened.
+    #[error("spool {dir}: {source}")]
+    Spool {
+        /// Its folder.
+        dir: String,
+        /// What is wrong.
+        source: SpoolError,
+    },
+    /// Another daemon uses the spool.
+    #[error("spool {dir}: another daemon is using it")]
+    Busy {
+        /// Its folder.
+        dir: String,
+    },
+    /// A source cannot start.
+    #[error("[sources.{name}] {source}")]
+    Source {
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        source: SourceError,
+    },
+    /// The admin listener cannot start.
+    #[error("[admin] {source}")]
+    Admin {
+        /// What is wrong.
+        source: SecurityError,
+    },
+    /// The system refused a thread or a runtime.
+    #[error("cannot start")]
+    Start(#[from] std::io::Error),
+}

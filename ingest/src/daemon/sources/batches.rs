@@ -1,0 +1,97 @@
+//! What was made of a log or a request, as items in batches that a frame of the spool can hold.
+
+use bytes::Bytes;
+
+use super::otlp::of_system;
+use crate::daemon::intake::{Item, MAX_BATCH, Outcome as Fate};
+use crate::mapping::{Outcome, Unit};
+use crate::parse::KEPT_OF_OVERLONG;
+
+/// Most bytes of what one record became, and about as many of what is spooled together.
+pub(super) const MOST_TOGETHER: usize = MAX_BATCH / 4;
+
+/// Appends what a unit became: items, and about how many bytes they are when they are spooled.
+pub(super) fn append(unit: Unit, system: &str, items: &mut Vec<Item>) -> usize {
+    let Unit { line, raw, execution, outcome, .. } = unit;
+    let mut size = 0;
+    let mut push = |fate: Fate, bytes: usize| {
+        size += bytes + 64;
+        items.push(Item { offset: line.offset, line: line.number, outcome: fate });
+    };
+    let rejected = |raw: Vec<u8>, code: &str, reason: String| {
+        let bytes = raw.len() + reason.len();
+        (Fate::Rejected { raw: Bytes::from(raw), code: code.to_owned(), reason }, bytes)
+    };
+    match outcome {
+        Outcome::Skipped(_) => {}
+        Outcome::Rejected { code, reason } => {
+            let (fate, bytes) = rejected(raw, code, reason);
+            push(fate, bytes);
+        }
+        Outcome::Events { .. } if execution.is_some() => {
+            let reason =
+                "its file holds several executions, and a source writes one system: use `ingest load`";
+            let (fate, bytes) = rejected(raw, "execution", reason.to_owned());
+            push(fate, bytes);
+        }
+        Outcome::Events { records, .. } => {
+            let length = |record| serde_json::to_vec(record).map_or(0, |json: Vec<u8>| json.len());
+            let lengths: Vec<usize> = records.iter().map(length).collect();
+            if lengths.iter().sum::<usize>() > MOST_TOGETHER {
+                let reason = format!("the events of this record are more than {MOST_TOGETHER} bytes");
+                let kept = raw[..raw.len().min(KEPT_OF_OVERLONG)].to_vec();
+                let (fate, bytes) = rejected(kept, "too_long", reason);
+                push(fate, bytes);
+                return size;
+            }
+            for (record, bytes) in records.into_iter().zip(lengths) {
+                push(of_system(Box::new(record), system), bytes);
+            }
+        }
+    }
+    size
+}
+
+/// Items in batches that a frame of the spool can hold.
+#[derive(Debug, Default)]
+pub(super) struct Batches {
+    done: Vec<Vec<Item>>,
+    now: Vec<Item>,
+    size: usize,
+}
+
+impl Batches {
+    /// Appends what a unit became.
+    pub(super) fn add(&mut self, unit: Unit, system: &str) {
+        let from = self.now.len();
+        let size = append(unit, system, &mut self.now);
+        if self.size + size > MOST_TOGETHER && from > 0 {
+            let rest = self.now.split_off(from);
+            self.done.push(std::mem::replace(&mut self.now, rest));
+            self.size = 0;
+        }
+        self.size += size;
+    }
+
+    /// Appends an item.
+    pub(super) fn push(&mut self, item: Item) {
+        let bytes = match &item.outcome {
+            Fate::Record(record) => serde_json::to_vec(record).map_or(0, |json| json.len()),
+            Fate::Rejected { raw, reason, .. } => raw.len() + reason.len(),
+        };
+        if self.size + bytes > MOST_TOGETHER && !self.now.is_empty() {
+            self.done.push(std::mem::take(&mut self.now));
+            self.size = 0;
+        }
+        self.size += bytes + 64;
+        self.now.push(item);
+    }
+
+    /// All batches, in order; none is empty.
+    pub(super) fn all(mut self) -> Vec<Vec<Item>> {
+        if !self.now.is_empty() {
+            self.done.push(self.now);
+        }
+        self.done
+    }
+}

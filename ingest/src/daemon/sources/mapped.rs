@@ -1,0 +1,252 @@
+//! Sources whose lines are mapped: logs of other formats become event records before they are spooled.
+//!
+//! What a mapping remembers must be known whenever it is used again. Files keep it with their positions. Requests,
+//! messages and connections come in no order that anybody knows, so they take only mappings that need none.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::batches::Batches;
+use super::{Context, SourceError};
+use crate::daemon::intake::{Batch, Content, Refusal};
+use crate::lines::Line;
+use crate::mapping::{HEAD, Mapper, Mapping, Unit};
+use crate::parse::KEPT_OF_OVERLONG;
+
+/// Mappers kept for the next request.
+const MOST_IDLE: usize = 16;
+/// Bytes from which a body is mapped on a thread of its own.
+const LARGE: usize = 64 << 10;
+
+/// What lines come in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Carrier {
+    /// Files: in order, with a beginning, and with positions that are saved.
+    Files,
+    /// Bodies of requests or messages: whole, in no order.
+    Bodies,
+    /// Connections: cut anywhere between two lines, in no order.
+    Connections,
+}
+
+/// The keys of a listener, and `mapping`.
+pub(super) const fn with_mapping(keys: [&'static str; 6]) -> [&'static str; 7] {
+    let [a, b, c, d, e, f] = keys;
+    [a, b, c, d, e, f, "mapping"]
+}
+
+fn refuse(reason: String) -> SourceError {
+    SourceError::Setting { key: "mapping".to_owned(), reason }
+}
+
+/// The mapping of that name or file, if lines that come so can be mapped with it.
+///
+/// # Errors
+/// When there is none, or it needs what the source cannot give.
+pub(crate) fn find(name: &str, carrier: Carrier) -> Result<Mapping, SourceError> {
+    let mapping = Mapping::find(name).map_err(|e| refuse(e.to_string()))?;
+    let needs = mapping.needs().map_err(|e| refuse(e.to_string()))?;
+    if let Some(why) = needs.end {
+        return Err(refuse(format!("'{name}' is for whole files: {why}; use `ingest load`")));
+    }
+    if let (Some(why), true) = (needs.order, carrier != Carrier::Files) {
+        let reason = format!(
+            "'{name}' needs all lines in order: {why}; requests, messages and connections come in no order, so use it \
+             with a source of type files, or let the log say positions and message ids"
+        );
+        return Err(refuse(reason));
+    }
+    if let (Some(why), Carrier::Connections) = (needs.lines, carrier) {
+        let reason = format!(
+            "{why} with '{name}', and nobody knows when the last one of a connection ends; use a source of type files or \
+             http"
+        );
+        return Err(refuse(reason));
+    }
+    Ok(mapping)
+}
+
+/// One line of `bytes`, given to a mapper. It is at `offset` of its source and has that number.
+pub(super) fn give(
+    mapper: &mut Mapper,
+    bytes: &[u8],
+    (offset, number): (u64, u64),
+    terminated: bool,
+    limit: usize,
+    units: &mut Vec<Unit>,
+) {
+    let long = bytes.len() > limit;
+    let line = Line {
+        offset,
+        number,
+        length: bytes.len() as u64,
+        terminated,
+        overlong: long.then(|| xxh3_64(bytes)),
+    };
+    mapper.line(line, if long { &bytes[..KEPT_OF_OVERLONG.min(bytes.len())] } else { bytes }, units);
+}
+
+/// Maps bodies and stretches of connections, each by itself. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Bodies {
+    mapping: Arc<Mapping>,
+    idle: Arc<Mutex<Vec<Mapper>>>,
+}
+
+impl fmt::Debug for Bodies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bodies").field("mapping", &self.mapping.name).finish_non_exhaustive()
+    }
+}
+
+impl Bodies {
+    /// Those of a source's `mapping`, if it has one.
+    ///
+    /// # Errors
+    /// As [`find`].
+    pub(crate) fn of(mapping: Option<&str>, carrier: Carrier) -> Result<Option<Self>, SourceError> {
+        let Some(name) = mapping else { return Ok(None) };
+        let mapping = Arc::new(find(name, carrier)?);
+        Ok(Some(Bodies { mapping, idle: Arc::default() }))
+    }
+
+    /// Appends what the lines of a body became. `offset` tells where in the source a line is, from where it is in the body;
+    /// the first one has the given number.
+    fn append(
+        &self,
+        source: &str,
+        bytes: &[u8],
+        (offset, number): (impl Fn(u64) -> u64, u64),
+        (limit, system): (usize, &str),
+        out: &mut Batches,
+    ) -> Result<(), SourceError> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut mapper = match idle {
+            Some(mapper) => mapper,
+            None => Mapper::new(&self.mapping).map_err(|e| refuse(e.to_string()))?,
+        };
+        mapper.forget();
+        mapper.count_nothing();
+        mapper.begin(source, &bytes[..bytes.len().min(HEAD)]);
+        let mut units = Vec::new();
+        let (mut start, mut at) = (0, number);
+        while start < bytes.len() {
+            let newline = memchr::memchr(b'\n', &bytes[start..]).map(|n| start + n);
+            let end = newline.unwrap_or(bytes.len());
+            let place = (offset(start as u64), at);
+            give(&mut mapper, &bytes[start..end], place, newline.is_some(), limit, &mut units);
+            units.drain(..).for_each(|unit| out.add(unit, system));
+            start = end + 1;
+            at += 1;
+        }
+        mapper.end(&mut units);
+        units.into_iter().for_each(|unit| out.add(unit, system));
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < MOST_IDLE {
+            idle.push(mapper);
+        }
+        Ok(())
+    }
+
+    /// Appends what a message became; its number in the stream is the offset of all its items.
+    pub(super) fn message(
+        &self,
+        context: &Context,
+        stream: &str,
+        bytes: &[u8],
+        number: u64,
+        out: &mut Batches,
+    ) {
+        let how = (context.limits.line_bytes, &*context.origin.system);
+        if let Err(error) = self.append(stream, bytes, (|_| number, 1), how, out) {
+            // The same mapping was compiled at the start.
+            tracing::error!(%error, "a message cannot be mapped");
+        }
+    }
+
+    /// Maps a body, whose first line has that offset and number, and makes what it became durable.
+    pub(super) async fn submit(
+        &self,
+        context: &Context,
+        stream: &Arc<str>,
+        bytes: Bytes,
+        (offset, number): (u64, u64),
+        patience: Duration,
+    ) -> Result<(), Refusal> {
+        let work = {
+            let (bodies, stream) = (self.clone(), stream.clone());
+            let (limit, system) = (context.limits.line_bytes, context.origin.system.clone());
+            let large = bytes.len() > LARGE;
+            let work = move || {
+                let mut out = Batches::default();
+                let place = (|start| offset + start, number);
+                bodies.append(&stream, &bytes, place, (limit, &system), &mut out).map(|()| out)
+            };
+            // A large body takes long; other connections shall not wait for it.
+            if large { tokio::task::spawn_blocking(work).await } else { Ok(work()) }
+        };
+        let batches = match work {
+            Ok(Ok(batches)) => batches,
+            Ok(Err(error)) => {
+                tracing::error!(%error, "a body cannot be mapped");
+                return Err(Refusal::Closed);
+            }
+            Err(_) => return Err(Refusal::Closed),
+        };
+        for items in batches.all() {
+            let content = Content::Items(items);
+            let origin = context.origin.clone();
+            let batch = Batch { origin, stream: stream.clone(), content, positions: Vec::new() };
+            context.intake.submit(batch, patience).await?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::daemon::intake::Outcome as Fate;
+
+    fn reason(name: &str, carrier: Carrier) -> String {
+        find(name, carrier).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_source_that_cannot_give_what_a_mapping_needs_says_so() {
+        for name in ["govector", "logfmt", "csv", "akka", "native", "tracing"] {
+            assert!(find(name, Carrier::Files).is_ok(), "{name}");
+        }
+        for carrier in [Carrier::Bodies, Carrier::Connections] {
+            assert!(reason("logfmt", carrier).contains("it counts positions"));
+            assert!(find("tracing", carrier).is_ok() && find("native", carrier).is_ok());
+        }
+        for name in ["zipkin", "otlp", "synoptic", "shiviz"] {
+            assert!(reason(name, Carrier::Files).contains("is for whole files"), "{name}");
+        }
+        assert!(reason("govectr", Carrier::Files).contains("govector"));
+        assert!(reason("no/such.toml", Carrier::Files).contains("no/such.toml"));
+    }
+
+    #[test]
+    fn a_body_is_mapped_by_itself_and_positions_are_not_made_up() {
+        let bodies = Bodies::of(Some("tracing"), Carrier::Bodies).unwrap().unwrap();
+        let line =
+            |clock: &str| format!("{{\"TracerIdentity\":\"a\",\"Tag\":\"T\",\"VectorClock\":{clock}}}\n");
+        let text = line("{\"a\":7}") + &line("{\"b\":3}");
+        for _ in 0..2 {
+            let mut out = Batches::default();
+            bodies.append("http://h", text.as_bytes(), (|at| at, 1), (1000, "s"), &mut out).unwrap();
+            let items = out.all().concat();
+            let Fate::Record(record) = &items[0].outcome else { panic!("{items:?}") };
+            assert_eq!((record.actor.as_str(), record.seq), ("a", 7));
+            let Fate::Rejected { code, reason, .. } = &items[1].outcome else { panic!("{items:?}") };
+            assert!(code == "rule" && reason.contains("none can be counted"), "{reason}");
+            assert_eq!((items.len(), items[1].line), (2, 2));
+        }
+    }
+}

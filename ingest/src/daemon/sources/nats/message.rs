@@ -1,0 +1,70 @@
+//! What a message of a queue holds.
+
+use bytes::Bytes;
+use demi_schemas::EventRecord;
+use serde::Deserialize;
+
+use crate::daemon::intake::{Item, Outcome};
+use crate::daemon::sources::otlp::of_system;
+use crate::otlp::{self, OtlpOptions};
+
+/// What messages hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Format {
+    /// Event records, one JSON object a line.
+    #[default]
+    Events,
+    /// A document of OTLP JSON.
+    OtlpJson,
+}
+
+/// What a message holds; the offset of its items is its number in the stream. Lines longer than `limit` are refused.
+#[must_use]
+pub fn read(payload: &Bytes, sequence: u64, format: Format, system: &str, limit: usize) -> Vec<Item> {
+    let mut items = Vec::new();
+    let mut push = |line: u64, outcome: Outcome| items.push(Item { offset: sequence, line, outcome });
+    let rejected =
+        |raw: Bytes, code: &str, reason: String| Outcome::Rejected { raw, code: code.to_owned(), reason };
+    match format {
+        Format::Events => {
+            for (n, line) in payload.split(|b| *b == b'\n').enumerate() {
+                let number = n as u64 + 1;
+                if line.trim_ascii().is_empty() {
+                    continue;
+                }
+                let raw = || payload.slice_ref(line);
+                if line.len() > limit {
+                    let reason =
+                        format!("the line is {} bytes long, more than the limit of {limit}", line.len());
+                    push(number, rejected(raw(), "too_long", reason));
+                    continue;
+                }
+                push(
+                    number,
+                    match EventRecord::parse(line) {
+                        Ok(record) => of_system(Box::new(record), system),
+                        Err(error) => rejected(raw(), error.code(), error.to_string()),
+                    },
+                );
+            }
+        }
+        Format::OtlpJson => match otlp::from_json(payload, &OtlpOptions::default()) {
+            Ok(found) => {
+                for item in found {
+                    push(
+                        1,
+                        match item {
+                            otlp::Item::Event(record) => of_system(record, system),
+                            otlp::Item::Rejected(r) => {
+                                rejected(Bytes::from(r.raw), r.code, format!("{}: {}", r.path, r.reason))
+                            }
+                        },
+                    );
+                }
+            }
+            Err(error) => push(1, rejected(payload.clone(), "not_otlp", error.to_string())),
+        },
+    }
+    items
+}

@@ -1,0 +1,96 @@
+//! What a mapping needs to know besides the line at hand.
+
+use super::compile::{Compiled, CompiledRule};
+use super::engine::Mapper;
+use super::file::{Choose, Container, Mapping, Ticks};
+
+/// What a mapping needs of the log that it reads. Sources that cannot give it cannot use the mapping.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Why it needs the end of a log, which a log that goes on does not have.
+    pub end: Option<&'static str>,
+    /// Why it needs all lines in their order, from the first one on.
+    pub order: Option<&'static str>,
+    /// Why it needs several lines at a time.
+    pub lines: Option<&'static str>,
+}
+
+impl Mapping {
+    /// What this mapping needs.
+    ///
+    /// # Errors
+    /// As [`Mapper::new`].
+    pub fn needs(&self) -> Result<Needs, super::MappingError> {
+        Ok(needs(&Mapper::new(self)?.mapping))
+    }
+}
+
+impl Mapper {
+    /// Whether events depend on the name of the source.
+    pub(crate) fn uses_the_name(&self) -> bool {
+        let names = |rule: &CompiledRule| rule.used.contains("@stem") || rule.used.contains("@file");
+        self.mapping.rules.iter().any(names)
+    }
+
+    /// Whether the beginning of a source tells how it is read.
+    pub(crate) fn looks_at_the_beginning(&self) -> bool {
+        let input = &self.mapping.input;
+        input.header.is_some() || input.choose == Choose::Best && self.mapping.patterns.len() > 1
+    }
+}
+
+fn needs(mapping: &Compiled) -> Needs {
+    Needs { end: end(mapping), order: order(mapping), lines: lines(mapping) }
+}
+
+fn end(mapping: &Compiled) -> Option<&'static str> {
+    let deduces = mapping.clock.as_ref().is_some_and(|(_, clock)| clock.deduce_host);
+    match mapping.input.container {
+        Container::Json | Container::Otlp | Container::Zipkin => Some("it reads whole documents"),
+        _ if deduces => Some("it finds out whose events they are from all clocks of an execution"),
+        _ if mapping.delimiter.is_some() || mapping.label.is_some() => {
+            Some("it makes a system of each execution, and a source writes one system")
+        }
+        _ => None,
+    }
+}
+
+fn order(mapping: &Compiled) -> Option<&'static str> {
+    let emits = || mapping.rules.iter().filter(|rule| !rule.skip).flat_map(|rule| &rule.emits);
+    let ticks = mapping.clock.as_ref().is_some_and(|(_, clock)| clock.ticks == Ticks::Every);
+    match mapping.input.container {
+        Container::Native => None,
+        Container::Csv => Some("the first line names the columns"),
+        _ if mapping.input.header.is_some() => Some("the first lines say how the others are read"),
+        _ if mapping.input.choose == Choose::Best && mapping.patterns.len() > 1 => {
+            Some("the first lines choose its pattern")
+        }
+        _ if mapping.phases.is_some() => Some("it takes the order of the lines for that of time"),
+        _ if emits().any(|emit| emit.link.is_some()) => Some("it joins sends and receives by counting them"),
+        _ if !ticks && emits().any(|emit| emit.seq.is_none()) => Some("it counts positions"),
+        _ => None,
+    }
+}
+
+fn lines(mapping: &Compiled) -> Option<&'static str> {
+    let several = mapping.start.is_some() || mapping.patterns.iter().any(|pattern| pattern.lines > 1);
+    several.then_some("a record of it may be several lines")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shipped_mappings_say_what_they_need() {
+        let needs = |name: &str| Mapping::named(name).unwrap().needs().unwrap();
+        assert_eq!(needs("native"), Needs::default());
+        assert!(needs("zipkin").end.is_some() && needs("synoptic").end.is_some());
+        assert!(needs("shiviz").end.unwrap().contains("each execution"));
+        let govector = needs("govector");
+        assert!(govector.end.is_none() && govector.order.is_some() && govector.lines.is_some());
+        assert!(needs("akka").lines.is_some());
+        assert_eq!(needs("logfmt").order, Some("it counts positions"));
+        assert_eq!(needs("tracing"), Needs::default(), "its clocks say the positions");
+    }
+}

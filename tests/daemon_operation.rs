@@ -1,0 +1,86 @@
+//! The daemon's configuration as it is shipped, and lines of the quarantine that are read again.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation is a failed test")]
+
+#[path = "support/kill/mod.rs"]
+mod kill;
+#[path = "support/tls.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod tls;
+
+use std::fs;
+use std::path::Path;
+
+use assert_cmd::Command;
+use demi_ingest::Store;
+use kill::check::rows;
+use predicates::str::contains;
+use tls::Authority;
+
+#[test]
+fn the_example_configuration_is_valid_and_slips_are_named() {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("ingest/dist/demi.toml");
+    let validate = |path: &Path| {
+        let mut command = Command::cargo_bin("demi-lineage").unwrap();
+        command.args(["ingest", "validate"]).arg(path);
+        command
+    };
+    validate(&example).assert().success().stdout(contains("fine; sources: http"));
+    // What is commented out is valid too, and is the default. Files of secrets are looked into.
+    let dir = tempfile::tempdir().unwrap();
+    let authority = Authority::new();
+    authority.sign().write(dir.path(), "cert");
+    fs::rename(dir.path().join("cert.key"), dir.path().join("key.pem")).unwrap();
+    authority.write(&dir.path().join("clients.pem"));
+    fs::write(dir.path().join("tokens"), "token\n").unwrap();
+    let text = fs::read_to_string(&example)
+        .unwrap()
+        .replace("/etc/demi-lineage/", &format!("{}/", dir.path().display()));
+    let path = dir.path().join("demi.toml");
+    let uncommented: String = text
+        .lines()
+        .map(|line| line.strip_prefix("# ").filter(|rest| rest.contains(" = ")).unwrap_or(line))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    fs::write(&path, uncommented).unwrap();
+    validate(&path).assert().success();
+    fs::write(&path, text.replace("[admin]", "[admn]")).unwrap();
+    validate(&path).assert().code(2).stderr(contains("unknown key 'admn': did you mean 'admin'?"));
+    fs::write(&path, text.replace("127.0.0.1:9465", "0.0.0.0:9465")).unwrap();
+    validate(&path).assert().code(2).stderr(contains("0.0.0.0:9465 is not a loopback address"));
+    validate(&dir.path().join("nowhere.toml"))
+        .assert()
+        .code(2)
+        .stderr(contains("nowhere.toml: cannot be read"));
+}
+
+#[test]
+fn quarantined_lines_are_read_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, log, map) = (dir.path().join("store"), dir.path().join("a.log"), dir.path().join("m.toml"));
+    fs::write(
+        &log,
+        "node=a n=1 did=start\nnode=a n=2 did=start\nnoise\n{\"actor\":\"b\",\"seq\":1,\"kind\":\"start\"}\n",
+    )
+    .unwrap();
+    let run = |args: &[&str]| {
+        let mut command = Command::cargo_bin("demi-lineage").unwrap();
+        command.args(["ingest", args[0], "--store"]).arg(&store).args(["--system", "s"]).args(&args[1..]);
+        command.assert()
+    };
+    run(&["load", log.to_str().unwrap()]).success();
+    run(&["requeue"]).success().stdout(contains(
+        "3 lines in quarantine; 0 events added, 0 there already, 0 lines that are none, 3 stay",
+    ));
+    fs::write(
+        &map,
+        "name = \"m\"\ndescription = \"test\"\n[input]\ncontainer = \"logfmt\"\n[event]\nactor = \"{node}\"\nseq = \"{n}\"\nkind = \"{did}\"\n",
+    )
+    .unwrap();
+    let again = ["requeue", "--mapping", map.to_str().unwrap()];
+    run(&again).success().stdout(contains("2 events added, 0 there already, 0 lines that are none, 1 stay"));
+    run(&again).success().stdout(contains("1 lines in quarantine; 0 events added"));
+    let opened = Store::open(&store).unwrap();
+    assert_eq!(rows(&opened.event_files("s").unwrap()), 3);
+    assert_eq!(rows(&opened.quarantine_files("s").unwrap()), 1);
+}
