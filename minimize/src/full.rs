@@ -15,8 +15,12 @@ use crate::passes::contents;
 use crate::pipeline::Options;
 use crate::stage::{Stage, phase_line};
 use crate::start::Start;
-use crate::starts::{Common, Purse, explored, recorded, restore};
-use crate::witness::Size;
+use crate::rounds::explored;
+use crate::starts::{Common, Purse, recorded, restore};
+use crate::witness::{Objective, Size};
+
+/// Configurations that a proof may visit before more is looked for.
+const SOON: u64 = 4_000_000;
 
 /// What the pipeline works with.
 pub struct All<'a> {
@@ -46,14 +50,20 @@ impl All<'_> {
         let mut common = self.common(stage, policies, raw);
         let purse = self.purse(stage);
         let mut results = recorded(&common, purse);
+        let mut proven = None;
         if let Some(best) = common.objective.choose(results.iter().map(|s| s.size)).map(|i| &results[i]) {
-            let spent = purse.spent + results.iter().map(Start::replays).sum::<u64>();
-            let executed = purse.executed + results.iter().map(Start::executed).sum::<u64>();
-            let found = explored(&common, best, Purse { spent, executed, ..purse });
-            results.extend(found);
+            proven = self.proven(stage, best);
+            if let Some((start, _)) = &proven {
+                results.push(Start { phases: std::mem::take(&mut stage.phases), ..start.clone() });
+            } else {
+                let spent = purse.spent + results.iter().map(Start::replays).sum::<u64>();
+                let executed = purse.executed + results.iter().map(Start::executed).sum::<u64>();
+                let found = explored(&common, best, Purse { spent, executed, ..purse });
+                results.extend(found);
+            }
         }
         adopt(stage, &common, &mut results, phases);
-        stage.engine.generous = false;
+        stage.engine.settling = true;
         // Checked first: what costs more may use up the budget.
         let mut tried = stage.close(policies);
         let before = stage.best.size;
@@ -66,13 +76,19 @@ impl All<'_> {
         {
             tried = stage.close(policies);
         }
+        let known = proven.filter(|(start, _)| {
+            start.size == stage.best.size && start.schedule == stage.engine.to_schedule(&stage.best.acts)
+        });
         let before = stage.best.size;
-        let mut shortest = stage.prove(self.options.jobs);
+        let mut shortest = match known {
+            Some((_, shortest)) => Some(shortest),
+            None => stage.prove(self.options.jobs, u64::MAX),
+        };
         if stage.best.size != before {
             let optimal = stage.best.size;
             tried = stage.close(policies);
             if stage.best.size != optimal {
-                shortest = stage.prove(self.options.jobs);
+                shortest = stage.prove(self.options.jobs, u64::MAX);
             }
         }
         results = pareto(results);
@@ -81,6 +97,21 @@ impl All<'_> {
             results.extend(self.smaller(stage, &mut common, phases));
         }
         (results, tried, shortest)
+    }
+
+    /// The shortest execution over the external events of a start, with its proof, where little work gives one. Then
+    /// there is nothing left to look for that the objective asks for first: fewer external events are looked for by
+    /// the starts before, and by the checks after.
+    fn proven<M: Model>(&self, stage: &mut Stage<'_, M>, best: &Start) -> Option<(Start, Shortest)> {
+        if self.options.objective != Objective::Externals {
+            return None;
+        }
+        let witness = restore(&mut stage.engine, &best.schedule)?;
+        let before = std::mem::replace(&mut stage.best, witness);
+        let shortest = stage.prove(self.options.jobs, SOON);
+        let found = std::mem::replace(&mut stage.best, before);
+        let schedule = stage.engine.to_schedule(&found.acts);
+        shortest.filter(|s| s.optimal).map(|s| (Start { schedule, size: found.size, ..Start::default() }, s))
     }
 
     /// A result with smaller contents, if there is one, beside that of the stage.

@@ -63,7 +63,7 @@ impl<'a, M: Model> Stage<'a, M> {
 
     /// Keeps a witness if it is smaller than the best, and says so.
     pub fn keep(&mut self, found: Option<Shared<M>>) -> bool {
-        let Some(found) = found.filter(|f| self.engine.objective.smaller(f.size, self.best.size)) else {
+        let Some(found) = found.filter(|f| self.engine.smaller(f.size, self.best.size)) else {
             return false;
         };
         self.take(found);
@@ -222,13 +222,13 @@ impl<'a, M: Model> Stage<'a, M> {
     }
 
     /// Looks for the shortest execution over the witness's external events, on `jobs` threads, and proves what it
-    /// can.
-    pub fn prove(&mut self, jobs: usize) -> Option<Shortest> {
+    /// can with not many more than `most` configurations.
+    pub fn prove(&mut self, jobs: usize, most: u64) -> Option<Shortest> {
         let bound = self.engine.sim.model().bound(&self.engine.target, self.engine.sim.names()).map(Arc::new);
         let mut shortest = None;
         self.phase("shortest search", |s| {
             let Some(searched) =
-                search::prove(&mut s.engine, &s.best.clone(), bound.as_ref(), UNBOUNDED, jobs)
+                search::prove(&mut s.engine, &s.best.clone(), bound.as_ref(), (UNBOUNDED.min(most), most), jobs)
             else {
                 return;
             };

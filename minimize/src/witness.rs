@@ -23,10 +23,14 @@ impl Size {
     }
 }
 
+/// Deliveries that one external event less may cost in a result, where external events count first.
+pub const WORTH: usize = 10;
+
 /// What "smaller" means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Objective {
-    /// Fewest external events; of equals, fewest deliveries, as DEMi. An external event less may cost deliveries.
+    /// Fewest external events; of equals, fewest deliveries, as DEMi. In a result an external event less may cost
+    /// [`WORTH`] deliveries.
     #[default]
     Externals,
     /// Fewest deliveries; of equals, fewest external events.
@@ -49,13 +53,21 @@ impl Objective {
         self.key(a) < self.key(b)
     }
 
-    /// Which of several results to take: the smallest, the first of equals, but no external event is worth more than
-    /// half as many deliveries again as the shortest has.
+    /// The number that finished results are compared by; less is smaller. An external event less is worth it as long as
+    /// it costs no more than [`WORTH`] deliveries. It looks at one result alone, so that what else was found does not
+    /// change which of two is smaller.
     #[must_use]
-    pub fn choose(self, sizes: impl Iterator<Item = Size> + Clone) -> Option<usize> {
-        let fewest = sizes.clone().map(|s| s.deliveries).min()?;
-        let fair = |s: &Size| s.deliveries * 2 <= fewest * 3;
-        sizes.enumerate().filter(|(_, s)| fair(s)).min_by_key(|(i, s)| (self.key(*s), *i)).map(|(i, _)| i)
+    pub fn settled(self, size: Size) -> (usize, usize) {
+        match self {
+            Objective::Externals => (size.deliveries + WORTH * size.externals, size.externals),
+            Objective::Deliveries => self.key(size),
+        }
+    }
+
+    /// Which of several finished results to take: the smallest by [`Objective::settled`], the first of equals.
+    #[must_use]
+    pub fn choose(self, sizes: impl Iterator<Item = Size>) -> Option<usize> {
+        sizes.enumerate().min_by_key(|(i, s)| (self.settled(*s), *i)).map(|(i, _)| i)
     }
 
     /// The name used in files and on the command line.

@@ -132,12 +132,12 @@ fn layers<M: Model>(
 
 /// Searches with ever higher limits until something shorter than the witness is found, which then is the shortest
 /// there is, or it is proven that there is nothing, or the budget ends. Without a bound not many more than `few`
-/// configurations are visited, for then the end is out of reach.
+/// configurations are visited, for then the end is out of reach; with one not many more than `most`.
 pub fn prove<M: Model>(
     engine: &mut Engine<M>,
     witness: &Shared<M>,
     bound: Option<&Arc<Bound<M>>>,
-    few: u64,
+    (few, most): (u64, u64),
     jobs: usize,
 ) -> Option<Searched<M>> {
     let shorter = witness.size.deliveries.saturating_sub(1);
@@ -149,7 +149,8 @@ pub fn prove<M: Model>(
     let first = bound.map_or(1, |bound| engine.sim.least(&world, bound).max(1));
     let mut best = Searched { found: None, at_least: first, complete: false, states: 0, stopped: None };
     for limit in first..witness.size.deliveries {
-        let searched = shortest(engine, witness, bound, limit, jobs)?;
+        let left = most.saturating_sub(best.states);
+        let searched = at_most(engine, witness, bound, (limit, left), jobs)?;
         best.states += searched.states;
         if !searched.complete {
             best.at_least = best.at_least.max(searched.at_least);
