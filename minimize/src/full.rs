@@ -13,14 +13,16 @@ use crate::matcher::Policy;
 use crate::oracle::Contents;
 use crate::passes::contents;
 use crate::pipeline::Options;
+use crate::rounds::{LITTLE, MUCH, explored};
 use crate::stage::{Stage, phase_line};
 use crate::start::Start;
-use crate::rounds::explored;
 use crate::starts::{Common, Purse, recorded, restore};
 use crate::witness::{Objective, Size};
 
 /// Configurations that a proof may visit before more is looked for.
-const SOON: u64 = 4_000_000;
+const SOON: u64 = 2_000_000;
+/// Configurations that the proof of the result may visit.
+const LATER: u64 = 8_000_000;
 
 /// What the pipeline works with.
 pub struct All<'a> {
@@ -49,18 +51,20 @@ impl All<'_> {
         phases.append(&mut stage.phases);
         let mut common = self.common(stage, policies, raw);
         let purse = self.purse(stage);
-        let mut results = recorded(&common, purse);
-        let mut proven = None;
-        if let Some(best) = common.objective.choose(results.iter().map(|s| s.size)).map(|i| &results[i]) {
-            proven = self.proven(stage, best);
-            if let Some((start, _)) = &proven {
+        let best = |results: &[Start]| {
+            common.objective.choose(results.iter().map(|s| s.size)).map(|i| results[i].clone())
+        };
+        let mut results = recorded(&common, purse, true);
+        let proven = best(&results).and_then(|best| self.proven(stage, &best));
+        match &proven {
+            Some((start, _)) => {
                 results.push(Start { phases: std::mem::take(&mut stage.phases), ..start.clone() });
-            } else {
-                let spent = purse.spent + results.iter().map(Start::replays).sum::<u64>();
-                let executed = purse.executed + results.iter().map(Start::executed).sum::<u64>();
-                let found = explored(&common, best, Purse { spent, executed, ..purse });
-                results.extend(found);
             }
+            None => results.extend(recorded(&common, purse.after(&results), false)),
+        }
+        if let Some(best) = best(&results) {
+            let effort = if proven.is_some() { LITTLE } else { MUCH };
+            results.extend(explored(&common, &best, purse.after(&results), effort));
         }
         adopt(stage, &common, &mut results, phases);
         stage.engine.settling = true;
@@ -82,13 +86,13 @@ impl All<'_> {
         let before = stage.best.size;
         let mut shortest = match known {
             Some((_, shortest)) => Some(shortest),
-            None => stage.prove(self.options.jobs, u64::MAX),
+            None => stage.prove(self.options.jobs, LATER),
         };
         if stage.best.size != before {
             let optimal = stage.best.size;
             tried = stage.close(policies);
             if stage.best.size != optimal {
-                shortest = stage.prove(self.options.jobs, u64::MAX);
+                shortest = stage.prove(self.options.jobs, LATER);
             }
         }
         results = pareto(results);
@@ -100,8 +104,7 @@ impl All<'_> {
     }
 
     /// The shortest execution over the external events of a start, with its proof, where little work gives one. Then
-    /// there is nothing left to look for that the objective asks for first: fewer external events are looked for by
-    /// the starts before, and by the checks after.
+    /// only fewer external events are left to look for.
     fn proven<M: Model>(&self, stage: &mut Stage<'_, M>, best: &Start) -> Option<(Start, Shortest)> {
         if self.options.objective != Objective::Externals {
             return None;
@@ -154,7 +157,7 @@ impl All<'_> {
         phases.append(&mut stage.phases);
         let schedule = stage.engine.to_schedule(&stage.best.acts);
         let start = Start { schedule, size: stage.best.size, ..Start::default() };
-        let mut found = explored(common, &start, self.purse(stage));
+        let mut found = explored(common, &start, self.purse(stage), LITTLE);
         adopt(stage, common, &mut found, phases);
         stage.reduce(common.policies);
         Some(gone)

@@ -28,12 +28,22 @@ const ROUND: usize = 8;
 /// What each start of a round does: from which of the leads, and whether it walks at random or searches near it.
 const TURNS: [(usize, bool); ROUND] =
     [(0, true), (1, true), (0, false), (1, false), (2, true), (0, true), (2, false), (0, false)];
-/// Rounds in a row without gain after which there are no more.
-const PATIENCE: usize = 3;
+/// How much is looked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Rounds in a row without gain after which there are no more.
+    patience: usize,
+    /// Deliveries that the walks or the local search of one start may execute.
+    walked: u64,
+}
+
+/// Where nothing is known of what may be found.
+pub const MUCH: Effort = Effort { patience: 3, walked: 2_000_000 };
+/// Where most of what may be found is known not to be there.
+pub const LITTLE: Effort = Effort { patience: 2, walked: 700_000 };
+
 /// Most rounds.
 const MAX_ROUNDS: usize = 12;
-/// Deliveries that the walks or the local search of one start may execute.
-const WALKED: u64 = 4_000_000;
 /// Violating walks of one start that are reduced.
 const FINDS: usize = 12;
 
@@ -62,20 +72,18 @@ impl Lead {
 }
 
 /// Rounds of random walks and of searches near what was found, until they gain nothing.
-pub fn explored<M: Model>(common: &Common<'_, M>, best: &Start, mut purse: Purse) -> Vec<Start> {
+pub fn explored<M: Model>(
+    common: &Common<'_, M>,
+    best: &Start,
+    mut purse: Purse,
+    effort: Effort,
+) -> Vec<Start> {
     let pool: Vec<Act> = common.raw.iter().filter(|a| a.is_external()).copied().collect();
     let mut all: Vec<Start> = Vec::new();
-    let lead = |objective, settling| Lead {
-        size: best.size,
-        schedule: best.schedule.clone(),
-        objective,
-        settling,
-    };
-    let mut leads = [
-        lead(common.objective, true),
-        lead(Objective::Externals, false),
-        lead(Objective::Deliveries, false),
-    ];
+    let lead =
+        |objective, settling| Lead { size: best.size, schedule: best.schedule.clone(), objective, settling };
+    let mut leads =
+        [lead(common.objective, true), lead(Objective::Externals, false), lead(Objective::Deliveries, false)];
     let mut idle = 0;
     for round in 0..MAX_ROUNDS {
         let share = purse.share(0.25, ROUND, common.jobs);
@@ -83,10 +91,14 @@ pub fn explored<M: Model>(common: &Common<'_, M>, best: &Start, mut purse: Purse
             let seed = (round * ROUND + index) as u64;
             let (lead, walk) = TURNS[index % TURNS.len()];
             let lead = &leads[lead];
-            let what = format!("round {round} {index} {:032x}", xxh3_128(lead.schedule.to_text().as_bytes()));
+            let what = format!(
+                "round {round} {index} {} {:032x}",
+                effort.walked,
+                xxh3_128(lead.schedule.to_text().as_bytes())
+            );
             common.remembered(&what, share, || match walk {
-                true => walks(common, &pool, &lead.schedule, seed, share),
-                false => neighbourhood(common, &pool, lead, seed, share),
+                true => walks(common, &pool, &lead.schedule, (seed, effort.walked), share),
+                false => neighbourhood(common, &pool, lead, (seed, effort.walked), share),
             })
         });
         idle += 1;
@@ -97,8 +109,15 @@ pub fn explored<M: Model>(common: &Common<'_, M>, best: &Start, mut purse: Purse
                 idle = 0;
             }
         }
-        let ended = found.is_empty() || idle >= PATIENCE || common.stop.is_set();
-        if std::env::var("T").is_ok() { eprintln!("T round {round} {:?} idle {idle} {:.1}s found {:?}", leads.iter().map(|l| (l.size.deliveries, l.size.externals)).collect::<Vec<_>>(), purse.began.elapsed().as_secs_f64(), found.iter().map(|s| (s.size.deliveries, s.size.externals)).collect::<Vec<_>>()); }
+        let ended = found.is_empty() || idle >= effort.patience || common.stop.is_set();
+        if std::env::var("T").is_ok() {
+            eprintln!(
+                "T round {round} {:?} idle {idle} {:.1}s found {:?}",
+                leads.iter().map(|l| (l.size.deliveries, l.size.externals)).collect::<Vec<_>>(),
+                purse.began.elapsed().as_secs_f64(),
+                found.iter().map(|s| (s.size.deliveries, s.size.externals)).collect::<Vec<_>>()
+            );
+        }
         all.extend(found);
         if ended {
             break;
@@ -112,7 +131,7 @@ fn neighbourhood<M: Model>(
     common: &Common<'_, M>,
     pool: &[Act],
     lead: &Lead,
-    seed: u64,
+    (seed, walked): (u64, u64),
     share: Budget,
 ) -> Option<Start> {
     let mut engine = common.engine(share, lead.objective);
@@ -120,7 +139,7 @@ fn neighbourhood<M: Model>(
     let base = restore(&mut engine, &lead.schedule)?;
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut stage = Stage::new(engine, base, common.tell);
-    stage.phase("nearby", |s| nearby::search(s, pool, common.policies, WALKED, &mut rng));
+    stage.phase("nearby", |s| nearby::search(s, pool, common.policies, walked, &mut rng));
     stage.reduce(common.policies);
     Some(common.done(stage))
 }
@@ -130,7 +149,7 @@ fn walks<M: Model>(
     common: &Common<'_, M>,
     pool: &[Act],
     base: &Schedule,
-    seed: u64,
+    (seed, walked): (u64, u64),
     share: Budget,
 ) -> Option<Start> {
     let mut engine = common.engine(share, common.objective);
@@ -139,7 +158,7 @@ fn walks<M: Model>(
     let mut explorer = Explorer::new(pool, &base, seed);
     let began = Instant::now();
     let (mut best, mut finds): (Option<Shared<M>>, usize) = (None, 0);
-    while finds < FINDS && engine.meter.executed < WALKED && engine.meter.ended().is_none() {
+    while finds < FINDS && engine.meter.executed < walked && engine.meter.ended().is_none() {
         let Some(witness) = explorer.walk(&mut engine) else { continue };
         finds += 1;
         let mut stage = Stage::new(engine, witness, common.tell);

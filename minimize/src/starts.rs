@@ -74,6 +74,14 @@ fn part_of(whole: u64, spent: u64, part: f64, count: usize) -> u64 {
 }
 
 impl Purse {
+    /// The purse after some starts.
+    #[must_use]
+    pub fn after(self, starts: &[Start]) -> Purse {
+        let spent = self.spent + starts.iter().map(Start::replays).sum::<u64>();
+        let executed = self.executed + starts.iter().map(Start::executed).sum::<u64>();
+        Purse { spent, executed, ..self }
+    }
+
     /// The share of each of `count` starts if all of them may use `part` of what is left.
     pub fn share(self, part: f64, count: usize, jobs: usize) -> Budget {
         match self.budget {
@@ -89,10 +97,14 @@ impl Purse {
 
 /// The recorded schedule with another policy first each time: half of the starts begin with what preparation
 /// left, half with the raw schedule and coarse cuts.
-pub fn recorded<M: Model>(common: &Common<'_, M>, purse: Purse) -> Vec<Start> {
+///
+/// Those of the `first` wave are a third of them, the others follow in a second one.
+pub fn recorded<M: Model>(common: &Common<'_, M>, purse: Purse, first: bool) -> Vec<Start> {
     let starts = 2 * common.policies.len().min(6);
-    let share = purse.share(0.35, starts, common.jobs);
-    side_by_side(common, starts, |index| {
+    let share = purse.share(if first { 0.15 } else { 0.25 }, starts, common.jobs);
+    let wave: Vec<usize> = (0..starts).filter(|i| (i % (starts / 2) < 2) == first).collect();
+    side_by_side(common, wave.len(), |at| {
+        let index = wave[at];
         common.remembered(&format!("recorded {index}"), share, || {
             let mut order = common.policies.to_vec();
             order.rotate_left(index % (starts / 2));
@@ -123,7 +135,12 @@ impl<M: Model> Common<'_, M> {
     }
 
     /// Does a piece of work, or takes its result from the ledger, where it was finished before.
-    pub fn remembered(&self, what: &str, share: Budget, work: impl FnOnce() -> Option<Start>) -> Option<Start> {
+    pub fn remembered(
+        &self,
+        what: &str,
+        share: Budget,
+        work: impl FnOnce() -> Option<Start>,
+    ) -> Option<Start> {
         let Some(ledger) = &self.oracle.ledger else { return work() };
         // A share of seconds is another one each time, so only work that came to its own end is kept.
         let share = match share {

@@ -84,6 +84,42 @@ fn at_most<M: Model>(
     Some(searched)
 }
 
+/// A shortest way to the violation from before act `at` of a witness, after which there are deliveries only, with at
+/// most `limit` of them: the whole execution, if one was found, and whether the search was complete. Not many more than
+/// `most` configurations are visited, on one thread. The message from outside at the place `without` is left out.
+///
+/// Gives nothing if something else than deliveries follows.
+pub fn ending<M: Model>(
+    engine: &mut Engine<M>,
+    witness: &Shared<M>,
+    (at, without): (usize, Option<usize>),
+    bound: Option<&Arc<Bound<M>>>,
+    (limit, most): (usize, u64),
+) -> Option<(Option<Shared<M>>, bool)> {
+    if !witness.acts[at..].iter().all(Act::is_delivery) {
+        return None;
+    }
+    let (mut world, mut acts) = engine.world_at(witness, at);
+    for (place, act) in witness.acts.iter().enumerate().skip(at) {
+        if let Act::Deliver(want) = act
+            && let Some(msg) = want.external.filter(|_| Some(place) != without)
+        {
+            engine.sim.inject(&mut world, want.to, msg);
+        }
+    }
+    engine.meter.replays += 1;
+    let ended = layers(engine, &world, bound, (limit, most), 1);
+    engine.meter.executed += ended.states;
+    let End::Found(path) = ended.end else { return Some((None, matches!(ended.end, End::Nothing))) };
+    for index in path {
+        if index >= world.pending().len() {
+            return Some((None, false));
+        }
+        engine.deliver(&mut world, index, &mut acts);
+    }
+    Some((engine.first_witness(&acts, EXACT), true))
+}
+
 /// The length of a shortest way from one configuration to the violation, if it has at most `limit` deliveries, and how
 /// many configurations were visited.
 pub fn shortest_from<M: Model>(
