@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::matcher::Policy;
 use crate::oracle::Contents;
-use crate::passes::contents;
+use crate::passes::{contents, endings};
 use crate::pipeline::Options;
 use crate::rounds::{LITTLE, MUCH, explored};
 use crate::stage::{Stage, phase_line};
@@ -20,9 +20,12 @@ use crate::starts::{Common, Purse, recorded, restore};
 use crate::witness::{Objective, Size};
 
 /// Configurations that a proof may visit before more is looked for.
-const SOON: u64 = 2_000_000;
+const SOON: u64 = 6_000_000;
 /// Configurations that the proof of the result may visit.
 const LATER: u64 = 8_000_000;
+
+/// Configurations that the search for another ending of the result may visit from each place.
+const POLISH: u64 = 1_000_000;
 
 /// What the pipeline works with.
 pub struct All<'a> {
@@ -68,6 +71,9 @@ impl All<'_> {
         }
         adopt(stage, &common, &mut results, phases);
         stage.engine.settling = true;
+        if proven.is_none() {
+            stage.phase("endings", |s| endings::search(s, POLISH, self.options.jobs));
+        }
         // Checked first: what costs more may use up the budget.
         let mut tried = stage.close(policies);
         let before = stage.best.size;

@@ -220,7 +220,7 @@ impl<'a, M: Model> Stage<'a, M> {
                 7 => backtrack::remove(s, BRANCHES),
                 8 => window::search(s, 4, few),
                 9 => orders::remove(s, ORDERS),
-                _ => endings::search(s, ENDING),
+                _ => endings::search(s, ENDING, 1),
             })
         })
     }

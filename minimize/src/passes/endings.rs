@@ -18,8 +18,14 @@ const STRIDE: usize = 2;
 /// Places in a row at which the search may end before it is done.
 const GIVE_UP: usize = 2;
 
-/// Looks for shorter endings with not many more than `most` configurations for each place.
-pub fn search<M: Model>(stage: &mut Stage<'_, M>, most: u64) {
+/// Looks for shorter endings, and for endings with fewer messages from outside, on `jobs` threads, with not many more
+/// than `most` configurations for each place. Goes on until there are none.
+pub fn search<M: Model>(stage: &mut Stage<'_, M>, most: u64, jobs: usize) {
+    while once(stage, most, jobs) && !stage.ended() {}
+}
+
+/// Says whether something was found.
+fn once<M: Model>(stage: &mut Stage<'_, M>, most: u64, jobs: usize) -> bool {
     let engine = &stage.engine;
     let bound = engine.sim.model().bound(&engine.target, engine.sim.names()).map(Arc::new);
     let witness = stage.best.clone();
@@ -34,13 +40,13 @@ pub fn search<M: Model>(stage: &mut Stage<'_, M>, most: u64) {
             continue;
         }
         let Some((found, whole)) =
-            search::ending(&mut stage.engine, &witness, (at, None), bound.as_ref(), (left - 1, most))
+            search::ending(&mut stage.engine, &witness, (at, None), bound.as_ref(), (left - 1, most), jobs)
         else {
-            return;
+            return false;
         };
         cut = if whole { 0 } else { cut + 1 };
         if stage.keep(found) {
-            return;
+            return true;
         }
         if !fewer || !whole {
             continue;
@@ -54,10 +60,12 @@ pub fn search<M: Model>(stage: &mut Stage<'_, M>, most: u64) {
             }
             tried.push((want.to, want.type_));
             let without = (at, Some(place));
-            let found = search::ending(&mut stage.engine, &witness, without, bound.as_ref(), (left, most));
+            let found =
+                search::ending(&mut stage.engine, &witness, without, bound.as_ref(), (left, most), jobs);
             if found.is_some_and(|(found, _)| stage.keep(found)) {
-                return;
+                return true;
             }
         }
     }
+    false
 }

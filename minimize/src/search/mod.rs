@@ -86,7 +86,7 @@ fn at_most<M: Model>(
 
 /// A shortest way to the violation from before act `at` of a witness, after which there are deliveries only, with at
 /// most `limit` of them: the whole execution, if one was found, and whether the search was complete. Not many more than
-/// `most` configurations are visited, on one thread. The message from outside at the place `without` is left out.
+/// `most` configurations are visited, on `jobs` threads. The message from outside at the place `without` is left out.
 ///
 /// Gives nothing if something else than deliveries follows.
 pub fn ending<M: Model>(
@@ -95,6 +95,7 @@ pub fn ending<M: Model>(
     (at, without): (usize, Option<usize>),
     bound: Option<&Arc<Bound<M>>>,
     (limit, most): (usize, u64),
+    jobs: usize,
 ) -> Option<(Option<Shared<M>>, bool)> {
     if !witness.acts[at..].iter().all(Act::is_delivery) {
         return None;
@@ -108,7 +109,7 @@ pub fn ending<M: Model>(
         }
     }
     engine.meter.replays += 1;
-    let ended = layers(engine, &world, bound, (limit, most), 1);
+    let ended = layers(engine, &world, bound, (limit, most), jobs);
     engine.meter.executed += ended.states;
     let End::Found(path) = ended.end else { return Some((None, matches!(ended.end, End::Nothing))) };
     for index in path {
