@@ -27,7 +27,7 @@ use crate::witness::{Objective, Size};
 const ROUND: usize = 8;
 /// What each start of a round does: from which of the leads, and whether it walks at random or searches near it.
 const TURNS: [(usize, bool); ROUND] =
-    [(0, true), (1, true), (0, false), (1, false), (2, true), (0, true), (2, false), (0, false)];
+    [(0, true), (1, true), (0, false), (1, false), (2, true), (0, true), (2, false), (0, true)];
 /// How much is looked for.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
@@ -38,7 +38,7 @@ pub struct Effort {
 }
 
 /// Where nothing is known of what may be found.
-pub const MUCH: Effort = Effort { patience: 3, walked: 2_000_000 };
+pub const MUCH: Effort = Effort { patience: 4, walked: 2_000_000 };
 /// Where most of what may be found is known not to be there.
 pub const LITTLE: Effort = Effort { patience: 2, walked: 700_000 };
 
@@ -110,14 +110,6 @@ pub fn explored<M: Model>(
             }
         }
         let ended = found.is_empty() || idle >= effort.patience || common.stop.is_set();
-        if std::env::var("T").is_ok() {
-            eprintln!(
-                "T round {round} {:?} idle {idle} {:.1}s found {:?}",
-                leads.iter().map(|l| (l.size.deliveries, l.size.externals)).collect::<Vec<_>>(),
-                purse.began.elapsed().as_secs_f64(),
-                found.iter().map(|s| (s.size.deliveries, s.size.externals)).collect::<Vec<_>>()
-            );
-        }
         all.extend(found);
         if ended {
             break;

@@ -1,5 +1,5 @@
 //! Many places to start from, worked on side by side: the recorded schedule with different policies first, then
-//! what [`crate::rounds`] makes of it. Each start has its share of the budget and the rounds do not depend on the number of threads.
+//! what [`crate::rounds`] makes of it. Each start has its share of the budget, whatever the number of threads.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -172,3 +172,35 @@ pub fn fields_of(schedule: &Schedule) -> Fields {
         .filter_map(|s| Some((payload_key(&s.to, s.payload.as_deref().unwrap_or("")), s.fields.clone()?)))
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size(deliveries: usize, externals: usize) -> Size {
+        Size { externals, deliveries }
+    }
+
+    #[test]
+    fn an_external_event_is_worth_ten_deliveries_and_no_more() {
+        let choose = |sizes: &[Size]| Objective::Externals.choose(sizes.iter().copied()).map(|i| sizes[i]);
+        assert_eq!(choose(&[size(22, 8), size(35, 7)]), Some(size(22, 8)));
+        assert_eq!(choose(&[size(16, 10), size(28, 8), size(18, 9)]), Some(size(28, 8)));
+        // At the same price the one with fewer external events; of equals the first.
+        assert_eq!(choose(&[size(18, 9), size(28, 8)]), Some(size(28, 8)));
+        assert_eq!(Objective::Externals.choose([size(5, 4), size(5, 4)].into_iter()), Some(0));
+        assert_eq!(choose(&[]), None);
+        let sizes = [size(28, 8), size(16, 10)];
+        assert_eq!(Objective::Deliveries.choose(sizes.into_iter()), Some(1));
+    }
+
+    #[test]
+    fn which_of_two_is_smaller_does_not_depend_on_a_third() {
+        let all: Vec<Size> = (5..40).flat_map(|d| (1..12).map(move |e| size(d, e))).collect();
+        for (a, b) in all.iter().zip(all.iter().rev()) {
+            let of_two = Objective::Externals.choose([*a, *b].into_iter());
+            let of_three = Objective::Externals.choose([*a, *b, size(40, 12)].into_iter());
+            assert_eq!(of_two, of_three);
+        }
+    }
+}
