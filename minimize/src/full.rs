@@ -58,16 +58,19 @@ impl All<'_> {
             common.objective.choose(results.iter().map(|s| s.size)).map(|i| results[i].clone())
         };
         let mut results = recorded(&common, purse, true);
-        let proven = best(&results).and_then(|best| self.proven(stage, &best));
-        match &proven {
-            Some((start, _)) => {
-                results.push(Start { phases: std::mem::take(&mut stage.phases), ..start.clone() });
-            }
-            None => results.extend(recorded(&common, purse.after(&results), false)),
+        let first = best(&results);
+        let mut proven = first.as_ref().and_then(|best| self.proven(stage, best));
+        if proven.is_none() {
+            results.extend(recorded(&common, self.purse(stage).after(&results), false));
+            let better = best(&results).filter(|b| first.as_ref().is_none_or(|f| f.size != b.size));
+            proven = better.and_then(|best| self.proven(stage, &best));
+        }
+        if let Some((start, _)) = &proven {
+            results.push(Start { phases: std::mem::take(&mut stage.phases), ..start.clone() });
         }
         if let Some(best) = best(&results) {
             let effort = if proven.is_some() { LITTLE } else { MUCH };
-            results.extend(explored(&common, &best, purse.after(&results), effort));
+            results.extend(explored(&common, &best, self.purse(stage).after(&results), effort));
         }
         adopt(stage, &common, &mut results, phases);
         stage.engine.settling = true;
