@@ -21,6 +21,8 @@ use crate::witness::{Objective, Size};
 
 /// Configurations that a proof may visit before more is looked for.
 const SOON: u64 = 6_000_000;
+/// A bound that is so near is worth more of them.
+const NEAR: usize = 2;
 /// Configurations that the proof of the result may visit.
 const LATER: u64 = 8_000_000;
 
@@ -120,7 +122,11 @@ impl All<'_> {
         }
         let witness = restore(&mut stage.engine, &best.schedule)?;
         let before = std::mem::replace(&mut stage.best, witness);
-        let shortest = stage.prove(self.options.jobs, SOON);
+        let mut shortest = stage.prove(self.options.jobs, SOON);
+        let near = |s: &Shortest| !s.optimal && s.at_least as usize + NEAR >= stage.best.size.deliveries;
+        if shortest.as_ref().is_some_and(near) {
+            shortest = stage.prove(self.options.jobs, 4 * SOON);
+        }
         let found = std::mem::replace(&mut stage.best, before);
         let schedule = stage.engine.to_schedule(&found.acts);
         shortest.filter(|s| s.optimal).map(|s| (Start { schedule, size: found.size, ..Start::default() }, s))

@@ -91,7 +91,15 @@ fn walk(
         let states = |sim: &Simulator<AkkaRaft>, world: &World<AkkaRaft>| -> Vec<String> {
             let state = |m: &ActorId| {
                 let m = sim.view(world).state(*m)?;
-                Some(format!("{} {} {:?} {:?} {:?} {}", m.role.name(), m.term, m.votes, m.tally, m.log, m.committed))
+                Some(format!(
+                    "{} {} {:?} {:?} {:?} {}",
+                    m.role.name(),
+                    m.term,
+                    m.votes,
+                    m.tally,
+                    m.log,
+                    m.committed
+                ))
             };
             members.iter().filter_map(state).collect()
         };
@@ -142,7 +150,8 @@ fn walks_of_the_known_bugs_meet_the_violation() {
         common.push(bug);
         let on: Vec<bool> = Switches::NAMES.iter().map(|name| common.contains(name)).collect();
         for seed in 0..400 {
-            met += walk(&mut simulator(&on, 4), (seed, "ElectionSafety"), NetworkRule::Unordered, 300).unwrap();
+            met +=
+                walk(&mut simulator(&on, 4), (seed, "ElectionSafety"), NetworkRule::Unordered, 300).unwrap();
         }
     }
     assert!(met > 0, "walks that never get there show nothing");
@@ -150,9 +159,8 @@ fn walks_of_the_known_bugs_meet_the_violation() {
 
 #[test]
 fn walks_of_the_bugs_of_logs_meet_their_violations() {
-    let switches = |names: &[&str]| -> Vec<bool> {
-        Switches::NAMES.iter().map(|name| names.contains(name)).collect()
-    };
+    let switches =
+        |names: &[&str]| -> Vec<bool> { Switches::NAMES.iter().map(|name| names.contains(name)).collect() };
     let of_58b = switches(&[
         "raft58b_zero_indexed_log",
         "raft58a_late_leader_init",
@@ -164,7 +172,8 @@ fn walks_of_the_bugs_of_logs_meet_their_violations() {
     ]);
     let of_42 = switches(&["raft42_mode_quorum", "raft66_truncate", "term_from_log"]);
     let of_66 = switches(&["raft66_truncate", "term_from_log"]);
-    let of_58a = switches(&["raft58a_late_leader_init", "raft66_truncate", "vote_ignores_log", "term_from_log"]);
+    let of_58a =
+        switches(&["raft58a_late_leader_init", "raft66_truncate", "vote_ignores_log", "term_from_log"]);
     for (on, kind) in [
         (of_58b, "LogMatch"),
         (of_42, "LeaderCompleteness"),

@@ -242,7 +242,8 @@ impl Scene<'_> {
         };
         if answers == 0 {
             // Any answer makes it count.
-            let answer = |w: &Waiting<'_, Msg>| w.to == member && matches!(w.msg, Msg::AppendSuccessful { .. });
+            let answer =
+                |w: &Waiting<'_, Msg>| w.to == member && matches!(w.msg, Msg::AppendSuccessful { .. });
             return 1 + usize::from(!self.waiting.iter().any(answer));
         }
         let mut on_the_way: Vec<ActorId> = self
