@@ -25,6 +25,9 @@ pub struct Case {
     pub schedule: Schedule,
 }
 
+/// What is done with an execution.
+pub type Work<'a> = dyn FnMut(&Case) -> Result<(), Box<dyn Error>> + 'a;
+
 struct Fuzz<'a>(&'a Scenario, FuzzOptions);
 
 impl Visitor for Fuzz<'_> {
@@ -43,7 +46,7 @@ pub fn made(
     name: &str,
     (seed, seeds): (u64, usize),
     (least, most): (u64, u64),
-    work: &mut dyn FnMut(&Case) -> Result<(), Box<dyn Error>>,
+    work: &mut Work<'_>,
 ) -> Result<(), Box<dyn Error>> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../replay/scenarios/{name}.toml"));
     let scenario = Scenario::parse(&std::fs::read_to_string(file)?)?;
