@@ -181,7 +181,8 @@ impl Model for Raft {
 
 fn compare(c: &mut Criterion) {
     let mut case = Case::new(SCENARIO, NetworkRule::Fifo);
-    let proven = search::prove(&mut case.engine, &case.witness, case.bound.as_ref(), 0, 2).unwrap();
+    let proven =
+        search::prove(&mut case.engine, &case.witness, case.bound.as_ref(), (0, u64::MAX), 2).unwrap();
     let optimum = proven.found.unwrap();
     assert_eq!(optimum.size.deliveries, 22);
     let mut group = c.benchmark_group("raft-45, to the shortest counterexample");

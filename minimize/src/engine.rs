@@ -15,7 +15,7 @@ use crate::digest::Digests;
 use crate::ledger::Attempt;
 use crate::matcher::{Blocker, Matcher, Policy};
 use crate::oracle::Oracle;
-use crate::witness::{Fields, Objective, Size, size, to_schedule};
+use crate::witness::{Fields, Objective, Size, WORTH, size, to_schedule};
 
 /// How many acts lie between two kept worlds of the witness.
 pub(crate) const CHECKPOINT_EVERY: usize = 16;
@@ -61,8 +61,9 @@ pub struct Engine<M: Model> {
     pub oracle: Oracle<M>,
     /// What counts as smaller.
     pub objective: Objective,
-    /// Whether an external event less may cost twice the deliveries, or only half as many again.
-    pub generous: bool,
+    /// Whether witnesses are compared as finished results are ([`Objective::settled`]), or by the bare objective, so
+    /// that an external event less may cost twice the deliveries for now.
+    pub settling: bool,
     /// Work done and allowed.
     pub meter: Meter,
     digests: Digests,
@@ -90,7 +91,7 @@ impl<M: Model> Engine<M> {
             target,
             oracle: Oracle::default(),
             objective,
-            generous: true,
+            settling: false,
             meter,
             digests: Digests::default(),
             tested: FxHashSet::default(),
@@ -124,10 +125,10 @@ impl<M: Model> Engine<M> {
             return None;
         }
         let (world, prefix) = self.world_at(witness, from);
-        let fewer = witness.acts.iter().zip(removed).any(|(a, r)| *r && a.is_external());
+        let fewer = witness.acts.iter().zip(removed).filter(|(a, r)| **r && a.is_external()).count();
         let limit = self.limit(witness, fewer);
         let acts = self.run(world, prefix, rest(), policy, limit)?;
-        self.objective.smaller(size(&acts), witness.size).then(|| self.verified(acts)).flatten()
+        self.smaller(size(&acts), witness.size).then(|| self.verified(acts)).flatten()
     }
 
     /// What may be removed of what is asked: nothing of the start-up, and creations of actors only together with the
@@ -160,15 +161,27 @@ impl<M: Model> Engine<M> {
         removed
     }
 
-    /// How many steps a run may take that is to be smaller than a witness: `fewer` says that it has fewer external
-    /// events, for which the objective may allow more deliveries.
+    /// The number that witnesses are compared by; less is smaller.
     #[must_use]
-    pub fn limit(&self, witness: &Witness<M>, fewer: bool) -> usize {
+    pub fn key(&self, size: Size) -> (usize, usize) {
+        if self.settling { self.objective.settled(size) } else { self.objective.key(size) }
+    }
+
+    /// Whether `a` is smaller than `b`.
+    #[must_use]
+    pub fn smaller(&self, a: Size, b: Size) -> bool {
+        self.key(a) < self.key(b)
+    }
+
+    /// How many steps a run may take that is to be smaller than a witness, if it has so many external events `fewer`,
+    /// for which the objective may allow more deliveries.
+    #[must_use]
+    pub fn limit(&self, witness: &Witness<M>, fewer: usize) -> usize {
         match (self.objective, fewer) {
-            (Objective::Externals, true) if self.generous => witness.acts.len() * 2 + 8,
-            (Objective::Externals, true) => witness.acts.len() * 3 / 2,
-            (Objective::Deliveries, true) => witness.acts.len(),
-            (_, false) => witness.acts.len().saturating_sub(1),
+            (_, 0) => witness.acts.len().saturating_sub(1),
+            (Objective::Externals, _) if self.settling => witness.acts.len() + WORTH * fewer,
+            (Objective::Externals, _) => witness.acts.len() * 2 + 8,
+            (Objective::Deliveries, _) => witness.acts.len(),
         }
     }
 

@@ -11,12 +11,23 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::matcher::Policy;
 use crate::oracle::Contents;
-use crate::passes::contents;
+use crate::passes::{contents, endings};
 use crate::pipeline::Options;
+use crate::rounds::{LITTLE, MUCH, explored};
 use crate::stage::{Stage, phase_line};
 use crate::start::Start;
-use crate::starts::{Common, Purse, explored, recorded, restore};
-use crate::witness::Size;
+use crate::starts::{Common, Purse, recorded, restore};
+use crate::witness::{Objective, Size};
+
+/// Configurations that a proof may visit before more is looked for.
+const SOON: u64 = 6_000_000;
+/// A bound that is so near is worth more of them.
+const NEAR: usize = 2;
+/// Configurations that the proof of the result may visit.
+const LATER: u64 = 8_000_000;
+
+/// Configurations that the search for another ending of the result may visit from each place.
+const POLISH: u64 = 1_000_000;
 
 /// What the pipeline works with.
 pub struct All<'a> {
@@ -45,15 +56,29 @@ impl All<'_> {
         phases.append(&mut stage.phases);
         let mut common = self.common(stage, policies, raw);
         let purse = self.purse(stage);
-        let mut results = recorded(&common, purse);
-        if let Some(best) = common.objective.choose(results.iter().map(|s| s.size)).map(|i| &results[i]) {
-            let spent = purse.spent + results.iter().map(Start::replays).sum::<u64>();
-            let executed = purse.executed + results.iter().map(Start::executed).sum::<u64>();
-            let found = explored(&common, best, Purse { spent, executed, ..purse });
-            results.extend(found);
+        let best = |results: &[Start]| {
+            common.objective.choose(results.iter().map(|s| s.size)).map(|i| results[i].clone())
+        };
+        let mut results = recorded(&common, purse, true);
+        let first = best(&results);
+        let mut proven = first.as_ref().and_then(|best| self.proven(stage, best));
+        if proven.is_none() {
+            results.extend(recorded(&common, self.purse(stage).after(&results), false));
+            let better = best(&results).filter(|b| first.as_ref().is_none_or(|f| f.size != b.size));
+            proven = better.and_then(|best| self.proven(stage, &best));
+        }
+        if let Some((start, _)) = &proven {
+            results.push(Start { phases: std::mem::take(&mut stage.phases), ..start.clone() });
+        }
+        if let Some(best) = best(&results) {
+            let effort = if proven.is_some() { LITTLE } else { MUCH };
+            results.extend(explored(&common, &best, self.purse(stage).after(&results), effort));
         }
         adopt(stage, &common, &mut results, phases);
-        stage.engine.generous = false;
+        stage.engine.settling = true;
+        if proven.is_none() {
+            stage.phase("endings", |s| endings::search(s, POLISH, self.options.jobs));
+        }
         // Checked first: what costs more may use up the budget.
         let mut tried = stage.close(policies);
         let before = stage.best.size;
@@ -66,13 +91,19 @@ impl All<'_> {
         {
             tried = stage.close(policies);
         }
+        let known = proven.filter(|(start, _)| {
+            start.size == stage.best.size && start.schedule == stage.engine.to_schedule(&stage.best.acts)
+        });
         let before = stage.best.size;
-        let mut shortest = stage.prove(self.options.jobs);
+        let mut shortest = match known {
+            Some((_, shortest)) => Some(shortest),
+            None => stage.prove(self.options.jobs, LATER),
+        };
         if stage.best.size != before {
             let optimal = stage.best.size;
             tried = stage.close(policies);
             if stage.best.size != optimal {
-                shortest = stage.prove(self.options.jobs);
+                shortest = stage.prove(self.options.jobs, LATER);
             }
         }
         results = pareto(results);
@@ -81,6 +112,24 @@ impl All<'_> {
             results.extend(self.smaller(stage, &mut common, phases));
         }
         (results, tried, shortest)
+    }
+
+    /// The shortest execution over the external events of a start, with its proof, where little work gives one. Then
+    /// only fewer external events are left to look for.
+    fn proven<M: Model>(&self, stage: &mut Stage<'_, M>, best: &Start) -> Option<(Start, Shortest)> {
+        if self.options.objective != Objective::Externals {
+            return None;
+        }
+        let witness = restore(&mut stage.engine, &best.schedule)?;
+        let before = std::mem::replace(&mut stage.best, witness);
+        let mut shortest = stage.prove(self.options.jobs, SOON);
+        let near = |s: &Shortest| !s.optimal && s.at_least as usize + NEAR >= stage.best.size.deliveries;
+        if shortest.as_ref().is_some_and(near) {
+            shortest = stage.prove(self.options.jobs, 4 * SOON);
+        }
+        let found = std::mem::replace(&mut stage.best, before);
+        let schedule = stage.engine.to_schedule(&found.acts);
+        shortest.filter(|s| s.optimal).map(|s| (Start { schedule, size: found.size, ..Start::default() }, s))
     }
 
     /// A result with smaller contents, if there is one, beside that of the stage.
@@ -123,7 +172,7 @@ impl All<'_> {
         phases.append(&mut stage.phases);
         let schedule = stage.engine.to_schedule(&stage.best.acts);
         let start = Start { schedule, size: stage.best.size, ..Start::default() };
-        let mut found = explored(common, &start, self.purse(stage));
+        let mut found = explored(common, &start, self.purse(stage), LITTLE);
         adopt(stage, common, &mut found, phases);
         stage.reduce(common.policies);
         Some(gone)

@@ -19,6 +19,7 @@ pub mod oracle;
 pub mod passes;
 pub mod pipeline;
 pub mod render;
+pub mod rounds;
 pub mod search;
 pub mod snapshots;
 pub mod stage;

@@ -45,7 +45,7 @@ pub fn search<M: Model>(
         stage.best = found;
         stage.descend(policies);
         let found = std::mem::replace(&mut stage.best, best.clone());
-        let key = |w: &Shared<M>| stage.engine.objective.key(w.size);
+        let key = |w: &Shared<M>| stage.engine.key(w.size);
         if key(&found) <= key(&here) && found.acts != here.acts {
             here = found.clone();
         }

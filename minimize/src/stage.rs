@@ -11,7 +11,7 @@ use demi_schemas::summary::{CurvePoint, PhaseSummary};
 use crate::account::{Account, Cost};
 use crate::engine::{EXACT, Engine, Shared};
 use crate::matcher::Policy;
-use crate::passes::{backtrack, chunks, lattice, noop, orders, pairs, structure, subsets, window};
+use crate::passes::{backtrack, chunks, endings, lattice, noop, orders, pairs, structure, subsets, window};
 use crate::pipeline::Progress;
 use crate::search;
 use crate::witness::{size, timers};
@@ -22,6 +22,8 @@ const LATTICE_WORLDS: usize = 150_000;
 const UNBOUNDED: u64 = 1_000_000;
 /// Branches that the backtracks of one candidate may take.
 const BRANCHES: usize = 24;
+/// Configurations that the search for another ending may visit from each place.
+const ENDING: u64 = 60_000;
 /// Orders that are tried without each step.
 const ORDERS: u64 = 16;
 
@@ -63,7 +65,7 @@ impl<'a, M: Model> Stage<'a, M> {
 
     /// Keeps a witness if it is smaller than the best, and says so.
     pub fn keep(&mut self, found: Option<Shared<M>>) -> bool {
-        let Some(found) = found.filter(|f| self.engine.objective.smaller(f.size, self.best.size)) else {
+        let Some(found) = found.filter(|f| self.engine.smaller(f.size, self.best.size)) else {
             return false;
         };
         self.take(found);
@@ -192,7 +194,7 @@ impl<'a, M: Model> Stage<'a, M> {
     /// The passes that cost more, those first that won most for their work so far, until one gains. Says whether one
     /// did.
     fn search(&mut self, order: &[Policy]) -> bool {
-        const PASSES: [&str; 10] = [
+        const PASSES: [&str; 11] = [
             "actors",
             "cones",
             "epochs",
@@ -203,6 +205,7 @@ impl<'a, M: Model> Stage<'a, M> {
             "backtracks",
             "windows",
             "orders",
+            "endings",
         ];
         let few = &order[..order.len().min(4)];
         self.account.order(&PASSES).into_iter().any(|pass| {
@@ -216,20 +219,25 @@ impl<'a, M: Model> Stage<'a, M> {
                 6 => pairs::remove(s, few),
                 7 => backtrack::remove(s, BRANCHES),
                 8 => window::search(s, 4, few),
-                _ => orders::remove(s, ORDERS),
+                9 => orders::remove(s, ORDERS),
+                _ => endings::search(s, ENDING, 1),
             })
         })
     }
 
     /// Looks for the shortest execution over the witness's external events, on `jobs` threads, and proves what it
-    /// can.
-    pub fn prove(&mut self, jobs: usize) -> Option<Shortest> {
+    /// can with not many more than `most` configurations.
+    pub fn prove(&mut self, jobs: usize, most: u64) -> Option<Shortest> {
         let bound = self.engine.sim.model().bound(&self.engine.target, self.engine.sim.names()).map(Arc::new);
         let mut shortest = None;
         self.phase("shortest search", |s| {
-            let Some(searched) =
-                search::prove(&mut s.engine, &s.best.clone(), bound.as_ref(), UNBOUNDED, jobs)
-            else {
+            let Some(searched) = search::prove(
+                &mut s.engine,
+                &s.best.clone(),
+                bound.as_ref(),
+                (UNBOUNDED.min(most), most),
+                jobs,
+            ) else {
                 return;
             };
             s.keep(searched.found);

@@ -8,7 +8,7 @@ use crate::account::Account;
 use crate::witness::Size;
 
 /// What one start came to. Ids differ between simulators, texts do not, so the schedule is text.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Start {
     /// The schedule.
     pub schedule: Schedule,

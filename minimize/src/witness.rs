@@ -23,10 +23,14 @@ impl Size {
     }
 }
 
+/// Deliveries that one external event less may cost in a result, where external events count first.
+pub const WORTH: usize = 10;
+
 /// What "smaller" means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Objective {
-    /// Fewest external events; of equals, fewest deliveries, as DEMi. An external event less may cost deliveries.
+    /// Fewest external events; of equals, fewest deliveries, as DEMi. In a result an external event less may cost
+    /// [`WORTH`] deliveries.
     #[default]
     Externals,
     /// Fewest deliveries; of equals, fewest external events.
@@ -49,13 +53,21 @@ impl Objective {
         self.key(a) < self.key(b)
     }
 
-    /// Which of several results to take: the smallest, the first of equals, but no external event is worth more than
-    /// half as many deliveries again as the shortest has.
+    /// The number that finished results are compared by; less is smaller. An external event less is worth it as long as
+    /// it costs no more than [`WORTH`] deliveries. It looks at one result alone, so that what else was found does not
+    /// change which of two is smaller.
     #[must_use]
-    pub fn choose(self, sizes: impl Iterator<Item = Size> + Clone) -> Option<usize> {
-        let fewest = sizes.clone().map(|s| s.deliveries).min()?;
-        let fair = |s: &Size| s.deliveries * 2 <= fewest * 3;
-        sizes.enumerate().filter(|(_, s)| fair(s)).min_by_key(|(i, s)| (self.key(*s), *i)).map(|(i, _)| i)
+    pub fn settled(self, size: Size) -> (usize, usize) {
+        match self {
+            Objective::Externals => (size.deliveries + WORTH * size.externals, size.externals),
+            Objective::Deliveries => self.key(size),
+        }
+    }
+
+    /// Which of several finished results to take: the smallest by [`Objective::settled`], the first of equals.
+    #[must_use]
+    pub fn choose(self, sizes: impl Iterator<Item = Size>) -> Option<usize> {
+        sizes.enumerate().min_by_key(|(i, s)| (self.settled(*s), *i)).map(|(i, _)| i)
     }
 
     /// The name used in files and on the command line.
@@ -159,4 +171,36 @@ pub fn fields_of(schedule: &Schedule) -> Fields {
         .filter(|s| s.external == Some(true) && matches!(s.kind, StepKind::Deliver | StepKind::External))
         .filter_map(|s| Some((payload_key(&s.to, s.payload.as_deref().unwrap_or("")), s.fields.clone()?)))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size(deliveries: usize, externals: usize) -> Size {
+        Size { externals, deliveries }
+    }
+
+    #[test]
+    fn an_external_event_is_worth_ten_deliveries_and_no_more() {
+        let choose = |sizes: &[Size]| Objective::Externals.choose(sizes.iter().copied()).map(|i| sizes[i]);
+        assert_eq!(choose(&[size(22, 8), size(35, 7)]), Some(size(22, 8)));
+        assert_eq!(choose(&[size(16, 10), size(28, 8), size(18, 9)]), Some(size(28, 8)));
+        // At the same price the one with fewer external events; of equals the first.
+        assert_eq!(choose(&[size(18, 9), size(28, 8)]), Some(size(28, 8)));
+        assert_eq!(Objective::Externals.choose([size(5, 4), size(5, 4)].into_iter()), Some(0));
+        assert_eq!(choose(&[]), None);
+        let sizes = [size(28, 8), size(16, 10)];
+        assert_eq!(Objective::Deliveries.choose(sizes.into_iter()), Some(1));
+    }
+
+    #[test]
+    fn which_of_two_is_smaller_does_not_depend_on_a_third() {
+        let all: Vec<Size> = (5..40).flat_map(|d| (1..12).map(move |e| size(d, e))).collect();
+        for (a, b) in all.iter().zip(all.iter().rev()) {
+            let of_two = Objective::Externals.choose([*a, *b].into_iter());
+            let of_three = Objective::Externals.choose([*a, *b, size(40, 12)].into_iter());
+            assert_eq!(of_two, of_three);
+        }
+    }
 }

@@ -87,7 +87,8 @@ fn what_must_not_break_does_not_break() {
             Ok(outcome) => {
                 minimized += 1;
                 assert_eq!(strict(&sim, &outcome.schedule), Verdict::Violates);
-                assert_eq!(strict(&also, &outcome.schedule), Verdict::DoesNotViolate, "seed {seed}");
+                // A step that is not possible there is left out, so it may diverge.
+                assert_ne!(strict(&also, &outcome.schedule), Verdict::Violates, "seed {seed}");
                 let wrong = outcome.certificate.removals.iter().find(|r| r.violates && !r.breaks_others);
                 assert_eq!(wrong, None, "seed {seed}");
             }

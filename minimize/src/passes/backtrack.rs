@@ -69,7 +69,7 @@ fn candidate<M: Model>(
     let (world, done) = engine.world_at(witness, removed);
     let mut heap = BinaryHeap::new();
     heap.push(Branch { depth: done.len(), order: 0, world, done, next: 0 });
-    let limit = engine.limit(witness, false);
+    let limit = engine.limit(witness, 0);
     let mut branches = 0;
     while let Some(branch) = heap.pop() {
         if branches >= per_candidate || engine.meter.ended().is_some() {
@@ -79,7 +79,7 @@ fn candidate<M: Model>(
         engine.meter.replays += 1;
         if let Some(acts) = follow(engine, branch, &wanted, limit, &mut heap, explored)
             && let Some(found) = engine.first_witness(&acts, crate::engine::EXACT)
-            && engine.objective.smaller(found.size, witness.size)
+            && engine.smaller(found.size, witness.size)
         {
             return Some(found);
         }

@@ -5,6 +5,7 @@
 pub mod backtrack;
 pub mod chunks;
 pub mod contents;
+pub mod endings;
 pub mod lattice;
 pub mod noop;
 pub mod orders;

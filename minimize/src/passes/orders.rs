@@ -62,7 +62,7 @@ pub fn without<M: Model>(
             Act::Inject(..) | Act::Noted(_) | Act::Sent => {}
         }
     }
-    let fewer = witness.acts[removed].is_external();
+    let fewer = usize::from(witness.acts[removed].is_external());
     let depth = engine.limit(witness, fewer).saturating_sub(done.len());
     let mut guide = Follow { wanted: &wanted, target: engine.target.clone() };
     let ground =
@@ -73,7 +73,7 @@ pub fn without<M: Model>(
     engine.meter.replays += explored.executions + explored.blocked;
     engine.meter.executed += explored.steps;
     done.extend(explored.found?);
-    engine.first_witness(&done, EXACT).filter(|found| engine.objective.smaller(found.size, witness.size))
+    engine.first_witness(&done, EXACT).filter(|found| engine.smaller(found.size, witness.size))
 }
 
 /// Follows the wanted steps in their order and leaves out those that nothing serves.

@@ -42,7 +42,7 @@ fn one<M: Model>(
         return None;
     }
     let rest: Vec<Act> = witness.acts[at + width..].to_vec();
-    let limit = engine.limit(witness, false);
+    let limit = engine.limit(witness, 0);
     let mut seen = FxHashSet::default();
     let mut level = vec![engine.world_at(witness, at)];
     for _ in 0..width - 1 {
@@ -58,7 +58,7 @@ fn one<M: Model>(
                 let (mut world, mut done) = (world.clone(), done.clone());
                 if engine.deliver(&mut world, index, &mut done) {
                     let found = engine.first_witness(&done, crate::engine::EXACT)?;
-                    return engine.objective.smaller(found.size, witness.size).then_some(found);
+                    return engine.smaller(found.size, witness.size).then_some(found);
                 }
                 let hash = world.configuration_hash(engine.in_order(), |p| p.msg.0);
                 if !seen.insert(hash) {
@@ -67,7 +67,7 @@ fn one<M: Model>(
                 for policy in policies {
                     if let Some(acts) = engine.run(world.clone(), done.clone(), rest.iter(), *policy, limit)
                         && let Some(found) = engine.first_witness(&acts, crate::engine::EXACT)
-                        && engine.objective.smaller(found.size, witness.size)
+                        && engine.smaller(found.size, witness.size)
                     {
                         return Some(found);
                     }

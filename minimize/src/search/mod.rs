@@ -53,21 +53,21 @@ pub fn shortest<M: Model>(
     limit: usize,
     jobs: usize,
 ) -> Option<Searched<M>> {
-    at_most(engine, witness, bound, (limit, u64::MAX), jobs)
+    at_most(engine, &witness.acts, bound, (limit, u64::MAX), jobs)
 }
 
 fn at_most<M: Model>(
     engine: &mut Engine<M>,
-    witness: &Shared<M>,
+    acts: &[Act],
     bound: Option<&Arc<Bound<M>>>,
     (limit, most): (usize, u64),
     jobs: usize,
 ) -> Option<Searched<M>> {
     let other = |act: &Act| !matches!(act, Act::Start(_) | Act::Deliver(_) | Act::Inject(..));
-    if witness.acts.iter().any(other) {
+    if acts.iter().any(other) {
         return None;
     }
-    let (starts, root) = root(engine, witness);
+    let (starts, root) = root(engine, acts);
     let ended = layers(engine, &root, bound, (limit, most), jobs);
     engine.meter.executed += ended.states;
     let mut searched =
@@ -75,13 +75,50 @@ fn at_most<M: Model>(
     match ended.end {
         End::Found(path) => {
             searched.at_least = path.len();
-            searched.found = witness_of(engine, witness, &starts, &path);
+            searched.found = witness_of(engine, acts, &starts, &path);
             searched.complete = searched.found.is_some();
         }
         End::Nothing => (searched.at_least, searched.complete) = (limit + 1, true),
         End::Stopped(depth, why) => (searched.at_least, searched.stopped) = (depth, Some(why)),
     }
     Some(searched)
+}
+
+/// A shortest way to the violation from before act `at` of a witness, after which there are deliveries only, with at
+/// most `limit` of them: the whole execution, if one was found, and whether the search was complete. Not many more than
+/// `most` configurations are visited, on `jobs` threads. The message from outside at the place `without` is left out.
+///
+/// Gives nothing if something else than deliveries follows.
+pub fn ending<M: Model>(
+    engine: &mut Engine<M>,
+    witness: &Shared<M>,
+    (at, without): (usize, Option<usize>),
+    bound: Option<&Arc<Bound<M>>>,
+    (limit, most): (usize, u64),
+    jobs: usize,
+) -> Option<(Option<Shared<M>>, bool)> {
+    if !witness.acts[at..].iter().all(Act::is_delivery) {
+        return None;
+    }
+    let (mut world, mut acts) = engine.world_at(witness, at);
+    for (place, act) in witness.acts.iter().enumerate().skip(at) {
+        if let Act::Deliver(want) = act
+            && let Some(msg) = want.external.filter(|_| Some(place) != without)
+        {
+            engine.sim.inject(&mut world, want.to, msg);
+        }
+    }
+    engine.meter.replays += 1;
+    let ended = layers(engine, &world, bound, (limit, most), jobs);
+    engine.meter.executed += ended.states;
+    let End::Found(path) = ended.end else { return Some((None, matches!(ended.end, End::Nothing))) };
+    for index in path {
+        if index >= world.pending().len() {
+            return Some((None, false));
+        }
+        engine.deliver(&mut world, index, &mut acts);
+    }
+    Some((engine.first_witness(&acts, EXACT), true))
 }
 
 /// The length of a shortest way from one configuration to the violation, if it has at most `limit` deliveries, and how
@@ -132,24 +169,37 @@ fn layers<M: Model>(
 
 /// Searches with ever higher limits until something shorter than the witness is found, which then is the shortest
 /// there is, or it is proven that there is nothing, or the budget ends. Without a bound not many more than `few`
-/// configurations are visited, for then the end is out of reach.
+/// configurations are visited, for then the end is out of reach; with one not many more than `most`.
 pub fn prove<M: Model>(
     engine: &mut Engine<M>,
     witness: &Shared<M>,
     bound: Option<&Arc<Bound<M>>>,
-    few: u64,
+    (few, most): (u64, u64),
     jobs: usize,
 ) -> Option<Searched<M>> {
     let shorter = witness.size.deliveries.saturating_sub(1);
+    over(engine, &witness.acts, bound, (shorter, if bound.is_none() { few } else { most }), jobs)
+}
+
+/// Searches with ever higher limits, up to `limit`, for a violating execution over the external events of some acts,
+/// which need not violate. Not many more than `most` configurations are visited.
+pub fn over<M: Model>(
+    engine: &mut Engine<M>,
+    acts: &[Act],
+    bound: Option<&Arc<Bound<M>>>,
+    (longest, most): (usize, u64),
+    jobs: usize,
+) -> Option<Searched<M>> {
     if bound.is_none() {
         // Limits prune nothing then: one search goes as deep as it may.
-        return at_most(engine, witness, None, (shorter, few), jobs);
+        return at_most(engine, acts, None, (longest, most), jobs);
     }
-    let (_, world) = root(engine, witness);
+    let (_, world) = root(engine, acts);
     let first = bound.map_or(1, |bound| engine.sim.least(&world, bound).max(1));
     let mut best = Searched { found: None, at_least: first, complete: false, states: 0, stopped: None };
-    for limit in first..witness.size.deliveries {
-        let searched = shortest(engine, witness, bound, limit, jobs)?;
+    for limit in first..=longest {
+        let left = most.saturating_sub(best.states);
+        let searched = at_most(engine, acts, bound, (limit, left), jobs)?;
         best.states += searched.states;
         if !searched.complete {
             best.at_least = best.at_least.max(searched.at_least);
@@ -168,13 +218,13 @@ pub fn prove<M: Model>(
 }
 
 /// All actors started and all messages from outside pending.
-fn root<M: Model>(engine: &mut Engine<M>, witness: &Shared<M>) -> (Vec<Act>, World<M>) {
-    let starts: Vec<Act> = witness.acts.iter().filter(|a| matches!(a, Act::Start(_))).copied().collect();
+fn root<M: Model>(engine: &mut Engine<M>, acts: &[Act]) -> (Vec<Act>, World<M>) {
+    let starts: Vec<Act> = acts.iter().filter(|a| matches!(a, Act::Start(_))).copied().collect();
     let mut world = engine.sim.empty_world();
     for act in &starts {
         engine.follow(&mut world, act);
     }
-    for act in &witness.acts {
+    for act in acts {
         if let Act::Deliver(want) = act
             && let Some(msg) = want.external
         {
@@ -187,11 +237,11 @@ fn root<M: Model>(engine: &mut Engine<M>, witness: &Shared<M>) -> (Vec<Act>, Wor
 /// Follows the path and has it verified.
 fn witness_of<M: Model>(
     engine: &mut Engine<M>,
-    witness: &Shared<M>,
+    externals: &[Act],
     starts: &[Act],
     path: &[usize],
 ) -> Option<Shared<M>> {
-    let (_, mut world) = root(engine, witness);
+    let (_, mut world) = root(engine, externals);
     let mut acts = starts.to_vec();
     for &index in path {
         if index >= world.pending().len() {

@@ -35,19 +35,23 @@ pub fn two_leaders(model: &AkkaRaft, target: &[String], names: &Names) -> Option
 }
 
 /// More than any execution has.
-const FAR: usize = usize::MAX / 4;
+pub const FAR: usize = usize::MAX / 4;
 
 /// A configuration to judge.
-struct Scene<'a> {
-    view: &'a View<'a, AkkaRaft>,
-    waiting: &'a [Waiting<'a, Msg>],
-    members: &'a [ActorId],
-    on: &'a Switches,
+pub struct Scene<'a> {
+    /// What is there.
+    pub view: &'a View<'a, AkkaRaft>,
+    /// What is pending and worth a look.
+    pub waiting: &'a [Waiting<'a, Msg>],
+    /// All members.
+    pub members: &'a [ActorId],
+    /// The deviations.
+    pub on: &'a Switches,
 }
 
 /// In which term a member is elected.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Term {
+pub enum Term {
     /// In the term in which it is candidate or leader now.
     This(i32),
     /// In a term after its present one, which is given; what lies between costs extra.
@@ -59,7 +63,8 @@ enum Term {
 }
 
 impl Term {
-    fn may_be(self, term: i32) -> bool {
+    /// Whether it may be this term.
+    pub fn may_be(self, term: i32) -> bool {
         match self {
             Term::This(now) => term == now,
             Term::Later(before) | Term::SteppedDown(before) => term > before,
@@ -71,10 +76,11 @@ impl Term {
 
 /// One way to become (or stay) leader until the end.
 #[derive(Clone, Copy)]
-struct Way {
-    term: Term,
+pub struct Way {
+    /// The term.
+    pub term: Term,
     /// Deliveries at the member itself.
-    own: usize,
+    pub own: usize,
     /// Votes of others that are not counted yet.
     votes: usize,
     /// Members, by bit, whose votes are counted, where they count only once.
@@ -107,7 +113,7 @@ impl Scene<'_> {
     }
 
     /// The number of members that a configuration may have: the fewest of those known or on the way.
-    fn cluster_size(&self) -> usize {
+    pub fn cluster_size(&self) -> usize {
         let states = self.members.iter().filter_map(|m| self.view.state(*m));
         let known = states.map(|m| m.config.len()).filter(|n| *n > 0);
         let coming = self.waiting.iter().filter_map(|w| match w.msg {
@@ -118,7 +124,7 @@ impl Scene<'_> {
     }
 
     /// How many votes of others are neither counted nor pending, and who has voted already.
-    fn missing(&self, way: &Way, me: ActorId, fits: impl Fn(i32) -> bool) -> (usize, u64) {
+    pub fn missing(&self, way: &Way, me: ActorId, fits: impl Fn(i32) -> bool) -> (usize, u64) {
         let (mut missing, mut voted) = (way.votes, way.counted);
         for w in self.waiting.iter().filter(|w| w.to == me) {
             let Msg::VoteCandidate { term } = w.msg else { continue };
@@ -136,7 +142,7 @@ impl Scene<'_> {
     }
 
     /// A member's place in a set of members; nothing for others.
-    fn bit(&self, member: ActorId) -> u64 {
+    pub fn bit(&self, member: ActorId) -> u64 {
         self.members.iter().position(|m| *m == member).map_or(0, |at| 1 << at)
     }
 
@@ -146,7 +152,7 @@ impl Scene<'_> {
     }
 
     /// How a member becomes leader: as it stands, by a new election, or after an append has thrown its term back.
-    fn ways(&self, m: &Member, me: ActorId, other: ActorId, size: usize) -> [Option<Way>; 3] {
+    pub fn ways(&self, m: &Member, me: ActorId, other: ActorId, size: usize) -> [Option<Way>; 3] {
         let majority = size / 2 + 1;
         let term = m.term;
         let this = match m.role {
@@ -271,7 +277,7 @@ impl Scene<'_> {
 
     /// What a member outside the pair must take before it can vote: its configuration, and what brings it to the
     /// term of the election.
-    fn before_a_vote(&self, m: &Member, fits: impl Fn(i32) -> bool) -> usize {
+    pub fn before_a_vote(&self, m: &Member, fits: impl Fn(i32) -> bool) -> usize {
         let configuration = usize::from(m.role == Role::Init);
         let elsewhere = match (self.on.no_term_checks, self.on.raft46_stale_votes) {
             (true, _) => false,

@@ -7,6 +7,7 @@ mod bound;
 mod candidate;
 pub mod config;
 mod follower;
+mod goals;
 pub mod invariants;
 mod leader;
 pub mod message;
@@ -156,7 +157,7 @@ impl Model for AkkaRaft {
     }
 
     fn bound(&self, target: &[String], names: &Names) -> Option<Bound<Self>> {
-        bound::two_leaders(self, target, names)
+        goals::bound(self, target, names)
     }
 
     fn renamed(&self, state: &Member, to: &dyn Fn(ActorId) -> ActorId) -> Option<Member> {
