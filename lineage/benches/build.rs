@@ -1,7 +1,7 @@
 //! How fast and in how much memory an execution is built, from 10^5 to 10^7 events, and how fast it is asked.
 //!
 //! Each size runs in a process of its own, so that peak memory is its own. `DEMI_BENCH_EVENTS=1000000` runs one size,
-//! `DEMI_BENCH_ACTORS=10,1000` other numbers of actors than 100, and `DEMI_BENCH_TMP` names a folder with room for the files.
+//! `DEMI_BENCH_ACTORS=10,1000` other numbers of actors than 100, and `DEMI_BENCH_TMP` names a folder with room for the files, which `DEMI_BENCH_KEEP` leaves there.
 //! Rows come as a daemon ships them: many files, each with events of all actors. `scan` is Polars reading all columns of the same files
 //! in the same process. The columns of questions are about random events, each of an index just opened, with the files in the
 //! system's cache: `order` of two, and `past` of one, mean and worst in milliseconds.
@@ -154,7 +154,8 @@ fn main() {
     );
     for (events, actors) in sizes.into_iter().flat_map(|n| actors.iter().map(move |&a| (n, a))) {
         let room = std::env::var_os("DEMI_BENCH_TMP").map_or_else(std::env::temp_dir, PathBuf::from);
-        let dir = tempfile::tempdir_in(room).unwrap();
+        let mut dir = tempfile::Builder::new().prefix(&format!("bench-{events}-")).tempdir_in(room).unwrap();
+        dir.disable_cleanup(std::env::var_os("DEMI_BENCH_KEEP").is_some());
         std::fs::create_dir(dir.path().join("store")).unwrap();
         files(&dir.path().join("store"), events, actors);
         print!("{actors:>7} ");

@@ -1,7 +1,7 @@
 //! The rows of the store in each actor's order, in bounded memory.
 
 use std::fs::File;
-use std::io::{BufReader, BufWriter};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -19,6 +19,10 @@ use crate::source::{BATCH_ROWS, Source, record_schema};
 
 /// Rows brought into order in memory at a time.
 const CHUNK: usize = 256 * 1024;
+/// Pieces of a usual batch that are not too small.
+const PIECES: usize = 32;
+/// How hard temporary files are compressed: the least that spares the disk, because rows are much alike.
+const LEVEL: i32 = 1;
 /// Most temporary files open at a time; beyond it chunks grow.
 const FILES: usize = 256;
 
@@ -60,9 +64,11 @@ pub(crate) fn columns_in_order(
     let events = loaded.events.len();
     let chunk = CHUNK.max(events.div_ceil(FILES));
     let mut spread = Spread::new(scratch, schema, chunk, events);
+    // A batch is cut into a piece for each range: with many ranges it is larger, so that pieces are not small.
+    let batch_rows = BATCH_ROWS * spread.files.len().div_ceil(PIECES).clamp(1, 8);
     let mut row = 0;
     for path in files {
-        for batch in Source::open(path, schema)? {
+        for batch in Source::open_in_batches(path, schema, batch_rows)? {
             let batch = batch?;
             spread.add(&batch, &loaded.event_of_row[row..row + batch.num_rows()])?;
             row += batch.num_rows();
@@ -92,6 +98,8 @@ fn already_sorted(loaded: &Loaded) -> Option<Vec<usize>> {
     Some(files)
 }
 
+type Scratch = zstd::Encoder<'static, BufWriter<File>>;
+
 /// Rows spread over ranges of events.
 struct Spread<'a> {
     scratch: &'a Path,
@@ -99,7 +107,7 @@ struct Spread<'a> {
     chunk: usize,
     /// With one range there is no need of files.
     kept: Vec<RecordBatch>,
-    files: Vec<Option<StreamWriter<BufWriter<File>>>>,
+    files: Vec<Option<StreamWriter<Scratch>>>,
 }
 
 impl<'a> Spread<'a> {
@@ -131,9 +139,10 @@ impl<'a> Spread<'a> {
             }
             if self.files[range].is_none() {
                 let path = self.path(range);
-                let file = File::create(&path).map_err(LineageError::io(&path))?;
-                self.files[range] =
-                    Some(StreamWriter::try_new(BufWriter::with_capacity(1 << 17, file), &self.schema)?);
+                let begin =
+                    || zstd::Encoder::new(BufWriter::with_capacity(1 << 16, File::create(&path)?), LEVEL);
+                let file = begin().map_err(LineageError::io(&path))?;
+                self.files[range] = Some(StreamWriter::try_new(file, &self.schema)?);
             }
             if let Some(file) = &mut self.files[range] {
                 file.write(&piece)?;
@@ -147,14 +156,21 @@ impl<'a> Spread<'a> {
             let pieces = std::mem::take(&mut self.kept);
             return self.sorted(&pieces, 0, sink);
         }
-        for file in self.files.iter_mut().flatten() {
-            file.finish()?;
+        let files = std::mem::take(&mut self.files);
+        let ranges = files.len();
+        for (range, file) in files.into_iter().enumerate() {
+            if let Some(file) = file {
+                let scratch = file.into_inner()?;
+                let path = self.path(range);
+                let end = |scratch: Scratch| scratch.finish()?.flush();
+                end(scratch).map_err(LineageError::io(&path))?;
+            }
         }
-        let ranges = std::mem::take(&mut self.files).len();
         for range in 0..ranges {
             let path = self.path(range);
             let file = File::open(&path).map_err(LineageError::io(&path))?;
-            let pieces = StreamReader::try_new(BufReader::new(file), None)?.collect::<Result<Vec<_>, _>>()?;
+            let file = zstd::Decoder::new(file).map_err(LineageError::io(&path))?;
+            let pieces = StreamReader::try_new(file, None)?.collect::<Result<Vec<_>, _>>()?;
             std::fs::remove_file(&path).map_err(LineageError::io(&path))?;
             self.sorted(&pieces, (range * self.chunk) as u32, sink)?;
         }

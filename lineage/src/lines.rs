@@ -1,7 +1,7 @@
 //! Lines that come in one order and are written in another, in bounded memory.
 
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Read, Write};
+use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use crate::error::LineageError;
@@ -10,11 +10,16 @@ use crate::error::LineageError;
 const CHUNK: u64 = 512 * 1024;
 const FILES: u64 = 256;
 
+/// How hard temporary files are compressed: the least that spares the disk, because lines are much alike.
+const LEVEL: i32 = 1;
+
+type Scratch = zstd::Encoder<'static, BufWriter<File>>;
+
 /// Lines by position, spread over temporary files.
 pub(crate) struct Lines {
     scratch: PathBuf,
     chunk: u64,
-    files: Vec<Option<BufWriter<File>>>,
+    files: Vec<Option<Scratch>>,
 }
 
 impl Lines {
@@ -33,14 +38,12 @@ impl Lines {
     pub(crate) fn add(&mut self, position: u64, line: &[u8]) -> Result<(), LineageError> {
         let range = (position / self.chunk) as usize;
         let path = self.path(range);
+        let begin = || zstd::Encoder::new(BufWriter::with_capacity(1 << 16, File::create(&path)?), LEVEL);
         let file = match &mut self.files[range] {
             Some(file) => file,
-            none => none.insert(BufWriter::with_capacity(
-                1 << 17,
-                File::create(&path).map_err(LineageError::io(&path))?,
-            )),
+            none => none.insert(begin().map_err(LineageError::io(&path))?),
         };
-        let write = |file: &mut BufWriter<File>| {
+        let write = |file: &mut Scratch| {
             file.write_all(&position.to_le_bytes())?;
             file.write_all(&(line.len() as u64).to_le_bytes())?;
             file.write_all(line)
@@ -53,13 +56,14 @@ impl Lines {
         let files = std::mem::take(&mut self.files);
         let mut bytes = Vec::new();
         for (range, file) in files.into_iter().enumerate() {
-            let Some(mut file) = file else { continue };
+            let Some(file) = file else { continue };
             let path = self.path(range);
-            file.flush().map_err(LineageError::io(&path))?;
-            drop(file);
+            let finish = |file: Scratch| file.finish()?.flush();
+            finish(file).map_err(LineageError::io(&path))?;
             bytes.clear();
-            let mut file = BufReader::new(File::open(&path).map_err(LineageError::io(&path))?);
-            file.read_to_end(&mut bytes).map_err(LineageError::io(&path))?;
+            let file = File::open(&path).map_err(LineageError::io(&path))?;
+            let read = |bytes: &mut Vec<u8>| zstd::Decoder::new(file)?.read_to_end(bytes);
+            read(&mut bytes).map_err(LineageError::io(&path))?;
             std::fs::remove_file(&path).map_err(LineageError::io(&path))?;
             let mut lines = Vec::new();
             let mut rest = bytes.as_slice();

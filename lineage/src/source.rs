@@ -42,15 +42,21 @@ pub(crate) struct Source {
 impl Source {
     /// Opens a file.
     pub(crate) fn open(path: &Path, wanted: &SchemaRef) -> Result<Source, LineageError> {
+        Source::open_in_batches(path, wanted, BATCH_ROWS)
+    }
+
+    /// Opens a file to be read in batches of so many rows.
+    pub(crate) fn open_in_batches(
+        path: &Path,
+        wanted: &SchemaRef,
+        rows: usize,
+    ) -> Result<Source, LineageError> {
         let file = File::open(path).map_err(LineageError::io(path))?;
         let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(LineageError::table(path))?;
         let names = wanted.fields().iter().map(|f| f.name().as_str());
         let mask = ProjectionMask::columns(builder.parquet_schema(), names);
-        let reader = builder
-            .with_projection(mask)
-            .with_batch_size(BATCH_ROWS)
-            .build()
-            .map_err(LineageError::table(path))?;
+        let reader =
+            builder.with_projection(mask).with_batch_size(rows).build().map_err(LineageError::table(path))?;
         Ok(Source { path: path.to_owned(), wanted: wanted.clone(), reader })
     }
 
