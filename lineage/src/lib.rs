@@ -1,7 +1,7 @@
 //! From the events of a store to an execution: sends and receives are matched, events are put in a partial order, what
 //! does not precede the violation is left out, and the rest becomes a schedule.
 //!
-//! [`build()`] does all of it; [`execution`] reads the result. Memory is linear in the number of events (at most 64 bytes
+//! [`build()`] does all of it; [`execution`] reads the result. Memory is linear in the number of events (some 50 bytes
 //! each); the content of records is streamed.
 
 mod align;
