@@ -38,7 +38,7 @@ def main():
     query = f"copy (select * from read_ndjson_auto('{source}')) to '{duck}' (format parquet, compression zstd)"
     duckdb_seconds = timed(lambda: duckdb.sql(query))
     rows = polars.scan_parquet(parquet).select(polars.len()).collect().item()
-    assert rows == int(events) == duckdb.sql(f"select count(*) from '{duck}'").fetchone()[0]
+    assert rows == int(events) == duckdb.sql(f"select count(*) from '{duck}'").fetchall()[0][0]
     print(
         json.dumps(
             {
