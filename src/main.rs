@@ -15,8 +15,8 @@ use clap::{Parser, Subcommand};
     name = "demi-lineage",
     version,
     propagate_version = true,
-    after_help = "Exit status: 0 done (for replay: the violation is there), 1 replay or fuzz found no violation, \
-                  2 usage or tool failure, 3 replay diverged.\n\n\
+    after_help = "Exit status: 0 done (for replay: the violation is there), 1 replay or fuzz found no violation \
+                  (query check: the predicate fails), 2 usage or tool failure, 3 replay diverged.\n\n\
                   Start with: demi-lineage demo"
 )]
 struct Cli {

@@ -4,12 +4,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use arrow_array::Array;
-use demi_schemas::schedule::{SCHEDULE_SCHEMA, ScheduleHeader};
-use demi_schemas::summary::{BuildSummary, ProvenanceRule};
-use rustc_hash::FxHashMap;
-
-use crate::channels::{self, Channels};
+use crate::channels::{self, Channels, Seen};
 use crate::clocks::{self, Clocks};
 use crate::columns;
 use crate::content;
@@ -31,6 +26,9 @@ use crate::units::Units;
 use crate::unmatched;
 use crate::violation::{self, Target, ViolationSpec};
 use crate::write;
+use arrow_array::Array;
+use demi_schemas::schedule::{SCHEDULE_SCHEMA, ScheduleHeader};
+use demi_schemas::summary::{BuildSummary, ProvenanceRule};
 
 /// What to build.
 #[derive(Clone, Debug, Default)]
@@ -148,7 +146,7 @@ fn analyse(
         }
     }
     matching.sort_extra();
-    let observed = Channels::observe(events, &matching, FxHashMap::default());
+    let observed = Channels::observe(events, &matching, Seen::default(), true);
     unmatched::explain(events, &mut matching, &observed);
     let base = match extra {
         Extra::Base => Some(BaseFacts::of(events, &matching, &observed, loaded.clocked, &folder.base())?),

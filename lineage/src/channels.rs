@@ -36,8 +36,8 @@ pub(crate) struct Wish {
 }
 
 impl Channels {
-    /// Looks at all deliveries, after those that were seen before.
-    pub(crate) fn observe(events: &Events, matching: &Matching, before: Seen) -> Channels {
+    /// Looks at all deliveries, after those that were seen before, which were `in_order` or not.
+    pub(crate) fn observe(events: &Events, matching: &Matching, before: Seen, in_order: bool) -> Channels {
         let mut channels = Channels { plain: before, nobody: dead_letters(events), in_order: true };
         for r in (0..events.len() as u32).filter(|&e| events.kind[e as usize] == Kind::Receive) {
             let s = matching.mate[r as usize];
@@ -48,7 +48,7 @@ impl Channels {
                 seen.0 = seen.0.max(s);
             }
         }
-        channels.in_order = channels.plain.values().all(|seen| seen.1);
+        channels.in_order = in_order && channels.plain.values().all(|seen| seen.1);
         channels
     }
 

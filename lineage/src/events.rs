@@ -174,18 +174,22 @@ impl Events {
 
     /// The event of that name, if there is one.
     pub(crate) fn find(&self, id: &EventId) -> Option<u32> {
-        let range = self.of_actor(self.find_actor(&id.actor)?);
+        let actor = self.find_actor(&id.actor)?;
         let key = (id.incarnation, id.seq);
+        let found = self.first_not(actor, |place| place < key);
+        (found < self.of_actor(actor).end && self.places.get(found) == key).then_some(found)
+    }
+
+    /// The first event of an actor whose life and position do not fulfil `holds`, which is true for the first ones and then no
+    /// more; the end of its events where all do.
+    pub(crate) fn first_not(&self, actor: u32, holds: impl Fn((u32, u64)) -> bool) -> u32 {
+        let range = self.of_actor(actor);
         let (mut low, mut high) = (range.start, range.end);
         while low < high {
             let middle = low + (high - low) / 2;
-            if self.places.get(middle) < key {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
+            if holds(self.places.get(middle)) { low = middle + 1 } else { high = middle }
         }
-        (low < range.end && self.places.get(low) == key).then_some(low)
+        low
     }
 
     /// The event's name.

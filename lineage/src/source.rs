@@ -1,6 +1,7 @@
 //! The store's Parquet files as record batches of one schema.
 
 use std::fs::File;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use arrow_array::{RecordBatch, new_null_array};
 use arrow_schema::{Schema, SchemaRef};
 use demi_schemas::tables;
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection};
 
 use crate::error::LineageError;
 
@@ -29,6 +30,24 @@ pub(crate) fn columns_of(schema: &SchemaRef, names: &[&str]) -> SchemaRef {
     Arc::new(Schema::new(
         schema.fields().iter().filter(|f| names.contains(&f.name().as_str())).cloned().collect::<Vec<_>>(),
     ))
+}
+
+/// Reads one column of some rows of a file that a build wrote; ranges are in order. Pages without such rows are not read.
+pub(crate) fn some_rows(
+    path: &Path,
+    column: &str,
+    rows: impl Iterator<Item = Range<u32>>,
+) -> Result<ParquetRecordBatchReader, LineageError> {
+    let file = File::open(path).map_err(LineageError::io(path))?;
+    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(LineageError::table(path))?;
+    let mask = ProjectionMask::columns(builder.parquet_schema(), [column]);
+    let total = builder.metadata().file_metadata().num_rows() as usize;
+    let ranges = rows.map(|r| r.start as usize..r.end as usize);
+    builder
+        .with_projection(mask)
+        .with_row_selection(RowSelection::from_consecutive_ranges(ranges, total))
+        .build()
+        .map_err(LineageError::table(path))
 }
 
 /// Reads one file, column by column as `wanted` says: other columns are not read, other text types are cast, and

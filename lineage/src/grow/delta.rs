@@ -8,7 +8,6 @@ use arrow_select::filter::filter_record_batch;
 use demi_schemas::EventId;
 use rustc_hash::FxHashSet;
 
-use super::base::BaseFacts;
 use super::{Anew, LARGEST};
 use crate::columns;
 use crate::error::LineageError;
@@ -42,7 +41,6 @@ impl Delta {
     pub(crate) fn read(
         files: &Files<'_>,
         base: &Index,
-        facts: &BaseFacts,
         system: &str,
         scratch: &Path,
     ) -> Result<Result<Delta, Anew>, LineageError> {
@@ -82,7 +80,6 @@ impl Delta {
                 in_base.push(found);
             }
         }
-        debug_assert!(facts.obstacle().is_none());
         Ok(Ok(Delta { files, loaded, in_base }))
     }
 }

@@ -99,7 +99,7 @@ pub(crate) fn grow(
     let path = folder.base();
     std::fs::create_dir(&path).map_err(LineageError::io(&path))?;
     let files = delta::Files { all: files, new, open: base_folder.join(open::OPEN) };
-    let delta = match Delta::read(&files, &base, &facts, system, &folder.scratch())? {
+    let delta = match Delta::read(&files, &base, system, &folder.scratch())? {
         Ok(delta) => delta,
         Err(why) => return Ok(Grown::Anew(why)),
     };

@@ -5,8 +5,6 @@ use std::path::Path;
 use arrow_array::UInt32Array;
 use demi_schemas::Kind;
 use demi_schemas::summary::{BuildSummary, ProvenanceRule};
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReaderBuilder, RowSelection};
 
 use super::base::{BaseFacts, joined_by_ids};
 use super::delta::Delta;
@@ -21,6 +19,7 @@ use crate::index::Index;
 use crate::intern::NONE;
 use crate::matching::{self, Matching, Status};
 use crate::order::{Graph, Order};
+use crate::source::some_rows;
 use crate::units::Units;
 use crate::unmatched;
 
@@ -51,17 +50,11 @@ pub(crate) fn order(
     if !matching.extra.is_empty() || !joined_by_ids(events, &matching) {
         return Ok(Err(Anew::NotById));
     }
-    let before = latest(events, facts);
-    let observed = Channels::observe(events, &matching, before);
-    let in_order = facts.in_order && observed.in_order();
-    if in_order != facts.in_order {
+    let observed = Channels::observe(events, &matching, latest(events, facts), facts.in_order);
+    if observed.in_order() != facts.in_order {
         return Ok(Err(Anew::OutOfOrder));
     }
     unmatched::explain(events, &mut matching, &observed);
-    if !facts.in_order {
-        // No message is lost for sure where messages overtake each other.
-        matching.status.iter_mut().filter(|s| **s == Status::Lost).for_each(|s| *s = Status::InFlight);
-    }
     (events.id, events.content, events.type_) = (Vec::new(), Vec::new(), Vec::new());
     let units = Units::new(events, &[]);
     let (mut wishes, broken) = observed.wishes(events, &matching, &units);
@@ -72,7 +65,7 @@ pub(crate) fn order(
         return Ok(Err(Anew::Cycle));
     }
     place(&delta, &matching, &units, &mut order, base, base_folder)?;
-    Ok(Ok(Ordered { delta, matching, units, order, in_order }))
+    Ok(Ok(Ordered { delta, matching, units, order, in_order: facts.in_order }))
 }
 
 /// What only the base's ids tell: an id that is used again, and a further receive.
@@ -108,13 +101,8 @@ fn latest(events: &Events, facts: &BaseFacts) -> Seen {
     let mut seen = Seen::default();
     for (from, to, life, seq) in &facts.latest {
         let (Some(from), Some(to)) = (events.find_actor(from), events.find_actor(to)) else { continue };
-        let log = events.of_actor(from);
-        let (mut low, mut high) = (log.start, log.end);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if events.places.get(middle) <= (*life, *seq) { low = middle + 1 } else { high = middle }
-        }
-        seen.insert((from, to), (low, true));
+        let behind = events.first_not(from, |place| place <= (*life, *seq));
+        seen.insert((from, to), (behind, true));
     }
     seen
 }
@@ -178,16 +166,7 @@ fn place(
 /// The depths of these events of the base, which are in order.
 fn depths(base_folder: &Path, wanted: &[u32]) -> Result<Vec<u32>, LineageError> {
     let path = base_folder.with_file_name(EVENTS);
-    let file = std::fs::File::open(&path).map_err(LineageError::io(&path))?;
-    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(LineageError::table(&path))?;
-    let mask = ProjectionMask::columns(builder.parquet_schema(), ["depth"]);
-    let rows = builder.metadata().file_metadata().num_rows() as usize;
-    let ranges = wanted.iter().map(|&e| e as usize..e as usize + 1);
-    let reader = builder
-        .with_projection(mask)
-        .with_row_selection(RowSelection::from_consecutive_ranges(ranges, rows))
-        .build()
-        .map_err(LineageError::table(&path))?;
+    let reader = some_rows(&path, "depth", wanted.iter().map(|&e| e..e + 1))?;
     let mut depths = Vec::with_capacity(wanted.len());
     for batch in reader {
         let batch = batch?;
@@ -196,7 +175,7 @@ fn depths(base_folder: &Path, wanted: &[u32]) -> Result<Vec<u32>, LineageError> 
     }
     match depths.len() == wanted.len() {
         true => Ok(depths),
-        false => Err(LineageError::table(&path)(format!("{rows} rows, which are fewer than its index says"))),
+        false => Err(LineageError::table(&path)("fewer rows than its index says")),
     }
 }
 

@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use arrow_array::Array;
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReaderBuilder, RowSelection};
 use serde::Serialize;
 
 use super::{CutAnswer, Query};
 use crate::columns;
 use crate::error::LineageError;
+use crate::source::some_rows;
 
 /// What an actor last said of its state.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -85,17 +84,7 @@ impl Query {
         for &part in rows.parts() {
             let chosen = rows.rows_of(part, &ranges);
             let path = rows.path(&self.folder, part);
-            let file = std::fs::File::open(&path).map_err(LineageError::io(&path))?;
-            let builder =
-                ParquetRecordBatchReaderBuilder::try_new(file).map_err(LineageError::table(&path))?;
-            let mask = ProjectionMask::columns(builder.parquet_schema(), ["state"]);
-            let total = builder.metadata().file_metadata().num_rows() as usize;
-            let selection = chosen.iter().map(|r| r.start as usize..r.end as usize);
-            let reader = builder
-                .with_projection(mask)
-                .with_row_selection(RowSelection::from_consecutive_ranges(selection, total))
-                .build()
-                .map_err(LineageError::table(&path))?;
+            let reader = some_rows(&path, "state", chosen.iter().cloned())?;
             let mut here = rows.numbers_of(part, &chosen).into_iter();
             for batch in reader {
                 let batch = batch?;
