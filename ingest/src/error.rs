@@ -137,6 +137,9 @@ pub enum IngestError {
     /// The thread that reads the sources ended without saying why.
     #[error("the reader ended unexpectedly")]
     ReaderLost,
+    /// The thread that writes a table ended without saying why.
+    #[error("the writer ended unexpectedly")]
+    WriterLost,
 }
 
 /// At most ten names, and how many more there are.

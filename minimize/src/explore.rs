@@ -207,7 +207,7 @@ fn perform<M: Model>(engine: &mut Engine<M>, world: &mut World<M>, act: &Act, do
 }
 
 /// Whether two acts are the same external event.
-fn same_event(a: &Act, b: &Act) -> bool {
+pub fn same_event(a: &Act, b: &Act) -> bool {
     match (a, b) {
         (Act::Deliver(a), Act::Deliver(b)) => {
             a.external.is_some() && a.external == b.external && a.to == b.to

@@ -9,11 +9,12 @@ use demi_schemas::certificate::Shortest;
 use demi_schemas::summary::PhaseSummary;
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::beams;
 use crate::matcher::Policy;
 use crate::oracle::Contents;
 use crate::passes::{contents, endings};
 use crate::pipeline::Options;
-use crate::rounds::{LITTLE, MUCH, explored};
+use crate::rounds::{LITTLE, explored};
 use crate::stage::{Stage, phase_line};
 use crate::start::Start;
 use crate::starts::{Common, Purse, recorded, restore};
@@ -71,8 +72,14 @@ impl All<'_> {
             results.push(Start { phases: std::mem::take(&mut stage.phases), ..start.clone() });
         }
         if let Some(best) = best(&results) {
-            let effort = if proven.is_some() { LITTLE } else { MUCH };
-            results.extend(explored(&common, &best, self.purse(stage).after(&results), effort));
+            results.extend(explored(&common, &best, self.purse(stage).after(&results), LITTLE));
+        }
+        let walked = best(&results).filter(|_| proven.is_none());
+        if let Some(before) = walked {
+            results.extend(beams::searched(&common, &before, self.purse(stage).after(&results)));
+            if let Some(better) = best(&results).filter(|b| b.size != before.size) {
+                results.extend(explored(&common, &better, self.purse(stage).after(&results), LITTLE));
+            }
         }
         adopt(stage, &common, &mut results, phases);
         stage.engine.settling = true;

@@ -4,6 +4,7 @@
 //! witness was re-run step by step by a verifier that shares nothing with matching.
 
 pub mod account;
+pub mod beams;
 pub mod budget;
 pub mod causes;
 pub mod certificate;

@@ -55,7 +55,7 @@ pub struct TimerInfo {
 }
 
 /// One event, as one JSON object a line. Absent fields are absent; unknown ones are kept in `attrs`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct EventRecord {
     /// Which recorded system or deployment; the partition of the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -259,5 +259,6 @@ pub struct ViolationFields {
     pub affected: Vec<String>,
 }
 
+mod read;
 #[cfg(test)]
 mod tests;

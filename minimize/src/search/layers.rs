@@ -40,6 +40,8 @@ struct Segment {
     words: Vec<u32>,
     /// Where each ends, and its hash.
     ends: Vec<(usize, u128)>,
+    /// What each misses at least.
+    missing: Vec<u16>,
     /// The number of the step that led to the first; the others follow.
     first: u32,
 }
@@ -50,6 +52,18 @@ impl Segment {
         let (end, hash) = self.ends[at];
         (&self.words[start..end], hash, self.first + at as u32)
     }
+}
+
+/// How far a search may go.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Most deliveries on the way to the violation.
+    pub deliveries: usize,
+    /// Configurations after which it ends, not many more.
+    pub states: u64,
+    /// Deliveries after which a layer is left, not many more; first come the configurations that miss least, of equals
+    /// those of the least hash (beam search; R. Bisiani 1987). What is not found then may be there all the same.
+    pub width: Option<u64>,
 }
 
 /// How a search ended.
@@ -101,25 +115,32 @@ impl<M: Model> Layers<M> {
         let common = Common { tables: Mutex::new(tables), rule, target, bound, renamings };
         let workers: Vec<Worker<M>> = (0..jobs.max(1)).map(|_| Worker::new(&common)).collect();
         let hash = workers[0].hash(&words);
-        let layer = vec![Segment { ends: vec![(words.len(), hash)], words, first: 0 }];
+        let layer = vec![Segment { ends: vec![(words.len(), hash)], missing: vec![0], words, first: 0 }];
         let seen = vec![Seen::default(); SHARDS];
         Layers { common, workers, seen, steps: vec![Step { parent: 0, index: 0 }], layer, states: 0 }
     }
 
-    /// Looks for the violation within `limit` deliveries, and makes not many more than `most` in all.
-    pub fn search(mut self, limit: usize, most: u64, meter: &Meter) -> Ended {
+    /// Looks for the violation within the limits.
+    pub fn search(mut self, limits: Limits, meter: &Meter) -> Ended {
+        let (limit, most) = (limits.deliveries, limits.states);
         if self.unequal() {
             return self.ended(End::Nothing);
         }
         for depth in 1..=limit {
             let layer = std::mem::take(&mut self.layer);
             // Whole batches only: what is where in a layer is the same for any number of threads.
-            let places: Vec<(usize, usize)> = layer
+            let mut places: Vec<(usize, usize)> = layer
                 .iter()
                 .enumerate()
                 .flat_map(|(at, segment)| (0..segment.ends.len()).map(move |place| (at, place)))
                 .collect();
-            for batch in places.chunks(BATCH) {
+            if limits.width.is_some() {
+                places
+                    .sort_unstable_by_key(|&(at, place)| (layer[at].missing[place], layer[at].ends[place].1));
+            }
+            let enough = limits.width.map_or(u64::MAX, |width| self.states.saturating_add(width));
+            let batch = if limits.width.is_some() { CHUNK } else { BATCH };
+            for batch in places.chunks(batch) {
                 if meter.ended().is_some() {
                     return self.ended(End::Stopped(depth, "budget"));
                 }
@@ -135,11 +156,16 @@ impl<M: Model> Layers<M> {
                 }
                 let words: usize = self.layer.iter().map(|s| s.words.len()).sum();
                 let alike = self.common.renamings.len() + 1;
-                if self.steps.len() * alike > MAX_STATES || words > MAX_WORDS {
+                let known =
+                    if limits.width.is_some() { self.steps.len() / 4 } else { self.steps.len() * alike };
+                if known > MAX_STATES || words > MAX_WORDS {
                     return self.ended(End::Stopped(depth, "memory"));
                 }
                 if self.states.saturating_mul(alike as u64) > most {
                     return self.ended(End::Stopped(depth, "no bound"));
+                }
+                if self.states >= enough {
+                    break;
                 }
             }
             if self.layer.is_empty() {
@@ -186,7 +212,8 @@ impl<M: Model> Layers<M> {
             for chunk in chunks {
                 for child in &chunk.children[shard] {
                     if seen.insert(child.key) {
-                        let Child { start, len, parent, index, hash, .. } = *child;
+                        let Child { start, len, parent, index, hash, missing, .. } = *child;
+                        segment.missing.push(missing);
                         segment.words.extend_from_slice(&chunk.words[start..start + len as usize]);
                         segment.ends.push((segment.words.len(), hash));
                         steps.push(Step { parent, index });

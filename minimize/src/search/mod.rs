@@ -22,7 +22,7 @@ use demi_replay::model::Bound;
 use demi_replay::script::Act;
 use demi_replay::{Model, World};
 
-use self::layers::{End, Layers};
+use self::layers::{End, Layers, Limits};
 use crate::engine::{EXACT, Engine, Shared};
 
 pub use self::layers::MAX_STATES;
@@ -56,6 +56,21 @@ pub fn shortest<M: Model>(
     at_most(engine, &witness.acts, bound, (limit, u64::MAX), jobs)
 }
 
+/// A short violating execution over the external events of some acts, which need not violate, with at most `limit`
+/// deliveries, by beam search: in each layer some `width` deliveries from the configurations that the bound says are
+/// nearest. Nothing is proven where nothing is found. What is found depends on nothing but the external events and the
+/// violation.
+pub fn beam<M: Model>(
+    engine: &mut Engine<M>,
+    acts: &[Act],
+    bound: &Arc<Bound<M>>,
+    (limit, width): (usize, u64),
+    jobs: usize,
+) -> Option<Shared<M>> {
+    let limits = Limits { deliveries: limit, states: u64::MAX, width: Some(width) };
+    within(engine, acts, Some(bound), limits, jobs)?.found
+}
+
 fn at_most<M: Model>(
     engine: &mut Engine<M>,
     acts: &[Act],
@@ -63,12 +78,22 @@ fn at_most<M: Model>(
     (limit, most): (usize, u64),
     jobs: usize,
 ) -> Option<Searched<M>> {
+    within(engine, acts, bound, Limits { deliveries: limit, states: most, width: None }, jobs)
+}
+
+fn within<M: Model>(
+    engine: &mut Engine<M>,
+    acts: &[Act],
+    bound: Option<&Arc<Bound<M>>>,
+    limits: Limits,
+    jobs: usize,
+) -> Option<Searched<M>> {
     let other = |act: &Act| !matches!(act, Act::Start(_) | Act::Deliver(_) | Act::Inject(..));
     if acts.iter().any(other) {
         return None;
     }
-    let (starts, root) = root(engine, acts);
-    let ended = layers(engine, &root, bound, (limit, most), jobs);
+    let (limit, (starts, root)) = (limits.deliveries, root(engine, acts));
+    let ended = layers(engine, &root, bound, limits, jobs);
     engine.meter.executed += ended.states;
     let mut searched =
         Searched { found: None, at_least: 0, complete: false, states: ended.states, stopped: None };
@@ -109,7 +134,8 @@ pub fn ending<M: Model>(
         }
     }
     engine.meter.replays += 1;
-    let ended = layers(engine, &world, bound, (limit, most), jobs);
+    let limits = Limits { deliveries: limit, states: most, width: None };
+    let ended = layers(engine, &world, bound, limits, jobs);
     engine.meter.executed += ended.states;
     let End::Found(path) = ended.end else { return Some((None, matches!(ended.end, End::Nothing))) };
     for index in path {
@@ -130,7 +156,8 @@ pub fn shortest_from<M: Model>(
     limit: usize,
     jobs: usize,
 ) -> (Option<usize>, u64) {
-    let ended = layers(engine, world, bound, (limit, u64::MAX), jobs);
+    let limits = Limits { deliveries: limit, states: u64::MAX, width: None };
+    let ended = layers(engine, world, bound, limits, jobs);
     match ended.end {
         End::Found(path) => (Some(path.len()), ended.states),
         End::Nothing | End::Stopped(..) => (None, ended.states),
@@ -141,16 +168,13 @@ fn layers<M: Model>(
     engine: &Engine<M>,
     root: &World<M>,
     bound: Option<&Arc<Bound<M>>>,
-    (limit, most): (usize, u64),
+    limits: Limits,
     jobs: usize,
 ) -> layers::Ended {
     let search = |renamings, jobs| {
         let (sim, target) = (engine.sim.clone(), engine.target.clone());
-        Layers::new(sim, root, engine.rule, target, bound.cloned(), renamings, jobs).search(
-            limit,
-            most,
-            &engine.meter,
-        )
+        Layers::new(sim, root, engine.rule, target, bound.cloned(), renamings, jobs)
+            .search(limits, &engine.meter)
     };
     let mut ended = search(symmetry::renamings(&engine.sim, root, &engine.target), jobs);
     let mut states = 0;

@@ -62,6 +62,8 @@ pub struct Child {
     pub parent: u32,
     /// Which of the parent's pending entries was delivered.
     pub index: u32,
+    /// What is missing at least, 1 where nobody knows.
+    pub missing: u16,
 }
 
 /// What follows from a chunk of configurations.
@@ -278,7 +280,11 @@ impl<M: Model> Worker<M> {
             let known = (&self.locals[..], &self.entries[..], &self.hot[..]);
             let key = packed::canonical((&after, hash), &common.renamings, known);
             let shard = shard(key);
-            if !seen[shard].contains(&key) && self.missing(&after, common.bound.as_deref()) <= room {
+            let missing = match seen[shard].contains(&key) {
+                true => usize::MAX,
+                false => self.missing(&after, common.bound.as_deref()),
+            };
+            if missing <= room {
                 let (start, len) = (chunk.words.len(), after.len() as u32);
                 chunk.words.extend_from_slice(&after);
                 chunk.children[shard].push(Child {
@@ -288,6 +294,7 @@ impl<M: Model> Worker<M> {
                     len,
                     parent: step,
                     index: index as u32,
+                    missing: u16::try_from(missing).unwrap_or(u16::MAX),
                 });
             }
             self.after = after;

@@ -43,13 +43,13 @@ impl<'a> Upkeep<'a> {
 
     /// Merges small files if a partition has many, and removes old ones from time to time.
     pub(super) fn run(&mut self, session: &mut Session<'_>, metrics: &Metrics) -> Result<(), CommitError> {
-        for table in [&mut session.events, &mut session.quarantine] {
+        for table in [session.events.get()?, &mut session.quarantine] {
             let merged = merge(table, self.settings)?;
             metrics.compacted_files.inc_by(merged);
         }
         if Instant::now() >= self.next_vacuum {
             self.next_vacuum = Instant::now() + VACUUM_EVERY;
-            for table in [&mut session.events, &mut session.quarantine] {
+            for table in [session.events.get()?, &mut session.quarantine] {
                 vacuum(table, self.settings.keep_removed)?;
             }
             // Each commit writes the ledger anew. While it is ahead of the events the version before it is needed.

@@ -6,6 +6,7 @@
 
 mod compact;
 mod gauges;
+mod lent;
 mod parse;
 mod session;
 mod system;
@@ -27,8 +28,8 @@ use super::positions::Positions;
 use crate::spool::{Disk, Folder, Reader, Releaser, SpoolError};
 use crate::{IngestError, Store};
 
-/// Chunks that wait between the parsing and the writing thread.
-const CHUNKS: usize = 8;
+/// Chunks that are parsed or wait to be taken.
+const CHUNKS: usize = 16;
 /// Longest time without looking at anything.
 const TICK: Duration = Duration::from_millis(500);
 /// First and longest pause after a failure.
@@ -194,7 +195,7 @@ impl<D: Disk> Run<'_, D> {
             let wait = if whole { session.due_in().unwrap_or(TICK).min(TICK) } else { TICK };
             match chunks.recv_timeout(wait) {
                 Ok(message) => {
-                    let mut chunk = message?;
+                    let mut chunk = message?.recv().map_err(|_| CommitError::ParserLost)?;
                     whole = chunk.end;
                     session.take(&mut chunk)?;
                 }

@@ -1,9 +1,15 @@
-//! The reading side of the committer: durable frames to parsed rows, in order, on a thread of its own.
+//! The reading side of the committer: durable frames to parsed rows, on threads of their own.
+//!
+//! One thread reads frames and cuts them into chunks; several parse chunks at the same time. Chunks are handed over in
+//! the order of the spool whatever order they are parsed in: what is sent for each is a place where it will appear.
 
 use std::borrow::Cow;
+use std::num::NonZero;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,8 +23,12 @@ use crate::lines::Line;
 use crate::parse::{KEPT_OF_OVERLONG, Parser, What};
 use crate::spool::{Disk, Reader};
 
-/// Rows handed over together.
-const CHUNK_ROWS: usize = 2048;
+/// Items handed over together.
+const CHUNK_ITEMS: usize = 1024;
+/// Bytes of lines handed over together; the last line is whole.
+const CHUNK_BYTES: usize = 256 << 10;
+/// Most threads that parse.
+const MOST_PARSERS: usize = 4;
 /// How long to wait for a frame before looking whether anybody still listens.
 const PATIENCE: Duration = Duration::from_millis(200);
 
@@ -48,7 +58,28 @@ pub(super) struct Chunk {
     pub positions: Vec<PositionUpdate>,
 }
 
-pub(super) type Message = Result<Chunk, CommitError>;
+/// Where the next chunk will appear, or why there is none.
+pub(super) type Message = Result<Receiver<Chunk>, CommitError>;
+
+/// What a chunk is made of.
+enum Work {
+    Nothing,
+    Lines {
+        /// Offset in the stream of the first byte.
+        offset: u64,
+        /// Number of the first line; 0 where nobody counts.
+        number: u64,
+        bytes: Bytes,
+    },
+    Items(Vec<DecodedItem>),
+}
+
+struct Job {
+    /// The chunk, without rows.
+    chunk: Chunk,
+    work: Work,
+    to: SyncSender<Chunk>,
+}
 
 /// Reads frames until the spool is closed or nobody listens. Of frames up to `done` only positions are told.
 pub(super) fn read_frames<D: Disk>(
@@ -58,75 +89,115 @@ pub(super) fn read_frames<D: Disk>(
     to: &SyncSender<Message>,
     stop: &AtomicBool,
 ) {
-    while !reader.is_done() && !stop.load(Ordering::Relaxed) {
-        if !reader.wait(PATIENCE) {
-            continue;
+    let parsers = thread::available_parallelism().map_or(1, NonZero::get).min(MOST_PARSERS);
+    let (jobs, queue) = channel();
+    let queue = Mutex::new(queue);
+    thread::scope(|scope| {
+        for _ in 0..parsers {
+            scope.spawn(|| parse_jobs(&queue, limit));
         }
-        let frame = match reader.next_frame() {
-            Ok(Some(frame)) => frame,
-            Ok(None) => continue,
-            Err(error) => {
-                let _ = to.send(Err(error.into()));
+        // When it ends, `jobs` is dropped and the parsers end too.
+        let jobs = jobs;
+        while !reader.is_done() && !stop.load(Ordering::Relaxed) {
+            if !reader.wait(PATIENCE) {
+                continue;
+            }
+            let frame = match reader.next_frame() {
+                Ok(Some(frame)) => frame,
+                Ok(None) => continue,
+                Err(error) => {
+                    let _ = to.send(Err(error.into()));
+                    return;
+                }
+            };
+            let sent = match decode(frame.body) {
+                Ok(decoded) => cut(frame.lsn, decoded, frame.lsn <= done, &jobs, to),
+                Err(source) => to.send(Err(CommitError::Frame { lsn: frame.lsn, source })).is_ok(),
+            };
+            if !sent {
                 return;
             }
-        };
-        let sent = match decode(frame.body) {
-            Ok(decoded) => parse(frame.lsn, decoded, frame.lsn <= done, limit, to),
-            Err(source) => to.send(Err(CommitError::Frame { lsn: frame.lsn, source })).is_ok(),
-        };
-        if !sent {
-            return;
         }
-    }
+    });
 }
 
-/// Parses a frame and sends its chunks; says whether anybody still listens.
-fn parse(lsn: u64, frame: Decoded, skip: bool, limit: usize, to: &SyncSender<Message>) -> bool {
+/// Cuts a frame into chunks and hands them out; says whether anybody still listens.
+fn cut(lsn: u64, frame: Decoded, skip: bool, jobs: &Sender<Job>, to: &SyncSender<Message>) -> bool {
     let Decoded { origin, stream, positions, content } = frame;
-    let chunk = |raw: &Bytes, rows| Chunk {
-        lsn,
-        origin: origin.clone(),
-        stream: stream.clone(),
-        raw: raw.clone(),
-        rows,
-        end: false,
-        positions: Vec::new(),
+    let hand_out = |work: Work, last: Option<Vec<PositionUpdate>>| {
+        let chunk = Chunk {
+            lsn,
+            origin: origin.clone(),
+            stream: stream.clone(),
+            raw: Bytes::new(),
+            rows: Vec::new(),
+            end: last.is_some(),
+            positions: last.unwrap_or_default(),
+        };
+        let (done, place) = sync_channel(1);
+        to.send(Ok(place)).is_ok() && jobs.send(Job { chunk, work, to: done }).is_ok()
     };
-    let mut last = chunk(&Bytes::new(), Vec::new());
-    let mut parser = Parser::new(&origin.system, limit);
     match content {
         _ if skip => {}
         DecodedContent::Nothing => {}
-        DecodedContent::Lines { offset, line, bytes } => {
-            let mut rows = Vec::with_capacity(CHUNK_ROWS);
-            let mut start = 0;
-            let mut number = line;
-            while start < bytes.len() {
-                let end = memchr::memchr(b'\n', &bytes[start..]).map_or(bytes.len(), |n| start + n);
-                rows.extend(row(&mut parser, &bytes, start..end, offset, number, limit));
-                number += u64::from(line > 0);
-                start = end + 1;
-                if rows.len() >= CHUNK_ROWS {
-                    let full = std::mem::replace(&mut rows, Vec::with_capacity(CHUNK_ROWS));
-                    if to.send(Ok(chunk(&bytes, full))).is_err() {
-                        return false;
-                    }
+        DecodedContent::Lines { mut offset, line: mut number, mut bytes } => {
+            while bytes.len() > CHUNK_BYTES {
+                let Some(newline) = memchr::memchr(b'\n', &bytes[CHUNK_BYTES..]) else { break };
+                let some = bytes.split_to(CHUNK_BYTES + newline + 1);
+                let (begin, first) = (offset, number);
+                offset += some.len() as u64;
+                if number > 0 {
+                    number += memchr::memchr_iter(b'\n', &some).count() as u64;
                 }
-            }
-            last = chunk(&bytes, rows);
-        }
-        DecodedContent::Items(items) => {
-            for some in items.chunks(CHUNK_ROWS) {
-                let (raw, rows) = item_rows(&mut parser, some);
-                if to.send(Ok(chunk(&raw, rows))).is_err() {
+                if !hand_out(Work::Lines { offset: begin, number: first, bytes: some }, None) {
                     return false;
                 }
             }
+            return hand_out(Work::Lines { offset, number, bytes }, Some(positions));
+        }
+        DecodedContent::Items(mut items) => {
+            while items.len() > CHUNK_ITEMS {
+                let rest = items.split_off(CHUNK_ITEMS);
+                if !hand_out(Work::Items(std::mem::replace(&mut items, rest)), None) {
+                    return false;
+                }
+            }
+            return hand_out(Work::Items(items), Some(positions));
         }
     }
-    last.end = true;
-    last.positions = positions;
-    to.send(Ok(last)).is_ok()
+    hand_out(Work::Nothing, Some(positions))
+}
+
+/// Parses chunks until no more come.
+fn parse_jobs(queue: &Mutex<Receiver<Job>>, limit: usize) {
+    loop {
+        let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(Job { mut chunk, work, to }) = job else { return };
+        let mut parser = Parser::new(&chunk.origin.system, limit);
+        (chunk.raw, chunk.rows) = match work {
+            Work::Nothing => (Bytes::new(), Vec::new()),
+            Work::Lines { offset, number, bytes } => {
+                let rows = line_rows(&mut parser, &bytes, offset, number, limit);
+                (bytes, rows)
+            }
+            Work::Items(items) => item_rows(&mut parser, &items),
+        };
+        // Nobody listens any more when the stretch of committing failed.
+        let _ = to.send(chunk);
+    }
+}
+
+/// Lines as rows.
+fn line_rows(parser: &mut Parser<'_>, bytes: &Bytes, offset: u64, mut number: u64, limit: usize) -> Vec<Row> {
+    let mut rows = Vec::with_capacity(bytes.len() / 128);
+    let mut start = 0;
+    while start < bytes.len() {
+        let end = memchr::memchr(b'\n', &bytes[start..]).map_or(bytes.len(), |n| start + n);
+        rows.extend(row(parser, bytes, start..end, offset, number, limit));
+        number += u64::from(number > 0);
+        start = end + 1;
+    }
+    rows
 }
 
 /// A line as a row, unless it is empty.

@@ -9,6 +9,7 @@ use demi_schemas::EventId;
 use rustc_hash::FxHashMap;
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::lent::Lent;
 use super::parse::{Chunk, Fate, Row};
 use super::system::System;
 use super::tables::{Appender, Gone, application, source_application};
@@ -45,7 +46,8 @@ pub(super) struct Session<'a> {
     settings: &'a Settings,
     pub(super) metrics: &'a Metrics,
     store: Store,
-    pub events: Appender,
+    /// The table of events; batches are packed on a thread of their own.
+    pub events: Lent<Appender>,
     pub quarantine: Appender,
     pub ledger: Appender,
     /// Whether the ledger was committed and the events that it counts were not.
@@ -94,7 +96,7 @@ impl<'a> Session<'a> {
             settings,
             metrics,
             store,
-            events,
+            events: Lent::new(events, "events")?,
             quarantine,
             ledger,
             ledger_is_ahead,
@@ -222,7 +224,7 @@ impl<'a> Session<'a> {
         self.column_bytes = 0;
         if self.columns.rows() > 0 {
             let batch = self.columns.finish().map_err(IngestError::from)?;
-            self.events.write(batch)?;
+            self.events.work(move |events| events.write(batch))?;
         }
         Ok(())
     }
@@ -269,7 +271,7 @@ impl<'a> Session<'a> {
         self.ledger.commit(std::slice::from_ref(&all), Gone::Everything)?;
         let mut progress = vec![all];
         progress.extend(window.sources.into_iter().map(|(s, lsn)| (source_application(spool, &s), lsn)));
-        self.events.commit(&progress, Gone::Nothing)?;
+        self.events.get()?.commit(&progress, Gone::Nothing)?;
         self.ledger_is_ahead = false;
         self.positions.committed = self.last;
         self.count(begin);

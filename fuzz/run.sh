@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# Runs fuzz targets one after the other: fuzz/run.sh [SECONDS [TARGET...]], by default all of them for 600 seconds each.
+#
+# Each begins with inputs made of this project's samples, goes on in fuzz/corpus/TARGET, and leaves what it finds in
+# fuzz/artifacts/TARGET. Ends with status 1 if one of them found something. Files are written to a folder in memory.
+# FUZZ_FLAGS are given to `cargo fuzz run`; without any, the targets run without a sanitizer, since this project has no
+# unsafe code.
+set -euo pipefail
+cd "$(dirname "$0")"
+seconds="${1:-600}"
+shift || true
+targets=("$@")
+[ "${#targets[@]}" -gt 0 ] || mapfile -t targets < <(cargo fuzz list)
+[ -n "${FUZZ_FLAGS:-}" ] || FUZZ_FLAGS="-s none"
+if [ -d /dev/shm ]; then TMPDIR="$(mktemp -d -p /dev/shm)"; else TMPDIR="$(mktemp -d)"; fi
+export TMPDIR
+trap 'rm -rf "$TMPDIR"' EXIT
+
+# seed TARGET PREFIX FILE...: each file after the bytes that the target takes for its numbers and switches.
+seed() {
+    local target="$1" prefix="$2" file
+    shift 2
+    mkdir -p "corpus/$target"
+    for file in "$@"; do
+        { printf "$prefix"; head -c 4000 "$file"; } >"corpus/$target/$(printf '%s' "$prefix" | tr '\\' _)-$(basename "$file")"
+    done
+}
+formats=(../ingest/tests/formats/*)
+seed event_record '' ../ingest/tests/formats/native.jsonl
+head -n 1 ../ingest/tests/formats/native.jsonl >"$TMPDIR/line"
+seed event_record '' "$TMPDIR/line"
+seed line_reader '\100\100\100' ../ingest/tests/formats/native.jsonl
+seed tcp_framing '\377\001' ../ingest/tests/formats/native.jsonl
+for flags in '\001\000\100' '\000\377\377'; do seed http_body "$flags" ../ingest/tests/formats/native.jsonl; done
+gzip -c ../ingest/tests/formats/native.jsonl >"$TMPDIR/packed.gz"
+seed http_body '\001\377\377' "$TMPDIR/packed.gz"
+for flags in '\000\001' '\000\000'; do seed otlp_json "$flags" ../ingest/tests/formats/otlp.json; done
+for flags in '\001\001' '\001\000'; do seed otlp_json "$flags" ../ingest/tests/formats/zipkin.json; done
+seed nats_message '\001\377' ../ingest/tests/formats/otlp.json
+seed nats_message '\000\377' ../ingest/tests/formats/native.jsonl
+seed mapping_file '' ../ingest/mappings/*.toml
+seed daemon_config '' ../ingest/dist/demi.toml
+seed scenario '' ../replay/scenarios/*.toml ../demo/scenario.toml
+# The first byte chooses the mapping: every format meets every one.
+for which in $(seq 0 31); do
+    for target in mapped_log left_log; do
+        prefix="$(printf '\\%03o' "$which")"
+        [ "$target" = mapped_log ] || prefix="$prefix"'\001'
+        seed "$target" "$prefix" "${formats[@]}"
+    done
+done
+
+failed=()
+for target in "${targets[@]}"; do
+    mkdir -p "corpus/$target"
+    echo "== $target" >&2
+    # shellcheck disable=SC2086
+    cargo +nightly fuzz run $FUZZ_FLAGS "$target" -- -max_total_time="$seconds" -max_len=8192 -timeout=20 \
+        -rss_limit_mb=4096 -print_final_stats=1 2>"$TMPDIR/log" || failed+=("$target")
+    grep -E '^(Done|stat::|SUMMARY|thread|==[0-9]+==|artifact_prefix)|panicked' "$TMPDIR/log" | sed "s/^/$target: /" || true
+done
+if [ "${#failed[@]}" -gt 0 ]; then
+    echo "found something: ${failed[*]}" >&2
+    exit 1
+fi

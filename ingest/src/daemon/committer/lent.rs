@@ -1,0 +1,93 @@
+//! Something that a thread of its own works on, and that is taken back when it is needed.
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+
+use crate::IngestError;
+
+type Work<T> = Box<dyn FnOnce(&mut T) -> Result<(), IngestError> + Send>;
+
+/// A value that is here, or lent to the thread that works on it.
+///
+/// One piece of work is done at a time: whoever brings the next waits for the one before. An error of the work is told to
+/// the next who asks for the value.
+pub(super) struct Lent<T> {
+    here: Option<T>,
+    to: SyncSender<(T, Work<T>)>,
+    back: Receiver<(T, Result<(), IngestError>)>,
+}
+
+impl<T: Send + 'static> Lent<T> {
+    /// Starts the thread, which ends when this is dropped.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub(super) fn new(value: T, name: &str) -> Result<Self, IngestError> {
+        let (to, from) = sync_channel::<(T, Work<T>)>(1);
+        let (give, back) = sync_channel(1);
+        let run = move || {
+            for (mut value, work) in from {
+                let result = work(&mut value);
+                if give.send((value, result)).is_err() {
+                    return;
+                }
+            }
+        };
+        let started = thread::Builder::new().name(name.to_owned()).spawn(run);
+        started.map_err(|source| IngestError::Io {
+            path: name.into(),
+            action: "start this thread",
+            source,
+        })?;
+        Ok(Lent { here: Some(value), to, back })
+    }
+
+    /// The value, when the work on it is done.
+    ///
+    /// # Errors
+    /// That of the work.
+    pub(super) fn get(&mut self) -> Result<&mut T, IngestError> {
+        if self.here.is_none() {
+            let (value, result) = self.back.recv().map_err(|_| IngestError::WriterLost)?;
+            self.here = Some(value);
+            result?;
+        }
+        self.here.as_mut().ok_or(IngestError::WriterLost)
+    }
+
+    /// Has the work done on the thread, after waiting for the work before.
+    ///
+    /// # Errors
+    /// That of the work before.
+    pub(super) fn work(
+        &mut self,
+        work: impl FnOnce(&mut T) -> Result<(), IngestError> + Send + 'static,
+    ) -> Result<(), IngestError> {
+        self.get()?;
+        let value = self.here.take().ok_or(IngestError::WriterLost)?;
+        self.to.send((value, Box::new(work))).map_err(|_| IngestError::WriterLost)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_done_in_order_and_errors_are_told_once() {
+        let mut list = Lent::new(Vec::new(), "list").unwrap();
+        for n in 0..100 {
+            list.work(move |list| {
+                list.push(n);
+                Ok(())
+            })
+            .unwrap();
+        }
+        assert_eq!(*list.get().unwrap(), (0..100).collect::<Vec<_>>());
+        list.work(|_| Err(IngestError::ReaderLost)).unwrap();
+        assert!(matches!(list.get(), Err(IngestError::ReaderLost)));
+        assert_eq!(list.get().unwrap().len(), 100);
+        list.work(|_| Err(IngestError::ReaderLost)).unwrap();
+        assert!(list.work(|_| Ok(())).is_err());
+    }
+}
