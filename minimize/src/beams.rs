@@ -20,7 +20,7 @@ use crate::starts::{Common, Purse, restore, side_by_side};
 use crate::witness::{Objective, Size, WORTH};
 
 /// Deliveries that are made in a layer, and over how many of the sets: first few, and where that finds nothing more.
-const WIDTHS: [(u64, usize); 3] = [(3_200, usize::MAX), (24_000, usize::MAX), (100_000, 12)];
+const WIDTHS: [(u64, usize); 3] = [(3_200, usize::MAX), (24_000, usize::MAX), (100_000, 24)];
 /// Deliveries that an execution with fewer external events may have more than the result it is to replace.
 const MORE: usize = 15;
 
@@ -37,7 +37,10 @@ struct Tried {
 impl Tried {
     /// Whether another search finds nothing that this one does not.
     fn covers(&self, other: &Tried) -> bool {
-        self.limit >= other.limit && self.width >= other.width && alike(&self.externals, &other.externals)
+        let form = |set| form(set, &[]);
+        self.limit >= other.limit
+            && self.width >= other.width
+            && form(&self.externals) == form(&other.externals)
     }
 }
 
@@ -110,15 +113,6 @@ fn one<M: Model>(
         let found = search::beam(&mut s.engine, externals, bound, (limit, width), 1);
         s.keep(found);
     });
-    if std::env::var("DEMI_TELL").is_ok() {
-        eprintln!(
-            "width {width} limit {limit} externals {} best {:?} executed {} -> {:?}",
-            externals.len(),
-            best.size,
-            stage.engine.meter.executed,
-            stage.best.size
-        );
-    }
     if found {
         stage.reduce(common.policies);
     }
@@ -138,53 +132,87 @@ fn limit(objective: Objective, best: Size, externals: usize) -> Option<usize> {
     (limit > 0).then_some(limit)
 }
 
-/// The external events of a result, and sets with a little less, a little more, or something else.
+/// The external events of a result, and sets with a little less, a little more, or something else. Of sets that differ
+/// only in which of some interchangeable actors is which there is one.
 fn sets<M: Model>(common: &Common<'_, M>, best: &Start, pool: &[Act]) -> Vec<Vec<Act>> {
     let mut engine = common.engine(Budget::Replays(u64::MAX), common.objective);
     let Some(witness) = restore(&mut engine, &best.schedule) else { return Vec::new() };
     let own: Vec<Act> = witness.acts.iter().filter(|a| a.is_external()).copied().collect();
-    let mut all = vec![own.clone()];
-    let without: Vec<Vec<Act>> = (0..own.len())
-        .filter(|&at| own[at].is_delivery())
-        .map(|at| own.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, act)| *act).collect())
-        .collect();
-    // An actor less, with all that it is told.
-    let actors = own.iter().filter(|act| matches!(act, Act::Start(_))).filter_map(Act::actor);
-    let smaller = actors.map(|actor| own.iter().filter(|act| act.actor() != Some(actor)).copied().collect());
-    let fewer = without.iter().flat_map(|set: &Vec<Act>| {
-        let last = |at: &usize| set[*at].is_delivery();
-        (0..set.len())
-            .rev()
-            .filter(last)
-            .map(|at| set.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, act)| *act).collect())
+    let free = search::interchangeable(&mut engine, pool);
+    let fewer = |sets: &[Vec<Act>]| sets.iter().flat_map(|set| one_less(set)).collect::<Vec<_>>();
+    let more = |sets: &[Vec<Act>]| sets.iter().flat_map(|set| one_more(set, pool)).collect::<Vec<_>>();
+    // An actor less, with all that it is told, or one more, with what it is told first.
+    let starts = |set: &[Act]| set.iter().filter(|a| matches!(a, Act::Start(_))).copied().collect::<Vec<_>>();
+    let without = starts(&own)
+        .into_iter()
+        .map(|start| own.iter().filter(|act| act.actor() != start.actor()).copied().collect::<Vec<Act>>());
+    let with = starts(pool).into_iter().filter(|start| !own.contains(start)).map(|start| {
+        let first = pool.iter().find(|act| act.is_delivery() && act.actor() == start.actor());
+        [start].into_iter().chain(own.iter().copied()).chain(first.copied()).collect::<Vec<Act>>()
     });
-    let fewer: Vec<Vec<Act>> = fewer.collect();
-    // One message more, of each receiver and sort the first that is not there.
+    let (mut left, mut joined): (Vec<_>, Vec<_>) = (without.collect(), with.collect());
+    keep_different(&mut left, &free);
+    keep_different(&mut joined, &free);
+    let less = one_less(&own);
+    let mut all = vec![own.clone()];
+    all.extend(left.iter().chain(&joined).chain(&less).cloned());
+    for sets in [more(&left), fewer(&joined), fewer(&less), one_more(&own, pool), more(&less)] {
+        all.extend(sets);
+    }
+    keep_different(&mut all, &free);
+    all
+}
+
+/// The set without each of its messages from outside, the last first.
+fn one_less(set: &[Act]) -> Vec<Vec<Act>> {
+    let messages = (0..set.len()).rev().filter(|at| set[*at].is_delivery());
+    messages
+        .map(|at| set.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, act)| *act).collect())
+        .collect()
+}
+
+/// The set with one recorded message more: of each receiver and type the first that is not there.
+fn one_more(set: &[Act], pool: &[Act]) -> Vec<Vec<Act>> {
     let mut more: Vec<Act> = Vec::new();
     for act in pool.iter().filter(|act| act.is_delivery()) {
+        let there = set.iter().any(|a| a.actor() == act.actor() && matches!(a, Act::Start(_)));
         let known = |other: &Act| same_event(other, act);
-        let alike = |other: &Act| sort(other) == sort(act);
-        let there = own.iter().any(|a| a.actor() == act.actor() && matches!(a, Act::Start(_)));
-        if there && !own.iter().any(known) && !more.iter().any(alike) {
+        if there && !set.iter().any(known) && !more.iter().any(|other| sort(other) == sort(act)) {
             more.push(*act);
         }
     }
-    let with = |set: &[Act], extra: &Act| set.iter().chain([extra]).copied().collect::<Vec<Act>>();
-    let larger: Vec<Vec<Act>> = more.iter().map(|extra| with(&own, extra)).collect();
-    let other: Vec<Vec<Act>> =
-        without.iter().flat_map(|set| more.iter().map(|extra| with(set, extra))).collect();
-    // An actor more, with what it is told first.
-    let absent = pool.iter().filter(|act| matches!(act, Act::Start(_)) && !own.contains(act));
-    let joined = absent.map(|start| {
-        let first = pool.iter().find(|act| act.is_delivery() && act.actor() == start.actor());
-        [*start].into_iter().chain(own.iter().copied()).chain(first.copied()).collect::<Vec<Act>>()
+    more.iter().map(|extra| set.iter().chain([extra]).copied().collect()).collect()
+}
+
+/// Keeps the first of sets that are alike.
+fn keep_different(sets: &mut Vec<Vec<Act>>, free: &[ActorId]) {
+    let mut seen = Vec::new();
+    sets.retain(|set| {
+        let form = form(set, free);
+        let new = !seen.contains(&form);
+        seen.push(form);
+        new
     });
-    for set in smaller.chain(joined).chain(without.clone()).chain(fewer).chain(larger).chain(other) {
-        if !all.iter().any(|known| alike(known, &set)) {
-            all.push(set);
-        }
-    }
-    all
+}
+
+/// What an actor is sent from outside: how many acts, and the types of the messages.
+type Told = (usize, Vec<TextId>);
+
+/// How many acts of each sort a set has, by actor; interchangeable actors without their names.
+fn form(set: &[Act], free: &[ActorId]) -> Vec<(Option<ActorId>, Told)> {
+    let mut actors: Vec<Option<ActorId>> = set.iter().map(Act::actor).collect();
+    actors.sort_unstable();
+    actors.dedup();
+    let told = |actor: Option<ActorId>| {
+        let acts = set.iter().filter(|act| act.actor() == actor);
+        let mut types: Vec<TextId> = acts.clone().filter_map(|act| sort(act).map(|(_, t)| t)).collect();
+        types.sort_unstable();
+        (acts.count(), types)
+    };
+    let name = |actor: &ActorId| !free.contains(actor);
+    let mut form: Vec<_> = actors.into_iter().map(|actor| (actor.filter(name), told(actor))).collect();
+    form.sort_unstable();
+    form
 }
 
 /// Receiver and type of a message from outside.
@@ -193,16 +221,6 @@ fn sort(act: &Act) -> Option<(ActorId, TextId)> {
         Act::Deliver(want) => Some((want.to, want.type_)),
         _ => None,
     }
-}
-
-/// Whether two sets have as many messages of each sort.
-fn alike(a: &[Act], b: &[Act]) -> bool {
-    let sorts = |set: &[Act]| {
-        let mut sorts: Vec<_> = set.iter().map(|act| (sort(act), act.actor())).collect();
-        sorts.sort_unstable();
-        sorts
-    };
-    a.len() == b.len() && sorts(a) == sorts(b)
 }
 
 /// A set as text, for the ledger.

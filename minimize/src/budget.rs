@@ -83,6 +83,10 @@ impl Ended {
     }
 }
 
+/// Deliveries that a budget of replays allows for each of them: as many as a long schedule has. Searches and proofs are
+/// deliveries without replays, and end with such a budget too.
+const PER_REPLAY: u64 = 2_000;
+
 /// The running account of one engine.
 #[derive(Clone, Debug)]
 pub struct Meter {
@@ -103,10 +107,16 @@ impl Meter {
         let (mut max_replays, mut max_executed, mut deadline) = (u64::MAX, u64::MAX, None);
         match budget {
             Budget::Seconds(s) => deadline = Some(Instant::now() + Duration::from_secs_f64(s.min(1e9))),
-            Budget::Replays(n) => max_replays = n,
+            Budget::Replays(n) => (max_replays, max_executed) = (n, n.saturating_mul(PER_REPLAY)),
             Budget::States(n) => max_executed = n,
         }
         Meter { replays: 0, executed: 0, max_replays, max_executed, deadline, stop }
+    }
+
+    /// Deliveries that may still be executed.
+    #[must_use]
+    pub fn left(&self) -> u64 {
+        self.max_executed.saturating_sub(self.executed)
     }
 
     /// Why the work must end now, if it must.
@@ -139,6 +149,11 @@ mod tests {
             assert_eq!((replays.ended().is_some(), states.ended().is_some()), (ended, ended));
         }
         assert_eq!(meter(Budget::Seconds(0.0)).ended(), Some(Ended::Budget));
+        let mut searches = meter(Budget::Replays(2));
+        searches.executed = 2 * PER_REPLAY - 1;
+        assert_eq!((searches.ended(), searches.left()), (None, 1));
+        searches.executed += 1;
+        assert_eq!(searches.ended(), Some(Ended::Budget));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use demi_minimize::budget::Meter;
 use demi_minimize::engine::{EXACT, Engine, Shared};
-use demi_minimize::search::{shortest, shortest_from};
+use demi_minimize::search::{beam, shortest, shortest_from};
 use demi_minimize::{Budget, Objective, StopFlag};
 use demi_replay::fuzz::{FuzzOptions, fuzz};
 use demi_replay::models::akka_raft::AkkaRaft;
@@ -85,5 +85,27 @@ fn names_change_nothing_but_the_number_of_configurations() {
             }
         }
         assert!(fewer > 2, "{fewer}");
+    }
+}
+
+#[test]
+fn a_beam_finds_nothing_shorter_and_a_wide_one_the_shortest() {
+    for (scenario, shortest_of) in [(RAFT_45, 22), (RAFT_46, 22)] {
+        for rule in RULES {
+            let (mut engine, witness) = witness(scenario, 2, rule);
+            let bound = Arc::new(engine.sim.model().bound(&engine.target, engine.sim.names()).unwrap());
+            let limit = witness.size.deliveries;
+            let mut lengths = Vec::new();
+            for width in [1, 500, 20_000] {
+                let found = beam(&mut engine, &witness.acts, &bound, (limit, width), 1);
+                let again = beam(&mut engine, &witness.acts, &bound, (limit, width), 3);
+                assert_eq!(found.as_ref().map(|f| &f.acts), again.as_ref().map(|f| &f.acts));
+                lengths.push(found.map(|f| f.size.deliveries));
+            }
+            assert!(lengths.iter().flatten().all(|length| *length >= shortest_of), "{lengths:?}");
+            let tight = beam(&mut engine, &witness.acts, &bound, (shortest_of, u64::MAX), 2).unwrap();
+            assert_eq!(tight.size.deliveries, shortest_of);
+            assert!(beam(&mut engine, &witness.acts, &bound, (shortest_of - 1, u64::MAX), 2).is_none());
+        }
     }
 }

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use demi_replay::model::Bound;
 use demi_replay::script::Act;
-use demi_replay::{Model, World};
+use demi_replay::{ActorId, Model, World};
 
 use self::layers::{End, Layers, Limits};
 use crate::engine::{EXACT, Engine, Shared};
@@ -171,6 +171,8 @@ fn layers<M: Model>(
     limits: Limits,
     jobs: usize,
 ) -> layers::Ended {
+    let wanted = limits.states;
+    let limits = Limits { states: wanted.min(engine.meter.left()), ..limits };
     let search = |renamings, jobs| {
         let (sim, target) = (engine.sim.clone(), engine.target.clone());
         Layers::new(sim, root, engine.rule, target, bound.cloned(), renamings, jobs)
@@ -188,6 +190,11 @@ fn layers<M: Model>(
         ended = search(Vec::new(), 1);
     }
     ended.states += states;
+    if let End::Stopped(_, why @ "no bound") = &mut ended.end
+        && limits.states < wanted
+    {
+        *why = "budget";
+    }
     ended
 }
 
@@ -239,6 +246,19 @@ pub fn over<M: Model>(
     }
     best.complete = true;
     Some(best)
+}
+
+/// The actors of some external events that are interchangeable: those that the target does not name, where the model
+/// says how to rename.
+pub fn interchangeable<M: Model>(engine: &mut Engine<M>, acts: &[Act]) -> Vec<ActorId> {
+    let (_, world) = root(engine, acts);
+    let free = symmetry::free(&engine.sim, &world, &engine.target);
+    let view = engine.sim.view(&world);
+    let state = free.first().and_then(|actor| view.state(*actor));
+    match state.and_then(|state| engine.sim.model().renamed(state, &|actor| actor)) {
+        Some(_) => free,
+        None => Vec::new(),
+    }
 }
 
 /// All actors started and all messages from outside pending.

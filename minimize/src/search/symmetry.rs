@@ -33,12 +33,7 @@ impl Renaming {
 /// The renamings, but for the one that changes nothing, among the actors that run in a world and that no text of the
 /// target names.
 pub fn renamings<M: Model>(sim: &Simulator<M>, world: &World<M>, target: &[String]) -> Vec<Renaming> {
-    let named = |actor: ActorId| target.iter().any(|text| mentions(text, sim.names().get(actor)));
-    let free = sim.model().actors().iter().copied().filter(|&actor| {
-        // Actors that share memory are not told apart by their cells.
-        world.status(actor) == Status::Running && sim.model().cell(actor) == actor && !named(actor)
-    });
-    let free: Vec<u16> = free.map(|actor| actor.0).take(MOST).collect();
+    let free: Vec<u16> = free(sim, world, target).into_iter().map(|actor| actor.0).take(MOST).collect();
     let size = world.actors() as u16;
     let mut all = Vec::new();
     permute(&mut free.clone(), 0, &mut |places| {
@@ -49,6 +44,16 @@ pub fn renamings<M: Model>(sim: &Simulator<M>, world: &World<M>, target: &[Strin
         }
     });
     all
+}
+
+/// The actors that run in a world and that no text of the target names.
+pub fn free<M: Model>(sim: &Simulator<M>, world: &World<M>, target: &[String]) -> Vec<ActorId> {
+    let named = |actor: ActorId| target.iter().any(|text| mentions(text, sim.names().get(actor)));
+    let free = sim.model().actors().iter().copied().filter(|&actor| {
+        // Actors that share memory are not told apart by their cells.
+        world.status(actor) == Status::Running && sim.model().cell(actor) == actor && !named(actor)
+    });
+    free.collect()
 }
 
 /// Whether a text names an actor, and not only one whose name begins alike.
