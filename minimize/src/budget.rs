@@ -83,8 +83,8 @@ impl Ended {
     }
 }
 
-/// Deliveries that a budget of replays allows for each of them: as many as a long schedule has. Searches and proofs are
-/// deliveries without replays, and end with such a budget too.
+/// Deliveries that a budget of replays allows exhaustive searches for each of them: as many as a long schedule has. A
+/// search makes deliveries without a replay; when it may make no more the work goes on without searches.
 const PER_REPLAY: u64 = 2_000;
 
 /// The running account of one engine.
@@ -96,6 +96,7 @@ pub struct Meter {
     pub executed: u64,
     max_replays: u64,
     max_executed: u64,
+    max_searched: u64,
     deadline: Option<Instant>,
     stop: StopFlag,
 }
@@ -104,19 +105,20 @@ impl Meter {
     /// A share of a budget, counted from now.
     #[must_use]
     pub fn new(budget: Budget, stop: StopFlag) -> Self {
-        let (mut max_replays, mut max_executed, mut deadline) = (u64::MAX, u64::MAX, None);
+        let (mut max_replays, mut max_executed, mut max_searched) = (u64::MAX, u64::MAX, u64::MAX);
+        let mut deadline = None;
         match budget {
             Budget::Seconds(s) => deadline = Some(Instant::now() + Duration::from_secs_f64(s.min(1e9))),
-            Budget::Replays(n) => (max_replays, max_executed) = (n, n.saturating_mul(PER_REPLAY)),
-            Budget::States(n) => max_executed = n,
+            Budget::Replays(n) => (max_replays, max_searched) = (n, n.saturating_mul(PER_REPLAY)),
+            Budget::States(n) => (max_executed, max_searched) = (n, n),
         }
-        Meter { replays: 0, executed: 0, max_replays, max_executed, deadline, stop }
+        Meter { replays: 0, executed: 0, max_replays, max_executed, max_searched, deadline, stop }
     }
 
-    /// Deliveries that may still be executed.
+    /// Deliveries that searches may still execute.
     #[must_use]
     pub fn left(&self) -> u64 {
-        self.max_executed.saturating_sub(self.executed)
+        self.max_searched.saturating_sub(self.executed)
     }
 
     /// Why the work must end now, if it must.
@@ -153,7 +155,7 @@ mod tests {
         searches.executed = 2 * PER_REPLAY - 1;
         assert_eq!((searches.ended(), searches.left()), (None, 1));
         searches.executed += 1;
-        assert_eq!(searches.ended(), Some(Ended::Budget));
+        assert_eq!((searches.ended(), searches.left()), (None, 0));
     }
 
     #[test]
