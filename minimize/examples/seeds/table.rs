@@ -23,20 +23,20 @@ pub type Group = (String, &'static str, String, (u64, u64));
 pub fn head() {
     println!(
         "| bug | network | invariant | executions | deliveries before | best: deliveries (externals) | median | worst \
-         | at the best | ratio: median, worst | shortest of all | finding it: ratio worst | proven optimal | seconds: \
+         | at the best | objective: ratio median, worst | deliveries: ratio median, worst | shortest of all | finding it: ratio worst | proven optimal | seconds: \
          median, worst |"
     );
-    println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |");
+    println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |");
 }
 
 /// Prints one line. The best known of a group is the smallest of its own results, chosen as `minimize` chooses
-/// between results. Ratios are of deliveries; "finding it" compares the fewest deliveries among all results of an
-/// execution with the fewest of the group.
+/// between results. "objective" is the number that `minimize` compares results by ([`Objective::settled`]); "finding it"
+/// compares the fewest deliveries among all results of an execution with the fewest of the group.
 pub fn line((name, rule, invariant, _): &Group, rows: &[Row], objective: Objective) {
     let results: Vec<Size> = rows.iter().map(|r| r.sizes[0]).collect();
     let Some(best) = objective.choose(results.iter().copied()).map(|i| results[i]) else { return };
-    let mut ratios: Vec<f64> = results.iter().map(|s| s.deliveries as f64 / best.deliveries as f64).collect();
-    ratios.sort_by(f64::total_cmp);
+    let deliveries = ratios(&results, best, |s| s.deliveries);
+    let compared = ratios(&results, best, |s| objective.settled(s).0);
     let mut sorted = results.clone();
     sorted.sort_by_key(|s| objective.key(*s));
     let mut seconds: Vec<f64> = rows.iter().map(|r| r.seconds).collect();
@@ -49,7 +49,7 @@ pub fn line((name, rule, invariant, _): &Group, rows: &[Row], objective: Objecti
     let farthest = each.iter().map(|s| s.deliveries).max().unwrap_or(fewest);
     let text = |s: Size| format!("{} ({})", s.deliveries, s.externals);
     println!(
-        "| {name} | {rule} | {invariant} | {} | {}–{} | {} | {} | {} | {} | {:.2}, {:.2} | {} | {:.2} | {} | {:.1}, {:.1} |",
+        "| {name} | {rule} | {invariant} | {} | {}–{} | {} | {} | {} | {} | {} | {} | {} | {:.2} | {} | {:.1}, {:.1} |",
         rows.len(),
         initial.clone().min().unwrap_or(0),
         initial.max().unwrap_or(0),
@@ -57,8 +57,8 @@ pub fn line((name, rule, invariant, _): &Group, rows: &[Row], objective: Objecti
         text(sorted[(sorted.len() - 1) / 2]),
         text(sorted[sorted.len() - 1]),
         results.iter().filter(|s| **s == best).count(),
-        ratios[(ratios.len() - 1) / 2],
-        ratios[ratios.len() - 1],
+        compared,
+        deliveries,
         shortest.map_or_else(String::new, |s| text(*s)),
         farthest as f64 / fewest as f64,
         rows.iter().filter(|r| r.optimal).count(),
@@ -67,4 +67,11 @@ pub fn line((name, rule, invariant, _): &Group, rows: &[Row], objective: Objecti
     );
     let executed: u64 = rows.iter().map(|r| r.executed).sum();
     eprintln!("{name} {rule} {invariant}: {executed} deliveries executed in all");
+}
+
+/// Median and worst ratio of a figure of the results to that of the best.
+fn ratios(results: &[Size], best: Size, figure: impl Fn(Size) -> usize) -> String {
+    let mut all: Vec<f64> = results.iter().map(|s| figure(*s) as f64 / figure(best) as f64).collect();
+    all.sort_by(f64::total_cmp);
+    format!("{:.2}, {:.2}", all[(all.len() - 1) / 2], all[all.len() - 1])
 }

@@ -184,13 +184,15 @@ impl<D: Disk> Run<'_, D> {
         positions: &mut Positions,
     ) -> Result<(), CommitError> {
         let mut upkeep = compact::Upkeep::new(self.settings);
-        let mut whole = true;
+        let (mut whole, mut idle) = (true, false);
         while !self.give_up.load(Ordering::Relaxed) {
-            if whole && session.due_in().is_some_and(|left| left.is_zero()) {
+            let due = session.due_in().is_some_and(|left| left.is_zero());
+            if whole && (due || idle && session.is_large()) {
                 session.commit()?;
                 self.release(session, positions)?;
                 upkeep.run(session, self.metrics)?;
             }
+            idle = false;
             // A frame is committed whole: between its chunks nothing else is done.
             let wait = if whole { session.due_in().unwrap_or(TICK).min(TICK) } else { TICK };
             match chunks.recv_timeout(wait) {
@@ -200,6 +202,7 @@ impl<D: Disk> Run<'_, D> {
                     session.take(&mut chunk)?;
                 }
                 Err(RecvTimeoutError::Timeout) if whole => {
+                    idle = true;
                     if session.settled().is_some() {
                         self.release(session, positions)?;
                     }

@@ -29,6 +29,9 @@ const BATCH_ROWS: usize = 16 * 1024;
 const BATCH_BYTES: u64 = 16 << 20;
 /// Partitions written at the same time: each has an open file.
 const MOST_PARTITIONS: usize = 16;
+/// Rows that make a file that is worth its commit: it is not waited for more when nothing comes.
+const LARGE: u64 = 64 * 1024;
+
 /// What was taken since the last commit.
 #[derive(Default)]
 struct Window {
@@ -240,6 +243,11 @@ impl<'a> Session<'a> {
             return Some(Duration::ZERO);
         }
         Some(self.settings.seal_after.saturating_sub(since.elapsed()))
+    }
+
+    /// Whether what was taken is worth a commit before it must be made.
+    pub(super) fn is_large(&self) -> bool {
+        self.window.rows >= LARGE
     }
 
     /// The frame up to which everything is in the store, if nothing waits.
