@@ -20,7 +20,7 @@ use crate::starts::{Common, Purse, restore, side_by_side};
 use crate::witness::{Objective, Size, WORTH};
 
 /// Deliveries that are made in a layer, and over how many of the sets: first few, and where that finds nothing more.
-const WIDTHS: [(u64, usize); 3] = [(3_200, usize::MAX), (24_000, usize::MAX), (100_000, 24)];
+pub const WIDTHS: [(u64, usize); 3] = [(3_200, usize::MAX), (24_000, usize::MAX), (100_000, 24)];
 /// Deliveries that an execution with fewer external events may have more than the result it is to replace.
 const MORE: usize = 15;
 
@@ -44,16 +44,22 @@ impl Tried {
     }
 }
 
-/// Searches around the external events of a result, goes on from what is better, and ends when nothing is. Gives every
-/// result on the way.
-pub fn searched<M: Model>(common: &Common<'_, M>, best: &Start, mut purse: Purse) -> Vec<Start> {
+/// Searches around the external events of a result with the first of [`WIDTHS`], goes on from what is better and ends when
+/// nothing is. Gives every result on the way.
+pub fn searched<M: Model>(
+    common: &Common<'_, M>,
+    best: &Start,
+    mut purse: Purse,
+    widths: usize,
+) -> Vec<Start> {
     let Some(bound) = common.sim.model().bound(&common.target, common.sim.names()).map(Arc::new) else {
         return Vec::new();
     };
     let pool: Vec<Act> = common.raw.iter().filter(|a| a.is_external()).copied().collect();
     let mut best = best.clone();
     let (mut all, mut tried): (Vec<Start>, Vec<Tried>) = (Vec::new(), Vec::new());
-    let mut widths = WIDTHS.into_iter();
+    let all_widths = || WIDTHS.into_iter().take(widths);
+    let mut widths = all_widths();
     let mut next = widths.next();
     while let Some((width, most)) = next.filter(|_| !common.stop.is_set()) {
         let work = work(common, (&best, &pool), (width, most), &tried);
@@ -73,7 +79,7 @@ pub fn searched<M: Model>(common: &Common<'_, M>, best: &Start, mut purse: Purse
         let sizes = std::iter::once(best.size).chain(found.iter().map(|s| s.size));
         if let Some(better) = common.objective.choose(sizes).filter(|at| *at > 0) {
             best = found[better - 1].clone();
-            widths = WIDTHS.into_iter();
+            widths = all_widths();
             next = widths.next();
         }
         all.extend(found);

@@ -71,12 +71,17 @@ impl All<'_> {
         if let Some((start, _)) = &proven {
             results.push(Start { phases: std::mem::take(&mut stage.phases), ..start.clone() });
         }
+        // Narrow beams cost little and often find what walks do not.
+        if let Some(recorded) = best(&results).filter(|_| proven.is_none()) {
+            results.extend(beams::searched(&common, &recorded, self.purse(stage).after(&results), 1));
+        }
         if let Some(best) = best(&results) {
             results.extend(explored(&common, &best, self.purse(stage).after(&results), LITTLE));
         }
         let walked = best(&results).filter(|_| proven.is_none());
         if let Some(before) = walked {
-            results.extend(beams::searched(&common, &before, self.purse(stage).after(&results)));
+            let purse = self.purse(stage).after(&results);
+            results.extend(beams::searched(&common, &before, purse, beams::WIDTHS.len()));
             if let Some(better) = best(&results).filter(|b| b.size != before.size) {
                 results.extend(explored(&common, &better, self.purse(stage).after(&results), LITTLE));
             }
