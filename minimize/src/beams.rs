@@ -10,8 +10,10 @@ use demi_replay::model::Bound;
 use demi_replay::names::TextId;
 use demi_replay::script::Act;
 use demi_replay::{ActorId, Model};
+use xxhash_rust::xxh3::xxh3_128;
 
 use crate::budget::Budget;
+use crate::engine::Engine;
 use crate::explore::same_event;
 use crate::search;
 use crate::stage::Stage;
@@ -30,6 +32,8 @@ const ROUND: usize = 8;
 /// A set of external events to search over, with which limit and width.
 struct Tried {
     externals: Vec<Act>,
+    /// The same as text, for the ledger.
+    told: String,
     limit: usize,
     width: u64,
 }
@@ -69,8 +73,9 @@ pub fn searched<M: Model>(
         }
         let share = purse.share(0.3, ROUND, common.jobs);
         let found = side_by_side(common, work.len(), |at| {
-            let Tried { externals, limit, .. } = &work[at];
-            let what = format!("beam {width} {limit} {:x?}", told(common, externals));
+            let Tried { externals, limit, told, .. } = &work[at];
+            let lead = xxh3_128(best.schedule.to_text().as_bytes());
+            let what = format!("beam {width} {limit} {lead:032x} {told}");
             common
                 .remembered(&what, share, || one(common, &best, (externals, &bound), (*limit, width), share))
         });
@@ -94,9 +99,9 @@ fn work<M: Model>(
     (width, most): (u64, usize),
     tried: &[Tried],
 ) -> Vec<Tried> {
-    let with_limit = |externals: Vec<Act>| {
+    let with_limit = |(externals, told): (Vec<Act>, String)| {
         let limit = limit(common.objective, best.size, externals.len())?;
-        Some(Tried { externals, limit, width })
+        Some(Tried { externals, told, limit, width })
     };
     let known = |new: &Tried| tried.iter().any(|old| old.covers(new));
     let sets = sets(common, best, pool).into_iter().take(most);
@@ -139,8 +144,8 @@ fn limit(objective: Objective, best: Size, externals: usize) -> Option<usize> {
 }
 
 /// The external events of a result, and sets with a little less, a little more, or something else. Of sets that differ
-/// only in which of some interchangeable actors is which there is one.
-fn sets<M: Model>(common: &Common<'_, M>, best: &Start, pool: &[Act]) -> Vec<Vec<Act>> {
+/// only in which of some interchangeable actors is which there is one. Each with its text.
+fn sets<M: Model>(common: &Common<'_, M>, best: &Start, pool: &[Act]) -> Vec<(Vec<Act>, String)> {
     let mut engine = common.engine(Budget::Replays(u64::MAX), common.objective);
     let Some(witness) = restore(&mut engine, &best.schedule) else { return Vec::new() };
     let own: Vec<Act> = witness.acts.iter().filter(|a| a.is_external()).copied().collect();
@@ -166,7 +171,12 @@ fn sets<M: Model>(common: &Common<'_, M>, best: &Start, pool: &[Act]) -> Vec<Vec
         all.extend(sets);
     }
     keep_different(&mut all, &free);
-    all
+    all.into_iter()
+        .map(|set| {
+            let told = told(&engine, &set);
+            (set, told)
+        })
+        .collect()
 }
 
 /// The set without each of its messages from outside, the last first.
@@ -229,9 +239,12 @@ fn sort(act: &Act) -> Option<(ActorId, TextId)> {
     }
 }
 
-/// A set as text, for the ledger.
-fn told<M: Model>(common: &Common<'_, M>, externals: &[Act]) -> Vec<String> {
-    let name = |act: &Act| act.actor().map_or("", |actor| common.sim.names().get(actor)).to_owned();
-    let type_ = |act: &Act| sort(act).map_or("", |(_, type_)| common.sim.text(type_)).to_owned();
-    externals.iter().map(|act| format!("{} {}", name(act), type_(act))).collect()
+/// A set as text.
+fn told<M: Model>(engine: &Engine<M>, externals: &[Act]) -> String {
+    let name = |act: &Act| act.actor().map_or("", |actor| engine.sim.names().get(actor)).to_owned();
+    let payload = |act: &Act| match act {
+        Act::Deliver(want) => engine.sim.text(want.payload).to_owned(),
+        _ => String::new(),
+    };
+    externals.iter().map(|act| format!("{} {}\n", name(act), payload(act))).collect()
 }

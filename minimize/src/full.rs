@@ -14,7 +14,7 @@ use crate::matcher::Policy;
 use crate::oracle::Contents;
 use crate::passes::{contents, endings};
 use crate::pipeline::Options;
-use crate::rounds::{LITTLE, explored};
+use crate::rounds::{LITTLE, QUICK, explored};
 use crate::stage::{Stage, phase_line};
 use crate::start::Start;
 use crate::starts::{Common, Purse, recorded, restore};
@@ -71,20 +71,19 @@ impl All<'_> {
         if let Some((start, _)) = &proven {
             results.push(Start { phases: std::mem::take(&mut stage.phases), ..start.clone() });
         }
-        // Narrow beams cost little and often find what walks do not.
+        // Beams find most where the result they begin with is not far off; narrow ones cost little anywhere.
         if let Some(recorded) = best(&results).filter(|_| proven.is_none()) {
             results.extend(beams::searched(&common, &recorded, self.purse(stage).after(&results), 1));
+            if let Some(best) = best(&results) {
+                results.extend(explored(&common, &best, self.purse(stage).after(&results), QUICK));
+            }
+            if let Some(best) = best(&results) {
+                let purse = self.purse(stage).after(&results);
+                results.extend(beams::searched(&common, &best, purse, beams::WIDTHS.len()));
+            }
         }
         if let Some(best) = best(&results) {
             results.extend(explored(&common, &best, self.purse(stage).after(&results), LITTLE));
-        }
-        let walked = best(&results).filter(|_| proven.is_none());
-        if let Some(before) = walked {
-            let purse = self.purse(stage).after(&results);
-            results.extend(beams::searched(&common, &before, purse, beams::WIDTHS.len()));
-            if let Some(better) = best(&results).filter(|b| b.size != before.size) {
-                results.extend(explored(&common, &better, self.purse(stage).after(&results), LITTLE));
-            }
         }
         adopt(stage, &common, &mut results, phases);
         stage.engine.settling = true;

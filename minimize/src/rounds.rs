@@ -35,15 +35,15 @@ pub struct Effort {
     patience: usize,
     /// Deliveries that the walks or the local search of one start may execute.
     walked: u64,
+    /// Most rounds.
+    rounds: usize,
 }
 
-/// Where nothing is known of what may be found.
-pub const MUCH: Effort = Effort { patience: 4, walked: 2_000_000 };
-/// Where most of what may be found is known not to be there.
-pub const LITTLE: Effort = Effort { patience: 2, walked: 700_000 };
+/// What finds a result that is not far off.
+pub const QUICK: Effort = Effort { patience: 1, walked: 700_000, rounds: 2 };
+/// What looks around a good one.
+pub const LITTLE: Effort = Effort { patience: 2, walked: 700_000, rounds: 12 };
 
-/// Most rounds.
-const MAX_ROUNDS: usize = 12;
 /// Violating walks of one start that are reduced.
 const FINDS: usize = 12;
 
@@ -85,7 +85,7 @@ pub fn explored<M: Model>(
     let mut leads =
         [lead(common.objective, true), lead(Objective::Externals, false), lead(Objective::Deliveries, false)];
     let mut idle = 0;
-    for round in 0..MAX_ROUNDS {
+    for round in 0..effort.rounds {
         let share = purse.share(0.25, ROUND, common.jobs);
         let found = side_by_side(common, ROUND, |index| {
             let seed = (round * ROUND + index) as u64;
