@@ -47,11 +47,11 @@ fn measure(dir: &Path, events: u64) -> Result<()> {
     let logs = dir.join("logs");
     fs::create_dir_all(&logs)?;
     let input = dir.join("input.jsonl");
-    if fs::metadata(&input).is_err() {
-        let mut out = std::io::BufWriter::with_capacity(1 << 20, File::create(&input)?);
-        support::generate(events, &mut out)?;
-        out.flush()?;
-    }
+    // Made anew each time: one of an earlier run may hold another number of events.
+    let mut out = std::io::BufWriter::with_capacity(1 << 20, File::create(&input)?);
+    support::generate(events, &mut out)?;
+    out.flush()?;
+    drop(out);
     // Actors take turns line by line; even ones go to two files, odd ones to two connections.
     let mut parts: Vec<Vec<u8>> = vec![Vec::new(); 4];
     for (n, line) in BufReader::with_capacity(1 << 20, File::open(&input)?).split(b'\n').enumerate() {

@@ -1,7 +1,7 @@
 //! Event records from any format of serde, in one pass over the fields.
 //!
-//! What `#[derive(Deserialize)]` makes of a struct with a flattened map keeps every field aside before it looks at them;
-//! this is the part of reading a log that costs most. Accepted and refused is the same, which a test compares.
+//! What `#[derive(Deserialize)]` makes of a struct with a flattened map keeps unknown fields aside and reads them a second
+//! time. What is accepted and what is refused, and why, is the same, which a test compares.
 
 use std::collections::BTreeMap;
 use std::fmt;
