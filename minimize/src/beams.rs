@@ -29,11 +29,19 @@ const MORE: usize = 15;
 /// Searches between two times of going on from what is better.
 const ROUND: usize = 8;
 
-/// A set of external events to search over, with which limit and width.
-struct Tried {
+/// A set of external events to search over.
+#[derive(Clone)]
+struct Set {
     externals: Vec<Act>,
-    /// The same as text, for the ledger.
+    /// Sets that are alike have the same.
+    form: Form,
+    /// The external events as text, for the ledger.
     told: String,
+}
+
+/// A set that was searched over, with which limit and width.
+struct Tried {
+    set: Set,
     limit: usize,
     width: u64,
 }
@@ -41,10 +49,7 @@ struct Tried {
 impl Tried {
     /// Whether another search finds nothing that this one does not.
     fn covers(&self, other: &Tried) -> bool {
-        let form = |set| form(set, &[]);
-        self.limit >= other.limit
-            && self.width >= other.width
-            && form(&self.externals) == form(&other.externals)
+        self.limit >= other.limit && self.width >= other.width && self.set.form == other.set.form
     }
 }
 
@@ -65,15 +70,16 @@ pub fn searched<M: Model>(
     let all_widths = || WIDTHS.into_iter().take(widths);
     let mut widths = all_widths();
     let mut next = widths.next();
+    let mut around = sets(common, &best, &pool);
     while let Some((width, most)) = next.filter(|_| !common.stop.is_set()) {
-        let work = work(common, (&best, &pool), (width, most), &tried);
+        let work = work(common.objective, (&best, &around), (width, most), &tried);
         if work.is_empty() {
             next = widths.next();
             continue;
         }
         let share = purse.share(0.3, ROUND, common.jobs);
         let found = side_by_side(common, work.len(), |at| {
-            let Tried { externals, limit, told, .. } = &work[at];
+            let Tried { set: Set { externals, told, .. }, limit, .. } = &work[at];
             let lead = xxh3_128(best.schedule.to_text().as_bytes());
             let what = format!("beam {width} {limit} {lead:032x} {told}");
             common
@@ -84,6 +90,7 @@ pub fn searched<M: Model>(
         let sizes = std::iter::once(best.size).chain(found.iter().map(|s| s.size));
         if let Some(better) = common.objective.choose(sizes).filter(|at| *at > 0) {
             best = found[better - 1].clone();
+            around = sets(common, &best, &pool);
             widths = all_widths();
             next = widths.next();
         }
@@ -93,18 +100,18 @@ pub fn searched<M: Model>(
 }
 
 /// The next sets to search around a result, with their limits.
-fn work<M: Model>(
-    common: &Common<'_, M>,
-    (best, pool): (&Start, &[Act]),
+fn work(
+    objective: Objective,
+    (best, around): (&Start, &[Set]),
     (width, most): (u64, usize),
     tried: &[Tried],
 ) -> Vec<Tried> {
-    let with_limit = |(externals, told): (Vec<Act>, String)| {
-        let limit = limit(common.objective, best.size, externals.len())?;
-        Some(Tried { externals, told, limit, width })
+    let with_limit = |set: &Set| {
+        let limit = limit(objective, best.size, set.externals.len())?;
+        Some(Tried { set: set.clone(), limit, width })
     };
     let known = |new: &Tried| tried.iter().any(|old| old.covers(new));
-    let sets = sets(common, best, pool).into_iter().take(most);
+    let sets = around.iter().take(most);
     sets.filter_map(with_limit).filter(|new| !known(new)).take(ROUND).collect()
 }
 
@@ -143,18 +150,35 @@ fn limit(objective: Objective, best: Size, externals: usize) -> Option<usize> {
     (limit > 0).then_some(limit)
 }
 
-/// The external events of a result, and sets with a little less, a little more, or something else. Of sets that differ
-/// only in which of some interchangeable actors is which there is one. Each with its text.
-fn sets<M: Model>(common: &Common<'_, M>, best: &Start, pool: &[Act]) -> Vec<(Vec<Act>, String)> {
+/// The external events of a result, and sets with a little less, a little more, or something else; the same of what is
+/// left without repetitions. Of sets that differ only in which of some interchangeable actors is which there is one.
+fn sets<M: Model>(common: &Common<'_, M>, best: &Start, pool: &[Act]) -> Vec<Set> {
     let mut engine = common.engine(Budget::Replays(u64::MAX), common.objective);
     let Some(witness) = restore(&mut engine, &best.schedule) else { return Vec::new() };
     let own: Vec<Act> = witness.acts.iter().filter(|a| a.is_external()).copied().collect();
     let free = search::interchangeable(&mut engine, pool);
+    let single = once(&own);
+    // Each list of sets is longer than the one before.
+    let lists = [&own, &single].map(|set| neighbours(set, pool, &free));
+    let mut all = vec![own, single];
+    for at in 0..lists[0].len() {
+        lists.iter().for_each(|list| all.extend_from_slice(&list[at]));
+    }
+    keep_different(&mut all, &free);
+    let set = |externals: Vec<Act>| {
+        let (form, told) = (form(&externals, &[]), told(&engine, &externals));
+        Set { externals, form, told }
+    };
+    all.into_iter().map(set).collect()
+}
+
+/// Sets near one, in lists: an actor less, with all that it is told, an actor more, with what it is told first, an event
+/// less, and what two such steps lead to.
+fn neighbours(own: &[Act], pool: &[Act], free: &[ActorId]) -> [Vec<Vec<Act>>; 4] {
     let fewer = |sets: &[Vec<Act>]| sets.iter().flat_map(|set| one_less(set)).collect::<Vec<_>>();
     let more = |sets: &[Vec<Act>]| sets.iter().flat_map(|set| one_more(set, pool)).collect::<Vec<_>>();
-    // An actor less, with all that it is told, or one more, with what it is told first.
     let starts = |set: &[Act]| set.iter().filter(|a| matches!(a, Act::Start(_))).copied().collect::<Vec<_>>();
-    let without = starts(&own)
+    let without = starts(own)
         .into_iter()
         .map(|start| own.iter().filter(|act| act.actor() != start.actor()).copied().collect::<Vec<Act>>());
     let with = starts(pool).into_iter().filter(|start| !own.contains(start)).map(|start| {
@@ -162,27 +186,29 @@ fn sets<M: Model>(common: &Common<'_, M>, best: &Start, pool: &[Act]) -> Vec<(Ve
         [start].into_iter().chain(own.iter().copied()).chain(first.copied()).collect::<Vec<Act>>()
     });
     let (mut left, mut joined): (Vec<_>, Vec<_>) = (without.collect(), with.collect());
-    keep_different(&mut left, &free);
-    keep_different(&mut joined, &free);
-    let less = one_less(&own);
-    let mut all = vec![own.clone()];
-    all.extend(left.iter().chain(&joined).chain(&less).cloned());
-    for sets in [more(&left), fewer(&joined), fewer(&less), one_more(&own, pool), more(&less)] {
-        all.extend(sets);
-    }
-    keep_different(&mut all, &free);
-    all.into_iter()
-        .map(|set| {
-            let told = told(&engine, &set);
-            (set, told)
-        })
-        .collect()
+    keep_different(&mut left, free);
+    keep_different(&mut joined, free);
+    let less = one_less(own);
+    let two: Vec<Vec<Act>> =
+        [more(&left), fewer(&joined), fewer(&less), one_more(own, pool), more(&less)].concat();
+    [left, joined, less, two]
 }
 
-/// The set without each of its messages from outside, the last first.
+/// The set with one message of each type to each actor, the first.
+fn once(set: &[Act]) -> Vec<Act> {
+    let mut kept: Vec<Act> = Vec::new();
+    for act in set {
+        if sort(act).is_none() || !kept.iter().any(|other| sort(other) == sort(act)) {
+            kept.push(*act);
+        }
+    }
+    kept
+}
+
+/// The set without each of its messages from outside and its faults, the last first.
 fn one_less(set: &[Act]) -> Vec<Vec<Act>> {
-    let messages = (0..set.len()).rev().filter(|at| set[*at].is_delivery());
-    messages
+    let events = (0..set.len()).rev().filter(|at| !matches!(set[*at], Act::Start(_)));
+    events
         .map(|at| set.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, act)| *act).collect())
         .collect()
 }
@@ -214,8 +240,11 @@ fn keep_different(sets: &mut Vec<Vec<Act>>, free: &[ActorId]) {
 /// What an actor is sent from outside: how many acts, and the types of the messages.
 type Told = (usize, Vec<TextId>);
 
-/// How many acts of each sort a set has, by actor; interchangeable actors without their names.
-fn form(set: &[Act], free: &[ActorId]) -> Vec<(Option<ActorId>, Told)> {
+/// How many acts of each sort a set has, by actor.
+type Form = Vec<(Option<ActorId>, Told)>;
+
+/// The form of a set; interchangeable actors without their names.
+fn form(set: &[Act], free: &[ActorId]) -> Form {
     let mut actors: Vec<Option<ActorId>> = set.iter().map(Act::actor).collect();
     actors.sort_unstable();
     actors.dedup();
