@@ -208,9 +208,7 @@ fn once(set: &[Act]) -> Vec<Act> {
 /// The set without each of its messages from outside and its faults, the last first.
 fn one_less(set: &[Act]) -> Vec<Vec<Act>> {
     let events = (0..set.len()).rev().filter(|at| !matches!(set[*at], Act::Start(_)));
-    events
-        .map(|at| set.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, act)| *act).collect())
-        .collect()
+    events.map(|at| set.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, act)| *act).collect()).collect()
 }
 
 /// The set with one recorded message more: of each receiver and type the first that is not there.

@@ -3,12 +3,12 @@
 //! The checker is kept simple and apart: it knows the simulator, the model's bound and the rules, and nothing of
 //! matching, passes or the search. What it does not re-check are the other matchers of the 1-minimality check.
 
-use std::hash::Hasher;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use demi_replay::model::Bound;
-use demi_replay::script::{Act, Script, ScriptError};
-use demi_replay::{Did, Model, PendingKind, Simulator, World, network};
+use demi_replay::script::{Act, Refusal, Script, ScriptError};
+use demi_replay::{ActorId, Did, Model, Pending, PendingKind, Simulator, Status, World, network};
 use demi_schemas::certificate::{CERTIFICATE_SCHEMA, Certificate, Removal, Shortest};
 use demi_schemas::{NetworkRule, Schedule};
 use rustc_hash::FxHashSet;
@@ -96,8 +96,8 @@ impl<'a, M: Model> Checked<'a, M> {
         Removal { step: removed as u64 + 1, violates, impossible, digest, breaks_others: false }
     }
 
-    /// Looks at every execution with fewer than `at_least` deliveries over the schedule's starts and external
-    /// messages. Gives how many configurations there were, or nothing when the budget ends.
+    /// Looks at every execution with fewer than `at_least` deliveries over the schedule's starts, external messages and
+    /// faults. Gives how many configurations there were, or nothing when the budget ends.
     ///
     /// # Errors
     /// When one of them violates.
@@ -107,33 +107,26 @@ impl<'a, M: Model> Checked<'a, M> {
         bounded: bool,
         meter: &Meter,
     ) -> Result<Option<u64>, CertificateError> {
+        let (world, faults) = self.beginning()?;
+        if bounded && !faults.is_empty() {
+            return Err(CertificateError::False("bounds say nothing of executions with faults".into()));
+        }
         let bound = bounded.then(|| self.sim.model().bound(self.target, self.sim.names())).flatten();
-        let mut world = self.sim.empty_world();
-        for act in self.script.acts.clone() {
-            match act {
-                Act::Start(actor) => self.sim.start(&mut world, actor),
-                Act::Deliver(_) | Act::Inject(..) | Act::Noted(_) => {}
-                _ => return Err(CertificateError::False("it has faults or actions among its steps".into())),
-            }
-        }
-        for act in self.script.acts.clone() {
-            if let Act::Deliver(want) = act
-                && let Some(msg) = want.external
-            {
-                self.sim.inject(&mut world, want.to, msg);
-            }
-        }
-        let mut level = vec![world];
+        let mut level = vec![(world, faults)];
         let mut seen: FxHashSet<u128> = FxHashSet::default();
         let mut states = 0;
         for made in 1..at_least {
+            self.fail(&mut level, &mut seen)?;
             let mut next = Vec::new();
-            for world in level.drain(..) {
+            for (world, faults) in level.drain(..) {
                 if meter.ended().is_some() {
                     return Ok(None);
                 }
                 for index in 0..world.pending().len() {
-                    if !self.sim.deliverable(&world, index, self.rule) {
+                    let entry = &world.pending()[index];
+                    let cut_off =
+                        entry.kind == PendingKind::External && world.status(entry.to) == Status::Isolated;
+                    if cut_off || !self.sim.deliverable(&world, index, self.rule) {
                         continue;
                     }
                     let mut after = world.clone();
@@ -145,15 +138,69 @@ impl<'a, M: Model> Checked<'a, M> {
                     }
                     if made + self.missing(&after, bound.as_ref()) < at_least
                         && !self.pointless(&world, &after, index)
-                        && seen.insert(self.hash(&after))
+                        && seen.insert(self.hash(&after, &faults))
                     {
-                        next.push(after);
+                        next.push((after, faults.clone()));
                     }
                 }
             }
             level = next;
         }
         Ok(Some(states))
+    }
+
+    /// Adds to a level what faults make of its configurations: they are no deliveries. Before any delivery of the level,
+    /// for what one fault leads to must not be taken for known because a delivery leads there too.
+    fn fail(
+        &mut self,
+        level: &mut Vec<(World<M>, Vec<Act>)>,
+        seen: &mut FxHashSet<u128>,
+    ) -> Result<(), CertificateError> {
+        let mut next = 0;
+        while next < level.len() {
+            let (world, faults) = level[next].clone();
+            for at in first_of_each(&faults) {
+                let (mut after, mut rest) = (world.clone(), faults.clone());
+                rest.remove(at).perform(&mut self.sim, &mut after, &[], self.rule).map_err(impossible)?;
+                if let Act::Stop(actor) = faults[at] {
+                    after = with_outside(&after, &world, actor);
+                }
+                if seen.insert(self.hash(&after, &rest)) {
+                    level.push((after, rest));
+                }
+            }
+            next += 1;
+        }
+        Ok(())
+    }
+
+    /// All actors started and all messages from outside pending, and the faults in their order.
+    fn beginning(&mut self) -> Result<(World<M>, Vec<Act>), CertificateError> {
+        let mut world = self.sim.empty_world();
+        let (mut faults, mut started) = (Vec::new(), Vec::new());
+        let acts = self.script.acts.clone();
+        for act in &acts {
+            match act {
+                Act::Start(actor) if !started.contains(actor) => {
+                    self.sim.start(&mut world, *actor);
+                    started.push(*actor);
+                }
+                Act::Crash(_) | Act::Restart(_) | Act::Isolate(_) | Act::Stop(_) => faults.push(*act),
+                Act::Deliver(_) | Act::Inject(..) | Act::Noted(_) => {}
+                Act::Start(_) | Act::Action(_) | Act::Sent => {
+                    let why = "it has actions or second starts among its steps";
+                    return Err(CertificateError::False(why.into()));
+                }
+            }
+        }
+        for act in &acts {
+            if let Act::Deliver(want) = act
+                && let Some(msg) = want.external
+            {
+                self.sim.inject(&mut world, want.to, msg);
+            }
+        }
+        Ok((world, faults))
     }
 
     fn missing(&self, world: &World<M>, bound: Option<&Bound<M>>) -> usize {
@@ -169,11 +216,14 @@ impl<'a, M: Model> Checked<'a, M> {
         !order_matters && !sent && after.same_states(before)
     }
 
-    fn hash(&self, world: &World<M>) -> u128 {
-        world.configuration_hash(self.rule != NetworkRule::Unordered, |p| {
+    fn hash(&self, world: &World<M>, faults: &[Act]) -> u128 {
+        let of_world = world.configuration_hash(self.rule != NetworkRule::Unordered, |p| {
             let info = self.sim.info(p.msg);
             if p.kind.is_timer() { info.fingerprint.0 } else { p.msg.0 }
-        })
+        });
+        let mut hasher = Xxh3::new();
+        (of_world, faults).hash(&mut hasher);
+        hasher.digest128()
     }
 
     /// The external messages of the schedule, as the certificate names them.
@@ -187,6 +237,25 @@ impl<'a, M: Model> Checked<'a, M> {
         };
         self.script.acts.iter().filter_map(text).collect()
     }
+}
+
+/// Which faults may happen next: the first of each actor.
+fn first_of_each(faults: &[Act]) -> Vec<usize> {
+    let first = |at: &usize| faults[..*at].iter().all(|earlier| earlier.actor() != faults[*at].actor());
+    (0..faults.len()).filter(first).collect()
+}
+
+/// The world with the messages from outside that an actor had before: they are sent when they are taken, which may be in
+/// a later life.
+fn with_outside<M: Model>(world: &World<M>, before: &World<M>, actor: ActorId) -> World<M> {
+    let outside = |entry: &&Pending| entry.to == actor && entry.kind == PendingKind::External;
+    let pending = world.pending().iter().chain(before.pending().iter().filter(outside)).copied().collect();
+    let status = (0..world.actors()).map(|at| world.status(ActorId(at as u16))).collect();
+    World::assemble(world.cells().to_vec(), status, pending)
+}
+
+fn impossible(refusal: Refusal) -> CertificateError {
+    CertificateError::False(format!("a fault is impossible: {refusal:?}"))
 }
 
 /// Writes down what is known of a result.

@@ -228,7 +228,13 @@ impl<'a, M: Model> Stage<'a, M> {
     /// Looks for the shortest execution over the witness's external events, on `jobs` threads, and proves what it
     /// can with not many more than `most` configurations.
     pub fn prove(&mut self, jobs: usize, most: u64) -> Option<Shortest> {
-        let bound = self.engine.sim.model().bound(&self.engine.target, self.engine.sim.names()).map(Arc::new);
+        let model = self.engine.sim.model();
+        let fails = |act: &Act| !act.is_delivery() && !matches!(act, Act::Start(_));
+        let bound = match self.best.acts.iter().any(fails) {
+            // Bounds are about executions without faults.
+            true => None,
+            false => model.bound(&self.engine.target, self.engine.sim.names()).map(Arc::new),
+        };
         let mut shortest = None;
         self.phase("shortest search", |s| {
             let Some(searched) = search::prove(

@@ -205,8 +205,9 @@ pub trait Model: Clone + Send + Sync + 'static {
     }
 
     /// A lower bound on the deliveries that are missing to a violation with one of these fingerprints, for proofs
-    /// that nothing shorter exists. It must never say more than is needed: deliveries at different actors, and of
-    /// different kinds, may be added up. `None`, the default, where the model knows none.
+    /// that nothing shorter exists. It must never say more than is needed, from any configuration that no fault led to:
+    /// deliveries at different actors, and of different kinds, may be added up. `None`, the default, where the model knows
+    /// none.
     fn bound(&self, target: &[String], names: &Names) -> Option<Bound<Self>> {
         let _ = (target, names);
         None

@@ -70,6 +70,9 @@ pub struct Bound<M: Model> {
     pub sees: Sees<M>,
     /// The bound, of a configuration and what is pending.
     pub least: Least<M>,
+    /// How far the violation seems to be, where the bound says little: it may say more than is needed, and searches that
+    /// prove nothing go by it. It looks at the same messages.
+    pub toward: Option<Least<M>>,
 }
 
 /// Which messages a [`Bound`] looks at.

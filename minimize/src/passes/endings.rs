@@ -29,7 +29,8 @@ fn once<M: Model>(stage: &mut Stage<'_, M>, most: u64, jobs: usize) -> bool {
     let engine = &stage.engine;
     let bound = engine.sim.model().bound(&engine.target, engine.sim.names()).map(Arc::new);
     let witness = stage.best.clone();
-    let after_starts = witness.acts.iter().rposition(|a| !a.is_delivery()).map_or(0, |at| at + 1);
+    let start = |act: &Act| matches!(act, Act::Start(_));
+    let after_starts = witness.acts.iter().rposition(start).map_or(0, |at| at + 1);
     let first = after_starts.max(witness.pinned);
     let fewer = stage.engine.objective == Objective::Externals;
     let (mut at, mut cut) = (witness.acts.len(), 0);

@@ -11,10 +11,11 @@ use demi_replay::model::Bound;
 use demi_replay::{Model, Simulator, World};
 use demi_schemas::NetworkRule;
 
+use super::faults::Faults;
 use super::packed;
 use super::symmetry::Renaming;
 use super::tables::Tables;
-use super::worker::{Child, Chunk, Common, SHARDS, Seen, Worker};
+use super::worker::{Child, Chunk, Common, SHARDS, Seen, Worker, shard};
 use crate::budget::Meter;
 
 /// Configurations that one search remembers at most, all renamings counted: what is proven has to be within reach of a
@@ -27,10 +28,14 @@ const BATCH: usize = 32_768;
 /// Configurations that a thread takes at a time.
 const CHUNK: usize = 256;
 
+/// In the index of a step: it is a fault.
+const FAULT: u32 = 1 << 31;
+
 /// How a configuration was reached.
 #[derive(Clone, Copy)]
 struct Step {
     parent: u32,
+    /// Of the pending entry that was delivered, or the number of the fault and [`FAULT`].
     index: u32,
 }
 
@@ -40,7 +45,7 @@ struct Segment {
     words: Vec<u32>,
     /// Where each ends, and its hash.
     ends: Vec<(usize, u128)>,
-    /// What each misses at least.
+    /// What each seems to miss.
     missing: Vec<u16>,
     /// The number of the step that led to the first; the others follow.
     first: u32,
@@ -61,15 +66,24 @@ pub struct Limits {
     pub deliveries: usize,
     /// Configurations after which it ends, not many more.
     pub states: u64,
-    /// Deliveries after which a layer is left, not many more; first come the configurations that miss least, of equals
+    /// Deliveries after which a layer is left, not many more; first come the configurations that seem to miss least, of equals
     /// those of the least hash (beam search; R. Bisiani 1987). What is not found then may be there all the same.
     pub width: Option<u64>,
 }
 
+/// One step of a way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Move {
+    /// The delivery of this pending entry.
+    Deliver(usize),
+    /// The fault of this number.
+    Fail(usize),
+}
+
 /// How a search ended.
 pub enum End {
-    /// With the violation, reached by delivering these pending entries.
-    Found(Vec<usize>),
+    /// With the violation, reached by these steps.
+    Found(Vec<Move>),
     /// There is none up to the limit.
     Nothing,
     /// Before; there is none with fewer deliveries than this.
@@ -106,13 +120,13 @@ impl<M: Model> Layers<M> {
         rule: NetworkRule,
         target: Vec<String>,
         bound: Option<Arc<Bound<M>>>,
-        renamings: Vec<Renaming>,
+        (renamings, faults): (Vec<Renaming>, Faults),
         jobs: usize,
     ) -> Self {
         let mut tables = Tables::new(sim, bound.clone(), renamings.clone());
         let mut words = Vec::new();
-        packed::pack(&mut tables, root, &mut words);
-        let common = Common { tables: Mutex::new(tables), rule, target, bound, renamings };
+        packed::pack(&mut tables, (root, faults.all()), None, &mut words);
+        let common = Common { tables: Mutex::new(tables), rule, target, bound, renamings, faults };
         let workers: Vec<Worker<M>> = (0..jobs.max(1)).map(|_| Worker::new(&common)).collect();
         let hash = workers[0].hash(&words);
         let layer = vec![Segment { ends: vec![(words.len(), hash)], missing: vec![0], words, first: 0 }];
@@ -127,7 +141,8 @@ impl<M: Model> Layers<M> {
             return self.ended(End::Nothing);
         }
         for depth in 1..=limit {
-            let layer = std::mem::take(&mut self.layer);
+            let mut layer = std::mem::take(&mut self.layer);
+            self.fail(&mut layer, limit - depth + 1);
             // Whole batches only: what is where in a layer is the same for any number of threads.
             let mut places: Vec<(usize, usize)> = layer
                 .iter()
@@ -173,6 +188,34 @@ impl<M: Model> Layers<M> {
             }
         }
         self.ended(End::Nothing)
+    }
+
+    /// Adds to a layer what faults make of its configurations, where no more than `room` deliveries are missing.
+    fn fail(&mut self, layer: &mut Vec<Segment>, room: usize) {
+        let (worker, common) = (&mut self.workers[0], &self.common);
+        let (mut at, mut after) = (0, Vec::new());
+        while at < layer.len() && common.faults.all() != 0 {
+            let mut new = Segment { first: self.steps.len() as u32, ..Segment::default() };
+            for place in 0..layer[at].ends.len() {
+                let (words, _, parent) = layer[at].get(place);
+                for fault in common.faults.next(packed::faults(words)) {
+                    let Some((hash, key)) = worker.fail(common, words, fault, &mut after) else { continue };
+                    let (least, toward) = worker.missing(&after, common.bound.as_deref());
+                    let enough = least <= room || packed::faults(&after) != 0;
+                    if !enough || !self.seen[shard(key)].insert(key) {
+                        continue;
+                    }
+                    new.words.extend_from_slice(&after);
+                    new.ends.push((new.words.len(), hash));
+                    new.missing.push(toward);
+                    self.steps.push(Step { parent, index: FAULT | fault as u32 });
+                }
+            }
+            if !new.ends.is_empty() {
+                layer.push(new);
+            }
+            at += 1;
+        }
     }
 
     /// Whether something was met that has no other name.
@@ -232,11 +275,15 @@ impl<M: Model> Layers<M> {
         }
     }
 
-    fn path(&self, step: u32, last: u32) -> Vec<usize> {
-        let mut path = vec![last as usize];
+    fn path(&self, step: u32, last: u32) -> Vec<Move> {
+        let of = |index: u32| match index & FAULT {
+            0 => Move::Deliver(index as usize),
+            _ => Move::Fail((index & !FAULT) as usize),
+        };
+        let mut path = vec![of(last)];
         let mut at = step as usize;
         while at != 0 {
-            path.push(self.steps[at].index as usize);
+            path.push(of(self.steps[at].index));
             at = self.steps[at].parent as usize;
         }
         path.reverse();

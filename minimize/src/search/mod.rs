@@ -10,6 +10,7 @@
 //! Configurations are numbers ([`packed`]), handlers run once for each local state and entry ([`tables`]). The layers
 //! are worked on by all threads, in batches whose order is that of hashes, so that threads do not change the result.
 
+mod faults;
 mod layers;
 mod packed;
 mod symmetry;
@@ -22,7 +23,8 @@ use demi_replay::model::Bound;
 use demi_replay::script::Act;
 use demi_replay::{ActorId, Model, World};
 
-use self::layers::{End, Layers, Limits};
+use self::faults::Faults;
+use self::layers::{End, Layers, Limits, Move};
 use crate::engine::{EXACT, Engine, Shared};
 
 pub use self::layers::MAX_STATES;
@@ -43,9 +45,10 @@ pub struct Searched<M: Model> {
 }
 
 /// Searches for a violating execution over the external events of `witness` with at most `limit` deliveries, on
-/// `jobs` threads. Starts come first and messages from outside may be taken at any time, each at most once.
+/// `jobs` threads. Starts come first; messages from outside may be taken and faults happen at any time, each at most
+/// once.
 ///
-/// Gives nothing if the witness has other external events than these.
+/// Gives nothing if the witness has other external events than these ([`Faults::of`]).
 pub fn shortest<M: Model>(
     engine: &mut Engine<M>,
     witness: &Shared<M>,
@@ -88,19 +91,18 @@ fn within<M: Model>(
     limits: Limits,
     jobs: usize,
 ) -> Option<Searched<M>> {
-    let other = |act: &Act| !matches!(act, Act::Start(_) | Act::Deliver(_) | Act::Inject(..));
-    if acts.iter().any(other) {
-        return None;
-    }
+    let faults = Faults::of(acts)?;
+    // Bounds are about executions without faults. Beams may be led by them all the same.
+    let bound = bound.filter(|_| faults.all() == 0 || limits.width.is_some());
     let (limit, (starts, root)) = (limits.deliveries, root(engine, acts));
-    let ended = layers(engine, &root, bound, limits, jobs);
+    let ended = layers(engine, (&root, &faults), bound, limits, jobs);
     engine.meter.executed += ended.states;
     let mut searched =
         Searched { found: None, at_least: 0, complete: false, states: ended.states, stopped: None };
     match ended.end {
         End::Found(path) => {
-            searched.at_least = path.len();
-            searched.found = witness_of(engine, acts, &starts, &path);
+            searched.at_least = deliveries(&path);
+            searched.found = along(engine, root, (starts, &faults), &path);
             searched.complete = searched.found.is_some();
         }
         End::Nothing => (searched.at_least, searched.complete) = (limit + 1, true),
@@ -113,7 +115,7 @@ fn within<M: Model>(
 /// most `limit` of them: the whole execution, if one was found, and whether the search was complete. Not many more than
 /// `most` configurations are visited, on `jobs` threads. The message from outside at the place `without` is left out.
 ///
-/// Gives nothing if something else than deliveries follows.
+/// Gives nothing if something else than deliveries and faults follows.
 pub fn ending<M: Model>(
     engine: &mut Engine<M>,
     witness: &Shared<M>,
@@ -122,10 +124,9 @@ pub fn ending<M: Model>(
     (limit, most): (usize, u64),
     jobs: usize,
 ) -> Option<(Option<Shared<M>>, bool)> {
-    if !witness.acts[at..].iter().all(Act::is_delivery) {
-        return None;
-    }
-    let (mut world, mut acts) = engine.world_at(witness, at);
+    let rest = &witness.acts[at..];
+    let faults = Faults::of(rest).filter(|_| !rest.iter().any(|act| matches!(act, Act::Start(_))))?;
+    let (mut world, acts) = engine.world_at(witness, at);
     for (place, act) in witness.acts.iter().enumerate().skip(at) {
         if let Act::Deliver(want) = act
             && let Some(msg) = want.external.filter(|_| Some(place) != without)
@@ -135,16 +136,12 @@ pub fn ending<M: Model>(
     }
     engine.meter.replays += 1;
     let limits = Limits { deliveries: limit, states: most, width: None };
-    let ended = layers(engine, &world, bound, limits, jobs);
+    let ended = layers(engine, (&world, &faults), bound, limits, jobs);
     engine.meter.executed += ended.states;
     let End::Found(path) = ended.end else { return Some((None, matches!(ended.end, End::Nothing))) };
-    for index in path {
-        if index >= world.pending().len() {
-            return Some((None, false));
-        }
-        engine.deliver(&mut world, index, &mut acts);
-    }
-    Some((engine.first_witness(&acts, EXACT), true))
+    let found = along(engine, world, (acts, &faults), &path);
+    let whole = found.is_some();
+    Some((found, whole))
 }
 
 /// The length of a shortest way from one configuration to the violation, if it has at most `limit` deliveries, and how
@@ -157,16 +154,16 @@ pub fn shortest_from<M: Model>(
     jobs: usize,
 ) -> (Option<usize>, u64) {
     let limits = Limits { deliveries: limit, states: u64::MAX, width: None };
-    let ended = layers(engine, world, bound, limits, jobs);
+    let ended = layers(engine, (world, &Faults::default()), bound, limits, jobs);
     match ended.end {
-        End::Found(path) => (Some(path.len()), ended.states),
+        End::Found(path) => (Some(deliveries(&path)), ended.states),
         End::Nothing | End::Stopped(..) => (None, ended.states),
     }
 }
 
 fn layers<M: Model>(
     engine: &Engine<M>,
-    root: &World<M>,
+    (root, faults): (&World<M>, &Faults),
     bound: Option<&Arc<Bound<M>>>,
     limits: Limits,
     jobs: usize,
@@ -175,10 +172,10 @@ fn layers<M: Model>(
     let limits = Limits { states: wanted.min(engine.meter.left()), ..limits };
     let search = |renamings, jobs| {
         let (sim, target) = (engine.sim.clone(), engine.target.clone());
-        Layers::new(sim, root, engine.rule, target, bound.cloned(), renamings, jobs)
-            .search(limits, &engine.meter)
+        let apart = (renamings, faults.clone());
+        Layers::new(sim, root, engine.rule, target, bound.cloned(), apart, jobs).search(limits, &engine.meter)
     };
-    let mut ended = search(symmetry::renamings(&engine.sim, root, &engine.target), jobs);
+    let mut ended = search(symmetry::renamings(&engine.sim, root, &engine.target, &faults.actors()), jobs);
     let mut states = 0;
     if ended.unequal {
         states += ended.states;
@@ -278,20 +275,29 @@ fn root<M: Model>(engine: &mut Engine<M>, acts: &[Act]) -> (Vec<Act>, World<M>) 
     (starts, world)
 }
 
-/// Follows the path and has it verified.
-fn witness_of<M: Model>(
+/// How many steps of a way are deliveries.
+fn deliveries(path: &[Move]) -> usize {
+    path.iter().filter(|step| matches!(step, Move::Deliver(_))).count()
+}
+
+/// Follows a way from a world, which some acts lead to, and has the whole verified.
+fn along<M: Model>(
     engine: &mut Engine<M>,
-    externals: &[Act],
-    starts: &[Act],
-    path: &[usize],
+    mut world: World<M>,
+    (mut acts, faults): (Vec<Act>, &Faults),
+    path: &[Move],
 ) -> Option<Shared<M>> {
-    let (_, mut world) = root(engine, externals);
-    let mut acts = starts.to_vec();
-    for &index in path {
-        if index >= world.pending().len() {
-            return None;
+    for step in path {
+        match *step {
+            Move::Deliver(index) if index < world.pending().len() => {
+                engine.deliver(&mut world, index, &mut acts);
+            }
+            Move::Deliver(_) => return None,
+            Move::Fail(number) => {
+                world = faults.perform(number, &mut engine.sim, &world, engine.rule)?;
+                acts.push(*faults.get(number)?);
+            }
         }
-        engine.deliver(&mut world, index, &mut acts);
     }
     engine.first_witness(&acts, EXACT)
 }

@@ -1,16 +1,23 @@
 //! Configurations as lists of numbers, and deliveries on them.
 //!
-//! The first number says how many places there are. Then comes a number for each place: the local state of the cell
+//! The first number says how many places there are and, above that, which faults are left. Then comes a number for each place: the local state of the cell
 //! and, above it, the status of the actor. The rest is what is pending, in the order of sending.
 
-use demi_replay::{ActorId, Configuration, Model, Status, World};
+use std::sync::Arc;
+
+use demi_replay::{ActorId, Configuration, Model, PendingKind, Status, World};
 use demi_schemas::NetworkRule;
 
+use super::faults;
 use super::symmetry::Renaming;
 use super::tables::{Effect, Entry, FREE, Local, Tables};
 
 /// Where the status begins in the number of a place.
 const STATUS_SHIFT: u32 = 29;
+/// Where the faults that are left begin in the first number.
+const FAULTS_SHIFT: u32 = 16;
+/// The number of places in the first number.
+const PLACES_MASK: u32 = (1 << FAULTS_SHIFT) - 1;
 /// The local state in the number of a place.
 const LOCAL_MASK: u32 = (1 << STATUS_SHIFT) - 1;
 /// Statuses by number.
@@ -38,6 +45,8 @@ pub struct Hot {
     pub seen: bool,
     /// Whether it is armed again when it fires.
     pub repeats: bool,
+    /// Whether it is sent from outside.
+    pub external: bool,
 }
 
 impl Hot {
@@ -52,22 +61,35 @@ impl Hot {
             sender: pending.channel.0,
             cell: u16::try_from(entry.cell).unwrap_or(u16::MAX),
             seen: entry.seen,
-            repeats: pending.kind == demi_replay::PendingKind::Repeating,
+            repeats: pending.kind == PendingKind::Repeating,
+            external: pending.kind == PendingKind::External,
         }
     }
+}
+
+/// How many places there are.
+#[inline]
+pub fn places(words: &[u32]) -> usize {
+    (words[0] & PLACES_MASK) as usize
+}
+
+/// Which faults are left.
+#[inline]
+pub fn faults(words: &[u32]) -> u32 {
+    words[0] >> FAULTS_SHIFT
 }
 
 /// Where what is pending begins.
 #[inline]
 pub fn first_pending(words: &[u32]) -> usize {
-    1 + words[0] as usize
+    1 + places(words)
 }
 
 /// The status of an actor.
 #[inline]
 pub fn status(words: &[u32], actor: u16) -> Status {
     let place = usize::from(actor);
-    if place >= words[0] as usize {
+    if place >= places(words) {
         return Status::Absent;
     }
     STATUSES[(words[1 + place] >> STATUS_SHIFT) as usize]
@@ -79,23 +101,38 @@ pub fn local(words: &[u32], cell: usize) -> u32 {
     words.get(1 + cell).map_or(0, |word| word & LOCAL_MASK)
 }
 
-/// A world as numbers, into `words`.
-pub fn pack<M: Model>(tables: &mut Tables<M>, world: &World<M>, words: &mut Vec<u32>) {
+/// A world as numbers, with the faults that are left, into `words`. What is as in `before`, the numbers of a world that
+/// it came from, is not looked up again.
+pub fn pack<M: Model>(
+    tables: &mut Tables<M>,
+    (world, faults): (&World<M>, u32),
+    before: Option<&[u32]>,
+    words: &mut Vec<u32>,
+) {
     words.clear();
-    words.push(world.actors() as u32);
+    words.push(world.actors() as u32 & PLACES_MASK | faults << FAULTS_SHIFT);
     for place in 0..world.actors() {
-        let state = world.cells()[place].clone();
-        let local = state.map_or(0, |state| tables.local(place, state));
+        let known = before.filter(|before| place < places(before)).map_or(0, |before| local(before, place));
+        let local = match &world.cells()[place] {
+            None => 0,
+            Some(state) if known > 0 && Arc::ptr_eq(state, &tables.locals[known as usize - 1].state) => known,
+            Some(state) => tables.local(place, Arc::clone(state)),
+        };
         let of_actor = world.status(ActorId(place as u16));
         let status = STATUSES.iter().position(|s| *s == of_actor).unwrap_or(0) as u32;
         words.push(local | status << STATUS_SHIFT);
     }
-    words.extend(world.pending().iter().map(|pending| tables.entry(pending)));
+    // Some of what was pending is gone, the rest is in its order, and new entries come last.
+    let mut old = before.map_or(&[][..], |before| &before[first_pending(before)..]).iter();
+    for pending in world.pending() {
+        let known = old.find(|number| tables.entries[**number as usize].pending == *pending).copied();
+        words.push(known.unwrap_or_else(|| tables.entry(pending)));
+    }
 }
 
 /// The world that the numbers stand for.
 pub fn unpack<M: Model>(tables: &Tables<M>, words: &[u32]) -> World<M> {
-    let places = words[0] as usize;
+    let places = places(words);
     let cell = |place| match local(words, place) {
         0 => None,
         number => Some(tables.locals[number as usize - 1].state.clone()),
@@ -108,8 +145,8 @@ pub fn unpack<M: Model>(tables: &Tables<M>, words: &[u32]) -> World<M> {
 
 /// The hash of a configuration: a sum over local states, statuses, and entries by their places in their channels.
 pub fn hash<M: Model>(words: &[u32], locals: &[Local<M>], hot: &[Hot]) -> u128 {
-    let mut sum = 0_u128;
-    for place in 0..words[0] as usize {
+    let mut sum = faults::hash(faults(words));
+    for place in 0..places(words) {
         if let number @ 1.. = local(words, place) {
             sum = sum.wrapping_add(locals[number as usize - 1].hash);
         }
@@ -134,8 +171,8 @@ pub fn canonical<M: Model>(
     let pending = &words[first..];
     let mut least = own;
     for (which, renaming) in renamings.iter().enumerate() {
-        let mut sum = 0_u128;
-        for place in 0..words[0] as usize {
+        let mut sum = faults::hash(faults(words));
+        for place in 0..places(words) {
             if let number @ 1.. = local(words, place) {
                 sum = sum.wrapping_add(locals[number as usize - 1].renamed[which]);
             }
@@ -288,6 +325,6 @@ impl<M: Model> Configuration<M> for Glance<'_, M> {
     }
 
     fn actors(&self) -> usize {
-        self.words[0] as usize
+        places(self.words)
     }
 }

@@ -31,9 +31,15 @@ impl Renaming {
 }
 
 /// The renamings, but for the one that changes nothing, among the actors that run in a world and that no text of the
-/// target names.
-pub fn renamings<M: Model>(sim: &Simulator<M>, world: &World<M>, target: &[String]) -> Vec<Renaming> {
-    let free: Vec<u16> = free(sim, world, target).into_iter().map(|actor| actor.0).take(MOST).collect();
+/// target names, and that are not `apart` for another reason.
+pub fn renamings<M: Model>(
+    sim: &Simulator<M>,
+    world: &World<M>,
+    target: &[String],
+    apart: &[ActorId],
+) -> Vec<Renaming> {
+    let free = free(sim, world, target).into_iter().filter(|actor| !apart.contains(actor));
+    let free: Vec<u16> = free.map(|actor| actor.0).take(MOST).collect();
     let size = world.actors() as u16;
     let mut all = Vec::new();
     permute(&mut free.clone(), 0, &mut |places| {

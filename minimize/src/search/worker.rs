@@ -9,6 +9,7 @@ use demi_replay::{Model, Names, Status, View};
 use demi_schemas::NetworkRule;
 use rustc_hash::FxHashMap;
 
+use super::faults::Faults;
 use super::packed::{self, Glance, Hot};
 use super::symmetry::Renaming;
 use super::tables::{Entry, FREE, Local, Reaction, Tables};
@@ -62,7 +63,7 @@ pub struct Child {
     pub parent: u32,
     /// Which of the parent's pending entries was delivered.
     pub index: u32,
-    /// What is missing at least, 1 where nobody knows.
+    /// What seems to be missing, 1 where nobody knows.
     pub missing: u16,
 }
 
@@ -97,6 +98,8 @@ pub struct Common<M: Model> {
     pub bound: Option<Arc<Bound<M>>>,
     /// Renamings of actors that change nothing.
     pub renamings: Vec<Renaming>,
+    /// Faults that may happen on the way.
+    pub faults: Faults,
 }
 
 /// A worker, with its own copy of what it needs of the tables.
@@ -113,7 +116,7 @@ pub struct Worker<M: Model> {
     at: u64,
     after: Vec<u32>,
     /// What the bound said, by what it looks at.
-    bounds: HashMap<u128, u16, BuildHasherDefault<AsItIs>>,
+    bounds: HashMap<u128, (u16, u16), BuildHasherDefault<AsItIs>>,
 }
 
 impl<M: Model> Worker<M> {
@@ -163,23 +166,15 @@ impl<M: Model> Worker<M> {
         packed::hash(words, &self.locals, &self.hot)
     }
 
-    /// What is missing at least from a configuration.
-    fn missing(&mut self, words: &[u32], bound: Option<&Bound<M>>) -> usize {
-        let Some(bound) = bound else { return 1 };
+    /// What is missing at least from a configuration, as long as no more faults happen, and what seems to be missing.
+    pub fn missing(&mut self, words: &[u32], bound: Option<&Bound<M>>) -> (usize, u16) {
+        let Some(bound) = bound else { return (1, 1) };
         let looked_at = packed::looked_at(words, &self.locals, &self.hot);
-        if let Some(known) = self.bounds.get(&looked_at) {
-            return usize::from(*known);
-        }
-        let missing = self.least(words, bound);
-        if self.bounds.len() >= MAX_BOUNDS {
-            self.bounds.clear();
+        if let Some((least, toward)) = self.bounds.get(&looked_at) {
+            return (usize::from(*least), *toward);
         }
         // Less is always right.
-        self.bounds.insert(looked_at, u16::try_from(missing).unwrap_or(u16::MAX));
-        missing
-    }
-
-    fn least(&self, words: &[u32], bound: &Bound<M>) -> usize {
+        let short = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
         let glance = Glance { words, locals: &self.locals };
         let pending = words[packed::first_pending(words)..].iter().map(|e| *e as usize);
         let waiting: Vec<Waiting<'_, M::Msg>> = pending
@@ -189,7 +184,14 @@ impl<M: Model> Worker<M> {
                 Waiting { from: entry.pending.from, to: entry.pending.to, msg: &entry.msg }
             })
             .collect();
-        (bound.least)(&View::new(&glance, &self.model, &self.names), &waiting).max(1)
+        let view = View::new(&glance, &self.model, &self.names);
+        let least = short((bound.least)(&view, &waiting).max(1));
+        let toward = bound.toward.as_ref().map_or(least, |toward| short(toward(&view, &waiting)));
+        if self.bounds.len() >= MAX_BOUNDS {
+            self.bounds.clear();
+        }
+        self.bounds.insert(looked_at, (least, toward));
+        (usize::from(least), toward)
     }
 
     fn violates(&self, words: &[u32], target: &[String]) -> bool {
@@ -207,6 +209,25 @@ impl<M: Model> Worker<M> {
         let number = self.reactions.len() as u32 - 1;
         self.reaction_numbers.insert((local, entry), number);
         number
+    }
+
+    /// What a fault makes of a configuration, into `after`, with its hash and the one by which it is known.
+    pub fn fail(
+        &mut self,
+        common: &Common<M>,
+        words: &[u32],
+        fault: usize,
+        after: &mut Vec<u32>,
+    ) -> Option<(u128, u128)> {
+        let mut tables = common.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        let world = packed::unpack(&tables, words);
+        let world = common.faults.perform(fault, &mut tables.sim, &world, common.rule)?;
+        let left = packed::faults(words) & !(1 << fault);
+        packed::pack(&mut tables, (&world, left), Some(words), after);
+        self.learn(&tables, common.rule);
+        let hash = self.hash(after);
+        let known = (&self.locals[..], &self.entries[..], &self.hot[..]);
+        Some((hash, packed::canonical((after, hash), &common.renamings, known)))
     }
 
     /// Makes every delivery that is possible in a configuration, which `step` led to. What may lead to the violation
@@ -234,8 +255,11 @@ impl<M: Model> Worker<M> {
                 // Of equal entries only the oldest.
                 continue;
             }
-            if !matches!(packed::status(words, of.to), Status::Running | Status::Isolated) {
-                continue;
+            // Nothing from outside reaches who is cut off.
+            match packed::status(words, of.to) {
+                Status::Running => {}
+                Status::Isolated if !of.external => {}
+                _ => continue,
             }
             let local = packed::local(words, usize::from(of.cell));
             let number = match self.reaction_numbers.get(&(local, entry)) {
@@ -262,7 +286,7 @@ impl<M: Model> Worker<M> {
                     let mut tables = common.tables.lock().unwrap_or_else(PoisonError::into_inner);
                     let world = packed::unpack(&tables, words);
                     let world = tables.deliver(world, index, common.rule);
-                    packed::pack(&mut tables, &world, &mut after);
+                    packed::pack(&mut tables, (&world, packed::faults(words)), Some(words), &mut after);
                     self.learn(&tables, common.rule);
                     (self.hash(&after), true, false)
                 }
@@ -280,11 +304,13 @@ impl<M: Model> Worker<M> {
             let known = (&self.locals[..], &self.entries[..], &self.hot[..]);
             let key = packed::canonical((&after, hash), &common.renamings, known);
             let shard = shard(key);
-            let missing = match seen[shard].contains(&key) {
-                true => usize::MAX,
-                false => self.missing(&after, common.bound.as_deref()),
-            };
-            if missing <= room {
+            if seen[shard].contains(&key) {
+                self.after = after;
+                continue;
+            }
+            let (least, toward) = self.missing(&after, common.bound.as_deref());
+            // The bound knows nothing of faults that are still to come.
+            if least <= room || packed::faults(&after) != 0 {
                 let (start, len) = (chunk.words.len(), after.len() as u32);
                 chunk.words.extend_from_slice(&after);
                 chunk.children[shard].push(Child {
@@ -294,7 +320,7 @@ impl<M: Model> Worker<M> {
                     len,
                     parent: step,
                     index: index as u32,
-                    missing: u16::try_from(missing).unwrap_or(u16::MAX),
+                    missing: toward,
                 });
             }
             self.after = after;

@@ -31,7 +31,7 @@ pub fn two_leaders(model: &AkkaRaft, target: &[String], names: &Names) -> Option
         pairs.iter().map(|&(a, b)| scene.pair(a, b)).min().unwrap_or(0)
     };
     let sees = |msg: &Msg| matches!(msg, Msg::VoteCandidate { .. } | Msg::ChangeConfiguration { .. });
-    Some(Bound { sees: Box::new(sees), least: Box::new(least) })
+    Some(Bound { sees: Box::new(sees), least: Box::new(least), toward: None })
 }
 
 /// More than any execution has.

@@ -9,7 +9,7 @@ use super::AkkaRaft;
 use super::bound::{FAR, Scene, Term, Way, two_leaders};
 use super::message::Msg;
 use super::state::{Entry, Member, Role};
-use crate::model::{Bound, View, Waiting};
+use crate::model::{Bound, Least, View, Waiting};
 use crate::names::{ActorId, Names};
 
 /// A violation to come to.
@@ -33,16 +33,35 @@ pub fn bound(model: &AkkaRaft, target: &[String], names: &Names) -> Option<Bound
     if members.len() > 64 {
         return None;
     }
+    let late = on.raft58a_late_leader_init;
     let least = move |view: &View<'_, AkkaRaft>, waiting: &[Waiting<'_, Msg>]| {
         let scene = Scene { view, waiting, members: &members, on: &on };
         goals.iter().map(|goal| scene.goal(*goal)).min().unwrap_or(0)
     };
-    let sees = |msg: &Msg| match msg {
+    let sees = move |msg: &Msg| match msg {
         Msg::VoteCandidate { .. } | Msg::ChangeConfiguration { .. } | Msg::AppendSuccessful { .. } => true,
         Msg::AppendEntries { entries, .. } => !entries.is_empty(),
+        Msg::ElectedAsLeader => late,
         _ => false,
     };
-    Some(Bound { sees: Box::new(sees), least: Box::new(least) })
+    Some(Bound { sees: Box::new(sees), least: Box::new(least), toward: toward(model, target, names) })
+}
+
+/// What to go by where bounds say little: on the way to leaders that fail, if tables may be set up late.
+fn toward(model: &AkkaRaft, target: &[String], names: &Names) -> Option<Least<AkkaRaft>> {
+    let (members, on) = (model.members.clone(), model.config.switches);
+    let failing = |fingerprint: &String| match goal(fingerprint, names)? {
+        Goal::Failing(member) => Some(member),
+        _ => None,
+    };
+    let leaders = target.iter().map(failing).collect::<Option<Vec<ActorId>>>()?;
+    if !on.raft58a_late_leader_init || on.raft58b_zero_indexed_log {
+        return None;
+    }
+    Some(Box::new(move |view, waiting| {
+        let scene = Scene { view, waiting, members: &members, on: &on };
+        leaders.iter().map(|leader| scene.toward_failing(*leader)).min().unwrap_or(0)
+    }))
 }
 
 fn goal(fingerprint: &str, names: &Names) -> Option<Goal> {
@@ -60,7 +79,7 @@ fn goal(fingerprint: &str, names: &Names) -> Option<Goal> {
 
 /// What of an election is counted.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Count {
+pub enum Count {
     /// Everything, but for what this member needs before it votes.
     ButFor(ActorId),
     /// Configurations of voters, not what brings them to the term: other deliveries may do that.
@@ -103,7 +122,7 @@ impl Scene<'_> {
     }
 
     /// What is missing at least until a member is leader; 0 if it is.
-    fn election(&self, member: ActorId, count: Count) -> usize {
+    pub fn election(&self, member: ActorId, count: Count) -> usize {
         let Some(m) = self.view.state(member) else { return FAR };
         if m.role == Role::Leader {
             return 0;

@@ -18,6 +18,7 @@ mod step;
 pub mod tables;
 #[cfg(test)]
 mod tests;
+mod toward;
 
 use std::sync::Arc;
 
