@@ -185,9 +185,9 @@ impl<'a, M: Model> Checked<'a, M> {
                     self.sim.start(&mut world, *actor);
                     started.push(*actor);
                 }
-                Act::Crash(_) | Act::Restart(_) | Act::Isolate(_) | Act::Stop(_) => faults.push(*act),
+                fault if fault.is_fault() => faults.push(*fault),
                 Act::Deliver(_) | Act::Inject(..) | Act::Noted(_) => {}
-                Act::Start(_) | Act::Action(_) | Act::Sent => {
+                _ => {
                     let why = "it has actions or second starts among its steps";
                     return Err(CertificateError::False(why.into()));
                 }

@@ -7,7 +7,7 @@ use demi_replay::network;
 use demi_replay::script::{Act, OwnFailures, Script, Want};
 use demi_replay::{Model, Simulator, Violation, World};
 use demi_schemas::{NetworkRule, Schedule};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::budget::Meter;
@@ -68,6 +68,8 @@ pub struct Engine<M: Model> {
     pub meter: Meter,
     digests: Digests,
     tested: FxHashSet<u128>,
+    /// Configurations with what was to follow, under which policy, and with how many steps at most it did not violate.
+    failed: FxHashMap<u128, usize>,
     found: Vec<Violation>,
     /// Accepted candidates that strict verification refused; always 0 unless there is a defect.
     pub refused: u64,
@@ -95,6 +97,7 @@ impl<M: Model> Engine<M> {
             meter,
             digests: Digests::default(),
             tested: FxHashSet::default(),
+            failed: FxHashMap::default(),
             found: Vec::new(),
             refused: 0,
         }
@@ -207,6 +210,33 @@ impl<M: Model> Engine<M> {
     /// Forgets which candidates were tested.
     pub fn forget(&mut self) {
         self.tested.clear();
+    }
+
+    /// Runs wanted acts from a world, like [`Engine::run`], unless they were run from an equal configuration before, be it
+    /// reached in another order, and did not violate. Both come with what stands for them: the hash of the configuration,
+    /// and one of the acts.
+    pub fn run_once(
+        &mut self,
+        (world, configuration): (&World<M>, u128),
+        done: &[Act],
+        (acts, rest): (&[Act], u64),
+        policy: Policy,
+        limit: usize,
+    ) -> Found {
+        let mut hasher = Xxh3::new();
+        (configuration, rest, policy).hash(&mut hasher);
+        let (key, room) = (hasher.digest128(), limit.saturating_sub(done.len()));
+        if self.failed.get(&key).is_some_and(|failed| *failed >= room) {
+            return None;
+        }
+        let found = self.run(world.clone(), done.to_vec(), acts.iter(), policy, limit);
+        if found.is_none() {
+            if self.failed.len() >= MAX_REMEMBERED {
+                self.failed.clear();
+            }
+            self.failed.insert(key, room);
+        }
+        found
     }
 
     /// Whether the candidate is new; it is remembered.

@@ -10,6 +10,7 @@ use demi_schemas::summary::PhaseSummary;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::beams;
+use crate::engine::Shared;
 use crate::matcher::Policy;
 use crate::oracle::Contents;
 use crate::passes::{contents, endings};
@@ -24,6 +25,8 @@ use crate::witness::{Objective, Size};
 const SOON: u64 = 6_000_000;
 /// A bound that is so near is worth more of them.
 const NEAR: usize = 2;
+/// External events over all of which the shortest execution is looked for at the beginning.
+const FEW: usize = 12;
 /// Configurations that the proof of the result may visit.
 const LATER: u64 = 8_000_000;
 
@@ -52,7 +55,8 @@ impl All<'_> {
         policies: &[Policy],
         phases: &mut Vec<PhaseSummary>,
     ) -> Ending {
-        let raw = stage.best.acts.clone();
+        let recording = stage.best.clone();
+        let raw = recording.acts.clone();
         stage.prepare();
         phases.append(&mut stage.phases);
         let mut common = self.common(stage, policies, raw);
@@ -60,9 +64,13 @@ impl All<'_> {
         let best = |results: &[Start]| {
             common.objective.choose(results.iter().map(|s| s.size)).map(|i| results[i].clone())
         };
+        let whole = self.whole(stage, recording);
         let mut results = recorded(&common, purse, true);
         let first = best(&results);
-        let mut proven = first.as_ref().and_then(|best| self.proven(stage, best));
+        let mut proven = match &whole {
+            Some(whole) => Some(whole.clone()),
+            None => first.as_ref().and_then(|best| self.proven(stage, best)),
+        };
         if proven.is_none() {
             results.extend(recorded(&common, self.purse(stage).after(&results), false));
             let better = best(&results).filter(|b| first.as_ref().is_none_or(|f| f.size != b.size));
@@ -85,7 +93,7 @@ impl All<'_> {
         if let Some(best) = best(&results) {
             results.extend(explored(&common, &best, self.purse(stage).after(&results), LITTLE));
         }
-        adopt(stage, &common, &mut results, phases);
+        adopt(stage, &common, &mut results, whole.as_ref().map(|(start, _)| start), phases);
         stage.engine.settling = true;
         if proven.is_none() {
             stage.phase("endings", |s| endings::search(s, POLISH, self.options.jobs));
@@ -132,10 +140,33 @@ impl All<'_> {
             return None;
         }
         let witness = restore(&mut stage.engine, &best.schedule)?;
+        self.shortest(stage, witness, SOON)
+    }
+
+    /// The shortest execution over all recorded external events, with its proof, where these are few and little work
+    /// gives one. It is the result then, and what has fewer external events but more deliveries stands
+    /// beside it: without this the order in which things were recorded would decide between the two.
+    fn whole<M: Model>(&self, stage: &mut Stage<'_, M>, recording: Shared<M>) -> Option<(Start, Shortest)> {
+        let engine = &stage.engine;
+        let bounded = engine.sim.model().bound(&engine.target, engine.sim.names()).is_some();
+        let few = recording.size.externals <= FEW && self.options.objective == Objective::Externals;
+        if !bounded || !few || recording.acts.iter().any(Act::is_fault) {
+            return None;
+        }
+        self.shortest(stage, recording, 4 * SOON)
+    }
+
+    /// The shortest execution over the external events of a witness, with its proof, where little work gives one.
+    fn shortest<M: Model>(
+        &self,
+        stage: &mut Stage<'_, M>,
+        witness: Shared<M>,
+        most: u64,
+    ) -> Option<(Start, Shortest)> {
         let before = std::mem::replace(&mut stage.best, witness);
-        let mut shortest = stage.prove(self.options.jobs, SOON);
+        let mut shortest = stage.prove(self.options.jobs, most);
         let near = |s: &Shortest| !s.optimal && s.at_least as usize + NEAR >= stage.best.size.deliveries;
-        if shortest.as_ref().is_some_and(near) {
+        if most < 4 * SOON && shortest.as_ref().is_some_and(near) {
             shortest = stage.prove(self.options.jobs, 4 * SOON);
         }
         let found = std::mem::replace(&mut stage.best, before);
@@ -184,7 +215,7 @@ impl All<'_> {
         let schedule = stage.engine.to_schedule(&stage.best.acts);
         let start = Start { schedule, size: stage.best.size, ..Start::default() };
         let mut found = explored(common, &start, self.purse(stage), LITTLE);
-        adopt(stage, common, &mut found, phases);
+        adopt(stage, common, &mut found, None, phases);
         stage.reduce(common.policies);
         Some(gone)
     }
@@ -236,15 +267,19 @@ fn digest<M: Model>(stage: &mut Stage<'_, M>, prepared: &[Act], raw: &[Act], opt
     hasher.digest128()
 }
 
-/// Gives the stage the smallest of the results, the first of equals, if it is smaller than what it has, and accounts
-/// for the rest.
+/// Gives the stage the smallest of the results, the first of equals, or the one that is given, if it is smaller than what
+/// it has, and accounts for the rest.
 fn adopt<M: Model>(
     stage: &mut Stage<'_, M>,
     common: &Common<'_, M>,
     results: &mut [Start],
+    given: Option<&Start>,
     phases: &mut Vec<PhaseSummary>,
 ) {
-    let best = common.objective.choose(results.iter().map(|s| s.size));
+    let best = match given {
+        Some(given) => results.iter().position(|s| s.schedule == given.schedule),
+        None => common.objective.choose(results.iter().map(|s| s.size)),
+    };
     let mut rest = phase_line("other starts", &[]);
     for (index, start) in results.iter_mut().enumerate() {
         stage.account.add(&start.account);

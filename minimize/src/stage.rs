@@ -229,8 +229,7 @@ impl<'a, M: Model> Stage<'a, M> {
     /// can with not many more than `most` configurations.
     pub fn prove(&mut self, jobs: usize, most: u64) -> Option<Shortest> {
         let model = self.engine.sim.model();
-        let fails = |act: &Act| !act.is_delivery() && !matches!(act, Act::Start(_));
-        let bound = match self.best.acts.iter().any(fails) {
+        let bound = match self.best.acts.iter().any(Act::is_fault) {
             // Bounds are about executions without faults.
             true => None,
             false => model.bound(&self.engine.target, self.engine.sim.names()).map(Arc::new),

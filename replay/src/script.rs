@@ -76,6 +76,12 @@ impl Act {
         matches!(self, Act::Deliver(_))
     }
 
+    /// Whether it is a fault: the failure of an actor, a new life after one, an end, or a cut from the network.
+    #[must_use]
+    pub fn is_fault(&self) -> bool {
+        matches!(self, Act::Crash(_) | Act::Restart(_) | Act::Isolate(_) | Act::Stop(_))
+    }
+
     /// Whether it counts as an external event: a delivered message from outside, a start, or an injected fault.
     #[must_use]
     pub fn is_external(&self) -> bool {

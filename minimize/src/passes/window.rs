@@ -1,9 +1,12 @@
 //! Window search: between two points of the witness all orders of all pending messages are tried, and the rest
 //! must follow (large neighbourhood search on schedules).
 
+use std::hash::Hash;
+
 use demi_replay::Model;
 use demi_replay::script::Act;
 use rustc_hash::FxHashSet;
+use xxhash_rust::xxh3::Xxh3;
 
 use crate::engine::{Engine, Shared};
 use crate::matcher::Policy;
@@ -43,6 +46,9 @@ fn one<M: Model>(
     }
     let rest: Vec<Act> = witness.acts[at + width..].to_vec();
     let limit = engine.limit(witness, 0);
+    let mut hasher = Xxh3::new();
+    rest.hash(&mut hasher);
+    let digest = hasher.digest();
     let mut seen = FxHashSet::default();
     let mut level = vec![engine.world_at(witness, at)];
     for _ in 0..width - 1 {
@@ -65,7 +71,8 @@ fn one<M: Model>(
                     continue;
                 }
                 for policy in policies {
-                    if let Some(acts) = engine.run(world.clone(), done.clone(), rest.iter(), *policy, limit)
+                    if let Some(acts) =
+                        engine.run_once((&world, hash), &done, (&rest, digest), *policy, limit)
                         && let Some(found) = engine.first_witness(&acts, crate::engine::EXACT)
                         && engine.smaller(found.size, witness.size)
                     {

@@ -23,8 +23,8 @@ impl Faults {
             match act {
                 Act::Deliver(_) | Act::Inject(..) => {}
                 Act::Start(actor) if !started.contains(actor) => started.push(*actor),
-                Act::Crash(_) | Act::Restart(_) | Act::Isolate(_) | Act::Stop(_) => faults.push(*act),
-                Act::Start(_) | Act::Action(_) | Act::Noted(_) | Act::Sent => return None,
+                fault if fault.is_fault() => faults.push(*fault),
+                _ => return None,
             }
         }
         (faults.len() <= MOST).then_some(Faults(faults))
