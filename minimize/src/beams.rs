@@ -21,8 +21,19 @@ use crate::start::Start;
 use crate::starts::{Common, Purse, restore, side_by_side};
 use crate::witness::{Objective, Size, WORTH};
 
-/// Deliveries that are made in a layer, and over how many of the sets: first few, and where that finds nothing more.
-pub const WIDTHS: [(u64, usize); 3] = [(3_200, usize::MAX), (24_000, usize::MAX), (100_000, 24)];
+/// Deliveries that are made in a layer, and over how many of the sets: those to choose from first.
+pub const WIDTHS: [(u64, usize); 6] = [
+    (3_200, CHOICES),
+    (24_000, CHOICES),
+    (100_000, CHOICES),
+    (3_200, usize::MAX),
+    (24_000, usize::MAX),
+    (100_000, CHOICES + 24),
+];
+/// How many of them cost little.
+pub const NARROW: usize = 4;
+/// Sets from which the search is to choose, at most.
+const CHOICES: usize = 8;
 /// Deliveries that an execution with fewer external events may have more than the result it is to replace.
 const MORE: usize = 15;
 
@@ -33,6 +44,8 @@ const ROUND: usize = 8;
 #[derive(Clone)]
 struct Set {
     externals: Vec<Act>,
+    /// How many of the messages the search is to choose; nothing if it may take all.
+    choice: Option<usize>,
     /// Sets that are alike have the same.
     form: Form,
     /// The external events as text, for the ledger.
@@ -40,7 +53,7 @@ struct Set {
 }
 
 /// A set that was searched over, with which limit and width.
-struct Tried {
+pub struct Tried {
     set: Set,
     limit: usize,
     width: u64,
@@ -49,41 +62,42 @@ struct Tried {
 impl Tried {
     /// Whether another search finds nothing that this one does not.
     fn covers(&self, other: &Tried) -> bool {
-        self.limit >= other.limit && self.width >= other.width && self.set.form == other.set.form
+        let same = self.set.form == other.set.form && self.set.choice == other.set.choice;
+        same && self.limit >= other.limit && self.width >= other.width
     }
 }
 
 /// Searches around the external events of a result with the first of [`WIDTHS`], goes on from what is better and ends when
-/// nothing is. Gives every result on the way.
+/// nothing is. Gives every result on the way. What was `tried` is not searched again.
 pub fn searched<M: Model>(
     common: &Common<'_, M>,
     best: &Start,
     mut purse: Purse,
     widths: usize,
+    tried: &mut Vec<Tried>,
 ) -> Vec<Start> {
-    let Some(bound) = common.sim.model().bound(&common.target, common.sim.names()).map(Arc::new) else {
+    let Some(bound) = common.engine(Budget::Replays(u64::MAX), common.objective).bound() else {
         return Vec::new();
     };
     let pool: Vec<Act> = common.raw.iter().filter(|a| a.is_external()).copied().collect();
     let mut best = best.clone();
-    let (mut all, mut tried): (Vec<Start>, Vec<Tried>) = (Vec::new(), Vec::new());
+    let mut all: Vec<Start> = Vec::new();
     let all_widths = || WIDTHS.into_iter().take(widths);
     let mut widths = all_widths();
     let mut next = widths.next();
     let mut around = sets(common, &best, &pool);
     while let Some((width, most)) = next.filter(|_| !common.stop.is_set()) {
-        let work = work(common.objective, (&best, &around), (width, most), &tried);
+        let work = work(common.objective, (&best, &around), (width, most), tried);
         if work.is_empty() {
             next = widths.next();
             continue;
         }
         let share = purse.share(0.3, ROUND, common.jobs);
         let found = side_by_side(common, work.len(), |at| {
-            let Tried { set: Set { externals, told, .. }, limit, .. } = &work[at];
+            let Tried { set, limit, .. } = &work[at];
             let lead = xxh3_128(best.schedule.to_text().as_bytes());
-            let what = format!("beam {width} {limit} {lead:032x} {told}");
-            common
-                .remembered(&what, share, || one(common, &best, (externals, &bound), (*limit, width), share))
+            let what = format!("beam {width} {limit} {:?} {lead:032x} {}", set.choice, set.told);
+            common.remembered(&what, share, || one(common, &best, (set, &bound), (*limit, width), share))
         });
         tried.extend(work);
         purse = purse.after(&found);
@@ -107,7 +121,9 @@ fn work(
     tried: &[Tried],
 ) -> Vec<Tried> {
     let with_limit = |set: &Set| {
-        let limit = limit(objective, best.size, set.externals.len())?;
+        let starts = set.externals.iter().filter(|act| matches!(act, Act::Start(_))).count();
+        let externals = set.choice.map_or(set.externals.len(), |messages| starts + messages);
+        let limit = limit(objective, best.size, externals)?;
         Some(Tried { set: set.clone(), limit, width })
     };
     let known = |new: &Tried| tried.iter().any(|old| old.covers(new));
@@ -119,8 +135,8 @@ fn work(
 fn one<M: Model>(
     common: &Common<'_, M>,
     best: &Start,
-    (externals, bound): (&[Act], &Arc<Bound<M>>),
-    (limit, width): (usize, u64),
+    (set, bound): (&Set, &Arc<Bound<M>>),
+    (deliveries, width): (usize, u64),
     share: Budget,
 ) -> Option<Start> {
     let mut engine = common.engine(share, common.objective);
@@ -128,7 +144,8 @@ fn one<M: Model>(
     let given = restore(&mut engine, &best.schedule)?;
     let mut stage = Stage::new(engine, given, common.tell);
     let found = stage.phase("beams", |s| {
-        let found = search::beam(&mut s.engine, externals, bound, (limit, width), 1);
+        let beam = search::Beam { deliveries, width, outside: set.choice };
+        let found = search::beam(&mut s.engine, &set.externals, bound, beam, 1);
         s.keep(found);
     });
     if found {
@@ -151,7 +168,7 @@ fn limit(objective: Objective, best: Size, externals: usize) -> Option<usize> {
 }
 
 /// The external events of a result, and sets with a little less, a little more, or something else; the same of what is
-/// left without repetitions. Of sets that differ only in which of some interchangeable actors is which there is one.
+/// left without repetitions. Before them come those from which the search is to choose. Of sets that differ only in which of some interchangeable actors is which there is one.
 fn sets<M: Model>(common: &Common<'_, M>, best: &Start, pool: &[Act]) -> Vec<Set> {
     let mut engine = common.engine(Budget::Replays(u64::MAX), common.objective);
     let Some(witness) = restore(&mut engine, &best.schedule) else { return Vec::new() };
@@ -165,11 +182,58 @@ fn sets<M: Model>(common: &Common<'_, M>, best: &Start, pool: &[Act]) -> Vec<Set
         lists.iter().for_each(|list| all.extend_from_slice(&list[at]));
     }
     keep_different(&mut all, &free);
-    let set = |externals: Vec<Act>| {
+    let set = |(externals, choice): (Vec<Act>, Option<usize>)| {
         let (form, told) = (form(&externals, &[]), told(&engine, &externals));
-        Set { externals, form, told }
+        Set { externals, choice, form, told }
     };
-    all.into_iter().map(set).collect()
+    let choices = match common.objective {
+        Objective::Externals => choices(&all[0], pool, &free),
+        Objective::Deliveries => Vec::new(),
+    };
+    choices.into_iter().chain(all.into_iter().map(|set| (set, None))).map(set).collect()
+}
+
+/// Much to choose from: the actors of a set, one less, or all that there are, with some messages of each type to each, and
+/// how many of these may be taken: as many as the set has, one less or one more.
+fn choices(own: &[Act], pool: &[Act], free: &[ActorId]) -> Vec<(Vec<Act>, Option<usize>)> {
+    let starts = |set: &[Act]| set.iter().filter(|a| matches!(a, Act::Start(_))).copied().collect::<Vec<_>>();
+    let messages = own.len() - starts(own).len();
+    let mut all = Vec::new();
+    let mine = starts(own);
+    let mut fewer: Vec<Vec<Act>> = mine
+        .iter()
+        .map(|gone| rich(&mine.iter().copied().filter(|s| s != gone).collect::<Vec<_>>(), pool))
+        .collect();
+    keep_different(&mut fewer, free);
+    let most = |set: Vec<Act>, more: isize| (set, Some(messages.saturating_add_signed(more)));
+    all.push(most(rich(&mine, pool), 0));
+    all.extend(fewer.iter().map(|set| most(set.clone(), 0)));
+    all.push(most(rich(&mine, pool), -1));
+    if starts(pool).len() > mine.len() {
+        all.push(most(rich(&starts(pool), pool), 0));
+    }
+    all.extend(fewer.into_iter().map(|set| most(set, -1)));
+    all.push(most(rich(&mine, pool), 1));
+    all.truncate(CHOICES);
+    all
+}
+
+/// Starts, and two recorded messages of each type to each actor that starts, but of the first type to an actor one.
+fn rich(starts: &[Act], pool: &[Act]) -> Vec<Act> {
+    let mut kept: Vec<Act> = starts.to_vec();
+    for act in pool.iter().filter(|act| sort(act).is_some()) {
+        let there = starts.iter().any(|start| start.actor() == act.actor());
+        let of_sort = |other: &&Act| sort(other) == sort(act);
+        let first = |other: &&Act| other.is_delivery() && other.actor() == act.actor();
+        let most = match kept.iter().find(first) {
+            Some(first) if of_sort(&first) => 1,
+            _ => 2,
+        };
+        if there && kept.iter().filter(of_sort).count() < most {
+            kept.push(*act);
+        }
+    }
+    kept
 }
 
 /// Sets near one, in lists: an actor less, with all that it is told, an actor more, with what it is told first, an event

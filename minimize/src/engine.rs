@@ -2,7 +2,9 @@
 
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
+use std::sync::Arc;
 
+use demi_replay::model::Bound;
 use demi_replay::network;
 use demi_replay::script::{Act, OwnFailures, Script, Want};
 use demi_replay::{Model, Simulator, Violation, World};
@@ -59,6 +61,8 @@ pub struct Engine<M: Model> {
     pub target: Vec<String>,
     /// What else is asked.
     pub oracle: Oracle<M>,
+    /// A bound where the model knows none ([`crate::search::partition`]).
+    pub partition: Option<Arc<Bound<M>>>,
     /// What counts as smaller.
     pub objective: Objective,
     /// Whether witnesses are compared as finished results are ([`Objective::settled`]), or by the bare objective, so
@@ -92,6 +96,7 @@ impl<M: Model> Engine<M> {
             rule,
             target,
             oracle: Oracle::default(),
+            partition: None,
             objective,
             settling: false,
             meter,
@@ -101,6 +106,12 @@ impl<M: Model> Engine<M> {
             found: Vec::new(),
             refused: 0,
         }
+    }
+
+    /// A lower bound on the deliveries to the violation: the model's own, or a general one where it knows none.
+    pub fn bound(&self) -> Option<Arc<Bound<M>>> {
+        let own = self.sim.model().bound(&self.target, self.sim.names());
+        own.map(Arc::new).or_else(|| self.partition.clone())
     }
 
     /// Whether the violation is there, on this configuration alone.

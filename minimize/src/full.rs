@@ -1,6 +1,7 @@
 //! The whole pipeline on one stage: many starts, the best of them to the end, smaller contents, the proofs.
 
 use std::hash::Hash;
+use std::sync::Arc;
 use std::time::Instant;
 
 use demi_replay::Model;
@@ -16,6 +17,7 @@ use crate::oracle::Contents;
 use crate::passes::{contents, endings};
 use crate::pipeline::Options;
 use crate::rounds::{LITTLE, QUICK, explored};
+use crate::search;
 use crate::stage::{Stage, phase_line};
 use crate::start::Start;
 use crate::starts::{Common, Purse, recorded, restore};
@@ -57,6 +59,9 @@ impl All<'_> {
     ) -> Ending {
         let recording = stage.best.clone();
         let raw = recording.acts.clone();
+        if stage.engine.bound().is_none() {
+            stage.engine.partition = search::partition(&mut stage.engine, &raw).map(Arc::new);
+        }
         stage.prepare();
         phases.append(&mut stage.phases);
         let mut common = self.common(stage, policies, raw);
@@ -81,13 +86,15 @@ impl All<'_> {
         }
         // Beams find most where the result they begin with is not far off; narrow ones cost little anywhere.
         if let Some(recorded) = best(&results).filter(|_| proven.is_none()) {
-            results.extend(beams::searched(&common, &recorded, self.purse(stage).after(&results), 1));
+            let (mut tried, narrow, all) = (Vec::new(), beams::NARROW, beams::WIDTHS.len());
+            let purse = self.purse(stage).after(&results);
+            results.extend(beams::searched(&common, &recorded, purse, narrow, &mut tried));
             if let Some(best) = best(&results) {
                 results.extend(explored(&common, &best, self.purse(stage).after(&results), QUICK));
             }
             if let Some(best) = best(&results) {
                 let purse = self.purse(stage).after(&results);
-                results.extend(beams::searched(&common, &best, purse, beams::WIDTHS.len()));
+                results.extend(beams::searched(&common, &best, purse, all, &mut tried));
             }
         }
         if let Some(best) = best(&results) {
@@ -147,8 +154,7 @@ impl All<'_> {
     /// gives one. It is the result then, and what has fewer external events but more deliveries stands
     /// beside it: without this the order in which things were recorded would decide between the two.
     fn whole<M: Model>(&self, stage: &mut Stage<'_, M>, recording: Shared<M>) -> Option<(Start, Shortest)> {
-        let engine = &stage.engine;
-        let bounded = engine.sim.model().bound(&engine.target, engine.sim.names()).is_some();
+        let bounded = stage.engine.bound().is_some();
         let few = recording.size.externals <= FEW && self.options.objective == Objective::Externals;
         if !bounded || !few || recording.acts.iter().any(Act::is_fault) {
             return None;
@@ -198,6 +204,8 @@ impl All<'_> {
         common: &mut Common<'_, M>,
         phases: &mut Vec<PhaseSummary>,
     ) -> Option<Vec<String>> {
+        // What the bound was made of is about to change.
+        (stage.engine.partition, common.partition) = (None, None);
         let mut gone = Vec::new();
         stage.phase("contents", |s| gone = contents::shrink(s, common.policies));
         if gone.is_empty() {
@@ -233,6 +241,7 @@ impl All<'_> {
             prepared: stage.best.acts.clone(),
             raw,
             fields: stage.engine.fields.clone(),
+            partition: stage.engine.partition.clone(),
             rule: self.options.rule,
             target: stage.engine.target.clone(),
             oracle: stage.engine.oracle.clone(),

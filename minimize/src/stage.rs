@@ -1,6 +1,5 @@
 //! A stage of the pipeline: an engine, the best witness so far, and the account of what each phase did.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use demi_replay::Model;
@@ -228,12 +227,10 @@ impl<'a, M: Model> Stage<'a, M> {
     /// Looks for the shortest execution over the witness's external events, on `jobs` threads, and proves what it
     /// can with not many more than `most` configurations.
     pub fn prove(&mut self, jobs: usize, most: u64) -> Option<Shortest> {
-        let model = self.engine.sim.model();
-        let bound = match self.best.acts.iter().any(Act::is_fault) {
-            // Bounds are about executions without faults.
-            true => None,
-            false => model.bound(&self.engine.target, self.engine.sim.names()).map(Arc::new),
-        };
+        // Bounds are about executions without faults.
+        let bound = self.engine.bound().filter(|_| !self.best.acts.iter().any(Act::is_fault));
+        // Who checks the proof knows the model's own bounds only.
+        let most = if self.engine.partition.is_some() { most.min(UNBOUNDED) } else { most };
         let mut shortest = None;
         self.phase("shortest search", |s| {
             let Some(searched) = search::prove(

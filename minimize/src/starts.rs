@@ -1,10 +1,11 @@
 //! Many places to start from, worked on side by side: the recorded schedule with different policies first, then
 //! what [`crate::rounds`] makes of it. Each start has its share of the budget, whatever the number of threads.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use demi_replay::model::Bound;
 use demi_replay::script::{Act, Script};
 use demi_replay::{Model, Simulator};
 use demi_schemas::{NetworkRule, Schedule};
@@ -31,6 +32,8 @@ pub struct Common<'a, M: Model> {
     pub raw: Vec<Act>,
     /// Content of external messages.
     pub fields: Fields,
+    /// A bound where the model knows none.
+    pub partition: Option<Arc<Bound<M>>>,
     /// The rule.
     pub rule: NetworkRule,
     /// The violation.
@@ -131,6 +134,7 @@ impl<M: Model> Common<'_, M> {
         let mut engine = Engine::new(sim, self.script, self.rule, target, objective, meter);
         engine.fields.clone_from(&self.fields);
         engine.oracle.clone_from(&self.oracle);
+        engine.partition.clone_from(&self.partition);
         engine
     }
 

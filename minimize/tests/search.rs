@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use demi_minimize::budget::Meter;
 use demi_minimize::engine::{EXACT, Engine, Shared};
-use demi_minimize::search::{beam, shortest, shortest_from};
+use demi_minimize::search::{Beam, beam, shortest, shortest_from};
 use demi_minimize::{Budget, Objective, StopFlag};
 use demi_replay::fuzz::{FuzzOptions, fuzz};
 use demi_replay::models::akka_raft::AkkaRaft;
@@ -88,6 +88,28 @@ fn names_change_nothing_but_the_number_of_configurations() {
     }
 }
 
+fn over(deliveries: usize, width: u64) -> Beam {
+    Beam { deliveries, width, outside: None }
+}
+
+#[test]
+fn a_beam_takes_no_more_messages_from_outside_than_it_may() {
+    let (mut engine, witness) = witness(RAFT_45, 2, NetworkRule::Fifo);
+    let bound = Arc::new(engine.sim.model().bound(&engine.target, engine.sim.names()).unwrap());
+    let mut taken = Vec::new();
+    for most in 0..5 {
+        let choice = Beam { deliveries: 40, width: 20_000, outside: Some(most) };
+        let found = beam(&mut engine, &witness.acts, &bound, choice, 2);
+        let outside =
+            |f: &Shared<AkkaRaft>| f.acts.iter().filter(|act| act.is_delivery() && act.is_external()).count();
+        taken.push(found.as_ref().map(outside));
+        assert!(found.is_none_or(|f| outside(&f) <= most));
+    }
+    // Two leaders of four members need three configurations.
+    assert_eq!(taken[..3], [None, None, None]);
+    assert!(taken[4].is_some(), "{taken:?}");
+}
+
 #[test]
 fn a_beam_finds_nothing_shorter_and_a_wide_one_the_shortest() {
     for (scenario, shortest_of) in [(RAFT_45, 22), (RAFT_46, 22)] {
@@ -97,15 +119,15 @@ fn a_beam_finds_nothing_shorter_and_a_wide_one_the_shortest() {
             let limit = witness.size.deliveries;
             let mut lengths = Vec::new();
             for width in [1, 500, 20_000] {
-                let found = beam(&mut engine, &witness.acts, &bound, (limit, width), 1);
-                let again = beam(&mut engine, &witness.acts, &bound, (limit, width), 3);
+                let found = beam(&mut engine, &witness.acts, &bound, over(limit, width), 1);
+                let again = beam(&mut engine, &witness.acts, &bound, over(limit, width), 3);
                 assert_eq!(found.as_ref().map(|f| &f.acts), again.as_ref().map(|f| &f.acts));
                 lengths.push(found.map(|f| f.size.deliveries));
             }
             assert!(lengths.iter().flatten().all(|length| *length >= shortest_of), "{lengths:?}");
-            let tight = beam(&mut engine, &witness.acts, &bound, (shortest_of, u64::MAX), 2).unwrap();
+            let tight = beam(&mut engine, &witness.acts, &bound, over(shortest_of, u64::MAX), 2).unwrap();
             assert_eq!(tight.size.deliveries, shortest_of);
-            assert!(beam(&mut engine, &witness.acts, &bound, (shortest_of - 1, u64::MAX), 2).is_none());
+            assert!(beam(&mut engine, &witness.acts, &bound, over(shortest_of - 1, u64::MAX), 2).is_none());
         }
     }
 }

@@ -4,8 +4,6 @@
 //! may be taken at any time or never, so an ending is found that no removal and no small change of order makes. With a
 //! bound of the model the search reaches far back; without one some ten deliveries.
 
-use std::sync::Arc;
-
 use demi_replay::Model;
 use demi_replay::script::Act;
 
@@ -26,8 +24,7 @@ pub fn search<M: Model>(stage: &mut Stage<'_, M>, most: u64, jobs: usize) {
 
 /// Says whether something was found.
 fn once<M: Model>(stage: &mut Stage<'_, M>, most: u64, jobs: usize) -> bool {
-    let engine = &stage.engine;
-    let bound = engine.sim.model().bound(&engine.target, engine.sim.names()).map(Arc::new);
+    let bound = stage.engine.bound();
     let witness = stage.best.clone();
     let start = |act: &Act| matches!(act, Act::Start(_));
     let after_starts = witness.acts.iter().rposition(start).map_or(0, |at| at + 1);

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use demi_replay::model::Bound;
-use demi_replay::{Model, Simulator, World};
+use demi_replay::{Model, Pending, PendingKind, Simulator, World};
 use demi_schemas::NetworkRule;
 
 use super::faults::Faults;
@@ -69,6 +69,9 @@ pub struct Limits {
     /// Deliveries after which a layer is left, not many more; first come the configurations that seem to miss least, of equals
     /// those of the least hash (beam search; R. Bisiani 1987). What is not found then may be there all the same.
     pub width: Option<u64>,
+    /// Most messages from outside that are taken, where it is the search's choice which; then those configurations of a
+    /// layer that have taken fewer come earlier.
+    pub outside: Option<usize>,
 }
 
 /// One step of a way.
@@ -126,7 +129,19 @@ impl<M: Model> Layers<M> {
         let mut tables = Tables::new(sim, bound.clone(), renamings.clone());
         let mut words = Vec::new();
         packed::pack(&mut tables, (root, faults.all()), None, &mut words);
-        let common = Common { tables: Mutex::new(tables), rule, target, bound, renamings, faults };
+        let outside = |pending: &&Pending| pending.kind == PendingKind::External;
+        let outside = root.pending().iter().filter(outside).count();
+        let most_outside = None;
+        let common = Common {
+            tables: Mutex::new(tables),
+            rule,
+            target,
+            bound,
+            renamings,
+            faults,
+            outside,
+            most_outside,
+        };
         let workers: Vec<Worker<M>> = (0..jobs.max(1)).map(|_| Worker::new(&common)).collect();
         let hash = workers[0].hash(&words);
         let layer = vec![Segment { ends: vec![(words.len(), hash)], missing: vec![0], words, first: 0 }];
@@ -140,6 +155,7 @@ impl<M: Model> Layers<M> {
         if self.unequal() {
             return self.ended(End::Nothing);
         }
+        self.common.most_outside = limits.outside;
         for depth in 1..=limit {
             let mut layer = std::mem::take(&mut self.layer);
             self.fail(&mut layer, limit - depth + 1);

@@ -10,9 +10,11 @@
 //! Configurations are numbers ([`packed`]), handlers run once for each local state and entry ([`tables`]). The layers
 //! are worked on by all threads, in batches whose order is that of hashes, so that threads do not change the result.
 
+mod canonical;
 mod faults;
 mod layers;
 mod packed;
+mod partition;
 mod symmetry;
 mod tables;
 mod worker;
@@ -28,6 +30,7 @@ use self::layers::{End, Layers, Limits, Move};
 use crate::engine::{EXACT, Engine, Shared};
 
 pub use self::layers::MAX_STATES;
+pub use self::partition::bound as partition;
 
 /// What a search came to.
 #[derive(Debug)]
@@ -59,19 +62,36 @@ pub fn shortest<M: Model>(
     at_most(engine, &witness.acts, bound, (limit, u64::MAX), jobs)
 }
 
-/// A short violating execution over the external events of some acts, which need not violate, with at most `limit`
-/// deliveries, by beam search: in each layer some `width` deliveries from the configurations that the bound says are
-/// nearest. Nothing is proven where nothing is found. What is found depends on nothing but the external events and the
-/// violation.
+/// How far a beam search goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Beam {
+    /// Most deliveries of an execution.
+    pub deliveries: usize,
+    /// Deliveries made in each layer, not many more.
+    pub width: u64,
+    /// Most messages from outside that are taken, if it is the search's choice which.
+    pub outside: Option<usize>,
+}
+
+/// A short violating execution over the external events of some acts, which need not violate, by beam search: in each
+/// layer some deliveries from the configurations that the bound says are nearest. Nothing is proven where nothing is
+/// found. What is found depends on nothing but the external events and the violation.
 pub fn beam<M: Model>(
     engine: &mut Engine<M>,
     acts: &[Act],
     bound: &Arc<Bound<M>>,
-    (limit, width): (usize, u64),
+    beam: Beam,
     jobs: usize,
 ) -> Option<Shared<M>> {
-    let limits = Limits { deliveries: limit, states: u64::MAX, width: Some(width) };
-    within(engine, acts, Some(bound), limits, jobs)?.found
+    let (width, outside) = (Some(beam.width), beam.outside);
+    let limits = Limits { deliveries: beam.deliveries, states: u64::MAX, width, outside };
+    let found = within(engine, acts, Some(bound), limits, jobs)?.found?;
+    // Who takes nothing need not start.
+    let takes = |actor| found.acts.iter().any(|act| act.is_delivery() && act.actor() == actor);
+    let needed = |act: &&Act| !matches!(act, Act::Start(_)) || takes(act.actor());
+    let rest: Vec<Act> = found.acts.iter().filter(needed).copied().collect();
+    let shorter = (rest.len() < found.acts.len()).then(|| engine.first_witness(&rest, EXACT)).flatten();
+    Some(shorter.unwrap_or(found))
 }
 
 fn at_most<M: Model>(
@@ -81,7 +101,7 @@ fn at_most<M: Model>(
     (limit, most): (usize, u64),
     jobs: usize,
 ) -> Option<Searched<M>> {
-    within(engine, acts, bound, Limits { deliveries: limit, states: most, width: None }, jobs)
+    within(engine, acts, bound, Limits { deliveries: limit, states: most, width: None, outside: None }, jobs)
 }
 
 fn within<M: Model>(
@@ -135,7 +155,7 @@ pub fn ending<M: Model>(
         }
     }
     engine.meter.replays += 1;
-    let limits = Limits { deliveries: limit, states: most, width: None };
+    let limits = Limits { deliveries: limit, states: most, width: None, outside: None };
     let ended = layers(engine, (&world, &faults), bound, limits, jobs);
     engine.meter.executed += ended.states;
     let End::Found(path) = ended.end else { return Some((None, matches!(ended.end, End::Nothing))) };
@@ -153,7 +173,7 @@ pub fn shortest_from<M: Model>(
     limit: usize,
     jobs: usize,
 ) -> (Option<usize>, u64) {
-    let limits = Limits { deliveries: limit, states: u64::MAX, width: None };
+    let limits = Limits { deliveries: limit, states: u64::MAX, width: None, outside: None };
     let ended = layers(engine, (world, &Faults::default()), bound, limits, jobs);
     match ended.end {
         End::Found(path) => (Some(deliveries(&path)), ended.states),

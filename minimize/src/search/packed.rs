@@ -9,7 +9,6 @@ use demi_replay::{ActorId, Configuration, Model, PendingKind, Status, World};
 use demi_schemas::NetworkRule;
 
 use super::faults;
-use super::symmetry::Renaming;
 use super::tables::{Effect, Entry, FREE, Local, Tables};
 
 /// Where the status begins in the number of a place.
@@ -150,7 +149,7 @@ pub fn hash<M: Model>(words: &[u32], locals: &[Local<M>], hot: &[Hot]) -> u128 {
         if let number @ 1.. = local(words, place) {
             sum = sum.wrapping_add(locals[number as usize - 1].hash);
         }
-        sum = sum.wrapping_add(status_hash(place, words[1 + place] >> STATUS_SHIFT));
+        sum = sum.wrapping_add(status_hash(words, place, place));
     }
     let pending = &words[first_pending(words)..];
     for (at, &entry) in pending.iter().enumerate() {
@@ -161,36 +160,10 @@ pub fn hash<M: Model>(words: &[u32], locals: &[Local<M>], hot: &[Hot]) -> u128 {
     sum
 }
 
-/// The least hash of a configuration under renamings, given its own.
-pub fn canonical<M: Model>(
-    (words, own): (&[u32], u128),
-    renamings: &[Renaming],
-    (locals, entries, hot): (&[Local<M>], &[Entry<M>], &[Hot]),
-) -> u128 {
-    let first = first_pending(words);
-    let pending = &words[first..];
-    let mut least = own;
-    for (which, renaming) in renamings.iter().enumerate() {
-        let mut sum = faults::hash(faults(words));
-        for place in 0..places(words) {
-            if let number @ 1.. = local(words, place) {
-                sum = sum.wrapping_add(locals[number as usize - 1].renamed[which]);
-            }
-            let status = words[1 + place] >> STATUS_SHIFT;
-            sum = sum.wrapping_add(status_hash(renaming.of(ActorId(place as u16)).index(), status));
-        }
-        for (at, &entry) in pending.iter().enumerate() {
-            let channel = hot[entry as usize].channel;
-            let before = if channel == FREE { 0 } else { on_channel(&pending[..at], hot, channel) };
-            sum = sum.wrapping_add(entries[entry as usize].renamed[which].wrapping_mul(power(before)));
-        }
-        least = least.min(sum);
-    }
-    least
-}
-
-/// What stands for a status at a place.
-fn status_hash(place: usize, status: u32) -> u128 {
+/// What stands for the status of a place, at the place `to`.
+pub fn status_hash(words: &[u32], place: usize, to: usize) -> u128 {
+    let status = words[1 + place] >> STATUS_SHIFT;
+    let place = to;
     let mixed =
         (place as u128 + 1).wrapping_mul(PLACE) ^ u128::from(status + 1).wrapping_mul(PLACE.rotate_left(64));
     mixed.wrapping_mul(PLACE).rotate_left(47).wrapping_mul(PLACE)
@@ -216,7 +189,7 @@ fn on_channel(pending: &[u32], hot: &[Hot], channel: u32) -> u32 {
 
 /// What stands for having that many before it.
 #[inline]
-fn power(before: u32) -> u128 {
+pub fn power(before: u32) -> u128 {
     match before {
         0 => 1,
         1 => PLACE,

@@ -9,6 +9,7 @@ use demi_replay::{Model, Names, Status, View};
 use demi_schemas::NetworkRule;
 use rustc_hash::FxHashMap;
 
+use super::canonical::Canonical;
 use super::faults::Faults;
 use super::packed::{self, Glance, Hot};
 use super::symmetry::Renaming;
@@ -100,6 +101,10 @@ pub struct Common<M: Model> {
     pub renamings: Vec<Renaming>,
     /// Faults that may happen on the way.
     pub faults: Faults,
+    /// Messages from outside that are there in the beginning.
+    pub outside: usize,
+    /// Most of them that may be taken ([`Limits::outside`](super::layers::Limits)).
+    pub most_outside: Option<usize>,
 }
 
 /// A worker, with its own copy of what it needs of the tables.
@@ -115,6 +120,7 @@ pub struct Worker<M: Model> {
     heads: Vec<u64>,
     at: u64,
     after: Vec<u32>,
+    canonical: Canonical,
     /// What the bound said, by what it looks at.
     bounds: HashMap<u128, (u16, u16), BuildHasherDefault<AsItIs>>,
 }
@@ -134,6 +140,7 @@ impl<M: Model> Worker<M> {
             heads: Vec::new(),
             at: 0,
             after: Vec::new(),
+            canonical: Canonical::new(common.renamings.clone(), tables.names().len()),
             bounds: HashMap::default(),
         };
         worker.learn(&tables, common.rule);
@@ -151,6 +158,8 @@ impl<M: Model> Worker<M> {
         if tables.locals.len() == self.locals.len() && tables.entries.len() == self.entries.len() {
             return;
         }
+        tables.locals[self.locals.len()..].iter().for_each(|l| self.canonical.add_local(&l.renamed));
+        tables.entries[self.entries.len()..].iter().for_each(|e| self.canonical.add_entry(&e.renamed));
         self.locals.extend_from_slice(&tables.locals[self.locals.len()..]);
         self.entries.extend_from_slice(&tables.entries[self.entries.len()..]);
         self.hot.extend(self.entries[self.hot.len()..].iter().map(|e| Hot::of(e, rule)));
@@ -226,8 +235,7 @@ impl<M: Model> Worker<M> {
         packed::pack(&mut tables, (&world, left), Some(words), after);
         self.learn(&tables, common.rule);
         let hash = self.hash(after);
-        let known = (&self.locals[..], &self.entries[..], &self.hot[..]);
-        Some((hash, packed::canonical((after, hash), &common.renamings, known)))
+        Some((hash, self.canonical.of(after, hash, &self.hot)))
     }
 
     /// Makes every delivery that is possible in a configuration, which `step` led to. What may lead to the violation
@@ -301,14 +309,25 @@ impl<M: Model> Worker<M> {
                 self.after = after;
                 continue;
             }
-            let known = (&self.locals[..], &self.entries[..], &self.hot[..]);
-            let key = packed::canonical((&after, hash), &common.renamings, known);
+            let key = self.canonical.of(&after, hash, &self.hot);
             let shard = shard(key);
             if seen[shard].contains(&key) {
                 self.after = after;
                 continue;
             }
             let (least, toward) = self.missing(&after, common.bound.as_deref());
+            let mut toward = toward;
+            if let Some(most) = common.most_outside {
+                let pending = &after[packed::first_pending(&after)..];
+                let left = pending.iter().filter(|entry| self.hot[**entry as usize].external).count();
+                let taken = common.outside.saturating_sub(left);
+                if taken > most {
+                    self.after = after;
+                    continue;
+                }
+                // What is needed brings the violation nearer by one; what is not shall not look better than that.
+                toward = toward.saturating_add(taken as u16);
+            }
             // The bound knows nothing of faults that are still to come.
             if least <= room || packed::faults(&after) != 0 {
                 let (start, len) = (chunk.words.len(), after.len() as u32);

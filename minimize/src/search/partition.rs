@@ -1,0 +1,187 @@
+//! A bound for any model whose actors have few states: deliveries have one receiver each, so what different receivers must
+//! take adds up (additive pattern databases; Felner, Korf and Hanan 2004, with a pattern for each receiver).
+//!
+//! For this each actor is looked at alone: whatever is ever sent to it, in any execution, may be delivered to it at any
+//! time and as often as it likes. What it can become is a graph then, and from each of its states a violation that needs
+//! it in another is at least as far away as in the graph. States that no invariant tells apart ([`Model::watch`]) are one
+//! as ends; which of them together violate is asked of the invariants once.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use demi_replay::model::Bound;
+use demi_replay::script::Act;
+use demi_replay::{ActorId, Model, World};
+
+use super::faults::Faults;
+use super::tables::{Reaction, Tables};
+use super::{packed, root};
+use crate::engine::Engine;
+
+/// Reactions that are looked at; with more there is no bound.
+const REACTIONS: usize = 200_000;
+/// Combinations of ends that invariants are asked about; with more there is no bound.
+const COMBINATIONS: usize = 100_000;
+/// Further than any execution goes.
+const FAR: usize = usize::MAX / 4;
+/// No way in the graph.
+const NEVER: u16 = u16::MAX;
+
+/// One actor alone.
+struct Alone<M: Model> {
+    actor: ActorId,
+    /// What it can become.
+    states: Vec<Arc<M::State>>,
+    /// From which states each of them is one delivery away.
+    before: Vec<Vec<usize>>,
+    /// For each state, which end it is.
+    ends: Vec<usize>,
+    /// One state of each end.
+    one_of: Vec<usize>,
+}
+
+/// The bound for executions over the external events of some acts, or fewer of them. Nothing where these have faults,
+/// actors share memory, or there is too much to look at.
+pub fn bound<M: Model>(engine: &mut Engine<M>, acts: &[Act]) -> Option<Bound<M>> {
+    if Faults::of(acts)?.all() != 0 {
+        return None;
+    }
+    let (_, world) = root(engine, acts);
+    let actors = alone(engine, &world)?;
+    let goals = violating(engine, &world, &actors)?;
+    let far: Vec<(ActorId, HashMap<Arc<M::State>, Vec<u16>>)> =
+        actors.iter().map(|alone| (alone.actor, alone.distances())).collect();
+    let least = move |view: &demi_replay::View<'_, M>, _: &[demi_replay::model::Waiting<'_, M::Msg>]| {
+        let row = |(actor, far): &'_ (ActorId, HashMap<Arc<M::State>, Vec<u16>>)| -> Option<Vec<u16>> {
+            far.get(view.state(*actor)?).cloned()
+        };
+        // Nothing is known of others than these.
+        let Some(rows) = far.iter().map(row).collect::<Option<Vec<_>>>() else { return 0 };
+        let way = |goal: &Vec<usize>| {
+            let steps = goal.iter().zip(&rows).map(|(end, row)| match row[*end] {
+                NEVER => FAR,
+                steps => usize::from(steps),
+            });
+            steps.fold(0, |sum: usize, steps| (sum + steps).min(FAR))
+        };
+        goals.iter().map(way).min().unwrap_or(FAR)
+    };
+    Some(Bound { sees: Box::new(|_| false), least: Box::new(least), toward: None })
+}
+
+/// What each actor can become if everything that is ever sent may come at any time.
+fn alone<M: Model>(engine: &Engine<M>, world: &World<M>) -> Option<Vec<Alone<M>>> {
+    let mut tables = Tables::new(engine.sim.clone(), None, Vec::new());
+    let mut words = Vec::new();
+    packed::pack(&mut tables, (world, 0), None, &mut words);
+    let places: Vec<usize> = (0..world.actors()).filter(|at| packed::local(&words, *at) != 0).collect();
+    let shared = |at: &usize| engine.sim.model().cell(ActorId(*at as u16)).index() != *at;
+    if places.iter().any(shared) {
+        return None;
+    }
+    let mut found: Vec<Vec<u32>> = places.iter().map(|at| vec![packed::local(&words, *at)]).collect();
+    let mut steps: Vec<Vec<(usize, usize)>> = vec![Vec::new(); places.len()];
+    let mut tried: HashMap<u32, usize> = HashMap::new();
+    let mut reactions = 0;
+    loop {
+        let mut grown = false;
+        for (which, place) in places.iter().enumerate() {
+            let mut at = 0;
+            while at < found[which].len() {
+                let local = found[which][at];
+                let from = std::mem::replace(tried.entry(local).or_default(), tables.entries.len());
+                for entry in from..tables.entries.len() {
+                    if tables.entries[entry].cell != *place {
+                        continue;
+                    }
+                    grown = true;
+                    reactions += 1;
+                    if reactions > REACTIONS {
+                        return None;
+                    }
+                    match &*tables.reaction(local, entry as u32) {
+                        Reaction::Refused => {}
+                        Reaction::Lives => return None,
+                        Reaction::Plain { next, .. } => {
+                            let known = found[which].iter().position(|state| state == next);
+                            let to = known.unwrap_or(found[which].len());
+                            if known.is_none() {
+                                found[which].push(*next);
+                            }
+                            steps[which].push((at, to));
+                        }
+                    }
+                }
+                at += 1;
+            }
+        }
+        if !grown {
+            break;
+        }
+    }
+    let finish = |((place, found), steps): ((usize, Vec<u32>), Vec<(usize, usize)>)| {
+        let locals: Vec<_> = found.iter().map(|number| &tables.locals[*number as usize - 1]).collect();
+        let mut before = vec![Vec::new(); locals.len()];
+        steps.into_iter().filter(|(from, to)| from != to).for_each(|(from, to)| before[to].push(from));
+        let (mut ends, mut one_of): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
+        for (at, local) in locals.iter().enumerate() {
+            let same = |other: &usize| local.watch.is_some() && locals[*other].watch == local.watch;
+            let known = one_of.iter().position(same);
+            ends.push(known.unwrap_or(one_of.len()));
+            if known.is_none() {
+                one_of.push(at);
+            }
+        }
+        let states = locals.iter().map(|local| Arc::clone(&local.state)).collect();
+        Alone { actor: ActorId(place as u16), states, before, ends, one_of }
+    };
+    Some(places.into_iter().zip(found).zip(steps).map(finish).collect())
+}
+
+/// Which ends violate together, an end for each actor.
+fn violating<M: Model>(engine: &Engine<M>, world: &World<M>, actors: &[Alone<M>]) -> Option<Vec<Vec<usize>>> {
+    let size = actors.iter().try_fold(1_usize, |size, alone| size.checked_mul(alone.one_of.len()))?;
+    if size > COMBINATIONS {
+        return None;
+    }
+    let status: Vec<_> = (0..world.actors()).map(|at| world.status(ActorId(at as u16))).collect();
+    let mut goals = Vec::new();
+    for number in 0..size {
+        let (mut left, mut cells) = (number, world.cells().to_vec());
+        let mut ends = Vec::with_capacity(actors.len());
+        for alone in actors {
+            let end = left % alone.one_of.len();
+            left /= alone.one_of.len();
+            cells[alone.actor.index()] = Some(Arc::clone(&alone.states[alone.one_of[end]]));
+            ends.push(end);
+        }
+        let mut found = Vec::new();
+        let world = World::assemble(cells, status.clone(), Vec::new());
+        engine.sim.check(&world, &mut M::History::default(), &mut found);
+        if found.iter().any(|violation| engine.target.contains(&violation.fingerprint)) {
+            goals.push(ends);
+        }
+    }
+    Some(goals)
+}
+
+impl<M: Model> Alone<M> {
+    /// From each state, how many deliveries each end is away.
+    fn distances(&self) -> HashMap<Arc<M::State>, Vec<u16>> {
+        let mut rows = vec![vec![NEVER; self.one_of.len()]; self.states.len()];
+        for end in 0..self.one_of.len() {
+            let mut queue: VecDeque<usize> =
+                (0..self.states.len()).filter(|state| self.ends[*state] == end).collect();
+            queue.iter().for_each(|state| rows[*state][end] = 0);
+            while let Some(state) = queue.pop_front() {
+                for &before in &self.before[state] {
+                    if rows[before][end] == NEVER {
+                        rows[before][end] = rows[state][end].saturating_add(1).min(NEVER - 1);
+                        queue.push_back(before);
+                    }
+                }
+            }
+        }
+        self.states.iter().cloned().zip(rows).collect()
+    }
+}
