@@ -9,9 +9,9 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use demi_replay::model::Bound;
+use demi_replay::model::{Bound, Waiting};
 use demi_replay::script::Act;
-use demi_replay::{ActorId, Model, World};
+use demi_replay::{ActorId, Model, View, World};
 
 use super::faults::Faults;
 use super::tables::{Reaction, Tables};
@@ -26,6 +26,9 @@ const COMBINATIONS: usize = 100_000;
 const FAR: usize = usize::MAX / 4;
 /// No way in the graph.
 const NEVER: u16 = u16::MAX;
+
+/// For each state, how many deliveries each end is away.
+type Distances<M> = HashMap<Arc<<M as Model>::State>, Vec<u16>>;
 
 /// One actor alone.
 struct Alone<M: Model> {
@@ -49,14 +52,12 @@ pub fn bound<M: Model>(engine: &mut Engine<M>, acts: &[Act]) -> Option<Bound<M>>
     let (_, world) = root(engine, acts);
     let actors = alone(engine, &world)?;
     let goals = violating(engine, &world, &actors)?;
-    let far: Vec<(ActorId, HashMap<Arc<M::State>, Vec<u16>>)> =
+    let far: Vec<(ActorId, Distances<M>)> =
         actors.iter().map(|alone| (alone.actor, alone.distances())).collect();
-    let least = move |view: &demi_replay::View<'_, M>, _: &[demi_replay::model::Waiting<'_, M::Msg>]| {
-        let row = |(actor, far): &'_ (ActorId, HashMap<Arc<M::State>, Vec<u16>>)| -> Option<Vec<u16>> {
-            far.get(view.state(*actor)?).cloned()
-        };
+    let least = move |view: &View<'_, M>, _: &[Waiting<'_, M::Msg>]| {
+        let rows = far.iter().map(|(actor, far)| far.get(view.state(*actor)?));
         // Nothing is known of others than these.
-        let Some(rows) = far.iter().map(row).collect::<Option<Vec<_>>>() else { return 0 };
+        let Some(rows) = rows.collect::<Option<Vec<_>>>() else { return 0 };
         let way = |goal: &Vec<usize>| {
             let steps = goal.iter().zip(&rows).map(|(end, row)| match row[*end] {
                 NEVER => FAR,
@@ -119,23 +120,8 @@ fn alone<M: Model>(engine: &Engine<M>, world: &World<M>) -> Option<Vec<Alone<M>>
             break;
         }
     }
-    let finish = |((place, found), steps): ((usize, Vec<u32>), Vec<(usize, usize)>)| {
-        let locals: Vec<_> = found.iter().map(|number| &tables.locals[*number as usize - 1]).collect();
-        let mut before = vec![Vec::new(); locals.len()];
-        steps.into_iter().filter(|(from, to)| from != to).for_each(|(from, to)| before[to].push(from));
-        let (mut ends, mut one_of): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
-        for (at, local) in locals.iter().enumerate() {
-            let same = |other: &usize| local.watch.is_some() && locals[*other].watch == local.watch;
-            let known = one_of.iter().position(same);
-            ends.push(known.unwrap_or(one_of.len()));
-            if known.is_none() {
-                one_of.push(at);
-            }
-        }
-        let states = locals.iter().map(|local| Arc::clone(&local.state)).collect();
-        Alone { actor: ActorId(place as u16), states, before, ends, one_of }
-    };
-    Some(places.into_iter().zip(found).zip(steps).map(finish).collect())
+    let graphs = places.iter().zip(found).zip(steps);
+    Some(graphs.map(|((place, found), steps)| Alone::new(&tables, *place, &found, &steps)).collect())
 }
 
 /// Which ends violate together, an end for each actor.
@@ -166,22 +152,44 @@ fn violating<M: Model>(engine: &Engine<M>, world: &World<M>, actors: &[Alone<M>]
 }
 
 impl<M: Model> Alone<M> {
-    /// From each state, how many deliveries each end is away.
-    fn distances(&self) -> HashMap<Arc<M::State>, Vec<u16>> {
-        let mut rows = vec![vec![NEVER; self.one_of.len()]; self.states.len()];
-        for end in 0..self.one_of.len() {
-            let mut queue: VecDeque<usize> =
-                (0..self.states.len()).filter(|state| self.ends[*state] == end).collect();
-            queue.iter().for_each(|state| rows[*state][end] = 0);
-            while let Some(state) = queue.pop_front() {
-                for &before in &self.before[state] {
-                    if rows[before][end] == NEVER {
-                        rows[before][end] = rows[state][end].saturating_add(1).min(NEVER - 1);
-                        queue.push_back(before);
-                    }
+    /// An actor at a place, with the numbers of what it can become and the steps between them.
+    fn new(tables: &Tables<M>, place: usize, found: &[u32], steps: &[(usize, usize)]) -> Self {
+        let locals: Vec<_> = found.iter().map(|number| &tables.locals[*number as usize - 1]).collect();
+        let mut before = vec![Vec::new(); locals.len()];
+        steps.iter().filter(|(from, to)| from != to).for_each(|(from, to)| before[*to].push(*from));
+        let (mut ends, mut one_of): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
+        for (at, local) in locals.iter().enumerate() {
+            let same = |other: &usize| local.watch.is_some() && locals[*other].watch == local.watch;
+            let known = one_of.iter().position(same);
+            ends.push(known.unwrap_or(one_of.len()));
+            if known.is_none() {
+                one_of.push(at);
+            }
+        }
+        let states = locals.iter().map(|local| Arc::clone(&local.state)).collect();
+        Alone { actor: ActorId(place as u16), states, before, ends, one_of }
+    }
+
+    fn distances(&self) -> Distances<M> {
+        let columns: Vec<Vec<u16>> = (0..self.one_of.len()).map(|end| self.away_from(end)).collect();
+        let row = |state: usize| columns.iter().map(|column| column[state]).collect();
+        self.states.iter().enumerate().map(|(at, state)| (Arc::clone(state), row(at))).collect()
+    }
+
+    /// How many deliveries each state is away from an end.
+    fn away_from(&self, end: usize) -> Vec<u16> {
+        let mut away = vec![NEVER; self.states.len()];
+        let mut queue: VecDeque<usize> =
+            (0..self.states.len()).filter(|state| self.ends[*state] == end).collect();
+        queue.iter().for_each(|state| away[*state] = 0);
+        while let Some(state) = queue.pop_front() {
+            for &before in &self.before[state] {
+                if away[before] == NEVER {
+                    away[before] = away[state].saturating_add(1).min(NEVER - 1);
+                    queue.push_back(before);
                 }
             }
         }
-        self.states.iter().cloned().zip(rows).collect()
+        away
     }
 }

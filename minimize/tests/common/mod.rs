@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test uses what it needs")]
 
+pub mod random;
+
 use std::sync::Arc;
 
 use demi_minimize::{Budget, Objective, Options, Phases, StopFlag};
