@@ -33,7 +33,7 @@ pub const WIDTHS: [(u64, usize); 6] = [
 /// How many of them cost little.
 pub const NARROW: usize = 4;
 /// Sets from which the search is to choose, at most.
-const CHOICES: usize = 8;
+const CHOICES: usize = 12;
 /// Deliveries that an execution with fewer external events may have more than the result it is to replace.
 const MORE: usize = 15;
 
@@ -197,23 +197,28 @@ fn sets<M: Model>(common: &Common<'_, M>, best: &Start, pool: &[Act]) -> Vec<Set
 /// how many of these may be taken: as many as the set has, one less or one more.
 fn choices(own: &[Act], pool: &[Act], free: &[ActorId]) -> Vec<(Vec<Act>, Option<usize>)> {
     let starts = |set: &[Act]| set.iter().filter(|a| matches!(a, Act::Start(_))).copied().collect::<Vec<_>>();
-    let messages = own.len() - starts(own).len();
-    let mut all = Vec::new();
-    let mine = starts(own);
-    let mut fewer: Vec<Vec<Act>> = mine
-        .iter()
-        .map(|gone| rich(&mine.iter().copied().filter(|s| s != gone).collect::<Vec<_>>(), pool))
-        .collect();
+    let (mine, everybody) = (starts(own), starts(pool));
+    let messages = own.len() - mine.len();
+    let without = |gone: &Act| mine.iter().copied().filter(|start| start != gone).collect::<Vec<_>>();
+    let mut fewer: Vec<Vec<Act>> = mine.iter().map(|gone| rich(&without(gone), pool)).collect();
     keep_different(&mut fewer, free);
-    let most = |set: Vec<Act>, more: isize| (set, Some(messages.saturating_add_signed(more)));
-    all.push(most(rich(&mine, pool), 0));
-    all.extend(fewer.iter().map(|set| most(set.clone(), 0)));
-    all.push(most(rich(&mine, pool), -1));
-    if starts(pool).len() > mine.len() {
-        all.push(most(rich(&starts(pool), pool), 0));
+    let mut all = Vec::new();
+    let mut most = |sets: &[Vec<Act>], more: isize| {
+        let messages = messages.saturating_add_signed(more);
+        all.extend(sets.iter().map(|set| (set.clone(), Some(messages))));
+    };
+    let mine = [rich(&mine, pool)];
+    most(&mine, 0);
+    most(&fewer, 0);
+    most(&fewer, 1);
+    most(&mine, -1);
+    if everybody.len() > starts(own).len() {
+        let everybody = [rich(&everybody, pool)];
+        most(&everybody, 0);
+        most(&everybody, -1);
     }
-    all.extend(fewer.into_iter().map(|set| most(set, -1)));
-    all.push(most(rich(&mine, pool), 1));
+    most(&fewer, -1);
+    most(&mine, 1);
     all.truncate(CHOICES);
     all
 }
