@@ -21,14 +21,17 @@ use crate::start::Start;
 use crate::starts::{Common, Purse, restore, side_by_side};
 use crate::witness::{Objective, Size, WORTH};
 
-/// Deliveries that are made in a layer, and over how many of the sets: those to choose from first.
-pub const WIDTHS: [(u64, usize); 6] = [
-    (3_200, CHOICES),
-    (24_000, CHOICES),
-    (100_000, CHOICES),
-    (3_200, usize::MAX),
-    (24_000, usize::MAX),
-    (100_000, CHOICES + 24),
+/// Deliveries that are made in a layer, over how many of the sets to choose from, and over how many of the others.
+pub const WIDTHS: [(u64, usize, usize); 9] = [
+    (3_200, CHOICES, 0),
+    (24_000, CHOICES, 2),
+    (100_000, 0, 2),
+    (3_200, 0, usize::MAX),
+    (24_000, 0, 40),
+    (100_000, CHOICES, 4),
+    (24_000, 0, usize::MAX),
+    (100_000, 0, 24),
+    (400_000, 0, 2),
 ];
 /// How many of them cost little.
 pub const NARROW: usize = 4;
@@ -86,8 +89,9 @@ pub fn searched<M: Model>(
     let mut widths = all_widths();
     let mut next = widths.next();
     let mut around = sets(common, &best, &pool);
-    while let Some((width, most)) = next.filter(|_| !common.stop.is_set()) {
-        let work = work(common.objective, (&best, &around), (width, most), tried);
+    while let Some(next_width) = next.filter(|_| !common.stop.is_set()) {
+        let (width, ..) = next_width;
+        let work = work(common.objective, (&best, &around), next_width, tried);
         if work.is_empty() {
             next = widths.next();
             continue;
@@ -117,7 +121,7 @@ pub fn searched<M: Model>(
 fn work(
     objective: Objective,
     (best, around): (&Start, &[Set]),
-    (width, most): (u64, usize),
+    (width, choices, near): (u64, usize, usize),
     tried: &[Tried],
 ) -> Vec<Tried> {
     let with_limit = |set: &Set| {
@@ -127,7 +131,8 @@ fn work(
         Some(Tried { set: set.clone(), limit, width })
     };
     let known = |new: &Tried| tried.iter().any(|old| old.covers(new));
-    let sets = around.iter().take(most);
+    let (to_choose, others): (Vec<&Set>, Vec<&Set>) = around.iter().partition(|set| set.choice.is_some());
+    let sets = to_choose.into_iter().take(choices).chain(others.into_iter().take(near));
     sets.filter_map(with_limit).filter(|new| !known(new)).take(ROUND).collect()
 }
 

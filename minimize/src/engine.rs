@@ -108,10 +108,14 @@ impl<M: Model> Engine<M> {
         }
     }
 
+    /// The model's own lower bound on the deliveries to the violation.
+    pub fn own_bound(&self) -> Option<Arc<Bound<M>>> {
+        self.sim.model().bound(&self.target, self.sim.names()).map(Arc::new)
+    }
+
     /// A lower bound on the deliveries to the violation: the model's own, or a general one where it knows none.
     pub fn bound(&self) -> Option<Arc<Bound<M>>> {
-        let own = self.sim.model().bound(&self.target, self.sim.names());
-        own.map(Arc::new).or_else(|| self.partition.clone())
+        self.own_bound().or_else(|| self.partition.clone())
     }
 
     /// Whether the violation is there, on this configuration alone.

@@ -154,7 +154,7 @@ impl All<'_> {
     /// gives one. It is the result then, and what has fewer external events but more deliveries stands
     /// beside it: without this the order in which things were recorded would decide between the two.
     fn whole<M: Model>(&self, stage: &mut Stage<'_, M>, recording: Shared<M>) -> Option<(Start, Shortest)> {
-        let bounded = stage.engine.bound().is_some();
+        let bounded = stage.engine.own_bound().is_some();
         let few = recording.size.externals <= FEW && self.options.objective == Objective::Externals;
         if !bounded || !few || recording.acts.iter().any(Act::is_fault) {
             return None;

@@ -227,10 +227,8 @@ impl<'a, M: Model> Stage<'a, M> {
     /// Looks for the shortest execution over the witness's external events, on `jobs` threads, and proves what it
     /// can with not many more than `most` configurations.
     pub fn prove(&mut self, jobs: usize, most: u64) -> Option<Shortest> {
-        // Bounds are about executions without faults.
-        let bound = self.engine.bound().filter(|_| !self.best.acts.iter().any(Act::is_fault));
-        // Who checks the proof knows the model's own bounds only.
-        let most = if self.engine.partition.is_some() { most.min(UNBOUNDED) } else { most };
+        // Bounds are about executions without faults; and who checks a proof knows the model's own only.
+        let bound = self.engine.own_bound().filter(|_| !self.best.acts.iter().any(Act::is_fault));
         let mut shortest = None;
         self.phase("shortest search", |s| {
             let Some(searched) = search::prove(
