@@ -103,7 +103,12 @@ pub fn searched<M: Model>(
             let what = format!("beam {width} {limit} {:?} {lead:032x} {}", set.choice, set.told);
             common.remembered(&what, share, || one(common, &best, (set, &bound), (*limit, width), share))
         });
-        tried.extend(work);
+        // What was searched to the end is not searched more widely; results come one for each search, unless all ended.
+        let all_there = found.len() == work.len();
+        tried.extend(work.into_iter().enumerate().map(|(at, set)| {
+            let whole = all_there && found[at].whole;
+            Tried { width: if whole { u64::MAX } else { set.width }, ..set }
+        }));
         purse = purse.after(&found);
         let sizes = std::iter::once(best.size).chain(found.iter().map(|s| s.size));
         if let Some(better) = common.objective.choose(sizes).filter(|at| *at > 0) {
@@ -148,15 +153,17 @@ fn one<M: Model>(
     engine.settling = true;
     let given = restore(&mut engine, &best.schedule)?;
     let mut stage = Stage::new(engine, given, common.tell);
+    let mut whole = false;
     let found = stage.phase("beams", |s| {
         let beam = search::Beam { deliveries, width, outside: set.choice };
-        let found = search::beam(&mut s.engine, &set.externals, bound, beam, 1);
+        let found;
+        (found, whole) = search::beam(&mut s.engine, &set.externals, bound, beam, 1);
         s.keep(found);
     });
     if found {
         stage.reduce(common.policies);
     }
-    Some(common.done(stage))
+    Some(Start { whole, ..common.done(stage) })
 }
 
 /// With how many deliveries an execution over so many external events is smaller than a result; nothing if with none.

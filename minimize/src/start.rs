@@ -24,6 +24,8 @@ pub struct Start {
     pub without: Vec<String>,
     /// Whether its share of the budget ended before the work did.
     pub cut: bool,
+    /// Whether it was a search that left nothing out.
+    pub whole: bool,
 }
 
 impl Start {
@@ -50,6 +52,8 @@ struct Kept {
     curve: Vec<CurvePoint>,
     account: Account,
     cut: bool,
+    #[serde(default)]
+    whole: bool,
 }
 
 impl Start {
@@ -64,6 +68,7 @@ impl Start {
             curve: self.curve.clone(),
             account: self.account.clone(),
             cut: self.cut,
+            whole: self.whole,
         };
         serde_json::to_string(&kept).unwrap_or_default()
     }
@@ -80,6 +85,7 @@ impl Start {
             account: kept.account,
             without: Vec::new(),
             cut: kept.cut,
+            whole: kept.whole,
         })
     }
 }

@@ -173,6 +173,7 @@ impl<M: Model> Common<'_, M> {
             account: stage.account,
             without: Vec::new(),
             cut,
+            whole: false,
         }
     }
 }

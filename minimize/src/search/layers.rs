@@ -103,6 +103,8 @@ pub struct Ended {
     pub names: usize,
     /// Whether the model could not rename something that was met, so that the result is worth nothing.
     pub unequal: bool,
+    /// Whether a layer was left before its end.
+    pub cut: bool,
 }
 
 /// A search.
@@ -113,6 +115,8 @@ pub struct Layers<M: Model> {
     steps: Vec<Step>,
     layer: Vec<Segment>,
     states: u64,
+    /// Whether a layer was left before its end.
+    cut: bool,
 }
 
 impl<M: Model> Layers<M> {
@@ -146,7 +150,15 @@ impl<M: Model> Layers<M> {
         let hash = workers[0].hash(&words);
         let layer = vec![Segment { ends: vec![(words.len(), hash)], missing: vec![0], words, first: 0 }];
         let seen = vec![Seen::default(); SHARDS];
-        Layers { common, workers, seen, steps: vec![Step { parent: 0, index: 0 }], layer, states: 0 }
+        Layers {
+            common,
+            workers,
+            seen,
+            steps: vec![Step { parent: 0, index: 0 }],
+            layer,
+            states: 0,
+            cut: false,
+        }
     }
 
     /// Looks for the violation within the limits.
@@ -171,7 +183,8 @@ impl<M: Model> Layers<M> {
             }
             let enough = limits.width.map_or(u64::MAX, |width| self.states.saturating_add(width));
             let batch = if limits.width.is_some() { CHUNK } else { BATCH };
-            for batch in places.chunks(batch) {
+            let last = places.len().div_ceil(batch).saturating_sub(1);
+            for (number, batch) in places.chunks(batch).enumerate() {
                 if meter.ended().is_some() {
                     return self.ended(End::Stopped(depth, "budget"));
                 }
@@ -196,6 +209,7 @@ impl<M: Model> Layers<M> {
                     return self.ended(End::Stopped(depth, "no bound"));
                 }
                 if self.states >= enough {
+                    self.cut |= number < last;
                     break;
                 }
             }
@@ -241,7 +255,13 @@ impl<M: Model> Layers<M> {
 
     fn ended(&self, end: End) -> Ended {
         let tables = self.common.tables.lock().unwrap_or_else(PoisonError::into_inner);
-        Ended { end, states: self.states, names: tables.names().len(), unequal: tables.unequal }
+        Ended {
+            end,
+            states: self.states,
+            names: tables.names().len(),
+            unequal: tables.unequal,
+            cut: self.cut,
+        }
     }
 
     /// Makes all deliveries of a batch, chunk by chunk.

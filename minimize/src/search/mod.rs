@@ -75,23 +75,26 @@ pub struct Beam {
 
 /// A short violating execution over the external events of some acts, which need not violate, by beam search: in each
 /// layer some deliveries from the configurations that the bound says are nearest. Nothing is proven where nothing is
-/// found. What is found depends on nothing but the external events and the violation.
+/// found, unless no layer was left before its end, which is said too: then a wider beam finds nothing either. What is found
+/// depends on nothing but the external events and the violation.
 pub fn beam<M: Model>(
     engine: &mut Engine<M>,
     acts: &[Act],
     bound: &Arc<Bound<M>>,
     beam: Beam,
     jobs: usize,
-) -> Option<Shared<M>> {
+) -> (Option<Shared<M>>, bool) {
     let (width, outside) = (Some(beam.width), beam.outside);
     let limits = Limits { deliveries: beam.deliveries, states: u64::MAX, width, outside };
-    let found = within(engine, acts, Some(bound), limits, jobs)?.found?;
+    let searched = within(engine, acts, Some(bound), limits, jobs);
+    let whole = searched.as_ref().is_none_or(|searched| searched.complete);
+    let Some(found) = searched.and_then(|searched| searched.found) else { return (None, whole) };
     // Who takes nothing need not start.
     let takes = |actor| found.acts.iter().any(|act| act.is_delivery() && act.actor() == actor);
     let needed = |act: &&Act| !matches!(act, Act::Start(_)) || takes(act.actor());
     let rest: Vec<Act> = found.acts.iter().filter(needed).copied().collect();
     let shorter = (rest.len() < found.acts.len()).then(|| engine.first_witness(&rest, EXACT)).flatten();
-    Some(shorter.unwrap_or(found))
+    (Some(shorter.unwrap_or(found)), whole)
 }
 
 fn at_most<M: Model>(
@@ -123,8 +126,9 @@ fn within<M: Model>(
         End::Found(path) => {
             searched.at_least = deliveries(&path);
             searched.found = along(engine, root, (starts, &faults), &path);
-            searched.complete = searched.found.is_some();
+            searched.complete = searched.found.is_some() && !ended.cut;
         }
+        End::Nothing if ended.cut => {}
         End::Nothing => (searched.at_least, searched.complete) = (limit + 1, true),
         End::Stopped(depth, why) => (searched.at_least, searched.stopped) = (depth, Some(why)),
     }

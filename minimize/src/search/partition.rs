@@ -20,6 +20,8 @@ use crate::engine::Engine;
 
 /// Reactions that are looked at; with more there is no bound.
 const REACTIONS: usize = 200_000;
+/// States of one actor; with more there is no bound.
+const STATES: usize = 2_000;
 /// Combinations of ends that invariants are asked about; with more there is no bound.
 const COMBINATIONS: usize = 100_000;
 /// Further than any execution goes.
@@ -108,6 +110,9 @@ fn alone<M: Model>(engine: &Engine<M>, world: &World<M>) -> Option<Vec<Alone<M>>
                             let to = known.unwrap_or(found[which].len());
                             if known.is_none() {
                                 found[which].push(*next);
+                                if found[which].len() > STATES {
+                                    return None;
+                                }
                             }
                             steps[which].push((at, to));
                         }
