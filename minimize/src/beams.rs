@@ -23,18 +23,18 @@ use crate::witness::{Objective, Size, WORTH};
 
 /// Deliveries that are made in a layer, over how many of the sets to choose from, and over how many of the others.
 pub const WIDTHS: [(u64, usize, usize); 9] = [
+    (3_200, 0, usize::MAX),
     (3_200, CHOICES, 0),
     (24_000, CHOICES, 2),
     (100_000, 0, 2),
-    (3_200, 0, usize::MAX),
     (24_000, 0, 40),
     (100_000, CHOICES, 4),
     (24_000, 0, usize::MAX),
     (100_000, 0, 24),
     (400_000, 0, 2),
 ];
-/// How many of them cost little.
-pub const NARROW: usize = 4;
+/// How many of them come before walks: what is near a recording leads to other results than what is far better.
+pub const NARROW: usize = 1;
 /// Sets from which the search is to choose, at most.
 const CHOICES: usize = 12;
 /// Deliveries that an execution with fewer external events may have more than the result it is to replace.
