@@ -180,14 +180,15 @@ fn limit(objective: Objective, best: Size, externals: usize) -> Option<usize> {
 }
 
 /// The external events of a result, and sets with a little less, a little more, or something else; the same of what is
-/// left without repetitions. Before them come those from which the search is to choose. Of sets that differ only in which of some interchangeable actors is which there is one.
+/// left without repetitions. Before them come those from which the search is to choose. Of sets that differ only in which
+/// of some interchangeable actors is which there is one.
 fn sets<M: Model>(common: &Common<'_, M>, best: &Start, pool: &[Act]) -> Vec<Set> {
     let mut engine = common.engine(Budget::Replays(u64::MAX), common.objective);
     let Some(witness) = restore(&mut engine, &best.schedule) else { return Vec::new() };
     let own: Vec<Act> = witness.acts.iter().filter(|a| a.is_external()).copied().collect();
     let free = search::interchangeable(&mut engine, pool);
     let single = once(&own);
-    // Each list of sets is longer than the one before.
+    // The nearest of both first.
     let lists = [&own, &single].map(|set| neighbours(set, pool, &free));
     let mut all = vec![own, single];
     for at in 0..lists[0].len() {

@@ -84,7 +84,8 @@ impl All<'_> {
         if let Some((start, _)) = &proven {
             results.push(Start { phases: std::mem::take(&mut stage.phases), ..start.clone() });
         }
-        // Beams find most where the result they begin with is not far off; narrow ones cost little anywhere.
+        // Beams find most where the result they begin with is not far off; narrow ones cost little anywhere. Walks come before
+        // those that choose, which leave what is near the recording.
         if let Some(recorded) = best(&results).filter(|_| proven.is_none()) {
             let (mut tried, narrow, all) = (Vec::new(), beams::NARROW, beams::WIDTHS.len());
             let purse = self.purse(stage).after(&results);
