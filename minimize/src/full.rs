@@ -224,8 +224,14 @@ impl All<'_> {
         let schedule = stage.engine.to_schedule(&stage.best.acts);
         let start = Start { schedule, size: stage.best.size, ..Start::default() };
         let mut found = explored(common, &start, self.purse(stage), LITTLE);
+        // The result with its contents as recorded stands beside this one: nothing may have grown.
+        found.retain(|s| s.size == start.size || s.size.dominates(start.size));
         adopt(stage, common, &mut found, None, phases);
+        let adopted = stage.best.clone();
         stage.reduce(common.policies);
+        if stage.best.size != adopted.size && !stage.best.size.dominates(adopted.size) {
+            stage.take(adopted);
+        }
         Some(gone)
     }
 
