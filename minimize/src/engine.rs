@@ -17,6 +17,7 @@ use crate::digest::Digests;
 use crate::ledger::Attempt;
 use crate::matcher::{Blocker, Matcher, Policy};
 use crate::oracle::Oracle;
+use crate::trace::Traces;
 use crate::witness::{Fields, Objective, Size, WORTH, size, to_schedule};
 
 /// How many acts lie between two kept worlds of the witness.
@@ -71,7 +72,8 @@ pub struct Engine<M: Model> {
     /// Work done and allowed.
     pub meter: Meter,
     digests: Digests,
-    tested: FxHashSet<u128>,
+    traces: Traces,
+    tested: FxHashSet<(u128, u128, Policy)>,
     /// Configurations with what was to follow, under which policy, and with how many steps at most it did not violate.
     failed: FxHashMap<u128, usize>,
     found: Vec<Violation>,
@@ -101,6 +103,7 @@ impl<M: Model> Engine<M> {
             settling: false,
             meter,
             digests: Digests::default(),
+            traces: Traces::default(),
             tested: FxHashSet::default(),
             failed: FxHashMap::default(),
             found: Vec::new(),
@@ -254,19 +257,13 @@ impl<M: Model> Engine<M> {
         found
     }
 
-    /// Whether the candidate is new; it is remembered.
+    /// Whether the candidate is new, be it in another order of what is independent; it is remembered.
     fn remember<'a>(&mut self, prefix: &[Act], rest: impl Iterator<Item = &'a Act>, policy: Policy) -> bool {
-        let mut hasher = Xxh3::new();
-        prefix.hash(&mut hasher);
-        hasher.write_u8(0xff);
-        for act in rest {
-            act.hash(&mut hasher);
-        }
-        policy.hash(&mut hasher);
+        let key = (self.traces.key(prefix.iter()), self.traces.key(rest), policy);
         if self.tested.len() >= MAX_REMEMBERED {
             self.tested.clear();
         }
-        self.tested.insert(hasher.digest128())
+        self.tested.insert(key)
     }
 
     /// The world before act `at` of a witness, and the acts up to there.

@@ -26,6 +26,7 @@ pub mod snapshots;
 pub mod stage;
 pub mod start;
 pub mod starts;
+pub mod trace;
 mod verify;
 pub mod witness;
 

@@ -30,6 +30,10 @@ pub enum Phases {
     Sts,
     /// DEMi's baseline without divergence: a test in which an expected message is missing fails.
     NoDiverge,
+    /// Delta debugging of all steps at once, by halves, with one policy: the least that any tool does.
+    Ddmin,
+    /// The same by probabilities ([`crate::passes::probdd`]).
+    ProbDd,
 }
 
 /// What a minimization is asked to do.
@@ -141,9 +145,12 @@ pub fn minimize_with<M: Model>(
     let mut stage = Stage::new(engine, witness, tell);
     let policies = Policy::portfolio(options.rule);
     let (mut tried, mut others, mut shortest) = (None, Vec::new(), None);
+    let used = if options.phases == Phases::All { &policies[..] } else { &policies[..1] };
     match options.phases {
         Phases::Sts => stage.baseline(Policy::new(Matcher::Payload, Blocker::Skip)),
         Phases::NoDiverge => stage.baseline(Policy::new(Matcher::Payload, Blocker::Fail)),
+        Phases::Ddmin => tried = stage.debugged(policies[0], false),
+        Phases::ProbDd => tried = stage.debugged(policies[0], true),
         Phases::All => {
             let all = full::All { script: &full, options, began };
             (others, tried, shortest) = all.run(&mut stage, &policies, &mut phases);
@@ -189,7 +196,7 @@ pub fn minimize_with<M: Model>(
         one_minimal: tried.is_some(),
         minimality: MinimalityCheck {
             tried: tried.unwrap_or(0),
-            matchers: tried.map(|_| policies.iter().map(|p| p.name()).collect()).unwrap_or_default(),
+            matchers: tried.map(|_| used.iter().map(|p| p.name()).collect()).unwrap_or_default(),
         },
         network: options.rule,
         not_schedulable: None,

@@ -10,7 +10,7 @@ use demi_schemas::summary::{CurvePoint, PhaseSummary};
 use crate::account::{Account, Cost};
 use crate::engine::{EXACT, Engine, Shared};
 use crate::matcher::Policy;
-use crate::passes::{backtrack, chunks, endings, lattice, noop, orders, pairs, structure, subsets, window};
+use crate::passes::{backtrack, chunks, endings, lattice, noop, orders, pairs, probdd, structure, subsets, window};
 use crate::pipeline::Progress;
 use crate::search;
 use crate::witness::{size, timers};
@@ -258,6 +258,16 @@ impl<'a, M: Model> Stage<'a, M> {
     pub fn baseline(&mut self, policy: Policy) {
         self.phase("external ddmin", |s| chunks::sweep(s, policy, chunks::external, 1));
         self.phase("internal", |s| chunks::singles(s, policy, chunks::internal));
+    }
+
+    /// Delta debugging of all steps and nothing else, with one policy, by halves or by probabilities; then single steps
+    /// until none can be left out.
+    pub fn debugged(&mut self, policy: Policy, by_probability: bool) -> Option<u64> {
+        match by_probability {
+            true => self.phase("probdd", |s| probdd::sweep(s, policy, chunks::any)),
+            false => self.phase("ddmin", |s| chunks::sweep(s, policy, chunks::any, 1)),
+        };
+        self.close(&[policy])
     }
 
     /// Removes each step alone under every policy; whatever still violates is taken. Gives the number of

@@ -98,6 +98,10 @@ enum PhasesArg {
     Sts,
     /// As sts, but a test in which an expected message is missing fails.
     Nodiverge,
+    /// Delta debugging of all steps, by halves, and nothing else.
+    Ddmin,
+    /// Delta debugging of all steps by probabilities (ProbDD), and nothing else.
+    Probdd,
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,6 +134,8 @@ pub fn run(args: MinimizeArgs, ui: &Ui) -> Outcome {
             PhasesArg::All => Phases::All,
             PhasesArg::Sts => Phases::Sts,
             PhasesArg::Nodiverge => Phases::NoDiverge,
+            PhasesArg::Ddmin => Phases::Ddmin,
+            PhasesArg::Probdd => Phases::ProbDd,
         },
         objective: match args.objective {
             ObjectiveArg::Externals => Objective::Externals,

@@ -74,6 +74,7 @@ fn from<M: Model>(
     }
 }
 
-fn positions<M: Model>(stage: &Stage<'_, M>, select: Select) -> Vec<usize> {
+/// The places of the acts that may be removed.
+pub fn positions<M: Model>(stage: &Stage<'_, M>, select: Select) -> Vec<usize> {
     stage.best.acts.iter().enumerate().filter(|(_, a)| select(a)).map(|(i, _)| i).collect()
 }

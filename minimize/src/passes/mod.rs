@@ -10,6 +10,7 @@ pub mod lattice;
 pub mod noop;
 pub mod orders;
 pub mod pairs;
+pub mod probdd;
 pub mod structure;
 pub mod subsets;
 pub mod window;
