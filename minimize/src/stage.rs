@@ -10,7 +10,9 @@ use demi_schemas::summary::{CurvePoint, PhaseSummary};
 use crate::account::{Account, Cost};
 use crate::engine::{EXACT, Engine, Shared};
 use crate::matcher::Policy;
-use crate::passes::{backtrack, chunks, endings, lattice, noop, orders, pairs, probdd, structure, subsets, window};
+use crate::passes::{
+    backtrack, chunks, endings, lattice, noop, orders, pairs, probdd, structure, subsets, window,
+};
 use crate::pipeline::Progress;
 use crate::search;
 use crate::witness::{size, timers};
