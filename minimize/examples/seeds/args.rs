@@ -4,7 +4,7 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use demi_minimize::{Budget, Objective};
+use demi_minimize::{Budget, Objective, Phases};
 
 /// The scenarios of all Raft bugs.
 const ALL: [&str; 8] =
@@ -30,6 +30,8 @@ pub struct Args {
     pub jobs: usize,
     /// What counts as smaller.
     pub objective: Objective,
+    /// Which pipeline.
+    pub phases: Phases,
     /// Where to write results.
     pub save: Option<PathBuf>,
 }
@@ -50,6 +52,7 @@ impl Args {
             budget: Budget::Seconds(60.0),
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
             objective: Objective::default(),
+            phases: Phases::All,
             save: None,
         };
         let (mut least, mut most) = (400, 3000);
@@ -76,6 +79,14 @@ impl Args {
                         "externals" => Objective::Externals,
                         "deliveries" => Objective::Deliveries,
                         other => return Err(format!("'{other}' is no objective").into()),
+                    }
+                }
+                "--phases" => {
+                    args.phases = match value()?.as_str() {
+                        "all" => Phases::All,
+                        "ddmin" => Phases::Ddmin,
+                        "probdd" => Phases::ProbDd,
+                        other => return Err(format!("'{other}' is none of the pipelines").into()),
                     }
                 }
                 "--rules" => args.all_rules = value()? == "all",

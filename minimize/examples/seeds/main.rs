@@ -9,6 +9,7 @@
 //! * `--lengths A,B,...` instead: so many deliveries, an eighth more or less, each length a line of its own;
 //! * `--recorded DIR`: an execution made before instead of fuzzed ones, with `schedule.jsonl` and `scenario.toml`;
 //! * `--rules own|all`: the scenario's network rule (default), or every weaker one too;
+//! * `--phases all|ddmin|probdd`: everything (default), or delta debugging alone, by halves or by probabilities;
 //! * `--objective externals|deliveries`, `--budget B` (60s) and `--jobs N` (all cores), as for `demi-lineage minimize`;
 //! * `--save DIR`: writes `trace.md`, `schedule.jsonl` and more of each result.
 //!
@@ -25,7 +26,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
 
-use demi_minimize::{Options, Outcome, Phases, Size, StopFlag, minimize, render};
+use demi_minimize::{Options, Outcome, Size, StopFlag, minimize, render};
 use demi_replay::models::{Visitor, with_model};
 use demi_replay::{Model, Simulator};
 use demi_schemas::{NetworkRule, Schedule};
@@ -83,7 +84,7 @@ fn run(
             rule,
             budget: args.budget,
             jobs: args.jobs,
-            phases: Phases::All,
+            phases: args.phases,
             objective: args.objective,
             stop: StopFlag::default(),
         };

@@ -23,10 +23,11 @@ pub type Group = (String, &'static str, String, (u64, u64));
 pub fn head() {
     println!(
         "| bug | network | invariant | executions | deliveries before | best: deliveries (externals) | median | worst \
-         | at the best | objective: ratio median, worst | deliveries: ratio median, worst | shortest of all | finding it: ratio worst | proven optimal | seconds: \
+         | at the best | objective: ratio median, worst | deliveries: ratio median, worst \
+         | externals: ratio median, worst | shortest of all | finding it: ratio worst | proven optimal | seconds: \
          median, worst |"
     );
-    println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |");
+    println!("{}|", "| --- ".repeat(16));
 }
 
 /// Prints one line. The best known of a group is the smallest of its own results, chosen as `minimize` chooses
@@ -36,6 +37,7 @@ pub fn line((name, rule, invariant, _): &Group, rows: &[Row], objective: Objecti
     let results: Vec<Size> = rows.iter().map(|r| r.sizes[0]).collect();
     let Some(best) = objective.choose(results.iter().copied()).map(|i| results[i]) else { return };
     let deliveries = ratios(&results, best, |s| s.deliveries);
+    let externals = ratios(&results, best, |s| s.externals);
     let compared = ratios(&results, best, |s| objective.settled(s).0);
     let mut sorted = results.clone();
     sorted.sort_by_key(|s| objective.key(*s));
@@ -49,7 +51,7 @@ pub fn line((name, rule, invariant, _): &Group, rows: &[Row], objective: Objecti
     let farthest = each.iter().map(|s| s.deliveries).max().unwrap_or(fewest);
     let text = |s: Size| format!("{} ({})", s.deliveries, s.externals);
     println!(
-        "| {name} | {rule} | {invariant} | {} | {}–{} | {} | {} | {} | {} | {} | {} | {} | {:.2} | {} | {:.1}, {:.1} |",
+        "| {name} | {rule} | {invariant} | {} | {}–{} | {} | {} | {} | {} | {} | {} | {} | {} | {:.2} | {} | {:.1}, {:.1} |",
         rows.len(),
         initial.clone().min().unwrap_or(0),
         initial.max().unwrap_or(0),
@@ -59,6 +61,7 @@ pub fn line((name, rule, invariant, _): &Group, rows: &[Row], objective: Objecti
         results.iter().filter(|s| **s == best).count(),
         compared,
         deliveries,
+        externals,
         shortest.map_or_else(String::new, |s| text(*s)),
         farthest as f64 / fewest as f64,
         rows.iter().filter(|r| r.optimal).count(),
