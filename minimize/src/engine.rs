@@ -17,7 +17,7 @@ use crate::digest::Digests;
 use crate::ledger::Attempt;
 use crate::matcher::{Blocker, Matcher, Policy};
 use crate::oracle::Oracle;
-use crate::trace::Traces;
+use crate::trace::{Numbered, Traces};
 use crate::witness::{Fields, Objective, Size, WORTH, size, to_schedule};
 
 /// How many acts lie between two kept worlds of the witness.
@@ -40,6 +40,10 @@ pub struct Witness<M: Model> {
     pub pinned: usize,
     /// The world before act `i * CHECKPOINT_EVERY`.
     pub(crate) worlds: Vec<World<M>>,
+    /// The acts by number.
+    pub(crate) numbered: Vec<Numbered>,
+    /// What tells the sequence from others.
+    pub(crate) key: u128,
 }
 
 /// A witness shared between passes.
@@ -72,8 +76,8 @@ pub struct Engine<M: Model> {
     /// Work done and allowed.
     pub meter: Meter,
     digests: Digests,
-    traces: Traces,
-    tested: FxHashSet<(u128, u128, Policy)>,
+    pub(crate) traces: Traces,
+    tested: FxHashSet<u128>,
     /// Configurations with what was to follow, under which policy, and with how many steps at most it did not violate.
     failed: FxHashMap<u128, usize>,
     found: Vec<Violation>,
@@ -139,10 +143,17 @@ impl<M: Model> Engine<M> {
     /// removed act happens as it did; the rest is matched by `policy`. Gives the new witness if it is smaller
     /// and strict verification agrees.
     pub fn test(&mut self, witness: &Shared<M>, removed: &[bool], policy: Policy) -> Option<Shared<M>> {
+        if !self.remember(asked(witness, removed), policy) {
+            return None;
+        }
         let removed = &self.allowed(witness, removed)[..];
         let from = removed.iter().position(|&r| r)?;
         let rest = || witness.acts.iter().zip(removed).skip(from).filter(|(_, r)| !**r).map(|(a, _)| a);
-        if !self.remember(&witness.acts[..from], rest(), policy) {
+        // The same in another order of what is independent has the same key.
+        let (before, after) = witness.numbered.split_at(from);
+        let after = after.iter().zip(&removed[from..]).filter(|(_, r)| !**r).map(|(n, _)| n);
+        let trace = (self.traces.key(before.iter()), self.traces.key(after));
+        if !self.remember(trace, policy) {
             return None;
         }
         let (world, prefix) = self.world_at(witness, from);
@@ -257,13 +268,14 @@ impl<M: Model> Engine<M> {
         found
     }
 
-    /// Whether the candidate is new, be it in another order of what is independent; it is remembered.
-    fn remember<'a>(&mut self, prefix: &[Act], rest: impl Iterator<Item = &'a Act>, policy: Policy) -> bool {
-        let key = (self.traces.key(prefix.iter()), self.traces.key(rest), policy);
+    /// Whether what two numbers stand for is new under a policy; it is remembered.
+    fn remember(&mut self, what: (u128, u128), policy: Policy) -> bool {
+        let mut hasher = Xxh3::new();
+        (what, policy).hash(&mut hasher);
         if self.tested.len() >= MAX_REMEMBERED {
             self.tested.clear();
         }
-        self.tested.insert(key)
+        self.tested.insert(hasher.digest128())
     }
 
     /// The world before act `at` of a witness, and the acts up to there.
@@ -407,6 +419,16 @@ impl<M: Model> Engine<M> {
         self.meter.executed += u64::from(act.is_delivery());
         act.perform(&mut self.sim, world, &self.actions, self.rule).is_ok()
     }
+}
+
+/// What stands for the removal of some acts from a witness: most are asked for again and again, and to put together what
+/// would be run costs more.
+fn asked<M: Model>(witness: &Witness<M>, removed: &[bool]) -> (u128, u128) {
+    let mut hasher = Xxh3::new();
+    for part in removed.chunks(64) {
+        hasher.write_u64(part.iter().fold(0, |word, &removed| word << 1 | u64::from(removed)));
+    }
+    (witness.key, hasher.digest128())
 }
 
 /// What to do about a wanted delivery.

@@ -4,8 +4,16 @@
 //! dependence a trace is told by what each actor sees in which order (its projections; Cori and Perrin, Automates et
 //! commutations partielles, 1985), as well as by its Foata normal form, so the key is made of a hash for each actor, in one pass.
 
+use demi_replay::ActorId;
 use demi_replay::script::Act;
 use rustc_hash::FxHashMap;
+
+/// An act by number, and at which actor it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Numbered {
+    number: u32,
+    actor: Option<ActorId>,
+}
 
 /// Makes keys; acts are numbered as they are met, so keys of one such value are comparable among themselves.
 #[derive(Debug, Default)]
@@ -25,15 +33,23 @@ fn mix(hash: u128, more: u128) -> u128 {
 }
 
 impl Traces {
+    /// The numbers of acts.
+    pub fn numbered(&mut self, acts: &[Act]) -> Vec<Numbered> {
+        let mut number = |act: &Act| {
+            let next = self.numbers.len() as u32;
+            Numbered { number: *self.numbers.entry(*act).or_insert(next), actor: act.actor() }
+        };
+        acts.iter().map(&mut number).collect()
+    }
+
     /// The key of a sequence.
-    pub fn key<'a>(&mut self, acts: impl Iterator<Item = &'a Act>) -> u128 {
+    pub fn key<'a>(&mut self, acts: impl Iterator<Item = &'a Numbered>) -> u128 {
         self.seen.clear();
         // What all actors saw by code outside of them.
         let mut all = 1;
-        for act in acts {
-            let next = self.numbers.len() as u32;
-            let number = u128::from(*self.numbers.entry(*act).or_insert(next));
-            match act.actor() {
+        for Numbered { number, actor } in acts {
+            let number = u128::from(*number);
+            match actor {
                 Some(actor) => {
                     let at = actor.index();
                     if self.seen.len() <= at {
@@ -53,7 +69,6 @@ impl Traces {
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
-    use demi_replay::ActorId;
     use proptest::prelude::*;
 
     use super::*;
@@ -99,7 +114,8 @@ mod tests {
                 let mut of_class: BTreeSet<u128> = BTreeSet::new();
                 for word in &class {
                     let acts: Vec<Act> = word.iter().map(|w| act(*w)).collect();
-                    of_class.insert(traces.key(acts.iter()));
+                    let numbered = traces.numbered(&acts);
+                    of_class.insert(traces.key(numbered.iter()));
                 }
                 prop_assert_eq!(of_class.len(), 1);
                 let key = of_class.into_iter().next().unwrap_or_default();

@@ -1,12 +1,15 @@
 //! Strict verification of what a test found, by code that shares nothing with matching.
 
+use std::hash::Hash;
 use std::rc::Rc;
 
 use demi_replay::script::{Act, Want};
 use demi_replay::{Model, OUTSIDE, PendingKind, Simulator, World};
 use demi_schemas::NetworkRule;
+use xxhash_rust::xxh3::Xxh3;
 
 use crate::engine::{CHECKPOINT_EVERY, Engine, Shared, Witness};
+use crate::trace::Numbered;
 use crate::witness::size;
 
 impl<M: Model> Engine<M> {
@@ -62,8 +65,17 @@ impl<M: Model> Engine<M> {
             self.refused += 1;
             return None;
         }
-        Some(Rc::new(Witness { size: size(&acts), pinned, acts, worlds }))
+        let numbered = self.traces.numbered(&acts);
+        let key = sequence_key(&numbered);
+        Some(Rc::new(Witness { size: size(&acts), pinned, acts, worlds, numbered, key }))
     }
+}
+
+/// What tells a sequence of steps from others.
+fn sequence_key(steps: &[Numbered]) -> u128 {
+    let mut hasher = Xxh3::new();
+    steps.hash(&mut hasher);
+    hasher.digest128()
 }
 
 /// The verifier's own reading of channel order: nothing older may wait on the channel of what is delivered.
