@@ -22,11 +22,12 @@ use crate::starts::{Common, Purse, restore, side_by_side};
 use crate::witness::{Objective, Size, WORTH};
 
 /// Deliveries that are made in a layer, over how many of the sets to choose from, and over how many of the others.
-pub const WIDTHS: [(u64, usize, usize); 9] = [
+pub const WIDTHS: [(u64, usize, usize); 10] = [
     (3_200, 0, usize::MAX),
-    (3_200, CHOICES, 0),
-    (24_000, CHOICES, 2),
+    (24_000, 0, 2),
     (100_000, 0, 2),
+    (3_200, CHOICES, 0),
+    (24_000, CHOICES, 0),
     (24_000, 0, 40),
     (100_000, CHOICES, 4),
     (24_000, 0, usize::MAX),
@@ -96,7 +97,7 @@ pub fn searched<M: Model>(
             next = widths.next();
             continue;
         }
-        let share = purse.share(0.3, ROUND, common.jobs);
+        let share = purse.share(0.4, work.len(), common.jobs);
         let found = side_by_side(common, work.len(), |at| {
             let Tried { set, limit, .. } = &work[at];
             let lead = xxh3_128(best.schedule.to_text().as_bytes());
