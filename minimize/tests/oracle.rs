@@ -180,7 +180,7 @@ fn contents_shrink_in_a_further_result_or_in_the_result() {
     let scenario = scenario("raft-58b");
     let sim = raft(&scenario);
     let input = fuzzed(&scenario, 2, 700);
-    let with = |contents| asked(&sim, &input, 200_000, &Oracle { contents, ..Oracle::default() }).unwrap();
+    let with = |contents| asked(&sim, &input, 60_000, &Oracle { contents, ..Oracle::default() }).unwrap();
     let listed = |schedule: &Schedule| -> Vec<usize> {
         let members = |s: &Step| Some(s.fields.as_ref()?.get("members")?.as_array()?.len());
         schedule.steps.iter().filter_map(members).collect()
