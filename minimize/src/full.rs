@@ -32,6 +32,9 @@ const FEW: usize = 12;
 /// Configurations that the proof of the result may visit.
 const LATER: u64 = 8_000_000;
 
+/// Part of the budget after which no more beams begin: what they find is often one step from something smaller.
+const BEAMS: f64 = 0.85;
+
 /// Configurations that the search for another ending of the result may visit from each place.
 const POLISH: u64 = 1_000_000;
 
@@ -94,7 +97,7 @@ impl All<'_> {
                 results.extend(explored(&common, &best, self.purse(stage).after(&results), QUICK));
             }
             if let Some(best) = best(&results) {
-                let purse = self.purse(stage).after(&results);
+                let purse = self.purse(stage).after(&results).within(BEAMS);
                 results.extend(beams::searched(&common, &best, purse, all, &mut tried));
             }
         }

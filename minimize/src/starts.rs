@@ -85,6 +85,18 @@ impl Purse {
         Purse { spent, executed, ..self }
     }
 
+    /// The purse with a part of the budget only, so that something is left for what comes after.
+    #[must_use]
+    pub fn within(self, part: f64) -> Purse {
+        let of = |n: u64| (n as f64 * part) as u64;
+        let budget = match self.budget {
+            Budget::Seconds(s) => Budget::Seconds(s * part),
+            Budget::Replays(n) => Budget::Replays(of(n)),
+            Budget::States(n) => Budget::States(of(n)),
+        };
+        Purse { budget, ..self }
+    }
+
     /// The share of each of `count` starts if all of them may use `part` of what is left.
     pub fn share(self, part: f64, count: usize, jobs: usize) -> Budget {
         match self.budget {
