@@ -56,7 +56,7 @@ impl Store {
     pub fn open(dir: impl AsRef<Path>) -> Result<Self, IngestError> {
         let dir = dir.as_ref();
         let tables = [EVENTS, QUARANTINE].map(|name| dir.join(name));
-        if !tables.iter().all(|table| table.join("_delta_log").is_dir()) {
+        if !tables.iter().all(|table| is_table(table)) {
             return Err(IngestError::NoStore { dir: dir.display().to_string() });
         }
         Self::open_with(dir, false)
@@ -171,7 +171,7 @@ impl Store {
     /// The completeness ledger, which a daemon keeps; `None` if it is not there and shall not be made.
     pub(crate) fn ledger(&self, create: bool) -> Result<Option<DeltaTable>, IngestError> {
         let folder = self.dir.join(LEDGER);
-        if !create && !folder.join("_delta_log").is_dir() {
+        if !create && !is_table(&folder) {
             return Ok(None);
         }
         let dir = self.dir.display().to_string();
@@ -247,6 +247,18 @@ struct Part {
     system: Option<String>,
 }
 
+/// Whether a Delta table is there: its log has a file of a version. A process killed while it made the table leaves
+/// a log folder that is empty, or has only the file that was to become the first version.
+fn is_table(dir: &Path) -> bool {
+    let Ok(log) = fs::read_dir(dir.join("_delta_log")) else { return false };
+    log.flatten().any(|entry| {
+        let name = entry.file_name();
+        let path = Path::new(&name);
+        let numbered = name.as_encoded_bytes().starts_with(b"0");
+        numbered && path.extension().is_some_and(|ending| ending == "json" || ending == "parquet")
+    })
+}
+
 async fn table_in(
     dir: &Path,
     create: bool,
@@ -257,7 +269,7 @@ async fn table_in(
     let text = dir.to_str().ok_or_else(|| {
         DeltaTableError::InvalidTableLocation(format!("{} is not valid Unicode", dir.display()))
     })?;
-    if create && !dir.join("_delta_log").is_dir() {
+    if create && !is_table(dir) {
         let columns: StructType = schema.as_ref().try_into_kernel()?;
         let configuration =
             [(VERSION_KEY, Some(TABLES_VERSION)), ("delta.dataSkippingStatsColumns", Some(stats))];
@@ -307,6 +319,31 @@ mod tests {
         assert!(matches!(Store::open(dir.path()), Err(IngestError::NoStore { .. })));
         Store::create(dir.path()).unwrap();
         Store::open(dir.path()).unwrap();
+    }
+
+    #[test]
+    fn a_table_whose_first_version_was_never_written_is_made() {
+        let dir = tempfile::tempdir().unwrap();
+        Store::create(dir.path()).unwrap().ledger(true).unwrap();
+        let first = |table: &str| dir.path().join(table).join("_delta_log/00000000000000000000.json");
+        for table in [EVENTS, QUARANTINE, LEDGER] {
+            // Where a process is killed just before its file becomes the first version, and before it has a file.
+            for left in [Some(first(table).with_extension("json#1")), None] {
+                match left {
+                    Some(left) => fs::rename(first(table), left).unwrap(),
+                    None => fs::remove_file(first(table)).unwrap(),
+                }
+                let opened = Store::open(dir.path());
+                match (table, opened) {
+                    (LEDGER, Ok(store)) => assert!(store.ledger(false).unwrap().is_none()),
+                    (_, opened) => assert!(matches!(opened, Err(IngestError::NoStore { .. })), "{table}"),
+                }
+                let store = Store::create(dir.path()).unwrap();
+                assert_eq!(store.ledger(true).unwrap().unwrap().version(), Some(0));
+                assert_eq!(store.version(), 0);
+                assert!(first(table).is_file(), "{table}");
+            }
+        }
     }
 
     #[test]
