@@ -128,8 +128,12 @@ fn recorded_executions_conform_and_shrink() {
         let args = ["minimize", &exec, "--scenario", &scenario, "--out", &at("min")];
         let (code, found) = json(&[&args[..], &budget[..]].concat());
         assert_eq!(code, 0);
-        assert!(found["deliveries"].as_u64().unwrap() <= most, "{case}: {}", found["deliveries"]);
-        assert!(found["externals"].as_u64().unwrap() <= externals, "{case}: {}", found["externals"]);
+        // The result has the fewest external events; one beside it may have fewer deliveries.
+        let size = |of: &Value| (of["externals"].as_u64().unwrap(), of["deliveries"].as_u64().unwrap());
+        let others = found["others"].as_array().unwrap().iter().filter(|other| other["without"].is_null());
+        let sizes: Vec<(u64, u64)> = std::iter::once(&found).chain(others).map(size).collect();
+        assert!(sizes[0] <= (externals, most), "{case}: {sizes:?}");
+        assert!(sizes.iter().any(|(e, d)| *e <= externals && *d <= most), "{case}: {sizes:?}");
     }
 }
 

@@ -256,8 +256,8 @@ fn rich(starts: &[Act], pool: &[Act]) -> Vec<Act> {
 }
 
 /// Sets near one, in lists: an actor less, with all that it is told, an actor more, with what it is told first, an event
-/// less, and what two such steps lead to.
-fn neighbours(own: &[Act], pool: &[Act], free: &[ActorId]) -> [Vec<Vec<Act>>; 4] {
+/// less, an event more, and what two such steps lead to.
+fn neighbours(own: &[Act], pool: &[Act], free: &[ActorId]) -> [Vec<Vec<Act>>; 5] {
     let fewer = |sets: &[Vec<Act>]| sets.iter().flat_map(|set| one_less(set)).collect::<Vec<_>>();
     let more = |sets: &[Vec<Act>]| sets.iter().flat_map(|set| one_more(set, pool)).collect::<Vec<_>>();
     let starts = |set: &[Act]| set.iter().filter(|a| matches!(a, Act::Start(_))).copied().collect::<Vec<_>>();
@@ -271,10 +271,9 @@ fn neighbours(own: &[Act], pool: &[Act], free: &[ActorId]) -> [Vec<Vec<Act>>; 4]
     let (mut left, mut joined): (Vec<_>, Vec<_>) = (without.collect(), with.collect());
     keep_different(&mut left, free);
     keep_different(&mut joined, free);
-    let less = one_less(own);
-    let two: Vec<Vec<Act>> =
-        [more(&left), fewer(&joined), fewer(&less), one_more(own, pool), more(&less)].concat();
-    [left, joined, less, two]
+    let (less, one) = (one_less(own), one_more(own, pool));
+    let two: Vec<Vec<Act>> = [more(&left), fewer(&joined), fewer(&less), more(&less)].concat();
+    [left, joined, less, one, two]
 }
 
 /// The set with one message of each type to each actor, the first.

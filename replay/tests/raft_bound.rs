@@ -44,7 +44,12 @@ fn walk(
     for &member in &members {
         sim.start(&mut world, member);
     }
+    // Some members may have to ask a leader for their configuration.
+    let told = if rng.random_ratio(1, 2) { 1.0 } else { 0.7 };
     for proposal in sim.model().bootstrap(sim.names()) {
+        if !rng.random_bool(told) {
+            continue;
+        }
         let msg = sim.intern(proposal.msg);
         sim.inject(&mut world, proposal.to, msg);
     }
@@ -110,6 +115,11 @@ fn walk(
         let there = found.iter().any(|v| target.contains(&v.fingerprint));
         met += usize::from(there);
         let least = sim.least(&world, &bound);
+        // What a search goes by says no less, and something of every configuration that may lead there.
+        let toward = bound.toward.as_ref().map(|toward| toward(&sim.view(&world), &sim.waiting(&world)));
+        if let Some(toward) = toward.filter(|_| kind == "LeaderCompleteness") {
+            prop_assert!(toward >= least && toward < least.max(200) + 200, "{least}, toward {toward}");
+        }
         if there && kind == "ElectionSafety" {
             prop_assert_eq!(least, 0);
         }
@@ -127,7 +137,7 @@ fn walk(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(3000))]
+    #![proptest_config(ProptestConfig::with_cases(4000))]
 
     #[test]
     fn it_falls_by_at_most_one(

@@ -30,7 +30,10 @@ pub fn two_leaders(model: &AkkaRaft, target: &[String], names: &Names) -> Option
         let scene = Scene { view, waiting, members: &members, on: &on };
         pairs.iter().map(|&(a, b)| scene.pair(a, b)).min().unwrap_or(0)
     };
-    let sees = |msg: &Msg| matches!(msg, Msg::VoteCandidate { .. } | Msg::ChangeConfiguration { .. });
+    let sees = |msg: &Msg| {
+        let configuration = matches!(msg, Msg::ChangeConfiguration { .. } | Msg::RequestConfiguration);
+        configuration || matches!(msg, Msg::VoteCandidate { .. })
+    };
     Some(Bound { sees: Box::new(sees), least: Box::new(least), toward: None })
 }
 
@@ -191,7 +194,7 @@ impl Scene<'_> {
             Role::Follower | Role::Init => None,
         };
         // A leader steps down first, one without a configuration gets it; then the timer, and a majority.
-        let before = usize::from(matches!(m.role, Role::Leader | Role::Init));
+        let before = usize::from(m.role == Role::Leader) + self.configuration(m, me);
         let of_others = if self.on.no_term_checks { 1 } else { majority.saturating_sub(1).max(1) };
         let election = |term, more: usize| Way {
             term,
@@ -244,7 +247,7 @@ impl Scene<'_> {
         let thirds = |voted: u64| {
             let free = self.members.iter().filter(|m| **m != a && **m != b && self.bit(**m) & voted == 0);
             let mut costs: Vec<usize> =
-                free.filter_map(|m| self.view.state(*m)).map(|m| self.before_a_vote(m, &fits)).collect();
+                free.filter_map(|m| Some(self.before_a_vote(self.view.state(*m)?, *m, &fits))).collect();
             costs.sort_unstable();
             costs
         };
@@ -277,14 +280,28 @@ impl Scene<'_> {
 
     /// What a member outside the pair must take before it can vote: its configuration, and what brings it to the
     /// term of the election.
-    pub fn before_a_vote(&self, m: &Member, fits: impl Fn(i32) -> bool) -> usize {
-        let configuration = usize::from(m.role == Role::Init);
+    pub fn before_a_vote(&self, m: &Member, me: ActorId, fits: impl Fn(i32) -> bool) -> usize {
         let elsewhere = match (self.on.no_term_checks, self.on.raft46_stale_votes) {
             (true, _) => false,
             // Votes of other terms may count, but there are none of term 0.
             (false, true) => m.term == 0,
             (false, false) => !fits(m.term),
         };
-        configuration + usize::from(elsewhere)
+        self.configuration(m, me) + usize::from(elsewhere)
+    }
+
+    /// What a member that has no configuration takes until it has one: none that is on its way is the answer of a leader
+    /// to its request, which answers an append.
+    pub fn configuration(&self, m: &Member, me: ActorId) -> usize {
+        if m.role != Role::Init {
+            return 0;
+        }
+        let comes = |w: &Waiting<'_, Msg>| w.to == me && matches!(w.msg, Msg::ChangeConfiguration { .. });
+        let asked = |w: &Waiting<'_, Msg>| w.from == me && matches!(w.msg, Msg::RequestConfiguration);
+        match () {
+            () if self.waiting.iter().any(comes) => 1,
+            () if self.waiting.iter().any(asked) => 2,
+            () => 3,
+        }
     }
 }

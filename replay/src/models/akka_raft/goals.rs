@@ -33,34 +33,43 @@ pub fn bound(model: &AkkaRaft, target: &[String], names: &Names) -> Option<Bound
     if members.len() > 64 {
         return None;
     }
-    let late = on.raft58a_late_leader_init;
+    let begins = on.raft58a_late_leader_init || goals.iter().any(|goal| matches!(goal, Goal::Lacking(_)));
     let least = move |view: &View<'_, AkkaRaft>, waiting: &[Waiting<'_, Msg>]| {
         let scene = Scene { view, waiting, members: &members, on: &on };
         goals.iter().map(|goal| scene.goal(*goal)).min().unwrap_or(0)
     };
     let sees = move |msg: &Msg| match msg {
-        Msg::VoteCandidate { .. } | Msg::ChangeConfiguration { .. } | Msg::AppendSuccessful { .. } => true,
+        Msg::VoteCandidate { .. } | Msg::AppendSuccessful { .. } => true,
+        Msg::ChangeConfiguration { .. } | Msg::RequestConfiguration => true,
         Msg::AppendEntries { entries, .. } => !entries.is_empty(),
-        Msg::ElectedAsLeader => late,
+        Msg::ElectedAsLeader => begins,
         _ => false,
     };
     Some(Bound { sees: Box::new(sees), least: Box::new(least), toward: toward(model, target, names) })
 }
 
-/// What to go by where bounds say little: on the way to leaders that fail, if tables may be set up late.
+/// What to go by where bounds say little: on the way to a leader that lacks something, and to leaders that fail, if tables
+/// may be set up late.
 fn toward(model: &AkkaRaft, target: &[String], names: &Names) -> Option<Least<AkkaRaft>> {
     let (members, on) = (model.members.clone(), model.config.switches);
-    let failing = |fingerprint: &String| match goal(fingerprint, names)? {
-        Goal::Failing(member) => Some(member),
-        _ => None,
+    let goals = target.iter().map(|fingerprint| goal(fingerprint, names)).collect::<Option<Vec<Goal>>>()?;
+    let late = on.raft58a_late_leader_init && !on.raft58b_zero_indexed_log;
+    let led = |goal: &Goal| match goal {
+        Goal::Failing(_) => late,
+        Goal::Lacking(_) => true,
+        Goal::Logs(..) => false,
     };
-    let leaders = target.iter().map(failing).collect::<Option<Vec<ActorId>>>()?;
-    if !on.raft58a_late_leader_init || on.raft58b_zero_indexed_log {
+    if !goals.iter().all(led) {
         return None;
     }
     Some(Box::new(move |view, waiting| {
         let scene = Scene { view, waiting, members: &members, on: &on };
-        leaders.iter().map(|leader| scene.toward_failing(*leader)).min().unwrap_or(0)
+        let toward = |goal: &Goal| match *goal {
+            Goal::Failing(leader) => scene.toward_failing(leader),
+            Goal::Lacking(leader) => scene.toward_lacking(leader),
+            Goal::Logs(..) => 0,
+        };
+        goals.iter().map(toward).min().unwrap_or(0)
     }))
 }
 
@@ -86,6 +95,8 @@ pub enum Count {
     Configurations(ActorId),
     /// What the member itself takes, and the requests that its voters answer.
     Votes,
+    /// The same, and what brings voters to the term, not their configurations.
+    Terms,
 }
 
 impl Scene<'_> {
@@ -102,12 +113,13 @@ impl Scene<'_> {
         }
     }
 
-    fn running(&self) -> impl Iterator<Item = (ActorId, &Member)> {
+    /// Members that run.
+    pub fn running(&self) -> impl Iterator<Item = (ActorId, &Member)> {
         self.members.iter().filter_map(|m| Some((*m, self.view.state(*m)?)))
     }
 
     /// Different entries in logs and on the way.
-    fn entries(&self) -> Vec<Entry> {
+    pub fn entries(&self) -> Vec<Entry> {
         let mut all: Vec<Entry> = Vec::new();
         let on_the_way = self.waiting.iter().filter_map(|w| match w.msg {
             Msg::AppendEntries { entries, .. } => Some(&entries[..]),
@@ -135,8 +147,9 @@ impl Scene<'_> {
                 .running()
                 .filter(|(id, _)| *id != member && self.bit(*id) & voted == 0)
                 .map(|(id, voter)| match count {
-                    Count::ButFor(free) if id != free => self.before_a_vote(voter, fits),
-                    Count::Configurations(free) if id != free => usize::from(voter.role == Role::Init),
+                    Count::ButFor(free) if id != free => self.before_a_vote(voter, id, fits),
+                    Count::Terms => self.before_a_vote(voter, id, fits) - self.configuration(voter, id),
+                    Count::Configurations(free) if id != free => self.configuration(voter, id),
                     _ => 0,
                 })
                 .collect();
@@ -193,7 +206,8 @@ impl Scene<'_> {
         leader + commands + empty.saturating_sub(filled.min(commands))
     }
 
-    fn lacking(&self, leader: ActorId) -> usize {
+    /// What is missing at least until a leader lacks what is committed.
+    pub fn lacking(&self, leader: ActorId) -> usize {
         if self.view.crashed(leader) {
             return FAR;
         }
@@ -247,7 +261,7 @@ impl Scene<'_> {
     }
 
     /// Appends and answers that are missing at least until a member commits something as leader.
-    fn commit(&self, member: ActorId) -> usize {
+    pub fn commit(&self, member: ActorId) -> usize {
         let Some(m) = self.view.state(member) else { return FAR };
         let base = i32::from(!self.on.raft58b_zero_indexed_log);
         // With tables that are set up late one value may be all there is.

@@ -9,6 +9,7 @@ pub mod config;
 mod follower;
 mod goals;
 pub mod invariants;
+mod lacking;
 mod leader;
 pub mod message;
 pub mod quorum;

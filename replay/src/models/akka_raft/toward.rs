@@ -8,6 +8,7 @@ use super::bound::{FAR, Scene};
 use super::goals::Count;
 use super::message::Msg;
 use super::state::{Member, Role};
+use crate::model::Waiting;
 use crate::names::ActorId;
 
 /// The peer's next index that a log of one entry is too short for.
@@ -28,8 +29,7 @@ impl Scene<'_> {
             return self.shorter(member, next - 2) + again;
         }
         let entries = usize::try_from(m.length()).unwrap_or(0);
-        let begins =
-            |w: &crate::model::Waiting<'_, Msg>| w.to == member && matches!(w.msg, Msg::ElectedAsLeader);
+        let begins = |w: &Waiting<'_, Msg>| w.to == member && matches!(w.msg, Msg::ElectedAsLeader);
         // A leader that has begun hears from a peer; one that is still to begin fills the table in doing so.
         let fills = match m.role {
             Role::Leader if !self.waiting.iter().any(begins) => 2,
@@ -62,7 +62,7 @@ impl Scene<'_> {
     }
 
     /// Deliveries of an election from the timer on: the own vote, requests and votes of others.
-    fn anew(&self) -> usize {
+    pub fn anew(&self) -> usize {
         let majority = self.cluster_size() / 2 + 1;
         1 + majority + 2 * (majority - 1)
     }
