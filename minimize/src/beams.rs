@@ -24,10 +24,10 @@ use crate::witness::{Objective, Size, WORTH};
 /// Deliveries that are made in a layer, over how many of the sets to choose from, and over how many of the others.
 pub const WIDTHS: [(u64, usize, usize); 10] = [
     (3_200, 0, usize::MAX),
-    (24_000, 0, 2),
-    (100_000, 0, 2),
     (3_200, CHOICES, 0),
+    (24_000, 0, 2),
     (24_000, CHOICES, 0),
+    (100_000, 0, 2),
     (24_000, 0, 40),
     (100_000, CHOICES, 4),
     (24_000, 0, usize::MAX),

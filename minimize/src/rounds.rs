@@ -37,12 +37,14 @@ pub struct Effort {
     walked: u64,
     /// Most rounds.
     rounds: usize,
+    /// Part of the time that is left which one round may take.
+    part: f64,
 }
 
 /// What finds a result that is not far off.
-pub const QUICK: Effort = Effort { patience: 1, walked: 700_000, rounds: 2 };
+pub const QUICK: Effort = Effort { patience: 1, walked: 700_000, rounds: 2, part: 0.15 };
 /// What looks around a good one.
-pub const LITTLE: Effort = Effort { patience: 2, walked: 700_000, rounds: 12 };
+pub const LITTLE: Effort = Effort { patience: 2, walked: 700_000, rounds: 12, part: 0.25 };
 
 /// Violating walks of one start that are reduced.
 const FINDS: usize = 12;
@@ -86,7 +88,7 @@ pub fn explored<M: Model>(
         [lead(common.objective, true), lead(Objective::Externals, false), lead(Objective::Deliveries, false)];
     let mut idle = 0;
     for round in 0..effort.rounds {
-        let share = purse.share(0.25, ROUND, common.jobs);
+        let share = purse.share(effort.part, ROUND, common.jobs);
         let found = side_by_side(common, ROUND, |index| {
             let seed = (round * ROUND + index) as u64;
             let (lead, walk) = TURNS[index % TURNS.len()];
