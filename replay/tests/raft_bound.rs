@@ -137,7 +137,7 @@ fn walk(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4000))]
+    #![proptest_config(ProptestConfig::with_cases(3000))]
 
     #[test]
     fn it_falls_by_at_most_one(
