@@ -89,7 +89,7 @@ fn recorded_executions_conform_and_shrink() {
     for (case, deliveries, most, externals, bug) in [
         ("raft-45", 2160, 22, 8, "raft45_duplicate_votes"),
         ("raft-58b", 1500, 40, 8, "raft58b_zero_indexed_log"),
-        ("raft-66", 400, 28, 10, "raft66_truncate"),
+        ("raft-66", 400, 31, 8, "raft66_truncate"),
         ("raft-45-9nodes", 360, 81, 16, "raft45_duplicate_votes"),
         ("spark-9256", 300, 8, 1, "spark9256_duplicate_registration"),
         ("spark-2294", 1000, 24, 3, "spark2294_one_list_removal"),
@@ -128,12 +128,17 @@ fn recorded_executions_conform_and_shrink() {
         let args = ["minimize", &exec, "--scenario", &scenario, "--out", &at("min")];
         let (code, found) = json(&[&args[..], &budget[..]].concat());
         assert_eq!(code, 0);
-        // The result has the fewest external events; one beside it may have fewer deliveries.
-        let size = |of: &Value| (of["externals"].as_u64().unwrap(), of["deliveries"].as_u64().unwrap());
+        let size = |of: &Value| (of["deliveries"].as_u64().unwrap(), of["externals"].as_u64().unwrap());
         let others = found["others"].as_array().unwrap().iter().filter(|other| other["without"].is_null());
         let sizes: Vec<(u64, u64)> = std::iter::once(&found).chain(others).map(size).collect();
-        assert!(sizes[0] <= (externals, most), "{case}: {sizes:?}");
-        assert!(sizes.iter().any(|(e, d)| *e <= externals && *d <= most), "{case}: {sizes:?}");
+        assert!(sizes[0].0 <= most && sizes[0].1 <= externals, "{case}: {sizes:?}");
+        // The hand-made schedule of raft-66 has 29 (10): beside what has fewer external events stands what is smaller in both.
+        if case == "raft-66" {
+            assert!(
+                sizes.iter().any(|(deliveries, externals)| *deliveries <= 28 && *externals <= 9),
+                "{sizes:?}"
+            );
+        }
     }
 }
 
