@@ -132,6 +132,18 @@ impl<M: Model> Engine<M> {
         self.found.iter().any(|v| self.oracle.matching.counts(&self.target, &v.fingerprint))
     }
 
+    /// The fingerprints of what a witness ends in, those that count.
+    pub fn ends_in(&mut self, witness: &Witness<M>) -> Vec<String> {
+        let (world, _) = self.world_at(witness, witness.acts.len());
+        self.violates(&world);
+        let found = self.found.iter().map(|v| v.fingerprint.clone());
+        let mut counting: Vec<String> =
+            found.filter(|f| self.oracle.matching.counts(&self.target, f)).collect();
+        counting.sort_unstable();
+        counting.dedup();
+        counting
+    }
+
     /// Executes a script as it stands and cuts it at the first violation.
     pub fn first_witness(&mut self, acts: &[Act], policy: Policy) -> Option<Shared<M>> {
         let world = self.sim.empty_world();

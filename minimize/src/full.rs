@@ -1,6 +1,5 @@
 //! The whole pipeline on one stage: many starts, the best of them to the end, smaller contents, the proofs.
 
-use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -8,12 +7,11 @@ use demi_replay::Model;
 use demi_replay::script::{Act, Script};
 use demi_schemas::certificate::Shortest;
 use demi_schemas::summary::PhaseSummary;
-use xxhash_rust::xxh3::Xxh3;
 
 use crate::beams;
 use crate::engine::Shared;
 use crate::matcher::Policy;
-use crate::oracle::Contents;
+use crate::oracle::{Contents, Match};
 use crate::passes::{contents, endings};
 use crate::pipeline::Options;
 use crate::rounds::{LITTLE, QUICK, explored};
@@ -69,20 +67,23 @@ impl All<'_> {
         phases.append(&mut stage.phases);
         let mut common = self.common(stage, policies, raw);
         let purse = self.purse(stage);
-        let best = |results: &[Start]| {
-            common.objective.choose(results.iter().map(|s| s.size)).map(|i| results[i].clone())
-        };
-        let whole = self.whole(stage, recording);
+        let objective = self.options.objective;
+        let best =
+            |results: &[Start]| objective.choose(results.iter().map(|s| s.size)).map(|i| results[i].clone());
+        common.aim(stage, &recording);
+        let whole = self.whole(stage, &common, recording);
         let mut results = recorded(&common, purse, true);
         let first = best(&results);
+        common.aim_at(stage, first.as_ref());
         let mut proven = match &whole {
             Some(whole) => Some(whole.clone()),
-            None => first.as_ref().and_then(|best| self.proven(stage, best)),
+            None => first.as_ref().and_then(|best| self.proven(stage, &common, best)),
         };
         if proven.is_none() {
             results.extend(recorded(&common, self.purse(stage).after(&results), false));
             let better = best(&results).filter(|b| first.as_ref().is_none_or(|f| f.size != b.size));
-            proven = better.and_then(|best| self.proven(stage, &best));
+            common.aim_at(stage, better.as_ref());
+            proven = better.and_then(|best| self.proven(stage, &common, &best));
         }
         if let Some((start, _)) = &proven {
             results.push(Start { phases: std::mem::take(&mut stage.phases), ..start.clone() });
@@ -92,12 +93,16 @@ impl All<'_> {
         if let Some(recorded) = best(&results).filter(|_| proven.is_none()) {
             let (mut tried, narrow, all) = (Vec::new(), beams::NARROW, beams::WIDTHS.len());
             let purse = self.purse(stage).after(&results);
+            common.aim_at(stage, Some(&recorded));
             results.extend(beams::searched(&common, &recorded, purse, narrow, &mut tried));
             if let Some(best) = best(&results) {
                 results.extend(explored(&common, &best, self.purse(stage).after(&results), QUICK));
             }
             if let Some(best) = best(&results) {
                 let purse = self.purse(stage).after(&results).within(BEAMS);
+                if common.aim_at(stage, Some(&best)) {
+                    tried.clear();
+                }
                 results.extend(beams::searched(&common, &best, purse, all, &mut tried));
             }
         }
@@ -121,19 +126,23 @@ impl All<'_> {
         {
             tried = stage.close(policies);
         }
+        let any = stage.engine.oracle.matching != Match::Fingerprint;
+        common.settle(stage);
         let known = proven.filter(|(start, _)| {
-            start.size == stage.best.size && start.schedule == stage.engine.to_schedule(&stage.best.acts)
+            // Another violation may count than that of which it was proven.
+            !any && start.size == stage.best.size
+                && start.schedule == stage.engine.to_schedule(&stage.best.acts)
         });
         let before = stage.best.size;
         let mut shortest = match known {
             Some((_, shortest)) => Some(shortest),
-            None => stage.prove(self.options.jobs, LATER),
+            None => common.prove(stage, LATER),
         };
         if stage.best.size != before {
             let optimal = stage.best.size;
             tried = stage.close(policies);
             if stage.best.size != optimal {
-                shortest = stage.prove(self.options.jobs, LATER);
+                shortest = common.prove(stage, LATER);
             }
         }
         results = pareto(results);
@@ -146,38 +155,49 @@ impl All<'_> {
 
     /// The shortest execution over the external events of a start, with its proof, where little work gives one. Then
     /// only fewer external events are left to look for.
-    fn proven<M: Model>(&self, stage: &mut Stage<'_, M>, best: &Start) -> Option<(Start, Shortest)> {
+    fn proven<M: Model>(
+        &self,
+        stage: &mut Stage<'_, M>,
+        common: &Common<'_, M>,
+        best: &Start,
+    ) -> Option<(Start, Shortest)> {
         if self.options.objective != Objective::Externals {
             return None;
         }
         let witness = restore(&mut stage.engine, &best.schedule)?;
-        self.shortest(stage, witness, SOON)
+        self.shortest(stage, common, witness, SOON)
     }
 
     /// The shortest execution over all recorded external events, with its proof, where these are few and little work
     /// gives one. It is the result then, and what has fewer external events but more deliveries stands
     /// beside it: without this the order in which things were recorded would decide between the two.
-    fn whole<M: Model>(&self, stage: &mut Stage<'_, M>, recording: Shared<M>) -> Option<(Start, Shortest)> {
+    fn whole<M: Model>(
+        &self,
+        stage: &mut Stage<'_, M>,
+        common: &Common<'_, M>,
+        recording: Shared<M>,
+    ) -> Option<(Start, Shortest)> {
         let bounded = stage.engine.own_bound().is_some();
         let few = recording.size.externals <= FEW && self.options.objective == Objective::Externals;
         if !bounded || !few || recording.acts.iter().any(Act::is_fault) {
             return None;
         }
-        self.shortest(stage, recording, 4 * SOON)
+        self.shortest(stage, common, recording, 4 * SOON)
     }
 
     /// The shortest execution over the external events of a witness, with its proof, where little work gives one.
     fn shortest<M: Model>(
         &self,
         stage: &mut Stage<'_, M>,
+        common: &Common<'_, M>,
         witness: Shared<M>,
         most: u64,
     ) -> Option<(Start, Shortest)> {
         let before = std::mem::replace(&mut stage.best, witness);
-        let mut shortest = stage.prove(self.options.jobs, most);
+        let mut shortest = common.prove(stage, most);
         let near = |s: &Shortest| !s.optimal && s.at_least as usize + NEAR >= stage.best.size.deliveries;
         if most < 4 * SOON && shortest.as_ref().is_some_and(near) {
-            shortest = stage.prove(self.options.jobs, 4 * SOON);
+            shortest = common.prove(stage, 4 * SOON);
         }
         let found = std::mem::replace(&mut stage.best, before);
         let schedule = stage.engine.to_schedule(&found.acts);
@@ -220,7 +240,7 @@ impl All<'_> {
                 common.raw = left;
             }
         }
-        common.digest = digest(stage, &common.prepared, &common.raw, self.options);
+        common.renew(stage);
         common.sim.clone_from(&stage.engine.sim);
         common.fields.clone_from(&stage.engine.fields);
         phases.append(&mut stage.phases);
@@ -244,8 +264,7 @@ impl All<'_> {
         policies: &'a [Policy],
         raw: Vec<Act>,
     ) -> Common<'a, M> {
-        let digest = digest(stage, &stage.best.acts.clone(), &raw, self.options);
-        Common {
+        let mut common = Common {
             sim: stage.engine.sim.clone(),
             script: self.script,
             prepared: stage.best.acts.clone(),
@@ -260,8 +279,10 @@ impl All<'_> {
             jobs: self.options.jobs.max(1),
             stop: self.options.stop.clone(),
             tell: stage.tell,
-            digest,
-        }
+            digest: 0,
+        };
+        common.renew(stage);
+        common
     }
 
     fn purse<M: Model>(&self, stage: &Stage<'_, M>) -> Purse {
@@ -273,17 +294,6 @@ impl All<'_> {
             executed: meter.executed,
         }
     }
-}
-
-/// A digest of what results of starts depend on besides their own numbers.
-fn digest<M: Model>(stage: &mut Stage<'_, M>, prepared: &[Act], raw: &[Act], options: &Options) -> u128 {
-    let acts = (stage.engine.digest(prepared), stage.engine.digest(raw));
-    let oracle = &stage.engine.oracle;
-    // How many systems must not break, not which: the identity of the ledger tells.
-    let asked = (oracle.matching.as_str(), oracle.repeat.least, oracle.repeat.runs, oracle.also.len());
-    let mut hasher = Xxh3::new();
-    (acts, asked, options.rule, options.objective, &stage.engine.target).hash(&mut hasher);
-    hasher.digest128()
 }
 
 /// Gives the stage the smallest of the results, the first of equals, or the one that is given, if it is smaller than what

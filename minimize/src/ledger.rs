@@ -13,9 +13,10 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustc_hash::FxHashMap;
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// First bytes of a ledger of this version.
 const MAGIC: &[u8; 16] = b"demi-ledger/1\n\0\0";
@@ -81,12 +82,29 @@ struct Inner {
     starts: FxHashMap<u128, String>,
 }
 
+/// A number for this build of the running program: a hash of its file.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn build() -> std::io::Result<u128> {
+    let mut file = File::open(std::env::current_exe()?)?;
+    let (mut hasher, mut part) = (Xxh3::new(), vec![0; 1 << 20]);
+    loop {
+        match file.read(&mut part)? {
+            0 => return Ok(hasher.digest128()),
+            read => hasher.update(&part[..read]),
+        }
+    }
+}
+
 /// An open ledger. Threads share it.
 #[derive(Debug)]
 pub struct Ledger {
     identity: u128,
     inner: Mutex<Inner>,
     known: (usize, usize),
+    /// Questions that were answered from what is kept.
+    answered: AtomicU64,
 }
 
 impl Ledger {
@@ -138,7 +156,7 @@ impl Ledger {
         inner.file = Some(file);
         let known = (inner.attempts.len(), inner.starts.len());
         let identity = xxhash_rust::xxh3::xxh3_128(identity);
-        Ok(Ledger { identity, inner: Mutex::new(inner), known })
+        Ok(Ledger { identity, inner: Mutex::new(inner), known, answered: AtomicU64::new(0) })
     }
 
     /// How many attempts and starts there were when it was opened.
@@ -147,10 +165,18 @@ impl Ledger {
         self.known
     }
 
+    /// How many questions were answered so far.
+    #[must_use]
+    pub fn answered(&self) -> u64 {
+        self.answered.load(Ordering::Relaxed)
+    }
+
     /// What an attempt came to, if it was made before.
     #[must_use]
     pub fn attempt(&self, key: u128) -> Option<Attempt> {
-        self.inner.lock().ok()?.attempts.get(&self.own(key)).copied()
+        let found = self.inner.lock().ok()?.attempts.get(&self.own(key)).copied();
+        self.answered.fetch_add(u64::from(found.is_some()), Ordering::Relaxed);
+        found
     }
 
     /// Notes an attempt. What cannot be written is forgotten, and so is everything after it.
@@ -166,7 +192,9 @@ impl Ledger {
     /// What a start came to, if it was finished before.
     #[must_use]
     pub fn start(&self, key: u128) -> Option<String> {
-        self.inner.lock().ok()?.starts.get(&self.own(key)).cloned()
+        let found = self.inner.lock().ok()?.starts.get(&self.own(key)).cloned();
+        self.answered.fetch_add(u64::from(found.is_some()), Ordering::Relaxed);
+        found
     }
 
     /// Notes a finished start.

@@ -4,6 +4,7 @@
 //! witness was re-run step by step by a verifier that shares nothing with matching.
 
 pub mod account;
+pub mod aim;
 pub mod beams;
 pub mod budget;
 pub mod causes;
@@ -19,6 +20,7 @@ pub mod nearby;
 pub mod oracle;
 pub mod passes;
 pub mod pipeline;
+pub mod proofs;
 pub mod render;
 pub mod rounds;
 pub mod search;

@@ -163,8 +163,8 @@ pub fn minimize_with<M: Model>(
     schedule.header.system.clone_from(&input.header.system);
     schedule.header.affected.clone_from(&input.header.affected);
     let checked = strictly(&fresh, &schedule, options.rule, oracle.repeat)?;
-    // What is proven is proven of the violation that the result ends in.
-    let counts = |v: &&String| oracle.matching.counts(&target, v);
+    // What is proven is proven of the violation that the result ends in; the search says which that is.
+    let counts = |v: &&String| stage.engine.oracle.matching.counts(&stage.engine.target, v);
     let target: Vec<String> = match oracle.matching {
         Match::Fingerprint => target,
         _ => checked.violation.iter().filter(counts).cloned().collect(),

@@ -190,8 +190,9 @@ pub fn trace_md(told: &[Told], summary: &MinimizeSummary, certificate: &Certific
             ),
             false => writeln!(
                 text,
-                "Over these external events, with all actors started first, nothing shorter than {} deliveries exists; what lies between is open.\n",
-                shortest.at_least
+                "Over these external events, with all actors started first, nothing shorter than {} deliveries exists; what lies between is open{}.\n",
+                shortest.at_least,
+                shortest.limit().map_or_else(String::new, |why| format!(": {why}"))
             ),
         };
     }
@@ -209,10 +210,7 @@ pub fn trace_md(told: &[Told], summary: &MinimizeSummary, certificate: &Certific
             let _ = writeln!(text, "    - {sent}");
         }
         if let Some(removal) = certificate.removals.get(index) {
-            let _ = match removal.impossible {
-                Some(step) => writeln!(text, "    - without it step {step} is impossible"),
-                None => writeln!(text, "    - without it the invariant holds"),
-            };
+            let _ = writeln!(text, "    - {}", removal.why());
         }
     }
     let _ = writeln!(text, "\nAfter the last step: **{}**.", summary.violation.join(", "));

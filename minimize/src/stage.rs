@@ -11,7 +11,7 @@ use crate::account::{Account, Cost};
 use crate::engine::{EXACT, Engine, Shared};
 use crate::matcher::Policy;
 use crate::passes::{
-    backtrack, chunks, endings, lattice, noop, orders, pairs, probdd, structure, subsets, window,
+    backtrack, chunks, endings, lattice, noop, orders, probdd, several, structure, subsets, window,
 };
 use crate::pipeline::Progress;
 use crate::search;
@@ -25,6 +25,8 @@ const UNBOUNDED: u64 = 1_000_000;
 const BRANCHES: usize = 24;
 /// Configurations that the search for another ending may visit from each place.
 const ENDING: u64 = 60_000;
+/// The phase that looks for the shortest execution over given external events.
+pub const PROOF: &str = "shortest search";
 /// Orders that are tried without each step.
 const ORDERS: u64 = 16;
 
@@ -195,7 +197,7 @@ impl<'a, M: Model> Stage<'a, M> {
     /// The passes that cost more, those first that won most for their work so far, until one gains. Says whether one
     /// did.
     fn search(&mut self, order: &[Policy]) -> bool {
-        const PASSES: [&str; 11] = [
+        const PASSES: [&str; 12] = [
             "actors",
             "cones",
             "epochs",
@@ -205,6 +207,7 @@ impl<'a, M: Model> Stage<'a, M> {
             "pairs",
             "backtracks",
             "windows",
+            "triples",
             "orders",
             "endings",
         ];
@@ -217,10 +220,11 @@ impl<'a, M: Model> Stage<'a, M> {
                 3 => structure::channels(s, order),
                 4 => structure::cycles(s, order),
                 5 => lattice::search(s, LATTICE_WORLDS),
-                6 => pairs::remove(s, few),
+                6 => several::pairs(s, few),
                 7 => backtrack::remove(s, BRANCHES),
                 8 => window::search(s, 4, few),
-                9 => orders::remove(s, ORDERS),
+                9 => several::triples(s, &order[..1]),
+                10 => orders::remove(s, ORDERS),
                 _ => endings::search(s, ENDING, 1),
             })
         })
@@ -232,7 +236,7 @@ impl<'a, M: Model> Stage<'a, M> {
         // Bounds are about executions without faults; and who checks a proof knows the model's own only.
         let bound = self.engine.own_bound().filter(|_| !self.best.acts.iter().any(Act::is_fault));
         let mut shortest = None;
-        self.phase("shortest search", |s| {
+        self.phase(PROOF, |s| {
             let Some(searched) = search::prove(
                 &mut s.engine,
                 &s.best.clone(),

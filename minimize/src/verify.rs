@@ -14,8 +14,8 @@ use crate::witness::size;
 
 impl<M: Model> Engine<M> {
     /// Re-runs executed acts from the beginning, step by step, with rules of its own: every step pending with
-    /// exactly this content, first of its channel where the rule says so, and the violation at the end and not
-    /// before. Shares nothing with matching. Gives the witness with its worlds.
+    /// exactly this content, first of its channel where the rule says so, and the violation at the end. Shares nothing
+    /// with matching. Gives the witness with its worlds.
     ///
     /// What is asked besides is judged here too: repeated runs, and systems that must not break.
     pub(crate) fn verified(&mut self, acts: Vec<Act>) -> Option<Shared<M>> {

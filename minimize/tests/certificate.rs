@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
 use demi_minimize::budget::Meter;
-use demi_minimize::certificate::{CertificateError, verify};
+use demi_minimize::certificate::{CertificateError, certify, verify};
 use demi_minimize::{Budget, Objective, Options, Phases, StopFlag, minimize};
 use demi_replay::fuzz::{FuzzOptions, fuzz};
 use demi_replay::models::akka_raft::AkkaRaft;
@@ -79,6 +79,15 @@ fn what_was_proven_holds_and_what_is_changed_does_not() {
     extra.payload = Some("StateTimeout".into());
     longer.steps.insert(timer + 1, extra);
     assert!(check(&longer, &done.certificate).is_err());
+    // A certificate that says so holds, for it claims no more; one that denies it does not.
+    let mut honest = certify(&sim, &longer, scenario.network, &done.certificate.violation, "", None).unwrap();
+    let idle = honest.removals.iter().position(|r| r.violates).unwrap();
+    assert_eq!(honest.removals[idle].why(), "without it the rest still violates");
+    let lines = check(&longer, &honest).unwrap();
+    assert!(lines.iter().any(|line| line.contains("not 1-minimal")), "{lines:?}");
+    honest.removals[idle].violates = false;
+    let error = check(&longer, &honest).unwrap_err().to_string();
+    assert_eq!(error, format!("without step {} the rest still violates", idle + 1));
     // A budget that is too small is said to be.
     let none = Meter::new(Budget::Seconds(0.0), StopFlag::default());
     let result = verify(&raft(), &done.schedule, &done.certificate, &none);

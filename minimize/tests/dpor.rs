@@ -7,12 +7,14 @@ mod common;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
 
 use common::{HOPS, KINDS, Machine, Msg, Table, simulator, table};
 use demi_minimize::dpor::step::{Choice, Ground, Proc, Step, Tracked};
 use demi_minimize::dpor::{Explored, Explorer, Guide, Limits, Priority};
+use demi_replay::model::{Bound, Waiting};
 use demi_replay::script::Act;
-use demi_replay::{ActorId, Simulator, Status, World};
+use demi_replay::{ActorId, Simulator, Status, View, World};
 use demi_schemas::NetworkRule;
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
@@ -45,8 +47,12 @@ struct Entry {
 /// Everything that matters of one moment, and how it came about.
 #[derive(Clone)]
 struct Now {
-    /// By actor, from 1; nothing of those that failed.
+    /// By actor, from 1; nothing of those that failed or are gone.
     states: Vec<Option<u8>>,
+    /// Who is cut off.
+    isolated: Vec<bool>,
+    /// Who is gone for good.
+    gone: Vec<bool>,
     pending: Vec<Entry>,
     faults: usize,
     trace: Trace,
@@ -68,8 +74,9 @@ impl System {
             Entry { from: 0, to, msg, timer: false, name: vec![k as u8] }
         };
         let pending = self.outside.iter().enumerate().map(entry).collect();
-        let states = vec![Some(0); usize::from(self.table.actors)];
-        Now { states, pending, faults: 0, trace: Trace::default() }
+        let actors = usize::from(self.table.actors);
+        let (states, no) = (vec![Some(0); actors], vec![false; actors]);
+        Now { states, isolated: no.clone(), gone: no, pending, faults: 0, trace: Trace::default() }
     }
 
     /// All moments that can follow.
@@ -99,6 +106,7 @@ impl System {
             Some(Act::Restart(actor)) if now.states[actor.index() - 1].is_none() => {
                 all.push(self.fault(now, *actor, Some(0)));
             }
+            Some(fault @ (Act::Isolate(actor) | Act::Stop(actor))) => all.push(self.cut(now, fault, *actor)),
             _ => {}
         }
         all
@@ -109,7 +117,26 @@ impl System {
         after.states[actor.index() - 1] = state;
         after.pending.retain(|e| !e.timer || e.to != actor.0);
         let name = vec![255, now.faults as u8];
-        after.trace.0.entry(actor.0).or_default().push(name.clone());
+        // Of one who was cut off the failure matters to all who send: from then on they reach it again.
+        let all = std::mem::take(&mut after.isolated[actor.index() - 1]);
+        let whom = if all { 1..=self.table.actors } else { actor.0..=actor.0 };
+        whom.for_each(|a| after.trace.0.entry(a).or_default().push(name.clone()));
+        after.trace.1.push(name);
+        after.faults += 1;
+        after
+    }
+
+    /// An actor is cut off or ends for good: its order to everything matters, for what is sent from then on may be lost.
+    fn cut(&self, now: &Now, fault: &Act, actor: ActorId) -> Now {
+        let (mut after, at) = (now.clone(), actor.index() - 1);
+        if matches!(fault, Act::Stop(_)) {
+            (after.states[at], after.gone[at]) = (None, true);
+            after.pending.retain(|e| e.to != actor.0);
+        } else {
+            after.isolated[at] = true;
+        }
+        let name = vec![255, now.faults as u8];
+        (1..=self.table.actors).for_each(|a| after.trace.0.entry(a).or_default().push(name.clone()));
         after.trace.1.push(name);
         after.faults += 1;
         after
@@ -129,7 +156,10 @@ impl System {
         let mut add = |now: &mut Now, to: u16, kind: u8, timer: bool| {
             let name = [&entry.name[..], &[fresh]].concat();
             fresh += 1;
-            now.pending.push(Entry { from: entry.to, to, msg: Msg { kind, hops }, timer, name });
+            let cut = |actor: u16| now.isolated[usize::from(actor) - 1];
+            if timer || !(cut(entry.to) || cut(to) || now.gone[usize::from(to) - 1]) {
+                now.pending.push(Entry { from: entry.to, to, msg: Msg { kind, hops }, timer, name });
+            }
         };
         rule.sends.iter().for_each(|&(to, kind)| add(now, to, kind, false));
         if let Some(timer) = rule.timer {
@@ -185,6 +215,8 @@ struct Seen {
     /// For each place what happened there, and what an invariant could see.
     traces: Vec<Told>,
     pairs: Pairs,
+    /// How many actors there are.
+    actors: u16,
     /// Which of the possible steps to take: the first, the last, or something else.
     whim: usize,
 }
@@ -192,7 +224,7 @@ struct Seen {
 impl Seen {
     fn look(&mut self, sim: &Simulator<Machine>, world: &World<Machine>) {
         let state = |actor| match world.status(ActorId(actor)) {
-            Status::Running => sim.view(world).state(ActorId(actor)).copied(),
+            Status::Running | Status::Isolated => sim.view(world).state(ActorId(actor)).copied(),
             _ => None,
         };
         self.pairs.insert((state(1), state(2)));
@@ -219,7 +251,10 @@ impl Guide<Machine> for Seen {
     fn executed(&mut self, steps: &[Step]) -> bool {
         let mut trace = Told::default();
         for step in steps {
-            trace.0.entry(step.place).or_default().push(step.proc);
+            match step.global {
+                true => (1..=self.actors).for_each(|a| trace.0.entry(a).or_default().push(step.proc)),
+                false => trace.0.entry(step.place).or_default().push(step.proc),
+            }
             trace.1.extend(step.visible.then_some(step.proc));
         }
         self.traces.push(trace);
@@ -232,7 +267,10 @@ fn faults() -> impl Strategy<Value = Vec<Act>> {
     prop_oneof![
         3 => Just(Vec::new()),
         1 => actor.clone().prop_map(|a| vec![Act::Crash(a)]),
-        1 => actor.prop_map(|a| vec![Act::Crash(a), Act::Restart(a)]),
+        1 => actor.clone().prop_map(|a| vec![Act::Crash(a), Act::Restart(a)]),
+        1 => actor.clone().prop_map(|a| vec![Act::Isolate(a)]),
+        1 => actor.clone().prop_map(|a| vec![Act::Isolate(a), Act::Crash(a)]),
+        1 => actor.prop_map(|a| vec![Act::Stop(a)]),
     ]
 }
 
@@ -244,6 +282,7 @@ fn each_order_that_matters_is_executed_once() {
         orders: usize,
         most: usize,
         with_faults: usize,
+        cut_off: usize,
     }
     let count = RefCell::new(Count::default());
     let config = ProptestConfig {
@@ -268,9 +307,17 @@ fn each_order_that_matters_is_executed_once() {
             let outside = outside.into_iter().map(|(to, kind)| (1 + to % table.actors, kind)).collect();
             let system = System { table, outside, faults, rule };
             let Some((orders, pairs)) = system.all() else { return Err(TestCaseError::reject("too many")) };
-            for priority in [Priority::Depth, Priority::Closeness] {
+            // Any number will do for a distance: it decides in which order branches are taken, not which.
+            let far = Bound {
+                sees: Box::new(|_: &Msg| true),
+                least: Box::new(|_: &View<'_, Machine>, waiting: &[Waiting<'_, Msg>]| {
+                    waiting.iter().map(|w| usize::from(w.msg.kind)).sum::<usize>() % 5
+                }),
+                toward: None,
+            };
+            for priority in [Priority::Depth, Priority::Closeness, Priority::Distance(Arc::new(far))] {
                 let first_depth = matches!(priority, Priority::Depth);
-                let mut seen = Seen { whim, ..Seen::default() };
+                let mut seen = Seen { whim, actors: system.table.actors, ..Seen::default() };
                 let explored = system.explore(priority, snapshots, &mut seen);
                 prop_assert!(explored.complete);
                 prop_assert_eq!(explored.executions as usize, seen.traces.len());
@@ -293,9 +340,17 @@ fn each_order_that_matters_is_executed_once() {
             count.orders += orders.len();
             count.most = count.most.max(orders.len());
             count.with_faults += usize::from(!system.faults.is_empty());
+            let cut = |act: &Act| matches!(act, Act::Isolate(_) | Act::Stop(_));
+            count.cut_off += usize::from(system.faults.iter().any(cut));
             Ok(())
         };
     TestRunner::new_with_rng(config, rng).run(&input, test).unwrap();
     let count = count.into_inner();
-    assert!(count.most > 500 && count.orders > 20 * count.systems && count.with_faults > 100, "{count:?}");
+    assert!(
+        count.most > 500
+            && count.orders > 20 * count.systems
+            && count.with_faults > 100
+            && count.cut_off > 50,
+        "{count:?}"
+    );
 }

@@ -2,15 +2,19 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use demi_minimize::budget::Meter;
+use demi_minimize::certificate::verify;
 use demi_minimize::oracle::{Contents, Match, Repeat};
 use demi_minimize::{
     Budget, MinimizeError, Objective, Options, Oracle, Outcome, Phases, StopFlag, minimize_with,
 };
 use demi_replay::fuzz::{FuzzOptions, fuzz};
+use demi_replay::model::Smaller;
 use demi_replay::models::akka_raft::AkkaRaft;
 use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::{ActorId, Ctx, ExternalMessage, Model, Names, Simulator, View, Violation};
@@ -58,13 +62,20 @@ fn another_violation_of_the_same_invariant_may_count() {
     // Nobody ever saw these two lead together.
     input.header.violation = vec!["ElectionSafety:raft-member-8:raft-member-9".into()];
     let sim = raft(&scenario);
-    let with = |matching| asked(&sim, &input, 3_000, &Oracle { matching, ..Oracle::default() });
+    let with = |matching| asked(&sim, &input, 40_000, &Oracle { matching, ..Oracle::default() });
     assert!(matches!(with(Match::Fingerprint), Err(MinimizeError::NoViolation { .. })));
     for matching in [Match::Invariant, Match::Any] {
         let outcome = with(matching).unwrap();
         assert!(outcome.summary.violation[0].starts_with("ElectionSafety:raft-member-"));
         assert_eq!(outcome.certificate.violation, outcome.summary.violation);
         assert!(outcome.summary.deliveries < 60, "{}", outcome.summary.deliveries);
+        // What is proven is proven of the violation that the result ends in, and holds when it is checked.
+        let shortest = outcome.certificate.shortest.as_ref().unwrap();
+        assert!(shortest.at_least > 1 && shortest.at_least <= outcome.summary.deliveries, "{shortest:?}");
+        assert_eq!(shortest.optimal, shortest.at_least == outcome.summary.deliveries);
+        let meter = Meter::new(Budget::Seconds(1e6), StopFlag::default());
+        let lines = verify(&sim, &outcome.schedule, &outcome.certificate, &meter).unwrap();
+        assert!(lines.last().unwrap().contains("no violating execution with fewer"), "{lines:?}");
     }
 }
 
@@ -203,4 +214,78 @@ fn contents_shrink_in_a_further_result_or_in_the_result() {
         let started = result.steps.iter().filter(|s| s.kind == StepKind::Start).count();
         assert!(listed(result).iter().all(|n| *n >= started), "{started} start");
     }
+}
+
+/// A store that keeps numbers. It breaks when it has both of two.
+#[derive(Clone)]
+struct Batches {
+    actors: Vec<ActorId>,
+}
+
+/// Numbers that come in one message.
+type Batch = Vec<u32>;
+
+impl Model for Batches {
+    type State = BTreeSet<u32>;
+    type Msg = Batch;
+    type History = ();
+
+    fn actors(&self) -> &[ActorId] {
+        &self.actors
+    }
+    fn initial(&self, _: ActorId) -> BTreeSet<u32> {
+        BTreeSet::new()
+    }
+    fn deliver(&self, state: &mut BTreeSet<u32>, batch: &Batch, _: &mut Ctx<'_, Batch>) {
+        state.extend(batch);
+    }
+    fn type_name(&self, _: &Batch) -> &'static str {
+        "Put"
+    }
+    fn payload(&self, batch: &Batch, _: &Names) -> String {
+        format!("Put{batch:?}")
+    }
+    fn external(&self, message: ExternalMessage<'_>, _: &mut Names) -> Result<Batch, String> {
+        let numbers = message.payload.strip_prefix("Put").ok_or("no batch")?;
+        serde_json::from_str(numbers).map_err(|e| e.to_string())
+    }
+    fn smaller(&self, batch: &Batch, _: &Names) -> Vec<Smaller<Batch>> {
+        let without = |gone: &u32| {
+            let msg: Batch = batch.iter().filter(|n| *n != gone).copied().collect();
+            Smaller { without: format!("command {gone}"), fields: serde_json::json!({"batch": msg}), msg }
+        };
+        batch.iter().filter(|_| batch.len() > 1).map(without).collect()
+    }
+    fn check(&self, view: &View<'_, Self>, (): &mut (), found: &mut Vec<Violation>) {
+        let both = |s: &BTreeSet<u32>| s.contains(&3) && s.contains(&7);
+        if self.actors.iter().any(|a| view.state(*a).is_some_and(both)) {
+            found.push(Violation { fingerprint: "Both".into(), affected: self.actors.clone() });
+        }
+    }
+    fn describe(&self, state: &BTreeSet<u32>, _: &Names) -> Value {
+        serde_json::json!(state)
+    }
+}
+
+#[test]
+fn commands_that_nobody_needs_leave_their_batches() {
+    let scenario = Scenario::parse("model = \"batches\"\nnetwork = \"fifo\"").unwrap();
+    let mut steps = vec![Step::new(StepKind::Start, "store")];
+    for batch in ["[1, 2, 3, 4]", "[5]", "[8, 6, 7, 1]", "[7, 9]"] {
+        let mut step = Step::new(StepKind::Deliver, "store");
+        (step.from, step.external) = (Some(DEAD_LETTERS.into()), Some(true));
+        (step.type_, step.payload) = (Some("Put".into()), Some(format!("Put{batch}")));
+        steps.push(step);
+    }
+    let mut input = Schedule::new(steps);
+    input.header.violation = vec!["Both".into()];
+    let mut names = Names::default();
+    let actors = vec![names.id("store")];
+    let sim = Simulator::new(Batches { actors }, names, &scenario).unwrap();
+    let oracle = Oracle { contents: Contents::Shrink, ..Oracle::default() };
+    let outcome = asked(&sim, &input, 20_000, &oracle).unwrap();
+    let taken: Vec<&str> = outcome.schedule.steps.iter().filter_map(|s| s.payload.as_deref()).collect();
+    assert_eq!(taken, ["Put[3]", "Put[7]"]);
+    // The file has what a model needs to make the message again.
+    assert_eq!(outcome.schedule.steps[1].fields, Some(serde_json::json!({"batch": [3]})));
 }

@@ -19,7 +19,7 @@ const CHILD: &str = "DEMI_TEST_LEDGER";
 
 struct Minimize<'a> {
     scenario: &'a Scenario,
-    ledger: Option<&'a Path>,
+    ledger: Option<Arc<Ledger>>,
 }
 
 impl Visitor for Minimize<'_> {
@@ -36,13 +36,16 @@ impl Visitor for Minimize<'_> {
             objective: Objective::Externals,
             stop: StopFlag::default(),
         };
-        let ledger = self.ledger.map(|path| Arc::new(Ledger::open(path, b"test").unwrap()));
-        let oracle = Oracle { ledger, ..Oracle::default() };
+        let oracle = Oracle { ledger: self.ledger, ..Oracle::default() };
         minimize_with(&sim, &found.schedule, None, &options, &oracle, &|_| ()).unwrap()
     }
 }
 
-fn run(ledger: Option<&Path>) -> String {
+fn run(path: Option<&Path>) -> String {
+    with_ledger(path.map(|path| Arc::new(Ledger::open(path, b"test").unwrap())))
+}
+
+fn with_ledger(ledger: Option<Arc<Ledger>>) -> String {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../replay/scenarios/raft-45.toml");
     let scenario = Scenario::parse(&std::fs::read_to_string(file).unwrap()).unwrap();
     text(with_model(&scenario, Minimize { scenario: &scenario, ledger }).unwrap())
@@ -62,6 +65,10 @@ fn text(mut outcome: Outcome) -> String {
     [outcome.schedule.to_text(), others.concat(), summary, certificate].concat()
 }
 
+fn text_of(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
+}
+
 fn ledger(name: &str) -> PathBuf {
     let file = std::env::temp_dir().join(format!("demi-resume-{}-{name}", std::process::id()));
     let _ = std::fs::remove_file(&file);
@@ -76,6 +83,13 @@ fn a_ledger_changes_nothing_and_a_torn_one_is_continued() {
     let bytes = std::fs::read(&path).unwrap();
     let known = Ledger::open(&path, b"test").unwrap().known();
     assert!(known.0 > 20 && known.1 > 4, "both sorts of records are written: {known:?}");
+    // What is whole is looked up and not done again: nothing is written any more.
+    let full = Arc::new(Ledger::open(&path, b"test").unwrap());
+    assert_eq!(with_ledger(Some(full.clone())), whole);
+    assert!(full.answered() >= known.1 as u64, "{} answers, {known:?}", full.answered());
+    drop(full);
+    assert_eq!(std::fs::read(&path).unwrap(), bytes, "a second run has nothing to add");
+    assert!(text_of(&bytes).contains(r#""shortest":{"at_least":"#), "proofs are kept");
     // At the end, and at places that have no meaning.
     for part in [1.0, 0.93, 0.611, 0.337, 0.051] {
         std::fs::write(&path, &bytes[..(bytes.len() as f64 * part) as usize]).unwrap();

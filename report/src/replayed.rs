@@ -159,11 +159,7 @@ impl Replayed {
         for (told, &e) in self.told.iter().zip(&self.heads) {
             timeline.note(e, s.actor[e as usize], &told.state);
             let removal = told.step.and_then(|step| certificate?.removals.get(step));
-            let without = removal.map(|removal| match removal.impossible {
-                Some(step) => format!("without it step {step} is impossible"),
-                None => "without it the invariant holds".to_owned(),
-            });
-            data.notes.extend(without.map(|text| (e, text)));
+            data.notes.extend(removal.map(|removal| (e, removal.why())));
         }
         data.changes = timeline.finish();
         data.states_from = "model";

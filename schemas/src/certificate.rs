@@ -24,6 +24,37 @@ pub struct Removal {
     pub breaks_others: bool,
 }
 
+impl Removal {
+    /// What breaks without the step, for people.
+    #[must_use]
+    pub fn why(&self) -> String {
+        match (self.violates, self.breaks_others, self.impossible) {
+            (true, true, _) => {
+                "without it the rest violates too, but also breaks a system that must not break".to_owned()
+            }
+            (true, false, _) => "without it the rest still violates".to_owned(),
+            (false, _, Some(step)) => format!("without it step {step} is impossible"),
+            (false, _, None) => "without it the invariant holds".to_owned(),
+        }
+    }
+}
+
+impl Shortest {
+    /// What limits the proof, for people; nothing where it is optimal.
+    #[must_use]
+    pub fn limit(&self) -> Option<&str> {
+        Some(match self.limited_by.as_deref()? {
+            "budget" => "the budget ended",
+            "memory" => "the search had as much in memory as it may",
+            "states" => "the search visited as many configurations as it may",
+            "no bound" => {
+                "the model has no bound here, and the search visited as many configurations as it may"
+            }
+            other => other,
+        })
+    }
+}
+
 /// What is known of shorter executions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Shortest {
@@ -38,7 +69,9 @@ pub struct Shortest {
     pub states: u64,
     /// Whether the model's lower bound was used; if so, the proof is worth what the bound is.
     pub bounded: bool,
-    /// Why nothing better was proven: `budget`, `memory`; null where it is optimal.
+    /// Why nothing better was proven; null where it is optimal. `budget`: it ended. `memory`: what a search may keep was full.
+    /// `states`: as many configurations as one search may visit were visited. `no bound`: the same, where the model knows
+    /// no bound for this violation and these external events, so that every execution up to some length is looked at.
     pub limited_by: Option<String>,
 }
 
@@ -57,9 +90,9 @@ pub struct Certificate {
     pub externals: u64,
     /// Digest of its strict replay.
     pub digest: String,
-    /// What each single removal does; none may violate and be a result.
+    /// What each single removal does. Of a result that is 1-minimal none violates, unless it breaks what must not break.
     pub removals: Vec<Removal>,
-    /// What is known of shorter executions; null where the schedule has external events other than starts and
-    /// messages, or nothing was searched.
+    /// What is known of shorter executions; null where the schedule has external events other than starts, messages and
+    /// faults, or nothing was searched.
     pub shortest: Option<Shortest>,
 }

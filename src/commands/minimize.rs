@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
-use demi_minimize::ledger::Ledger;
+use demi_minimize::ledger::{Ledger, build};
 use demi_minimize::oracle::{Contents, Match, Repeat};
 use demi_minimize::pipeline::unschedulable;
 use demi_minimize::{
@@ -44,7 +44,8 @@ pub struct MinimizeArgs {
     /// Which pipeline: everything, or one of DEMi's baselines.
     #[arg(long, value_enum, default_value_t = PhasesArg::All)]
     phases: PhasesArg,
-    /// What counts as smaller: fewer external events, or fewer deliveries; the other breaks ties.
+    /// What counts as smaller: fewer external events, as long as one fewer costs at most ten deliveries, or fewer deliveries.
+    /// Results that are smaller in the other figure are written beside the first.
     #[arg(long, value_enum, default_value_t = ObjectiveArg::Externals)]
     objective: ObjectiveArg,
     /// Which violations count: with a fingerprint in common, of the same invariant, or any.
@@ -261,7 +262,9 @@ fn open_ledger(
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     }
-    let mut identity = format!("{} {}", env!("CARGO_PKG_VERSION"), scenario.to_text());
+    // Another build may search in another way, so what it found is not what this one would find.
+    let program = build().map_err(|e| format!("the program cannot read itself: {e}"))?;
+    let mut identity = format!("{program:032x} {}", scenario.to_text());
     also.iter().for_each(|(_, other)| identity.push_str(&other.to_text()));
     Ok(Ledger::open(path, identity.as_bytes())?)
 }

@@ -31,7 +31,7 @@ pub struct Step {
     pub place: u16,
     /// Whether an invariant may look different after it.
     pub visible: bool,
-    /// Whether it starts, stops or cuts off actors, or runs outside of them: its order to everything matters.
+    /// Whether it starts, stops or cuts off actors, ends that, or runs outside of them: its order to everything matters.
     pub global: bool,
 }
 
@@ -146,7 +146,9 @@ impl<M: Model> Ground<'_, M> {
                 let act = &self.faults[at.faults];
                 let creator = if at.faults == 0 { NOBODY } else { self.fault_name(at.faults - 1) };
                 let place = act.actor().map_or(0, |actor| self.place(actor));
-                let local = matches!(act, Act::Crash(_) | Act::Restart(_));
+                // Who fails while it is cut off can be sent to again, so to all who send the order matters.
+                let cut_off = act.actor().is_some_and(|a| at.world.status(a) == Status::Isolated);
+                let local = matches!(act, Act::Crash(_) | Act::Restart(_)) && !cut_off;
                 Step { proc: self.fault_name(at.faults), creator, place, visible: true, global: !local }
             }
         }

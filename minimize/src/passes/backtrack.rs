@@ -52,7 +52,10 @@ pub fn remove<M: Model>(stage: &mut Stage<'_, M>, per_candidate: usize) {
         let found = chunks::internal(&best.acts[at])
             .then(|| candidate(&mut stage.engine, &best, at, per_candidate, &mut explored))
             .flatten();
-        if !stage.keep(found) {
+        if stage.keep(found) {
+            // Its steps have other places.
+            explored.clear();
+        } else {
             at += 1;
         }
     }
@@ -65,10 +68,9 @@ fn candidate<M: Model>(
     per_candidate: usize,
     explored: &mut FxHashSet<(u128, usize)>,
 ) -> Option<Shared<M>> {
-    let wanted: Vec<Act> = witness.acts[removed + 1..].to_vec();
     let (world, done) = engine.world_at(witness, removed);
     let mut heap = BinaryHeap::new();
-    heap.push(Branch { depth: done.len(), order: 0, world, done, next: 0 });
+    heap.push(Branch { depth: done.len(), order: 0, world, done, next: removed + 1 });
     let limit = engine.limit(witness, 0);
     let mut branches = 0;
     while let Some(branch) = heap.pop() {
@@ -77,7 +79,7 @@ fn candidate<M: Model>(
         }
         branches += 1;
         engine.meter.replays += 1;
-        if let Some(acts) = follow(engine, branch, &wanted, limit, &mut heap, explored)
+        if let Some(acts) = follow(engine, branch, &witness.acts, limit, &mut heap, explored)
             && let Some(found) = engine.first_witness(&acts, crate::engine::EXACT)
             && engine.smaller(found.size, witness.size)
         {
@@ -87,7 +89,8 @@ fn candidate<M: Model>(
     None
 }
 
-/// Goes on from a branch, choosing the newest of each type and noting the others as branches.
+/// Goes on from a branch, choosing the newest of each type and noting the others as branches, once for each configuration
+/// and place among the wanted acts.
 fn follow<M: Model>(
     engine: &mut Engine<M>,
     branch: Branch<M>,

@@ -1,8 +1,9 @@
 //! Without one step, the orders of what is left, nearest first: prioritized DPOR (NSDI'16 section 4, over optimal DPOR).
 //!
 //! The first schedule delivers what is left in its order, each step served by a pending entry of the same kind; then
-//! come those in which races are decided the other way, those with the fewest reversals first ([`crate::dpor`]). Each
-//! order that matters is tried once.
+//! come those in which races are decided the other way ([`crate::dpor`]), those with the fewest reversals first. Where the
+//! model has a bound, they are taken once more with those first that branch off where the violation is nearest. Each time
+//! each order that matters is tried once.
 
 use demi_replay::script::Act;
 use demi_replay::{Model, Simulator, World};
@@ -27,20 +28,26 @@ pub fn remove<M: Model>(stage: &mut Stage<'_, M>, executions: u64) {
             let best = stage.best.clone();
             let tried =
                 which(&best.acts[at]) && at >= best.pinned && !matches!(best.acts[at], Act::Action(_));
-            let found = tried.then(|| without(&mut stage.engine, &best, at, executions)).flatten();
-            if !stage.keep(found) {
+            // Nearest to what was recorded, then nearest to the violation.
+            let near = stage.engine.own_bound().map(Priority::Distance);
+            let gained = tried
+                && [Some(Priority::Closeness), near].into_iter().flatten().any(|priority| {
+                    let found = without(&mut stage.engine, &best, at, (priority, executions));
+                    stage.keep(found)
+                });
+            if !gained {
                 at += 1;
             }
         }
     }
 }
 
-/// Explores orders of a witness's steps without one; gives a smaller witness if one is met.
+/// Explores orders of a witness's steps without one, so many at most; gives a smaller witness if one is met.
 pub fn without<M: Model>(
     engine: &mut Engine<M>,
     witness: &Shared<M>,
     removed: usize,
-    executions: u64,
+    (priority, executions): (Priority<M>, u64),
 ) -> Option<Shared<M>> {
     let (mut world, mut done) = engine.world_at(witness, removed);
     let wanted: Vec<Act> = witness.acts[removed + 1..].to_vec();
@@ -69,7 +76,7 @@ pub fn without<M: Model>(
         Ground { sim: &mut engine.sim, rule: engine.rule, faults: &faults, actions: &engine.actions };
     let first = ground.begin(world);
     let limits = Limits { executions, depth, snapshots: SNAPSHOTS };
-    let explored = Explorer::new(ground, first, &mut guide, Priority::Closeness, limits).explore();
+    let explored = Explorer::new(ground, first, &mut guide, priority, limits).explore();
     engine.meter.replays += explored.executions + explored.blocked;
     engine.meter.executed += explored.steps;
     done.extend(explored.found?);

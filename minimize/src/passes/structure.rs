@@ -27,7 +27,7 @@ const CYCLES: usize = 48;
 struct Survey {
     /// The act that sent the message or armed the timer.
     cause: Vec<Option<usize>>,
-    /// The clock of the actor after the act.
+    /// The clock of the actor after the act; where actors have none, that of the message (Spark: its job).
     epoch: Vec<Option<i64>>,
     /// A hash of all actors' states after the act.
     states: Vec<u128>,
@@ -45,12 +45,13 @@ fn survey<M: Model>(engine: &mut Engine<M>, witness: &Shared<M>) -> Survey {
             Act::Deliver(want) => want.find(&engine.sim, &world),
             _ => None,
         };
+        let message = delivered.and_then(|at| engine.sim.info(world.pending()[at].msg).clock);
         engine.follow(&mut world, act);
         survey.cause.push(causes.follow(world.pending(), delivered, engine.sim.did(), at).map(|c| c.0));
         let sim = &engine.sim;
         let view = sim.view(&world);
         let epoch = act.actor().and_then(|a| view.state(a)).and_then(|s| sim.model().actor_clock(s));
-        survey.epoch.push(epoch);
+        survey.epoch.push(epoch.or(message));
         // Only what the act touched is hashed anew, unless it may have touched more.
         let touched: Vec<ActorId> = match act {
             Act::Deliver(want) if sim.did().iter().all(|d| d.failed().is_none()) => vec![want.to],
@@ -121,8 +122,8 @@ fn cone(cause: &[Option<usize>], head: usize) -> Vec<bool> {
     inside
 }
 
-/// Leaves out what happened in one epoch, in all but the last few, or in the first few, where actors have a logical
-/// clock such as a term or a ballot.
+/// Leaves out what happened in one epoch, in all but the last few, or in the first few, where actors or messages have a
+/// logical clock such as a term, a ballot or the number of a job.
 pub fn epochs<M: Model>(stage: &mut Stage<'_, M>, policies: &[Policy]) {
     loop {
         let best = stage.best.clone();

@@ -206,7 +206,7 @@ impl<M: Model> Layers<M> {
                     return self.ended(End::Stopped(depth, "memory"));
                 }
                 if self.states.saturating_mul(alike as u64) > most {
-                    return self.ended(End::Stopped(depth, "no bound"));
+                    return self.ended(End::Stopped(depth, "states"));
                 }
                 if self.states >= enough {
                     self.cut |= number < last;

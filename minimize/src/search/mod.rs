@@ -192,29 +192,33 @@ fn layers<M: Model>(
     limits: Limits,
     jobs: usize,
 ) -> layers::Ended {
-    let wanted = limits.states;
+    let (wanted, unbounded) = (limits.states, bound.is_none());
     let limits = Limits { states: wanted.min(engine.meter.left()), ..limits };
     let search = |renamings, jobs| {
         let (sim, target) = (engine.sim.clone(), engine.target.clone());
         let apart = (renamings, faults.clone());
         Layers::new(sim, root, engine.rule, target, bound.cloned(), apart, jobs).search(limits, &engine.meter)
     };
-    let mut ended = search(symmetry::renamings(&engine.sim, root, &engine.target, &faults.actors()), jobs);
-    let mut states = 0;
-    if ended.unequal {
-        states += ended.states;
-        ended = search(Vec::new(), jobs);
-    }
+    let alike = symmetry::renamings(&engine.sim, root, &engine.target, &faults.actors());
+    let with = |jobs| {
+        let ended = search(alike.clone(), jobs);
+        if !ended.unequal {
+            return ended;
+        }
+        let again = search(Vec::new(), jobs);
+        layers::Ended { states: ended.states + again.states, ..again }
+    };
+    let mut ended = with(jobs);
     if jobs > 1 && ended.names != engine.sim.names().len() {
         // Names are numbered as they come up, which threads do in no certain order.
-        states += ended.states;
-        ended = search(Vec::new(), 1);
+        ended = with(1);
     }
-    ended.states += states;
-    if let End::Stopped(_, why @ "no bound") = &mut ended.end
-        && limits.states < wanted
-    {
-        *why = "budget";
+    if let End::Stopped(_, why @ "states") = &mut ended.end {
+        *why = match (limits.states < wanted, unbounded) {
+            (true, _) => "budget",
+            (false, true) => "no bound",
+            (false, false) => "states",
+        };
     }
     ended
 }

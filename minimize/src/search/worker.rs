@@ -300,6 +300,11 @@ impl<M: Model> Worker<M> {
                 }
             };
             chunk.states += 1;
+            // Now and then: to add up the whole costs as much as the delivery.
+            debug_assert!(
+                !chunk.states.is_multiple_of(8) || hash == self.hash(&after),
+                "what changed adds up to the hash of the whole"
+            );
             if look && self.violates(&after, &common.target) {
                 chunk.violation = Some((step, index as u32));
                 self.after = after;

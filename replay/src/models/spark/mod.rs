@@ -150,6 +150,15 @@ impl Model for Spark {
         msg.hidden()
     }
 
+    /// The number of a job; each has one stage, and stages are numbered in the order in which jobs arrive.
+    fn clock(&self, msg: &Msg) -> Option<i64> {
+        match msg {
+            Msg::JobSubmitted(job, ..) => Some(i64::from(*job)),
+            Msg::BeginEvent(stage, _) | Msg::CompletionEvent(stage, _) => Some(i64::from(*stage)),
+            _ => None,
+        }
+    }
+
     fn masks(&self) -> Vec<Mask> {
         vec![Mask {
             type_: Some("GetLocationsMultipleBlockIds".to_owned()),

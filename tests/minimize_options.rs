@@ -1,0 +1,152 @@
+//! What `minimize` can be asked besides, through the binary.
+
+#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+fn demi(args: &[&str]) -> Output {
+    Command::cargo_bin("demi-lineage").unwrap().args(args).output().unwrap()
+}
+
+/// A folder with a fuzzed execution.
+struct Case {
+    folder: tempfile::TempDir,
+    scenario: String,
+}
+
+impl Case {
+    fn new(scenario: &str) -> Case {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let scenario = root.join(format!("replay/scenarios/{scenario}.toml")).display().to_string();
+        let case = Case { folder: tempfile::tempdir().unwrap(), scenario };
+        let fuzz = ["fuzz", "--scenario", &case.scenario, "--seed", "1", "--out", &case.at("found")];
+        assert!(demi(&fuzz).status.success());
+        let load = ["ingest", "load", "--store", &case.at("store"), "--system", "s", &case.at("found/logs")];
+        assert!(demi(&load).status.success());
+        let build = ["build", "--store", &case.at("store"), "--system", "s", "--out", &case.at("exec")];
+        assert!(demi(&build).status.success());
+        case
+    }
+
+    fn at(&self, name: &str) -> String {
+        self.file(name).display().to_string()
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn minimize(&self, out: &str, more: &[&str]) -> Output {
+        let (exec, out) = (self.at("exec"), self.at(out));
+        let args = ["minimize", &exec, "--scenario", &self.scenario, "--out", &out];
+        demi(&[&args[..], more].concat())
+    }
+
+    fn verify(&self, out: &str) -> String {
+        let output = demi(&["verify", &self.at(out)]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The result and its certificate.
+    fn result(&self, out: &str) -> (String, Value) {
+        let read = |name: &str| std::fs::read_to_string(self.file(out).join(name)).unwrap();
+        (read("schedule.jsonl"), serde_json::from_str(&read("certificate.json")).unwrap())
+    }
+}
+
+fn errors(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_ledger_that_is_kept_spares_a_second_run_its_work() {
+    let case = Case::new("raft-45");
+    let ledger = case.at("attempts.ledger");
+    let with = ["--budget", "20000r", "--ledger", &ledger];
+    let first = case.minimize("one", &with);
+    assert!(first.status.success(), "{}", errors(&first));
+    assert!(!errors(&first).contains("continuing"), "{}", errors(&first));
+    let written = std::fs::read(&ledger).unwrap();
+    let second = case.minimize("two", &with);
+    assert!(second.status.success() && errors(&second).contains("continuing: "), "{}", errors(&second));
+    assert_eq!(case.result("one"), case.result("two"));
+    assert_eq!(std::fs::read(&ledger).unwrap(), written, "there was nothing left to try");
+    // A file of somebody else stays as it is.
+    std::fs::write(&ledger, "notes of somebody about something").unwrap();
+    let refused = case.minimize("three", &with);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(errors(&refused).contains("attempts.ledger is no ledger"), "{}", errors(&refused));
+    assert_eq!(std::fs::read_to_string(&ledger).unwrap(), "notes of somebody about something");
+    assert!(!case.file("three").exists());
+}
+
+#[test]
+fn a_budget_of_states_gives_the_same_with_any_number_of_threads() {
+    let case = Case::new("raft-46");
+    for (out, jobs) in [("one", "1"), ("two", "2")] {
+        let output = case.minimize(out, &["--budget", "3000000states", "--jobs", jobs]);
+        assert!(output.status.success(), "{}", errors(&output));
+    }
+    assert_eq!(case.result("one"), case.result("two"));
+    let summary = std::fs::read_to_string(case.file("one/summary.json")).unwrap();
+    let summary: Value = serde_json::from_str(&summary).unwrap();
+    // Work that has begun is ended a little later.
+    assert!(summary["executed"].as_u64().unwrap() < 4_500_000, "{}", summary["executed"]);
+    assert!(summary["deliveries"].as_u64().unwrap() < 60, "{}", summary["deliveries"]);
+    case.verify("one");
+}
+
+#[test]
+fn any_violation_may_count_and_is_what_the_certificate_speaks_of() {
+    let case = Case::new("raft-45");
+    let output = case.minimize("any", &["--match", "any", "--budget", "5000r"]);
+    assert!(output.status.success(), "{}", errors(&output));
+    let (_, certificate) = case.result("any");
+    let fingerprint = certificate["violation"][0].as_str().unwrap().to_owned();
+    assert!(case.verify("any").contains(&format!("strict replay violates {fingerprint}")));
+}
+
+#[test]
+fn what_must_not_break_is_of_the_same_model_and_does_not_break() {
+    let case = Case::new("raft-45");
+    let text = std::fs::read_to_string(&case.scenario).unwrap();
+    let mended = text.replace("raft45_duplicate_votes = true", "raft45_duplicate_votes = false");
+    assert_ne!(mended, text);
+    std::fs::write(case.file("mended.toml"), mended).unwrap();
+    let output = case.minimize("out", &["--also", &case.at("mended.toml"), "--budget", "3000r"]);
+    assert!(output.status.success(), "{}", errors(&output));
+    let schedule = case.at("out/schedule.jsonl");
+    let run = demi(&["replay", &schedule, "--scenario", &case.at("mended.toml"), "--json"]);
+    let run: Value = serde_json::from_slice(&run.stdout).unwrap();
+    assert_ne!(run["verdict"], "violates");
+    case.verify("out");
+    // The system itself breaks: nothing is left to minimize.
+    let refused = case.minimize("none", &["--also", &case.scenario, "--budget", "1000r"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(errors(&refused).contains("also breaks what must not break"), "{}", errors(&refused));
+    let spark = Path::new(env!("CARGO_MANIFEST_DIR")).join("replay/scenarios/spark-2294.toml");
+    let refused = case.minimize("none", &["--also", &spark.display().to_string()]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(errors(&refused).contains("spark-2294.toml: model 'spark'"), "{}", errors(&refused));
+    assert!(!case.file("none").exists());
+}
+
+#[test]
+fn repeated_runs_of_a_deterministic_model_change_nothing() {
+    let case = Case::new("raft-46");
+    for (out, repeat) in [("once", "1-of-1"), ("often", "2-of-3")] {
+        let output = case.minimize(out, &["--repeat", repeat, "--budget", "3000r"]);
+        assert!(output.status.success(), "{}", errors(&output));
+    }
+    assert_eq!(case.result("once"), case.result("often"));
+    for bad in ["3-of-2", "0-of-1", "two"] {
+        let refused = case.minimize("none", &["--repeat", bad]);
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(errors(&refused).contains("is not K-of-N with 1 <= K <= N"), "{}", errors(&refused));
+    }
+}
