@@ -321,15 +321,13 @@ pub fn verify<M: Model>(
     }
     let violating = removals.iter().filter(|r| r.violates && !r.breaks_others).count();
     let mut line = match violating {
-        0 => format!("none of the {} single removals violates", removals.len()),
-        n => {
-            format!("as written, {n} of the {} single removals still violate: not 1-minimal", removals.len())
-        }
+        0 => format!("{} single removals; none is a result", removals.len()),
+        n => format!("{} single removals; as written, {n} still violate: not 1-minimal", removals.len()),
     };
     if !claimed.is_empty() {
+        let n = claimed.len();
         line.push_str(&format!(
-            ", but {} said to break a system that must not break, which was not checked",
-            claimed.len()
+            "; {n} violate but are said to break a system that must not break, unchecked"
         ));
     }
     lines.push(line);

@@ -62,8 +62,11 @@ pub struct Engine<M: Model> {
     pub fields: Fields,
     /// The rule.
     pub rule: NetworkRule,
-    /// Fingerprints of the violation.
+    /// The violation that searches, bounds and proofs are about.
     pub target: Vec<String>,
+    /// Fingerprints that a violation is compared with to know whether it counts ([`Oracle::matching`]): the recorded ones, even
+    /// where searches look for another that counts too.
+    pub accepted: Vec<String>,
     /// What else is asked.
     pub oracle: Oracle<M>,
     /// A bound where the model knows none ([`crate::search::partition`]).
@@ -100,6 +103,7 @@ impl<M: Model> Engine<M> {
             actions: script.actions.clone(),
             fields: Fields::new(),
             rule,
+            accepted: target.clone(),
             target,
             oracle: Oracle::default(),
             partition: None,
@@ -129,7 +133,7 @@ impl<M: Model> Engine<M> {
     pub fn violates(&mut self, world: &World<M>) -> bool {
         self.found.clear();
         self.sim.check(world, &mut M::History::default(), &mut self.found);
-        self.found.iter().any(|v| self.oracle.matching.counts(&self.target, &v.fingerprint))
+        self.found.iter().any(|v| self.oracle.matching.counts(&self.accepted, &v.fingerprint))
     }
 
     /// The fingerprints of what a witness ends in, those that count.
@@ -138,7 +142,7 @@ impl<M: Model> Engine<M> {
         self.violates(&world);
         let found = self.found.iter().map(|v| v.fingerprint.clone());
         let mut counting: Vec<String> =
-            found.filter(|f| self.oracle.matching.counts(&self.target, f)).collect();
+            found.filter(|f| self.oracle.matching.counts(&self.accepted, f)).collect();
         counting.sort_unstable();
         counting.dedup();
         counting
@@ -323,7 +327,7 @@ impl<M: Model> Engine<M> {
         self.digests.add(&self.sim, &self.actions, done.iter(), &mut hasher);
         hasher.write_u8(0xff);
         self.digests.add(&self.sim, &self.actions, acts.iter().copied(), &mut hasher);
-        (policy, limit, self.rule, &self.target, self.oracle.matching.as_str()).hash(&mut hasher);
+        (policy, limit, self.rule, &self.accepted, self.oracle.matching.as_str()).hash(&mut hasher);
         let key = hasher.digest128();
         if let Some(known) = ledger.attempt(key).filter(|a| !a.violates) {
             self.meter.executed += known.executed;

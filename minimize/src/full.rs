@@ -107,9 +107,12 @@ impl All<'_> {
             }
         }
         if let Some(best) = best(&results) {
+            common.aim_at(stage, Some(&best));
             results.extend(explored(&common, &best, self.purse(stage).after(&results), LITTLE));
         }
         adopt(stage, &common, &mut results, whole.as_ref().map(|(start, _)| start), phases);
+        let adopted = stage.best.clone();
+        common.aim(stage, &adopted);
         stage.engine.settling = true;
         if proven.is_none() {
             stage.phase("endings", |s| endings::search(s, POLISH, self.options.jobs));
@@ -126,11 +129,11 @@ impl All<'_> {
         {
             tried = stage.close(policies);
         }
-        let any = stage.engine.oracle.matching != Match::Fingerprint;
         common.settle(stage);
         let known = proven.filter(|(start, _)| {
             // Another violation may count than that of which it was proven.
-            !any && start.size == stage.best.size
+            common.asked.0 == Match::Fingerprint
+                && start.size == stage.best.size
                 && start.schedule == stage.engine.to_schedule(&stage.best.acts)
         });
         let before = stage.best.size;
@@ -138,6 +141,9 @@ impl All<'_> {
             Some((_, shortest)) => Some(shortest),
             None => common.prove(stage, LATER),
         };
+        while common.cut(stage) {
+            shortest = common.prove(stage, LATER);
+        }
         if stage.best.size != before {
             let optimal = stage.best.size;
             tried = stage.close(policies);
@@ -273,7 +279,9 @@ impl All<'_> {
             partition: stage.engine.partition.clone(),
             rule: self.options.rule,
             target: stage.engine.target.clone(),
+            accepted: stage.engine.accepted.clone(),
             oracle: stage.engine.oracle.clone(),
+            asked: (stage.engine.oracle.matching, stage.engine.accepted.clone()),
             objective: self.options.objective,
             policies,
             jobs: self.options.jobs.max(1),

@@ -164,7 +164,7 @@ pub fn minimize_with<M: Model>(
     schedule.header.affected.clone_from(&input.header.affected);
     let checked = strictly(&fresh, &schedule, options.rule, oracle.repeat)?;
     // What is proven is proven of the violation that the result ends in; the search says which that is.
-    let counts = |v: &&String| stage.engine.oracle.matching.counts(&stage.engine.target, v);
+    let counts = |v: &&String| stage.engine.oracle.matching.counts(&stage.engine.accepted, v);
     let target: Vec<String> = match oracle.matching {
         Match::Fingerprint => target,
         _ => checked.violation.iter().filter(counts).cloned().collect(),

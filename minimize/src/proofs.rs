@@ -27,18 +27,25 @@ impl<M: Model> Common<'_, M> {
             return None;
         }
         let of = stage.engine.to_schedule(&stage.best.acts).to_text();
-        let key = xxh3_128(format!("{:032x} shortest {most} {of}", self.digest).as_bytes());
-        let before = (stage.engine.meter.replays, stage.engine.meter.executed, stage.best.size);
+        // What a budget of replays or states leaves for it limits the proof.
+        let left = stage.engine.meter.left().min(most.saturating_mul(2));
+        let key = xxh3_128(format!("{:032x} shortest {most} {left} {of}", self.digest).as_bytes());
+        let meter = &stage.engine.meter;
+        let before = (meter.replays, meter.executed, stage.best.size);
         let known = ledger.start(key).and_then(|text| serde_json::from_str::<Kept>(&text).ok());
         if let Some(kept) = known {
-            stage.phase(PROOF, |s| {
-                let schedule = kept.schedule.and_then(|text| Schedule::parse(&text).ok());
-                let found = schedule.and_then(|schedule| restore(&mut s.engine, &schedule));
-                s.engine.meter.replays = before.0 + kept.replays;
-                s.engine.meter.executed = before.1 + kept.executed;
-                s.keep(found);
-            });
-            return kept.shortest;
+            let schedule = kept.schedule.as_ref().and_then(|text| Schedule::parse(text).ok());
+            let found = schedule.and_then(|schedule| restore(&mut stage.engine, &schedule));
+            (stage.engine.meter.replays, stage.engine.meter.executed) = (before.0, before.1);
+            // A model that is not deterministic may not do it again.
+            if found.is_some() == kept.schedule.is_some() {
+                stage.phase(PROOF, |s| {
+                    s.engine.meter.replays += kept.replays;
+                    s.engine.meter.executed += kept.executed;
+                    s.keep(found);
+                });
+                return kept.shortest;
+            }
         }
         let shortest = stage.prove(self.jobs, most);
         // A proof that the end of the budget cut short goes farther another time.

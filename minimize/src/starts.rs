@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::budget::{Budget, Meter, StopFlag};
 use crate::engine::{EXACT, Engine, Shared};
 use crate::matcher::{Blocker, Matcher, Policy};
-use crate::oracle::Oracle;
+use crate::oracle::{Match, Oracle};
 use crate::pipeline::Progress;
 use crate::stage::Stage;
 use crate::start::Start;
@@ -36,10 +36,14 @@ pub struct Common<'a, M: Model> {
     pub partition: Option<Arc<Bound<M>>>,
     /// The rule.
     pub rule: NetworkRule,
-    /// The violation.
+    /// The violation that searches look for.
     pub target: Vec<String>,
+    /// Fingerprints by which violations count ([`Engine::accepted`]).
+    pub accepted: Vec<String>,
     /// What else is asked.
     pub oracle: Oracle<M>,
+    /// Which violations count until [`Common::settle`], and by which fingerprints.
+    pub asked: (Match, Vec<String>),
     /// What counts as smaller in the end.
     pub objective: Objective,
     /// The policies, in order.
@@ -147,6 +151,7 @@ impl<M: Model> Common<'_, M> {
         engine.fields.clone_from(&self.fields);
         engine.oracle.clone_from(&self.oracle);
         engine.partition.clone_from(&self.partition);
+        engine.accepted.clone_from(&self.accepted);
         engine
     }
 

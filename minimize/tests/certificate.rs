@@ -4,7 +4,7 @@
 
 use demi_minimize::budget::Meter;
 use demi_minimize::certificate::{CertificateError, certify, verify};
-use demi_minimize::{Budget, Objective, Options, Phases, StopFlag, minimize};
+use demi_minimize::{Budget, Objective, Options, Outcome, Phases, StopFlag, minimize};
 use demi_replay::fuzz::{FuzzOptions, fuzz};
 use demi_replay::models::akka_raft::AkkaRaft;
 use demi_replay::names::Names;
@@ -15,9 +15,10 @@ use demi_schemas::{Certificate, Scenario, Schedule};
 mod recorded;
 
 const RAFT: &str = include_str!("../../replay/scenarios/raft-46.toml");
+const RAFT_56: &str = include_str!("../../replay/scenarios/raft-56.toml");
 
-fn raft() -> Simulator<AkkaRaft> {
-    let scenario = Scenario::parse(RAFT).unwrap();
+fn raft(scenario: &str) -> Simulator<AkkaRaft> {
+    let scenario = Scenario::parse(scenario).unwrap();
     let mut names = Names::default();
     let model = AkkaRaft::new(&scenario, &mut names).unwrap();
     Simulator::new(model, names, &scenario).unwrap()
@@ -28,14 +29,14 @@ fn meter() -> Meter {
 }
 
 fn check(schedule: &Schedule, certificate: &Certificate) -> Result<Vec<String>, CertificateError> {
-    verify(&raft(), schedule, certificate, &meter())
+    verify(&raft(RAFT), schedule, certificate, &meter())
 }
 
-#[test]
-fn what_was_proven_holds_and_what_is_changed_does_not() {
-    let sim = raft();
-    let scenario = Scenario::parse(RAFT).unwrap();
-    let limits = FuzzOptions { seed: 1, runs: 1_000, deliveries: 400, externals: None };
+/// The result of the first find of a seed.
+fn minimized(scenario: &str, deliveries: u64) -> Outcome {
+    let sim = raft(scenario);
+    let scenario = Scenario::parse(scenario).unwrap();
+    let limits = FuzzOptions { seed: 1, runs: 200_000, deliveries, externals: None };
     let found = fuzz(&mut sim.clone(), &scenario, &limits, &mut |_, _| true).unwrap().unwrap();
     let recorded = recorded::schedule(&found);
     let options = Options {
@@ -46,7 +47,23 @@ fn what_was_proven_holds_and_what_is_changed_does_not() {
         objective: Objective::Externals,
         stop: StopFlag::default(),
     };
-    let done = minimize(&sim, &recorded, None, &options, &|_| {}).unwrap();
+    minimize(&sim, &recorded, None, &options, &|_| {}).unwrap()
+}
+
+#[test]
+fn raft_56_takes_twenty_one_deliveries() {
+    let done = minimized(RAFT_56, 3_000);
+    let shortest = done.certificate.shortest.clone().unwrap();
+    assert_eq!((done.summary.deliveries, done.summary.externals), (21, 8));
+    assert_eq!((shortest.at_least, shortest.optimal), (21, true));
+    let lines = verify(&raft(RAFT_56), &done.schedule, &done.certificate, &meter()).unwrap();
+    assert!(lines.last().unwrap().contains("fewer than 21"), "{lines:?}");
+}
+
+#[test]
+fn what_was_proven_holds_and_what_is_changed_does_not() {
+    let (sim, rule) = (raft(RAFT), Scenario::parse(RAFT).unwrap().network);
+    let done = minimized(RAFT, 400);
     let shortest = done.certificate.shortest.clone().unwrap();
     assert_eq!((done.schedule.deliveries(), shortest.at_least, shortest.optimal), (22, 22, true));
     assert_eq!(sim.model().actors().len(), 4);
@@ -80,7 +97,7 @@ fn what_was_proven_holds_and_what_is_changed_does_not() {
     longer.steps.insert(timer + 1, extra);
     assert!(check(&longer, &done.certificate).is_err());
     // A certificate that says so holds, for it claims no more; one that denies it does not.
-    let mut honest = certify(&sim, &longer, scenario.network, &done.certificate.violation, "", None).unwrap();
+    let mut honest = certify(&sim, &longer, rule, &done.certificate.violation, "", None).unwrap();
     let idle = honest.removals.iter().position(|r| r.violates).unwrap();
     assert_eq!(honest.removals[idle].why(), "without it the rest still violates");
     let lines = check(&longer, &honest).unwrap();
@@ -90,6 +107,6 @@ fn what_was_proven_holds_and_what_is_changed_does_not() {
     assert_eq!(error, format!("without step {} the rest still violates", idle + 1));
     // A budget that is too small is said to be.
     let none = Meter::new(Budget::Seconds(0.0), StopFlag::default());
-    let result = verify(&raft(), &done.schedule, &done.certificate, &none);
+    let result = verify(&raft(RAFT), &done.schedule, &done.certificate, &none);
     assert_eq!(result, Err(CertificateError::Budget));
 }

@@ -17,9 +17,13 @@ use demi_schemas::Scenario;
 /// Where the child process finds its ledger.
 const CHILD: &str = "DEMI_TEST_LEDGER";
 
+/// The budget.
+const REPLAYS: u64 = 6_000;
+
 struct Minimize<'a> {
     scenario: &'a Scenario,
     ledger: Option<Arc<Ledger>>,
+    replays: u64,
 }
 
 impl Visitor for Minimize<'_> {
@@ -30,7 +34,7 @@ impl Visitor for Minimize<'_> {
         assert!(found.deliveries > 128, "long enough for the ledger: {}", found.deliveries);
         let options = Options {
             rule: self.scenario.network,
-            budget: Budget::Replays(6_000),
+            budget: Budget::Replays(self.replays),
             jobs: 1,
             phases: Phases::All,
             objective: Objective::Externals,
@@ -42,13 +46,13 @@ impl Visitor for Minimize<'_> {
 }
 
 fn run(path: Option<&Path>) -> String {
-    with_ledger(path.map(|path| Arc::new(Ledger::open(path, b"test").unwrap())))
+    with_ledger(path.map(|path| Arc::new(Ledger::open(path, b"test").unwrap())), REPLAYS)
 }
 
-fn with_ledger(ledger: Option<Arc<Ledger>>) -> String {
+fn with_ledger(ledger: Option<Arc<Ledger>>, replays: u64) -> String {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../replay/scenarios/raft-45.toml");
     let scenario = Scenario::parse(&std::fs::read_to_string(file).unwrap()).unwrap();
-    text(with_model(&scenario, Minimize { scenario: &scenario, ledger }).unwrap())
+    text(with_model(&scenario, Minimize { scenario: &scenario, ledger, replays }).unwrap())
 }
 
 /// All that came out but times.
@@ -85,7 +89,7 @@ fn a_ledger_changes_nothing_and_a_torn_one_is_continued() {
     assert!(known.0 > 20 && known.1 > 4, "both sorts of records are written: {known:?}");
     // What is whole is looked up and not done again: nothing is written any more.
     let full = Arc::new(Ledger::open(&path, b"test").unwrap());
-    assert_eq!(with_ledger(Some(full.clone())), whole);
+    assert_eq!(with_ledger(Some(full.clone()), REPLAYS), whole);
     assert!(full.answered() >= known.1 as u64, "{} answers, {known:?}", full.answered());
     drop(full);
     assert_eq!(std::fs::read(&path).unwrap(), bytes, "a second run has nothing to add");
@@ -96,6 +100,20 @@ fn a_ledger_changes_nothing_and_a_torn_one_is_continued() {
         let before = Ledger::open(&path, b"test").unwrap().known();
         assert_eq!(run(Some(&path)), whole, "continued from {part}, {before:?}");
         assert_eq!(Ledger::open(&path, b"test").unwrap().known(), known, "and complete again");
+    }
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn what_a_smaller_budget_cut_short_is_not_taken_for_the_end() {
+    let path = ledger("budgets");
+    // The proofs of the first may visit far fewer configurations.
+    let budgets = [100, REPLAYS, 100];
+    let without: Vec<String> = budgets.iter().map(|n| with_ledger(None, *n)).collect();
+    assert_ne!(without[0], without[1]);
+    for (replays, whole) in budgets.into_iter().zip(&without) {
+        let shared = Arc::new(Ledger::open(&path, b"test").unwrap());
+        assert_eq!(&with_ledger(Some(shared), replays), whole, "{replays} replays");
     }
     std::fs::remove_file(path).unwrap();
 }

@@ -159,13 +159,15 @@ pub trait Model: Clone + Send + Sync + 'static {
         Vec::new()
     }
 
-    /// The logical clock that a message carries (Raft: its term), if it has one.
+    /// The logical clock that a message carries (Raft: its term; Spark: its job), if it has one. What was delivered with
+    /// one clock is tried to be left out together.
     fn clock(&self, msg: &Self::Msg) -> Option<i64> {
         let _ = msg;
         None
     }
 
-    /// The logical clock of an actor.
+    /// The logical clock of an actor, if it has one: messages are then compared with it, and an epoch is what an actor did
+    /// at one clock.
     fn actor_clock(&self, state: &Self::State) -> Option<i64> {
         let _ = state;
         None

@@ -102,7 +102,7 @@ fn run(
             summary.violation.first().and_then(|v| v.split(':').next()).unwrap_or_default().to_owned();
         eprintln!(
             "{} {rule} seed {} {invariant}: {} ({}) -> {} ({}), else {:?}, smaller contents {:?}, at least {:?}, \
-             {:.1} s, {} M executed, {}",
+             {:.1} s, {} M executed, {}, {}",
             case.name,
             case.seed,
             summary.initial_deliveries,
@@ -120,6 +120,7 @@ fn run(
             summary.seconds,
             summary.executed / 1_000_000,
             summary.ended,
+            done.certificate.shortest.as_ref().and_then(|s| s.limit()).unwrap_or("no limit"),
         );
         if let Some(dir) = &args.save {
             save(&dir.join(format!("{}-{rule}-{}", case.name, case.seed)), case, (&done, &trace))?;
@@ -145,6 +146,7 @@ fn save(dir: &Path, case: &Case, (done, trace): (&Outcome, &str)) -> Result<(), 
     std::fs::write(dir.join("schedule.jsonl"), done.schedule.to_text())?;
     std::fs::write(dir.join("scenario.toml"), case.scenario.to_text())?;
     std::fs::write(dir.join("summary.json"), serde_json::to_string_pretty(&done.summary)?)?;
+    std::fs::write(dir.join("certificate.json"), serde_json::to_string_pretty(&done.certificate)?)?;
     for (other, schedule) in &done.others {
         std::fs::write(dir.join(&other.file), schedule.to_text())?;
     }

@@ -30,11 +30,15 @@ pub fn remove<M: Model>(stage: &mut Stage<'_, M>, executions: u64) {
                 which(&best.acts[at]) && at >= best.pinned && !matches!(best.acts[at], Act::Action(_));
             // Nearest to what was recorded, then nearest to the violation.
             let near = stage.engine.own_bound().map(Priority::Distance);
-            let gained = tried
-                && [Some(Priority::Closeness), near].into_iter().flatten().any(|priority| {
-                    let found = without(&mut stage.engine, &best, at, (priority, executions));
-                    stage.keep(found)
-                });
+            let mut complete = !tried;
+            let gained = [Some(Priority::Closeness), near].into_iter().flatten().any(|priority| {
+                if complete {
+                    return false;
+                }
+                let found;
+                (found, complete) = without(&mut stage.engine, &best, at, (priority, executions));
+                stage.keep(found)
+            });
             if !gained {
                 at += 1;
             }
@@ -42,13 +46,14 @@ pub fn remove<M: Model>(stage: &mut Stage<'_, M>, executions: u64) {
     }
 }
 
-/// Explores orders of a witness's steps without one, so many at most; gives a smaller witness if one is met.
+/// Explores orders of a witness's steps without one, so many at most; gives a smaller witness if one is met, and
+/// whether all orders were explored.
 pub fn without<M: Model>(
     engine: &mut Engine<M>,
     witness: &Shared<M>,
     removed: usize,
     (priority, executions): (Priority<M>, u64),
-) -> Option<Shared<M>> {
+) -> (Option<Shared<M>>, bool) {
     let (mut world, mut done) = engine.world_at(witness, removed);
     let wanted: Vec<Act> = witness.acts[removed + 1..].to_vec();
     let mut faults = Vec::new();
@@ -79,8 +84,10 @@ pub fn without<M: Model>(
     let explored = Explorer::new(ground, first, &mut guide, priority, limits).explore();
     engine.meter.replays += explored.executions + explored.blocked;
     engine.meter.executed += explored.steps;
-    done.extend(explored.found?);
-    engine.first_witness(&done, EXACT).filter(|found| engine.smaller(found.size, witness.size))
+    let Some(found) = explored.found else { return (None, explored.complete) };
+    done.extend(found);
+    let found = engine.first_witness(&done, EXACT).filter(|found| engine.smaller(found.size, witness.size));
+    (found, explored.complete)
 }
 
 /// Follows the wanted steps in their order and leaves out those that nothing serves.

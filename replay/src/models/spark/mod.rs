@@ -150,7 +150,8 @@ impl Model for Spark {
         msg.hidden()
     }
 
-    /// The number of a job; each has one stage, and stages are numbered in the order in which jobs arrive.
+    /// The number of a job, or of a stage. Stages are numbered in the order in which jobs arrive, which is mostly that of
+    /// their numbers.
     fn clock(&self, msg: &Msg) -> Option<i64> {
         match msg {
             Msg::JobSubmitted(job, ..) => Some(i64::from(*job)),
