@@ -10,6 +10,17 @@ use demi_minimize::{Budget, Objective, Phases};
 const ALL: [&str; 8] =
     ["raft-45", "raft-46", "raft-56", "raft-58a", "raft-58b", "raft-42", "raft-62", "raft-66"];
 
+/// Under which network rules executions are minimized.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rules {
+    /// That of the scenario.
+    Own,
+    /// Every weaker one.
+    Weaker,
+    /// Both.
+    All,
+}
+
 /// What is asked for.
 pub struct Args {
     /// Scenarios to fuzz.
@@ -22,8 +33,8 @@ pub struct Args {
     pub seeds: usize,
     /// Ranges of the deliveries of an execution.
     pub lengths: Vec<(u64, u64)>,
-    /// Every weaker network rule too.
-    pub all_rules: bool,
+    /// Network rules.
+    pub rules: Rules,
     /// The budget of each minimization.
     pub budget: Budget,
     /// Threads.
@@ -48,7 +59,7 @@ impl Args {
             seed: 1,
             seeds: 20,
             lengths: Vec::new(),
-            all_rules: false,
+            rules: Rules::Own,
             budget: Budget::Seconds(60.0),
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
             objective: Objective::default(),
@@ -89,7 +100,14 @@ impl Args {
                         other => return Err(format!("'{other}' is none of the pipelines").into()),
                     }
                 }
-                "--rules" => args.all_rules = value()? == "all",
+                "--rules" => {
+                    args.rules = match value()?.as_str() {
+                        "own" => Rules::Own,
+                        "weaker" => Rules::Weaker,
+                        "all" => Rules::All,
+                        other => return Err(format!("'{other}' is no choice of rules").into()),
+                    }
+                }
                 name if ALL.contains(&name) => args.names.push(arg),
                 other => return Err(format!("'{other}' is neither a scenario nor an option").into()),
             }

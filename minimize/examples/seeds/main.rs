@@ -8,7 +8,7 @@
 //! * `--least N`, `--most N`: deliveries of an execution (400 to 3000); seeds whose run is shorter are passed over;
 //! * `--lengths A,B,...` instead: so many deliveries, an eighth more or less, each length a line of its own;
 //! * `--recorded DIR`: an execution made before instead of fuzzed ones, with `schedule.jsonl` and `scenario.toml`;
-//! * `--rules own|all`: the scenario's network rule (default), or every weaker one too;
+//! * `--rules own|weaker|all`: the scenario's network rule (default), every weaker one, or both;
 //! * `--phases all|ddmin|probdd`: everything (default), or delta debugging alone, by halves or by probabilities;
 //! * `--objective externals|deliveries`, `--budget B` (60s) and `--jobs N` (all cores), as for `demi-lineage minimize`;
 //! * `--save DIR`: writes `trace.md`, `schedule.jsonl` and more of each result.
@@ -31,7 +31,7 @@ use demi_replay::models::{Visitor, with_model};
 use demi_replay::{Model, Simulator};
 use demi_schemas::{NetworkRule, Schedule};
 
-use args::Args;
+use args::{Args, Rules};
 use cases::Case;
 use table::{Group, Row};
 
@@ -78,7 +78,11 @@ fn run(
         NetworkRule::FifoLoss => &[NetworkRule::FifoLoss, NetworkRule::Unordered],
         NetworkRule::Unordered => &[NetworkRule::Unordered],
     };
-    let rules = if args.all_rules { weaker } else { &weaker[..1] };
+    let rules = match args.rules {
+        Rules::Own => &weaker[..1],
+        Rules::Weaker => &weaker[1..],
+        Rules::All => weaker,
+    };
     for &rule in rules {
         let options = Options {
             rule,
