@@ -321,7 +321,8 @@ pub fn verify<M: Model>(
     }
     let violating = removals.iter().filter(|r| r.violates && !r.breaks_others).count();
     let mut line = match violating {
-        0 => format!("{} single removals; none is a result", removals.len()),
+        0 if claimed.is_empty() => format!("{} single removals, none of which violates", removals.len()),
+        0 => format!("{} single removals, none of which is a result", removals.len()),
         n => format!("{} single removals; as written, {n} still violate: not 1-minimal", removals.len()),
     };
     if !claimed.is_empty() {
