@@ -162,3 +162,21 @@ fn repeated_runs_of_a_deterministic_model_change_nothing() {
         assert!(errors(&refused).contains("is not K-of-N with 1 <= K <= N"), "{}", errors(&refused));
     }
 }
+
+#[test]
+fn who_ends_too_early_does_not_say_1_minimal() {
+    let case = Case::new("raft-45");
+    assert!(case.minimize("early", &["--budget", "2r"]).status.success());
+    assert!(case.verify("early").contains("still violate: not 1-minimal"));
+    let file = case.file("early/summary.json");
+    let summary = std::fs::read_to_string(&file).unwrap();
+    assert!(summary.contains(r#""one_minimal": false"#));
+    std::fs::write(&file, summary.replace(r#""one_minimal": false"#, r#""one_minimal": true"#)).unwrap();
+    let refused = demi(&["verify", &case.at("early")]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        errors(&refused).contains("summary.json: it says 1-minimal, but without step"),
+        "{}",
+        errors(&refused)
+    );
+}

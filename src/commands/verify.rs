@@ -9,7 +9,7 @@ use demi_minimize::{Budget, StopFlag};
 use demi_replay::models::Visitor;
 use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::{Model, Simulator};
-use demi_schemas::summary::Verdict;
+use demi_schemas::summary::{MinimizeSummary, Verdict};
 use demi_schemas::{Certificate, Schedule};
 
 use super::replay::with_scenario;
@@ -42,6 +42,18 @@ pub fn run(args: VerifyArgs, ui: &Ui) -> Outcome {
     let certificate: Certificate = serde_json::from_str(&text).map_err(|e| named(&e))?;
     let task = Task { schedule: &schedule, certificate: &certificate, budget: args.budget };
     let lines = with_scenario(&at("scenario.toml"), &scenario, task)?.map_err(|e| named(&e))?;
+    // Only the summary claims that the result is 1-minimal.
+    let path = at("summary.json");
+    if path.exists() {
+        let named = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
+        let text = std::fs::read_to_string(&path).map_err(|e| named(&e))?;
+        let summary: MinimizeSummary = serde_json::from_str(&text).map_err(|e| named(&e))?;
+        let violating = certificate.removals.iter().find(|r| r.violates && !r.breaks_others);
+        if let Some(removal) = violating.filter(|_| summary.one_minimal) {
+            let why = format!("it says 1-minimal, but without step {} the rest still violates", removal.step);
+            return Err(named(&why).into());
+        }
+    }
     if args.json {
         ui.json(&serde_json::json!({"holds": true, "checked": lines}))?;
     } else {
