@@ -6,78 +6,91 @@
 
 use std::sync::Arc;
 
+use demi_replay::Model;
 use demi_replay::model::Bound;
-use demi_replay::names::TextId;
 use demi_replay::script::Act;
-use demi_replay::{ActorId, Model};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::budget::Budget;
-use crate::engine::Engine;
-use crate::explore::same_event;
 use crate::search;
+use crate::search::Lead::{self, Light, Nearest};
+use crate::sets::{CHOICES, Set, around as sets};
 use crate::stage::Stage;
 use crate::start::Start;
 use crate::starts::{Common, Purse, restore, side_by_side};
 use crate::witness::{Objective, Size, WORTH};
 
-/// Deliveries that are made in a layer, over how many of the sets to choose from, and over how many of the others.
-pub const WIDTHS: [(u64, usize, usize); 10] = [
-    (3_200, 0, usize::MAX),
-    (3_200, CHOICES, 0),
-    (24_000, 0, 2),
-    (24_000, CHOICES, 0),
-    (100_000, 0, 2),
-    (24_000, 0, 40),
-    (100_000, CHOICES, 4),
-    (24_000, 0, usize::MAX),
-    (100_000, 0, 24),
-    (400_000, 0, 2),
+/// Over which sets to search, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Reach {
+    /// Deliveries that are made in a layer.
+    width: u64,
+    /// From which configurations.
+    lead: Lead,
+    /// Over how many of the sets to choose from.
+    choices: usize,
+    /// Over how many of the others, the nearest first.
+    near: usize,
+}
+
+const fn reach(width: u64, lead: Lead, choices: usize, near: usize) -> Reach {
+    Reach { width, lead, choices, near }
+}
+
+/// What is tried, one after the other.
+pub const REACHES: [Reach; 17] = [
+    reach(3_200, Nearest, 0, usize::MAX),
+    reach(3_200, Light(4), CHOICES, 0),
+    reach(3_200, Light(2), 0, usize::MAX),
+    reach(3_200, Nearest, CHOICES, 0),
+    reach(24_000, Nearest, 0, 2),
+    reach(24_000, Light(4), 0, 2),
+    reach(24_000, Light(4), CHOICES, 0),
+    reach(24_000, Nearest, CHOICES, 0),
+    reach(24_000, Light(2), 0, 40),
+    reach(100_000, Nearest, 0, 2),
+    reach(24_000, Nearest, 0, 40),
+    reach(100_000, Nearest, CHOICES, 4),
+    reach(100_000, Light(4), CHOICES, 4),
+    reach(24_000, Nearest, 0, usize::MAX),
+    reach(100_000, Light(2), 0, 24),
+    reach(100_000, Nearest, 0, 24),
+    reach(400_000, Nearest, 0, 2),
 ];
+/// The width of what was searched to the end.
+const WHOLE: u64 = u64::MAX;
 /// How many of them come before walks: what is near a recording leads to other results than what is far better.
 pub const NARROW: usize = 1;
-/// Sets from which the search is to choose, at most.
-const CHOICES: usize = 12;
 /// Deliveries that an execution with fewer external events may have more than the result it is to replace.
 const MORE: usize = 15;
 
 /// Searches between two times of going on from what is better.
 const ROUND: usize = 8;
 
-/// A set of external events to search over.
-#[derive(Clone)]
-struct Set {
-    externals: Vec<Act>,
-    /// How many of the messages the search is to choose; nothing if it may take all.
-    choice: Option<usize>,
-    /// Sets that are alike have the same.
-    form: Form,
-    /// The external events as text, for the ledger.
-    told: String,
-}
-
-/// A set that was searched over, with which limit and width.
+/// A set that was searched over, with which limit and width, and from which configurations.
 pub struct Tried {
     set: Set,
     limit: usize,
     width: u64,
+    lead: Lead,
 }
 
 impl Tried {
     /// Whether another search finds nothing that this one does not.
     fn covers(&self, other: &Tried) -> bool {
         let same = self.set.form == other.set.form && self.set.choice == other.set.choice;
-        same && self.limit >= other.limit && self.width >= other.width
+        let led = self.width == WHOLE || self.lead == other.lead && self.width >= other.width;
+        same && self.limit >= other.limit && led
     }
 }
 
-/// Searches around the external events of a result with the first of [`WIDTHS`], goes on from what is better and ends when
+/// Searches around the external events of a result as the first of [`REACHES`] say, goes on from what is better and ends when
 /// nothing is. Gives every result on the way. What was `tried` is not searched again.
 pub fn searched<M: Model>(
     common: &Common<'_, M>,
     best: &Start,
     mut purse: Purse,
-    widths: usize,
+    reaches: usize,
     tried: &mut Vec<Tried>,
 ) -> Vec<Start> {
     let Some(bound) = common.engine(Budget::Replays(u64::MAX), common.objective).bound() else {
@@ -86,37 +99,38 @@ pub fn searched<M: Model>(
     let pool: Vec<Act> = common.raw.iter().filter(|a| a.is_external()).copied().collect();
     let mut best = best.clone();
     let mut all: Vec<Start> = Vec::new();
-    let all_widths = || WIDTHS.into_iter().take(widths);
-    let mut widths = all_widths();
-    let mut next = widths.next();
+    let from_first = || REACHES.into_iter().take(reaches);
+    let mut reaches = from_first();
+    let mut next = reaches.next();
     let mut around = sets(common, &best, &pool);
-    while let Some(next_width) = next.filter(|_| !common.stop.is_set()) {
-        let (width, ..) = next_width;
-        let work = work(common.objective, (&best, &around), next_width, tried);
+    while let Some(reach) = next.filter(|_| !common.stop.is_set()) {
+        let Reach { width, lead, .. } = reach;
+        let work = work(common.objective, (&best, &around), reach, tried);
         if work.is_empty() {
-            next = widths.next();
+            next = reaches.next();
             continue;
         }
         let share = purse.share(0.4, work.len(), common.jobs);
         let found = side_by_side(common, work.len(), |at| {
             let Tried { set, limit, .. } = &work[at];
-            let lead = xxh3_128(best.schedule.to_text().as_bytes());
-            let what = format!("beam {width} {limit} {:?} {lead:032x} {}", set.choice, set.told);
-            common.remembered(&what, share, || one(common, &best, (set, &bound), (*limit, width), share))
+            let from = xxh3_128(best.schedule.to_text().as_bytes());
+            let what = format!("beam {width} {lead:?} {limit} {:?} {from:032x} {}", set.choice, set.told);
+            let beam = search::Beam { deliveries: *limit, width, lead, outside: set.choice };
+            common.remembered(&what, share, || one(common, &best, (set, &bound), beam, share))
         });
         // What was searched to the end is not searched more widely; results come one for each search, unless all ended.
         let all_there = found.len() == work.len();
         tried.extend(work.into_iter().enumerate().map(|(at, set)| {
             let whole = all_there && found[at].whole;
-            Tried { width: if whole { u64::MAX } else { set.width }, ..set }
+            Tried { width: if whole { WHOLE } else { set.width }, ..set }
         }));
         purse = purse.after(&found);
         let sizes = std::iter::once(best.size).chain(found.iter().map(|s| s.size));
         if let Some(better) = common.objective.choose(sizes).filter(|at| *at > 0) {
             best = found[better - 1].clone();
             around = sets(common, &best, &pool);
-            widths = all_widths();
-            next = widths.next();
+            reaches = from_first();
+            next = reaches.next();
         }
         all.extend(found);
     }
@@ -127,14 +141,14 @@ pub fn searched<M: Model>(
 fn work(
     objective: Objective,
     (best, around): (&Start, &[Set]),
-    (width, choices, near): (u64, usize, usize),
+    Reach { width, lead, choices, near }: Reach,
     tried: &[Tried],
 ) -> Vec<Tried> {
     let with_limit = |set: &Set| {
         let starts = set.externals.iter().filter(|act| matches!(act, Act::Start(_))).count();
         let externals = set.choice.map_or(set.externals.len(), |messages| starts + messages);
         let limit = limit(objective, best.size, externals)?;
-        Some(Tried { set: set.clone(), limit, width })
+        Some(Tried { set: set.clone(), limit, width, lead })
     };
     let known = |new: &Tried| tried.iter().any(|old| old.covers(new));
     let (to_choose, others): (Vec<&Set>, Vec<&Set>) = around.iter().partition(|set| set.choice.is_some());
@@ -147,7 +161,7 @@ fn one<M: Model>(
     common: &Common<'_, M>,
     best: &Start,
     (set, bound): (&Set, &Arc<Bound<M>>),
-    (deliveries, width): (usize, u64),
+    beam: search::Beam,
     share: Budget,
 ) -> Option<Start> {
     let mut engine = common.engine(share, common.objective);
@@ -156,7 +170,6 @@ fn one<M: Model>(
     let mut stage = Stage::new(engine, given, common.tell);
     let mut whole = false;
     let found = stage.phase("beams", |s| {
-        let beam = search::Beam { deliveries, width, outside: set.choice };
         let found;
         (found, whole) = search::beam(&mut s.engine, &set.externals, bound, beam, 1);
         s.keep(found);
@@ -178,182 +191,4 @@ fn limit(objective: Objective, best: Size, externals: usize) -> Option<usize> {
         Objective::Deliveries => best.deliveries.saturating_sub(1),
     };
     (limit > 0).then_some(limit)
-}
-
-/// The external events of a result, and sets with a little less, a little more, or something else; the same of what is
-/// left without repetitions. Before them come those from which the search is to choose. Of sets that differ only in which
-/// of some interchangeable actors is which there is one.
-fn sets<M: Model>(common: &Common<'_, M>, best: &Start, pool: &[Act]) -> Vec<Set> {
-    let mut engine = common.engine(Budget::Replays(u64::MAX), common.objective);
-    let Some(witness) = restore(&mut engine, &best.schedule) else { return Vec::new() };
-    let own: Vec<Act> = witness.acts.iter().filter(|a| a.is_external()).copied().collect();
-    let free = search::interchangeable(&mut engine, pool);
-    let single = once(&own);
-    // The nearest of both first.
-    let lists = [&own, &single].map(|set| neighbours(set, pool, &free));
-    let mut all = vec![own, single];
-    for at in 0..lists[0].len() {
-        lists.iter().for_each(|list| all.extend_from_slice(&list[at]));
-    }
-    keep_different(&mut all, &free);
-    let set = |(externals, choice): (Vec<Act>, Option<usize>)| {
-        let (form, told) = (form(&externals, &[]), told(&engine, &externals));
-        Set { externals, choice, form, told }
-    };
-    let choices = match common.objective {
-        Objective::Externals => choices(&all[0], pool, &free),
-        Objective::Deliveries => Vec::new(),
-    };
-    choices.into_iter().chain(all.into_iter().map(|set| (set, None))).map(set).collect()
-}
-
-/// Much to choose from: the actors of a set, one less, or all that there are, with some messages of each type to each, and
-/// how many of these may be taken: as many as the set has, one less or one more.
-fn choices(own: &[Act], pool: &[Act], free: &[ActorId]) -> Vec<(Vec<Act>, Option<usize>)> {
-    let starts = |set: &[Act]| set.iter().filter(|a| matches!(a, Act::Start(_))).copied().collect::<Vec<_>>();
-    let (mine, everybody) = (starts(own), starts(pool));
-    let messages = own.len() - mine.len();
-    let without = |gone: &Act| mine.iter().copied().filter(|start| start != gone).collect::<Vec<_>>();
-    let mut fewer: Vec<Vec<Act>> = mine.iter().map(|gone| rich(&without(gone), pool)).collect();
-    keep_different(&mut fewer, free);
-    let mut all = Vec::new();
-    let mut most = |sets: &[Vec<Act>], more: isize| {
-        let messages = messages.saturating_add_signed(more);
-        all.extend(sets.iter().map(|set| (set.clone(), Some(messages))));
-    };
-    let mine = [rich(&mine, pool)];
-    most(&mine, 0);
-    most(&fewer, 0);
-    most(&fewer, 1);
-    most(&mine, -1);
-    if everybody.len() > starts(own).len() {
-        let everybody = [rich(&everybody, pool)];
-        most(&everybody, 0);
-        most(&everybody, -1);
-    }
-    most(&fewer, -1);
-    most(&mine, 1);
-    all.truncate(CHOICES);
-    all
-}
-
-/// Starts, and two recorded messages of each type to each actor that starts, but of the first type to an actor one.
-fn rich(starts: &[Act], pool: &[Act]) -> Vec<Act> {
-    let mut kept: Vec<Act> = starts.to_vec();
-    for act in pool.iter().filter(|act| sort(act).is_some()) {
-        let there = starts.iter().any(|start| start.actor() == act.actor());
-        let of_sort = |other: &&Act| sort(other) == sort(act);
-        let first = |other: &&Act| other.is_delivery() && other.actor() == act.actor();
-        let most = match kept.iter().find(first) {
-            Some(first) if of_sort(&first) => 1,
-            _ => 2,
-        };
-        if there && kept.iter().filter(of_sort).count() < most {
-            kept.push(*act);
-        }
-    }
-    kept
-}
-
-/// Sets near one, in lists: an actor less, with all that it is told, an actor more, with what it is told first, an event
-/// less, an event more, and what two such steps lead to.
-fn neighbours(own: &[Act], pool: &[Act], free: &[ActorId]) -> [Vec<Vec<Act>>; 5] {
-    let fewer = |sets: &[Vec<Act>]| sets.iter().flat_map(|set| one_less(set)).collect::<Vec<_>>();
-    let more = |sets: &[Vec<Act>]| sets.iter().flat_map(|set| one_more(set, pool)).collect::<Vec<_>>();
-    let starts = |set: &[Act]| set.iter().filter(|a| matches!(a, Act::Start(_))).copied().collect::<Vec<_>>();
-    let without = starts(own)
-        .into_iter()
-        .map(|start| own.iter().filter(|act| act.actor() != start.actor()).copied().collect::<Vec<Act>>());
-    let with = starts(pool).into_iter().filter(|start| !own.contains(start)).map(|start| {
-        let first = pool.iter().find(|act| act.is_delivery() && act.actor() == start.actor());
-        [start].into_iter().chain(own.iter().copied()).chain(first.copied()).collect::<Vec<Act>>()
-    });
-    let (mut left, mut joined): (Vec<_>, Vec<_>) = (without.collect(), with.collect());
-    keep_different(&mut left, free);
-    keep_different(&mut joined, free);
-    let (less, one) = (one_less(own), one_more(own, pool));
-    let two: Vec<Vec<Act>> = [more(&left), fewer(&joined), fewer(&less), more(&less)].concat();
-    [left, joined, less, one, two]
-}
-
-/// The set with one message of each type to each actor, the first.
-fn once(set: &[Act]) -> Vec<Act> {
-    let mut kept: Vec<Act> = Vec::new();
-    for act in set {
-        if sort(act).is_none() || !kept.iter().any(|other| sort(other) == sort(act)) {
-            kept.push(*act);
-        }
-    }
-    kept
-}
-
-/// The set without each of its messages from outside and its faults, the last first.
-fn one_less(set: &[Act]) -> Vec<Vec<Act>> {
-    let events = (0..set.len()).rev().filter(|at| !matches!(set[*at], Act::Start(_)));
-    events.map(|at| set.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, act)| *act).collect()).collect()
-}
-
-/// The set with one recorded message more: of each receiver and type the first that is not there.
-fn one_more(set: &[Act], pool: &[Act]) -> Vec<Vec<Act>> {
-    let mut more: Vec<Act> = Vec::new();
-    for act in pool.iter().filter(|act| act.is_delivery()) {
-        let there = set.iter().any(|a| a.actor() == act.actor() && matches!(a, Act::Start(_)));
-        let known = |other: &Act| same_event(other, act);
-        if there && !set.iter().any(known) && !more.iter().any(|other| sort(other) == sort(act)) {
-            more.push(*act);
-        }
-    }
-    more.iter().map(|extra| set.iter().chain([extra]).copied().collect()).collect()
-}
-
-/// Keeps the first of sets that are alike.
-fn keep_different(sets: &mut Vec<Vec<Act>>, free: &[ActorId]) {
-    let mut seen = Vec::new();
-    sets.retain(|set| {
-        let form = form(set, free);
-        let new = !seen.contains(&form);
-        seen.push(form);
-        new
-    });
-}
-
-/// What an actor is sent from outside: how many acts, and the types of the messages.
-type Told = (usize, Vec<TextId>);
-
-/// How many acts of each sort a set has, by actor.
-type Form = Vec<(Option<ActorId>, Told)>;
-
-/// The form of a set; interchangeable actors without their names.
-fn form(set: &[Act], free: &[ActorId]) -> Form {
-    let mut actors: Vec<Option<ActorId>> = set.iter().map(Act::actor).collect();
-    actors.sort_unstable();
-    actors.dedup();
-    let told = |actor: Option<ActorId>| {
-        let acts = set.iter().filter(|act| act.actor() == actor);
-        let mut types: Vec<TextId> = acts.clone().filter_map(|act| sort(act).map(|(_, t)| t)).collect();
-        types.sort_unstable();
-        (acts.count(), types)
-    };
-    let name = |actor: &ActorId| !free.contains(actor);
-    let mut form: Vec<_> = actors.into_iter().map(|actor| (actor.filter(name), told(actor))).collect();
-    form.sort_unstable();
-    form
-}
-
-/// Receiver and type of a message from outside.
-fn sort(act: &Act) -> Option<(ActorId, TextId)> {
-    match act {
-        Act::Deliver(want) => Some((want.to, want.type_)),
-        _ => None,
-    }
-}
-
-/// A set as text.
-fn told<M: Model>(engine: &Engine<M>, externals: &[Act]) -> String {
-    let name = |act: &Act| act.actor().map_or("", |actor| engine.sim.names().get(actor)).to_owned();
-    let payload = |act: &Act| match act {
-        Act::Deliver(want) => engine.sim.text(want.payload).to_owned(),
-        _ => String::new(),
-    };
-    externals.iter().map(|act| format!("{} {}\n", name(act), payload(act))).collect()
 }

@@ -91,7 +91,7 @@ impl All<'_> {
         // Beams find most where the result they begin with is not far off; narrow ones cost little anywhere. Walks come before
         // those that choose, which leave what is near the recording.
         if let Some(recorded) = best(&results).filter(|_| proven.is_none()) {
-            let (mut tried, narrow, all) = (Vec::new(), beams::NARROW, beams::WIDTHS.len());
+            let (mut tried, narrow, all) = (Vec::new(), beams::NARROW, beams::REACHES.len());
             let purse = self.purse(stage).after(&results);
             common.aim_at(stage, Some(&recorded));
             results.extend(beams::searched(&common, &recorded, purse, narrow, &mut tried));

@@ -24,6 +24,7 @@ pub mod proofs;
 pub mod render;
 pub mod rounds;
 pub mod search;
+pub mod sets;
 pub mod snapshots;
 pub mod stage;
 pub mod start;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use demi_minimize::budget::Meter;
 use demi_minimize::engine::{EXACT, Engine, Shared};
-use demi_minimize::search::{Beam, beam, shortest, shortest_from};
+use demi_minimize::search::{Beam, Lead, beam, shortest, shortest_from};
 use demi_minimize::{Budget, Objective, StopFlag};
 use demi_replay::fuzz::{FuzzOptions, fuzz};
 use demi_replay::models::akka_raft::AkkaRaft;
@@ -89,7 +89,7 @@ fn names_change_nothing_but_the_number_of_configurations() {
 }
 
 fn over(deliveries: usize, width: u64) -> Beam {
-    Beam { deliveries, width, outside: None }
+    Beam { deliveries, width, lead: Lead::Nearest, outside: None }
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn a_beam_takes_no_more_messages_from_outside_than_it_may() {
     let bound = Arc::new(engine.sim.model().bound(&engine.target, engine.sim.names()).unwrap());
     let mut taken = Vec::new();
     for most in 0..5 {
-        let choice = Beam { deliveries: 40, width: 20_000, outside: Some(most) };
+        let choice = Beam { deliveries: 40, width: 20_000, lead: Lead::Nearest, outside: Some(most) };
         let (found, _) = beam(&mut engine, &witness.acts, &bound, choice, 2);
         let outside =
             |f: &Shared<AkkaRaft>| f.acts.iter().filter(|act| act.is_delivery() && act.is_external()).count();

@@ -59,6 +59,27 @@ impl Segment {
     }
 }
 
+/// Which configurations of a layer come first in a beam search; of equals those of the least hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lead {
+    /// Those that seem to miss least.
+    Nearest,
+    /// Those of the least sum of what seems to be missing, this many times, and the messages on their way. A way that leaves
+    /// little lying about is often the shortest, and a bound that cannot tell configurations apart leaves the choice to
+    /// hashes otherwise.
+    Light(u8),
+}
+
+impl Lead {
+    /// By what configurations are sorted.
+    fn key(self, missing: u16, pending: usize) -> u64 {
+        match self {
+            Lead::Nearest => u64::from(missing),
+            Lead::Light(times) => u64::from(times) * u64::from(missing) + pending as u64,
+        }
+    }
+}
+
 /// How far a search may go.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -66,9 +87,9 @@ pub struct Limits {
     pub deliveries: usize,
     /// Configurations after which it ends, not many more.
     pub states: u64,
-    /// Deliveries after which a layer is left, not many more; first come the configurations that seem to miss least, of equals
-    /// those of the least hash (beam search; R. Bisiani 1987). What is not found then may be there all the same.
-    pub width: Option<u64>,
+    /// Deliveries after which a layer is left, not many more, and which configurations come first (beam search; R. Bisiani
+    /// 1987). What is not found then may be there all the same.
+    pub width: Option<(u64, Lead)>,
     /// Most messages from outside that are taken, where it is the search's choice which; then those configurations of a
     /// layer that have taken fewer come earlier.
     pub outside: Option<usize>,
@@ -177,11 +198,14 @@ impl<M: Model> Layers<M> {
                 .enumerate()
                 .flat_map(|(at, segment)| (0..segment.ends.len()).map(move |place| (at, place)))
                 .collect();
-            if limits.width.is_some() {
-                places
-                    .sort_unstable_by_key(|&(at, place)| (layer[at].missing[place], layer[at].ends[place].1));
+            if let Some((_, lead)) = limits.width {
+                places.sort_by_cached_key(|&(at, place)| {
+                    let (words, hash, _) = layer[at].get(place);
+                    let pending = words.len() - packed::first_pending(words);
+                    (lead.key(layer[at].missing[place], pending), hash)
+                });
             }
-            let enough = limits.width.map_or(u64::MAX, |width| self.states.saturating_add(width));
+            let enough = limits.width.map_or(u64::MAX, |(width, _)| self.states.saturating_add(width));
             let batch = if limits.width.is_some() { CHUNK } else { BATCH };
             let last = places.len().div_ceil(batch).saturating_sub(1);
             for (number, batch) in places.chunks(batch).enumerate() {

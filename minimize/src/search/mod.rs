@@ -26,6 +26,7 @@ use demi_replay::script::Act;
 use demi_replay::{ActorId, Model, World};
 
 use self::faults::Faults;
+pub use self::layers::Lead;
 use self::layers::{End, Layers, Limits, Move};
 use crate::engine::{EXACT, Engine, Shared};
 
@@ -69,12 +70,14 @@ pub struct Beam {
     pub deliveries: usize,
     /// Deliveries made in each layer, not many more.
     pub width: u64,
+    /// From which configurations.
+    pub lead: Lead,
     /// Most messages from outside that are taken, if it is the search's choice which.
     pub outside: Option<usize>,
 }
 
 /// A short violating execution over the external events of some acts, which need not violate, by beam search: in each
-/// layer some deliveries from the configurations that the bound says are nearest. Nothing is proven where nothing is
+/// layer some deliveries from the configurations that the bound says are nearest ([`Lead`]). Nothing is proven where nothing is
 /// found, unless no layer was left before its end, which is said too: then a wider beam finds nothing either. What is found
 /// depends on nothing but the external events and the violation.
 pub fn beam<M: Model>(
@@ -84,7 +87,7 @@ pub fn beam<M: Model>(
     beam: Beam,
     jobs: usize,
 ) -> (Option<Shared<M>>, bool) {
-    let (width, outside) = (Some(beam.width), beam.outside);
+    let (width, outside) = (Some((beam.width, beam.lead)), beam.outside);
     let limits = Limits { deliveries: beam.deliveries, states: u64::MAX, width, outside };
     let searched = within(engine, acts, Some(bound), limits, jobs);
     let whole = searched.as_ref().is_none_or(|searched| searched.complete);
