@@ -14,7 +14,7 @@ use demi_minimize::{Budget, Objective, StopFlag};
 use demi_replay::fuzz::{FuzzOptions, fuzz};
 use demi_replay::models::akka_raft::AkkaRaft;
 use demi_replay::names::Names;
-use demi_replay::script::Script;
+use demi_replay::script::{Act, Script};
 use demi_replay::{Model, Simulator};
 use demi_schemas::{NetworkRule, Scenario};
 
@@ -37,6 +37,7 @@ fn witness(scenario: &str, seed: u64, rule: NetworkRule) -> (Engine<AkkaRaft>, S
 
 const RAFT_45: &str = include_str!("../../replay/scenarios/raft-45.toml");
 const RAFT_46: &str = include_str!("../../replay/scenarios/raft-46.toml");
+const RAFT_42: &str = include_str!("../../replay/scenarios/raft-42.toml");
 
 #[test]
 fn threads_change_nothing() {
@@ -67,7 +68,7 @@ fn names_change_nothing_but_the_number_of_configurations() {
             for (at, bound) in [(9, bound.as_ref()), (14, bound.as_ref()), (18, None), (22, None)] {
                 let (mut world, _) = engine.world_at(&short, at);
                 for act in &short.acts[at..] {
-                    if let demi_replay::script::Act::Deliver(want) = act
+                    if let Act::Deliver(want) = act
                         && let Some(msg) = want.external
                     {
                         engine.sim.inject(&mut world, want.to, msg);
@@ -88,8 +89,8 @@ fn names_change_nothing_but_the_number_of_configurations() {
     }
 }
 
-fn over(deliveries: usize, width: u64) -> Beam {
-    Beam { deliveries, width, lead: Lead::Nearest, outside: None }
+fn over(deliveries: usize, width: u64, lead: Lead) -> Beam {
+    Beam { deliveries, width, lead, outside: None }
 }
 
 #[test]
@@ -117,17 +118,53 @@ fn a_beam_finds_nothing_shorter_and_a_wide_one_the_shortest() {
             let bound = Arc::new(engine.sim.model().bound(&engine.target, engine.sim.names()).unwrap());
             let limit = witness.size.deliveries;
             let mut lengths = Vec::new();
-            for width in [1, 500, 20_000] {
-                let (found, _) = beam(&mut engine, &witness.acts, &bound, over(limit, width), 1);
-                let (again, _) = beam(&mut engine, &witness.acts, &bound, over(limit, width), 3);
+            let leads = [Lead::Nearest, Lead::Light(2)];
+            for (width, lead) in
+                [1, 500, 20_000].into_iter().flat_map(|width| leads.map(|lead| (width, lead)))
+            {
+                let (found, _) = beam(&mut engine, &witness.acts, &bound, over(limit, width, lead), 1);
+                let (again, _) = beam(&mut engine, &witness.acts, &bound, over(limit, width, lead), 3);
                 assert_eq!(found.as_ref().map(|f| &f.acts), again.as_ref().map(|f| &f.acts));
                 lengths.push(found.map(|f| f.size.deliveries));
             }
             assert!(lengths.iter().flatten().all(|length| *length >= shortest_of), "{lengths:?}");
-            let tight = beam(&mut engine, &witness.acts, &bound, over(shortest_of, u64::MAX), 2).0.unwrap();
-            assert_eq!(tight.size.deliveries, shortest_of);
-            let none = beam(&mut engine, &witness.acts, &bound, over(shortest_of - 1, u64::MAX), 2);
-            assert!(none.0.is_none() && none.1);
+            for lead in leads {
+                let whole = |deliveries| over(deliveries, u64::MAX, lead);
+                let tight = beam(&mut engine, &witness.acts, &bound, whole(shortest_of), 2).0.unwrap();
+                assert_eq!(tight.size.deliveries, shortest_of);
+                let none = beam(&mut engine, &witness.acts, &bound, whole(shortest_of - 1), 2);
+                assert!(none.0.is_none() && none.1);
+            }
         }
     }
+}
+
+/// Three members with configurations, among them the one that lacks what is committed, and a command to another of them.
+#[test]
+fn what_lies_about_leads_a_beam_where_the_bound_leaves_the_choice_to_hashes() {
+    let (mut engine, witness) = witness(RAFT_42, 1, NetworkRule::Fifo);
+    let bound = Arc::new(engine.sim.model().bound(&engine.target, engine.sim.names()).unwrap());
+    let externals: Vec<Act> = witness.acts.iter().filter(|act| act.is_external()).copied().collect();
+    let starts: Vec<Act> = externals.iter().filter(|act| !act.is_delivery()).copied().collect();
+    let to = |start: &Act, at: usize| {
+        let own = |act: &&Act| act.is_delivery() && act.actor() == start.actor();
+        externals.iter().filter(own).nth(at).copied()
+    };
+    let lacks = |start: &Act| {
+        start.actor().is_some_and(|actor| engine.target[0].ends_with(engine.sim.names().get(actor)))
+    };
+    let (lacking, others): (Vec<Act>, Vec<Act>) = starts.iter().copied().partition(lacks);
+    let (lacking, mut lengths) = (lacking[0], Vec::new());
+    for untold in &others {
+        for leader in others.iter().filter(|other| *other != untold) {
+            let Some(command) = to(leader, 1) else { continue };
+            let told = starts.iter().filter(|start| *start != untold).filter_map(|start| to(start, 0));
+            let set: Vec<Act> = starts.iter().copied().chain(told).chain([command]).collect();
+            assert!(set.contains(&lacking) && set.len() == 8, "{set:?}");
+            let (found, whole) = beam(&mut engine, &set, &bound, over(30, 12_800, Lead::Light(2)), 2);
+            assert!(!whole);
+            lengths.push(found.map(|f| f.size.deliveries));
+        }
+    }
+    assert!(lengths.len() > 1 && lengths.iter().all(|length| *length == Some(28)), "{lengths:?}");
 }
