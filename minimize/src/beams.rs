@@ -12,9 +12,9 @@ use demi_replay::script::Act;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::budget::Budget;
-use crate::search;
 use crate::search::Lead::{self, Light, Nearest};
-use crate::sets::{CHOICES, Set, around as sets};
+use crate::search::{self, Beam};
+use crate::sets::{self, CHOICES, Set};
 use crate::stage::Stage;
 use crate::start::Start;
 use crate::starts::{Common, Purse, restore, side_by_side};
@@ -57,13 +57,12 @@ pub const REACHES: [Reach; 17] = [
     reach(100_000, Nearest, 0, 24),
     reach(400_000, Nearest, 0, 2),
 ];
-/// The width of what was searched to the end.
-const WHOLE: u64 = u64::MAX;
 /// How many of them come before walks: what is near a recording leads to other results than what is far better.
 pub const NARROW: usize = 1;
 /// Deliveries that an execution with fewer external events may have more than the result it is to replace.
 const MORE: usize = 15;
-
+/// The width of what was searched to the end.
+const WHOLE: u64 = u64::MAX;
 /// Searches between two times of going on from what is better.
 const ROUND: usize = 8;
 
@@ -102,7 +101,7 @@ pub fn searched<M: Model>(
     let from_first = || REACHES.into_iter().take(reaches);
     let mut reaches = from_first();
     let mut next = reaches.next();
-    let mut around = sets(common, &best, &pool);
+    let mut around = sets::around(common, &best, &pool);
     while let Some(reach) = next.filter(|_| !common.stop.is_set()) {
         let Reach { width, lead, .. } = reach;
         let work = work(common.objective, (&best, &around), reach, tried);
@@ -115,7 +114,7 @@ pub fn searched<M: Model>(
             let Tried { set, limit, .. } = &work[at];
             let from = xxh3_128(best.schedule.to_text().as_bytes());
             let what = format!("beam {width} {lead:?} {limit} {:?} {from:032x} {}", set.choice, set.told);
-            let beam = search::Beam { deliveries: *limit, width, lead, outside: set.choice };
+            let beam = Beam { deliveries: *limit, width, lead, outside: set.choice };
             common.remembered(&what, share, || one(common, &best, (set, &bound), beam, share))
         });
         // What was searched to the end is not searched more widely; results come one for each search, unless all ended.
@@ -128,7 +127,7 @@ pub fn searched<M: Model>(
         let sizes = std::iter::once(best.size).chain(found.iter().map(|s| s.size));
         if let Some(better) = common.objective.choose(sizes).filter(|at| *at > 0) {
             best = found[better - 1].clone();
-            around = sets(common, &best, &pool);
+            around = sets::around(common, &best, &pool);
             reaches = from_first();
             next = reaches.next();
         }
@@ -145,15 +144,15 @@ fn work(
     tried: &[Tried],
 ) -> Vec<Tried> {
     let with_limit = |set: &Set| {
-        let starts = set.externals.iter().filter(|act| matches!(act, Act::Start(_))).count();
-        let externals = set.choice.map_or(set.externals.len(), |messages| starts + messages);
+        let externals =
+            set.choice.map_or(set.externals.len(), |most| sets::starts(&set.externals).len() + most);
         let limit = limit(objective, best.size, externals)?;
         Some(Tried { set: set.clone(), limit, width, lead })
     };
     let known = |new: &Tried| tried.iter().any(|old| old.covers(new));
     let (to_choose, others): (Vec<&Set>, Vec<&Set>) = around.iter().partition(|set| set.choice.is_some());
-    let sets = to_choose.into_iter().take(choices).chain(others.into_iter().take(near));
-    sets.filter_map(with_limit).filter(|new| !known(new)).take(ROUND).collect()
+    let next = to_choose.into_iter().take(choices).chain(others.into_iter().take(near));
+    next.filter_map(with_limit).filter(|new| !known(new)).take(ROUND).collect()
 }
 
 /// One search, and the reduction of what it finds; the result as it was if it finds nothing better.
@@ -161,7 +160,7 @@ fn one<M: Model>(
     common: &Common<'_, M>,
     best: &Start,
     (set, bound): (&Set, &Arc<Bound<M>>),
-    beam: search::Beam,
+    beam: Beam,
     share: Budget,
 ) -> Option<Start> {
     let mut engine = common.engine(share, common.objective);

@@ -55,12 +55,16 @@ pub fn around<M: Model>(common: &Common<'_, M>, best: &Start, pool: &[Act]) -> V
     choices.into_iter().chain(all.into_iter().map(|set| (set, None))).map(set).collect()
 }
 
+/// The starts of a set.
+pub fn starts(set: &[Act]) -> Vec<Act> {
+    set.iter().filter(|act| matches!(act, Act::Start(_))).copied().collect()
+}
+
 /// Much to choose from: the actors of a set, one less, or all that there are, with some messages of each type to each, and
 /// how many of these may be taken: as many as the set has, one less or one more.
 fn choices(own: &[Act], pool: &[Act], free: &[ActorId]) -> Vec<(Vec<Act>, Option<usize>)> {
-    let starts = |set: &[Act]| set.iter().filter(|a| matches!(a, Act::Start(_))).copied().collect::<Vec<_>>();
     let (mine, everybody) = (starts(own), starts(pool));
-    let messages = own.len() - mine.len();
+    let (actors, messages) = (mine.len(), own.len() - mine.len());
     let without = |gone: &Act| mine.iter().copied().filter(|start| start != gone).collect::<Vec<_>>();
     let mut fewer: Vec<Vec<Act>> = mine.iter().map(|gone| rich(&without(gone), pool)).collect();
     keep_different(&mut fewer, free);
@@ -74,7 +78,7 @@ fn choices(own: &[Act], pool: &[Act], free: &[ActorId]) -> Vec<(Vec<Act>, Option
     most(&fewer, 0);
     most(&fewer, 1);
     most(&mine, -1);
-    if everybody.len() > starts(own).len() {
+    if everybody.len() > actors {
         let everybody = [rich(&everybody, pool)];
         most(&everybody, 0);
         most(&everybody, -1);
@@ -108,7 +112,6 @@ fn rich(starts: &[Act], pool: &[Act]) -> Vec<Act> {
 fn neighbours(own: &[Act], pool: &[Act], free: &[ActorId]) -> [Vec<Vec<Act>>; 5] {
     let fewer = |sets: &[Vec<Act>]| sets.iter().flat_map(|set| one_less(set)).collect::<Vec<_>>();
     let more = |sets: &[Vec<Act>]| sets.iter().flat_map(|set| one_more(set, pool)).collect::<Vec<_>>();
-    let starts = |set: &[Act]| set.iter().filter(|a| matches!(a, Act::Start(_))).copied().collect::<Vec<_>>();
     let without = starts(own)
         .into_iter()
         .map(|start| own.iter().filter(|act| act.actor() != start.actor()).copied().collect::<Vec<Act>>());

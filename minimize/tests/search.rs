@@ -154,7 +154,7 @@ fn what_lies_about_leads_a_beam_where_the_bound_leaves_the_choice_to_hashes() {
         start.actor().is_some_and(|actor| engine.target[0].ends_with(engine.sim.names().get(actor)))
     };
     let (lacking, others): (Vec<Act>, Vec<Act>) = starts.iter().copied().partition(lacks);
-    let (lacking, mut lengths) = (lacking[0], Vec::new());
+    let (lacking, mut lengths, mut by_hash) = (lacking[0], Vec::new(), Vec::new());
     for untold in &others {
         for leader in others.iter().filter(|other| *other != untold) {
             let Some(command) = to(leader, 1) else { continue };
@@ -164,7 +164,10 @@ fn what_lies_about_leads_a_beam_where_the_bound_leaves_the_choice_to_hashes() {
             let (found, whole) = beam(&mut engine, &set, &bound, over(30, 12_800, Lead::Light(2)), 2);
             assert!(!whole);
             lengths.push(found.map(|f| f.size.deliveries));
+            let (found, _) = beam(&mut engine, &set, &bound, over(30, 12_800, Lead::Nearest), 2);
+            by_hash.push(found.map(|f| f.size.deliveries));
         }
     }
+    assert!(by_hash.iter().any(|length| *length != Some(28)), "{by_hash:?}");
     assert!(lengths.len() > 1 && lengths.iter().all(|length| *length == Some(28)), "{lengths:?}");
 }

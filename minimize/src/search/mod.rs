@@ -77,9 +77,9 @@ pub struct Beam {
 }
 
 /// A short violating execution over the external events of some acts, which need not violate, by beam search: in each
-/// layer some deliveries from the configurations that the bound says are nearest ([`Lead`]). Nothing is proven where nothing is
-/// found, unless no layer was left before its end, which is said too: then a wider beam finds nothing either. What is found
-/// depends on nothing but the external events and the violation.
+/// layer some deliveries from the configurations that come first by [`Lead`]. Nothing is proven where nothing is found,
+/// unless no layer was left before its end, which is said too: then a wider beam finds nothing either, whatever leads it.
+/// What is found depends on nothing but the external events, the violation and the beam.
 pub fn beam<M: Model>(
     engine: &mut Engine<M>,
     acts: &[Act],
