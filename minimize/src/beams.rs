@@ -155,7 +155,8 @@ fn work(
     next.filter_map(with_limit).filter(|new| !known(new)).take(ROUND).collect()
 }
 
-/// One search, and the reduction of what it finds; the result as it was if it finds nothing better.
+/// One search, and the reduction of what it finds; the result as it was if it finds nothing better; nothing where the
+/// budget has ended.
 fn one<M: Model>(
     common: &Common<'_, M>,
     best: &Start,
@@ -164,6 +165,10 @@ fn one<M: Model>(
     share: Budget,
 ) -> Option<Start> {
     let mut engine = common.engine(share, common.objective);
+    // A result that is still long costs more to restore than a search.
+    if engine.meter.ended().is_some() {
+        return None;
+    }
     engine.settling = true;
     let given = restore(&mut engine, &best.schedule)?;
     let mut stage = Stage::new(engine, given, common.tell);

@@ -16,6 +16,10 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::budget::Meter;
 
+/// Steps up to which each single removal is tried: all of them together run nearly as many steps as the square of that.
+/// A result that is longer is one that a budget cut short.
+pub const MOST_STEPS: usize = 1_000;
+
 /// Why a certificate does not hold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CertificateError {
@@ -63,9 +67,12 @@ impl<'a, M: Model> Checked<'a, M> {
         found.iter().any(|v| self.target.contains(&v.fingerprint))
     }
 
-    /// What each single removal does.
+    /// What each single removal does; nothing of schedules with more than [`MOST_STEPS`].
     pub fn removals(&mut self) -> Vec<Removal> {
-        (0..self.script.acts.len()).map(|step| self.without(step)).collect()
+        match self.script.acts.len() {
+            steps if steps > MOST_STEPS => Vec::new(),
+            steps => (0..steps).map(|step| self.without(step)).collect(),
+        }
     }
 
     /// Makes all steps but one, each as it stands; what is impossible is skipped.
@@ -321,6 +328,9 @@ pub fn verify<M: Model>(
     }
     let violating = removals.iter().filter(|r| r.violates && !r.breaks_others).count();
     let mut line = match violating {
+        _ if checked.script.acts.len() > MOST_STEPS => {
+            format!("more than {MOST_STEPS} steps: no single removals were tried")
+        }
         0 if claimed.is_empty() => format!("{} single removals, none of which violates", removals.len()),
         0 => format!("{} single removals, none of which is a result", removals.len()),
         n => format!("{} single removals; as written, {n} still violate: not 1-minimal", removals.len()),

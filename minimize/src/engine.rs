@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use demi_replay::model::Bound;
-use demi_replay::network;
+use demi_replay::network::{self, Heads};
 use demi_replay::script::{Act, OwnFailures, Script, Want};
 use demi_replay::{Model, Simulator, Violation, World};
 use demi_schemas::{NetworkRule, Schedule};
@@ -20,8 +20,10 @@ use crate::oracle::Oracle;
 use crate::trace::{Numbered, Traces};
 use crate::witness::{Fields, Objective, Size, WORTH, size, to_schedule};
 
-/// How many acts lie between two kept worlds of the witness.
-pub(crate) const CHECKPOINT_EVERY: usize = 16;
+/// How many acts lie between two kept worlds of a witness, at least.
+const CHECKPOINT_EVERY: usize = 16;
+/// How many worlds of a witness are kept, at most.
+const CHECKPOINTS: usize = 1_024;
 /// Deliveries that one flush may cost before the step is given up.
 const MAX_FLUSH: usize = 64;
 /// Steps from which on a test is worth a line in the ledger.
@@ -38,7 +40,7 @@ pub struct Witness<M: Model> {
     pub size: Size,
     /// How many of the first acts happened while the system started up by itself; none of them may be left out.
     pub pinned: usize,
-    /// The world before act `i * CHECKPOINT_EVERY`.
+    /// The world before act `i * checkpoint_every(acts)`.
     pub(crate) worlds: Vec<World<M>>,
     /// The acts by number.
     pub(crate) numbered: Vec<Numbered>,
@@ -296,9 +298,10 @@ impl<M: Model> Engine<M> {
 
     /// The world before act `at` of a witness, and the acts up to there.
     pub fn world_at(&mut self, witness: &Witness<M>, at: usize) -> (World<M>, Vec<Act>) {
-        let kept = (at / CHECKPOINT_EVERY).min(witness.worlds.len() - 1);
+        let every = checkpoint_every(witness.acts.len());
+        let kept = (at / every).min(witness.worlds.len() - 1);
         let mut world = witness.worlds[kept].clone();
-        for act in &witness.acts[kept * CHECKPOINT_EVERY..at] {
+        for act in &witness.acts[kept * every..at] {
             let followed = self.follow(&mut world, act);
             debug_assert!(followed, "a witness was verified");
         }
@@ -397,15 +400,16 @@ impl<M: Model> Engine<M> {
         let found = if policy.blocker == Blocker::Flush {
             policy.matcher.find(sim, world, want, |_, p| sim.takes(world, p))
         } else {
-            policy
-                .matcher
-                .find(sim, world, want, |i, p| sim.takes(world, p) && network::allows(rule, pending, i))
+            let heads = Heads::new(rule, pending);
+            policy.matcher.find(sim, world, want, |i, p| sim.takes(world, p) && heads.allow(i))
         };
         match found {
-            Some(index) if rule == NetworkRule::Fifo => match network::blocker(pending, index) {
-                None => Choice::Deliver(index),
-                Some(before) => Choice::Flush(before),
-            },
+            Some(index) if rule == NetworkRule::Fifo && policy.blocker == Blocker::Flush => {
+                match network::blocker(pending, index) {
+                    None => Choice::Deliver(index),
+                    Some(before) => Choice::Flush(before),
+                }
+            }
             Some(index) => Choice::Deliver(index),
             None => match want.external {
                 Some(msg) => match self.sim.inject(world, want.to, msg) {
@@ -435,6 +439,12 @@ impl<M: Model> Engine<M> {
         self.meter.executed += u64::from(act.is_delivery());
         act.perform(&mut self.sim, world, &self.actions, self.rule).is_ok()
     }
+}
+
+/// How many acts lie between two kept worlds of a witness with so many. A world of a long execution may hold thousands of
+/// pending messages, and tests of it run so many steps that a few more do not count.
+pub(crate) fn checkpoint_every(acts: usize) -> usize {
+    acts.div_ceil(CHECKPOINTS).max(CHECKPOINT_EVERY)
 }
 
 /// What stands for the removal of some acts from a witness: most are asked for again and again, and to put together what

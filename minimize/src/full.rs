@@ -9,7 +9,6 @@ use demi_schemas::certificate::Shortest;
 use demi_schemas::summary::PhaseSummary;
 
 use crate::beams;
-use crate::engine::Shared;
 use crate::matcher::Policy;
 use crate::oracle::{Contents, Match};
 use crate::passes::{contents, endings};
@@ -18,15 +17,9 @@ use crate::rounds::{LITTLE, QUICK, explored};
 use crate::search;
 use crate::stage::{Stage, phase_line};
 use crate::start::Start;
-use crate::starts::{Common, Purse, recorded, restore};
-use crate::witness::{Objective, Size};
+use crate::starts::{Common, Purse, restore};
+use crate::witness::Size;
 
-/// Configurations that a proof may visit before more is looked for.
-const SOON: u64 = 6_000_000;
-/// A bound that is so near is worth more of them.
-const NEAR: usize = 2;
-/// External events over all of which the shortest execution is looked for at the beginning.
-const FEW: usize = 12;
 /// Configurations that the proof of the result may visit.
 const LATER: u64 = 8_000_000;
 
@@ -46,8 +39,8 @@ pub struct All<'a> {
     pub began: Instant,
 }
 
-/// Results that are smaller than the stage's in some way, and one with smaller contents; how many removals the last check of 1-minimality tried,
-/// if it came to its end; and what was proven.
+/// Results that are smaller than the stage's in some way, and one with smaller contents; how many removals the last check
+/// of 1-minimality tried, if it came to its end; and what was proven.
 pub type Ending = (Vec<Start>, Option<u64>, Option<Shortest>);
 
 impl All<'_> {
@@ -67,24 +60,10 @@ impl All<'_> {
         phases.append(&mut stage.phases);
         let mut common = self.common(stage, policies, raw);
         let purse = self.purse(stage);
-        let objective = self.options.objective;
-        let best =
-            |results: &[Start]| objective.choose(results.iter().map(|s| s.size)).map(|i| results[i].clone());
+        let best = |results: &[Start]| self.best(results);
         common.aim(stage, &recording);
         let whole = self.whole(stage, &common, recording);
-        let mut results = recorded(&common, purse, true);
-        let first = best(&results);
-        common.aim_at(stage, first.as_ref());
-        let mut proven = match &whole {
-            Some(whole) => Some(whole.clone()),
-            None => first.as_ref().and_then(|best| self.proven(stage, &common, best)),
-        };
-        if proven.is_none() {
-            results.extend(recorded(&common, self.purse(stage).after(&results), false));
-            let better = best(&results).filter(|b| first.as_ref().is_none_or(|f| f.size != b.size));
-            common.aim_at(stage, better.as_ref());
-            proven = better.and_then(|best| self.proven(stage, &common, &best));
-        }
+        let (mut results, proven) = self.descents(stage, &mut common, (purse, whole.as_ref()));
         if let Some((start, _)) = &proven {
             results.push(Start { phases: std::mem::take(&mut stage.phases), ..start.clone() });
         }
@@ -159,55 +138,10 @@ impl All<'_> {
         (results, tried, shortest)
     }
 
-    /// The shortest execution over the external events of a start, with its proof, where little work gives one. Then
-    /// only fewer external events are left to look for.
-    fn proven<M: Model>(
-        &self,
-        stage: &mut Stage<'_, M>,
-        common: &Common<'_, M>,
-        best: &Start,
-    ) -> Option<(Start, Shortest)> {
-        if self.options.objective != Objective::Externals {
-            return None;
-        }
-        let witness = restore(&mut stage.engine, &best.schedule)?;
-        self.shortest(stage, common, witness, SOON)
-    }
-
-    /// The shortest execution over all recorded external events, with its proof, where these are few and little work
-    /// gives one. It is the result then, and what has fewer external events but more deliveries stands
-    /// beside it: without this the order in which things were recorded would decide between the two.
-    fn whole<M: Model>(
-        &self,
-        stage: &mut Stage<'_, M>,
-        common: &Common<'_, M>,
-        recording: Shared<M>,
-    ) -> Option<(Start, Shortest)> {
-        let bounded = stage.engine.own_bound().is_some();
-        let few = recording.size.externals <= FEW && self.options.objective == Objective::Externals;
-        if !bounded || !few || recording.acts.iter().any(Act::is_fault) {
-            return None;
-        }
-        self.shortest(stage, common, recording, 4 * SOON)
-    }
-
-    /// The shortest execution over the external events of a witness, with its proof, where little work gives one.
-    fn shortest<M: Model>(
-        &self,
-        stage: &mut Stage<'_, M>,
-        common: &Common<'_, M>,
-        witness: Shared<M>,
-        most: u64,
-    ) -> Option<(Start, Shortest)> {
-        let before = std::mem::replace(&mut stage.best, witness);
-        let mut shortest = common.prove(stage, most);
-        let near = |s: &Shortest| !s.optimal && s.at_least as usize + NEAR >= stage.best.size.deliveries;
-        if most < 4 * SOON && shortest.as_ref().is_some_and(near) {
-            shortest = common.prove(stage, 4 * SOON);
-        }
-        let found = std::mem::replace(&mut stage.best, before);
-        let schedule = stage.engine.to_schedule(&found.acts);
-        shortest.filter(|s| s.optimal).map(|s| (Start { schedule, size: found.size, ..Start::default() }, s))
+    /// The smallest of some results.
+    pub(crate) fn best(&self, results: &[Start]) -> Option<Start> {
+        let best = self.options.objective.choose(results.iter().map(|s| s.size));
+        best.map(|at| results[at].clone())
     }
 
     /// A result with smaller contents, if there is one, beside that of the stage.
@@ -293,7 +227,7 @@ impl All<'_> {
         common
     }
 
-    fn purse<M: Model>(&self, stage: &Stage<'_, M>) -> Purse {
+    pub(crate) fn purse<M: Model>(&self, stage: &Stage<'_, M>) -> Purse {
         let meter = &stage.engine.meter;
         Purse {
             budget: self.options.budget,

@@ -116,16 +116,15 @@ impl Matcher {
                 }
             }
         };
-        let mut entries = pending.iter().enumerate();
+        let mut there = world.pending_at(want.place());
+        let serves = |at: &usize| fits(&pending[*at], self) && usable(*at, &pending[*at]);
         let at = match self {
-            Matcher::TypeNewest | Matcher::ClockNewest => {
-                entries.rfind(|(i, p)| fits(p, self) && usable(*i, p))
-            }
-            _ => entries.find(|(i, p)| fits(p, self) && usable(*i, p)),
+            Matcher::TypeNewest | Matcher::ClockNewest => there.rfind(serves),
+            _ => there.find(serves),
         };
         if at.is_none() && self == Matcher::ExactOrClock {
             return Matcher::ClockOldest.find(sim, world, want, usable);
         }
-        at.map(|(i, _)| i)
+        at
     }
 }

@@ -8,7 +8,7 @@ use demi_replay::{Model, OUTSIDE, PendingKind, Simulator, World};
 use demi_schemas::NetworkRule;
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::engine::{CHECKPOINT_EVERY, Engine, Shared, Witness};
+use crate::engine::{Engine, Shared, Witness, checkpoint_every};
 use crate::trace::Numbered;
 use crate::witness::size;
 
@@ -40,10 +40,11 @@ impl<M: Model> Engine<M> {
 
     fn rerun(&mut self, acts: Vec<Act>) -> Option<Shared<M>> {
         let mut world = self.sim.empty_world();
-        let mut worlds = Vec::with_capacity(acts.len() / CHECKPOINT_EVERY + 1);
+        let every = checkpoint_every(acts.len());
+        let mut worlds = Vec::with_capacity(acts.len() / every + 1);
         let mut pinned = 0;
         for (at, act) in acts.iter().enumerate() {
-            if at % CHECKPOINT_EVERY == 0 {
+            if at % every == 0 {
                 worlds.push(world.clone());
             }
             if self.sim.starting_up(&world) {

@@ -11,6 +11,7 @@ pub mod model;
 pub mod models;
 pub mod names;
 pub mod network;
+pub mod queue;
 pub mod replay;
 mod run;
 pub mod script;

@@ -1,5 +1,7 @@
 //! Network rules: which pending messages may be delivered next.
 
+use std::cell::Cell;
+
 use demi_schemas::NetworkRule;
 
 use crate::names::OUTSIDE;
@@ -40,6 +42,33 @@ pub fn blocker(pending: &[Pending], index: usize) -> Option<usize> {
     pending[..index].iter().position(|older| same_channel(older, entry))
 }
 
+/// Answers [`allows`] for many entries: the head of the channel that was asked for last is looked up once.
+pub struct Heads<'a> {
+    rule: NetworkRule,
+    pending: &'a [Pending],
+    last: Cell<Option<usize>>,
+}
+
+impl<'a> Heads<'a> {
+    /// For what is pending, under a rule.
+    #[must_use]
+    pub fn new(rule: NetworkRule, pending: &'a [Pending]) -> Self {
+        Heads { rule, pending, last: Cell::new(None) }
+    }
+
+    /// Whether the network allows the entry of that index to be delivered next.
+    pub fn allow(&self, index: usize) -> bool {
+        let entry = &self.pending[index];
+        if self.rule != NetworkRule::Fifo || !ordered(entry) {
+            return true;
+        }
+        let known = self.last.get().filter(|&head| same_channel(&self.pending[head], entry));
+        let head = known.or_else(|| self.pending[..=index].iter().position(|p| same_channel(p, entry)));
+        self.last.set(head);
+        head == Some(index)
+    }
+}
+
 /// Removes what the delivery of `pending[index]` overtakes under `fifo-loss`; gives the entry's new index.
 pub fn overtaken(pending: &mut Vec<Pending>, index: usize) -> usize {
     let entry = pending[index];
@@ -78,6 +107,11 @@ mod tests {
         let allowed: Vec<bool> = (0..4).map(|i| allows(NetworkRule::Fifo, &pending, i)).collect();
         assert_eq!(allowed, [true, false, true, true]);
         assert!((0..4).all(|i| allows(NetworkRule::Unordered, &pending, i)));
+        // In whatever order they are asked for.
+        for order in [[0, 1, 2, 3], [3, 2, 1, 0], [1, 2, 0, 1]] {
+            let heads = Heads::new(NetworkRule::Fifo, &pending);
+            assert!(order.into_iter().all(|i| heads.allow(i) == allowed[i]));
+        }
     }
 
     #[test]

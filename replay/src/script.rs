@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::model::{ExternalMessage, Model};
 use crate::names::{ActorId, OUTSIDE, TextId};
 use crate::network;
+use crate::queue::Place;
 use crate::sim::{Did, MsgId, MsgInfo, Simulator};
 use crate::world::{Pending, PendingKind, World};
 
@@ -301,6 +302,12 @@ impl Want {
         }
     }
 
+    /// Where the entry is pending.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        if self.timer { Place::timers(self.to) } else { Place::between(self.from, self.to) }
+    }
+
     /// Whether the entry is between the same two actors, and of the same sort.
     #[must_use]
     pub fn same_place(&self, entry: &Pending) -> bool {
@@ -310,11 +317,13 @@ impl Want {
     /// Index of the oldest pending entry with exactly this content.
     #[must_use]
     pub fn find<M: Model>(&self, sim: &Simulator<M>, world: &World<M>) -> Option<usize> {
-        world.pending().iter().position(|p| {
-            let info = sim.info(p.msg);
-            // What a log does not show is compared where the schedule tells it.
-            let alike = info.fingerprint == info.shown || self.fits(info);
-            self.same_place(p) && info.payload == self.payload && alike
+        world.pending_at(self.place()).find(|&at| {
+            let p = &world.pending()[at];
+            self.same_place(p) && {
+                let info = sim.info(p.msg);
+                // What a log does not show is compared where the schedule tells it.
+                info.payload == self.payload && (info.fingerprint == info.shown || self.fits(info))
+            }
         })
     }
 

@@ -261,8 +261,13 @@ impl<M: Model> Simulator<M> {
         self.did.clear();
         self.crash_reason = None;
         let index = match rule {
-            NetworkRule::FifoLoss => network::overtaken(&mut world.pending, index),
-            NetworkRule::Fifo | NetworkRule::Unordered => index,
+            NetworkRule::FifoLoss if network::blocker(&world.pending, index).is_some() => {
+                let mut left = world.pending.to_vec();
+                let index = network::overtaken(&mut left, index);
+                world.pending = left.into();
+                index
+            }
+            _ => index,
         };
         let entry = world.pending.remove(index);
         if entry.kind == PendingKind::Repeating {

@@ -6,6 +6,7 @@ use demi_schemas::event::Via;
 
 use crate::model::{Cell, Configuration, Model};
 use crate::names::ActorId;
+use crate::queue::{At, Place, Queue};
 use crate::sim::MsgId;
 
 /// Whether an actor takes messages.
@@ -72,7 +73,7 @@ pub struct Pending {
 pub struct World<M: Model> {
     pub(crate) cells: Vec<Option<Cell<M>>>,
     pub(crate) status: Vec<Status>,
-    pub(crate) pending: Vec<Pending>,
+    pub(crate) pending: Queue,
     pub(crate) deliveries: u64,
 }
 
@@ -89,7 +90,7 @@ impl<M: Model> Clone for World<M> {
 
 impl<M: Model> World<M> {
     pub(crate) fn empty() -> Self {
-        World { cells: Vec::new(), status: Vec::new(), pending: Vec::new(), deliveries: 0 }
+        World { cells: Vec::new(), status: Vec::new(), pending: Queue::default(), deliveries: 0 }
     }
 
     /// Whether an actor takes messages.
@@ -108,6 +109,12 @@ impl<M: Model> World<M> {
     #[must_use]
     pub fn pending(&self) -> &[Pending] {
         &self.pending
+    }
+
+    /// Indices of what is pending at a place, oldest first, and maybe of a few other entries.
+    #[must_use]
+    pub fn pending_at(&self, place: Place) -> At<'_> {
+        self.pending.at(place)
     }
 
     /// Deliveries made so far.
@@ -137,7 +144,7 @@ impl<M: Model> World<M> {
     /// A world put together from the states of its cells, the statuses of its actors and what is pending.
     #[must_use]
     pub fn assemble(cells: Vec<Option<Cell<M>>>, status: Vec<Status>, pending: Vec<Pending>) -> Self {
-        let mut world = World { cells, status, pending, deliveries: 0 };
+        let mut world = World { cells, status, pending: pending.into(), deliveries: 0 };
         let size = world.cells.len().max(world.status.len());
         world.cells.resize_with(size, || None);
         world.status.resize(size, Status::Absent);

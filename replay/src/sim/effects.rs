@@ -5,6 +5,7 @@ use demi_schemas::event::Via;
 use super::{Did, Simulator};
 use crate::model::{Effect, Model};
 use crate::names::{ActorId, OUTSIDE};
+use crate::queue::Place;
 use crate::world::{Pending, PendingKind, Status, World};
 
 impl<M: Model> Simulator<M> {
@@ -77,7 +78,8 @@ impl<M: Model> Simulator<M> {
     }
 
     fn cancel(&mut self, world: &mut World<M>, actor: ActorId, timer: u8) {
-        let live = world.pending.iter().position(|p| p.to == actor && p.kind.is_timer() && p.timer == timer);
+        let is_it = |p: &Pending| p.to == actor && p.kind.is_timer() && p.timer == timer;
+        let live = world.pending.at(Place::timers(actor)).find(|&at| is_it(&world.pending[at]));
         if let Some(at) = live {
             let entry = world.pending.remove(at);
             // A timer set and cancelled within one step never becomes visible.
