@@ -16,8 +16,8 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::budget::Meter;
 
-/// Steps up to which each single removal is tried: all of them together run nearly as many steps as the square of that.
-/// A result that is longer is one that a budget cut short.
+/// Steps up to which each single removal is tried of any result: all of them together run nearly as many steps as the square
+/// of that. Of longer ones only what is said to be 1-minimal, which took as long to find out.
 pub const MOST_STEPS: usize = 1_000;
 
 /// Why a certificate does not hold.
@@ -67,12 +67,14 @@ impl<'a, M: Model> Checked<'a, M> {
         found.iter().any(|v| self.target.contains(&v.fingerprint))
     }
 
-    /// What each single removal does; nothing of schedules with more than [`MOST_STEPS`].
+    /// What each single removal does.
     pub fn removals(&mut self) -> Vec<Removal> {
-        match self.script.acts.len() {
-            steps if steps > MOST_STEPS => Vec::new(),
-            steps => (0..steps).map(|step| self.without(step)).collect(),
-        }
+        (0..self.script.acts.len()).map(|step| self.without(step)).collect()
+    }
+
+    /// Whether there may be too many steps to try each removal.
+    fn long(&self) -> bool {
+        self.script.acts.len() > MOST_STEPS
     }
 
     /// Makes all steps but one, each as it stands; what is impossible is skipped.
@@ -265,7 +267,8 @@ fn impossible(refusal: Refusal) -> CertificateError {
     CertificateError::False(format!("a fault is impossible: {refusal:?}"))
 }
 
-/// Writes down what is known of a result.
+/// Writes down what is known of a result: what each single removal does, unless it has more than [`MOST_STEPS`] and is not said
+/// to be 1-minimal, and the proof.
 ///
 /// # Errors
 /// When the model cannot re-create a message from outside.
@@ -275,6 +278,7 @@ pub fn certify<M: Model>(
     rule: NetworkRule,
     target: &[String],
     digest: &str,
+    one_minimal: bool,
     shortest: Option<Shortest>,
 ) -> Result<Certificate, ScriptError> {
     let mut checked = Checked::new(sim, schedule, rule, target)?;
@@ -286,7 +290,7 @@ pub fn certify<M: Model>(
         deliveries: schedule.deliveries() as u64,
         externals: schedule.externals() as u64,
         digest: digest.to_owned(),
-        removals: checked.removals(),
+        removals: if one_minimal || !checked.long() { checked.removals() } else { Vec::new() },
         shortest,
     })
 }
@@ -313,13 +317,15 @@ pub fn verify<M: Model>(
     let target: Arc<[String]> = certificate.violation.clone().into();
     let mut checked = Checked::new(sim, schedule, certificate.network, &target)?;
     let mut lines = vec![format!("{} deliveries, {} external events", size.0, size.1)];
-    let mut removals = checked.removals();
+    let untried = certificate.removals.is_empty() && checked.long();
+    let steps = checked.script.acts.len();
+    if !untried && steps != certificate.removals.len() {
+        return wrong(format!("there are {steps} single removals"));
+    }
+    let mut removals = if untried { Vec::new() } else { checked.removals() };
     // Which systems must not break is not known here.
     let claimed: Vec<u64> = certificate.removals.iter().filter(|r| r.breaks_others).map(|r| r.step).collect();
     removals.iter_mut().for_each(|r| r.breaks_others = claimed.contains(&r.step));
-    if removals.len() != certificate.removals.len() {
-        return wrong(format!("there are {} single removals", removals.len()));
-    }
     if let Some((found, said)) = removals.iter().zip(&certificate.removals).find(|(a, b)| a != b) {
         return wrong(match (found.violates, said.violates) {
             (true, false) => format!("without step {} the rest still violates", found.step),
@@ -328,9 +334,7 @@ pub fn verify<M: Model>(
     }
     let violating = removals.iter().filter(|r| r.violates && !r.breaks_others).count();
     let mut line = match violating {
-        _ if checked.script.acts.len() > MOST_STEPS => {
-            format!("more than {MOST_STEPS} steps: no single removals were tried")
-        }
+        _ if untried => format!("more than {MOST_STEPS} steps: no single removals were tried"),
         0 if claimed.is_empty() => format!("{} single removals, none of which violates", removals.len()),
         0 => format!("{} single removals, none of which is a result", removals.len()),
         n => format!("{} single removals; as written, {n} still violate: not 1-minimal", removals.len()),

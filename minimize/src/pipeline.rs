@@ -170,7 +170,8 @@ pub fn minimize_with<M: Model>(
         _ => checked.violation.iter().filter(counts).cloned().collect(),
     };
     schedule.header.violation.clone_from(&checked.violation);
-    let mut certificate = certify(&fresh, &schedule, options.rule, &target, &checked.digest, shortest)?;
+    let mut certificate =
+        certify(&fresh, &schedule, options.rule, &target, &checked.digest, tried.is_some(), shortest)?;
     for removal in certificate.removals.iter_mut().filter(|r| r.violates && !oracle.also.is_empty()) {
         let mut rest = schedule.clone();
         rest.steps.remove(removal.step as usize - 1);

@@ -10,7 +10,8 @@ use demi_replay::Simulator;
 use demi_replay::fuzz::{Found, FuzzOptions, fuzz};
 use demi_replay::models::akka_raft::AkkaRaft;
 use demi_replay::names::Names;
-use demi_schemas::Scenario;
+use demi_schemas::certificate::Removal;
+use demi_schemas::{Certificate, Scenario};
 
 const RAFT_66: &str = include_str!("../../replay/scenarios/raft-66.toml");
 
@@ -63,5 +64,10 @@ fn a_long_recording_becomes_short() {
     assert!(lines.iter().any(|line| line.contains("no single removals were tried")), "{lines:?}");
     let mut claimed = done.certificate.clone();
     claimed.deliveries -= 1;
+    assert!(verify(&long.sim, &done.schedule, &claimed, &meter).is_err());
+    // What claims some removals claims all.
+    let some =
+        Removal { step: 1, violates: false, impossible: None, digest: String::new(), breaks_others: false };
+    let claimed = Certificate { removals: vec![some], ..done.certificate };
     assert!(verify(&long.sim, &done.schedule, &claimed, &meter).is_err());
 }

@@ -91,7 +91,7 @@ pub struct Certificate {
     /// Digest of its strict replay.
     pub digest: String,
     /// What each single removal does. Of a result that is 1-minimal none violates, unless it breaks what must not break.
-    /// Empty where the schedule has more than a thousand steps.
+    /// Empty where the schedule has more than a thousand steps and is not said to be 1-minimal.
     pub removals: Vec<Removal>,
     /// What is known of shorter executions; null where the schedule has external events other than starts, messages and
     /// faults, or nothing was searched.

@@ -48,6 +48,9 @@ pub fn run(args: VerifyArgs, ui: &Ui) -> Outcome {
         let named = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
         let text = std::fs::read_to_string(&path).map_err(|e| named(&e))?;
         let summary: MinimizeSummary = serde_json::from_str(&text).map_err(|e| named(&e))?;
+        if summary.one_minimal && certificate.removals.is_empty() {
+            return Err(named(&"it says 1-minimal, but the certificate has no single removals").into());
+        }
         let violating = certificate.removals.iter().find(|r| r.violates && !r.breaks_others);
         if let Some(removal) = violating.filter(|_| summary.one_minimal) {
             let why = format!("it says 1-minimal, but without step {} the rest still violates", removal.step);
