@@ -20,10 +20,14 @@ struct Case {
 
 impl Case {
     fn new(scenario: &str) -> Case {
+        Case::of(scenario, "1")
+    }
+
+    fn of(scenario: &str, seed: &str) -> Case {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let scenario = root.join(format!("replay/scenarios/{scenario}.toml")).display().to_string();
         let case = Case { folder: tempfile::tempdir().unwrap(), scenario };
-        let fuzz = ["fuzz", "--scenario", &case.scenario, "--seed", "1", "--out", &case.at("found")];
+        let fuzz = ["fuzz", "--scenario", &case.scenario, "--seed", seed, "--out", &case.at("found")];
         assert!(demi(&fuzz).status.success());
         let load = ["ingest", "load", "--store", &case.at("store"), "--system", "s", &case.at("found/logs")];
         assert!(demi(&load).status.success());
@@ -179,4 +183,21 @@ fn who_ends_too_early_does_not_say_1_minimal() {
         "{}",
         errors(&refused)
     );
+}
+
+#[test]
+fn a_long_result_is_no_proof_of_its_own_1_minimality() {
+    let case = Case::of("raft-45", "2");
+    assert!(case.minimize("long", &["--budget", "1r"]).status.success());
+    let (schedule, certificate) = case.result("long");
+    assert!(schedule.lines().count() > 1_001, "{}", schedule.lines().count());
+    assert_eq!(certificate["removals"].as_array().map(Vec::len), Some(0));
+    assert!(case.verify("long").contains("single removals"));
+    let file = case.file("long/summary.json");
+    let summary = std::fs::read_to_string(&file).unwrap();
+    assert!(summary.contains(r#""one_minimal": false"#));
+    std::fs::write(&file, summary.replace(r#""one_minimal": false"#, r#""one_minimal": true"#)).unwrap();
+    let refused = demi(&["verify", &case.at("long")]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(errors(&refused).contains("the certificate has no single removals"), "{}", errors(&refused));
 }

@@ -57,8 +57,10 @@ pub const REACHES: [Reach; 17] = [
     reach(100_000, Nearest, 0, 24),
     reach(400_000, Nearest, 0, 2),
 ];
-/// How many of them come before walks: what is near a recording leads to other results than what is far better.
-pub const NARROW: usize = 1;
+/// What comes before walks: what is near a recording leads to other results than what is far better.
+pub const NARROW: &[Reach] = REACHES.split_at(1).0;
+/// What is tried around a result over whose external events nothing is shorter: others may be worth more.
+pub const OTHERS: [Reach; 2] = [reach(3_200, Light(4), CHOICES, 0), reach(3_200, Nearest, CHOICES, 0)];
 /// Deliveries that an execution with fewer external events may have more than the result it is to replace.
 const MORE: usize = 15;
 /// The width of what was searched to the end.
@@ -83,13 +85,13 @@ impl Tried {
     }
 }
 
-/// Searches around the external events of a result as the first of [`REACHES`] say, goes on from what is better and ends when
+/// Searches around the external events of a result as some of [`REACHES`] say, goes on from what is better and ends when
 /// nothing is. Gives every result on the way. What was `tried` is not searched again.
 pub fn searched<M: Model>(
     common: &Common<'_, M>,
     best: &Start,
     mut purse: Purse,
-    reaches: usize,
+    reaches: &[Reach],
     tried: &mut Vec<Tried>,
 ) -> Vec<Start> {
     let Some(bound) = common.engine(Budget::Replays(u64::MAX), common.objective).bound() else {
@@ -98,7 +100,7 @@ pub fn searched<M: Model>(
     let pool: Vec<Act> = common.raw.iter().filter(|a| a.is_external()).copied().collect();
     let mut best = best.clone();
     let mut all: Vec<Start> = Vec::new();
-    let from_first = || REACHES.into_iter().take(reaches);
+    let from_first = || reaches.iter().copied();
     let mut reaches = from_first();
     let mut next = reaches.next();
     let mut around = sets::around(common, &best, &pool);

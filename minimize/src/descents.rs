@@ -10,14 +10,12 @@ use crate::longer::gone_on;
 use crate::stage::Stage;
 use crate::start::Start;
 use crate::starts::{Common, Purse, recorded, restore};
-use crate::witness::Objective;
+use crate::witness::{FEW, Objective};
 
 /// Configurations that a proof may visit before more is looked for.
 const SOON: u64 = 6_000_000;
 /// A bound that is so near is worth more of them.
 const NEAR: usize = 2;
-/// External events over all of which the shortest execution is looked for at the beginning.
-const FEW: usize = 12;
 
 impl All<'_> {
     /// What lines of work that begin with the recording come to, as far as one of them is proven to be the shortest over

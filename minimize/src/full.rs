@@ -26,6 +26,9 @@ const LATER: u64 = 8_000_000;
 /// Part of the budget after which no more beams begin: what they find is often one step from something smaller.
 const BEAMS: f64 = 0.85;
 
+/// Part of the budget, as the other, that is open to beams over smaller contents: little is left by then.
+const CONTENTS: f64 = 1.1;
+
 /// Configurations that the search for another ending of the result may visit from each place.
 const POLISH: u64 = 1_000_000;
 
@@ -63,17 +66,21 @@ impl All<'_> {
         let best = |results: &[Start]| self.best(results);
         common.aim(stage, &recording);
         let whole = self.whole(stage, &common, recording);
-        let (mut results, proven) = self.descents(stage, &mut common, (purse, whole.as_ref()));
+        let (mut results, mut proven) = self.descents(stage, &mut common, (purse, whole.as_ref()));
         if let Some((start, _)) = &proven {
             results.push(Start { phases: std::mem::take(&mut stage.phases), ..start.clone() });
+            let (start, purse) = (start.clone(), self.purse(stage).after(&results));
+            results.extend(beams::searched(&common, &start, purse, &beams::OTHERS, &mut Vec::new()));
+            let replaced = results.iter().any(|s| self.options.objective.replaces(s.size, start.size));
+            proven = proven.filter(|_| !replaced);
         }
         // Beams find most where the result they begin with is not far off; narrow ones cost little anywhere. Walks come before
         // those that choose, which leave what is near the recording.
         if let Some(recorded) = best(&results).filter(|_| proven.is_none()) {
-            let (mut tried, narrow, all) = (Vec::new(), beams::NARROW, beams::REACHES.len());
+            let mut tried = Vec::new();
             let purse = self.purse(stage).after(&results);
             common.aim_at(stage, Some(&recorded));
-            results.extend(beams::searched(&common, &recorded, purse, narrow, &mut tried));
+            results.extend(beams::searched(&common, &recorded, purse, beams::NARROW, &mut tried));
             if let Some(best) = best(&results) {
                 results.extend(explored(&common, &best, self.purse(stage).after(&results), QUICK));
             }
@@ -82,14 +89,19 @@ impl All<'_> {
                 if common.aim_at(stage, Some(&best)) {
                     tried.clear();
                 }
-                results.extend(beams::searched(&common, &best, purse, all, &mut tried));
+                results.extend(beams::searched(&common, &best, purse, &beams::REACHES, &mut tried));
             }
         }
         if let Some(best) = best(&results) {
             common.aim_at(stage, Some(&best));
             results.extend(explored(&common, &best, self.purse(stage).after(&results), LITTLE));
         }
-        adopt(stage, &common, &mut results, whole.as_ref().map(|(start, _)| start), phases);
+        let given = proven.as_ref().and_then(|(proven, _)| {
+            let replaces = |s: &&Start| self.options.objective.replaces(s.size, proven.size);
+            let others: Vec<Start> = results.iter().filter(replaces).cloned().collect();
+            best(&others).or_else(|| Some(proven.clone()))
+        });
+        adopt(stage, &common, &mut results, given.as_ref(), phases);
         let adopted = stage.best.clone();
         common.aim(stage, &adopted);
         stage.engine.settling = true;
@@ -115,7 +127,7 @@ impl All<'_> {
                 && start.size == stage.best.size
                 && start.schedule == stage.engine.to_schedule(&stage.best.acts)
         });
-        let before = stage.best.size;
+        let before = stage.best.acts.clone();
         let mut shortest = match known {
             Some((_, shortest)) => Some(shortest),
             None => common.prove(stage, LATER),
@@ -123,7 +135,7 @@ impl All<'_> {
         while common.cut(stage) {
             shortest = common.prove(stage, LATER);
         }
-        if stage.best.size != before {
+        if stage.best.acts != before {
             let optimal = stage.best.size;
             tried = stage.close(policies);
             if stage.best.size != optimal {
@@ -187,6 +199,9 @@ impl All<'_> {
         let schedule = stage.engine.to_schedule(&stage.best.acts);
         let start = Start { schedule, size: stage.best.size, ..Start::default() };
         let mut found = explored(common, &start, self.purse(stage), LITTLE);
+        let best = self.best(&found).unwrap_or_else(|| start.clone());
+        let purse = self.purse(stage).after(&found).within(CONTENTS);
+        found.extend(beams::searched(common, &best, purse, &beams::OTHERS, &mut Vec::new()));
         // The result with its contents as recorded stands beside this one: nothing may have grown.
         found.retain(|s| s.size == start.size || s.size.dominates(start.size));
         adopt(stage, common, &mut found, None, phases);

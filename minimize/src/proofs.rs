@@ -12,7 +12,7 @@ use crate::starts::{Common, restore};
 /// What the ledger keeps of a proof.
 #[derive(Serialize, Deserialize)]
 struct Kept {
-    /// What was found, if it was smaller.
+    /// What was found, if it was smaller, or as small and all actors start first.
     schedule: Option<String>,
     replays: u64,
     executed: u64,
@@ -31,7 +31,7 @@ impl<M: Model> Common<'_, M> {
         let left = stage.engine.meter.left().min(most.saturating_mul(2));
         let key = xxh3_128(format!("{:032x} shortest {most} {left} {of}", self.digest).as_bytes());
         let meter = &stage.engine.meter;
-        let before = (meter.replays, meter.executed, stage.best.size);
+        let before = (meter.replays, meter.executed, stage.best.clone());
         let known = ledger.start(key).and_then(|text| serde_json::from_str::<Kept>(&text).ok());
         if let Some(kept) = known {
             let schedule = kept.schedule.as_ref().and_then(|text| Schedule::parse(text).ok());
@@ -42,7 +42,9 @@ impl<M: Model> Common<'_, M> {
                 stage.phase(PROOF, |s| {
                     s.engine.meter.replays += kept.replays;
                     s.engine.meter.executed += kept.executed;
-                    s.keep(found);
+                    if let Some(found) = found {
+                        s.take(found);
+                    }
                 });
                 return kept.shortest;
             }
@@ -50,7 +52,7 @@ impl<M: Model> Common<'_, M> {
         let shortest = stage.prove(self.jobs, most);
         // A proof that the end of the budget cut short goes farther another time.
         if !stage.ended() {
-            let changed = stage.best.size != before.2;
+            let changed = stage.best.acts != before.2.acts;
             let kept = Kept {
                 schedule: changed.then(|| stage.engine.to_schedule(&stage.best.acts).to_text()),
                 replays: stage.engine.meter.replays - before.0,

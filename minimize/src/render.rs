@@ -190,8 +190,9 @@ pub fn trace_md(told: &[Told], summary: &MinimizeSummary, certificate: &Certific
             ),
             false => writeln!(
                 text,
-                "Over these external events, with all actors started first, nothing shorter than {} deliveries exists; what lies between is open{}.\n",
+                "Over these external events, with all actors started first, nothing shorter than {} deliveries exists{}{}.\n",
                 shortest.at_least,
+                if shortest.at_least < summary.deliveries { "; what lies between is open" } else { "" },
                 shortest.limit().map_or_else(String::new, |why| format!(": {why}"))
             ),
         };

@@ -26,6 +26,10 @@ impl Size {
 /// Deliveries that one external event less may cost in a result, where external events count first.
 pub const WORTH: usize = 10;
 
+/// External events over which a shortest execution, if it is proven, is a result that fewer of them hardly replace: in most
+/// systems these can be had for a few deliveries each, and stand beside it.
+pub const FEW: usize = 12;
+
 /// What "smaller" means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Objective {
@@ -68,6 +72,15 @@ impl Objective {
     #[must_use]
     pub fn choose(self, sizes: impl Iterator<Item = Size>) -> Option<usize> {
         sizes.enumerate().min_by_key(|(i, s)| (self.settled(*s), *i)).map(|(i, _)| i)
+    }
+
+    /// Whether a finished result replaces one that is proven to be the shortest over its external events, if these are
+    /// few: where it has fewer of them, and a delivery more for each at most.
+    #[must_use]
+    pub fn replaces(self, size: Size, proven: Size) -> bool {
+        let smaller = self.settled(size) < self.settled(proven);
+        let fewer = proven.externals.saturating_sub(size.externals);
+        smaller && (proven.externals > FEW || size.deliveries <= proven.deliveries + fewer)
     }
 
     /// The name used in files and on the command line.
@@ -173,8 +186,18 @@ pub fn fields_of(schedule: &Schedule) -> Fields {
         .collect()
 }
 
+/// Whether an actor starts after the first delivery.
+#[must_use]
+pub fn starts_late(acts: &[Act]) -> bool {
+    acts.iter().skip_while(|act| !act.is_delivery()).any(|act| matches!(act, Act::Start(_)))
+}
+
 #[cfg(test)]
 mod tests {
+    use demi_replay::ActorId;
+    use demi_replay::names::TextId;
+    use demi_replay::script::Want;
+
     use super::*;
 
     fn size(deliveries: usize, externals: usize) -> Size {
@@ -192,6 +215,35 @@ mod tests {
         assert_eq!(choose(&[]), None);
         let sizes = [size(28, 8), size(16, 10)];
         assert_eq!(Objective::Deliveries.choose(sizes.into_iter()), Some(1));
+    }
+
+    #[test]
+    fn what_is_proven_over_few_external_events_stays_unless_fewer_cost_little() {
+        let replaces = |(d, e), proven| Objective::Externals.replaces(size(d, e), proven);
+        assert!(!replaces((27, 6), size(22, 8)) && !replaces((23, 7), size(21, 8)));
+        assert!(replaces((23, 7), size(22, 8)) && replaces((22, 8), size(21, 9)));
+        // One that starts an actor late may be shorter over the same external events.
+        assert!(replaces((21, 8), size(22, 8)) && !replaces((22, 8), size(22, 8)));
+        assert!(!replaces((20, 9), size(22, 8)));
+        assert!(replaces((27, 6), size(22, 13)));
+    }
+
+    #[test]
+    fn starts_before_the_first_delivery_are_not_late() {
+        let (a, b) = (Act::Start(ActorId(1)), Act::Start(ActorId(2)));
+        let want = Want {
+            from: ActorId(1),
+            to: ActorId(2),
+            type_: TextId(0),
+            payload: TextId(0),
+            fingerprint: TextId(0),
+            timer: false,
+            external: None,
+            clock: None,
+        };
+        let delivery = Act::Deliver(want);
+        assert!(!starts_late(&[a, b, delivery]) && !starts_late(&[a, b]));
+        assert!(starts_late(&[a, delivery, b]));
     }
 
     #[test]

@@ -222,6 +222,12 @@ fn outside_of(schedule: &Schedule) -> Vec<(u16, u8)> {
     taken.map(|s| (number(s), kind(s))).collect()
 }
 
+/// Whether an actor starts after the first delivery.
+fn starts_late(schedule: &Schedule) -> bool {
+    let after = schedule.steps.iter().skip_while(|step| step.kind == StepKind::Start);
+    after.into_iter().any(|step| step.kind == StepKind::Start)
+}
+
 #[derive(Default, Debug)]
 struct Count {
     /// By objective.
@@ -278,7 +284,8 @@ fn results_are_minimal_and_often_optimal() {
         if let (Some(claim), Some(fewest)) = (claim, fewest(&table, &result.schedule, rule)) {
             let (at_least, has) = (claim.at_least as usize, result.schedule.deliveries());
             prop_assert!(at_least <= fewest, "{} claimed, {} are possible", at_least, fewest);
-            prop_assert!(!claim.optimal || fewest == has, "{} is no optimum, {} is", has, fewest);
+            let late = starts_late(&result.schedule);
+            prop_assert!(!claim.optimal || fewest == has && !late, "{} is no optimum, {} is", has, fewest);
             count.proven += usize::from(claim.optimal);
         }
         if let Some(best) = optimum(&table, outside_of(&schedule), rule, objective) {
@@ -290,10 +297,10 @@ fn results_are_minimal_and_often_optimal() {
         Ok(())
     };
     TestRunner::new_with_rng(config, rng).run(&input, test).unwrap();
-    // As measured, by objective: 118 of 131 and 108 of 119; 247 shown to be minimal, 216 made smaller.
+    // As measured, by objective: 128 of 131 and 115 of 119; 250 shown to be minimal, 217 made smaller.
     let count = count.into_inner();
     for (compared, optimal) in count.compared.into_iter().zip(count.optimal) {
-        assert!(compared >= 100 && optimal * 100 >= compared * 87, "{count:?}");
+        assert!(compared >= 100 && optimal * 100 >= compared * 95, "{count:?}");
     }
     assert!(count.minimal >= 240 && count.smaller >= 200, "{count:?}");
     assert!(count.proven >= 200, "{count:?}");

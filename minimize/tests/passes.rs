@@ -8,7 +8,7 @@ use demi_minimize::budget::Meter;
 use demi_minimize::engine::{EXACT, Engine};
 use demi_minimize::matcher::Policy;
 use demi_minimize::passes::{
-    backtrack, chunks, endings, lattice, noop, orders, probdd, several, structure, subsets, window,
+    backtrack, chunks, endings, late, lattice, noop, orders, probdd, several, structure, subsets, window,
 };
 use demi_minimize::stage::Stage;
 use demi_minimize::{Budget, Objective, StopFlag};
@@ -33,7 +33,7 @@ enum Begin {
 }
 use Begin::{Recorded, Swept};
 
-const PASSES: [(&str, Begin); 16] = [
+const PASSES: [(&str, Begin); 17] = [
     ("no-op removal", Recorded),
     ("external chunks", Recorded),
     ("probdd", Recorded),
@@ -45,6 +45,7 @@ const PASSES: [(&str, Begin); 16] = [
     ("cycles", Recorded),
     ("trace lattice", Swept),
     ("pairs", Swept),
+    ("late starts", Swept),
     ("triples", Swept),
     ("backtracks", Swept),
     ("windows", Swept),
@@ -65,6 +66,7 @@ fn one<M: Model>(name: &str, stage: &mut Stage<'_, M>, policies: &[Policy]) {
         "cycles" => structure::cycles(stage, policies),
         "trace lattice" => lattice::search(stage, 150_000),
         "pairs" => several::pairs(stage, policies),
+        "late starts" => late::starts(stage, policies),
         "triples" => several::triples(stage, policies),
         "backtracks" => backtrack::remove(stage, 24),
         "windows" => window::search(stage, 4, policies),

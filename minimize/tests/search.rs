@@ -38,6 +38,7 @@ fn witness(scenario: &str, seed: u64, rule: NetworkRule) -> (Engine<AkkaRaft>, S
 const RAFT_45: &str = include_str!("../../replay/scenarios/raft-45.toml");
 const RAFT_46: &str = include_str!("../../replay/scenarios/raft-46.toml");
 const RAFT_42: &str = include_str!("../../replay/scenarios/raft-42.toml");
+const RAFT_58B: &str = include_str!("../../replay/scenarios/raft-58b.toml");
 
 #[test]
 fn threads_change_nothing() {
@@ -170,4 +171,41 @@ fn what_lies_about_leads_a_beam_where_the_bound_leaves_the_choice_to_hashes() {
     }
     assert!(by_hash.iter().any(|length| *length != Some(28)), "{by_hash:?}");
     assert!(lengths.len() > 1 && lengths.iter().all(|length| *length == Some(28)), "{lengths:?}");
+}
+
+/// Three of four members with configurations, and two commands to one of them: all must vote, twice.
+#[test]
+fn what_leads_to_logs_that_do_not_match_leads_a_narrow_beam() {
+    let (mut engine, witness) = witness(RAFT_58B, 1, NetworkRule::Fifo);
+    let bound = Arc::new(engine.sim.model().bound(&engine.target, engine.sim.names()).unwrap());
+    let externals: Vec<Act> = witness.acts.iter().filter(|act| act.is_external()).copied().collect();
+    let (messages, starts): (Vec<Act>, Vec<Act>) = externals.iter().partition(|act| act.is_delivery());
+    let to = |start: &Act| {
+        let own = |act: &&Act| act.actor() == start.actor();
+        messages.iter().filter(own).copied().collect::<Vec<Act>>()
+    };
+    // Who is named in every fingerprint has to be there.
+    let named = |start: &Act| {
+        let name = start.actor().map_or("", |actor| engine.sim.names().get(actor));
+        engine.target.iter().all(|fingerprint| fingerprint.contains(name))
+    };
+    let needed: Vec<Act> = starts.iter().copied().filter(named).collect();
+    assert_eq!(needed.len(), 1);
+    let mut lengths = Vec::new();
+    for absent in &starts {
+        let there: Vec<Act> = starts.iter().filter(|start| *start != absent).copied().collect();
+        for leader in &there {
+            let told = there.iter().filter_map(|start| to(start).first().copied());
+            let commands: Vec<Act> = to(leader).into_iter().skip(1).take(2).collect();
+            if commands.len() < 2 {
+                continue;
+            }
+            let set: Vec<Act> = there.iter().copied().chain(told).chain(commands).collect();
+            let (found, whole) = beam(&mut engine, &set, &bound, over(30, 3_200, Lead::Nearest), 2);
+            let wanted = if needed.contains(absent) { (None, true) } else { (Some(28), false) };
+            assert_eq!((found.map(|f| f.size.deliveries), whole), wanted);
+            lengths.push(wanted);
+        }
+    }
+    assert!(lengths.len() > 8, "{lengths:?}");
 }

@@ -64,7 +64,7 @@ pub struct Waiting<'a, Msg> {
 }
 
 /// A lower bound on the number of deliveries until a violation: of what every violating continuation must still
-/// deliver, at most that much. 0 is always right.
+/// deliver, at most that much. 0 is always right. Continuations start no actors but those that handlers start.
 pub struct Bound<M: Model> {
     /// Whether the bound looks at pending messages like this one. Those it does not look at may be kept from it.
     pub sees: Sees<M>,

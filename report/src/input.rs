@@ -177,7 +177,10 @@ fn result_page(out: &Path, options: &LoadOptions) -> Result<Page, ReportError> {
         Some(s) if s.optimal => {
             page.fact("shorter executions", "none over these external events, all actors started first")
         }
-        Some(s) => page.fact("shorter executions", format!("none below {} deliveries", s.at_least)),
+        Some(s) => page.fact(
+            "shorter executions",
+            format!("none below {} deliveries where all actors start first", s.at_least),
+        ),
         None => {}
     }
     page.warnings.extend(summary.not_schedulable.map(|why| {

@@ -50,6 +50,7 @@ impl Shortest {
             "no bound" => {
                 "the model has no bound here, and the search visited as many configurations as it may"
             }
+            "late start" => "an actor starts late here, and loses what it was sent before",
             other => other,
         })
     }
@@ -58,9 +59,10 @@ impl Shortest {
 /// What is known of shorter executions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Shortest {
-    /// No violating execution over these external events, under this network rule, has fewer deliveries than this.
+    /// No violating execution over these external events, under this network rule, in which all actors start first has fewer
+    /// deliveries than this. A result in which an actor starts late may have fewer.
     pub at_least: u64,
-    /// Whether the result has just as many: nothing shorter exists where all actors start first.
+    /// Whether the result has just as many, and all actors start first in it too: nothing shorter exists where they do.
     pub optimal: bool,
     /// The external messages, as `RECEIVER PAYLOAD`; each may be taken at any time, at most once. Every actor that
     /// the schedule starts is started before the first delivery.
@@ -71,7 +73,8 @@ pub struct Shortest {
     pub bounded: bool,
     /// Why nothing better was proven; null where it is optimal. `budget`: it ended. `memory`: what a search may keep was full.
     /// `states`: as many configurations as one search may visit were visited. `no bound`: the same, where the model knows
-    /// no bound for this violation and these external events, so that every execution up to some length is looked at.
+    /// no bound for this violation and these external events, so that every execution up to some length is looked at. `late
+    /// start`: an actor of the result starts late, which nothing that was looked at does.
     pub limited_by: Option<String>,
 }
 

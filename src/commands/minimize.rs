@@ -329,6 +329,9 @@ fn text(done: &Minimized, out: &Path) -> String {
         summary.network,
         match &done.certificate.shortest {
             Some(s) if s.optimal && summary.one_minimal => "1-minimal, nothing shorter exists".to_owned(),
+            Some(s) if summary.one_minimal && s.at_least >= summary.deliveries => {
+                format!("1-minimal, {} deliveries at least where all actors start first", s.at_least)
+            }
             Some(s) if summary.one_minimal => format!("1-minimal, at least {} deliveries", s.at_least),
             _ if summary.one_minimal => "1-minimal".to_owned(),
             _ => "not shown to be 1-minimal".to_owned(),

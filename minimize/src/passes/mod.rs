@@ -6,6 +6,7 @@ pub mod backtrack;
 pub mod chunks;
 pub mod contents;
 pub mod endings;
+pub mod late;
 pub mod lattice;
 pub mod noop;
 pub mod orders;

@@ -29,6 +29,7 @@ use self::faults::Faults;
 pub use self::layers::Lead;
 use self::layers::{End, Layers, Limits, Move};
 use crate::engine::{EXACT, Engine, Shared};
+use crate::witness::starts_late;
 
 pub use self::layers::MAX_STATES;
 pub use self::partition::bound as partition;
@@ -228,7 +229,8 @@ fn layers<M: Model>(
 
 /// Searches with ever higher limits until something shorter than the witness is found, which then is the shortest
 /// there is, or it is proven that there is nothing, or the budget ends. Without a bound not many more than `few`
-/// configurations are visited, for then the end is out of reach; with one not many more than `most`.
+/// configurations are visited, for then the end is out of reach; with one not many more than `most`. Where an actor of the
+/// witness starts late something just as long is looked for too, in which all start first.
 pub fn prove<M: Model>(
     engine: &mut Engine<M>,
     witness: &Shared<M>,
@@ -236,8 +238,9 @@ pub fn prove<M: Model>(
     (few, most): (u64, u64),
     jobs: usize,
 ) -> Option<Searched<M>> {
-    let shorter = witness.size.deliveries.saturating_sub(1);
-    over(engine, &witness.acts, bound, (shorter, if bound.is_none() { few } else { most }), jobs)
+    let late = usize::from(starts_late(&witness.acts));
+    let longest = (witness.size.deliveries + late).saturating_sub(1);
+    over(engine, &witness.acts, bound, (longest, if bound.is_none() { few } else { most }), jobs)
 }
 
 /// Searches with ever higher limits, up to `limit`, for a violating execution over the external events of some acts,
@@ -255,6 +258,7 @@ pub fn over<M: Model>(
     }
     let (_, world) = root(engine, acts);
     let first = bound.map_or(1, |bound| engine.sim.least(&world, bound).max(1));
+    let first = first.min(longest + 1);
     let mut best = Searched { found: None, at_least: first, complete: false, states: 0, stopped: None };
     for limit in first..=longest {
         let left = most.saturating_sub(best.states);

@@ -96,11 +96,8 @@ pub struct Way {
 
 impl Scene<'_> {
     fn pair(&self, a: ActorId, b: ActorId) -> usize {
-        // Deliveries do not bring back who has failed.
-        if self.view.crashed(a) || self.view.crashed(b) {
-            return FAR;
-        }
-        let (Some(first), Some(second)) = (self.view.state(a), self.view.state(b)) else { return 0 };
+        // Deliveries neither bring back who has failed nor start anybody.
+        let (Some(first), Some(second)) = (self.view.state(a), self.view.state(b)) else { return FAR };
         let size = self.cluster_size();
         let (for_a, for_b) = (self.ways(first, a, b, size), self.ways(second, b, a, size));
         let both = for_a.iter().flatten().flat_map(|a| for_b.iter().flatten().map(move |b| (a, b)));

@@ -57,7 +57,9 @@ fn toward(model: &AkkaRaft, target: &[String], names: &Names) -> Option<Least<Ak
     let led = |goal: &Goal| match goal {
         Goal::Failing(_) => late,
         Goal::Lacking(_) => true,
-        Goal::Logs(..) => false,
+        Goal::Logs(_, _, different) => {
+            *different > 1 && on.raft58a_late_leader_init && on.raft58b_zero_indexed_log
+        }
     };
     if !goals.iter().all(led) {
         return None;
@@ -67,7 +69,7 @@ fn toward(model: &AkkaRaft, target: &[String], names: &Names) -> Option<Least<Ak
         let toward = |goal: &Goal| match *goal {
             Goal::Failing(leader) => scene.toward_failing(leader),
             Goal::Lacking(leader) => scene.toward_lacking(leader),
-            Goal::Logs(..) => 0,
+            Goal::Logs(a, b, _) => scene.toward_unmatched(a, b),
         };
         goals.iter().map(toward).min().unwrap_or(0)
     }))
@@ -108,7 +110,7 @@ impl Scene<'_> {
             Goal::Failing(member) => match self.view.state(member) {
                 _ if self.view.crashed(member) => 0,
                 Some(_) => self.election(member, Count::ButFor(member)) + 1,
-                None => 0,
+                None => FAR,
             },
         }
     }
@@ -184,11 +186,9 @@ impl Scene<'_> {
         }
     }
 
-    fn logs(&self, a: ActorId, b: ActorId, different: usize) -> usize {
-        if self.view.crashed(a) || self.view.crashed(b) {
-            return FAR;
-        }
-        let (Some(first), Some(second)) = (self.view.state(a), self.view.state(b)) else { return 0 };
+    /// What is missing at least until two logs do not match, made of so many different entries.
+    pub fn logs(&self, a: ActorId, b: ActorId, different: usize) -> usize {
+        let (Some(first), Some(second)) = (self.view.state(a), self.view.state(b)) else { return FAR };
         let both = [first, second];
         let entries = self.entries();
         let commands = different.saturating_sub(entries.len());
@@ -208,10 +208,7 @@ impl Scene<'_> {
 
     /// What is missing at least until a leader lacks what is committed.
     pub fn lacking(&self, leader: ActorId) -> usize {
-        if self.view.crashed(leader) {
-            return FAR;
-        }
-        let Some(m) = self.view.state(leader) else { return 0 };
+        let Some(m) = self.view.state(leader) else { return FAR };
         let base = i32::from(!self.on.raft58b_zero_indexed_log);
         // Also of a log that it does not have yet: then it commits what comes at once.
         let committed = self.running().any(|(_, m)| m.committed >= base);

@@ -49,7 +49,7 @@ impl Scene<'_> {
 
     /// What a member seems to take until it is leader, from voters who would vote for it as things stand; and what of it
     /// are configurations of these.
-    fn own_election(&self, m: &Member, me: ActorId) -> (usize, usize) {
+    pub fn own_election(&self, m: &Member, me: ActorId) -> (usize, usize) {
         let majority = self.cluster_size() / 2 + 1;
         let others = majority.saturating_sub(1);
         let again = || {

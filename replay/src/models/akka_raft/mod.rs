@@ -20,6 +20,7 @@ pub mod tables;
 #[cfg(test)]
 mod tests;
 mod toward;
+mod unmatched;
 
 use std::sync::Arc;
 

@@ -17,7 +17,10 @@ const BEYOND: i32 = 3;
 impl Scene<'_> {
     /// How many deliveries a member seems to be away from failing as a leader.
     pub fn toward_failing(&self, member: ActorId) -> usize {
-        let Some(m) = self.view.state(member) else { return 0 };
+        if self.view.crashed(member) {
+            return 0;
+        }
+        let Some(m) = self.view.state(member) else { return FAR };
         let election = self.election(member, Count::ButFor(member));
         let peers = m.config.iter().filter(|peer| **peer != member);
         let next = peers.filter_map(|peer| m.next.get(*peer)).max().unwrap_or(1);
