@@ -10,10 +10,14 @@ use crate::longer::gone_on;
 use crate::stage::Stage;
 use crate::start::Start;
 use crate::starts::{Common, Purse, recorded, restore};
-use crate::witness::{FEW, Objective};
+use crate::witness::Objective;
 
 /// Configurations that a proof may visit before more is looked for.
 const SOON: u64 = 6_000_000;
+/// External events over all of which the shortest execution is looked for at the beginning: fewer hardly replace it then.
+const ALL: usize = 12;
+/// The same of the external events of the best recorded start.
+pub const FEW: usize = 8;
 /// A bound that is so near is worth more of them.
 const NEAR: usize = 2;
 
@@ -76,7 +80,7 @@ impl All<'_> {
         recording: Shared<M>,
     ) -> Option<(Start, Shortest)> {
         let bounded = stage.engine.own_bound().is_some();
-        let few = recording.size.externals <= FEW && self.options.objective == Objective::Externals;
+        let few = recording.size.externals <= ALL && self.options.objective == Objective::Externals;
         if !bounded || !few || recording.acts.iter().any(Act::is_fault) {
             return None;
         }

@@ -9,6 +9,7 @@ use demi_schemas::certificate::Shortest;
 use demi_schemas::summary::PhaseSummary;
 
 use crate::beams;
+use crate::descents::FEW;
 use crate::matcher::Policy;
 use crate::oracle::{Contents, Match};
 use crate::passes::{contents, endings};
@@ -71,7 +72,8 @@ impl All<'_> {
             results.push(Start { phases: std::mem::take(&mut stage.phases), ..start.clone() });
             let (start, purse) = (start.clone(), self.purse(stage).after(&results));
             results.extend(beams::searched(&common, &start, purse, &beams::OTHERS, &mut Vec::new()));
-            let replaced = results.iter().any(|s| self.options.objective.replaces(s.size, start.size));
+            let few = whole.is_some() || start.size.externals <= FEW;
+            let replaced = results.iter().any(|s| self.options.objective.replaces(s.size, start.size, few));
             proven = proven.filter(|_| !replaced);
         }
         // Beams find most where the result they begin with is not far off; narrow ones cost little anywhere. Walks come before
@@ -97,7 +99,8 @@ impl All<'_> {
             results.extend(explored(&common, &best, self.purse(stage).after(&results), LITTLE));
         }
         let given = proven.as_ref().and_then(|(proven, _)| {
-            let replaces = |s: &&Start| self.options.objective.replaces(s.size, proven.size);
+            let few = whole.is_some() || proven.size.externals <= FEW;
+            let replaces = |s: &&Start| self.options.objective.replaces(s.size, proven.size, few);
             let others: Vec<Start> = results.iter().filter(replaces).cloned().collect();
             best(&others).or_else(|| Some(proven.clone()))
         });

@@ -186,11 +186,13 @@ pub fn trace_md(told: &[Told], summary: &MinimizeSummary, certificate: &Certific
         let _ = match shortest.optimal {
             true => writeln!(
                 text,
-                "Nothing shorter exists over these external events with all actors started first: all was looked at.\n"
+                "Nothing shorter exists over these external events{}: all was looked at.\n",
+                if shortest.starts_at_any_time { "" } else { " with all actors started first" }
             ),
             false => writeln!(
                 text,
-                "Over these external events, with all actors started first, nothing shorter than {} deliveries exists{}{}.\n",
+                "Over these external events{} nothing shorter than {} deliveries exists{}{}.\n",
+                if shortest.starts_at_any_time { "" } else { ", with all actors started first," },
                 shortest.at_least,
                 if shortest.at_least < summary.deliveries { "; what lies between is open" } else { "" },
                 shortest.limit().map_or_else(String::new, |why| format!(": {why}"))

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use demi_replay::Model;
 use demi_replay::script::Act;
+use demi_schemas::NetworkRule;
 use demi_schemas::certificate::Shortest;
 use demi_schemas::summary::{CurvePoint, PhaseSummary};
 
@@ -238,30 +239,42 @@ impl<'a, M: Model> Stage<'a, M> {
     /// can with not many more than `most` configurations.
     pub fn prove(&mut self, jobs: usize, most: u64) -> Option<Shortest> {
         // Bounds are about executions without faults; and who checks a proof knows the model's own only.
-        let bound = self.engine.own_bound().filter(|_| !self.best.acts.iter().any(Act::is_fault));
+        let faulty = self.best.acts.iter().any(Act::is_fault);
+        let bound = self.engine.own_bound().filter(|_| !faulty);
+        let few = UNBOUNDED.min(most);
         let mut shortest = None;
         self.phase(PROOF, |s| {
-            let Some(searched) = search::prove(
-                &mut s.engine,
-                &s.best.clone(),
-                bound.as_ref(),
-                (UNBOUNDED.min(most), most),
-                jobs,
-            ) else {
+            let witness = s.best.clone();
+            let Some(searched) = search::prove(&mut s.engine, &witness, bound.as_ref(), (few, most), jobs)
+            else {
                 return;
             };
             // One just as long in which all actors start first is what the proof is about.
-            let late = starts_late(&s.best.acts) && searched.found.is_none();
+            let mut late = starts_late(&witness.acts) && searched.found.is_none();
+            let best = searched.found.clone().unwrap_or(witness);
+            let (mut at_least, mut states) = (searched.at_least, searched.states);
+            let mut starts_at_any_time = !faulty && s.engine.rule != NetworkRule::Fifo;
+            if searched.complete && !faulty && s.engine.rule == NetworkRule::Fifo {
+                let shorter = best.size.deliveries.saturating_sub(1);
+                let (acts, most) = (&best.acts, if bound.is_none() { few } else { most });
+                let none =
+                    search::none_in_any_order(&mut s.engine, acts, bound.as_ref(), (shorter, most), jobs);
+                if let Some(of_any_order) = none {
+                    (late, starts_at_any_time) = (false, true);
+                    (at_least, states) = (shorter + 1, states + of_any_order);
+                }
+            }
             if let Some(found) = searched.found {
                 s.take(found);
             }
             let limited_by = searched.stopped.or(late.then_some(LATE));
             shortest = Some(Shortest {
-                at_least: searched.at_least as u64,
+                at_least: at_least as u64,
                 optimal: searched.complete && !late,
                 externals: Vec::new(),
-                states: searched.states,
+                states,
                 bounded: bound.is_some(),
+                starts_at_any_time,
                 limited_by: limited_by.map(str::to_owned),
             });
         });

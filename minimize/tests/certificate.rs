@@ -55,7 +55,7 @@ fn raft_56_takes_twenty_one_deliveries() {
     let done = minimized(RAFT_56, 3_000);
     let shortest = done.certificate.shortest.clone().unwrap();
     assert_eq!((done.summary.deliveries, done.summary.externals), (21, 8));
-    assert_eq!((shortest.at_least, shortest.optimal), (21, true));
+    assert_eq!((shortest.at_least, shortest.optimal, shortest.starts_at_any_time), (21, true, true));
     let lines = verify(&raft(RAFT_56), &done.schedule, &done.certificate, &meter()).unwrap();
     assert!(lines.last().unwrap().contains("fewer than 21"), "{lines:?}");
 }
@@ -81,6 +81,11 @@ fn what_was_proven_holds_and_what_is_changed_does_not() {
     refused(&|c| c.removals[3].digest = "0".into(), "as written");
     refused(&|c| c.shortest.as_mut().unwrap().at_least = 23, "at least");
     refused(&|c| c.shortest.as_mut().unwrap().externals.clear(), "external messages");
+    assert!(shortest.starts_at_any_time);
+    let mut of_first = done.certificate.clone();
+    of_first.shortest.as_mut().unwrap().starts_at_any_time = false;
+    let lines = check(&done.schedule, &of_first).unwrap();
+    assert!(lines.last().unwrap().contains("in which all actors start first"), "{lines:?}");
     refused(
         &|c| {
             let shortest = c.shortest.as_mut().unwrap();

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use demi_lineage::execution::{EVENTS, SCHEDULE, SUMMARY, load_summary};
 use demi_lineage::export::{Selection, Trace};
+use demi_schemas::certificate::Shortest;
 use demi_schemas::summary::{BuildSummary, MinimizeSummary};
 use demi_schemas::{Certificate, Scenario, Schedule};
 
@@ -175,12 +176,11 @@ fn result_page(out: &Path, options: &LoadOptions) -> Result<Page, ReportError> {
     );
     match certificate.as_ref().and_then(|c| c.shortest.as_ref()) {
         Some(s) if s.optimal => {
-            page.fact("shorter executions", "none over these external events, all actors started first")
+            page.fact("shorter executions", format!("none over these external events{}", starts(s)))
         }
-        Some(s) => page.fact(
-            "shorter executions",
-            format!("none below {} deliveries where all actors start first", s.at_least),
-        ),
+        Some(s) => {
+            page.fact("shorter executions", format!("none below {} deliveries{}", s.at_least, starts(s)))
+        }
         None => {}
     }
     page.warnings.extend(summary.not_schedulable.map(|why| {
@@ -194,6 +194,11 @@ fn result_page(out: &Path, options: &LoadOptions) -> Result<Page, ReportError> {
     }));
     (page.curve, page.phases) = (summary.curve, summary.phases);
     Ok(page)
+}
+
+/// What a proof leaves out.
+fn starts(shortest: &Shortest) -> &'static str {
+    if shortest.starts_at_any_time { "" } else { ", all actors started first" }
 }
 
 /// The execution that was minimized, if it is known.

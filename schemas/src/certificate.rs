@@ -59,18 +59,22 @@ impl Shortest {
 /// What is known of shorter executions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Shortest {
-    /// No violating execution over these external events, under this network rule, in which all actors start first has fewer
-    /// deliveries than this. A result in which an actor starts late may have fewer.
+    /// No violating execution over these external events, under this network rule, has fewer deliveries than this; if
+    /// `starts_at_any_time` is false, none in which all actors start first: a result in which one starts late may have fewer.
     pub at_least: u64,
-    /// Whether the result has just as many, and all actors start first in it too: nothing shorter exists where they do.
+    /// Whether the result has just as many, and is one that the proof is about: nothing shorter exists.
     pub optimal: bool,
-    /// The external messages, as `RECEIVER PAYLOAD`; each may be taken at any time, at most once. Every actor that
-    /// the schedule starts is started before the first delivery.
+    /// The external messages, as `RECEIVER PAYLOAD`; each may be taken at any time, at most once.
     pub externals: Vec<String>,
     /// Configurations that the proof visited.
     pub states: u64,
     /// Whether the model's lower bound was used; if so, the proof is worth what the bound is.
     pub bounded: bool,
+    /// Whether the proof holds of executions in which these actors start at any time before the violation. Who starts late loses
+    /// what it was sent before. Where messages may come in any order, or be lost, that spares nothing; under `fifo` the proof
+    /// then is that nothing shorter exists even if they come in any order.
+    #[serde(default)]
+    pub starts_at_any_time: bool,
     /// Why nothing better was proven; null where it is optimal. `budget`: it ended. `memory`: what a search may keep was full.
     /// `states`: as many configurations as one search may visit were visited. `no bound`: the same, where the model knows
     /// no bound for this violation and these external events, so that every execution up to some length is looked at. `late

@@ -24,6 +24,7 @@ use std::sync::Arc;
 use demi_replay::model::Bound;
 use demi_replay::script::Act;
 use demi_replay::{ActorId, Model, World};
+use demi_schemas::NetworkRule;
 
 use self::faults::Faults;
 pub use self::layers::Lead;
@@ -241,6 +242,27 @@ pub fn prove<M: Model>(
     let late = usize::from(starts_late(&witness.acts));
     let longest = (witness.size.deliveries + late).saturating_sub(1);
     over(engine, &witness.acts, bound, (longest, if bound.is_none() { few } else { most }), jobs)
+}
+
+/// How many configurations there are on the ways of at most `limit` deliveries over the external events of some acts, if
+/// messages may come in any order and none of the ways violates; nothing if one does, or if there are many more than `most`.
+///
+/// What holds then holds of executions under any network rule in which actors start at any time: if all start first and
+/// messages come in any order, whatever is sent to who has not started yet may as well never be delivered.
+pub fn none_in_any_order<M: Model>(
+    engine: &mut Engine<M>,
+    acts: &[Act],
+    bound: Option<&Arc<Bound<M>>>,
+    (limit, most): (usize, u64),
+    jobs: usize,
+) -> Option<u64> {
+    let (_, world) = root(engine, acts);
+    let limits = Limits { deliveries: limit, states: most, width: None, outside: None };
+    let rule = std::mem::replace(&mut engine.rule, NetworkRule::Unordered);
+    let ended = layers(engine, (&world, &Faults::default()), bound, limits, jobs);
+    engine.rule = rule;
+    engine.meter.executed += ended.states;
+    matches!(ended.end, End::Nothing).then_some(ended.states)
 }
 
 /// Searches with ever higher limits, up to `limit`, for a violating execution over the external events of some acts,
