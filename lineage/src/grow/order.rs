@@ -55,6 +55,7 @@ pub(crate) fn order(
         return Ok(Err(Anew::OutOfOrder));
     }
     unmatched::explain(events, &mut matching, &observed);
+    still_lost(events, &mut matching, &delta.in_base, base)?;
     (events.id, events.content, events.type_) = (Vec::new(), Vec::new(), Vec::new());
     let units = Units::new(events, &[]);
     let (mut wishes, broken) = observed.wishes(events, &matching, &units);
@@ -66,6 +67,24 @@ pub(crate) fn order(
     }
     place(&delta, &matching, &units, &mut order, base, base_folder)?;
     Ok(Ok(Ordered { delta, matching, units, order, in_order: facts.in_order }))
+}
+
+/// A receiver that has nothing in the delta is not known there, nor what it took in the base: what was overtaken on the way to
+/// it stays so.
+fn still_lost(
+    events: &Events,
+    matching: &mut Matching,
+    in_base: &[Option<u32>],
+    base: &Index,
+) -> Result<(), LineageError> {
+    for (e, number) in in_base.iter().enumerate() {
+        let Some(number) = *number else { continue };
+        let open = matching.status[e] == Status::InFlight && events.kind[e] == Kind::Send;
+        if open && events.receiver(e as u32) == NONE && base.info(number)?.never_received().1 {
+            matching.status[e] = Status::Lost;
+        }
+    }
+    Ok(())
 }
 
 /// What only the base's ids tell: an id that is used again, and a further receive.
