@@ -68,12 +68,15 @@ impl All<'_> {
         common.aim(stage, &recording);
         let whole = self.whole(stage, &common, recording);
         let (mut results, mut proven) = self.descents(stage, &mut common, (purse, whole.as_ref()));
+        let replaces = |other: &Start, proven: &Start| {
+            let few = whole.is_some() || proven.size.externals <= FEW;
+            self.options.objective.replaces(other.size, proven.size, few)
+        };
         if let Some((start, _)) = &proven {
             results.push(Start { phases: std::mem::take(&mut stage.phases), ..start.clone() });
             let (start, purse) = (start.clone(), self.purse(stage).after(&results));
             results.extend(beams::searched(&common, &start, purse, &beams::OTHERS, &mut Vec::new()));
-            let few = whole.is_some() || start.size.externals <= FEW;
-            let replaced = results.iter().any(|s| self.options.objective.replaces(s.size, start.size, few));
+            let replaced = results.iter().any(|s| replaces(s, &start));
             proven = proven.filter(|_| !replaced);
         }
         // Beams find most where the result they begin with is not far off; narrow ones cost little anywhere. Walks come before
@@ -99,9 +102,7 @@ impl All<'_> {
             results.extend(explored(&common, &best, self.purse(stage).after(&results), LITTLE));
         }
         let given = proven.as_ref().and_then(|(proven, _)| {
-            let few = whole.is_some() || proven.size.externals <= FEW;
-            let replaces = |s: &&Start| self.options.objective.replaces(s.size, proven.size, few);
-            let others: Vec<Start> = results.iter().filter(replaces).cloned().collect();
+            let others: Vec<Start> = results.iter().filter(|s| replaces(s, proven)).cloned().collect();
             best(&others).or_else(|| Some(proven.clone()))
         });
         adopt(stage, &common, &mut results, given.as_ref(), phases);

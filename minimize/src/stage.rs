@@ -249,8 +249,6 @@ impl<'a, M: Model> Stage<'a, M> {
             else {
                 return;
             };
-            // One just as long in which all actors start first is what the proof is about.
-            let mut late = starts_late(&witness.acts) && searched.found.is_none();
             let best = searched.found.clone().unwrap_or(witness);
             let (mut at_least, mut states) = (searched.at_least, searched.states);
             let mut starts_at_any_time = !faulty && s.engine.rule != NetworkRule::Fifo;
@@ -260,17 +258,20 @@ impl<'a, M: Model> Stage<'a, M> {
                 let none =
                     search::none_in_any_order(&mut s.engine, acts, bound.as_ref(), (shorter, most), jobs);
                 if let Some(of_any_order) = none {
-                    (late, starts_at_any_time) = (false, true);
+                    starts_at_any_time = true;
                     (at_least, states) = (shorter + 1, states + of_any_order);
                 }
             }
             if let Some(found) = searched.found {
                 s.take(found);
             }
-            let limited_by = searched.stopped.or(late.then_some(LATE));
+            // What was found starts all actors first; what stays may not, and then is not what the proof is about.
+            let meant = starts_at_any_time || !starts_late(&best.acts);
+            let optimal = at_least == best.size.deliveries && meant;
+            let limited_by = (!optimal).then(|| searched.stopped.unwrap_or(LATE));
             shortest = Some(Shortest {
                 at_least: at_least as u64,
-                optimal: searched.complete && !late,
+                optimal,
                 externals: Vec::new(),
                 states,
                 bounded: bound.is_some(),

@@ -44,9 +44,10 @@ pub struct MinimizeArgs {
     /// Which pipeline: everything, or one of DEMi's baselines.
     #[arg(long, value_enum, default_value_t = PhasesArg::All)]
     phases: PhasesArg,
-    /// What counts as smaller: fewer external events, as long as one fewer costs at most ten deliveries (of a recording
-    /// with at most twelve, the shortest over all of them), or fewer deliveries. Results that are smaller in the other
-    /// figure are written beside the first.
+    /// What counts as smaller: fewer external events, as long as one fewer costs at most ten deliveries, or fewer
+    /// deliveries. What is proven shortest over all external events of a recording with at most twelve, or over those
+    /// of the best start if these are at most eight, stays. Results that are smaller in the other figure are written
+    /// beside the first.
     #[arg(long, value_enum, default_value_t = ObjectiveArg::Externals)]
     objective: ObjectiveArg,
     /// Which violations count: with a fingerprint in common, of the same invariant, or any.
