@@ -60,7 +60,10 @@ pub const REACHES: [Reach; 17] = [
 /// What comes before walks: what is near a recording leads to other results than what is far better.
 pub const NARROW: &[Reach] = REACHES.split_at(1).0;
 /// What is tried around a result over whose external events nothing is shorter: others may be worth more.
-pub const OTHERS: [Reach; 2] = [reach(3_200, Light(4), CHOICES, 0), reach(3_200, Nearest, CHOICES, 0)];
+pub const OTHERS: [Reach; 3] =
+    [reach(3_200, Light(4), CHOICES, 0), reach(3_200, Nearest, CHOICES, 0), reach(100_000, Nearest, 0, LESS)];
+/// How many sets hold what has an actor or an event less.
+const LESS: usize = 8;
 /// Deliveries that an execution with fewer external events may have more than the result it is to replace.
 const MORE: usize = 15;
 /// The width of what was searched to the end.

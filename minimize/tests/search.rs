@@ -209,3 +209,26 @@ fn what_leads_to_logs_that_do_not_match_leads_a_narrow_beam() {
     }
     assert!(lengths.len() > 8, "{lengths:?}");
 }
+
+/// Without order a member less costs one delivery more: what replaces a result that is proven over all four.
+#[test]
+fn a_beam_finds_what_three_of_four_members_suffice_for() {
+    for seed in 1..=3 {
+        let (mut engine, witness) = witness(RAFT_46, seed, NetworkRule::Unordered);
+        let bound = Arc::new(engine.sim.model().bound(&engine.target, engine.sim.names()).unwrap());
+        let externals: Vec<Act> = witness.acts.iter().filter(|act| act.is_external()).copied().collect();
+        let is_named = |actor| engine.target.iter().any(|told| told.contains(engine.sim.names().get(actor)));
+        let absent: Vec<_> =
+            externals.iter().filter(|act| !act.is_delivery()).filter_map(Act::actor).collect();
+        let absent: Vec<_> = absent.into_iter().filter(|actor| !is_named(*actor)).collect();
+        assert_eq!(absent.len(), 2);
+        for absent in absent {
+            let set: Vec<Act> = externals.iter().filter(|act| act.actor() != Some(absent)).copied().collect();
+            assert_eq!(set.len(), 6);
+            let (found, _) = beam(&mut engine, &set, &bound, over(37, 100_000, Lead::Nearest), 2);
+            assert_eq!(found.map(|found| found.size.deliveries), Some(23));
+            let (none, whole) = beam(&mut engine, &set, &bound, over(22, u64::MAX, Lead::Nearest), 2);
+            assert!(none.is_none() && whole);
+        }
+    }
+}
