@@ -108,7 +108,7 @@ fn messages_are_mapped_each_by_itself() {
 #[test]
 fn a_server_with_tls_and_a_token_is_read_and_one_that_is_not_trusted_is_not() {
     // For the producer in this process.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let files = tempfile::tempdir().unwrap();
     let path = |name: &str| files.path().join(name).to_str().unwrap().to_owned();
     let ours = Authority::new();

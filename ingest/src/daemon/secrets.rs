@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use rustls::crypto::ring;
+use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -78,7 +78,7 @@ pub(super) fn read_tls(
     let pem = read(key)?;
     let private = PrivateKeyDer::from_pem_slice(&pem)
         .map_err(|error| refuse(key, format!("holds no private key: {error}")))?;
-    let provider = Arc::new(ring::default_provider());
+    let provider = Arc::new(aws_lc_rs::default_provider());
     let builder = ServerConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .map_err(|error| refuse(cert, error.to_string()))?;

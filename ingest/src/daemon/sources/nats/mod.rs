@@ -125,7 +125,7 @@ pub async fn start(config: Config, context: Context) -> Result<Running, SourceEr
     check_files(&config)?;
     let mapped = Bodies::of(config.mapping.as_deref(), Carrier::Bodies)?;
     // The client takes the provider of the process, and there are two to choose from. Whichever is there already will do.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let task = tokio::spawn(async move {
         let shutdown = context.shutdown.clone();
         let consuming = consume_forever(config, mapped, context);
