@@ -1,0 +1,303 @@
+//! What the documents promise about the tree is so.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation is a failed test")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use demi_ingest::daemon::metrics::{ActorLabels, Metrics, ReasonLabel, SourceLabel, SystemLabel};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
+}
+
+/// All files below a folder with one of these endings, without hidden folders and what was built.
+fn files(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if name.starts_with('.') || name == "target" || name == "node_modules" {
+            continue;
+        }
+        if path.is_dir() {
+            found.extend(files(&path, endings));
+        } else if path.extension().is_some_and(|e| endings.iter().any(|ending| e == *ending)) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The lines outside of code blocks.
+fn prose(text: &str) -> impl Iterator<Item = &str> {
+    let mut code = false;
+    text.lines().filter(move |line| {
+        let fence = line.trim_start().starts_with("```");
+        code ^= fence;
+        !code && !fence && !line.starts_with("    ")
+    })
+}
+
+/// The targets of the links of a page.
+fn links(text: &str) -> Vec<String> {
+    prose(text)
+        .flat_map(|line| line.split("](").skip(1))
+        .filter_map(|rest| rest.split_once(')'))
+        .map(|(target, _)| target.to_owned())
+        .collect()
+}
+
+/// The anchors of a page's headings, as web pages of repositories make them.
+fn anchors(text: &str) -> BTreeSet<String> {
+    prose(text)
+        .filter(|line| line.starts_with('#'))
+        .map(|line| {
+            let title = line.trim_start_matches('#').trim().to_lowercase();
+            title
+                .chars()
+                .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'))
+                .map(|c| if c == ' ' { '-' } else { c })
+                .collect()
+        })
+        .collect()
+}
+
+#[test]
+fn every_relative_link_leads_somewhere() {
+    let mut broken = Vec::new();
+    let mut seen = 0;
+    for page in files(root(), &["md"]) {
+        let text = fs::read_to_string(&page).unwrap();
+        for link in links(&text) {
+            if link.contains("://") || link.starts_with("mailto:") {
+                continue;
+            }
+            seen += 1;
+            let (path, anchor) = link.split_once('#').map_or((link.as_str(), None), |(p, a)| (p, Some(a)));
+            let target = if path.is_empty() { page.clone() } else { page.parent().unwrap().join(path) };
+            let there = target.exists()
+                && anchor.is_none_or(|a| anchors(&fs::read_to_string(&target).unwrap()).contains(a));
+            if !there {
+                broken.push(format!("{}: {link}", page.strip_prefix(root()).unwrap().display()));
+            }
+        }
+    }
+    assert!(seen > 30, "only {seen} links were found");
+    assert!(broken.is_empty(), "links that lead nowhere:\n{}", broken.join("\n"));
+}
+
+#[test]
+fn a_decision_has_four_parts_in_a_hundred_words() {
+    let pages = files(&root().join("docs/decisions"), &["md"]);
+    let index = read("docs/decisions/README.md");
+    for page in pages.iter().filter(|p| !p.ends_with("README.md")) {
+        let text = fs::read_to_string(page).unwrap();
+        let name = page.file_name().unwrap().to_string_lossy();
+        for part in ["**Context.**", "**Decision.**", "**Evidence.**", "**Consequence.**"] {
+            assert!(text.contains(part), "{name} has no {part}");
+        }
+        let words = text.split_whitespace().count();
+        assert!(words <= 100, "{name} has {words} words");
+        assert!(index.contains(&*name), "docs/decisions/README.md does not list {name}");
+    }
+}
+
+#[test]
+fn every_example_and_scenario_is_in_the_index() {
+    let index = read("docs/examples.md");
+    let mut folders: Vec<PathBuf> = vec![root().join("replay/scenarios"), root().join("notebooks")];
+    folders.extend(
+        ["lineage", "replay", "minimize", "ingest", "ingest/client", "report", "schemas"]
+            .iter()
+            .map(|c| root().join(c).join("examples"))
+            .filter(|f| f.is_dir()),
+    );
+    let mut missing = Vec::new();
+    for folder in folders {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let stem = path.file_stem().unwrap().to_string_lossy().into_owned();
+            let shown = path.is_dir() || path.extension().is_some_and(|e| e == "rs" || e == "toml" || e == "ipynb");
+            if shown && !index.contains(&stem) {
+                missing.push(path.strip_prefix(root()).unwrap().display().to_string());
+            }
+        }
+    }
+    assert!(missing.is_empty(), "docs/examples.md does not name {missing:?}");
+}
+
+/// The names of all series that the daemon exports.
+fn exported() -> BTreeSet<String> {
+    let m = Metrics::default();
+    let source = SourceLabel { source: "s".into() };
+    let system = SystemLabel { system: "s".into() };
+    m.events_received.get_or_create(&source).inc();
+    m.received_bytes.get_or_create(&source).inc();
+    m.connections.get_or_create(&source).inc();
+    m.files.get_or_create(&source).inc();
+    m.count_refused("s", "full");
+    m.events_written.get_or_create(&system).inc();
+    m.events_duplicate.get_or_create(&system).inc();
+    m.unmatched_sends.get_or_create(&system).inc();
+    m.orphan_receives.get_or_create(&system).inc();
+    m.events_rejected.get_or_create(&ReasonLabel { reason: "rule".into() }).inc();
+    m.sequence_gaps.get_or_create(&ActorLabels { system: "s".into(), actor: "a".into() }).inc();
+    m.commit_seconds.observe(1.0);
+    m.sync_seconds.observe(1.0);
+    m.text()
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| line.split(['{', ' ']).next().unwrap().to_owned())
+        .collect()
+}
+
+/// The series that an expression of PromQL reads.
+fn series(expression: &str) -> BTreeSet<String> {
+    const WORDS: [&str; 14] = [
+        "and", "or", "unless", "by", "without", "on", "ignoring", "bool", "offset", "group_left", "group_right",
+        "source", "le", "instance",
+    ];
+    let mut found = BTreeSet::new();
+    // What stands in braces and brackets are labels and ranges, what stands behind `by` are labels.
+    let mut plain = String::new();
+    let mut depth = 0_usize;
+    for c in expression.chars() {
+        match c {
+            '{' | '[' => depth += 1,
+            '}' | ']' => depth = depth.saturating_sub(1),
+            _ if depth == 0 => plain.push(c),
+            _ => {}
+        }
+    }
+    let labels: BTreeSet<&str> = plain
+        .split("by (")
+        .skip(1)
+        .filter_map(|rest| rest.split(')').next())
+        .flat_map(|list| list.split(','))
+        .map(str::trim)
+        .collect();
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut rest = plain.as_str();
+    while let Some(begin) = rest.find(|c: char| c.is_ascii_alphabetic()) {
+        let tail = &rest[begin..];
+        let end = tail.find(|c| !word(c)).unwrap_or(tail.len());
+        let (name, after) = tail.split_at(end);
+        let call = after.trim_start().starts_with('(');
+        if !call && !labels.contains(name) && !WORDS.contains(&name) {
+            found.insert(name.to_owned());
+        }
+        rest = after;
+    }
+    found
+}
+
+/// All expressions of the dashboard and of the alert rules.
+fn expressions() -> Vec<String> {
+    fn walk(value: &serde_json::Value, found: &mut Vec<String>) {
+        match value {
+            serde_json::Value::Object(fields) => {
+                for (key, value) in fields {
+                    match value {
+                        serde_json::Value::String(text) if key == "expr" => found.push(text.clone()),
+                        other => walk(other, found),
+                    }
+                }
+            }
+            serde_json::Value::Array(items) => items.iter().for_each(|item| walk(item, found)),
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    walk(&serde_json::from_str(&read("docs/monitoring/grafana.json")).unwrap(), &mut found);
+    let dashboard = found.len();
+    let rules = read("docs/monitoring/alerts.yml");
+    let mut lines = rules.lines().peekable();
+    while let Some(line) = lines.next() {
+        let Some(text) = line.trim().strip_prefix("expr:") else { continue };
+        let mut expression = text.trim().trim_start_matches(">-").to_owned();
+        if expression.is_empty() {
+            while let Some(more) = lines.next_if(|l| l.starts_with("          ")) {
+                expression.push_str(more);
+            }
+        }
+        found.push(expression);
+    }
+    assert!(dashboard > 15 && found.len() - dashboard == rules.matches("- alert:").count());
+    found
+}
+
+#[test]
+fn dashboard_and_alerts_read_only_what_the_daemon_exports() {
+    let exported = exported();
+    let read: BTreeSet<String> = expressions().iter().flat_map(|e| series(e)).collect();
+    // `up` is Prometheus's own.
+    let unknown: Vec<&String> = read.iter().filter(|s| *s != "up" && !exported.contains(*s)).collect();
+    assert!(unknown.is_empty(), "{unknown:?} are not among {exported:?}");
+    assert!(read.len() > 18, "{read:?}");
+}
+
+#[test]
+fn the_monitoring_page_tells_of_every_alert_and_every_metric() {
+    let page = read("docs/monitoring.md");
+    for line in read("docs/monitoring/alerts.yml").lines() {
+        if let Some(name) = line.trim().strip_prefix("- alert:") {
+            assert!(page.contains(name.trim()), "docs/monitoring.md does not explain {name}");
+        }
+    }
+    for name in exported() {
+        let family = ["_bucket", "_count", "_sum"].iter().find_map(|e| name.strip_suffix(e)).unwrap_or(&name);
+        assert!(page.contains(family), "docs/monitoring.md does not explain {family}");
+    }
+}
+
+/// The tree's Rust source, strings that go on in the next line put together.
+fn source() -> String {
+    let mut all = String::new();
+    for path in files(root(), &["rs"]) {
+        let text = fs::read_to_string(path).unwrap();
+        let mut parts = text.split("\\\n");
+        all.push_str(parts.next().unwrap());
+        parts.for_each(|part| all.push_str(part.trim_start()));
+        all.push('\n');
+    }
+    all
+}
+
+#[test]
+fn messages_that_are_explained_are_messages_of_the_program() {
+    let source = source();
+    let page = read("docs/troubleshooting.md");
+    let mut seen = 0;
+    for line in page.lines().filter(|l| l.starts_with("**`")) {
+        for message in line.split(" · ") {
+            let message = message.trim_start_matches("**`").trim_end_matches("`**");
+            for part in message.split('…').map(|p| p.trim().trim_matches(['\'', ':', ';', ',', '(', ')', '`'])) {
+                if part.len() > 12 && !message.contains("Retry-After") {
+                    seen += 1;
+                    assert!(source.contains(part.trim()), "no message has '{part}'");
+                }
+            }
+        }
+    }
+    assert!(seen > 25, "{seen}");
+}
+
+#[test]
+fn tests_that_decisions_name_exist() {
+    let source = source();
+    for page in files(&root().join("docs/decisions"), &["md"]) {
+        let text = fs::read_to_string(&page).unwrap();
+        let Some((_, evidence)) = text.split_once("**Evidence.**") else { continue };
+        let evidence = evidence.split("**Consequence.**").next().unwrap();
+        for name in evidence.split('`').skip(1).step_by(2).filter(|n| n.matches('_').count() > 1) {
+            assert!(source.contains(&format!("fn {name}(")), "{}: no test {name}", page.display());
+        }
+    }
+}
