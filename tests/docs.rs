@@ -124,7 +124,8 @@ fn every_example_and_scenario_is_in_the_index() {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             let stem = path.file_stem().unwrap().to_string_lossy().into_owned();
-            let shown = path.is_dir() || path.extension().is_some_and(|e| e == "rs" || e == "toml" || e == "ipynb");
+            let shown =
+                path.is_dir() || path.extension().is_some_and(|e| e == "rs" || e == "toml" || e == "ipynb");
             if shown && !index.contains(&stem) {
                 missing.push(path.strip_prefix(root()).unwrap().display().to_string());
             }
@@ -160,9 +161,20 @@ fn exported() -> BTreeSet<String> {
 
 /// The series that an expression of PromQL reads.
 fn series(expression: &str) -> BTreeSet<String> {
-    const WORDS: [&str; 14] = [
-        "and", "or", "unless", "by", "without", "on", "ignoring", "bool", "offset", "group_left", "group_right",
-        "source", "le", "instance",
+    const WORDS: [&str; 13] = [
+        "and",
+        "or",
+        "unless",
+        "by",
+        "without",
+        "on",
+        "ignoring",
+        "bool",
+        "offset",
+        "group_left",
+        "group_right",
+        "sum",
+        "max",
     ];
     let mut found = BTreeSet::new();
     // What stands in braces and brackets are labels and ranges, what stands behind `by` are labels.
@@ -278,7 +290,9 @@ fn messages_that_are_explained_are_messages_of_the_program() {
     for line in page.lines().filter(|l| l.starts_with("**`")) {
         for message in line.split(" · ") {
             let message = message.trim_start_matches("**`").trim_end_matches("`**");
-            for part in message.split('…').map(|p| p.trim().trim_matches(['\'', ':', ';', ',', '(', ')', '`'])) {
+            for part in
+                message.split('…').map(|p| p.trim().trim_matches(['\'', ':', ';', ',', '(', ')', '`']))
+            {
                 if part.len() > 12 && !message.contains("Retry-After") {
                     seen += 1;
                     assert!(source.contains(part.trim()), "no message has '{part}'");
