@@ -34,7 +34,7 @@ pub enum LineageError {
     TooMany(u64),
     /// The violation cannot be made out.
     #[error(transparent)]
-    Violation(#[from] crate::violation::ViolationError),
+    Violation(#[from] ViolationError),
     /// The output folder holds something that was not written by a build.
     #[error("{} is not empty and holds no execution; it is left as it is", .0.display())]
     Foreign(PathBuf),
@@ -82,4 +82,62 @@ impl LineageError {
     pub(crate) fn table<E: std::fmt::Display>(path: &Path) -> impl FnOnce(E) -> LineageError + '_ {
         move |e| LineageError::Table { path: path.to_owned(), reason: e.to_string() }
     }
+}
+
+/// Why the violation cannot be made out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ViolationError {
+    /// The text is no violation.
+    #[error(
+        "'{0}' names no violation: expected event:ACTOR/SEQ, actors:A,B or none (or nothing, for the recorded one)"
+    )]
+    Unknown(String),
+    /// No log has a `violation` record.
+    #[error(
+        "the logs hold no violation record; name one with --violation event:ACTOR/SEQ or actors:A,B (actors: {0}), or build the order alone with --violation none"
+    )]
+    NoRecord(String),
+    /// Violation records are there, but name nobody.
+    #[error(
+        "the violation record {event} names no affected actor (fields.affected); name them with --violation actors:A,B (actors: {actors})"
+    )]
+    NamesNobody {
+        /// The record.
+        event: String,
+        /// Who there is.
+        actors: String,
+    },
+    /// The fields of a violation record are not what they should be.
+    #[error("the fields of the violation record {event} cannot be read: {reason}")]
+    BadFields {
+        /// The record.
+        event: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// There is no such actor.
+    #[error("no log of actor '{name}'{}; actors: {actors}", did_you_mean(.nearest.as_deref()))]
+    NoActor {
+        /// The name given.
+        name: String,
+        /// The nearest that there is.
+        nearest: Option<String>,
+        /// Who there is.
+        actors: String,
+    },
+    /// The actor has no such event.
+    #[error("no event '{name}': {has}")]
+    NoEvent {
+        /// The name given.
+        name: String,
+        /// What the actor has.
+        has: String,
+    },
+    /// The text names no event at all.
+    #[error(transparent)]
+    EventName(#[from] demi_schemas::event_id::EventIdError),
+}
+
+fn did_you_mean(name: Option<&str>) -> String {
+    name.map(|n| format!("; did you mean '{n}'?")).unwrap_or_default()
 }

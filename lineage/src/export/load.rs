@@ -6,13 +6,12 @@ use arrow_array::{Array, RecordBatch};
 use demi_schemas::event::ENVIRONMENT;
 use demi_schemas::{EventId, Kind, Via};
 
+use super::content::Content;
 use super::skeleton::{Builder, Joint, NONE, Skeleton};
-use super::trace::Content;
-use crate::columns::{self, at};
 use crate::error::LineageError;
-use crate::execution::EVENTS;
-use crate::segments;
-use crate::units::{Role, role};
+use crate::execution::{EVENTS, segments};
+use crate::read::columns::{self, at};
+use crate::read::{Role, role};
 
 /// Reads the order of the execution in `exec`.
 ///

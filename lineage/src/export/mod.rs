@@ -6,6 +6,7 @@
 
 mod causes;
 mod chrome;
+mod content;
 mod dot;
 mod error;
 mod graphml;
@@ -20,11 +21,12 @@ mod trace;
 use std::io::Write;
 
 pub use causes::{Cause, Causes, Stamp};
+pub use content::Content;
 pub use error::ExportError;
 pub use load::{contents, skeleton};
 pub use select::Selection;
 pub use skeleton::{Builder, Joint, NONE, Skeleton};
-pub use trace::{Content, Trace};
+pub use trace::Trace;
 
 /// The file formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

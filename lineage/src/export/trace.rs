@@ -4,39 +4,11 @@ use std::path::Path;
 
 use demi_schemas::Kind;
 
+use super::content::Content;
 use super::error::ExportError;
 use super::select::Selection;
 use super::skeleton::{Builder, NONE, Skeleton};
 use super::{Format, WriteOptions, load};
-
-/// What an event says, as logged; absent fields are absent.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Content {
-    /// Joins a send to its receive.
-    pub msg_id: Option<Box<str>>,
-    /// Sender address as logged.
-    pub from: Option<Box<str>>,
-    /// Receiver address as logged.
-    pub to: Option<Box<str>>,
-    /// Message type tag.
-    pub type_: Option<Box<str>>,
-    /// Full content.
-    pub payload: Option<Box<str>>,
-    /// Structured content, as JSON text.
-    pub fields: Option<Box<str>>,
-    /// Variables of the actor, as JSON text.
-    pub state: Option<Box<str>>,
-    /// Wall-clock time as logged.
-    pub time: Option<Box<str>>,
-    /// Why the event was kept or left out.
-    pub reason: Option<Box<str>>,
-    /// Whether it came from outside the recorded actors.
-    pub external: bool,
-    /// File of the raw log line.
-    pub source: Option<Box<str>>,
-    /// Byte offset of the raw log line.
-    pub offset: Option<u64>,
-}
 
 /// A slice of an execution: the whole order, the events that are wanted of it, and what those say.
 #[derive(Clone, Debug, Default)]

@@ -7,13 +7,11 @@ use demi_schemas::event::ANYONE;
 use serde::{Deserialize, Serialize};
 
 use super::{Anew, ids, link, open};
-use crate::channels::Channels;
 use crate::error::LineageError;
-use crate::events::{Events, HAS_ID, IdHash, is_send};
 use crate::execution::{Folder, SUMMARY};
 use crate::index::INDEX_FOLDER;
-use crate::intern::NONE;
-use crate::matching::Matching;
+use crate::matching::{Channels, Matching};
+use crate::read::{Events, HAS_ID, IdHash, NONE, is_send};
 
 /// Name of the file.
 const FACTS: &str = "base.json";

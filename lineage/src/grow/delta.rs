@@ -9,12 +9,10 @@ use demi_schemas::EventId;
 use rustc_hash::FxHashSet;
 
 use super::{Anew, LARGEST};
-use crate::columns;
 use crate::error::LineageError;
+use crate::execution::writer;
 use crate::index::Index;
-use crate::read::{self, Loaded};
-use crate::source::{Source, record_schema};
-use crate::write;
+use crate::read::{Loaded, Source, columns, record_schema, records};
 
 /// The files of a store.
 pub(crate) struct Files<'a> {
@@ -59,7 +57,7 @@ impl Delta {
             return Ok(Err(Anew::Large));
         }
         let files = vec![files.open.clone(), path];
-        let loaded = read::read(&files, system)?;
+        let loaded = records::read(&files, system)?;
         if loaded.clocked {
             return Ok(Err(Anew::Clocks));
         }
@@ -94,7 +92,7 @@ fn rows_of(file: &Path) -> Result<u64, LineageError> {
 /// Copies the rows of files that the base does not have, and gives how many there are, and how many it has.
 fn copy_new(files: &[PathBuf], base: &Index, path: &Path) -> Result<(u64, u64), LineageError> {
     let schema = record_schema();
-    let mut out = write::table(path, &schema, &["msg_id", "seq", "offset", "payload"])?;
+    let mut out = writer::table(path, &schema, &["msg_id", "seq", "offset", "payload"])?;
     let (mut added, mut known) = (0, FxHashSet::default());
     for file in files {
         for batch in Source::open(file, &schema)? {

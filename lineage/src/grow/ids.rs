@@ -5,7 +5,7 @@ use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use crate::error::LineageError;
-use crate::events::IdHash;
+use crate::read::IdHash;
 
 /// Ids of what was sent: hashes in order, 12 bytes each.
 pub(super) const SENT: &str = "sent.bin";

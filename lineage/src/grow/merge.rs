@@ -11,7 +11,7 @@ use crate::index::{
     self, ActorEntry, BLOCK, CLOCKS, COUNTS, INDEX_SCHEMA, INFOS, Index, IndexHeader, Info, LINKS, MATES,
     ORDERS, Parts, RUNS, Role, STATES, Tally, with_file,
 };
-use crate::intern::NONE;
+use crate::read::NONE;
 
 /// An actor of the whole: its events in the base, and those added, both by their own numbers.
 struct Log {

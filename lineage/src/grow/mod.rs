@@ -21,15 +21,8 @@ pub(crate) use self::base::{BaseFacts, seal_base};
 use self::delta::Delta;
 pub(crate) use self::open::OpenEnds;
 use crate::error::LineageError;
-use crate::execution::{EVENTS, Folder, MESSAGES, load_summary};
+use crate::execution::{BASE_FOLDER, EVENTS, Folder, MESSAGES, SUMMARY, load_summary, write_summary};
 use crate::index::{INDEX_FOLDER, Index};
-
-/// Name of the folder with what is kept of the base.
-pub(crate) const BASE_FOLDER: &str = "base";
-/// The delta's events, in the columns of the execution's.
-pub(crate) const EVENTS_ADDED: &str = "events-added.parquet";
-/// The delta's messages, and those of the base that had no receiver there.
-pub(crate) const MESSAGES_ADDED: &str = "messages-added.parquet";
 
 /// Most events of a delta, as a share of its base: beyond it, it is time for a new base.
 const LARGEST: f64 = 0.25;
@@ -116,7 +109,7 @@ pub(crate) fn grow(
     let states = tables::write(&order, &folder)?;
     merge::write(&folder.index(), &base, &order, &states)?;
     let summary = order.summary(&load_summary(&base_folder)?);
-    crate::build::write_summary(&summary, &folder)?;
+    write_summary(&summary, &folder.path(SUMMARY))?;
     seal(&folder)?;
     folder.finish()?;
     Ok(Grown::Done)

@@ -6,11 +6,9 @@ use arrow_array::{RecordBatch, UInt32Array};
 use arrow_select::take::take_record_batch;
 
 use crate::error::LineageError;
-use crate::events::{Events, is_send};
-use crate::intern::NONE;
+use crate::execution::TableWriter;
 use crate::matching::Matching;
-use crate::source::record_schema;
-use crate::write::TableWriter;
+use crate::read::{Events, NONE, is_send, record_schema};
 
 /// Name of the table, in the columns of a record.
 pub(crate) const OPEN: &str = "open.parquet";

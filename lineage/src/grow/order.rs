@@ -9,19 +9,12 @@ use demi_schemas::summary::{BuildSummary, ProvenanceRule};
 use super::base::{BaseFacts, joined_by_ids};
 use super::delta::Delta;
 use super::{Anew, ids};
-use crate::channels::{self, Channels, Seen};
-use crate::columns;
-use crate::content;
 use crate::error::LineageError;
-use crate::events::{Events, HAS_ID, is_send};
 use crate::execution::EVENTS;
 use crate::index::Index;
-use crate::intern::NONE;
-use crate::matching::{self, Matching, Status};
+use crate::matching::{Channels, Matching, Seen, Status, by_id, channels, content, unmatched};
 use crate::order::{Graph, Order};
-use crate::source::some_rows;
-use crate::units::Units;
-use crate::unmatched;
+use crate::read::{Events, HAS_ID, NONE, Units, columns, is_send, some_rows};
 
 /// A delta in order.
 pub(crate) struct Ordered {
@@ -42,7 +35,7 @@ pub(crate) fn order(
 ) -> Result<Result<Ordered, Anew>, LineageError> {
     let events = &mut delta.loaded.events;
     let mut matching = Matching::none(events.len());
-    matching::by_id(events, &mut matching);
+    by_id::join(events, &mut matching);
     if let Some(why) = look_up(events, &mut matching, &delta.in_base, base_folder)? {
         return Ok(Err(why));
     }

@@ -4,19 +4,15 @@ use arrow_array::{Array, RecordBatch};
 use arrow_select::take::take_record_batch;
 
 use super::order::Ordered;
-use super::{EVENTS_ADDED, MESSAGES_ADDED};
-use crate::columns;
-use crate::cut::Provenance;
 use crate::error::LineageError;
-use crate::execution::Folder;
-use crate::gather;
-use crate::tables_out;
-use crate::write;
+use crate::execution::{EVENTS_ADDED, Folder, MESSAGES_ADDED, rows, writer};
+use crate::order::Provenance;
+use crate::read::{columns, gather};
 
 /// Writes the tables, and gives the added events with a state, in their order.
 pub(crate) fn write(ordered: &Ordered, folder: &Folder) -> Result<Vec<u32>, LineageError> {
-    let event_table = write::event_table(&folder.path(EVENTS_ADDED))?;
-    let message_table = write::message_table(&folder.path(MESSAGES_ADDED))?;
+    let event_table = writer::event_table(&folder.path(EVENTS_ADDED))?;
+    let message_table = writer::message_table(&folder.path(MESSAGES_ADDED))?;
     let events = ordered.events();
     let provenance = Provenance::all(events);
     let mut states = Vec::new();
@@ -25,10 +21,10 @@ pub(crate) fn write(ordered: &Ordered, folder: &Folder) -> Result<Vec<u32>, Line
         let told = (0..batch.num_rows() as u32).filter(|&r| state.is_valid(r as usize)).map(|r| first + r);
         states.extend(told.filter(|&e| ordered.is_added(e)));
         let schema = event_table.schema();
-        let all = tables_out::events(&schema, batch, first, &provenance, &ordered.order)?;
+        let all = rows::events(&schema, batch, first, &provenance, &ordered.order)?;
         event_table.add(take_record_batch(&all, &ordered.added_rows(first, batch.num_rows()))?)?;
         let schema = message_table.schema();
-        message_table.add(tables_out::messages(&schema, batch, first, events, &ordered.matching)?)
+        message_table.add(rows::messages(&schema, batch, first, events, &ordered.matching)?)
     };
     let gathered =
         gather::in_order(&ordered.delta.files, &ordered.delta.loaded, &folder.scratch(), &mut rows);

@@ -15,11 +15,9 @@ use super::info::{Info, Role};
 use super::links::{Link, code};
 use super::{Index, clocks};
 use crate::error::LineageError;
-use crate::events::{Events, is_send};
-use crate::intern::NONE;
 use crate::matching::{Matching, Reason};
 use crate::order::Order;
-use crate::units::Units;
+use crate::read::{Events, NONE, Units, is_send};
 
 /// What the index is made of.
 pub(crate) struct Parts<'a> {

@@ -114,7 +114,7 @@ impl Index {
         for (&info, &mate) in infos.iter().zip(mates.iter()).take((end - number * BLOCK) as usize) {
             let info = Info(info);
             let to_alone = info.role() == Role::Send && outside.as_ref().is_some_and(|o| o.contains(&mate));
-            tally.add(info, mate != crate::intern::NONE, to_alone);
+            tally.add(info, mate != crate::read::NONE, to_alone);
         }
         Ok(tally)
     }

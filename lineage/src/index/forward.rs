@@ -7,7 +7,7 @@ use super::Index;
 use super::header::BLOCK;
 use super::info::{Info, Role};
 use crate::error::LineageError;
-use crate::intern::NONE;
+use crate::read::NONE;
 
 /// The future of an event, this included.
 #[derive(Clone, Debug, PartialEq, Eq)]

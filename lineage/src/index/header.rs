@@ -9,7 +9,7 @@ pub(crate) const INDEX_SCHEMA: &str = "demi-index/1";
 
 /// Name of the header.
 pub(crate) const HEADER: &str = "header.json";
-/// By event, the other end of its message: 32 bits each, [`crate::intern::NONE`] for none.
+/// By event, the other end of its message: 32 bits each, [`crate::read::NONE`] for none.
 pub(crate) const MATES: &str = "mates.bin";
 /// By event, the place in the linear extension from 1: 32 bits each.
 pub(crate) const ORDERS: &str = "orders.bin";

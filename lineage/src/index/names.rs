@@ -4,8 +4,7 @@ use demi_schemas::EventId;
 use demi_schemas::scenario::nearest;
 
 use super::Index;
-use crate::error::LineageError;
-use crate::violation::ViolationError;
+use crate::error::{LineageError, ViolationError};
 
 /// Bytes of a run: position, life, first event.
 pub(crate) const RUN: u32 = 2;

@@ -9,8 +9,8 @@ use super::info::{Info, Role};
 use super::links::Links;
 use super::pages::Pages;
 use crate::error::LineageError;
-use crate::intern::NONE;
 use crate::matching::Reason;
+use crate::read::NONE;
 
 /// The order index of an execution. Only the parts that a question needs are read.
 pub struct Index {

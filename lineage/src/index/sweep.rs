@@ -13,7 +13,7 @@ use super::Index;
 use super::header::BLOCK;
 use super::info::{Info, Role};
 use crate::error::LineageError;
-use crate::intern::NONE;
+use crate::read::NONE;
 
 /// The past of one or more events, these included.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,9 +6,8 @@ use demi_schemas::EventId;
 use serde::Serialize;
 
 use super::Query;
-use crate::error::LineageError;
+use crate::error::{LineageError, ViolationError};
 use crate::index::{Limits, Sweep, Tally};
-use crate::violation::ViolationError;
 
 /// A cut as it is named: by actor, the life and position up to which its log is in the cut.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

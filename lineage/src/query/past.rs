@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::Query;
 use crate::error::LineageError;
 use crate::index::{Future, Info, Limits, Past, Role, Sweep};
-use crate::intern::NONE;
+use crate::read::NONE;
 
 /// The past (or future) of an event, in numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

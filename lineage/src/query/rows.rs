@@ -3,8 +3,7 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use crate::execution::EVENTS;
-use crate::grow::EVENTS_ADDED;
+use crate::execution::{EVENTS, EVENTS_ADDED};
 use crate::index::IndexHeader;
 
 /// A part of the table of events.

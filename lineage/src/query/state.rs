@@ -7,9 +7,8 @@ use arrow_array::Array;
 use serde::Serialize;
 
 use super::{CutAnswer, Query};
-use crate::columns;
 use crate::error::LineageError;
-use crate::source::some_rows;
+use crate::read::{columns, some_rows};
 
 /// What an actor last said of its state.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -8,11 +8,11 @@ use serde::Serialize;
 
 use super::Query;
 use super::sql::instant;
-use crate::columns;
 use crate::error::LineageError;
+use crate::execution::segments;
 use crate::index::Role;
 use crate::matching::Reason;
-use crate::segments;
+use crate::read::columns;
 
 /// Figures of an execution.
 #[derive(Clone, Debug, PartialEq, Serialize)]

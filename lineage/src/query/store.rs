@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::build::build_base;
 use crate::error::LineageError;
-use crate::execution::Folder;
-use crate::grow::{self, Anew, BASE_FOLDER, Grown};
+use crate::execution::{BASE_FOLDER, Folder};
+use crate::grow::{self, Anew, Grown};
+use crate::pipeline::build_base;
 
 /// Name of the file that says what a folder was built from.
 const SOURCES: &str = "sources.json";

@@ -7,13 +7,11 @@ use arrow_array::timezone::Tz;
 use polars::prelude::*;
 
 use super::{Query, refused};
-use crate::columns;
 use crate::error::LineageError;
-use crate::execution::MESSAGES;
-use crate::grow::MESSAGES_ADDED;
+use crate::execution::{MESSAGES, MESSAGES_ADDED, segments};
 use crate::index::Hop;
 use crate::query::ranges::EventSet;
-use crate::segments;
+use crate::read::columns;
 
 /// Above so many ranges a set is a column of marks beside the whole table, below it a scan for each range.
 const RANGES: usize = 512;

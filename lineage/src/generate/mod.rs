@@ -1,0 +1,356 @@
+//! Logs of random message-passing systems, of any size, with the truth about them: for measurements and tests.
+//!
+//! A system is simulated event by event in one global order, which the logs do not tell. Equal settings give equal events.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::builder::{BooleanBuilder, Int32Builder, Int64Builder, StringBuilder};
+use arrow_array::{ArrayRef, RecordBatch};
+use demi_schemas::event::{DEAD_LETTERS, ENVIRONMENT, MONITOR};
+use demi_schemas::{EventRecord, Kind, TimerInfo, Via};
+use parquet::arrow::ArrowWriter;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rustc_hash::FxHashMap;
+
+use crate::error::LineageError;
+use crate::execution::writer;
+use crate::read::record_schema;
+
+/// What a system is like; shares are probabilities from 0 to 1.
+#[derive(Clone, Debug)]
+pub struct Mix {
+    /// Seed of all choices.
+    pub seed: u64,
+    /// How many actors there are.
+    pub actors: u32,
+    /// How many events there are, the closing violation left out.
+    pub events: u64,
+    /// Share of messages with a `msg_id`, at the send; receives drop it with the same share.
+    pub ids: f64,
+    /// Share of messages lost.
+    pub loss: f64,
+    /// Share of deliveries made twice.
+    pub duplicate: f64,
+    /// Share of steps at which an actor fails and begins a new life.
+    pub restart: f64,
+    /// Share of deliveries that are put back into the actor's own inbox.
+    pub forward: f64,
+    /// Share of deliveries that set a timer.
+    pub timer: f64,
+    /// Share of steps at which something is sent from outside.
+    pub environment: f64,
+    /// Share of steps at which a thread of an actor sends something.
+    pub thread: f64,
+    /// Whether channels deliver in order.
+    pub in_order: bool,
+    /// How many different contents there are; 0 for as many as messages.
+    pub contents: u32,
+}
+
+impl Default for Mix {
+    /// Ten actors that only send and receive, in order, with ids.
+    fn default() -> Self {
+        Mix {
+            seed: 0,
+            actors: 10,
+            events: 1000,
+            ids: 1.0,
+            loss: 0.0,
+            duplicate: 0.0,
+            restart: 0.0,
+            forward: 0.0,
+            timer: 0.0,
+            environment: 0.0,
+            thread: 0.0,
+            in_order: true,
+            contents: 0,
+        }
+    }
+}
+
+/// An event, and what its record may not tell.
+#[derive(Clone, Debug)]
+pub struct Generated {
+    /// The record.
+    pub record: EventRecord,
+    /// For deliveries: the place of the send in the global order, from 0.
+    pub cause: Option<u64>,
+}
+
+#[derive(Clone)]
+struct Message {
+    sent: u64,
+    from: u32,
+    to: u32,
+    via: Option<Via>,
+    timer: bool,
+    content: u64,
+    id: Option<u64>,
+}
+
+/// Who the sender is where no actor is.
+const NOBODY: u32 = u32::MAX;
+/// What is added to the sender of messages without order.
+const THREAD: u64 = 1 << 32;
+
+/// Generates a system's events in the global order.
+pub struct Generator {
+    mix: Mix,
+    random: ChaCha8Rng,
+    made: u64,
+    lives: Vec<(u32, u64)>,
+    outside: u64,
+    channels: FxHashMap<(u64, u32), VecDeque<Message>>,
+    busy: Vec<(u64, u32)>,
+    pending: usize,
+    out: VecDeque<Generated>,
+}
+
+impl Generator {
+    /// A generator of that kind of system.
+    #[must_use]
+    pub fn new(mix: &Mix) -> Self {
+        Generator {
+            random: ChaCha8Rng::seed_from_u64(mix.seed),
+            made: 0,
+            lives: vec![(0, 0); mix.actors as usize],
+            outside: 0,
+            channels: FxHashMap::default(),
+            busy: Vec::new(),
+            pending: 0,
+            out: VecDeque::new(),
+            mix: mix.clone(),
+        }
+    }
+
+    fn chance(&mut self, share: f64) -> bool {
+        share > 0.0 && self.random.random_bool(share)
+    }
+
+    fn name(actor: u32) -> String {
+        if actor == NOBODY { DEAD_LETTERS.into() } else { format!("actor-{actor:05}") }
+    }
+
+    fn record(&mut self, actor: u32, kind: Kind) -> EventRecord {
+        self.made += 1;
+        if actor == NOBODY {
+            self.outside += 1;
+            return EventRecord::new(ENVIRONMENT, self.outside, kind);
+        }
+        let life = &mut self.lives[actor as usize];
+        life.1 += 1;
+        let mut record = EventRecord::new(Self::name(actor), life.1, kind);
+        record.incarnation = life.0;
+        record.source = Some(format!("logs/{}.jsonl", record.actor));
+        record.offset = Some(record.seq * 200);
+        record
+    }
+
+    fn dress(&mut self, record: &mut EventRecord, message: &Message, id: bool) {
+        let names = ["Heartbeat", "AppendEntries", "RequestVote", "Reply"];
+        record.type_ = Some(names[(message.content % 4) as usize].into());
+        let term = message.content / 7;
+        record.payload = Some(format!(
+            "{}(term:Term({term}),prevLog:(Term({}),{}),entries:List())",
+            names[(message.content % 4) as usize],
+            term % 100,
+            message.content
+        ));
+        record.from = Some(Self::name(message.from));
+        record.to = Some(Self::name(message.to));
+        record.msg_id = message.id.filter(|_| id).map(|id| id.to_string());
+        record.external = Some(message.from == NOBODY);
+        if message.timer {
+            let name = format!("timer-{}", message.content % 4);
+            record.timer = Some(TimerInfo { name: Some(name), ..TimerInfo::default() });
+        }
+    }
+
+    fn send(&mut self, owner: u32, from: u32, to: u32, via: Option<Via>, timer: bool) {
+        let content = match self.mix.contents {
+            0 => self.made,
+            n => u64::from(self.random.random_range(0..n)),
+        };
+        let id = self.chance(self.mix.ids).then_some(self.made);
+        let message = Message { sent: self.made, from, to, via, timer, content, id };
+        let mut record = self.record(owner, if timer { Kind::TimerSet } else { Kind::Send });
+        self.dress(&mut record, &message, true);
+        record.via = via;
+        self.out.push_back(Generated { record, cause: None });
+        if !self.chance(self.mix.loss) {
+            self.queue(message);
+        }
+    }
+
+    fn queue(&mut self, message: Message) {
+        let loose = message.via == Some(Via::Thread) || message.timer || message.from == NOBODY;
+        let key = (u64::from(message.from) + if loose { THREAD } else { 0 }, message.to);
+        let queue = self.channels.entry(key).or_default();
+        if queue.is_empty() {
+            self.busy.push(key);
+        }
+        queue.push_back(message);
+        self.pending += 1;
+    }
+
+    fn deliver(&mut self) {
+        let channel = self.random.random_range(0..self.busy.len());
+        let key = self.busy[channel];
+        let ordered = self.mix.in_order && key.0 < THREAD;
+        let Some(queue) = self.channels.get_mut(&key) else { return };
+        let at = if ordered { 0 } else { self.random.random_range(0..queue.len()) };
+        let Some(message) = queue.remove(at) else { return };
+        self.pending -= 1;
+        if queue.is_empty() {
+            self.busy.swap_remove(channel);
+        }
+        self.receive(&message);
+        if !message.timer && self.chance(self.mix.duplicate) {
+            self.receive(&message);
+        }
+    }
+
+    fn receive(&mut self, message: &Message) {
+        let actor = message.to;
+        let mut record = self.record(actor, if message.timer { Kind::TimerFire } else { Kind::Receive });
+        let id = self.mix.ids >= 1.0 || self.chance(self.mix.ids);
+        self.dress(&mut record, message, id);
+        self.out.push_back(Generated { record, cause: Some(message.sent) });
+        if message.from != NOBODY && !message.timer && self.chance(self.mix.forward) {
+            self.send(actor, message.from, actor, Some(Via::Forward), false);
+        }
+        if self.chance(self.mix.timer) {
+            self.send(actor, actor, actor, None, true);
+        }
+        let few = self.pending < 4 * self.lives.len();
+        let sends = if few { self.random.random_range(1..=2) } else { self.random.random_range(0..=1) };
+        for _ in 0..sends {
+            let to = self.random.random_range(0..self.mix.actors);
+            self.send(actor, actor, to, None, false);
+        }
+    }
+
+    fn step(&mut self) {
+        let actor = self.random.random_range(0..self.mix.actors);
+        if self.lives[actor as usize] == (0, 0) {
+            let mut record = self.record(actor, Kind::Start);
+            record.external = Some(true);
+            self.out.push_back(Generated { record, cause: None });
+        }
+        if self.chance(self.mix.restart) {
+            let crash = self.record(actor, Kind::Crash);
+            self.lives[actor as usize].0 += 1;
+            self.lives[actor as usize].1 = 0;
+            let restart = self.record(actor, Kind::Restart);
+            self.out.extend([crash, restart].map(|record| Generated { record, cause: None }));
+        }
+        let to = self.random.random_range(0..self.mix.actors);
+        if self.chance(self.mix.environment) {
+            self.send(NOBODY, NOBODY, to, None, false);
+        }
+        if self.chance(self.mix.thread) {
+            self.send(actor, actor, to, Some(Via::Thread), false);
+        }
+        if self.busy.is_empty() {
+            self.send(actor, actor, to, None, false);
+        } else {
+            self.deliver();
+        }
+    }
+}
+
+impl Iterator for Generator {
+    type Item = Generated;
+
+    fn next(&mut self) -> Option<Generated> {
+        loop {
+            if let Some(event) = self.out.pop_front() {
+                return Some(event);
+            }
+            match self.made.cmp(&self.mix.events) {
+                std::cmp::Ordering::Less => self.step(),
+                _ if self.made == u64::MAX => return None,
+                _ => {
+                    self.made = u64::MAX;
+                    let mut record = EventRecord::new(MONITOR, 1, Kind::Violation);
+                    let actors: Vec<String> = (0..self.mix.actors.min(2)).map(Self::name).collect();
+                    let known = actors.iter().zip(&self.lives).filter(|(_, l)| **l != (0, 0)).map(|(a, _)| a);
+                    let affected: Vec<&String> = known.collect();
+                    record.fields =
+                        Some(serde_json::json!({"fingerprints": ["Broken"], "affected": affected}));
+                    return Some(Generated { record, cause: None });
+                }
+            }
+        }
+    }
+}
+
+/// Writes records as a file of the store: its columns without the partition columns, in the order given.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn write_store_file(
+    path: &Path,
+    records: impl IntoIterator<Item = EventRecord>,
+) -> Result<(), LineageError> {
+    let schema = record_schema();
+    let mut writer: ArrowWriter<_> = writer::table(path, &schema, &["msg_id", "payload"])?;
+    let mut records = records.into_iter().peekable();
+    while records.peek().is_some() {
+        let rows: Vec<EventRecord> = records.by_ref().take(16 * 1024).collect();
+        writer.write(&batch(&rows)?).map_err(LineageError::table(path))?;
+    }
+    writer.close().map_err(LineageError::table(path))?;
+    Ok(())
+}
+
+fn json<T: serde::Serialize>(value: Option<&T>) -> Option<String> {
+    value.and_then(|v| serde_json::to_string(v).ok())
+}
+
+fn batch(rows: &[EventRecord]) -> Result<RecordBatch, LineageError> {
+    let text = |f: &dyn Fn(&EventRecord) -> Option<String>| -> ArrayRef {
+        let mut column = StringBuilder::new();
+        rows.iter().for_each(|r| column.append_option(f(r)));
+        Arc::new(column.finish())
+    };
+    let mut life = Int32Builder::new();
+    let mut seq = Int64Builder::new();
+    let mut offset = Int64Builder::new();
+    let mut line = Int64Builder::new();
+    let mut external = BooleanBuilder::new();
+    for row in rows {
+        life.append_value(row.incarnation as i32);
+        seq.append_value(row.seq as i64);
+        offset.append_option(row.offset.map(|o| o as i64));
+        line.append_option(row.line.map(|l| l as i64));
+        external.append_option(row.external);
+    }
+    let columns: Vec<ArrayRef> = vec![
+        text(&|r| Some(r.actor.clone())),
+        Arc::new(life.finish()),
+        Arc::new(seq.finish()),
+        text(&|r| Some(r.kind.as_str().to_owned())),
+        text(&|r| r.msg_id.clone()),
+        text(&|r| r.from.clone()),
+        text(&|r| r.to.clone()),
+        text(&|r| r.via.map(|v| v.as_str().to_owned())),
+        text(&|r| json(r.timer.as_ref())),
+        text(&|r| r.type_.clone()),
+        text(&|r| r.payload.clone()),
+        text(&|r| r.fingerprint.clone()),
+        Arc::new(external.finish()),
+        text(&|r| json(r.fields.as_ref())),
+        text(&|r| json(r.state.as_ref())),
+        text(&|r| json(r.time.as_ref())),
+        text(&|r| r.source.clone()),
+        Arc::new(offset.finish()),
+        Arc::new(line.finish()),
+        text(&|r| json(r.vector_clock.as_ref())),
+        text(&|r| (!r.attrs.is_empty()).then(|| json(Some(&r.attrs))).flatten()),
+    ];
+    Ok(RecordBatch::try_new(record_schema(), columns)?)
+}

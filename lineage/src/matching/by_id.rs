@@ -1,0 +1,123 @@
+//! Joining each receive with its send, and each fired timer with its setting, by message id.
+
+use std::collections::VecDeque;
+
+use demi_schemas::Kind;
+use demi_schemas::event::ANYONE;
+use hashbrown::HashTable;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::edges::{Matching, Reason, Status};
+use super::sender::{dead_letters, sender_name};
+use crate::read::{Events, HAS_ID, NONE, is_send};
+
+/// Joins by message id. An id used by several sends is told apart by addresses, type and content, then by order.
+pub(crate) fn join(events: &Events, matching: &mut Matching) {
+    let hash = |e: u32| events.id[e as usize].short();
+    let sends =
+        (0..events.len() as u32).filter(|e| is_send(events.kind[*e as usize]) && events.has(*e, HAS_ID));
+    let mut table: HashTable<u32> = HashTable::with_capacity(sends.count());
+    let mut reused: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+    let ids = |e: &u32| events.has(*e, HAS_ID);
+    for e in (0..events.len() as u32).filter(|e| is_send(events.kind[*e as usize])).filter(ids) {
+        match table.find(hash(e), |&f| events.id[f as usize] == events.id[e as usize]) {
+            Some(&f) => reused.entry(f).or_insert_with(|| vec![f]).push(e),
+            None => {
+                table.insert_unique(hash(e), e, |&f| hash(f));
+            }
+        }
+    }
+    let mut shared: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+    let mut elsewhere = Vec::new();
+    let mut received: FxHashSet<(u32, u32)> = FxHashSet::default();
+    for e in (0..events.len() as u32).filter(|e| events.kind[*e as usize].is_delivery()).filter(ids) {
+        let Some(&send) = table.find(hash(e), |&f| events.id[f as usize] == events.id[e as usize]) else {
+            continue;
+        };
+        if reused.contains_key(&send) {
+            shared.entry(send).or_default().push(e);
+        } else if matching.mate[send as usize] != NONE {
+            further_receive(events, matching, send, e, &mut received);
+        } else if events.receiver(send) == events.actor[e as usize] || events.receiver(send) == NONE {
+            matching.join(send, e, id_reason(events, send), true);
+        } else {
+            elsewhere.push((send, e));
+        }
+    }
+    for (send, e) in elsewhere {
+        if matching.mate[send as usize] == NONE {
+            matching.join(send, e, id_reason(events, send), true);
+        } else {
+            further_receive(events, matching, send, e, &mut received);
+        }
+    }
+    if let Some(first) = reused.keys().min() {
+        matching.warnings.push(format!(
+            "{} message ids are used by more than one send (the first at {}); they were told apart by content",
+            reused.len(),
+            events.name(*first)
+        ));
+    }
+    let mut groups: Vec<_> = shared.into_iter().collect();
+    groups.sort_unstable();
+    for (first, receives) in groups {
+        resolve(events, matching, &reused[&first], &receives);
+    }
+}
+
+/// A receive of a message that was received before: of one sent to several by each of them once, else a duplicate.
+fn further_receive(
+    events: &Events,
+    matching: &mut Matching,
+    send: u32,
+    receive: u32,
+    received: &mut FxHashSet<(u32, u32)>,
+) {
+    let i = receive as usize;
+    let to_anyone = events.to[send as usize] != NONE && events.names.text(events.to[send as usize]) == ANYONE;
+    let first = events.actor[matching.mate[send as usize] as usize] != events.actor[i]
+        && received.insert((send, events.actor[i]));
+    if to_anyone && first {
+        matching.status[i] = Status::Matched;
+        matching.reason[i] = Reason::MessageId;
+        matching.certain[i] = true;
+        matching.add_extra(send, receive, Reason::MessageId);
+    } else {
+        matching.status[i] = Status::Duplicate;
+    }
+}
+
+fn id_reason(events: &Events, send: u32) -> Reason {
+    if events.kind[send as usize] == Kind::TimerSet { Reason::Timer } else { Reason::MessageId }
+}
+
+/// Tells the sends of one id apart: equal in everything first, then to the same receiver, each in order.
+fn resolve(events: &Events, matching: &mut Matching, sends: &[u32], receives: &[u32]) {
+    let nobody = dead_letters(events);
+    let mut exact: FxHashMap<_, VecDeque<u32>> = FxHashMap::default();
+    let mut to: FxHashMap<u32, VecDeque<u32>> = FxHashMap::default();
+    for &s in sends {
+        let i = s as usize;
+        let key = (sender_name(events, s, nobody), events.receiver(s), events.type_[i], events.content[i]);
+        exact.entry(key).or_default().push_back(s);
+        to.entry(events.receiver(s)).or_default().push_back(s);
+    }
+    let mut left = Vec::new();
+    for &r in receives {
+        let i = r as usize;
+        let key = (events.from[i], events.actor[i], events.type_[i], events.content[i]);
+        match exact.get_mut(&key).and_then(VecDeque::pop_front) {
+            Some(s) => matching.join(s, r, id_reason(events, s), false),
+            None => left.push(r),
+        }
+    }
+    for r in left {
+        let queue = to.get_mut(&events.actor[r as usize]);
+        let free = queue
+            .and_then(|q| std::iter::from_fn(|| q.pop_front()).find(|&s| matching.mate[s as usize] == NONE));
+        match free {
+            Some(s) => matching.join(s, r, Reason::Inferred, false),
+            None => matching.status[r as usize] = Status::Duplicate,
+        }
+    }
+}

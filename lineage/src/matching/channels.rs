@@ -1,0 +1,152 @@
+//! Whether channels deliver in the order of sending, and what that asks of a schedule.
+//!
+//! A plain channel leads from the actor that really sent (the log's owner) to the receiver. Messages put through a
+//! scheduler, by threads, as questions, by the environment or under nobody's name have no order.
+
+use demi_schemas::{Kind, Via};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::edges::{Matching, Status};
+use super::sender::{dead_letters, sender_name};
+use crate::read::{Events, NONE, Units};
+
+/// What was seen of the plain channels.
+pub(crate) struct Channels {
+    /// By sender's number and receiver's: the latest send that was delivered, and whether all were in order.
+    plain: Seen,
+    nobody: u32,
+    in_order: bool,
+}
+
+/// By sender's number and receiver's: the latest send that was delivered, and whether all were in order.
+pub(crate) type Seen = FxHashMap<(u32, u32), (u32, bool)>;
+
+/// A wish of a schedule: one unit before another, for the sake of a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Wish {
+    /// The earlier unit.
+    pub(crate) before: u32,
+    /// The later unit.
+    pub(crate) after: u32,
+    /// Which channel asks: the sender's name and the receiver's number, [`NONE`] for the order of a log.
+    pub(crate) channel: (u32, u32),
+    /// Whether the later unit sends what was never delivered. It may have been lost on the way, and then need not be last.
+    pub(crate) undelivered: bool,
+}
+
+impl Channels {
+    /// Looks at all deliveries, after those that were seen before, which were `in_order` or not.
+    pub(crate) fn observe(events: &Events, matching: &Matching, before: Seen, in_order: bool) -> Channels {
+        let mut channels = Channels { plain: before, nobody: dead_letters(events), in_order: true };
+        for r in (0..events.len() as u32).filter(|&e| events.kind[e as usize] == Kind::Receive) {
+            let s = matching.mate[r as usize];
+            if s != NONE && channels.is_plain(events, s) {
+                let key = (events.actor[s as usize], events.actor[r as usize]);
+                let seen = channels.plain.entry(key).or_insert((s, true));
+                seen.1 &= seen.0 <= s;
+                seen.0 = seen.0.max(s);
+            }
+        }
+        channels.in_order = in_order && channels.plain.values().all(|seen| seen.1);
+        channels
+    }
+
+    fn is_plain(&self, events: &Events, s: u32) -> bool {
+        events.kind[s as usize] == Kind::Send
+            && events.via(s).is_none()
+            && !events.in_environment(s)
+            && events.from[s as usize] != self.nobody
+    }
+
+    /// What was seen.
+    pub(crate) fn seen(&self) -> &Seen {
+        &self.plain
+    }
+
+    /// Whether all plain channels deliver in order.
+    pub(crate) fn in_order(&self) -> bool {
+        self.in_order
+    }
+
+    /// Whether a later message of the same channel was delivered although channels keep order.
+    pub(crate) fn overtaken(&self, events: &Events, s: u32) -> bool {
+        let key = (events.actor[s as usize], events.receiver(s));
+        self.in_order && self.is_plain(events, s) && self.plain.get(&key).is_some_and(|&(last, _)| last > s)
+    }
+
+    /// What a schedule must keep so that it can be replayed channel by channel in order: sends of one channel, forwards
+    /// included, as they were delivered, and the last delivered one before those that never were.
+    pub(crate) fn wishes(&self, events: &Events, matching: &Matching, units: &Units) -> (Vec<Wish>, Broken) {
+        let mut wishes = Vec::new();
+        let mut broken = Broken::default();
+        if !self.in_order() {
+            return (wishes, broken);
+        }
+        let queued = |s: u32| self.is_plain(events, s) || events.via(s) == Some(Via::Forward);
+        let channel = |s: u32| (sender_name(events, s, self.nobody), events.receiver(s));
+        let mut last: FxHashMap<(u32, u32), u32> = FxHashMap::default();
+        let mut ask = |before: u32, after: u32, undelivered: bool| {
+            let same_log = events.actor[before as usize] == events.actor[after as usize];
+            if same_log && (before < after || undelivered) {
+                return;
+            }
+            let (b, a) = (units.of[before as usize], units.of[after as usize]);
+            if a == b || same_log {
+                broken.0.insert(channel(after));
+            } else {
+                wishes.push(Wish { before: b, after: a, channel: channel(after), undelivered });
+            }
+        };
+        for r in (0..events.len() as u32).filter(|&e| events.kind[e as usize] == Kind::Receive) {
+            let s = matching.mate[r as usize];
+            if s != NONE
+                && queued(s)
+                && let Some(before) = last.insert(channel(s), s)
+            {
+                ask(before, s, false);
+            }
+        }
+        for s in 0..events.len() as u32 {
+            if matching.status[s as usize] == Status::InFlight
+                && events.kind[s as usize] == Kind::Send
+                && queued(s)
+                && let Some(&before) = last.get(&channel(s))
+            {
+                ask(before, s, true);
+            }
+        }
+        wishes.retain(|w| !broken.0.contains(&w.channel));
+        (wishes, broken)
+    }
+}
+
+/// Channels whose deliveries no in-order schedule can give.
+#[derive(Default)]
+pub(crate) struct Broken(pub(crate) FxHashSet<(u32, u32)>);
+
+/// The order of a log, as far as it is no cause: environment events after one another, thread sends where they stand.
+pub(crate) fn log_order(events: &Events, units: &Units) -> Vec<Wish> {
+    let mut wishes = Vec::new();
+    for actor in 0..events.actors.len() as u32 {
+        let mut before = NONE;
+        for e in events.of_actor(actor) {
+            let unit = units.of[e as usize];
+            if unit == before {
+                continue;
+            }
+            if before != NONE && (units.alone[unit as usize] || units.alone[before as usize]) && before < unit
+            {
+                let channel = (events.actors[actor as usize], NONE);
+                wishes.push(Wish { before, after: unit, channel, undelivered: false });
+            }
+            before = unit;
+        }
+    }
+    wishes
+}
+
+/// A note about a channel that is not kept in order.
+pub(crate) fn note(events: &Events, channel: (u32, u32)) -> String {
+    let (from, to) = (events.names.text(channel.0), events.actor_name(channel.1));
+    format!("the deliveries from {from} to {to} fit no in-order channel; their order of sending is not kept")
+}

@@ -1,0 +1,129 @@
+//! Joining what has no usable message id: by content, in channel order where the channel has one.
+
+use demi_schemas::{Kind, Via};
+use rustc_hash::FxHashMap;
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::align::align;
+use super::edges::{Matching, Reason};
+use super::sender::{dead_letters, sender_name};
+use crate::read::{Events, HAS_ID, NONE};
+
+/// A channel: the sender's name as the receiver logs it, and the receiver's number.
+type Channel = (u32, u32);
+
+/// Joins fired timers without an id with the latest setting of the same timer before them, still unmatched.
+pub(crate) fn timers(events: &Events, matching: &mut Matching) {
+    for actor in 0..events.actors.len() as u32 {
+        let mut set: FxHashMap<(u32, u64), Vec<u32>> = FxHashMap::default();
+        for e in events.of_actor(actor) {
+            let i = e as usize;
+            let key = (events.type_[i], events.content[i]);
+            match events.kind[i] {
+                Kind::TimerSet if matching.mate[i] == NONE => set.entry(key).or_default().push(e),
+                Kind::TimerFire if matching.is_open(e) => {
+                    let Some(list) = set.get_mut(&key) else { continue };
+                    let certain = list.len() == 1;
+                    let free = |s: u32| !events.has(s, HAS_ID) || !events.has(e, HAS_ID);
+                    if let Some(s) = list.pop_if(|s| free(*s)) {
+                        matching.join(s, e, Reason::Timer, certain);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Joins messages that ids left open.
+///
+/// A receive with an id can only be a send without one; pairs found by id stay, and keep the alignment of what stands between
+/// them in order.
+pub(crate) fn messages(events: &Events, matching: &mut Matching) {
+    let nobody = dead_letters(events);
+    let mut channels: FxHashMap<Channel, (Vec<u32>, Vec<u32>)> = FxHashMap::default();
+    let receives = || (0..events.len() as u32).filter(|&e| events.kind[e as usize] == Kind::Receive);
+    let channel = |r: u32| (events.from[r as usize], events.actor[r as usize]);
+    for r in receives() {
+        if matching.is_open(r) {
+            channels.entry(channel(r)).or_default();
+        }
+    }
+    if channels.is_empty() {
+        return;
+    }
+    for r in receives() {
+        if let Some(lists) = channels.get_mut(&channel(r)) {
+            lists.1.push(r);
+        }
+    }
+    for s in (0..events.len() as u32).filter(|&e| events.kind[e as usize] == Kind::Send) {
+        if let Some(lists) = channels.get_mut(&(sender_name(events, s, nobody), events.receiver(s))) {
+            lists.0.push(s);
+        }
+    }
+    let mut channels: Vec<_> = channels.into_iter().collect();
+    channels.sort_unstable_by_key(|(_, (_, receives))| receives[0]);
+    for ((from, _), (sends, receives)) in channels {
+        join_channel(events, matching, from != nobody, &sends, &receives);
+    }
+}
+
+/// Whether messages sent so keep the order of their sender's log.
+fn plain(events: &Events, send: u32) -> bool {
+    !matches!(events.via(send), Some(Via::Forward | Via::Scheduler | Via::Thread))
+        && !events.in_environment(send)
+}
+
+fn join_channel(events: &Events, matching: &mut Matching, ordered: bool, sends: &[u32], receives: &[u32]) {
+    let open_receives = |m: &Matching| -> Vec<u32> {
+        let open = |r: &&u32| m.is_open(**r);
+        receives.iter().filter(open).copied().collect()
+    };
+    let (in_line, rest): (Vec<u32>, Vec<u32>) = sends.iter().partition(|&&s| ordered && plain(events, s));
+    if !in_line.is_empty() {
+        let here = |r: &u32| {
+            let mate = matching.mate[*r as usize];
+            matching.is_open(*r) || (mate != NONE && plain(events, mate))
+        };
+        let line: Vec<u32> = receives.iter().filter(|r| here(r)).copied().collect();
+        join_lists(events, matching, &in_line, &line, true);
+    }
+    let rest: Vec<u32> = rest.into_iter().filter(|&s| matching.mate[s as usize] == NONE).collect();
+    if !rest.is_empty() {
+        let open = open_receives(matching);
+        join_lists(events, matching, &rest, &open, false);
+    }
+}
+
+fn join_lists(events: &Events, matching: &mut Matching, sends: &[u32], receives: &[u32], ordered: bool) {
+    // What is joined already is equal to its other end and to nothing else. An id among records without ids is
+    // ignored, but two records with ids are never joined here.
+    let key = |e: u32, other: u32| {
+        let i = e as usize;
+        let mut bytes = [0_u8; 13];
+        if matching.mate[i] == NONE {
+            bytes[0] = 0;
+            bytes[1..5].copy_from_slice(&events.type_[i].to_le_bytes());
+            bytes[5..13].copy_from_slice(&events.content[i].to_le_bytes());
+        } else {
+            bytes[0] = 1;
+            bytes[1..5].copy_from_slice(&other.to_le_bytes());
+        }
+        xxh3_128(&bytes)
+    };
+    let send_keys: Vec<u128> = sends.iter().map(|&s| key(s, s)).collect();
+    let receive_keys: Vec<u128> = receives.iter().map(|&r| key(r, matching.mate[r as usize])).collect();
+    let hits = align(&send_keys, &receive_keys, ordered);
+    for (&r, hit) in receives.iter().zip(hits) {
+        let Some(hit) = hit else { continue };
+        let s = sends[hit.send];
+        let both_ids = events.has(s, HAS_ID) && events.has(r, HAS_ID);
+        // Nothing is received before it was sent.
+        let backwards = events.actor[s as usize] == events.actor[r as usize] && s > r;
+        if matching.mate[r as usize] == NONE && matching.mate[s as usize] == NONE && !both_ids && !backwards {
+            let reason = if hit.in_order { Reason::ChannelOrder } else { Reason::Inferred };
+            matching.join(s, r, reason, hit.certain);
+        }
+    }
+}

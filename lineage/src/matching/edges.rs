@@ -1,0 +1,167 @@
+//! The edges between sends and receives: who was joined with whom, why, and what became of the rest.
+
+use crate::read::NONE;
+
+/// Why two events are taken for the two ends of one message, the least certain first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Reason {
+    /// There is no other end.
+    None,
+    /// From content, where messages were lost, repeated or had no order.
+    Inferred,
+    /// By position on an in-order channel.
+    ChannelOrder,
+    /// A timer of the actor's own.
+    Timer,
+    /// By message id.
+    MessageId,
+    /// By vector clocks, where no message tells it.
+    Clock,
+}
+
+impl Reason {
+    /// The word written in tables.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Reason::None => "none",
+            Reason::Inferred => "inferred",
+            Reason::ChannelOrder => "channel_order",
+            Reason::Timer => "timer",
+            Reason::MessageId => "message_id",
+            Reason::Clock => "clock",
+        }
+    }
+}
+
+/// What became of a message, at either of its ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Status {
+    /// Not a message, or a fired timer whose setting nobody logged.
+    Local,
+    /// Both ends are known.
+    Matched,
+    /// Sent, and not received by the end of the logs.
+    InFlight,
+    /// Sent, and overtaken for good on a channel that is in order.
+    Lost,
+    /// Received, and the send must be where a log is missing.
+    SenderMissing,
+    /// Received again.
+    Duplicate,
+    /// Received from outside, and the send is in no log.
+    External,
+}
+
+impl Status {
+    /// The word written in tables.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Status::Local => "local",
+            Status::Matched => "matched",
+            Status::InFlight => "in_flight",
+            Status::Lost => "lost",
+            Status::SenderMissing => "sender_missing",
+            Status::Duplicate => "duplicate",
+            Status::External => "external",
+        }
+    }
+}
+
+/// The edges between sends and receives.
+pub(crate) struct Matching {
+    /// By event: the other end, or [`NONE`].
+    pub(crate) mate: Vec<u32>,
+    /// By event: what became of the message.
+    pub(crate) status: Vec<Status>,
+    /// By event: why it was matched.
+    pub(crate) reason: Vec<Reason>,
+    /// By event: whether no other match is possible.
+    pub(crate) certain: Vec<bool>,
+    /// Further edges, sorted by the later event: the earlier event and the later. A message that several received has one for
+    /// each receive but the first; the others are told by vector clocks.
+    pub(crate) extra: Vec<(u32, u32)>,
+    /// By entry of `extra`: why it is there.
+    pub(crate) extra_reason: Vec<Reason>,
+    /// What is odd.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Matching {
+    /// No edges yet.
+    pub(crate) fn none(events: usize) -> Matching {
+        Matching {
+            mate: vec![NONE; events],
+            status: vec![Status::Local; events],
+            reason: vec![Reason::None; events],
+            certain: vec![false; events],
+            extra: Vec::new(),
+            extra_reason: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Joins a send and a receive.
+    pub(crate) fn join(&mut self, send: u32, receive: u32, reason: Reason, certain: bool) {
+        for (e, other) in [(send as usize, receive), (receive as usize, send)] {
+            self.mate[e] = other;
+            self.status[e] = Status::Matched;
+            self.reason[e] = reason;
+            self.certain[e] = certain;
+        }
+    }
+
+    /// Adds an edge beside those of mates. [`Matching::sort_extra`] must follow the last one.
+    pub(crate) fn add_extra(&mut self, cause: u32, effect: u32, reason: Reason) {
+        self.extra.push((cause, effect));
+        self.extra_reason.push(reason);
+    }
+
+    /// Brings further edges into the order of their later events.
+    pub(crate) fn sort_extra(&mut self) {
+        let mut all: Vec<_> = self.extra.drain(..).zip(self.extra_reason.drain(..)).collect();
+        all.sort_unstable_by_key(|&((cause, effect), reason)| (effect, cause, reason));
+        all.dedup_by_key(|(edge, _)| *edge);
+        (self.extra, self.extra_reason) = all.into_iter().unzip();
+    }
+
+    /// The further edges into an event, with their reasons.
+    pub(crate) fn extra_into(&self, effect: u32) -> impl Iterator<Item = (u32, Reason)> + '_ {
+        let from = self.extra.partition_point(|&(_, e)| e < effect);
+        let edges = self.extra[from..].iter().zip(&self.extra_reason[from..]);
+        edges.take_while(move |((_, e), _)| *e == effect).map(|((cause, _), reason)| (*cause, *reason))
+    }
+
+    /// Whether an end of a message has no other end yet, and may have one.
+    pub(crate) fn is_open(&self, e: u32) -> bool {
+        self.mate[e as usize] == NONE
+            && !matches!(self.status[e as usize], Status::Duplicate | Status::Matched)
+    }
+
+    /// Drops the further edges into an event that are there for `reason`.
+    pub(crate) fn drop_extra(&mut self, effect: u32, reason: Reason) {
+        let keep: Vec<bool> = self
+            .extra
+            .iter()
+            .zip(&self.extra_reason)
+            .map(|(&(_, e), &r)| e != effect || r != reason)
+            .collect();
+        let mut kept = keep.iter();
+        self.extra.retain(|_| *kept.next().unwrap_or(&true));
+        let mut kept = keep.iter();
+        self.extra_reason.retain(|_| *kept.next().unwrap_or(&true));
+    }
+
+    /// Parts a receive from its send, because the order of events contradicts the edge.
+    pub(crate) fn part(&mut self, receive: u32) {
+        let send = std::mem::replace(&mut self.mate[receive as usize], NONE);
+        if send != NONE {
+            self.mate[send as usize] = NONE;
+            self.status[send as usize] = Status::InFlight;
+            self.reason[send as usize] = Reason::None;
+        } else {
+            self.drop_extra(receive, Reason::MessageId);
+        }
+        self.status[receive as usize] = Status::SenderMissing;
+        self.reason[receive as usize] = Reason::None;
+    }
+}

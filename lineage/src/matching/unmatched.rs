@@ -1,0 +1,110 @@
+//! Why a message found no other end.
+
+use demi_schemas::Kind;
+use demi_schemas::summary::Unmatched;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::channels::Channels;
+use super::edges::{Matching, Status};
+use super::sender::dead_letters;
+use crate::read::{EXTERNAL, Events, HAS_ID, IdHash, NONE};
+
+/// Actors with positions missing in a log.
+fn with_gaps(events: &Events) -> Vec<bool> {
+    (0..events.actors.len() as u32)
+        .map(|actor| {
+            let mut last = (0, 0);
+            events.of_actor(actor).any(|e| {
+                let here = events.places.get(e);
+                let expected = if here.0 == last.0 { last.1 + 1 } else { 1 };
+                last = here;
+                here.1 != expected
+            })
+        })
+        .collect()
+}
+
+/// Gives every end of a message its status.
+pub(crate) fn explain(events: &Events, matching: &mut Matching, channels: &Channels) {
+    let nobody = dead_letters(events);
+    let gaps = with_gaps(events);
+    let mut seen: FxHashSet<(u32, u32, u32, u64)> = FxHashSet::default();
+    let mut seen_ids: FxHashSet<IdHash> = FxHashSet::default();
+    let open = |m: &Matching, e: usize| {
+        m.mate[e] == NONE && matches!(m.status[e], Status::Local | Status::InFlight | Status::SenderMissing)
+    };
+    let some_open = (0..events.len()).any(|e| events.kind[e] == Kind::Receive && open(matching, e));
+    for e in 0..events.len() {
+        let event = e as u32;
+        match events.kind[e] {
+            Kind::Send if open(matching, e) => {
+                let overtaken = channels.overtaken(events, event);
+                matching.status[e] = if overtaken { Status::Lost } else { Status::InFlight };
+            }
+            Kind::TimerSet if open(matching, e) => matching.status[e] = Status::InFlight,
+            Kind::Receive if some_open => {
+                let key = (events.from[e], events.actor[e], events.type_[e], events.content[e]);
+                if !open(matching, e) {
+                    seen.insert(key);
+                    continue;
+                }
+                let from = events.from[e];
+                let owner = if from == NONE { NONE } else { events.actor_of_name[from as usize] };
+                // An id that came before says that it is a duplicate, one that did not says that it is none.
+                let known_id = events.has(event, HAS_ID).then(|| !seen_ids.insert(events.id[e]));
+                matching.status[e] = if known_id == Some(true) {
+                    Status::Duplicate
+                } else if events.has(event, EXTERNAL) || from == nobody {
+                    Status::External
+                } else if known_id.is_some() || owner == NONE || gaps[owner as usize] || !seen.contains(&key)
+                {
+                    Status::SenderMissing
+                } else {
+                    Status::Duplicate
+                };
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Counts matched messages, and unmatched ones by why. Timers are no messages.
+pub(crate) fn count(events: &Events, matching: &Matching) -> (u64, Unmatched) {
+    let mut matched = 0;
+    let mut counts = Unmatched::default();
+    for e in 0..events.len() {
+        if !matches!(events.kind[e], Kind::Send | Kind::Receive) {
+            continue;
+        }
+        match matching.status[e] {
+            Status::Matched if events.kind[e] == Kind::Receive => matched += 1,
+            Status::InFlight => counts.in_flight += 1,
+            Status::Lost => counts.lost += 1,
+            Status::SenderMissing => counts.sender_missing += 1,
+            Status::Duplicate => counts.duplicate += 1,
+            Status::External => counts.external += 1,
+            Status::Matched | Status::Local => {}
+        }
+    }
+    (matched, counts)
+}
+
+/// Notes about what was not found, for the summary.
+pub(crate) fn notes(events: &Events, matching: &Matching) -> Vec<String> {
+    let mut senders: FxHashMap<u32, u64> = FxHashMap::default();
+    for e in (0..events.len()).filter(|&e| matching.status[e] == Status::SenderMissing) {
+        *senders.entry(events.from[e]).or_default() += 1;
+    }
+    let mut senders: Vec<(&str, u64)> = senders.into_iter().map(|(n, c)| (events.names.text(n), c)).collect();
+    senders.sort_unstable_by_key(|&(name, count)| (std::cmp::Reverse(count), name));
+    let total: u64 = senders.iter().map(|s| s.1).sum();
+    let named: Vec<String> =
+        senders.iter().take(3).map(|(name, count)| format!("{name} ({count})")).collect();
+    match total {
+        0 => Vec::new(),
+        n => vec![format!(
+            "{n} received messages have no send in the logs of their senders: {}",
+            named.join(", ")
+        )],
+    }
+}

@@ -1,0 +1,85 @@
+//! The graph of units whose linear extension is the order of events.
+
+use rustc_hash::FxHashSet;
+
+use crate::matching::{Matching, Reason, Wish};
+use crate::read::{Events, NONE, Units, is_send};
+
+/// An edge between units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Edge {
+    /// The order of an actor's log.
+    Log,
+    /// A message, named by its receive.
+    Message(u32),
+    /// A wish of a channel, by its number.
+    Wish(u32),
+    /// What vector clocks tell, named by the later event.
+    Clock(u32),
+}
+
+/// The graph of units: an actor's next unit, the units its messages reach, and wishes.
+pub(crate) struct Graph<'a> {
+    pub(crate) events: &'a Events,
+    pub(crate) units: &'a Units,
+    /// Sorted by the earlier unit.
+    pub(super) wishes: Vec<Wish>,
+    /// By unit: whether a wish begins there, because a search for each would cost more than all else.
+    pub(super) wishing: Vec<bool>,
+    /// Further edges, sorted by the earlier event.
+    pub(super) extra: Vec<(u32, u32, Reason)>,
+    pub(super) dropped: FxHashSet<Group>,
+}
+
+/// Wishes that are dropped together.
+pub(super) type Group = ((u32, u32), bool);
+
+pub(super) fn group(wish: &Wish) -> Group {
+    (wish.channel, wish.undelivered)
+}
+
+impl<'a> Graph<'a> {
+    /// The graph with all wishes.
+    pub(crate) fn new(events: &'a Events, units: &'a Units, mut wishes: Vec<Wish>) -> Self {
+        wishes.sort_unstable();
+        wishes.dedup_by_key(|w| (w.before, w.after));
+        let mut wishing = vec![false; units.len()];
+        wishes.iter().for_each(|w| wishing[w.before as usize] = true);
+        Graph { events, units, wishes, wishing, extra: Vec::new(), dropped: FxHashSet::default() }
+    }
+
+    /// Calls `f` with each edge out of `unit`.
+    pub(crate) fn each_edge(&self, matching: &Matching, unit: u32, mut f: impl FnMut(u32, Edge)) {
+        if self.units.next[unit as usize] != NONE {
+            f(self.units.next[unit as usize], Edge::Log);
+        }
+        for e in self.units.events(self.events, unit) {
+            let receive = matching.mate[e as usize];
+            if receive != NONE && is_send(self.events.kind[e as usize]) {
+                f(self.units.of[receive as usize], Edge::Message(receive));
+            }
+            if !self.extra.is_empty() {
+                let from = self.extra.partition_point(|x| x.0 < e);
+                for &(_, effect, reason) in self.extra[from..].iter().take_while(|x| x.0 == e) {
+                    let edge =
+                        if reason == Reason::Clock { Edge::Clock(effect) } else { Edge::Message(effect) };
+                    f(self.units.of[effect as usize], edge);
+                }
+            }
+        }
+        if !self.wishing[unit as usize] {
+            return;
+        }
+        let from = self.wishes.partition_point(|w| w.before < unit);
+        for (i, wish) in self.wishes[from..].iter().enumerate().take_while(|(_, w)| w.before == unit) {
+            if self.dropped.is_empty() || !self.dropped.contains(&group(wish)) {
+                f(wish.after, Edge::Wish((from + i) as u32));
+            }
+        }
+    }
+
+    /// Whether a wish is about a message that was never delivered.
+    pub(crate) fn is_guess(&self, wish: u32) -> bool {
+        self.wishes[wish as usize].undelivered
+    }
+}

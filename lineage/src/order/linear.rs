@@ -1,0 +1,157 @@
+//! The order of all events: a linear extension of happens-before (A. B. Kahn, CACM 5(11), 1962), and depths.
+
+use std::collections::VecDeque;
+
+use demi_schemas::Kind;
+use demi_schemas::event::MONITOR;
+
+use super::cycle;
+use super::graph::{Graph, Group, group};
+use crate::matching::{Matching, Reason, Wish};
+use crate::read::{Events, NONE, is_send};
+
+/// The linear extension.
+pub(crate) struct Order {
+    /// Units, first to last.
+    pub(crate) sequence: Vec<u32>,
+    /// By event: its position, from 1.
+    pub(crate) position: Vec<u32>,
+    /// By event: length of the longest chain that ends in it, from 1.
+    pub(crate) depth: Vec<u32>,
+    /// Whether a wish of a channel had to be dropped.
+    pub(crate) channel_dropped: bool,
+    /// What is odd.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Graph<'_> {
+    fn rank(&self, monitor: u32, unit: u32) -> usize {
+        let first = self.units.first[unit as usize];
+        match self.events.kind[first as usize] {
+            Kind::Start => 0,
+            _ if self.events.in_environment(first) => 1,
+            _ if self.events.actor[first as usize] == monitor => 3,
+            _ => 2,
+        }
+    }
+
+    /// Orders everything; edges that would close a cycle are taken out, wishes first, then the least certain message.
+    pub(crate) fn order(mut self, matching: &mut Matching) -> Order {
+        let mut warnings = Vec::new();
+        drop_backward(self.events, matching, &mut warnings);
+        self.take_extra(matching);
+        let mut open = vec![0_u32; self.units.len()];
+        (0..open.len() as u32).for_each(|u| self.each_edge(matching, u, |to, _| open[to as usize] += 1));
+        let monitor = self.events.find_actor(MONITOR).unwrap_or(NONE);
+        let mut ready: [VecDeque<u32>; 4] = Default::default();
+        for u in (0..open.len() as u32).filter(|&u| open[u as usize] == 0) {
+            ready[self.rank(monitor, u)].push_back(u);
+        }
+        let mut sequence = Vec::with_capacity(open.len());
+        let mut channel_dropped = false;
+        for round in 0.. {
+            while let Some(u) = ready.iter_mut().find_map(VecDeque::pop_front) {
+                sequence.push(u);
+                self.each_edge(matching, u, |to, _| {
+                    open[to as usize] -= 1;
+                    if open[to as usize] == 0 {
+                        ready[self.rank(monitor, to)].push_back(to);
+                    }
+                });
+            }
+            if sequence.len() == open.len() {
+                break;
+            }
+            let cut = cycle::edges_to_cut(&self, matching, &|u| open[u as usize] == 0, round > 32);
+            let mut channels: Vec<Group> =
+                cut.wishes.iter().map(|&w| group(&self.wishes[w as usize])).collect();
+            channels.sort_unstable();
+            channels.dedup();
+            // What the channels asked of units not placed yet is no longer asked.
+            let asked = |w: &&Wish| channels.binary_search(&group(w)).is_ok() && open[w.before as usize] > 0;
+            let released: Vec<u32> = self.wishes.iter().filter(asked).map(|w| w.after).collect();
+            for (channel, undelivered) in channels {
+                if channel.1 != NONE && !undelivered {
+                    channel_dropped = true;
+                    warnings.push(crate::matching::note(self.events, channel));
+                }
+                self.dropped.insert((channel, undelivered));
+            }
+            released.into_iter().for_each(|u| close(u, &mut open, &mut ready, |u| self.rank(monitor, u)));
+            for receive in cut.receives {
+                matching.part(receive);
+                let unit = self.units.of[receive as usize];
+                close(unit, &mut open, &mut ready, |u| self.rank(monitor, u));
+            }
+            for effect in cut.clocked {
+                let unplaced = |c: &u32| open[self.units.of[*c as usize] as usize] > 0;
+                let clocked = matching.extra_into(effect).filter(|(_, r)| *r == Reason::Clock);
+                let waits = clocked.filter(|(c, _)| unplaced(c)).count();
+                matching.drop_extra(effect, Reason::Clock);
+                let unit = self.units.of[effect as usize];
+                (0..waits).for_each(|_| close(unit, &mut open, &mut ready, |u| self.rank(monitor, u)));
+            }
+            self.take_extra(matching);
+            warnings.extend(cut.notes);
+        }
+        let (position, depth) = self.number(matching, &sequence);
+        Order { sequence, position, depth, channel_dropped, warnings }
+    }
+
+    fn take_extra(&mut self, matching: &Matching) {
+        let edges = matching.extra.iter().zip(&matching.extra_reason);
+        self.extra = edges.map(|(&(cause, effect), &reason)| (cause, effect, reason)).collect();
+        self.extra.sort_unstable();
+    }
+
+    fn number(&self, matching: &Matching, sequence: &[u32]) -> (Vec<u32>, Vec<u32>) {
+        let mut position = vec![0; self.events.len()];
+        let mut depth = vec![0_u32; self.events.len()];
+        let mut last = vec![0_u32; self.events.actors.len()];
+        let mut n = 0;
+        for &unit in sequence {
+            for e in self.units.events(self.events, unit) {
+                let i = e as usize;
+                n += 1;
+                position[i] = n;
+                depth[i] = 1;
+                if !self.units.alone[unit as usize] {
+                    let last = &mut last[self.events.actor[i] as usize];
+                    let mate = matching.mate[i];
+                    let cause = match mate {
+                        NONE => 0,
+                        _ if is_send(self.events.kind[i]) => 0,
+                        _ => depth[mate as usize],
+                    };
+                    let further = matching.extra_into(e).map(|(cause, _)| depth[cause as usize]).max();
+                    depth[i] = 1 + cause.max(*last).max(further.unwrap_or(0));
+                    *last = depth[i];
+                }
+            }
+        }
+        (position, depth)
+    }
+}
+
+fn close(unit: u32, open: &mut [u32], ready: &mut [VecDeque<u32>; 4], rank: impl Fn(u32) -> usize) {
+    open[unit as usize] -= 1;
+    if open[unit as usize] == 0 {
+        ready[rank(unit)].push_back(unit);
+    }
+}
+
+/// A message that its receiver sends itself only later is no message.
+fn drop_backward(events: &Events, matching: &mut Matching, warnings: &mut Vec<String>) {
+    for r in 0..events.len() as u32 {
+        let s = matching.mate[r as usize];
+        let kind = events.kind[r as usize];
+        if s != NONE && kind.is_delivery() && s > r && events.actor[s as usize] == events.actor[r as usize] {
+            let thread = events.via(s) == Some(demi_schemas::Via::Thread) || events.in_environment(s);
+            if !thread {
+                matching.part(r);
+                let (r, s) = (events.name(r), events.name(s));
+                warnings.push(format!("cycle: {r} receives what {s} sends only later; the edge was dropped"));
+            }
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The causal past of the violation: a cut, one position an actor, found by a fixpoint over prefixes.
+
+use demi_schemas::Kind;
+use demi_schemas::summary::ProvenanceRule;
+
+use super::violation::Target;
+use crate::matching::Matching;
+use crate::read::{Events, NONE, Units, is_send};
+
+/// Why an event was kept or left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// At the same time as far as causes go: left out.
+    Concurrent,
+    /// After what the violation is about: left out.
+    After,
+    /// What the violation is about: an affected actor's last event, or under the strict rule its last delivery.
+    Affected,
+    /// Before it.
+    Past,
+    /// In the handler of a delivery that was kept.
+    Handler,
+    /// A record of the violation.
+    Violation,
+    /// Everything is kept.
+    All,
+}
+
+impl Why {
+    /// The word written in tables.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Why::Concurrent => "concurrent",
+            Why::After => "after",
+            Why::Affected => "affected",
+            Why::Past => "past",
+            Why::Handler => "handler",
+            Why::Violation => "violation",
+            Why::All => "all",
+        }
+    }
+}
+
+/// Which events were kept, and why.
+pub(crate) struct Provenance {
+    /// By event.
+    pub(crate) kept: Vec<bool>,
+    /// By event.
+    pub(crate) why: Vec<Why>,
+}
+
+/// Prefixes of logs, grown until they hold the causes of everything in them. Work is linear in what is kept.
+struct Cut<'a> {
+    events: &'a Events,
+    units: &'a Units,
+    matching: &'a Matching,
+    /// By actor: end of its prefix.
+    end: Vec<u32>,
+    /// Units alone whose message is received in the cut.
+    alone: Vec<u32>,
+    work: Vec<(u32, u32)>,
+}
+
+impl Provenance {
+    /// Everything is kept, because nothing in particular is asked for.
+    pub(crate) fn all(events: &Events) -> Provenance {
+        Provenance { kept: vec![true; events.len()], why: vec![Why::All; events.len()] }
+    }
+}
+
+impl Cut<'_> {
+    /// The end of the unit that holds `e`: a handler is kept whole.
+    fn unit_end(&self, e: u32) -> u32 {
+        match self.units.next[self.units.of[e as usize] as usize] {
+            NONE => self.events.of_actor(self.events.actor[e as usize]).end,
+            next => self.units.first[next as usize],
+        }
+    }
+
+    fn add(&mut self, e: u32) {
+        if self.units.alone[self.units.of[e as usize] as usize] {
+            self.alone.push(e);
+        } else {
+            self.work.push((self.events.actor[e as usize], self.unit_end(e)));
+        }
+    }
+
+    fn add_cause(&mut self, e: u32) {
+        let cause = self.matching.mate[e as usize];
+        if cause != NONE && !is_send(self.events.kind[e as usize]) {
+            self.add(cause);
+        }
+        let matching = self.matching;
+        matching.extra_into(e).for_each(|(cause, _)| self.add(cause));
+    }
+
+    fn close(&mut self) {
+        while let Some((actor, end)) = self.work.pop() {
+            let from = self.end[actor as usize];
+            if end > from {
+                self.end[actor as usize] = end;
+                (from..end).for_each(|e| self.add_cause(e));
+            }
+        }
+    }
+}
+
+/// The last delivery of the actor of `e`, at or before it.
+fn last_delivery(events: &Events, e: u32) -> Option<u32> {
+    let start = events.of_actor(events.actor[e as usize]).start;
+    (start..=e).rev().find(|&e| events.kind[e as usize].is_delivery())
+}
+
+/// Keeps the causal past of the target's events by `rule`.
+///
+/// Strict is DEMi's rule (Scott et al., NSDI 2016): of the deliveries, those strictly before at least one affected actor's last.
+/// A message sent outside any handler has no cause, and is kept when its delivery is; so are the environment's. Code
+/// that ran outside the actors is always kept, because logs do not say what it caused.
+pub(crate) fn causal_past(
+    events: &Events,
+    units: &Units,
+    matching: &Matching,
+    sequence: &[u32],
+    target: &Target,
+    rule: ProvenanceRule,
+) -> Provenance {
+    let end = (0..events.actors.len() as u32).map(|a| events.of_actor(a).start).collect();
+    let mut cut = Cut { events, units, matching, end, alone: Vec::new(), work: Vec::new() };
+    let aims: Vec<u32> = match rule {
+        ProvenanceRule::Inclusive => target.events.clone(),
+        ProvenanceRule::Strict => target.events.iter().filter_map(|&e| last_delivery(events, e)).collect(),
+    };
+    for &aim in &aims {
+        match rule {
+            ProvenanceRule::Inclusive => cut.add(aim),
+            ProvenanceRule::Strict => {
+                cut.work.push((events.actor[aim as usize], units.first[units.of[aim as usize] as usize]));
+                cut.add_cause(aim);
+            }
+        }
+    }
+    cut.close();
+
+    let mut why = vec![Why::Concurrent; events.len()];
+    let mut kept = vec![false; events.len()];
+    mark_after(events, units, matching, sequence, &aims, &mut why);
+    for actor in 0..events.actors.len() as u32 {
+        for e in events.of_actor(actor).start..cut.end[actor as usize] {
+            let unit = units.of[e as usize] as usize;
+            if !units.alone[unit] {
+                kept[e as usize] = true;
+                let in_handler =
+                    units.first[unit] != e && events.kind[units.first[unit] as usize].is_delivery();
+                why[e as usize] = if in_handler { Why::Handler } else { Why::Past };
+            }
+        }
+    }
+    for &e in &cut.alone {
+        (kept[e as usize], why[e as usize]) = (true, Why::Past);
+    }
+    for e in 0..events.len() {
+        if events.kind[e] == Kind::Action && events.in_environment(e as u32) {
+            (kept[e], why[e]) = (true, Why::Past);
+        }
+    }
+    for &e in &aims {
+        // Under the strict rule an affected actor's last delivery stays out unless it precedes another's.
+        if rule == ProvenanceRule::Inclusive || !kept[e as usize] {
+            why[e as usize] = Why::Affected;
+        }
+    }
+    for &e in &target.records {
+        (kept[e as usize], why[e as usize]) = (true, Why::Violation);
+    }
+    Provenance { kept, why }
+}
+
+/// Marks what comes after the aims, going once through the order.
+fn mark_after(
+    events: &Events,
+    units: &Units,
+    matching: &Matching,
+    sequence: &[u32],
+    aims: &[u32],
+    why: &mut [Why],
+) {
+    let mut actor_after = vec![false; events.actors.len()];
+    let mut aims = aims.to_vec();
+    aims.sort_unstable();
+    for &unit in sequence {
+        let alone = units.alone[unit as usize];
+        for e in units.events(events, unit) {
+            let i = e as usize;
+            let actor = &mut actor_after[events.actor[i] as usize];
+            let mate = matching.mate[i];
+            let mut after = *actor && !alone;
+            if mate != NONE && !is_send(events.kind[i]) {
+                let cause = why[mate as usize] == Why::After || aims.binary_search(&mate).is_ok();
+                after |= cause;
+            }
+            after |= matching
+                .extra_into(e)
+                .any(|(c, _)| why[c as usize] == Why::After || aims.binary_search(&c).is_ok());
+            if after {
+                why[i] = Why::After;
+            }
+            if !alone {
+                *actor = after || aims.binary_search(&e).is_ok();
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Which actors, and up to which of their events, the violation is about.
+
+use std::convert::Infallible;
+use std::str::FromStr;
+
+use demi_schemas::EventId;
+use demi_schemas::event::ViolationFields;
+use demi_schemas::scenario::nearest;
+
+use crate::error::ViolationError;
+use crate::read::Events;
+
+/// How the violation is named.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ViolationSpec {
+    /// By the `violation` records of the logs; of several, all affected actors and fingerprints together.
+    #[default]
+    Recorded,
+    /// The event at which the invariant was seen broken, as `ACTOR/SEQ` or `ACTOR/INCARNATION/SEQ`.
+    Event(String),
+    /// The affected actors, each at its last event.
+    Actors(Vec<String>),
+    /// There is none: only the order is asked for, and everything is kept.
+    None,
+    /// A text that is none of these.
+    Unknown(String),
+}
+
+impl FromStr for ViolationSpec {
+    type Err = Infallible;
+
+    /// Reads `event:ACTOR/SEQ`, `actors:A,B` or `none`; what is neither is refused when it is looked up, where the message
+    /// can list what there is.
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(match text.split_once(':') {
+            Some(("event", name)) => ViolationSpec::Event(name.to_owned()),
+            Some(("actors", names)) => ViolationSpec::Actors(
+                names.split(',').map(|n| n.trim().to_owned()).filter(|n| !n.is_empty()).collect(),
+            ),
+            None if text == "none" => ViolationSpec::None,
+            _ => ViolationSpec::Unknown(text.to_owned()),
+        })
+    }
+}
+
+/// What the causal past is taken of.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Target {
+    /// Affected actors, each with the last of its events that counts; sorted by actor, no actor twice.
+    pub(crate) events: Vec<u32>,
+    /// Names of the affected actors, in the order in which they were given.
+    pub(crate) affected: Vec<String>,
+    /// Fingerprints of the violation, where records say them.
+    pub(crate) fingerprints: Vec<String>,
+    /// The records that say so.
+    pub(crate) records: Vec<u32>,
+    /// What is odd.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Finds the actors and events that `spec` names.
+pub(crate) fn resolve(events: &Events, spec: &ViolationSpec) -> Result<Target, ViolationError> {
+    let mut target = Target::default();
+    match spec {
+        ViolationSpec::None => return Ok(target),
+        ViolationSpec::Unknown(text) => return Err(ViolationError::Unknown(text.clone())),
+        ViolationSpec::Event(text) => {
+            let event = find_event(events, text)?;
+            target.affected.push(events.name(event).actor);
+            target.events.push(event);
+        }
+        ViolationSpec::Actors(names) => {
+            if names.is_empty() {
+                return Err(ViolationError::Unknown("actors:".into()));
+            }
+            target.affected.clone_from(names);
+        }
+        ViolationSpec::Recorded => read_records(events, &mut target)?,
+    }
+    if target.events.is_empty() {
+        let mut seen = std::collections::BTreeSet::new();
+        target.affected.retain(|name| seen.insert(name.clone()));
+        for name in &target.affected {
+            match events.find_actor(name) {
+                Some(actor) => target.events.push(events.of_actor(actor).end - 1),
+                // A monitor may name whom it could not hear from: that log is missing, like others may be.
+                None if !target.records.is_empty() => target.warnings.push(format!(
+                    "the violation names '{name}', of which there is no log: its past is not looked for"
+                )),
+                None => return Err(no_actor(events, name)),
+            }
+        }
+        if let (true, Some(name)) = (target.events.is_empty(), target.affected.first()) {
+            return Err(no_actor(events, name));
+        }
+        target.events.sort_unstable();
+    }
+    Ok(target)
+}
+
+fn read_records(events: &Events, target: &mut Target) -> Result<(), ViolationError> {
+    for (event, fields) in &events.violations {
+        let name = events.name(*event).to_string();
+        let fields = match fields {
+            Some(text) => serde_json::from_str(text)
+                .map_err(|e| ViolationError::BadFields { event: name.clone(), reason: e.to_string() })?,
+            None => ViolationFields::default(),
+        };
+        target.records.push(*event);
+        target.affected.extend(fields.affected);
+        for fingerprint in fields.fingerprints {
+            if !target.fingerprints.contains(&fingerprint) {
+                target.fingerprints.push(fingerprint);
+            }
+        }
+    }
+    let Some(first) = target.records.first() else {
+        return Err(ViolationError::NoRecord(list(events)));
+    };
+    if target.affected.is_empty() {
+        return Err(ViolationError::NamesNobody {
+            event: events.name(*first).to_string(),
+            actors: list(events),
+        });
+    }
+    if target.records.len() > 1 {
+        let n = target.records.len();
+        target.warnings.push(format!("{n} violation records: all their affected actors are taken together"));
+    }
+    Ok(())
+}
+
+fn find_event(events: &Events, text: &str) -> Result<u32, ViolationError> {
+    let readings = EventId::readings(text)?;
+    if let Some(found) = readings.iter().find_map(|id| events.find(id)) {
+        return Ok(found);
+    }
+    let Some(known) = readings.iter().find(|id| events.find_actor(&id.actor).is_some()) else {
+        let name = readings.last().map_or(text, |id| &id.actor);
+        return Err(no_actor(events, name));
+    };
+    let actor = events.find_actor(&known.actor).unwrap_or_default();
+    let range = events.of_actor(actor);
+    let has = format!(
+        "the log of '{}' goes from {} to {}",
+        known.actor,
+        events.name(range.start),
+        events.name(range.end - 1)
+    );
+    Err(ViolationError::NoEvent { name: text.to_owned(), has })
+}
+
+fn no_actor(events: &Events, name: &str) -> ViolationError {
+    ViolationError::NoActor {
+        name: name.to_owned(),
+        nearest: nearest(name, events.ordinary_actors()).map(str::to_owned),
+        actors: list(events),
+    }
+}
+
+/// The actors there are, at most twenty by name.
+fn list(events: &Events) -> String {
+    let names: Vec<&str> = events.ordinary_actors().collect();
+    let mut text = names.iter().take(20).copied().collect::<Vec<_>>().join(", ");
+    if names.len() > 20 {
+        text.push_str(&format!(" and {} more", names.len() - 20));
+    }
+    text
+}

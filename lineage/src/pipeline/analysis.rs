@@ -1,0 +1,104 @@
+//! What is found out about the events: who was joined with whom, in which order, and what is kept.
+
+use std::path::PathBuf;
+
+use demi_schemas::summary::BuildSummary;
+
+use super::options::{BuildOptions, Extra};
+use crate::error::LineageError;
+use crate::execution::Folder;
+use crate::grow::BaseFacts;
+use crate::matching::{
+    Channels, Clocks, Matching, Reason, Seen, by_id, channels, clocks, content, unmatched,
+};
+use crate::order::{Graph, Order, Provenance, Target, ViolationSpec, provenance, violation};
+use crate::read::{Loaded, Units};
+
+/// Everything that was found out about the events.
+pub(super) struct Lineage {
+    pub(super) matching: Matching,
+    pub(super) order: Order,
+    pub(super) target: Target,
+    pub(super) provenance: Provenance,
+    pub(super) units: Units,
+    pub(super) channels_in_order: bool,
+    pub(super) base: Option<BaseFacts>,
+}
+
+/// Matches messages, orders events and takes the causal past of the violation.
+pub(super) fn analyse(
+    files: &[PathBuf],
+    loaded: &mut Loaded,
+    folder: &Folder,
+    options: &BuildOptions,
+    extra: Extra,
+) -> Result<Lineage, LineageError> {
+    let clocks = match loaded.clocked {
+        true => Some(Clocks::read(files, loaded, &folder.scratch())?),
+        false => None,
+    };
+    let events = &mut loaded.events;
+    let target = violation::resolve(events, &options.violation)?;
+    let mut matching = Matching::none(events.len());
+    by_id::join(events, &mut matching);
+    content::timers(events, &mut matching);
+    content::messages(events, &mut matching);
+    if let Some(clocks) = clocks {
+        match clocks.join(events, &mut matching) {
+            Ok(warnings) => matching.warnings.extend(warnings),
+            Err(problems) => return Err(clocks::refuse(files, loaded, &folder.scratch(), problems)),
+        }
+    }
+    matching.sort_extra();
+    let observed = Channels::observe(events, &matching, Seen::default(), true);
+    unmatched::explain(events, &mut matching, &observed);
+    let base = match extra {
+        Extra::Base => Some(BaseFacts::of(events, &matching, &observed, loaded.clocked, &folder.base())?),
+        Extra::Schedule => None,
+    };
+    (events.id, events.content, events.type_) = (Vec::new(), Vec::new(), Vec::new());
+    let units = Units::new(events, &matching.extra);
+    let (mut wishes, broken) = observed.wishes(events, &matching, &units);
+    wishes.extend(channels::log_order(events, &units));
+    let mut order = Graph::new(events, &units, wishes).order(&mut matching);
+    let mut broken: Vec<String> = broken.0.iter().map(|c| channels::note(events, *c)).collect();
+    broken.sort_unstable();
+    let channels_in_order = observed.in_order() && broken.is_empty() && !order.channel_dropped;
+    order.warnings.extend(broken);
+    let provenance = match options.violation {
+        ViolationSpec::None => Provenance::all(events),
+        _ => provenance::causal_past(events, &units, &matching, &order.sequence, &target, options.rule),
+    };
+    Ok(Lineage { matching, order, target, provenance, units, channels_in_order, base })
+}
+
+/// The figures of what was found, for `summary.json`.
+pub(super) fn summarize(loaded: &Loaded, lineage: &Lineage, options: &BuildOptions) -> BuildSummary {
+    let events = &loaded.events;
+    let kept = |e: &usize| lineage.provenance.kept[*e];
+    let delivery = |e: &usize| events.kind[*e].is_delivery();
+    let (matched, unmatched) = unmatched::count(events, &lineage.matching);
+    let n_kept = (0..events.len()).filter(kept).count();
+    let mut warnings = loaded.warnings.clone();
+    warnings.extend(lineage.target.warnings.iter().cloned());
+    warnings.extend(lineage.matching.warnings.iter().cloned());
+    warnings.extend(lineage.order.warnings.iter().cloned());
+    warnings.extend(unmatched::notes(events, &lineage.matching));
+    BuildSummary {
+        system: options.system.clone(),
+        events: events.len() as u64,
+        kept: n_kept as u64,
+        pruned: (events.len() - n_kept) as u64,
+        deliveries: (0..events.len()).filter(delivery).count() as u64,
+        kept_deliveries: (0..events.len()).filter(kept).filter(delivery).count() as u64,
+        matched,
+        clock_edges: lineage.matching.extra_reason.iter().filter(|r| **r == Reason::Clock).count() as u64,
+        unmatched,
+        affected: lineage.target.affected.clone(),
+        violation: lineage.target.fingerprints.clone(),
+        rule: options.rule,
+        channels_in_order: lineage.channels_in_order,
+        depth: u64::from(lineage.order.depth.iter().copied().max().unwrap_or(0)),
+        warnings,
+    }
+}

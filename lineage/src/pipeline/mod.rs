@@ -1,0 +1,77 @@
+//! From the store's files to an execution.
+
+mod analysis;
+mod options;
+mod output;
+
+use std::path::{Path, PathBuf};
+
+use demi_schemas::summary::{BuildSummary, ProvenanceRule};
+
+pub use self::options::BuildOptions;
+use self::options::Extra;
+use crate::error::LineageError;
+use crate::execution::Folder;
+use crate::order::ViolationSpec;
+use crate::read::records;
+
+/// Builds the execution of the events in `files` (Parquet, in the columns of [`tables::store_events`], the partition
+/// columns left out) and writes it to the folder `out`, which appears complete or not at all. `progress` is told what is being
+/// done.
+///
+/// The files' order and that of their rows do not matter: the same events give the same bytes.
+///
+/// # Errors
+/// When a file cannot be read, holds no event records, or cannot be written; when the violation names nothing that is
+/// there; when `out` holds something else.
+pub fn build(
+    files: &[PathBuf],
+    options: &BuildOptions,
+    out: &Path,
+    progress: &mut dyn FnMut(&str),
+) -> Result<BuildSummary, LineageError> {
+    build_with(files, options, Extra::Schedule, out, progress, &mut |_| Ok(()))
+}
+
+/// Builds an execution of all events that can be grown: without a schedule, with what [`crate::grow`] needs. `seal` writes what
+/// else belongs in the folder before it appears.
+pub(crate) fn build_base(
+    files: &[PathBuf],
+    system: &str,
+    out: &Path,
+    progress: &mut dyn FnMut(&str),
+    seal: &mut dyn FnMut(&Folder) -> Result<(), LineageError>,
+) -> Result<BuildSummary, LineageError> {
+    let options = BuildOptions {
+        system: system.to_owned(),
+        violation: ViolationSpec::None,
+        rule: ProvenanceRule::default(),
+    };
+    build_with(files, &options, Extra::Base, out, progress, seal)
+}
+
+fn build_with(
+    files: &[PathBuf],
+    options: &BuildOptions,
+    extra: Extra,
+    out: &Path,
+    progress: &mut dyn FnMut(&str),
+    seal: &mut dyn FnMut(&Folder) -> Result<(), LineageError>,
+) -> Result<BuildSummary, LineageError> {
+    let folder = Folder::begin(out)?;
+    progress("reading events");
+    let mut loaded = records::read(files, &options.system)?;
+    progress("matching messages and ordering events");
+    folder.make()?;
+    if extra == Extra::Base {
+        let path = folder.base();
+        std::fs::create_dir(&path).map_err(LineageError::io(&path))?;
+    }
+    let lineage = analysis::analyse(files, &mut loaded, &folder, options, extra)?;
+    let summary = analysis::summarize(&loaded, &lineage, options);
+    progress("writing the execution");
+    output::write_all(files, &loaded, &lineage, &summary, extra, &folder)?;
+    seal(&folder)?;
+    folder.finish()?;
+    Ok(summary)
+}

@@ -1,0 +1,25 @@
+//! What is asked of a build.
+
+use demi_schemas::summary::ProvenanceRule;
+
+use crate::order::ViolationSpec;
+
+/// What to build.
+#[derive(Clone, Debug, Default)]
+pub struct BuildOptions {
+    /// Name of the recorded system, for the files written.
+    pub system: String,
+    /// How the violation is named.
+    pub violation: ViolationSpec,
+    /// Which events of the affected actors are kept.
+    pub rule: ProvenanceRule,
+}
+
+/// What is written beside the tables and the order index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extra {
+    /// The schedule of what was kept.
+    Schedule,
+    /// What the execution can be grown from when events are added to the store.
+    Base,
+}

@@ -1,0 +1,93 @@
+//! Writing an execution: its rows are streamed from the store's files to the tables and the schedule.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
+use arrow_array::Array;
+use demi_schemas::schedule::{SCHEDULE_SCHEMA, ScheduleHeader};
+use demi_schemas::summary::BuildSummary;
+
+use super::analysis::Lineage;
+use super::options::Extra;
+use crate::error::LineageError;
+use crate::execution::{
+    Composer, EVENTS, Folder, Lines, MESSAGES, Placed, SCHEDULE, SUMMARY, rows, write_summary, writer,
+};
+use crate::grow::{self, OpenEnds};
+use crate::index;
+use crate::read::{Loaded, NONE, columns, gather, is_send};
+
+/// Writes tables, order index, schedule and summary to the folder.
+pub(super) fn write_all(
+    files: &[PathBuf],
+    loaded: &Loaded,
+    lineage: &Lineage,
+    summary: &BuildSummary,
+    extra: Extra,
+    folder: &Folder,
+) -> Result<(), LineageError> {
+    let (events, matching) = (&loaded.events, &lineage.matching);
+    let event_table = writer::event_table(&folder.path(EVENTS))?;
+    let message_table = writer::message_table(&folder.path(MESSAGES))?;
+    let mut open_ends = match extra {
+        Extra::Base => Some(OpenEnds::begin(&folder.base())?),
+        Extra::Schedule => None,
+    };
+    let mut lines = Lines::new(&folder.scratch(), events.len() as u64);
+    let mut composer = Composer::default();
+    let mut keep = |order: u64, kept: bool, line: &[u8]| if kept { lines.add(order, line) } else { Ok(()) };
+    let mut states = Vec::new();
+    let mut rows = |first: u32, batch: &arrow_array::RecordBatch| {
+        let state = columns::text(batch, "state")?;
+        states.extend((0..batch.num_rows()).filter(|&r| state.is_valid(r)).map(|r| first + r as u32));
+        let placed = |row: usize| {
+            let e = first as usize + row;
+            let mate = matching.mate[e];
+            let sent_via = if mate == NONE || is_send(events.kind[e]) { None } else { events.via(mate) };
+            Placed { order: u64::from(lineage.order.position[e]), kept: lineage.provenance.kept[e], sent_via }
+        };
+        match &mut open_ends {
+            None => composer.add(batch, placed, &mut keep)?,
+            Some(open) => open.add(batch, first, events, matching)?,
+        }
+        let schema = event_table.schema();
+        event_table.add(rows::events(&schema, batch, first, &lineage.provenance, &lineage.order)?)?;
+        message_table.add(rows::messages(&message_table.schema(), batch, first, events, matching)?)
+    };
+    let gathered = gather::in_order(files, loaded, &folder.scratch(), &mut rows);
+    // An error of a writer is the cause of an error here.
+    event_table.finish()?;
+    message_table.finish()?;
+    gathered?;
+    composer.close(&mut keep)?;
+    index::write(
+        &folder.index(),
+        &index::Parts::new(events, matching, &lineage.units, &lineage.order, &states),
+    )?;
+    if let (Some(open), Some(facts)) = (open_ends, &lineage.base) {
+        open.finish()?;
+        facts.write(&folder.base())?;
+        write_summary(summary, &folder.path(SUMMARY))?;
+        grow::seal_base(folder)?;
+        return Ok(());
+    }
+
+    let header = ScheduleHeader {
+        schema: SCHEDULE_SCHEMA.into(),
+        system: Some(summary.system.clone()),
+        violation: summary.violation.clone(),
+        affected: summary.affected.clone(),
+        deliveries: Some(summary.kept_deliveries),
+        conformance: true,
+        timers_recorded: composer.timers_recorded.into_iter().collect(),
+        ..ScheduleHeader::default()
+    };
+    let path = folder.path(SCHEDULE);
+    let mut out = BufWriter::with_capacity(1 << 17, File::create(&path).map_err(LineageError::io(&path))?);
+    serde_json::to_writer(&mut out, &header).map_err(LineageError::table(&path))?;
+    out.write_all(b"\n").map_err(LineageError::io(&path))?;
+    lines.write(&mut out, &path)?;
+    out.flush().map_err(LineageError::io(&path))?;
+    write_summary(summary, &folder.path(SUMMARY))
+}

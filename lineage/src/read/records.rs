@@ -1,0 +1,272 @@
+//! Reading the store's files into compact columns, in each actor's order.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use arrow_array::{Array, RecordBatch};
+use demi_schemas::event::ENVIRONMENT;
+use demi_schemas::{Kind, Via};
+use rustc_hash::{FxHashMap, FxHashSet};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::columns;
+use super::events::{EXTERNAL, Events, HAS_ID, INTERNAL, IdHash, via_bits};
+use super::intern::{Interner, NONE};
+use super::source::{Source, columns_of, record_schema};
+use crate::error::LineageError;
+
+/// The columns that matching, order and provenance need.
+const NEEDED: [&str; 11] = [
+    "kind",
+    "msg_id",
+    "from",
+    "to",
+    "via",
+    "type",
+    "payload",
+    "fingerprint",
+    "external",
+    "fields",
+    "vector_clock",
+];
+
+/// The events, and where each row of the files went.
+pub(crate) struct Loaded {
+    /// The events.
+    pub(crate) events: Events,
+    /// By row, files in the order given: the event, or [`NONE`] for a repeated row.
+    pub(crate) event_of_row: Vec<u32>,
+    /// First row of each file.
+    pub(crate) file_rows: Vec<u32>,
+    /// Whether any event has a vector clock.
+    pub(crate) clocked: bool,
+    /// What is odd.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Reads all files; rows may come in any order.
+///
+/// Twice: the names of events first, which say where each row goes; then the rest, each row to its place. Nothing is held
+/// twice, and names are held as runs.
+pub(crate) fn read(files: &[PathBuf], system: &str) -> Result<Loaded, LineageError> {
+    let mut keys = Keys::default();
+    let mut file_rows = Vec::with_capacity(files.len());
+    let wanted = columns_of(&record_schema(), &["actor", "incarnation", "seq"]);
+    for path in files {
+        file_rows.push(keys.actor.len() as u32);
+        for batch in Source::open(path, &wanted)? {
+            keys.add(&batch?).map_err(in_file(path))?;
+            if keys.actor.len() >= NONE as usize {
+                return Err(LineageError::TooMany(keys.actor.len() as u64));
+            }
+        }
+    }
+    if keys.actor.is_empty() {
+        return Err(LineageError::Empty(system.to_owned()));
+    }
+    let (mut loaded, repeated) = keys.place(file_rows);
+    let wanted = columns_of(&record_schema(), &NEEDED);
+    let mut rest = Rest::new(&mut loaded, repeated);
+    for path in files {
+        for batch in Source::open(path, &wanted)? {
+            rest.add(&batch?).map_err(in_file(path))?;
+        }
+    }
+    rest.finish()?;
+    Ok(loaded)
+}
+
+fn in_file(path: &Path) -> impl FnOnce(LineageError) -> LineageError + '_ {
+    move |e| match e {
+        LineageError::Arrow(e) => LineageError::table(path)(e),
+        other => other,
+    }
+}
+
+fn bad(text: String) -> LineageError {
+    LineageError::Arrow(arrow_schema::ArrowError::ParseError(text))
+}
+
+/// Names of events, by row.
+#[derive(Default)]
+struct Keys {
+    names: Interner,
+    actor: Vec<u32>,
+    life: Vec<u32>,
+    seq: Vec<u64>,
+}
+
+impl Keys {
+    fn add(&mut self, batch: &RecordBatch) -> Result<(), LineageError> {
+        let actor = columns::text(batch, "actor")?;
+        let life = columns::int(batch, "incarnation")?;
+        let seq = columns::long(batch, "seq")?;
+        for row in 0..batch.num_rows() {
+            let (Ok(lives), Ok(position)) = (u32::try_from(life.value(row)), u64::try_from(seq.value(row)))
+            else {
+                return Err(bad(format!("negative incarnation or seq at {}", actor.value(row))));
+            };
+            self.actor.push(self.names.intern(actor.value(row)));
+            self.life.push(lives);
+            self.seq.push(position);
+        }
+        Ok(())
+    }
+
+    /// Finds each row's place: a counting sort by actor, then by life and position where a log is not yet in order. Rows of
+    /// one name get one place; gives the places that several rows share.
+    fn place(self, file_rows: Vec<u32>) -> (Loaded, FxHashSet<u32>) {
+        let Keys { names, actor, life, seq } = self;
+        let mut owner = vec![false; names.len()];
+        actor.iter().for_each(|&a| owner[a as usize] = true);
+        let mut actors: Vec<u32> = (0..names.len() as u32).filter(|&n| owner[n as usize]).collect();
+        actors.sort_by(|&a, &b| names.text(a).cmp(names.text(b)));
+        let mut number = vec![NONE; names.len()];
+        actors.iter().enumerate().for_each(|(i, &name)| number[name as usize] = i as u32);
+
+        let mut bounds = vec![0_u32; actors.len() + 1];
+        actor.iter().for_each(|&a| bounds[number[a as usize] as usize + 1] += 1);
+        (1..bounds.len()).for_each(|i| bounds[i] += bounds[i - 1]);
+        let mut next = bounds.clone();
+        let mut row_of = vec![0_u32; actor.len()];
+        for (row, &name) in actor.iter().enumerate() {
+            let slot = &mut next[number[name as usize] as usize];
+            row_of[*slot as usize] = row as u32;
+            *slot += 1;
+        }
+        drop(actor);
+        let place = |row: u32| (life[row as usize], seq[row as usize]);
+        let mut event_of_row = vec![NONE; row_of.len()];
+        let mut repeated = FxHashSet::default();
+        let mut events = Events { names, actors, actor_of_name: number, ..Events::default() };
+        let mut rows_repeated = 0_u64;
+        for (a, range) in bounds.windows(2).enumerate() {
+            let part = &mut row_of[range[0] as usize..range[1] as usize];
+            if !part.windows(2).all(|w| place(w[0]) < place(w[1])) {
+                part.sort_unstable_by_key(|&row| (place(row), row));
+            }
+            events.first.push(events.actor.len() as u32);
+            let mut before = None;
+            for &row in &*part {
+                let here = place(row);
+                if before == Some(here) {
+                    repeated.insert(events.actor.len() as u32 - 1);
+                    rows_repeated += 1;
+                } else {
+                    events.places.push(events.actor.len() as u32, here, before.is_none());
+                    events.actor.push(a as u32);
+                    before = Some(here);
+                }
+                event_of_row[row as usize] = events.actor.len() as u32 - 1;
+            }
+        }
+        events.first.push(events.actor.len() as u32);
+        let warnings = match rows_repeated {
+            0 => Vec::new(),
+            n => vec![format!(
+                "{n} rows repeat the actor, incarnation and seq of another; one of each was kept"
+            )],
+        };
+        (Loaded { events, event_of_row, file_rows, clocked: false, warnings }, repeated)
+    }
+}
+
+/// What decides between rows of one name: the least is kept.
+type Rank = (Kind, IdHash, u64, u8);
+
+/// Filling in the rest of the columns.
+struct Rest<'a> {
+    loaded: &'a mut Loaded,
+    row: usize,
+    repeated: FxHashSet<u32>,
+    /// By repeated event: the row that has its place, and its rank.
+    kept: FxHashMap<u32, (Rank, usize)>,
+    violations: BTreeMap<u32, Option<String>>,
+}
+
+impl<'a> Rest<'a> {
+    fn new(loaded: &'a mut Loaded, repeated: FxHashSet<u32>) -> Self {
+        let events = &mut loaded.events;
+        let n = events.actor.len();
+        events.kind = vec![Kind::Start; n];
+        events.flags = vec![0; n];
+        events.from = vec![NONE; n];
+        events.to = vec![NONE; n];
+        events.type_ = vec![NONE; n];
+        events.id = vec![IdHash::default(); n];
+        events.content = vec![0; n];
+        Rest { loaded, row: 0, repeated, kept: FxHashMap::default(), violations: BTreeMap::new() }
+    }
+
+    fn add(&mut self, batch: &RecordBatch) -> Result<(), LineageError> {
+        let kind = columns::text(batch, "kind")?;
+        let id = columns::text(batch, "msg_id")?;
+        let from = columns::text(batch, "from")?;
+        let to = columns::text(batch, "to")?;
+        let via = columns::text(batch, "via")?;
+        let type_ = columns::text(batch, "type")?;
+        let payload = columns::text(batch, "payload")?;
+        let fingerprint = columns::text(batch, "fingerprint")?;
+        let external = columns::flag(batch, "external")?;
+        let fields = columns::text(batch, "fields")?;
+        let clocks = columns::text(batch, "vector_clock")?;
+        self.loaded.clocked |= clocks.null_count() < clocks.len();
+        for row in 0..batch.num_rows() {
+            let what = Kind::from_name(kind.value(row))
+                .ok_or_else(|| bad(format!("unknown kind '{}'", kind.value(row))))?;
+            let mut flags = via_bits(columns::at(via, row).and_then(Via::from_name));
+            if external.is_valid(row) {
+                flags |= if external.value(row) { EXTERNAL } else { INTERNAL };
+            }
+            let id = columns::at(id, row).map(|text| {
+                flags |= HAS_ID;
+                IdHash::of(text)
+            });
+            let id = id.unwrap_or_default();
+            let content = columns::at(fingerprint, row).or(columns::at(payload, row)).unwrap_or("");
+            let content = xxh3_64(content.as_bytes());
+            let Some(e) = self.take_place((what, id, content, flags))? else { continue };
+            let events = &mut self.loaded.events;
+            let mut name = |c| columns::at(c, row).map_or(NONE, |t| events.names.intern(t));
+            (events.from[e], events.to[e], events.type_[e]) = (name(from), name(to), name(type_));
+            (events.kind[e], events.flags[e]) = (what, flags);
+            (events.id[e], events.content[e]) = (id, content);
+            self.violations.remove(&(e as u32));
+            if what == Kind::Violation {
+                self.violations.insert(e as u32, columns::at(fields, row).map(str::to_owned));
+            }
+        }
+        Ok(())
+    }
+
+    /// The place of the next row, unless a row of the same name has it.
+    fn take_place(&mut self, rank: Rank) -> Result<Option<usize>, LineageError> {
+        let row = self.row;
+        self.row += 1;
+        let changed = || bad("the file has other rows than when it was first read".into());
+        let event = *self.loaded.event_of_row.get(row).ok_or_else(changed)?;
+        if self.repeated.contains(&event) {
+            if let Some(held) = self.kept.get(&event) {
+                let loser = if held.0 <= rank { row } else { held.1 };
+                self.loaded.event_of_row[loser] = NONE;
+                if loser == row {
+                    return Ok(None);
+                }
+            }
+            self.kept.insert(event, (rank, row));
+        }
+        Ok(Some(event as usize))
+    }
+
+    fn finish(self) -> Result<(), LineageError> {
+        if self.row != self.loaded.event_of_row.len() {
+            return Err(bad("a file has other rows than when it was first read".into()));
+        }
+        let events = &mut self.loaded.events;
+        events.actor_of_name.resize(events.names.len(), NONE);
+        events.violations = self.violations.into_iter().collect();
+        events.environment =
+            events.names.find(ENVIRONMENT).map_or(NONE, |name| events.actor_of_name[name as usize]);
+        Ok(())
+    }
+}

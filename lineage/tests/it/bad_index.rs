@@ -1,0 +1,110 @@
+//! Files of the order index with random damage: an error or an answer, never a panic and never an endless search.
+
+use std::path::{Path, PathBuf};
+
+use demi_lineage::generate::{Generator, Mix, write_store_file};
+use demi_lineage::query::{CutSpec, Predicate, Query};
+use demi_lineage::{BuildOptions, LineageError, ViolationSpec, build};
+use demi_schemas::EventRecord;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use serde_json::json;
+
+fn executed(folder: &Path, clocks: bool) -> PathBuf {
+    let mix = Mix {
+        seed: 11,
+        actors: 4,
+        events: if clocks { 9000 } else { 500 },
+        loss: 0.05,
+        duplicate: 0.05,
+        restart: 0.02,
+        timer: 0.1,
+        environment: 0.05,
+        thread: 0.05,
+        ..Mix::default()
+    };
+    let mut records: Vec<EventRecord> = Generator::new(&mix).map(|g| g.record).collect();
+    for record in records.iter_mut().step_by(7) {
+        record.state = Some(json!({"x": record.seq}));
+    }
+    std::fs::create_dir_all(folder).unwrap();
+    let (file, exec) = (folder.join("store.parquet"), folder.join("exec"));
+    write_store_file(&file, records).unwrap();
+    let options = BuildOptions { violation: ViolationSpec::None, ..BuildOptions::default() };
+    build(&[file], &options, &exec, &mut |_| {}).unwrap();
+    exec
+}
+
+/// Asks everything; the first error ends it.
+fn ask(exec: &Path, random: &mut ChaCha8Rng) -> Result<(), LineageError> {
+    let query = Query::open(exec, random.random_bool(0.5))?;
+    let events = query.index().header().events;
+    for _ in 0..4 {
+        let (a, b) = (random.random_range(0..events), random.random_range(0..events));
+        let (a, b) = (a.min(499), b.min(499));
+        query.order(a, b)?;
+        query.past(a)?;
+        query.future(b)?;
+        query.index().path(a, b, false)?;
+        query.concurrent_set(a)?;
+        query.state_of(&CutSpec::default(), &[a, b])?;
+        let mut cut = CutSpec::default();
+        cut.add(&query, &query.index().name(a)?.to_string())?;
+        query.cut(&cut)?;
+    }
+    query.stats()?;
+    query.check(&Predicate::parse("x < 100")?)?;
+    Ok(())
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &to.join(entry.file_name())),
+            false => drop(std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap()),
+        }
+    }
+}
+
+#[test]
+fn damage_is_an_error_or_an_answer() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut random = ChaCha8Rng::seed_from_u64(3);
+    let (mut refused, mut answered) = (0, 0);
+    for clocks in [false, true] {
+        let whole = executed(&dir.path().join(if clocks { "long" } else { "short" }), clocks);
+        ask(&whole, &mut random).unwrap();
+        for round in 0..if clocks { 40 } else { 400 } {
+            let exec = dir.path().join("damaged");
+            std::fs::remove_dir_all(&exec).ok();
+            copy(&whole, &exec);
+            let mut files: Vec<PathBuf> =
+                std::fs::read_dir(exec.join("index")).unwrap().map(|e| e.unwrap().path()).collect();
+            files.sort();
+            let file = &files[round % files.len()];
+            let mut bytes = std::fs::read(file).unwrap();
+            if bytes.is_empty() {
+                continue;
+            }
+            match random.random_range(0..4) {
+                0 => bytes.truncate(random.random_range(0..bytes.len())),
+                1 => bytes.push(0),
+                _ => {
+                    for _ in 0..random.random_range(1..6) {
+                        let at = random.random_range(0..bytes.len());
+                        bytes[at] = random.random();
+                    }
+                }
+            }
+            std::fs::write(file, &bytes).unwrap();
+            match ask(&exec, &mut random) {
+                Ok(()) => answered += 1,
+                Err(_) => refused += 1,
+            }
+        }
+    }
+    println!("{refused} refused, {answered} answered");
+    assert!(refused > 100, "{refused} of {}", refused + answered);
+}
