@@ -315,3 +315,43 @@ fn tests_that_decisions_name_exist() {
         }
     }
 }
+
+/// The pages of the tree, hidden folders left out.
+fn pages() -> Vec<PathBuf> {
+    files(root(), &["md"])
+}
+
+#[test]
+fn paths_that_pages_name_exist() {
+    const ROOMS: [&str; 13] = [
+        "common",
+        "demo",
+        "docs",
+        "fuzz",
+        "ingest",
+        "lineage",
+        "minimize",
+        "notebooks",
+        "replay",
+        "report",
+        "schemas",
+        "src",
+        "tests",
+    ];
+    let (mut gone, mut seen) = (Vec::new(), 0);
+    for page in pages() {
+        let text = fs::read_to_string(&page).unwrap();
+        for token in prose(&text).flat_map(|line| line.split('`').skip(1).step_by(2)) {
+            let plain = token.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
+            let inside = token.split_once('/').is_some_and(|(room, _)| ROOMS.contains(&room));
+            if plain && inside {
+                seen += 1;
+                if !root().join(token).exists() {
+                    gone.push(format!("{}: {token}", page.strip_prefix(root()).unwrap().display()));
+                }
+            }
+        }
+    }
+    assert!(seen > 30, "only {seen} paths were found");
+    assert!(gone.is_empty(), "paths that are not there:\n{}", gone.join("\n"));
+}
