@@ -152,8 +152,8 @@ pub struct Clock {
     /// For arrays without `hosts`: number of the first host.
     #[serde(default)]
     pub first: u64,
-    /// Whose clock it is is not written and is found from the clocks: a host is the first that knows of its own event. An
-    /// execution is held in memory for that.
+    /// The log does not say which host a clock belongs to. It is found from the clocks, since a host is the first to know
+    /// of its own event. For that a whole execution is held in memory.
     #[serde(default)]
     pub deduce_host: bool,
     /// With `deduce_host`: a template for the host's name where the log has it; which entry is its own is deduced.
