@@ -97,6 +97,15 @@ pub enum IngestError {
         /// What the table library said.
         source: Box<DeltaTableError>,
     },
+    /// A commit of a table was cut off before it was on the disk.
+    #[error(
+        "{}: this commit of the store is empty or torn, as a power cut may leave it; what it added would be missing. \
+         Put back a copy of the file, or move it and all later ones away and load again what they added", .path.display()
+    )]
+    TornCommit {
+        /// The file.
+        path: PathBuf,
+    },
     /// A file of the store could not be read.
     #[error("{}: cannot read this file of the store", .path.display())]
     DataFile {

@@ -28,6 +28,7 @@ mod digest;
 mod dry;
 mod error;
 mod formats;
+pub mod fs;
 mod intervals;
 pub mod lines;
 mod load;
@@ -37,6 +38,8 @@ pub mod mapping;
 pub mod otlp;
 mod parse;
 mod positions;
+#[cfg(test)]
+mod power_cut;
 mod quarantine;
 mod requeue;
 mod scan;
@@ -46,7 +49,6 @@ pub mod spool;
 mod store;
 mod system_name;
 mod time;
-mod writer;
 
 pub use digest::record_digest;
 pub use dry::Dry;

@@ -14,7 +14,7 @@ use crate::parse::{Chunk, Item, Message, What, bad_line_digest, read_sources};
 use crate::quarantine::Quarantine;
 use crate::seen::{Seen, Verdict};
 use crate::source::Sources;
-use crate::writer::TableWriter;
+use crate::store::{Gone, TableWriter};
 use crate::{IngestError, Store, check_system_name};
 
 /// Rows of a batch, and the bytes of lines after which it is written with fewer.
@@ -131,6 +131,27 @@ struct Window {
     dates: Vec<Option<i32>>,
 }
 
+/// Numbers of the commits that loads made to a system: two loads into one system cannot both commit on what they read,
+/// for both would give their commit the same number.
+struct Number {
+    application: String,
+    events: u64,
+    quarantine: u64,
+}
+
+impl Number {
+    fn read(system: &str, events: &TableWriter, quarantine: &TableWriter) -> Result<Self, IngestError> {
+        let application = format!("demi-ingest/{system}");
+        let of = |table: &TableWriter| Ok::<_, IngestError>(table.progress(&application)?.unwrap_or(0));
+        let (events, quarantine) = (of(events)?, of(quarantine)?);
+        Ok(Number { application, events, quarantine })
+    }
+
+    fn of(&self, number: u64) -> (String, u64) {
+        (self.application.clone(), number)
+    }
+}
+
 /// A load into one system.
 pub(crate) struct Loader<'a> {
     options: &'a LoadOptions,
@@ -143,6 +164,7 @@ pub(crate) struct Loader<'a> {
     quarantine: Quarantine,
     events_writer: TableWriter,
     quarantine_writer: TableWriter,
+    number: Number,
     since_commit: Window,
     commits: u64,
     pub(crate) report: LoadReport,
@@ -159,7 +181,8 @@ impl<'a> Loader<'a> {
         let lock = store.lock(system)?;
         store.refresh()?;
         let files = store.known_event_files(system)?;
-        let (events, quarantine) = store.writers(system)?;
+        let (events, quarantine) = (store.events_writer()?, store.quarantine_writer()?);
+        let number = Number::read(system, &events, &quarantine)?;
         let dir = store.dir().display().to_string();
         let mut loader = Loader {
             options,
@@ -171,6 +194,7 @@ impl<'a> Loader<'a> {
             quarantine: Quarantine::new(store.quarantine_files(system)?),
             events_writer: events,
             quarantine_writer: quarantine,
+            number,
             since_commit: Window::default(),
             commits: 0,
             report: LoadReport::default(),
@@ -298,14 +322,19 @@ impl<'a> Loader<'a> {
     fn commit(&mut self) -> Result<(), IngestError> {
         self.since_commit = Window::default();
         self.flush()?;
-        if self.events_writer.commit()? {
+        if self.events_writer.is_pending() {
+            self.number.events += 1;
+            self.events_writer.commit(&[self.number.of(self.number.events)], Gone::Nothing)?;
             self.commits += 1;
             if self.options.stop_after_commits == Some(self.commits) {
                 return Err(IngestError::Stopped { commits: self.commits });
             }
         }
         self.quarantine.flush(&mut self.quarantine_writer)?;
-        self.quarantine_writer.commit()?;
+        if self.quarantine_writer.is_pending() {
+            self.number.quarantine += 1;
+            self.quarantine_writer.commit(&[self.number.of(self.number.quarantine)], Gone::Nothing)?;
+        }
         Ok(())
     }
 

@@ -11,19 +11,7 @@ use rustc_hash::FxHashSet;
 use crate::IngestError;
 use crate::columns::{QuarantineColumns, QuarantineRow};
 use crate::scan::scan;
-use crate::writer::TableWriter;
-
-/// Where batches of a table go.
-pub(crate) trait BatchSink {
-    /// Adds a batch to what the next commit will hold.
-    fn write(&mut self, batch: arrow_array::RecordBatch) -> Result<(), IngestError>;
-}
-
-impl BatchSink for TableWriter {
-    fn write(&mut self, batch: arrow_array::RecordBatch) -> Result<(), IngestError> {
-        TableWriter::write(self, batch)
-    }
-}
+use crate::store::TableWriter;
 
 const BATCH_ROWS: usize = 4096;
 const BATCH_BYTES: usize = 8 << 20;
@@ -58,7 +46,7 @@ impl Quarantine {
     pub(crate) fn push(
         &mut self,
         row: &QuarantineRow<'_>,
-        writer: &mut impl BatchSink,
+        writer: &mut TableWriter,
     ) -> Result<(), IngestError> {
         let known = match &mut self.known {
             Some(known) => known,
@@ -82,7 +70,7 @@ impl Quarantine {
     }
 
     /// Hands what was gathered to the writer.
-    pub(crate) fn flush(&mut self, writer: &mut impl BatchSink) -> Result<(), IngestError> {
+    pub(crate) fn flush(&mut self, writer: &mut TableWriter) -> Result<(), IngestError> {
         if self.columns.rows() > 0 {
             writer.write(self.columns.finish()?)?;
         }

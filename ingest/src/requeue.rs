@@ -8,15 +8,14 @@ use arrow_schema::DataType;
 use serde::Serialize;
 
 use crate::columns::{EventColumns, EventRow, QuarantineColumns, QuarantineRow};
-use crate::daemon::committer::tables::{Appender, Gone};
 use crate::digest::digest_into;
 use crate::lines::Line;
 use crate::locations::Entry;
 use crate::mapping::{Mapper, Outcome};
 use crate::parse::{Parser, What};
-use crate::quarantine::BatchSink;
 use crate::scan::scan;
 use crate::seen::{Seen, Verdict};
+use crate::store::{Gone, TableWriter};
 use crate::time::utc_date;
 use crate::{IngestError, Store};
 
@@ -55,7 +54,6 @@ pub fn requeue(
     store.refresh()?;
     let files = store.quarantine_files(system)?;
     let dir = store.dir().to_owned();
-    let (runtime, events, quarantine) = store.tables();
     let seen = Seen::read(dir.display().to_string(), dir.clone(), store.known_event_files(system)?)?;
     let mut run = Run {
         system,
@@ -64,8 +62,8 @@ pub fn requeue(
         seen,
         columns: EventColumns::default(),
         kept: QuarantineColumns::default(),
-        events: Appender::new(&dir, "events", runtime.clone(), events)?,
-        quarantine: Appender::new(&dir, "quarantine", runtime, quarantine)?,
+        events: store.events_writer()?,
+        quarantine: store.quarantine_writer()?,
         done: Requeued::default(),
     };
     run.read(&files)?;
@@ -94,8 +92,8 @@ struct Run<'a> {
     seen: Seen,
     columns: EventColumns,
     kept: QuarantineColumns,
-    events: Appender,
-    quarantine: Appender,
+    events: TableWriter,
+    quarantine: TableWriter,
     done: Requeued,
 }
 

@@ -14,7 +14,7 @@ use demi_schemas::tables::store_ledger;
 use serde::Serialize;
 
 use crate::scan::scan;
-use crate::writer::table_error;
+use crate::store::table_error;
 use crate::{IngestError, Store};
 
 /// One row of the ledger.

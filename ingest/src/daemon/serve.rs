@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 pub use error::ServeError;
 
 use super::admin;
-use super::committer::tables::{Appender, application};
+use super::committer::progress::application;
 use super::committer::{self, Settings};
 use super::config::{Config, SourceKind};
 use super::intake::{Intake, Origin};
@@ -21,6 +21,7 @@ use super::sources::rate::Rate;
 use super::sources::{Context, Running, files, http, nats, otlp, tcp};
 use super::{codec, writer};
 use crate::Store;
+use crate::fs::{self, FileSystem};
 use crate::spool::{Folder, Options, Spool};
 
 /// What a running daemon tells whoever started it.
@@ -34,8 +35,8 @@ pub struct Started {
 pub struct Daemon {
     shutdown: Shutdown,
     reload: Reload,
-    intake: Intake,
-    metrics: Arc<Metrics>,
+    pub(crate) intake: Intake,
+    pub(crate) metrics: Arc<Metrics>,
     sources: Vec<Running>,
     admin: Option<Running>,
     writer: JoinHandle<()>,
@@ -53,10 +54,15 @@ impl Daemon {
     /// # Errors
     /// When something cannot be opened or listened on. What is in the spool stays there.
     pub async fn start(config: &Config) -> Result<Self, ServeError> {
+        Self::start_on(config, fs::os()).await
+    }
+
+    /// As [`start`](Self::start), on a file system of the caller's choice.
+    pub(crate) async fn start_on(config: &Config, files: Arc<dyn FileSystem>) -> Result<Self, ServeError> {
         let metrics = Metrics::shared();
         let opened = {
             let (config, metrics) = (config.clone(), metrics.clone());
-            tokio::task::spawn_blocking(move || Opened::open(&config, &metrics)).await
+            tokio::task::spawn_blocking(move || Opened::open(&config, &metrics, files)).await
         };
         let Opened { spool, saved, live, settings, lock } = opened.map_err(std::io::Error::other)??;
         let (shutdown, reload, give_up) =
@@ -189,10 +195,10 @@ struct Opened {
 }
 
 impl Opened {
-    fn open(config: &Config, metrics: &Metrics) -> Result<Self, ServeError> {
+    fn open(config: &Config, metrics: &Metrics, files: Arc<dyn FileSystem>) -> Result<Self, ServeError> {
         let dir = config.spool.dir.display().to_string();
         let failed = |source| ServeError::Spool { dir: dir.clone(), source };
-        let disk = Folder::create(&config.spool.dir)?;
+        let disk = Folder::create_on(&config.spool.dir, files.clone())?;
         let lock = std::fs::File::create(config.spool.dir.join("lock"))?;
         match lock.try_lock() {
             Ok(()) => {}
@@ -224,11 +230,8 @@ impl Opened {
                 Err(error) => tracing::error!(lsn = frame.lsn, %error, "a frame cannot be read"),
             }
         }
-        let store = Store::create(&config.store.dir)?;
-        let (runtime, events, _) = store.tables();
-        let done =
-            Appender::new(store.dir(), "events", runtime, events)?.progress(&application(spool.id()))?;
-        let done = done.unwrap_or(0);
+        let store = Store::create_on(&config.store.dir, files.clone())?;
+        let done = store.progress(&application(spool.id()))?.unwrap_or(0);
         if done > spool.last_lsn() {
             tracing::warn!(
                 committed = done,
@@ -251,6 +254,7 @@ impl Opened {
         systems.dedup();
         let settings = Settings {
             store: config.store.dir.clone(),
+            files,
             spool: spool.id(),
             scratch: config.spool.dir.clone(),
             systems,

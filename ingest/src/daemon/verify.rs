@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::committer::tables::{Appender, application, source_application};
+use super::committer::progress::{application, source_application};
 use super::positions::Positions;
 use super::serve::ServeError;
 use super::status::status;
@@ -81,9 +81,7 @@ pub fn verify(store: &Path, spool: &Path) -> Result<Verified, ServeError> {
     let found = inspect(&disk, id).map_err(failed)?;
     let saved = Positions::read(&disk).map_err(failed)?;
     let opened = Store::open(store)?;
-    let (runtime, events, _) = opened.tables();
-    let table = Appender::new(opened.dir(), "events", runtime, events)?;
-    let committed = table.progress(&application(id))?.unwrap_or(0);
+    let committed = opened.progress(&application(id))?.unwrap_or(0);
     let mut out =
         Verified { spooled: found.last_lsn, committed, torn_bytes: found.torn_bytes, ..Verified::default() };
     damage(&found, committed, &mut out);
@@ -113,7 +111,7 @@ pub fn verify(store: &Path, spool: &Path) -> Result<Verified, ServeError> {
     }
     sources.sort();
     for source in sources {
-        if let Some(committed) = table.progress(&source_application(id, &source))? {
+        if let Some(committed) = opened.progress(&source_application(id, &source))? {
             out.sources.push(SourceProgress { source, committed });
         }
     }

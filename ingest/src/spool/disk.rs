@@ -1,9 +1,12 @@
-//! The few things the spool asks of a disk, so that tests can put a failing one in its place.
+//! The few things the spool asks of its folder, so that tests can put a failing disk in its place.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::fs::{self, File};
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::fs::{FileSystem, OpenFile, create_dirs, os};
 
 /// A folder of files.
 pub trait Disk: Send + Sync + 'static {
@@ -16,7 +19,7 @@ pub trait Disk: Send + Sync + 'static {
     ///
     /// # Errors
     /// Also when it is there.
-    fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>>;
+    fn create(&self, name: &str) -> io::Result<Box<dyn OpenFile>>;
     /// Length of a file.
     ///
     /// # Errors
@@ -49,46 +52,36 @@ pub trait Disk: Send + Sync + 'static {
     fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()>;
 }
 
-/// A file that is written at its end.
-pub trait DiskFile: Send {
-    /// Appends all of `bytes`; after an error any part of them may be there.
-    ///
-    /// # Errors
-    /// What the system says.
-    fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
-    /// Makes what was appended durable.
-    ///
-    /// # Errors
-    /// What the system says; nothing is known of what was appended since the last sync.
-    fn sync(&mut self) -> io::Result<()>;
-    /// Cuts the file; the next append goes there.
-    ///
-    /// # Errors
-    /// What the system says.
-    fn cut(&mut self, len: u64) -> io::Result<()>;
-}
-
 /// A folder of the file system.
 #[derive(Clone, Debug)]
 pub struct Folder {
     dir: PathBuf,
+    files: Arc<dyn FileSystem>,
 }
 
 impl Folder {
-    /// The folder, made if it is not there.
+    /// The folder, made durably if it is not there.
     ///
     /// # Errors
     /// When it cannot be made.
     pub fn create(dir: impl Into<PathBuf>) -> io::Result<Self> {
+        Self::create_on(dir, os())
+    }
+
+    /// As [`create`](Self::create), on a file system of the caller's choice.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn create_on(dir: impl Into<PathBuf>, files: Arc<dyn FileSystem>) -> io::Result<Self> {
         let dir = dir.into();
-        fs::create_dir_all(&dir)?;
-        Ok(Folder { dir })
+        create_dirs(&*files, &dir)?;
+        Ok(Folder { dir, files })
     }
 
     /// A folder that is there.
     #[must_use]
     pub fn at(dir: impl Into<PathBuf>) -> Self {
-        Folder { dir: dir.into() }
+        Folder { dir: dir.into(), files: os() }
     }
 
     /// Where it is.
@@ -107,9 +100,8 @@ impl Disk for Folder {
         Ok(names)
     }
 
-    fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
-        let path = self.dir.join(name);
-        Ok(Box::new(Appender(OpenOptions::new().append(true).create_new(true).open(path)?)))
+    fn create(&self, name: &str) -> io::Result<Box<dyn OpenFile>> {
+        self.files.create(&self.dir.join(name))
     }
 
     fn len(&self, name: &str) -> io::Result<u64> {
@@ -131,41 +123,29 @@ impl Disk for Folder {
     }
 
     fn truncate(&self, name: &str, len: u64) -> io::Result<()> {
-        let file = OpenOptions::new().write(true).open(self.dir.join(name))?;
-        file.set_len(len)?;
-        file.sync_all()
+        let mut file = self.files.open(&self.dir.join(name))?;
+        file.cut(len)?;
+        file.sync()
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        fs::remove_file(self.dir.join(name))
+        self.files.remove(&self.dir.join(name))
     }
 
     fn sync_names(&self) -> io::Result<()> {
-        File::open(&self.dir)?.sync_all()
+        self.files.sync_dir(&self.dir)
     }
 
     fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let fresh = self.dir.join(format!("{name}.new"));
-        let mut file = File::create(&fresh)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&fresh, self.dir.join(name))?;
+        match self.files.remove(&fresh) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = self.files.create(&fresh)?;
+        file.append(bytes)?;
+        file.sync()?;
+        self.files.rename(&fresh, &self.dir.join(name))?;
         self.sync_names()
-    }
-}
-
-struct Appender(File);
-
-impl DiskFile for Appender {
-    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.0.write_all(bytes)
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        self.0.sync_data()
-    }
-
-    fn cut(&mut self, len: u64) -> io::Result<()> {
-        self.0.set_len(len)
     }
 }

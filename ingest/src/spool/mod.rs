@@ -27,7 +27,7 @@ mod recover;
 mod tests;
 mod write;
 
-pub use disk::{Disk, DiskFile, Folder};
+pub use disk::{Disk, Folder};
 pub use frame::{Body, FrameError, MAX_BODY};
 pub use read::{Frame, Reader};
 pub use recover::{Damage, Recovered, inspect};

@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex};
 use proptest::prelude::*;
 
 use super::*;
+use crate::fs::OpenFile;
 
 /// A disk in memory. What was not synced may be lost, in part, at a crash; writes and syncs fail when told to.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 struct Memory(Arc<Mutex<Inner>>);
 
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 struct Inner {
     files: BTreeMap<String, File>,
     /// Names as they are after a crash.
@@ -23,12 +24,13 @@ struct Inner {
     fail_create: bool,
 }
 
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 struct File {
     bytes: Vec<u8>,
     synced: Vec<u8>,
 }
 
+#[derive(Debug)]
 struct Handle(Memory, String);
 
 fn broken() -> io::Error {
@@ -71,7 +73,7 @@ impl Disk for Memory {
     fn list(&self) -> io::Result<Vec<String>> {
         Ok(self.inner(|i| i.files.keys().cloned().collect()))
     }
-    fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
+    fn create(&self, name: &str) -> io::Result<Box<dyn OpenFile>> {
         self.inner(|i| {
             if i.fail_create || i.files.contains_key(name) {
                 return Err(broken());
@@ -122,7 +124,7 @@ impl Disk for Memory {
     }
 }
 
-impl DiskFile for Handle {
+impl OpenFile for Handle {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.0.inner(|i| {
             let part = i.fail_append.map_or(bytes.len(), |n| n.min(bytes.len()));

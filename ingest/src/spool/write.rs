@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::frame::{Body, HEADER, SegmentHead};
 use super::read::{Reader, Segment, Shared, State};
 use super::recover::{Recovered, inspect, segment_name};
-use super::{Disk, DiskFile, SpoolError};
+use super::{Disk, SpoolError};
+use crate::fs::OpenFile;
 
 /// The file that holds the spool's identity.
 const IDENTITY: &str = "spool.json";
@@ -36,7 +37,7 @@ pub struct Written {
 }
 
 struct Active {
-    file: Box<dyn DiskFile>,
+    file: Box<dyn OpenFile>,
 }
 
 /// The writing end of a spool. There is one; readers are given out by [`Spool::reader`].
@@ -324,6 +325,11 @@ pub struct Releaser<D> {
 }
 
 impl<D: Disk> Releaser<D> {
+    /// The folder of the spool.
+    pub(crate) fn disk(&self) -> &D {
+        &self.disk
+    }
+
     /// Whether [`release`](Self::release) would remove anything.
     #[must_use]
     pub fn would_release(&self, lsn: u64) -> bool {
@@ -348,6 +354,8 @@ impl<D: Disk> Releaser<D> {
                 self.shared.lock().segments.push_front(segment);
                 return Err(result);
             }
+            // One by one: after a power cut, a segment that came back alone would look like the edge of a hole.
+            self.disk.sync_names().map_err(SpoolError::io(".", "sync this folder"))?;
         }
     }
 

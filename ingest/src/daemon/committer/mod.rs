@@ -4,13 +4,13 @@
 //! source), so a frame that is read again after a crash is passed over. Records are known by key besides, whatever
 //! a source sends again. After a failure everything is opened anew and read again from the spool.
 
-mod compact;
 mod gauges;
 mod lent;
 mod parse;
+pub(crate) mod progress;
 mod session;
 mod system;
-pub(crate) mod tables;
+mod upkeep;
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -25,7 +25,8 @@ use session::Session;
 use super::codec::CodecError;
 use super::metrics::Metrics;
 use super::positions::Positions;
-use crate::spool::{Disk, Folder, Reader, Releaser, SpoolError};
+use crate::fs::FileSystem;
+use crate::spool::{Disk, Reader, Releaser, SpoolError};
 use crate::{IngestError, Store};
 
 /// Chunks that are parsed or wait to be taken.
@@ -40,6 +41,8 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from
 pub struct Settings {
     /// The store's folder.
     pub store: PathBuf,
+    /// What store and spool are written with.
+    pub files: Arc<dyn FileSystem>,
     /// Identity of the spool.
     pub spool: u64,
     /// Folder for temporary data and the checkpoint of positions: the spool's.
@@ -111,7 +114,7 @@ pub(super) fn spawn<D: Disk>(
     metrics: Arc<Metrics>,
     give_up: Arc<AtomicBool>,
 ) -> Result<JoinHandle<()>, IngestError> {
-    let store = Store::create(&settings.store)?;
+    let store = Store::create_on(&settings.store, settings.files.clone())?;
     let locks = settings.systems.iter().map(|s| store.lock(s)).collect::<Result<Vec<File>, _>>()?;
     drop(store);
     let thread = thread::Builder::new().name("committer".into()).spawn(move || {
@@ -183,7 +186,7 @@ impl<D: Disk> Run<'_, D> {
         chunks: &std::sync::mpsc::Receiver<parse::Message>,
         positions: &mut Positions,
     ) -> Result<(), CommitError> {
-        let mut upkeep = compact::Upkeep::new(self.settings);
+        let mut upkeep = upkeep::Upkeep::new(self.settings);
         let (mut whole, mut idle) = (true, false);
         while !self.give_up.load(Ordering::Relaxed) {
             let due = session.due_in().is_some_and(|left| left.is_zero());
@@ -224,7 +227,7 @@ impl<D: Disk> Run<'_, D> {
             *positions = session.positions.clone();
         }
         if self.releaser.would_release(lsn) {
-            positions.write(&Folder::at(&self.settings.scratch))?;
+            positions.write(self.releaser.disk())?;
             self.releaser.release(lsn)?;
             self.metrics.spool_bytes.set(i64::try_from(self.releaser.bytes()).unwrap_or(i64::MAX));
         }

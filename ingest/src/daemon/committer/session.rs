@@ -11,8 +11,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::lent::Lent;
 use super::parse::{Chunk, Fate, Row};
+use super::progress::{application, source_application};
 use super::system::System;
-use super::tables::{Appender, Gone, application, source_application};
 use super::{CommitError, Settings};
 use crate::columns::{EventColumns, EventRow, QuarantineRow};
 use crate::daemon::ledger::{self, LedgerRow};
@@ -20,8 +20,8 @@ use crate::daemon::metrics::Metrics;
 use crate::daemon::positions::Positions;
 use crate::locations::Entry;
 use crate::parse::bad_line_digest;
-use crate::quarantine::BatchSink;
 use crate::seen::Verdict;
+use crate::store::{Gone, TableWriter};
 use crate::{IngestError, Store};
 
 /// Rows of a batch, and the bytes of lines after which it is written with fewer.
@@ -50,9 +50,9 @@ pub(super) struct Session<'a> {
     pub(super) metrics: &'a Metrics,
     store: Store,
     /// The table of events; batches are packed on a thread of their own.
-    pub events: Lent<Appender>,
-    pub quarantine: Appender,
-    pub ledger: Appender,
+    pub events: Lent<TableWriter>,
+    pub quarantine: TableWriter,
+    pub ledger: TableWriter,
     /// Whether the ledger was committed and the events that it counts were not.
     pub ledger_is_ahead: bool,
     /// What was counted before this session.
@@ -74,25 +74,22 @@ impl<'a> Session<'a> {
         metrics: &'a Metrics,
         positions: Positions,
     ) -> Result<(Self, u64), CommitError> {
-        let store = Store::create(&settings.store)?;
-        let (runtime, events, quarantine) = store.tables();
+        let store = Store::create_on(&settings.store, settings.files.clone())?;
         let dir = store.dir().to_owned();
         let name = application(settings.spool);
-        let events = Appender::new(&dir, "events", runtime.clone(), events)?;
-        let quarantine = Appender::new(&dir, "quarantine", runtime.clone(), quarantine)?;
+        let (events, quarantine) = (store.events_writer()?, store.quarantine_writer()?);
         let done = events.progress(&name)?.unwrap_or(0);
         if positions.committed > done {
             let store = dir.display().to_string();
             return Err(CommitError::OtherStore { store, committed: done, released: positions.committed });
         }
-        let table = store.ledger(true)?.ok_or(IngestError::ReaderLost)?;
-        let ledger = Appender::new(&dir, "ledger", runtime.clone(), table)?;
+        let ledger = store.ledger_writer()?;
         let mut counted = ledger::read(&dir, &ledger.table)?;
         // The ledger is committed before the events. If only it was, the one before counts.
         let ledger_is_ahead = ledger.progress(&name)?.unwrap_or(0) > done;
         if ledger_is_ahead && let Some(before) = ledger.table.version().and_then(|v| v.checked_sub(1)) {
             let mut old = ledger.table.clone();
-            runtime.block_on(old.load_version(before)).map_err(ledger.error("read the ledger"))?;
+            ledger.runtime().block_on(old.load_version(before)).map_err(ledger.error("read the ledger"))?;
             counted = ledger::read(&dir, &old)?;
         }
         let mut session = Session {

@@ -1,7 +1,8 @@
-//! The tables as the committer writes them: whole batches, synced, with the numbers of the frames they hold.
+//! The one writer of a table: whole batches in atomic commits, with numbers that say how far their senders are.
+//!
+//! What a commit says is there is on the disk when [`TableWriter::commit`] returns: the storage below syncs each file
+//! before it has its name, and its folders before it is told written.
 
-use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -11,22 +12,20 @@ use deltalake_core::kernel::transaction::{CommitBuilder, CommitProperties};
 use deltalake_core::kernel::{Action, Add, Remove, Transaction};
 use deltalake_core::protocol::{DeltaOperation, SaveMode};
 use deltalake_core::writer::{DeltaWriter, RecordBatchWriter};
-use deltalake_core::{DeltaResult, DeltaTable};
+use deltalake_core::{DeltaResult, DeltaTable, DeltaTableError};
+use demi_schemas::tables::TABLES_VERSION;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use tokio::runtime::Runtime;
 
+use super::check::sync_commits;
 use crate::IngestError;
-use crate::quarantine::BatchSink;
-use crate::writer::{properties, table_error};
+use crate::fs::FileSystem;
 
-/// Name of the application under which a spool's progress is kept in the tables.
-pub(crate) fn application(spool: u64) -> String {
-    format!("demi-spool/{spool:016x}")
-}
-
-/// The same for one source.
-pub(crate) fn source_application(spool: u64, source: &str) -> String {
-    format!("demi-spool/{spool:016x}/{source}")
-}
+/// Rows of a row group.
+const ROW_GROUP: usize = 128 * 1024;
+const ZSTD_LEVEL: i32 = 3;
 
 /// What a commit takes out of the table.
 pub(crate) enum Gone {
@@ -39,7 +38,7 @@ pub(crate) enum Gone {
 }
 
 /// One table, open for appending.
-pub(crate) struct Appender {
+pub(crate) struct TableWriter {
     /// Where the store is, for messages.
     dir: String,
     folder: PathBuf,
@@ -51,31 +50,34 @@ pub(crate) struct Appender {
     pending: bool,
 }
 
-impl Appender {
-    pub(crate) fn new(
+impl TableWriter {
+    /// A writer of the table in the folder `name` of the store. What others committed to it is durable from here on.
+    pub(super) fn new(
         store: &Path,
         name: &str,
         runtime: Arc<Runtime>,
         table: DeltaTable,
+        files: &dyn FileSystem,
     ) -> Result<Self, IngestError> {
         let dir = store.display().to_string();
+        let folder = store.join(name);
+        sync_commits(files, &folder).map_err(|source| IngestError::Io {
+            path: folder.clone(),
+            action: "sync this table",
+            source,
+        })?;
         let failed = |e| table_error(&dir, "open the table", e);
         let snapshot = table.snapshot().map_err(failed)?;
         let newest = snapshot.log_data().into_iter().map(|f| f.modification_time()).max().unwrap_or(0);
         let writer = RecordBatchWriter::for_table(&table).map_err(failed)?;
         let writer = writer.with_writer_properties(properties().map_err(failed)?);
-        let folder = store.join(name);
-        Ok(Appender { dir, folder, runtime, table, writer, newest, pending: false })
+        Ok(TableWriter { dir, folder, runtime, table, writer, newest, pending: false })
     }
 
     /// The number kept under an application's name.
     pub(crate) fn progress(&self, application: &str) -> Result<Option<u64>, IngestError> {
-        let read = self.runtime.block_on(async {
-            let snapshot = self.table.snapshot()?;
-            snapshot.transaction_version(self.table.log_store().as_ref(), application).await
-        });
-        let number = read.map_err(|e| table_error(&self.dir, "read the table's progress", e))?;
-        Ok(number.map(|n| u64::try_from(n).unwrap_or(0)))
+        let read = self.runtime.block_on(progress(&self.table, application));
+        read.map_err(|e| table_error(&self.dir, "read the table's progress", e))
     }
 
     /// Whether something was written since the last commit.
@@ -94,14 +96,14 @@ impl Appender {
     }
 
     /// Makes what was written visible, all at once, together with the numbers in `progress`, and takes out what is
-    /// `gone`. Data and log are synced to the disk.
+    /// `gone`. All of it is on the disk then.
     pub(crate) fn commit(&mut self, progress: &[(String, u64)], gone: Gone) -> Result<(), IngestError> {
         let runtime = self.runtime.clone();
         runtime
             .block_on(self.commit_pending(progress, gone))
             .map_err(|e| table_error(&self.dir, "commit to the table", e))?;
         self.pending = false;
-        self.sync_log().map_err(|source| self.io(source))
+        Ok(())
     }
 
     async fn commit_pending(&mut self, progress: &[(String, u64)], gone: Gone) -> DeltaResult<()> {
@@ -113,7 +115,6 @@ impl Appender {
             self.newest += 1;
             add.modification_time = self.newest;
         }
-        sync_files(&self.folder, &adds)?;
         let snapshot = self.table.snapshot()?;
         let mut actions: Vec<Action> = adds.into_iter().map(Action::Add).collect();
         let mode = match gone {
@@ -143,23 +144,12 @@ impl Appender {
         gone.iter_mut().for_each(|file| file.data_change = false);
         let runtime = self.runtime.clone();
         let done = runtime.block_on(async {
-            sync_files(&self.folder, &adds)?;
             let actions =
                 adds.into_iter().map(Action::Add).chain(gone.into_iter().map(Action::Remove)).collect();
             let operation = DeltaOperation::Optimize { predicate: None, target_size: 0 };
             commit(&mut self.table, actions, operation, &[]).await
         });
-        done.map_err(|e| table_error(&self.dir, "merge small files", e))?;
-        self.sync_log().map_err(|source| self.io(source))
-    }
-
-    /// Syncs the newest commits and the names of the log's folder.
-    fn sync_log(&self) -> io::Result<()> {
-        let log = self.folder.join("_delta_log");
-        if let Some(version) = self.table.version() {
-            File::open(log.join(format!("{version:020}.json")))?.sync_all()?;
-        }
-        File::open(log)?.sync_all()
+        done.map_err(|e| table_error(&self.dir, "merge small files", e))
     }
 
     /// Takes in what others committed.
@@ -167,7 +157,7 @@ impl Appender {
         self.runtime.clone().block_on(self.table.update_state())
     }
 
-    pub(super) fn runtime(&self) -> &Arc<Runtime> {
+    pub(crate) fn runtime(&self) -> &Arc<Runtime> {
         &self.runtime
     }
 
@@ -175,25 +165,24 @@ impl Appender {
         &self.folder
     }
 
-    pub(super) fn error(
-        &self,
-        action: &'static str,
-    ) -> impl FnOnce(deltalake_core::DeltaTableError) -> IngestError {
+    pub(crate) fn error(&self, action: &'static str) -> impl FnOnce(DeltaTableError) -> IngestError {
         let dir = self.dir.clone();
         move |source| table_error(&dir, action, source)
     }
 
-    fn io(&self, source: io::Error) -> IngestError {
-        IngestError::Io { path: self.folder.join("_delta_log"), action: "sync the table's log", source }
-    }
-}
-
-impl BatchSink for Appender {
-    fn write(&mut self, batch: RecordBatch) -> Result<(), IngestError> {
+    /// Adds a batch to what the next commit will hold.
+    pub(crate) fn write(&mut self, batch: RecordBatch) -> Result<(), IngestError> {
         self.pending = true;
         let written = self.runtime.block_on(self.writer.write(batch));
         written.map_err(|e| table_error(&self.dir, "write to the table", e))
     }
+}
+
+/// The number kept under an application's name.
+pub(super) async fn progress(table: &DeltaTable, application: &str) -> DeltaResult<Option<u64>> {
+    let snapshot = table.snapshot()?;
+    let number = snapshot.transaction_version(table.log_store().as_ref(), application).await?;
+    Ok(number.map(|n| u64::try_from(n).unwrap_or(0)))
 }
 
 async fn commit(
@@ -213,17 +202,19 @@ async fn commit(
     table.update_state().await
 }
 
-/// Syncs data files and the folders they are in. The library that writes them does not.
-fn sync_files(folder: &Path, adds: &[Add]) -> io::Result<()> {
-    let mut folders = std::collections::BTreeSet::new();
-    for add in adds {
-        let path = folder.join(&add.path);
-        File::open(&path)?.sync_data()?;
-        let mut parent = path.parent();
-        while let Some(dir) = parent.filter(|dir| dir.starts_with(folder)) {
-            folders.insert(dir.to_owned());
-            parent = dir.parent();
-        }
-    }
-    folders.iter().try_for_each(|dir| File::open(dir)?.sync_all())
+/// How files of the store's tables are written.
+pub(super) fn properties() -> DeltaResult<WriterProperties> {
+    let level = ZstdLevel::try_new(ZSTD_LEVEL).map_err(|source| DeltaTableError::Parquet { source })?;
+    let version = KeyValue::new("demi.schema".to_owned(), TABLES_VERSION.to_owned());
+    Ok(WriterProperties::builder()
+        .set_created_by(concat!("demi-lineage ", env!("CARGO_PKG_VERSION")).to_owned())
+        .set_compression(Compression::ZSTD(level))
+        .set_max_row_group_row_count(Some(ROW_GROUP))
+        .set_statistics_enabled(EnabledStatistics::Page)
+        .set_key_value_metadata(Some(vec![version]))
+        .build())
+}
+
+pub(crate) fn table_error(dir: &str, action: &'static str, source: DeltaTableError) -> IngestError {
+    IngestError::Table { dir: dir.to_owned(), action, source: Box::new(source) }
 }

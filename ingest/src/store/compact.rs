@@ -1,8 +1,8 @@
-//! Upkeep of the tables between commits: small files merged, old ones removed.
+//! Upkeep of a table between commits: small files merged, old ones removed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray, new_null_array};
 use arrow_schema::{ArrowError, SchemaRef};
@@ -12,22 +12,18 @@ use deltalake_core::operations::vacuum::VacuumMode;
 use deltalake_core::writer::{DeltaWriter, RecordBatchWriter};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use super::session::Session;
-use super::tables::Appender;
-use super::{CommitError, Settings};
+use super::table::{TableWriter, properties};
 use crate::IngestError;
-use crate::daemon::metrics::Metrics;
-use crate::writer::properties;
 
 /// Bytes of small files merged at a time, so that commits are not held up for long.
 const MOST_BYTES: u64 = 256 << 20;
-/// Time between two looks for files to remove.
-const VACUUM_EVERY: Duration = Duration::from_secs(3600);
-
-/// What is done when.
-pub(super) struct Upkeep<'a> {
-    settings: &'a Settings,
-    next_vacuum: Instant,
+/// When files are small, and few.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SmallFiles {
+    /// Size below which a file is small, in bytes.
+    pub bytes: u64,
+    /// Small files of a partition that are merged when there are so many.
+    pub count: usize,
 }
 
 /// Small files of one partition, oldest first.
@@ -36,38 +32,13 @@ struct Small {
     files: Vec<(i64, String, u64, Remove)>,
 }
 
-impl<'a> Upkeep<'a> {
-    pub(super) fn new(settings: &'a Settings) -> Self {
-        Upkeep { settings, next_vacuum: Instant::now() + Duration::from_secs(60) }
-    }
-
-    /// Merges small files if a partition has many, and removes old ones from time to time.
-    pub(super) fn run(&mut self, session: &mut Session<'_>, metrics: &Metrics) -> Result<(), CommitError> {
-        for table in [session.events.get()?, &mut session.quarantine] {
-            let merged = merge(table, self.settings)?;
-            metrics.compacted_files.inc_by(merged);
-        }
-        if Instant::now() >= self.next_vacuum {
-            self.next_vacuum = Instant::now() + VACUUM_EVERY;
-            for table in [session.events.get()?, &mut session.quarantine] {
-                vacuum(table, self.settings.keep_removed)?;
-            }
-            // Each commit writes the ledger anew. While it is ahead of the events the version before it is needed.
-            if !session.ledger_is_ahead {
-                vacuum(&mut session.ledger, self.settings.keep_removed)?;
-            }
-        }
-        Ok(())
-    }
-}
-
 /// Merges the small files of the first partition that has enough of them; says how many.
-fn merge(table: &mut Appender, settings: &Settings) -> Result<u64, IngestError> {
+pub(crate) fn merge(table: &mut TableWriter, few: SmallFiles) -> Result<u64, IngestError> {
     let mut partitions: BTreeMap<Vec<(String, Option<String>)>, Small> = BTreeMap::new();
     let snapshot = table.table.snapshot().map_err(table.error("read the table"))?;
     for file in snapshot.log_data() {
         let size = u64::try_from(file.size()).unwrap_or(0);
-        if size >= settings.small_file_bytes {
+        if size >= few.bytes {
             continue;
         }
         let mut key: Vec<_> = file.partition_values_map().into_iter().collect();
@@ -76,7 +47,7 @@ fn merge(table: &mut Appender, settings: &Settings) -> Result<u64, IngestError> 
         partitions.entry(key).or_default().files.push(entry);
     }
     let Some((partition, mut small)) =
-        partitions.into_iter().find(|(_, small)| small.files.len() >= settings.compact_files.max(2))
+        partitions.into_iter().find(|(_, small)| small.files.len() >= few.count.max(2))
     else {
         return Ok(0);
     };
@@ -140,7 +111,7 @@ fn with_partition(
 }
 
 /// Removes data files that have not been part of the table for so long.
-fn vacuum(table: &mut Appender, keep: Duration) -> Result<(), IngestError> {
+pub(crate) fn vacuum(table: &mut TableWriter, keep: Duration) -> Result<(), IngestError> {
     let keep = TimeDelta::from_std(keep).unwrap_or(TimeDelta::MAX);
     let delta = table.table.clone();
     let done = table.runtime().block_on(async {

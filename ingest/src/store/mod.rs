@@ -1,5 +1,11 @@
 //! The event store: two Delta tables in one directory.
 
+mod check;
+mod compact;
+mod durable;
+mod open;
+mod table;
+
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -8,21 +14,20 @@ use std::thread;
 use std::time::Duration;
 
 use arrow_schema::SchemaRef;
-use deltalake_core::kernel::StructType;
-use deltalake_core::kernel::engine::arrow_conversion::TryIntoKernel;
-use deltalake_core::operations::create::CreateBuilder;
-use deltalake_core::{DeltaResult, DeltaTable, DeltaTableBuilder, DeltaTableError, ensure_table_uri};
-use demi_schemas::tables::{self, TABLES_VERSION};
+use deltalake_core::DeltaTable;
+use demi_schemas::tables;
 use tokio::runtime::Runtime;
 
-use crate::writer::{TableWriter, table_error};
+use crate::fs::{self as files, FileSystem};
 use crate::{IngestError, check_system_name};
+use open::{Place, check_version, is_table};
+
+pub(crate) use compact::{SmallFiles, merge, vacuum};
+pub(crate) use table::{Gone, TableWriter, table_error};
 
 const EVENTS: &str = "events";
 const QUARANTINE: &str = "quarantine";
 const LEDGER: &str = "ledger";
-/// Name of the table property that holds the version of the columns.
-const VERSION_KEY: &str = "demi.schema";
 const LOCK_ATTEMPTS: u32 = 20;
 const LOCK_PAUSE: Duration = Duration::from_millis(100);
 
@@ -35,6 +40,7 @@ const LOCK_PAUSE: Duration = Duration::from_millis(100);
 pub struct Store {
     dir: PathBuf,
     runtime: Arc<Runtime>,
+    files: Arc<dyn FileSystem>,
     events: DeltaTable,
     quarantine: DeltaTable,
 }
@@ -59,7 +65,7 @@ impl Store {
         if !tables.iter().all(|table| is_table(table)) {
             return Err(IngestError::NoStore { dir: dir.display().to_string() });
         }
-        Self::open_with(dir, false)
+        Self::open_with(dir, files::os(), false)
     }
 
     /// Opens the store in `dir`, after making it if it is not there.
@@ -67,21 +73,26 @@ impl Store {
     /// # Errors
     /// When the directory or the tables cannot be made, or a store that is there cannot be opened.
     pub fn create(dir: impl AsRef<Path>) -> Result<Self, IngestError> {
-        Self::open_with(dir.as_ref(), true)
+        Self::create_on(dir.as_ref(), files::os())
     }
 
-    fn open_with(dir: &Path, create: bool) -> Result<Self, IngestError> {
+    /// As [`create`](Self::create), on a file system of the caller's choice.
+    pub(crate) fn create_on(dir: &Path, files: Arc<dyn FileSystem>) -> Result<Self, IngestError> {
+        Self::open_with(dir, files, true)
+    }
+
+    fn open_with(dir: &Path, files: Arc<dyn FileSystem>, create: bool) -> Result<Self, IngestError> {
         let name = dir.display().to_string();
         let io = |action, source| IngestError::Io { path: dir.to_owned(), action, source };
         if create {
-            fs::create_dir_all(dir).map_err(|e| io("make this folder", e))?;
+            files::create_dirs(&*files, dir).map_err(|e| io("make this folder", e))?;
         }
         let dir = fs::canonicalize(dir).map_err(|e| io("open this folder", e))?;
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.map_err(|e| io("start the threads that write here", e))?;
         let table = |table: &str, schema: SchemaRef, partitions: &[&str], stats: &str| {
-            let opened = runtime.block_on(table_in(&dir.join(table), create, schema, partitions, stats));
-            opened.map_err(|e| table_error(&name, "open the store's tables", e))
+            let place = Place { store: &dir, table, files: &files };
+            place.open(&runtime, create, schema, partitions, stats)
         };
         let events =
             table(EVENTS, tables::store_events(), &["system", "date"], "actor,incarnation,seq,kind")?;
@@ -89,7 +100,7 @@ impl Store {
         for table in [&events, &quarantine] {
             check_version(&name, table)?;
         }
-        Ok(Store { dir, runtime: Arc::new(runtime), events, quarantine })
+        Ok(Store { dir, runtime: Arc::new(runtime), files, events, quarantine })
     }
 
     /// The directory, as an absolute path.
@@ -150,6 +161,9 @@ impl Store {
     /// # Errors
     /// When the tables cannot be read.
     pub fn refresh(&mut self) -> Result<(), IngestError> {
+        for (table, name) in [(&self.events, EVENTS), (&self.quarantine, QUARANTINE)] {
+            check::check_commits(&self.dir.join(name), table.version().map(|v| v as u64))?;
+        }
         let (events, quarantine) = (&mut self.events, &mut self.quarantine);
         let updated = self.runtime.block_on(async {
             events.update_state().await?;
@@ -163,35 +177,48 @@ impl Store {
         self.files_of(&self.events, EVENTS, system)
     }
 
-    /// The runtime of the tables, and the tables as they are known now: events and quarantine.
-    pub(crate) fn tables(&self) -> (Arc<Runtime>, DeltaTable, DeltaTable) {
-        (self.runtime.clone(), self.events.clone(), self.quarantine.clone())
-    }
-
     /// The completeness ledger, which a daemon keeps; `None` if it is not there and shall not be made.
     pub(crate) fn ledger(&self, create: bool) -> Result<Option<DeltaTable>, IngestError> {
         let folder = self.dir.join(LEDGER);
         if !create && !is_table(&folder) {
             return Ok(None);
         }
-        let dir = self.dir.display().to_string();
-        let schema = tables::store_ledger();
-        let opened = self.runtime.block_on(table_in(&folder, create, schema, &[], "incarnation"));
-        opened.map(Some).map_err(|e| table_error(&dir, "open the ledger", e))
+        let place = Place { store: &self.dir, table: LEDGER, files: &self.files };
+        place.open(&self.runtime, create, tables::store_ledger(), &[], "incarnation").map(Some)
     }
 
-    /// Writers for the events and the quarantine of a system.
-    pub(crate) fn writers(&self, system: &str) -> Result<(TableWriter, TableWriter), IngestError> {
-        let writer = |table: &DeltaTable| {
-            TableWriter::new(self.dir.display().to_string(), self.runtime.clone(), table.clone(), system)
-        };
-        Ok((writer(&self.events)?, writer(&self.quarantine)?))
+    /// The completeness ledger and a writer for it; it is made if it is not there.
+    pub(crate) fn ledger_writer(&self) -> Result<TableWriter, IngestError> {
+        match self.ledger(true)? {
+            Some(table) => self.writer(LEDGER, &table),
+            None => Err(IngestError::NoStore { dir: self.dir.display().to_string() }),
+        }
+    }
+
+    /// The number that commits to the events keep under an application's name.
+    pub(crate) fn progress(&self, application: &str) -> Result<Option<u64>, IngestError> {
+        let read = self.runtime.block_on(table::progress(&self.events, application));
+        read.map_err(|e| table_error(&self.dir.display().to_string(), "read the table's progress", e))
+    }
+
+    /// A writer for the events.
+    pub(crate) fn events_writer(&self) -> Result<TableWriter, IngestError> {
+        self.writer(EVENTS, &self.events)
+    }
+
+    /// A writer for the quarantine.
+    pub(crate) fn quarantine_writer(&self) -> Result<TableWriter, IngestError> {
+        self.writer(QUARANTINE, &self.quarantine)
+    }
+
+    fn writer(&self, name: &str, table: &DeltaTable) -> Result<TableWriter, IngestError> {
+        TableWriter::new(&self.dir, name, self.runtime.clone(), table.clone(), &*self.files)
     }
 
     /// Takes the tables as the writers left them.
     pub(crate) fn adopt(&mut self, events: TableWriter, quarantine: TableWriter) {
-        self.events = events.into_table();
-        self.quarantine = quarantine.into_table();
+        self.events = events.table;
+        self.quarantine = quarantine.table;
     }
 
     /// Keeps other processes from loading into the system as long as the file given back is open.
@@ -245,53 +272,6 @@ struct Part {
     path: String,
     time: i64,
     system: Option<String>,
-}
-
-/// Whether a Delta table is there: its log has a file of a version. A process killed while it made the table leaves
-/// a log folder that is empty, or has only the file that was to become the first version.
-fn is_table(dir: &Path) -> bool {
-    let Ok(log) = fs::read_dir(dir.join("_delta_log")) else { return false };
-    log.flatten().any(|entry| {
-        let name = entry.file_name();
-        let path = Path::new(&name);
-        let numbered = name.as_encoded_bytes().starts_with(b"0");
-        numbered && path.extension().is_some_and(|ending| ending == "json" || ending == "parquet")
-    })
-}
-
-async fn table_in(
-    dir: &Path,
-    create: bool,
-    schema: SchemaRef,
-    partitions: &[&str],
-    stats: &str,
-) -> DeltaResult<DeltaTable> {
-    let text = dir.to_str().ok_or_else(|| {
-        DeltaTableError::InvalidTableLocation(format!("{} is not valid Unicode", dir.display()))
-    })?;
-    if create && !is_table(dir) {
-        let columns: StructType = schema.as_ref().try_into_kernel()?;
-        let configuration =
-            [(VERSION_KEY, Some(TABLES_VERSION)), ("delta.dataSkippingStatsColumns", Some(stats))];
-        return CreateBuilder::new()
-            .with_location(text)
-            .with_columns(columns.fields().cloned())
-            .with_partition_columns(partitions.iter().copied())
-            .with_configuration(configuration)
-            .with_raise_if_key_not_exists(false)
-            .await;
-    }
-    DeltaTableBuilder::from_url(ensure_table_uri(text)?)?.load().await
-}
-
-fn check_version(dir: &str, table: &DeltaTable) -> Result<(), IngestError> {
-    let snapshot =
-        table.snapshot().map_err(|e| table_error(dir, "read the state of the store's tables", e))?;
-    let found = snapshot.metadata().configuration().get(VERSION_KEY).cloned().unwrap_or_default();
-    if found == TABLES_VERSION {
-        return Ok(());
-    }
-    Err(IngestError::WrongVersion { dir: dir.to_owned(), found, expected: TABLES_VERSION })
 }
 
 #[cfg(test)]

@@ -8,40 +8,26 @@ use arrow_array::types::Int64Type;
 use arrow_schema::DataType;
 use demi_schemas::{EventRecord, Kind};
 
-use super::super::tables::{Gone, application};
+use super::super::table::Gone;
 use super::*;
 use crate::Store;
 use crate::columns::{EventColumns, EventRow};
-use crate::quarantine::BatchSink;
 use crate::scan::scan;
 
 /// Rows of a commit.
 const BATCH: u64 = 7;
 
-fn settings(dir: &Path) -> Settings {
-    Settings {
-        store: dir.to_owned(),
-        spool: 1,
-        scratch: dir.to_owned(),
-        systems: Vec::new(),
-        max_line_bytes: 1 << 20,
-        seal_rows: 1,
-        seal_bytes: 1,
-        seal_after: Duration::ZERO,
-        compact_files: 5,
-        small_file_bytes: 1 << 20,
-        keep_removed: Duration::from_secs(3600),
-    }
-}
+const FEW: SmallFiles = SmallFiles { bytes: 1 << 20, count: 5 };
+const KEEP: Duration = Duration::from_secs(3600);
+/// Name under which the number of the last commit is kept.
+const APPLICATION: &str = "test";
 
-fn events(dir: &Path) -> Appender {
-    let store = Store::create(dir).unwrap();
-    let (runtime, events, _) = store.tables();
-    Appender::new(dir, "events", runtime, events).unwrap()
+fn events(dir: &Path) -> TableWriter {
+    Store::create(dir).unwrap().events_writer().unwrap()
 }
 
 /// The `n`-th commit: the next records of two systems, one day each.
-fn commit(table: &mut Appender, n: u64) {
+fn commit(table: &mut TableWriter, n: u64) {
     for (system, date) in [("s", 20_000), ("other", 20_001)] {
         let mut columns = EventColumns::default();
         for seq in n * BATCH + 1..=(n + 1) * BATCH {
@@ -51,7 +37,7 @@ fn commit(table: &mut Appender, n: u64) {
         }
         table.write(columns.finish().unwrap()).unwrap();
     }
-    table.commit(&[(application(1), n + 1)], Gone::Nothing).unwrap();
+    table.commit(&[(APPLICATION.to_owned(), n + 1)], Gone::Nothing).unwrap();
 }
 
 /// Positions that a reader finds who opens the store now, in the order of the files.
@@ -91,7 +77,6 @@ fn data_files(dir: &Path) -> Vec<PathBuf> {
 #[test]
 fn small_commits_are_merged_and_readers_never_see_half_a_batch() {
     let dir = tempfile::tempdir().unwrap();
-    let settings = settings(dir.path());
     let mut table = events(dir.path());
     commit(&mut table, 0);
     let stop = AtomicBool::new(false);
@@ -112,7 +97,7 @@ fn small_commits_are_merged_and_readers_never_see_half_a_batch() {
         let mut merged = 0;
         for n in 1..50 {
             commit(&mut table, n);
-            merged += merge(&mut table, &settings).unwrap();
+            merged += merge(&mut table, FEW).unwrap();
         }
         stop.store(true, Ordering::Relaxed);
         (merged, reader.join().unwrap())
@@ -126,7 +111,7 @@ fn small_commits_are_merged_and_readers_never_see_half_a_batch() {
         assert!(files.len() <= 5, "{} files", files.len());
     }
     // What is known of the spool outlives the merging.
-    assert_eq!(events(dir.path()).progress(&application(1)).unwrap(), Some(50));
+    assert_eq!(events(dir.path()).progress(APPLICATION).unwrap(), Some(50));
 }
 
 #[test]
@@ -136,24 +121,23 @@ fn large_files_and_few_files_are_left_alone() {
     for n in 0..4 {
         commit(&mut table, n);
     }
-    assert_eq!(merge(&mut table, &settings(dir.path())).unwrap(), 0, "four are not five");
+    assert_eq!(merge(&mut table, FEW).unwrap(), 0, "four are not five");
     commit(&mut table, 4);
-    let large = Settings { small_file_bytes: 10, ..settings(dir.path()) };
-    assert_eq!(merge(&mut table, &large).unwrap(), 0);
-    assert_eq!(merge(&mut table, &settings(dir.path())).unwrap(), 5);
+    let large = SmallFiles { bytes: 10, ..FEW };
+    assert_eq!(merge(&mut table, large).unwrap(), 0);
+    assert_eq!(merge(&mut table, FEW).unwrap(), 5);
 }
 
 #[test]
 fn only_old_files_that_are_no_part_of_the_table_are_removed() {
     let dir = tempfile::tempdir().unwrap();
-    let settings = settings(dir.path());
     let mut table = events(dir.path());
     for n in 0..5 {
         commit(&mut table, n);
     }
     // A reader that looked before the merging.
     let opened = Store::open(dir.path()).unwrap().event_files("s").unwrap();
-    while merge(&mut table, &settings).unwrap() > 0 {}
+    while merge(&mut table, FEW).unwrap() > 0 {}
     // Files of commits that failed, one long ago.
     let folder = opened[0].parent().unwrap();
     let (old, fresh) = (folder.join("old.parquet"), folder.join("fresh.parquet"));
@@ -163,7 +147,7 @@ fn only_old_files_that_are_no_part_of_the_table_are_removed() {
     let long_ago = SystemTime::now() - Duration::from_secs(7200);
     File::options().write(true).open(&old).unwrap().set_modified(long_ago).unwrap();
     let before = data_files(dir.path()).len();
-    vacuum(&mut table, settings.keep_removed).unwrap();
+    vacuum(&mut table, KEEP).unwrap();
     assert!(!old.exists() && fresh.exists());
     assert_eq!(data_files(dir.path()).len(), before - 1);
     assert_eq!(positions(&opened).len() as u64, 5 * BATCH, "whoever reads the version before can go on");

@@ -1,0 +1,43 @@
+//! Upkeep of the tables between commits: small files merged, old ones removed.
+
+use std::time::{Duration, Instant};
+
+use super::session::Session;
+use super::{CommitError, Settings};
+use crate::daemon::metrics::Metrics;
+use crate::store::{SmallFiles, merge, vacuum};
+
+/// Time between two looks for files to remove.
+const VACUUM_EVERY: Duration = Duration::from_secs(3600);
+
+/// What is done when.
+pub(super) struct Upkeep<'a> {
+    settings: &'a Settings,
+    next_vacuum: Instant,
+}
+
+impl<'a> Upkeep<'a> {
+    pub(super) fn new(settings: &'a Settings) -> Self {
+        Upkeep { settings, next_vacuum: Instant::now() + Duration::from_secs(60) }
+    }
+
+    /// Merges small files if a partition has many, and removes old ones from time to time.
+    pub(super) fn run(&mut self, session: &mut Session<'_>, metrics: &Metrics) -> Result<(), CommitError> {
+        let few = SmallFiles { bytes: self.settings.small_file_bytes, count: self.settings.compact_files };
+        for table in [session.events.get()?, &mut session.quarantine] {
+            let merged = merge(table, few)?;
+            metrics.compacted_files.inc_by(merged);
+        }
+        if Instant::now() >= self.next_vacuum {
+            self.next_vacuum = Instant::now() + VACUUM_EVERY;
+            for table in [session.events.get()?, &mut session.quarantine] {
+                vacuum(table, self.settings.keep_removed)?;
+            }
+            // Each commit writes the ledger anew. While it is ahead of the events the version before it is needed.
+            if !session.ledger_is_ahead {
+                vacuum(&mut session.ledger, self.settings.keep_removed)?;
+            }
+        }
+        Ok(())
+    }
+}
