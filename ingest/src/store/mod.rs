@@ -327,6 +327,29 @@ mod tests {
     }
 
     #[test]
+    fn a_torn_commit_is_named_and_a_first_one_is_made_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        Store::create(dir.path()).unwrap();
+        let commit = |version: u64| dir.path().join(format!("{EVENTS}/_delta_log/{version:020}.json"));
+        let whole = fs::read(commit(0)).unwrap();
+        for torn in [&b""[..], &whole[..whole.len() - 9]] {
+            fs::write(commit(0), torn).unwrap();
+            let error = Store::open(dir.path()).unwrap_err();
+            assert!(matches!(&error, IngestError::TornCommit { path } if *path == commit(0)), "{error}");
+            // Nothing is in a table of one version.
+            assert_eq!(Store::create(dir.path()).unwrap().version(), 0);
+            let mut opened = Store::open(dir.path()).unwrap();
+            fs::write(commit(1), torn).unwrap();
+            let errors =
+                [Store::open(dir.path()), Store::create(dir.path()), opened.refresh().map(|()| opened)];
+            for error in errors.map(Result::unwrap_err) {
+                assert!(matches!(&error, IngestError::TornCommit { path } if *path == commit(1)), "{error}");
+            }
+            fs::remove_file(commit(1)).unwrap();
+        }
+    }
+
+    #[test]
     fn one_load_a_system_at_a_time() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::create(dir.path()).unwrap();
