@@ -162,7 +162,7 @@ impl Store {
     /// When the tables cannot be read.
     pub fn refresh(&mut self) -> Result<(), IngestError> {
         for (table, name) in [(&self.events, EVENTS), (&self.quarantine, QUARANTINE)] {
-            check::check_commits(&self.dir.join(name), table.version().map(|v| v as u64))?;
+            check::check_commits(&self.dir.join(name), table.version())?;
         }
         let (events, quarantine) = (&mut self.events, &mut self.quarantine);
         let updated = self.runtime.block_on(async {
