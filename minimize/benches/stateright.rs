@@ -203,7 +203,7 @@ fn compare(c: &mut Criterion) {
         let raft = Raft {
             sim: case.engine.sim.clone(),
             first: State::of(&case.engine.sim, &world),
-            target: case.engine.target.clone(),
+            target: case.engine.problem.target.clone(),
         };
         for jobs in [1, 2] {
             let theirs = || {

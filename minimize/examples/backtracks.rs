@@ -6,17 +6,17 @@
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs, reason = "a measurement")]
 
-#[path = "../tests/recorded/mod.rs"]
+#[path = "../tests/it/recorded/mod.rs"]
 mod recorded;
 
 use std::time::Instant;
 
-use demi_minimize::budget::Meter;
-use demi_minimize::engine::{EXACT, Engine};
-use demi_minimize::matcher::{Blocker, Matcher, Policy};
-use demi_minimize::passes::{backtrack, orders};
-use demi_minimize::stage::Stage;
-use demi_minimize::{Budget, Objective, StopFlag};
+use demi_minimize::oracle::engine::Engine;
+use demi_minimize::oracle::matcher::EXACT;
+use demi_minimize::oracle::matcher::{Blocker, Matcher, Policy};
+use demi_minimize::reduce::passes::{backtrack, orders};
+use demi_minimize::reduce::reducer::Reducer;
+use demi_minimize::{Budget, Objective, Problem};
 use demi_replay::fuzz::{FuzzOptions, fuzz};
 use demi_replay::models::{Visitor, with_model};
 use demi_replay::script::Script;
@@ -35,12 +35,12 @@ impl Visitor for Compare<'_> {
         let (script, _) = Script::compile(&mut sim, &schedule).unwrap();
         let mut line = String::new();
         for pass in ["backtracks", "orders"] {
-            let meter = Meter::new(Budget::Seconds(60.0), StopFlag::default());
             let target = found.violation.clone();
-            let mut engine =
-                Engine::new(sim.clone(), &script, self.0.network, target, Objective::Externals, meter);
+            let problem =
+                Problem::plain(sim.clone(), script.clone(), self.0.network, target, Objective::Externals);
+            let mut engine = Engine::new(&problem, Budget::Seconds(60.0));
             let witness = engine.first_witness(&script.acts, EXACT)?;
-            let mut stage = Stage::new(engine, witness, &|_| {});
+            let mut stage = Reducer::new(engine, witness, &|_| {});
             stage.sweep(&[Policy::new(Matcher::TypeNewest, Blocker::Skip)]);
             let before = stage.best.size;
             let (replays, executed) = (stage.engine.meter.replays, stage.engine.meter.executed);

@@ -1,91 +1,77 @@
-//! Which violation searches look for, where others count than the recorded one: bounds, symmetry and proofs are about certain
-//! fingerprints.
+//! Which violation is looked for, where others count than the recorded one: bounds, symmetry and proofs are about certain
+//! fingerprints, so to look for another violation is another problem.
 
-use std::hash::Hash;
 use std::sync::Arc;
 
 use demi_replay::Model;
-use xxhash_rust::xxh3::Xxh3;
 
-use crate::engine::{EXACT, Shared};
-use crate::oracle::Match;
+use crate::oracle::engine::Engine;
+use crate::oracle::matcher::EXACT;
+use crate::oracle::witness::Shared;
+use crate::problem::criteria::Match;
+use crate::problem::{Problem, Question};
+use crate::reduce::reducer::Reducer;
 use crate::search;
-use crate::stage::Stage;
-use crate::start::Start;
-use crate::starts::{Common, restore};
+use crate::solution::Solution;
 
-impl<M: Model> Common<'_, M> {
-    /// Aims at the violation that a result ends in, where others count than the recorded one. Says whether it is another one
-    /// than before.
-    pub fn aim_at(&mut self, stage: &mut Stage<'_, M>, result: Option<&Start>) -> bool {
-        if self.oracle.matching == Match::Fingerprint {
-            return false;
-        }
-        let witness = result.and_then(|start| restore(&mut stage.engine, &start.schedule));
-        witness.is_some_and(|witness| self.aim(stage, &witness))
+/// Aims at the violation that a witness ends in, where others count than the recorded one. Says whether it is another one than
+/// before.
+pub fn at<M: Model>(engine: &mut Engine<M>, witness: &Shared<M>) -> bool {
+    let problem = engine.problem.clone();
+    if problem.question.matching == Match::Fingerprint {
+        return false;
     }
+    let target = engine.ends_in(witness);
+    if target.is_empty() || target == problem.target {
+        return false;
+    }
+    let mut aimed = Problem { target, partition: None, ..(*problem).clone() };
+    engine.pose(&Arc::new(aimed.clone()));
+    if engine.own_bound().is_none() {
+        aimed.partition = search::partition(engine, &problem.raw).map(Arc::new);
+    }
+    engine.pose(&Arc::new(aimed));
+    true
+}
 
-    /// As [`Common::aim_at`], of a witness.
-    pub fn aim(&mut self, stage: &mut Stage<'_, M>, witness: &Shared<M>) -> bool {
-        if self.oracle.matching == Match::Fingerprint {
-            return false;
-        }
-        let target = stage.engine.ends_in(witness);
-        if target.is_empty() || target == self.target {
-            return false;
-        }
-        self.target.clone_from(&target);
-        stage.engine.target = target;
-        stage.engine.partition = None;
-        if stage.engine.own_bound().is_none() {
-            stage.engine.partition = search::partition(&mut stage.engine, &self.raw).map(Arc::new);
-        }
-        self.partition.clone_from(&stage.engine.partition);
-        self.renew(stage);
-        true
+/// As [`at`], of a solution.
+pub fn at_solution<M: Model>(engine: &mut Engine<M>, solution: Option<&Solution>) -> bool {
+    if engine.problem.question.matching == Match::Fingerprint {
+        return false;
     }
+    let witness = solution.and_then(|solution| engine.restore(&solution.schedule));
+    witness.is_some_and(|witness| at(engine, &witness))
+}
 
-    /// From now on only the violation counts that the stage's witness ends in, so that what is proven is proven of it.
-    pub fn settle(&mut self, stage: &mut Stage<'_, M>) {
-        if self.asked.0 == Match::Fingerprint {
-            return;
-        }
-        self.count(stage, self.asked.clone());
-        let best = stage.best.clone();
-        self.aim(stage, &best);
-        self.count(stage, (Match::Fingerprint, self.target.clone()));
+/// From now on only the violation counts that the reducer's witness ends in, so that what is proven is proven of it.
+pub fn settle<M: Model>(reducer: &mut Reducer<'_, M>) {
+    if reducer.engine.problem.asked.matching == Match::Fingerprint {
+        return;
     }
+    let asked = reducer.engine.problem.asked.clone();
+    ask(&mut reducer.engine, asked);
+    let best = reducer.best.clone();
+    at(&mut reducer.engine, &best);
+    let accepted = reducer.engine.problem.target.clone();
+    ask(&mut reducer.engine, Question { matching: Match::Fingerprint, accepted });
+}
 
-    /// A witness that was found after [`Common::settle`] may meet another violation that counts before its end. Cuts it there
-    /// and settles for that. Says whether it did.
-    pub fn cut(&mut self, stage: &mut Stage<'_, M>) -> bool {
-        if self.asked.0 == Match::Fingerprint {
-            return false;
-        }
-        self.count(stage, self.asked.clone());
-        let acts = stage.best.acts.clone();
-        let found = stage.engine.first_witness(&acts, EXACT);
-        let shorter = stage.keep(found);
-        self.settle(stage);
-        shorter
+/// A witness that was found after [`settle`] may meet another violation that counts before its end. Cuts it there and settles
+/// for that. Says whether it did.
+pub fn cut<M: Model>(reducer: &mut Reducer<'_, M>) -> bool {
+    if reducer.engine.problem.asked.matching == Match::Fingerprint {
+        return false;
     }
+    let asked = reducer.engine.problem.asked.clone();
+    ask(&mut reducer.engine, asked);
+    let acts = reducer.best.acts.clone();
+    let found = reducer.engine.first_witness(&acts, EXACT);
+    let shorter = reducer.keep(found);
+    settle(reducer);
+    shorter
+}
 
-    fn count(&mut self, stage: &mut Stage<'_, M>, (matching, accepted): (Match, Vec<String>)) {
-        (self.oracle.matching, stage.engine.oracle.matching) = (matching, matching);
-        stage.engine.accepted.clone_from(&accepted);
-        self.accepted = accepted;
-        stage.engine.forget();
-        self.renew(stage);
-    }
-
-    /// Makes the digest anew of what results of starts depend on besides their own numbers.
-    pub fn renew(&mut self, stage: &mut Stage<'_, M>) {
-        let acts = (stage.engine.digest(&self.prepared), stage.engine.digest(&self.raw));
-        // How many systems must not break, not which: the identity of the ledger tells.
-        let oracle = &self.oracle;
-        let asked = (oracle.matching.as_str(), oracle.repeat.least, oracle.repeat.runs, oracle.also.len());
-        let mut hasher = Xxh3::new();
-        (acts, asked, self.rule, self.objective, &self.target, &self.accepted).hash(&mut hasher);
-        self.digest = hasher.digest128();
-    }
+fn ask<M: Model>(engine: &mut Engine<M>, question: Question) {
+    let problem = Problem { question, ..(*engine.problem).clone() };
+    engine.pose(&Arc::new(problem));
 }

@@ -1,7 +1,7 @@
 //! A schedule as an execution: each step that the model takes is an event, and what sent its message is known.
 
 use demi_lineage::export::{Builder, Content, Joint, Trace};
-use demi_minimize::render::{Told, tell};
+use demi_minimize::report::{Told, tell};
 use demi_replay::models::{Visitor, with_model};
 use demi_replay::{Model, Simulator};
 use demi_schemas::event::ENVIRONMENT;

@@ -5,12 +5,12 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
 use demi_minimize::ledger::{Ledger, build};
-use demi_minimize::oracle::{Contents, Match, Repeat};
-use demi_minimize::pipeline::unschedulable;
+use demi_minimize::unschedulable;
 use demi_minimize::{
-    Budget, Objective, Options, Oracle, Outcome as Minimized, Phases, Progress, Size, StopFlag,
-    minimize_with, render,
+    Budget, Criteria, Objective, Options, Outcome as Minimized, Phases, Progress, Size, StopFlag,
+    minimize_with, report,
 };
+use demi_minimize::{Contents, Match, Repeat};
 use demi_replay::models::Visitor;
 use demi_replay::{Model, Simulator};
 use demi_schemas::{NetworkRule, Scenario, Schedule};
@@ -279,7 +279,7 @@ fn open_ledger(
 }
 
 impl Asked<'_> {
-    fn oracle<M: Model>(&self) -> Result<Oracle<M>, Box<dyn std::error::Error>> {
+    fn oracle<M: Model>(&self) -> Result<Criteria<M>, Box<dyn std::error::Error>> {
         let mut also = Vec::new();
         for (path, scenario) in self.also {
             let other = with_scenario(path, scenario, Boxed)?;
@@ -289,7 +289,14 @@ impl Asked<'_> {
             also.push(*sim);
         }
         let ledger = Some(self.ledger.clone());
-        Ok(Oracle { matching: self.matching, also, repeat: self.repeat, contents: self.contents, ledger })
+        Ok(Criteria {
+            matching: self.matching,
+            also,
+            repeat: self.repeat,
+            contents: self.contents,
+            ledger,
+            without: Vec::new(),
+        })
     }
 }
 
@@ -313,9 +320,9 @@ impl Visitor for Task<'_> {
         if self.own != self.options.rule {
             done.summary.not_schedulable = unschedulable(&sim, &done.schedule, self.own)?;
         }
-        let told = render::tell(&sim, &done.schedule, self.options.rule)?;
-        let trace = render::trace_md(&told, &done.summary, &done.certificate);
-        Ok((done, trace, render::shiviz(&told)))
+        let told = report::tell(&sim, &done.schedule, self.options.rule)?;
+        let trace = report::trace_md(&told, &done.summary, &done.certificate);
+        Ok((done, trace, report::shiviz(&told)))
     }
 }
 

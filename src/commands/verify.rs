@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use demi_minimize::budget::Meter;
-use demi_minimize::certificate::{CertificateError, verify};
+use demi_minimize::Meter;
+use demi_minimize::certify::{CertificateError, verify};
 use demi_minimize::{Budget, StopFlag};
 use demi_replay::models::Visitor;
 use demi_replay::replay::{ReplayOptions, replay};

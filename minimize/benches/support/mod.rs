@@ -1,13 +1,14 @@
 //! A fuzzed violation of akka-raft as a witness to search below.
 
-#[path = "../../tests/recorded/mod.rs"]
+#[path = "../../tests/it/recorded/mod.rs"]
 mod recorded;
 
 use std::sync::Arc;
 
-use demi_minimize::budget::Meter;
-use demi_minimize::engine::{EXACT, Engine, Shared};
-use demi_minimize::{Budget, Objective, StopFlag};
+use demi_minimize::oracle::engine::Engine;
+use demi_minimize::oracle::matcher::EXACT;
+use demi_minimize::oracle::witness::Shared;
+use demi_minimize::{Budget, Objective, Problem};
 use demi_replay::fuzz::{FuzzOptions, fuzz};
 use demi_replay::model::Bound;
 use demi_replay::models::akka_raft::AkkaRaft;
@@ -34,9 +35,9 @@ impl Case {
         let schedule = recorded::schedule(&found);
         let (script, _) = Script::compile(&mut sim, &schedule).unwrap();
         let bound = sim.model().bound(&found.violation, sim.names()).map(Arc::new);
-        let meter = Meter::new(Budget::Seconds(1e6), StopFlag::default());
         let target = found.violation.clone();
-        let mut engine = Engine::new(sim, &script, rule, target, Objective::Deliveries, meter);
+        let problem = Problem::plain(sim, script.clone(), rule, target, Objective::Deliveries);
+        let mut engine = Engine::new(&problem, Budget::Seconds(1e6));
         let witness = engine.first_witness(&script.acts, EXACT).unwrap();
         Case { engine, witness, bound }
     }

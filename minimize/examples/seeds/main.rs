@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
 
-use demi_minimize::{Options, Outcome, Size, StopFlag, minimize, render};
+use demi_minimize::{Options, Outcome, Size, StopFlag, minimize, report};
 use demi_replay::models::{Visitor, with_model};
 use demi_replay::{Model, Simulator};
 use demi_schemas::{NetworkRule, Schedule};
@@ -42,8 +42,8 @@ impl Visitor for Minimize<'_> {
     type Output = Result<(Outcome, String), Box<dyn Error>>;
     fn visit<M: Model>(self, sim: Simulator<M>) -> Self::Output {
         let done = minimize(&sim, self.0, None, self.1, &|_| ())?;
-        let told = render::tell(&sim, &done.schedule, self.1.rule)?;
-        let trace = render::trace_md(&told, &done.summary, &done.certificate);
+        let told = report::tell(&sim, &done.schedule, self.1.rule)?;
+        let trace = report::trace_md(&told, &done.summary, &done.certificate);
         Ok((done, trace))
     }
 }

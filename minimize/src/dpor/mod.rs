@@ -28,7 +28,7 @@ use demi_replay::{Model, Pending, Simulator, World};
 
 use self::step::{Choice, Ground, Named, Proc, Step, Tracked};
 use self::wakeup::Wakeup;
-use crate::snapshots::{Node, Snapshots, Uses};
+use crate::oracle::snapshots::{Node, Snapshots, Uses};
 
 /// Which open branch comes next.
 #[derive(Clone)]

@@ -7,7 +7,7 @@ use super::races::Order;
 use super::step::{Named, Step, Tracked};
 use super::wakeup::weak_initial;
 use super::{Explorer, Guide};
-use crate::snapshots::Node;
+use crate::oracle::snapshots::Node;
 
 impl<M: Model, G: Guide<M>> Explorer<'_, M, G> {
     /// Reads the races of an executed schedule and opens the branches that reverse them.

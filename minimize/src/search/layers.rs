@@ -16,7 +16,7 @@ use super::packed;
 use super::symmetry::Renaming;
 use super::tables::Tables;
 use super::worker::{Child, Chunk, Common, SHARDS, Seen, Worker, shard};
-use crate::budget::Meter;
+use crate::problem::budget::Meter;
 
 /// Configurations that one search remembers at most, all renamings counted: what is proven has to be within reach of a
 /// checker that knows nothing of renamings and keeps whole worlds.

@@ -29,8 +29,10 @@ use demi_schemas::NetworkRule;
 use self::faults::Faults;
 pub use self::layers::Lead;
 use self::layers::{End, Layers, Limits, Move};
-use crate::engine::{EXACT, Engine, Shared};
-use crate::witness::starts_late;
+use crate::oracle::engine::Engine;
+use crate::oracle::matcher::EXACT;
+use crate::oracle::witness::Shared;
+use crate::problem::size::starts_late;
 
 pub use self::layers::MAX_STATES;
 pub use self::partition::bound as partition;
@@ -200,11 +202,11 @@ fn layers<M: Model>(
     let (wanted, unbounded) = (limits.states, bound.is_none());
     let limits = Limits { states: wanted.min(engine.meter.left()), ..limits };
     let search = |renamings, jobs| {
-        let (sim, target) = (engine.sim.clone(), engine.target.clone());
+        let (sim, target) = (engine.sim.clone(), engine.problem.target.clone());
         let apart = (renamings, faults.clone());
         Layers::new(sim, root, engine.rule, target, bound.cloned(), apart, jobs).search(limits, &engine.meter)
     };
-    let alike = symmetry::renamings(&engine.sim, root, &engine.target, &faults.actors());
+    let alike = symmetry::renamings(&engine.sim, root, &engine.problem.target, &faults.actors());
     let with = |jobs| {
         let ended = search(alike.clone(), jobs);
         if !ended.unequal {
@@ -306,7 +308,7 @@ pub fn over<M: Model>(
 /// says how to rename.
 pub fn interchangeable<M: Model>(engine: &mut Engine<M>, acts: &[Act]) -> Vec<ActorId> {
     let (_, world) = root(engine, acts);
-    let free = symmetry::free(&engine.sim, &world, &engine.target);
+    let free = symmetry::free(&engine.sim, &world, &engine.problem.target);
     let view = engine.sim.view(&world);
     let state = free.first().and_then(|actor| view.state(*actor));
     match state.and_then(|state| engine.sim.model().renamed(state, &|actor| actor)) {

@@ -16,7 +16,7 @@ use demi_replay::{ActorId, Model, View, World};
 use super::faults::Faults;
 use super::tables::{Reaction, Tables};
 use super::{packed, root};
-use crate::engine::Engine;
+use crate::oracle::engine::Engine;
 
 /// Reactions that are looked at; with more there is no bound.
 const REACTIONS: usize = 200_000;
@@ -149,7 +149,7 @@ fn violating<M: Model>(engine: &Engine<M>, world: &World<M>, actors: &[Alone<M>]
         let mut found = Vec::new();
         let world = World::assemble(cells, status.clone(), Vec::new());
         engine.sim.check(&world, &mut M::History::default(), &mut found);
-        if found.iter().any(|violation| engine.target.contains(&violation.fingerprint)) {
+        if found.iter().any(|violation| engine.problem.target.contains(&violation.fingerprint)) {
             goals.push(ends);
         }
     }

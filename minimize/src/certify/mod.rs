@@ -1,0 +1,379 @@
+//! Certificates: writing down what was proven of a result, and checking it from scratch.
+//!
+//! The checker is kept simple and apart: it knows the simulator, the model's bound and the rules, and nothing of
+//! matching, passes or the search. What it does not re-check are the other matchers of the 1-minimality check.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use demi_replay::model::Bound;
+use demi_replay::script::{Act, Refusal, Script, ScriptError};
+use demi_replay::{ActorId, Did, Model, Pending, PendingKind, Simulator, Status, World, network};
+use demi_schemas::certificate::{CERTIFICATE_SCHEMA, Certificate, Removal, Shortest};
+use demi_schemas::{NetworkRule, Schedule};
+use rustc_hash::FxHashSet;
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::problem::budget::Meter;
+use crate::problem::size::starts_late;
+
+/// Steps up to which each single removal is tried of any result: all of them together run nearly as many steps as the square
+/// of that. Of longer ones only what is said to be 1-minimal, which took as long to find out.
+pub const MOST_STEPS: usize = 1_000;
+
+/// Why a certificate does not hold.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CertificateError {
+    /// Of another version.
+    #[error("the certificate's schema is '{0}', this version reads '{CERTIFICATE_SCHEMA}'")]
+    Version(String),
+    /// The schedule makes no sense to the model.
+    #[error(transparent)]
+    Script(#[from] ScriptError),
+    /// A claim is not true.
+    #[error("{0}")]
+    False(String),
+    /// The budget ended before everything was checked.
+    #[error("the budget ended before the lower bound was checked; everything before it holds")]
+    Budget,
+}
+
+/// A schedule with all that its checks need.
+pub struct Checked<'a, M: Model> {
+    sim: Simulator<M>,
+    script: Script,
+    rule: NetworkRule,
+    target: &'a [String],
+}
+
+impl<'a, M: Model> Checked<'a, M> {
+    /// Prepares the checks of a schedule.
+    ///
+    /// # Errors
+    /// When the model cannot re-create a message from outside.
+    pub fn new(
+        sim: &Simulator<M>,
+        schedule: &Schedule,
+        rule: NetworkRule,
+        target: &'a [String],
+    ) -> Result<Self, ScriptError> {
+        let mut sim = sim.clone();
+        let (script, _) = Script::compile(&mut sim, schedule)?;
+        Ok(Checked { sim, script, rule, target })
+    }
+
+    fn violates(&self, world: &World<M>) -> bool {
+        let mut found = Vec::new();
+        self.sim.check(world, &mut M::History::default(), &mut found);
+        found.iter().any(|v| self.target.contains(&v.fingerprint))
+    }
+
+    /// What each single removal does.
+    pub fn removals(&mut self) -> Vec<Removal> {
+        (0..self.script.acts.len()).map(|step| self.without(step)).collect()
+    }
+
+    /// Whether there may be too many steps to try each removal.
+    fn long(&self) -> bool {
+        self.script.acts.len() > MOST_STEPS
+    }
+
+    /// Makes all steps but one, each as it stands; what is impossible is skipped.
+    fn without(&mut self, removed: usize) -> Removal {
+        let mut world = self.sim.empty_world();
+        let mut digest = Xxh3::new();
+        let (mut violates, mut impossible) = (false, None);
+        let acts = std::mem::take(&mut self.script.acts);
+        for (at, act) in acts.iter().enumerate().filter(|(at, _)| *at != removed) {
+            let made = act.perform(&mut self.sim, &mut world, &self.script.actions, self.rule).is_ok();
+            if !made {
+                impossible = impossible.or(Some(at as u64 + 1));
+                continue;
+            }
+            digest.write_u64(at as u64);
+            for did in self.sim.did() {
+                if let Did::Sent(entry) | Did::TimerSet(entry) = did {
+                    digest.write(self.sim.text(self.sim.info(entry.msg).payload).as_bytes());
+                }
+            }
+            if act.is_delivery() && self.violates(&world) {
+                violates = true;
+                break;
+            }
+        }
+        self.script.acts = acts;
+        let digest = format!("{:032x}", digest.digest128());
+        Removal { step: removed as u64 + 1, violates, impossible, digest, breaks_others: false }
+    }
+
+    /// Looks at every execution with fewer than `at_least` deliveries over the schedule's starts, external messages and
+    /// faults. Gives how many configurations there were, or nothing when the budget ends.
+    ///
+    /// # Errors
+    /// When one of them violates.
+    pub fn none_shorter(
+        &mut self,
+        at_least: usize,
+        bounded: bool,
+        meter: &Meter,
+    ) -> Result<Option<u64>, CertificateError> {
+        let (world, faults) = self.beginning()?;
+        if bounded && !faults.is_empty() {
+            return Err(CertificateError::False("bounds say nothing of executions with faults".into()));
+        }
+        let bound = bounded.then(|| self.sim.model().bound(self.target, self.sim.names())).flatten();
+        let mut level = vec![(world, faults)];
+        let mut seen: FxHashSet<u128> = FxHashSet::default();
+        let mut states = 0;
+        for made in 1..at_least {
+            self.fail(&mut level, &mut seen)?;
+            let mut next = Vec::new();
+            for (world, faults) in level.drain(..) {
+                if meter.ended().is_some() {
+                    return Ok(None);
+                }
+                for index in 0..world.pending().len() {
+                    let entry = &world.pending()[index];
+                    let cut_off =
+                        entry.kind == PendingKind::External && world.status(entry.to) == Status::Isolated;
+                    if cut_off || !self.sim.deliverable(&world, index, self.rule) {
+                        continue;
+                    }
+                    let mut after = world.clone();
+                    self.sim.deliver(&mut after, index, self.rule);
+                    states += 1;
+                    if self.violates(&after) {
+                        let why = format!("there is a violating execution of {made} deliveries");
+                        return Err(CertificateError::False(why));
+                    }
+                    if made + self.missing(&after, bound.as_ref()) < at_least
+                        && !self.pointless(&world, &after, index)
+                        && seen.insert(self.hash(&after, &faults))
+                    {
+                        next.push((after, faults.clone()));
+                    }
+                }
+            }
+            level = next;
+        }
+        Ok(Some(states))
+    }
+
+    /// Adds to a level what faults make of its configurations: they are no deliveries. Before any delivery of the level,
+    /// for what one fault leads to must not be taken for known because a delivery leads there too.
+    fn fail(
+        &mut self,
+        level: &mut Vec<(World<M>, Vec<Act>)>,
+        seen: &mut FxHashSet<u128>,
+    ) -> Result<(), CertificateError> {
+        let mut next = 0;
+        while next < level.len() {
+            let (world, faults) = level[next].clone();
+            for at in first_of_each(&faults) {
+                let (mut after, mut rest) = (world.clone(), faults.clone());
+                rest.remove(at).perform(&mut self.sim, &mut after, &[], self.rule).map_err(impossible)?;
+                if let Act::Stop(actor) = faults[at] {
+                    after = with_outside(&after, &world, actor);
+                }
+                if seen.insert(self.hash(&after, &rest)) {
+                    level.push((after, rest));
+                }
+            }
+            next += 1;
+        }
+        Ok(())
+    }
+
+    /// All actors started and all messages from outside pending, and the faults in their order.
+    fn beginning(&mut self) -> Result<(World<M>, Vec<Act>), CertificateError> {
+        let mut world = self.sim.empty_world();
+        let (mut faults, mut started) = (Vec::new(), Vec::new());
+        let acts = self.script.acts.clone();
+        for act in &acts {
+            match act {
+                Act::Start(actor) if !started.contains(actor) => {
+                    self.sim.start(&mut world, *actor);
+                    started.push(*actor);
+                }
+                fault if fault.is_fault() => faults.push(*fault),
+                Act::Deliver(_) | Act::Inject(..) | Act::Noted(_) => {}
+                _ => {
+                    let why = "it has actions or second starts among its steps";
+                    return Err(CertificateError::False(why.into()));
+                }
+            }
+        }
+        for act in &acts {
+            if let Act::Deliver(want) = act
+                && let Some(msg) = want.external
+            {
+                self.sim.inject(&mut world, want.to, msg);
+            }
+        }
+        Ok((world, faults))
+    }
+
+    fn missing(&self, world: &World<M>, bound: Option<&Bound<M>>) -> usize {
+        bound.map_or(1, |bound| self.sim.least(world, bound).max(1))
+    }
+
+    /// A timer, a message from outside or, without order, any message that changed no state and sent nothing.
+    fn pointless(&self, before: &World<M>, after: &World<M>, index: usize) -> bool {
+        let entry = &before.pending()[index];
+        let order_matters =
+            self.rule == NetworkRule::Fifo && entry.kind == PendingKind::Message && network::ordered(entry);
+        let sent = self.sim.did().iter().any(|d| !matches!(d, Did::TimerCancelled(_)));
+        !order_matters && !sent && after.same_states(before)
+    }
+
+    fn hash(&self, world: &World<M>, faults: &[Act]) -> u128 {
+        let of_world = world.configuration_hash(self.rule != NetworkRule::Unordered, |p| {
+            let info = self.sim.info(p.msg);
+            if p.kind.is_timer() { info.fingerprint.0 } else { p.msg.0 }
+        });
+        let mut hasher = Xxh3::new();
+        (of_world, faults).hash(&mut hasher);
+        hasher.digest128()
+    }
+
+    /// The external messages of the schedule, as the certificate names them.
+    #[must_use]
+    pub fn external_messages(&self) -> Vec<String> {
+        let text = |act: &Act| match act {
+            Act::Deliver(want) if want.external.is_some() => {
+                Some(format!("{} {}", self.sim.names().get(want.to), self.sim.text(want.payload)))
+            }
+            _ => None,
+        };
+        self.script.acts.iter().filter_map(text).collect()
+    }
+}
+
+/// Which faults may happen next: the first of each actor.
+fn first_of_each(faults: &[Act]) -> Vec<usize> {
+    let first = |at: &usize| faults[..*at].iter().all(|earlier| earlier.actor() != faults[*at].actor());
+    (0..faults.len()).filter(first).collect()
+}
+
+/// The world with the messages from outside that an actor had before: they are sent when they are taken, which may be in
+/// a later life.
+fn with_outside<M: Model>(world: &World<M>, before: &World<M>, actor: ActorId) -> World<M> {
+    let outside = |entry: &&Pending| entry.to == actor && entry.kind == PendingKind::External;
+    let pending = world.pending().iter().chain(before.pending().iter().filter(outside)).copied().collect();
+    let status = (0..world.actors()).map(|at| world.status(ActorId(at as u16))).collect();
+    World::assemble(world.cells().to_vec(), status, pending)
+}
+
+fn impossible(refusal: Refusal) -> CertificateError {
+    CertificateError::False(format!("a fault is impossible: {refusal:?}"))
+}
+
+/// Writes down what is known of a result: what each single removal does, unless it has more than [`MOST_STEPS`] and is not said
+/// to be 1-minimal, and the proof.
+///
+/// # Errors
+/// When the model cannot re-create a message from outside.
+pub fn certify<M: Model>(
+    sim: &Simulator<M>,
+    schedule: &Schedule,
+    rule: NetworkRule,
+    target: &[String],
+    digest: &str,
+    one_minimal: bool,
+    shortest: Option<Shortest>,
+) -> Result<Certificate, ScriptError> {
+    let mut checked = Checked::new(sim, schedule, rule, target)?;
+    let shortest = shortest.map(|s| Shortest { externals: checked.external_messages(), ..s });
+    Ok(Certificate {
+        schema: CERTIFICATE_SCHEMA.to_owned(),
+        network: rule,
+        violation: target.to_vec(),
+        deliveries: schedule.deliveries() as u64,
+        externals: schedule.externals() as u64,
+        digest: digest.to_owned(),
+        removals: if one_minimal || !checked.long() { checked.removals() } else { Vec::new() },
+        shortest,
+    })
+}
+
+/// Checks a certificate from scratch, all but the digest of the strict replay, which the caller compares with its own
+/// replay. Gives what was checked, a line each.
+///
+/// # Errors
+/// On the first claim that is not true.
+pub fn verify<M: Model>(
+    sim: &Simulator<M>,
+    schedule: &Schedule,
+    certificate: &Certificate,
+    meter: &Meter,
+) -> Result<Vec<String>, CertificateError> {
+    let wrong = |why: String| Err(CertificateError::False(why));
+    if certificate.schema != CERTIFICATE_SCHEMA {
+        return Err(CertificateError::Version(certificate.schema.clone()));
+    }
+    let size = (schedule.deliveries() as u64, schedule.externals() as u64);
+    if size != (certificate.deliveries, certificate.externals) {
+        return wrong(format!("the schedule has {} deliveries and {} external events", size.0, size.1));
+    }
+    let target: Arc<[String]> = certificate.violation.clone().into();
+    let mut checked = Checked::new(sim, schedule, certificate.network, &target)?;
+    let mut lines = vec![format!("{} deliveries, {} external events", size.0, size.1)];
+    let untried = certificate.removals.is_empty() && checked.long();
+    let steps = checked.script.acts.len();
+    if !untried && steps != certificate.removals.len() {
+        return wrong(format!("there are {steps} single removals"));
+    }
+    let mut removals = if untried { Vec::new() } else { checked.removals() };
+    // Which systems must not break is not known here.
+    let claimed: Vec<u64> = certificate.removals.iter().filter(|r| r.breaks_others).map(|r| r.step).collect();
+    removals.iter_mut().for_each(|r| r.breaks_others = claimed.contains(&r.step));
+    if let Some((found, said)) = removals.iter().zip(&certificate.removals).find(|(a, b)| a != b) {
+        return wrong(match (found.violates, said.violates) {
+            (true, false) => format!("without step {} the rest still violates", found.step),
+            _ => format!("the removal of step {} does not come out as written", found.step),
+        });
+    }
+    let violating = removals.iter().filter(|r| r.violates && !r.breaks_others).count();
+    let mut line = match violating {
+        _ if untried => format!("more than {MOST_STEPS} steps: no single removals were tried"),
+        0 if claimed.is_empty() => format!("{} single removals, none of which violates", removals.len()),
+        0 => format!("{} single removals, none of which is a result", removals.len()),
+        n => format!("{} single removals; as written, {n} still violate: not 1-minimal", removals.len()),
+    };
+    let n = removals.iter().filter(|r| r.violates && r.breaks_others).count();
+    if n > 0 {
+        line.push_str(&format!(
+            "; {n} violate but are said to break a system that must not break, unchecked"
+        ));
+    }
+    lines.push(line);
+    if let Some(shortest) = &certificate.shortest {
+        if shortest.externals != checked.external_messages() {
+            return wrong("the external messages are not those of the schedule".into());
+        }
+        let late = starts_late(&checked.script.acts);
+        let meant = shortest.starts_at_any_time || !late;
+        if shortest.optimal != (shortest.at_least == certificate.deliveries && meant) {
+            return wrong(format!("{} deliveries at least is not what it has", shortest.at_least));
+        }
+        let at_least = usize::try_from(shortest.at_least).unwrap_or(usize::MAX);
+        if shortest.starts_at_any_time {
+            if checked.script.acts.iter().any(Act::is_fault) {
+                return wrong("nothing is known of late starts among faults".into());
+            }
+            // All start first then, and what is lost by a late start is never delivered.
+            if checked.rule == NetworkRule::Fifo {
+                checked.rule = NetworkRule::Unordered;
+            }
+        }
+        let Some(states) = checked.none_shorter(at_least, shortest.bounded, meter)? else {
+            return Err(CertificateError::Budget);
+        };
+        let least = shortest.at_least;
+        let when = if shortest.starts_at_any_time { "" } else { " in which all actors start first" };
+        lines.push(format!(
+            "no violating execution{when} with fewer than {least} deliveries ({states} looked at)"
+        ));
+    }
+    Ok(lines)
+}

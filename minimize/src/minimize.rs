@@ -1,0 +1,319 @@
+//! From a recorded violating schedule to the result: verify, prepare, run the portfolio, check.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use demi_replay::follow::follow;
+use demi_replay::kept::complete;
+use demi_replay::replay::{ReplayOptions, replay};
+use demi_replay::script::{Act, Script, ScriptError};
+use demi_replay::{Model, Simulator};
+use demi_schemas::summary::{
+    CurvePoint, MinimalityCheck, MinimizeSummary, OtherResult, PhaseSummary, ReplaySummary, Verdict,
+};
+use demi_schemas::{Certificate, NetworkRule, Schedule};
+
+use crate::certify::certify;
+use crate::oracle::engine::Engine;
+use crate::oracle::matcher::{Blocker, EXACT, Matcher, Policy};
+use crate::oracle::witness::Shared;
+use crate::portfolio::{Ending, Portfolio};
+use crate::problem::Problem;
+use crate::problem::budget::Ended;
+use crate::problem::criteria::{Criteria, Match, Repeat};
+use crate::problem::options::{Options, Phases, Progress};
+use crate::problem::size::{Size, size, timers};
+use crate::problem::text::fields_of;
+use crate::reduce::reducer::{Reducer, phase_line};
+
+/// What came out.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The smallest schedule found; strict replay of it violates.
+    pub schedule: Schedule,
+    /// Schedules with fewer external events than the smallest, or fewer deliveries: with it, the Pareto set of
+    /// what was found. Strict replay of each violates.
+    pub others: Vec<(OtherResult, Schedule)>,
+    /// What was proven of it.
+    pub certificate: Certificate,
+    /// Figures.
+    pub summary: MinimizeSummary,
+}
+
+/// Why there is nothing to minimize.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum MinimizeError {
+    /// The model cannot re-create a message from outside.
+    #[error(transparent)]
+    Script(#[from] ScriptError),
+    /// The input does not break the invariant.
+    #[error(
+        "replayed under the network rule {rule}, the input does not end in the violation {expected}: {why}"
+    )]
+    NoViolation {
+        /// The rule.
+        rule: NetworkRule,
+        /// What was expected.
+        expected: String,
+        /// What was seen.
+        why: String,
+    },
+    /// A result failed its strict replay: a defect of this program.
+    #[error("the result did not pass its strict replay ({0}); this is a defect, please report it")]
+    Unverified(String),
+}
+
+/// Minimizes a violating schedule. `kept` is the part of it in the causal past of the violation, if that is known.
+///
+/// # Errors
+/// When the model cannot run the input, or the input does not violate.
+pub fn minimize<M: Model>(
+    sim: &Simulator<M>,
+    input: &Schedule,
+    kept: Option<&Schedule>,
+    options: &Options,
+    tell: &(dyn Fn(&Progress) + Sync),
+) -> Result<Outcome, MinimizeError> {
+    minimize_with(sim, input, kept, options, &Criteria::default(), tell)
+}
+
+/// As [`minimize`], with more asked: see [`Criteria`].
+///
+/// # Errors
+/// When the model cannot run the input, or the input does not violate as it is asked.
+pub fn minimize_with<M: Model>(
+    sim: &Simulator<M>,
+    input: &Schedule,
+    kept: Option<&Schedule>,
+    options: &Options,
+    criteria: &Criteria<M>,
+    tell: &(dyn Fn(&Progress) + Sync),
+) -> Result<Outcome, MinimizeError> {
+    let began = Instant::now();
+    let mut sim = sim.clone();
+    let fresh = sim.clone();
+    let (full, _) = Script::compile(&mut sim, input)?;
+    let target = target(&mut sim, input, options)?;
+    let initial = size(&full.acts);
+    let mut phases = Vec::new();
+    let mut problem = Problem::new(sim, full, options.clone(), criteria.clone(), target.clone());
+    problem.fields = fields_of(input);
+    let problem = Arc::new(problem);
+    let mut engine = Engine::new(&problem, options.budget);
+    let witness = first(&mut engine, input, kept, &mut phases)?;
+    let mut reducer = Reducer::new(engine, witness, tell);
+    let policies = Policy::portfolio(options.rule);
+    let used = if options.phases == Phases::All { &policies[..] } else { &policies[..1] };
+    let nothing = |tried| Ending { others: Vec::new(), tried, shortest: None };
+    let Ending { others, tried, shortest } = match options.phases {
+        Phases::Sts => {
+            reducer.baseline(Policy::new(Matcher::Payload, Blocker::Skip));
+            nothing(None)
+        }
+        Phases::NoDiverge => {
+            reducer.baseline(Policy::new(Matcher::Payload, Blocker::Fail));
+            nothing(None)
+        }
+        Phases::Ddmin => nothing(reducer.debugged(policies[0], false)),
+        Phases::ProbDd => nothing(reducer.debugged(policies[0], true)),
+        Phases::All => Portfolio::new(&mut reducer, &mut phases, began).run(),
+    };
+    phases.append(&mut reducer.phases);
+    let ended = reducer.engine.meter.ended().filter(|_| tried.is_none()).unwrap_or(Ended::Fixpoint);
+    let best = reducer.best.clone();
+    let mut schedule = reducer.engine.to_schedule(&best.acts);
+    schedule.header.system.clone_from(&input.header.system);
+    schedule.header.affected.clone_from(&input.header.affected);
+    let checked = strictly(&fresh, &schedule, options.rule, criteria.repeat)?;
+    // What is proven is proven of the violation that the result ends in; the search says which that is.
+    let counts = |v: &&String| reducer.engine.problem.question.counts(v);
+    let target: Vec<String> = match criteria.matching {
+        Match::Fingerprint => target,
+        _ => checked.violation.iter().filter(counts).cloned().collect(),
+    };
+    schedule.header.violation.clone_from(&checked.violation);
+    let mut certificate =
+        certify(&fresh, &schedule, options.rule, &target, &checked.digest, tried.is_some(), shortest)?;
+    for removal in certificate.removals.iter_mut().filter(|r| r.violates && !criteria.also.is_empty()) {
+        let mut rest = schedule.clone();
+        rest.steps.remove(removal.step as usize - 1);
+        removal.breaks_others = criteria.breaks(&rest, options.rule);
+    }
+    let others: Vec<(OtherResult, Schedule)> = others
+        .into_iter()
+        .filter(|o| !o.without.is_empty() || o.size != best.size && !best.size.dominates(o.size))
+        .map(|o| (other_result(o.size, o.without), o.schedule))
+        .filter(|(_, schedule)| strictly(&fresh, schedule, options.rule, criteria.repeat).is_ok())
+        .collect();
+    let summary = MinimizeSummary {
+        verdict: checked.verdict,
+        violation: checked.violation,
+        deliveries: best.size.deliveries as u64,
+        externals: best.size.externals as u64,
+        timers: timers(&best.acts) as u64,
+        initial_deliveries: initial.deliveries as u64,
+        initial_externals: initial.externals as u64,
+        replays: phases.iter().map(|p| p.replays).sum(),
+        executed: phases.iter().map(|p| p.executed).sum(),
+        seconds: began.elapsed().as_secs_f64(),
+        one_minimal: tried.is_some(),
+        minimality: MinimalityCheck {
+            tried: tried.unwrap_or(0),
+            matchers: tried.map(|_| used.iter().map(|p| p.name()).collect()).unwrap_or_default(),
+        },
+        network: options.rule,
+        not_schedulable: None,
+        objective: options.objective.as_str().to_owned(),
+        at_least: certificate.shortest.as_ref().map(|s| s.at_least),
+        others: others.iter().map(|(o, _)| o.clone()).collect(),
+        digest: checked.digest,
+        ended: ended.as_str().to_owned(),
+        phases,
+        passes: reducer.account.clone().lines(),
+        curve: thin(&reducer.curve),
+    };
+    Ok(Outcome { schedule, others, certificate, summary })
+}
+
+/// The violation to keep: what the header names, or else what the schedule ends in.
+fn target<M: Model>(
+    sim: &mut Simulator<M>,
+    input: &Schedule,
+    options: &Options,
+) -> Result<Vec<String>, MinimizeError> {
+    if !input.header.violation.is_empty() {
+        return Ok(input.header.violation.clone());
+    }
+    let run = ReplayOptions { rule: options.rule, strict: false, interval: 1 };
+    let summary = replay(sim, input, &run)?;
+    if summary.violation.is_empty() {
+        return Err(MinimizeError::NoViolation {
+            rule: options.rule,
+            expected: "of any invariant".into(),
+            why: format!("{} after {} deliveries", summary.verdict.as_str(), summary.deliveries),
+        });
+    }
+    Ok(summary.violation)
+}
+
+/// A script in an order that the model can follow, where its own order is not one.
+fn followed<M: Model>(engine: &mut Engine<M>, schedule: &Schedule, script: Script) -> Script {
+    match follow(&mut engine.sim, schedule, &script, engine.rule) {
+        Some(found) => Script { acts: found.acts.into_iter().map(|(_, act)| act).collect(), ..script },
+        None => script,
+    }
+}
+
+/// The first witness: the causal past if it violates, or else everything, cut at the first violation.
+fn first<M: Model>(
+    engine: &mut Engine<M>,
+    input: &Schedule,
+    kept: Option<&Schedule>,
+    phases: &mut Vec<PhaseSummary>,
+) -> Result<Shared<M>, MinimizeError> {
+    let began = Instant::now();
+    let problem = engine.problem.clone();
+    let full = &problem.script;
+    let line = |phase: &str, acts: &[Act], engine: &Engine<M>, before: (u64, u64)| PhaseSummary {
+        replays: engine.meter.replays - before.0,
+        executed: engine.meter.executed - before.1,
+        seconds: began.elapsed().as_secs_f64(),
+        ..phase_line(phase, acts)
+    };
+    phases.push(phase_line("original", &full.acts));
+    let exact = Policy::new(Matcher::Payload, Blocker::Skip);
+    let mut script = followed(engine, input, full.clone());
+    // What stands before the steps of an execution are starts that no log tells.
+    let started = full.acts.len() - input.steps.len();
+    let part = kept.and_then(|kept| complete(&mut engine.sim, input, (full, started), kept, engine.rule));
+    if let Some(part) = part {
+        let acts: Vec<Act> = part.acts.into_iter().map(|(_, act)| act).collect();
+        let before = (engine.meter.replays, engine.meter.executed);
+        if engine.first_witness(&acts, exact).is_some() {
+            phases.push(line("provenance", &acts, engine, before));
+            script.acts = acts;
+        }
+    }
+    let before = (engine.meter.replays, engine.meter.executed);
+    let found =
+        engine.first_witness(&script.acts, exact).or_else(|| engine.first_witness(&script.acts, EXACT));
+    match found {
+        Some(witness) => {
+            phases.push(line("truncation", &witness.acts, engine, before));
+            Ok(witness)
+        }
+        None => Err(MinimizeError::NoViolation {
+            rule: problem.rule(),
+            expected: problem.target.join(", "),
+            why: match engine.problem.criteria.also.len() {
+                0 => "no configuration on the way breaks it, each looked at by itself".into(),
+                _ => "no configuration on the way breaks it, each looked at by itself, or the input also breaks what \
+                      must not break"
+                    .into(),
+            },
+        }),
+    }
+}
+
+fn other_result(size: Size, without: Vec<String>) -> OtherResult {
+    let contents = if without.is_empty() { "" } else { "-smaller-contents" };
+    OtherResult {
+        deliveries: size.deliveries as u64,
+        externals: size.externals as u64,
+        file: format!("schedule-{}-deliveries-{}-externals{contents}.jsonl", size.deliveries, size.externals),
+        without,
+    }
+}
+
+/// The first step of a schedule that a network cannot make when it stands, for people; nothing if it makes them all.
+///
+/// # Errors
+/// When the model cannot re-create a message from outside.
+pub fn unschedulable<M: Model>(
+    sim: &Simulator<M>,
+    schedule: &Schedule,
+    rule: NetworkRule,
+) -> Result<Option<String>, ScriptError> {
+    let options = ReplayOptions { rule, strict: true, interval: 1 };
+    let first = replay(&mut sim.clone(), schedule, &options)?.first_divergence;
+    Ok(first.map(|d| format!("step {}, {}: {}", d.step, d.expected, d.got)))
+}
+
+/// Replays the result strictly, twice, on simulators that took no part in the search; for models that are not
+/// deterministic as often as is asked, and the digests may differ.
+fn strictly<M: Model>(
+    fresh: &Simulator<M>,
+    schedule: &Schedule,
+    rule: NetworkRule,
+    repeat: Repeat,
+) -> Result<ReplaySummary, MinimizeError> {
+    let options = ReplayOptions { rule, strict: true, interval: 1 };
+    let runs = (0..repeat.runs.max(2))
+        .map(|_| replay(&mut fresh.clone(), schedule, &options))
+        .collect::<Result<Vec<_>, _>>()?;
+    let violates = |run: &&ReplaySummary| run.verdict == Verdict::Violates;
+    let same = runs.iter().all(|run| run.digest == runs[0].digest);
+    let violating = runs.iter().filter(violates).count();
+    let enough =
+        if repeat.runs == 1 { violating == runs.len() && same } else { violating >= repeat.least as usize };
+    match runs.iter().find(violates) {
+        Some(run) if enough => Ok(run.clone()),
+        _ => {
+            let mut why = format!("{violating} of {} runs violate", runs.len());
+            if let Some(d) = runs.iter().find_map(|run| run.first_divergence.as_ref()) {
+                why.push_str(&format!("; step {}: expected {}, {}", d.step, d.expected, d.got));
+            }
+            if !same {
+                why.push_str("; digests differ, so the model is not deterministic (--repeat)");
+            }
+            Err(MinimizeError::Unverified(why))
+        }
+    }
+}
+
+/// Keeps a curve readable: at most some hundred points, the last one always.
+fn thin(points: &[CurvePoint]) -> Vec<CurvePoint> {
+    let every = points.len().div_ceil(400).max(1);
+    let last = points.len().saturating_sub(1);
+    points.iter().enumerate().filter(|(i, _)| i % every == 0 || *i == last).map(|(_, p)| p.clone()).collect()
+}

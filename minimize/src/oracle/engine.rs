@@ -1,0 +1,289 @@
+//! The oracle: runs a wanted schedule on the model and says whether it breaks the invariant, how, and where.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use demi_replay::model::Bound;
+use demi_replay::script::{Act, Script};
+use demi_replay::{Model, Simulator, Violation, World};
+use demi_schemas::{NetworkRule, Schedule};
+use rustc_hash::{FxHashMap, FxHashSet};
+use xxhash_rust::xxh3::Xxh3;
+
+use super::matcher::{Blocker, Matcher, Policy};
+use super::trace_keys::Traces;
+use super::witness::{Shared, Witness, checkpoint_every};
+use crate::problem::Problem;
+use crate::problem::budget::{Budget, Meter};
+use crate::problem::digest::Digests;
+use crate::problem::size::{Objective, Size, WORTH, size};
+use crate::problem::text::{Fields, fields_of, to_schedule};
+
+/// Tested candidates remembered, so that none is tested twice.
+const MAX_REMEMBERED: usize = 4_000_000;
+
+/// Runs candidates for one problem. What only grows with what is read and met is its own: names, texts, actions.
+pub struct Engine<M: Model> {
+    /// The problem. [`Engine::pose`] poses another one.
+    pub problem: Arc<Problem<M>>,
+    /// The simulator.
+    pub sim: Simulator<M>,
+    /// Names and arguments of actions.
+    pub actions: Vec<(String, Option<serde_json::Value>)>,
+    /// Structured content of messages from outside.
+    pub fields: Fields,
+    /// The network rule, that of the problem unless a proof is about a weaker one.
+    pub rule: NetworkRule,
+    /// What counts as smaller in this line of work.
+    pub objective: Objective,
+    /// Whether witnesses are compared as finished results are ([`Objective::settled`]), or by the bare objective, so
+    /// that an external event less may cost twice the deliveries for now.
+    pub settling: bool,
+    /// Work done and allowed.
+    pub meter: Meter,
+    pub(super) digests: Digests,
+    pub(crate) traces: Traces,
+    tested: FxHashSet<u128>,
+    /// Configurations with what was to follow, under which policy, and with how many steps at most it did not violate.
+    failed: FxHashMap<u128, usize>,
+    found: Vec<Violation>,
+    /// Accepted candidates that strict verification refused; always 0 unless there is a defect.
+    pub refused: u64,
+}
+
+impl<M: Model> Engine<M> {
+    /// An engine for a problem, with a share of the budget.
+    #[must_use]
+    pub fn new(problem: &Arc<Problem<M>>, share: Budget) -> Self {
+        Engine {
+            problem: problem.clone(),
+            sim: problem.sim.clone(),
+            actions: problem.script.actions.clone(),
+            fields: problem.fields.clone(),
+            rule: problem.rule(),
+            objective: problem.options.objective,
+            settling: false,
+            meter: Meter::new(share, problem.options.stop.clone()),
+            digests: Digests::default(),
+            traces: Traces::default(),
+            tested: FxHashSet::default(),
+            failed: FxHashMap::default(),
+            found: Vec::new(),
+            refused: 0,
+        }
+    }
+
+    /// Goes on with another problem about the same acts.
+    pub fn pose(&mut self, problem: &Arc<Problem<M>>) {
+        if self.problem.question != problem.question {
+            self.forget();
+        }
+        self.problem = problem.clone();
+    }
+
+    /// Loads a schedule and verifies it; nothing where it does not violate.
+    pub fn restore(&mut self, schedule: &Schedule) -> Option<Shared<M>> {
+        let (mut translated, _) = Script::compile(&mut self.sim, schedule).ok()?;
+        self.fields.extend(fields_of(schedule));
+        for act in &mut translated.acts {
+            if let Act::Action(index) = act {
+                let action = translated.actions.get(*index as usize)?;
+                let known = self.actions.iter().position(|a| a == action).unwrap_or(self.actions.len());
+                if known == self.actions.len() {
+                    self.actions.push(action.clone());
+                }
+                *index = u32::try_from(known).ok()?;
+            }
+        }
+        self.first_witness(&translated.acts, Policy::new(Matcher::Payload, Blocker::Skip))
+    }
+
+    /// The model's own lower bound on the deliveries to the violation.
+    pub fn own_bound(&self) -> Option<Arc<Bound<M>>> {
+        self.sim.model().bound(&self.problem.target, self.sim.names()).map(Arc::new)
+    }
+
+    /// A lower bound on the deliveries to the violation: the model's own, or a general one where it knows none.
+    pub fn bound(&self) -> Option<Arc<Bound<M>>> {
+        self.own_bound().or_else(|| self.problem.partition.clone())
+    }
+
+    /// Whether the violation is there, on this configuration alone.
+    pub fn violates(&mut self, world: &World<M>) -> bool {
+        self.found.clear();
+        self.sim.check(world, &mut M::History::default(), &mut self.found);
+        self.found.iter().any(|v| self.problem.question.counts(&v.fingerprint))
+    }
+
+    /// The fingerprints of what a witness ends in, those that count.
+    pub fn ends_in(&mut self, witness: &Witness<M>) -> Vec<String> {
+        let (world, _) = self.world_at(witness, witness.acts.len());
+        self.violates(&world);
+        let found = self.found.iter().map(|v| v.fingerprint.clone());
+        let mut counting: Vec<String> = found.filter(|f| self.problem.question.counts(f)).collect();
+        counting.sort_unstable();
+        counting.dedup();
+        counting
+    }
+
+    /// Executes a script as it stands and cuts it at the first violation.
+    pub fn first_witness(&mut self, acts: &[Act], policy: Policy) -> Option<Shared<M>> {
+        let world = self.sim.empty_world();
+        let found = self.run(world, Vec::new(), acts.iter(), policy, usize::MAX)?;
+        self.verified(found)
+    }
+
+    /// Tests what is left of a witness without the acts for which `removed` says so. The part before the first
+    /// removed act happens as it did; the rest is matched by `policy`. Gives the new witness if it is smaller
+    /// and strict verification agrees.
+    pub fn test(&mut self, witness: &Shared<M>, removed: &[bool], policy: Policy) -> Option<Shared<M>> {
+        if !self.remember(asked(witness, removed), policy) {
+            return None;
+        }
+        let removed = &self.allowed(witness, removed)[..];
+        let from = removed.iter().position(|&r| r)?;
+        let rest = || witness.acts.iter().zip(removed).skip(from).filter(|(_, r)| !**r).map(|(a, _)| a);
+        // The same in another order of what is independent has the same key.
+        let (before, after) = witness.numbered.split_at(from);
+        let after = after.iter().zip(&removed[from..]).filter(|(_, r)| !**r).map(|(n, _)| n);
+        let trace = (self.traces.key(before.iter()), self.traces.key(after));
+        if !self.remember(trace, policy) {
+            return None;
+        }
+        let (world, prefix) = self.world_at(witness, from);
+        let fewer = witness.acts.iter().zip(removed).filter(|(a, r)| **r && a.is_external()).count();
+        let limit = self.limit(witness, fewer);
+        let acts = self.run(world, prefix, rest(), policy, limit)?;
+        self.smaller(size(&acts), witness.size).then(|| self.verified(acts)).flatten()
+    }
+
+    /// What may be removed of what is asked: nothing of the start-up, and creations of actors only together with the
+    /// faults injected into them.
+    fn allowed(&self, witness: &Witness<M>, removed: &[bool]) -> Vec<bool> {
+        let mut removed = removed.to_vec();
+        removed.iter_mut().take(witness.pinned).for_each(|r| *r = false);
+        let creations = witness.acts.iter().filter_map(|act| match act {
+            Act::Action(index) => {
+                let (name, fields) = self.actions.get(*index as usize)?;
+                self.sim.model().creates(name, fields.as_ref())
+            }
+            _ => None,
+        });
+        for actor in creations {
+            let pair = |act: &Act| match act {
+                Act::Action(index) => self
+                    .actions
+                    .get(*index as usize)
+                    .is_some_and(|(name, f)| self.sim.model().creates(name, f.as_ref()) == Some(actor)),
+                Act::Crash(a) | Act::Isolate(a) | Act::Stop(a) => *a == actor,
+                _ => false,
+            };
+            let members: Vec<usize> =
+                (witness.pinned..witness.acts.len()).filter(|&i| pair(&witness.acts[i])).collect();
+            if members.iter().any(|&i| removed[i]) {
+                members.iter().for_each(|&i| removed[i] = true);
+            }
+        }
+        removed
+    }
+
+    /// The number that witnesses are compared by; less is smaller.
+    #[must_use]
+    pub fn key(&self, size: Size) -> (usize, usize) {
+        if self.settling { self.objective.settled(size) } else { self.objective.key(size) }
+    }
+
+    /// Whether `a` is smaller than `b`.
+    #[must_use]
+    pub fn smaller(&self, a: Size, b: Size) -> bool {
+        self.key(a) < self.key(b)
+    }
+
+    /// How many steps a run may take that is to be smaller than a witness, if it has so many external events `fewer`,
+    /// for which the objective may allow more deliveries.
+    #[must_use]
+    pub fn limit(&self, witness: &Witness<M>, fewer: usize) -> usize {
+        match (self.objective, fewer) {
+            (_, 0) => witness.acts.len().saturating_sub(1),
+            (Objective::Externals, _) if self.settling => witness.acts.len() + WORTH * fewer,
+            (Objective::Externals, _) => witness.acts.len() * 2 + 8,
+            (Objective::Deliveries, _) => witness.acts.len(),
+        }
+    }
+
+    /// Whether the order within channels has a meaning.
+    #[must_use]
+    pub fn in_order(&self) -> bool {
+        self.rule != NetworkRule::Unordered
+    }
+
+    /// Acts as text.
+    #[must_use]
+    pub fn to_schedule(&self, acts: &[Act]) -> Schedule {
+        to_schedule(&self.sim, acts, &self.actions, &self.fields, self.rule, &self.problem.target)
+    }
+
+    /// Forgets which candidates were tested.
+    pub fn forget(&mut self) {
+        self.tested.clear();
+    }
+
+    /// Runs wanted acts from a world, like [`Engine::run`], unless they were run from an equal configuration before, be it
+    /// reached in another order, and did not violate. Both come with what stands for them: the hash of the configuration,
+    /// and one of the acts.
+    pub fn run_once(
+        &mut self,
+        (world, configuration): (&World<M>, u128),
+        done: &[Act],
+        (acts, rest): (&[Act], u64),
+        policy: Policy,
+        limit: usize,
+    ) -> Option<Vec<Act>> {
+        let mut hasher = Xxh3::new();
+        (configuration, rest, policy).hash(&mut hasher);
+        let (key, room) = (hasher.digest128(), limit.saturating_sub(done.len()));
+        if self.failed.get(&key).is_some_and(|failed| *failed >= room) {
+            return None;
+        }
+        let found = self.run(world.clone(), done.to_vec(), acts.iter(), policy, limit);
+        if found.is_none() {
+            if self.failed.len() >= MAX_REMEMBERED {
+                self.failed.clear();
+            }
+            self.failed.insert(key, room);
+        }
+        found
+    }
+
+    /// Whether what two numbers stand for is new under a policy; it is remembered.
+    fn remember(&mut self, what: (u128, u128), policy: Policy) -> bool {
+        let mut hasher = Xxh3::new();
+        (what, policy).hash(&mut hasher);
+        if self.tested.len() >= MAX_REMEMBERED {
+            self.tested.clear();
+        }
+        self.tested.insert(hasher.digest128())
+    }
+
+    /// The world before act `at` of a witness, and the acts up to there.
+    pub fn world_at(&mut self, witness: &Witness<M>, at: usize) -> (World<M>, Vec<Act>) {
+        let every = checkpoint_every(witness.acts.len());
+        let kept = (at / every).min(witness.worlds.len() - 1);
+        let mut world = witness.worlds[kept].clone();
+        for act in &witness.acts[kept * every..at] {
+            let followed = self.follow(&mut world, act);
+            debug_assert!(followed, "a witness was verified");
+        }
+        (world, witness.acts[..at].to_vec())
+    }
+}
+
+/// What stands for the removal of some acts from a witness: most are asked for again and again, and to put together what
+/// would be run costs more.
+fn asked<M: Model>(witness: &Witness<M>, removed: &[bool]) -> (u128, u128) {
+    let mut hasher = Xxh3::new();
+    for part in removed.chunks(64) {
+        hasher.write_u64(part.iter().fold(0, |word, &removed| word << 1 | u64::from(removed)));
+    }
+    (witness.key, hasher.digest128())
+}

@@ -1,0 +1,166 @@
+//! Runs a wanted schedule on the model, one policy for what does not match.
+
+use std::hash::{Hash, Hasher};
+
+use demi_replay::network::{self, Heads};
+use demi_replay::script::{Act, OwnFailures, Want};
+use demi_replay::{Model, World};
+use demi_schemas::NetworkRule;
+use xxhash_rust::xxh3::Xxh3;
+
+use super::engine::Engine;
+use super::matcher::{Blocker, Policy};
+use crate::ledger::Attempt;
+
+/// Deliveries that one flush may cost before the step is given up.
+const MAX_FLUSH: usize = 64;
+/// Steps from which on a test is worth a line in the ledger.
+const LEDGER_STEPS: usize = 128;
+/// A test of one candidate failed, or it violates with these acts.
+pub(super) type Found = Option<Vec<Act>>;
+
+impl<M: Model> Engine<M> {
+    /// Runs wanted acts from a world; gives what was executed up to the first violation, or nothing if there is
+    /// none within `limit` steps in all.
+    pub fn run<'a>(
+        &mut self,
+        world: World<M>,
+        done: Vec<Act>,
+        acts: impl Iterator<Item = &'a Act>,
+        policy: Policy,
+        limit: usize,
+    ) -> Found {
+        self.meter.replays += 1;
+        let Some(ledger) = self.problem.criteria.ledger.clone() else {
+            return self.execute(world, done, acts, policy, limit);
+        };
+        let acts: Vec<&Act> = acts.collect();
+        if acts.len() < LEDGER_STEPS {
+            return self.execute(world, done, acts.into_iter(), policy, limit);
+        }
+        let mut hasher = Xxh3::new();
+        self.digests.add(&self.sim, &self.actions, done.iter(), &mut hasher);
+        hasher.write_u8(0xff);
+        self.digests.add(&self.sim, &self.actions, acts.iter().copied(), &mut hasher);
+        (policy, limit, self.rule, &self.problem.question).hash(&mut hasher);
+        let key = hasher.digest128();
+        if let Some(known) = ledger.attempt(key).filter(|a| !a.violates) {
+            self.meter.executed += known.executed;
+            return None;
+        }
+        let before = self.meter.executed;
+        let found = self.execute(world, done, acts.into_iter(), policy, limit);
+        let mut hasher = Xxh3::new();
+        if let Some(acts) = &found {
+            self.digests.add(&self.sim, &self.actions, acts.iter(), &mut hasher);
+        }
+        let digest = if found.is_some() { hasher.digest128() } else { 0 };
+        let executed = self.meter.executed - before;
+        ledger.note_attempt(key, Attempt { violates: found.is_some(), executed, digest });
+        found
+    }
+
+    fn execute<'a>(
+        &mut self,
+        mut world: World<M>,
+        mut done: Vec<Act>,
+        acts: impl Iterator<Item = &'a Act>,
+        policy: Policy,
+        limit: usize,
+    ) -> Found {
+        let mut own = OwnFailures::default();
+        for act in acts {
+            let Act::Deliver(want) = act else {
+                // Code outside the actors may not be possible yet.
+                let passes = own.told_by(act) || matches!(act, Act::Noted(_) | Act::Sent);
+                if !passes && self.follow(&mut world, act) {
+                    own.note(act, self.sim.did());
+                    if !matches!(act, Act::Inject(..)) {
+                        done.push(*act);
+                    }
+                }
+                continue;
+            };
+            let mut flushed = 0;
+            loop {
+                let (index, again) = match self.choose(&mut world, want, policy) {
+                    Choice::Deliver(index) => (index, false),
+                    Choice::Flush(index) if flushed < MAX_FLUSH => (index, true),
+                    Choice::Fail => return None,
+                    Choice::Skip | Choice::Flush(_) => break,
+                };
+                if self.deliver(&mut world, index, &mut done) {
+                    return (done.len() <= limit).then_some(done);
+                }
+                own.note(act, self.sim.did());
+                if done.len() >= limit {
+                    return None;
+                }
+                if !again {
+                    break;
+                }
+                flushed += 1;
+            }
+        }
+        None
+    }
+
+    /// What to do about a wanted delivery.
+    fn choose(&mut self, world: &mut World<M>, want: &Want, policy: Policy) -> Choice {
+        let (sim, rule) = (&self.sim, self.rule);
+        let pending = world.pending();
+        let found = if policy.blocker == Blocker::Flush {
+            policy.matcher.find(sim, world, want, |_, p| sim.takes(world, p))
+        } else {
+            let heads = Heads::new(rule, pending);
+            policy.matcher.find(sim, world, want, |i, p| sim.takes(world, p) && heads.allow(i))
+        };
+        match found {
+            Some(index) if rule == NetworkRule::Fifo && policy.blocker == Blocker::Flush => {
+                match network::blocker(pending, index) {
+                    None => Choice::Deliver(index),
+                    Some(before) => Choice::Flush(before),
+                }
+            }
+            Some(index) => Choice::Deliver(index),
+            None => match want.external {
+                Some(msg) => match self.sim.inject(world, want.to, msg) {
+                    Some(index) if self.sim.takes(world, &world.pending()[index]) => Choice::Deliver(index),
+                    _ => Choice::Skip,
+                },
+                None if policy.blocker == Blocker::Fail => Choice::Fail,
+                None => Choice::Skip,
+            },
+        }
+    }
+
+    /// Delivers an entry, notes it, and says whether the violation is there now.
+    pub fn deliver(&mut self, world: &mut World<M>, index: usize, done: &mut Vec<Act>) -> bool {
+        let entry = world.pending()[index];
+        done.push(Act::Deliver(Want::of(&self.sim, world, &entry)));
+        let before = self.sim.watch(world, entry.to);
+        self.sim.deliver(world, index, self.rule);
+        self.meter.executed += 1;
+        let unchanged = before.is_some() && before == self.sim.watch(world, entry.to);
+        let faults = self.sim.did().iter().any(|d| d.failed().is_some());
+        (!unchanged || faults) && self.violates(world)
+    }
+
+    /// Follows one act exactly; says whether it could. Used for what was verified before.
+    pub fn follow(&mut self, world: &mut World<M>, act: &Act) -> bool {
+        self.meter.executed += u64::from(act.is_delivery());
+        act.perform(&mut self.sim, world, &self.actions, self.rule).is_ok()
+    }
+}
+
+/// What to do about a wanted delivery.
+enum Choice {
+    /// Deliver this entry.
+    Deliver(usize),
+    /// Deliver this entry, which stands before the wanted one, and look again.
+    Flush(usize),
+    /// Leave the step out.
+    Skip,
+    /// Give up the candidate.
+    Fail,
+}

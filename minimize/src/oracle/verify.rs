@@ -1,0 +1,94 @@
+//! Strict verification of what a test found, by code that shares nothing with matching.
+
+use std::hash::Hash;
+use std::rc::Rc;
+
+use demi_replay::script::{Act, Want};
+use demi_replay::{Model, OUTSIDE, PendingKind, Simulator, World};
+use demi_schemas::NetworkRule;
+use xxhash_rust::xxh3::Xxh3;
+
+use super::engine::Engine;
+use super::trace_keys::Numbered;
+use super::witness::{Shared, Witness, checkpoint_every};
+use crate::problem::size::size;
+
+impl<M: Model> Engine<M> {
+    /// Re-runs executed acts from the beginning, step by step, with rules of its own: every step pending with
+    /// exactly this content, first of its channel where the rule says so, and the violation at the end. Shares nothing
+    /// with matching. Gives the witness with its worlds.
+    ///
+    /// What is asked besides is judged here too: repeated runs, and systems that must not break.
+    pub(crate) fn verified(&mut self, acts: Vec<Act>) -> Option<Shared<M>> {
+        let repeat = self.problem.criteria.repeat;
+        let (mut found, mut violating) = (None, 0);
+        for left in (1..=repeat.runs).rev() {
+            if violating >= repeat.least || violating + left < repeat.least {
+                break;
+            }
+            if let Some(witness) = self.rerun(acts.clone()) {
+                found = Some(witness);
+                violating += 1;
+            }
+        }
+        found.filter(|_| violating >= repeat.least && !self.breaks_others(&acts))
+    }
+
+    /// Whether a system that must not break does, on the same schedule.
+    fn breaks_others(&self, acts: &[Act]) -> bool {
+        !self.problem.criteria.also.is_empty()
+            && self.problem.criteria.breaks(&self.to_schedule(acts), self.rule)
+    }
+
+    fn rerun(&mut self, acts: Vec<Act>) -> Option<Shared<M>> {
+        let mut world = self.sim.empty_world();
+        let every = checkpoint_every(acts.len());
+        let mut worlds = Vec::with_capacity(acts.len() / every + 1);
+        let mut pinned = 0;
+        for (at, act) in acts.iter().enumerate() {
+            if at % every == 0 {
+                worlds.push(world.clone());
+            }
+            if self.sim.starting_up(&world) {
+                pinned = at + 1;
+            }
+            if let Act::Deliver(want) = act
+                && want.external.is_none()
+                && !in_order(&self.sim, &world, want, self.rule)
+            {
+                self.refused += 1;
+                return None;
+            }
+            if !self.follow(&mut world, act) {
+                self.refused += 1;
+                return None;
+            }
+        }
+        if !self.violates(&world) {
+            self.refused += 1;
+            return None;
+        }
+        let numbered = self.traces.numbered(&acts);
+        let key = sequence_key(&numbered);
+        Some(Rc::new(Witness { size: size(&acts), pinned, acts, worlds, numbered, key }))
+    }
+}
+
+/// What tells a sequence of steps from others.
+fn sequence_key(steps: &[Numbered]) -> u128 {
+    let mut hasher = Xxh3::new();
+    steps.hash(&mut hasher);
+    hasher.digest128()
+}
+
+/// The verifier's own reading of channel order: nothing older may wait on the channel of what is delivered.
+fn in_order<M: Model>(sim: &Simulator<M>, world: &World<M>, want: &Want, rule: NetworkRule) -> bool {
+    let Some(index) = want.find(sim, world) else { return false };
+    let entry = world.pending()[index];
+    if rule != NetworkRule::Fifo || want.timer || entry.channel == OUTSIDE {
+        return true;
+    }
+    world.pending()[..index].iter().all(|older| {
+        older.to != entry.to || older.channel != entry.channel || !matches!(older.kind, PendingKind::Message)
+    })
+}

@@ -1,0 +1,189 @@
+//! The plan: which strategy runs when, with what share of the budget, until when. Every number that tunes the work is here.
+
+use crate::search::Lead::{self, Light, Nearest};
+
+/// When a turn is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// In any case.
+    Always,
+    /// While nothing is proven of the incumbent.
+    Unproven,
+    /// Once the incumbent is proven to be the shortest over its external events.
+    Proven,
+}
+
+/// What a turn does.
+#[derive(Clone, Copy, Debug)]
+pub enum Strategy {
+    /// Reduces the recording with another policy first each time; of the policies those in this range.
+    Recorded {
+        /// The first policy of this wave.
+        from: usize,
+        /// The policy after its last.
+        to: usize,
+        /// The part of the budget for all policies.
+        part: f64,
+    },
+    /// Goes on with recordings that are still long.
+    Longer,
+    /// Beam searches over sets of external events.
+    Beam(&'static [Reach]),
+    /// Rounds of random walks and of iterated local search.
+    Rounds(Effort),
+}
+
+/// A line of the plan.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn {
+    /// The name, by which it can be left out.
+    pub name: &'static str,
+    /// What it does.
+    pub strategy: Strategy,
+    /// When it is taken.
+    pub when: When,
+    /// The part of the budget after which it begins nothing new.
+    pub until: f64,
+    /// Whether a proof is tried after it where it found something better.
+    pub prove: bool,
+}
+
+const fn turn(name: &'static str, strategy: Strategy, when: When, until: f64, prove: bool) -> Turn {
+    Turn { name, strategy, when, until, prove }
+}
+
+/// The portfolio, from the first turn to the last. What is near a recording leads to other results than what is far better, so
+/// narrow beams come before walks and wide ones after; those end before the budget does, since what they find is often one
+/// step from something smaller. After them come checks, other endings, and the proof.
+pub const PLAN: [Turn; 8] = [
+    turn("recorded", Strategy::Recorded { from: 0, to: 2, part: 0.15 }, When::Always, 1.0, true),
+    turn("recorded", Strategy::Recorded { from: 2, to: POLICIES, part: 0.25 }, When::Unproven, 1.0, true),
+    turn("longer", Strategy::Longer, When::Unproven, 1.0, true),
+    turn("beams elsewhere", Strategy::Beam(&OTHERS), When::Proven, 1.0, false),
+    turn("narrow beams", Strategy::Beam(NARROW), When::Unproven, 1.0, false),
+    turn("quick rounds", Strategy::Rounds(QUICK), When::Unproven, 1.0, false),
+    turn("wide beams", Strategy::Beam(&REACHES), When::Unproven, 0.85, false),
+    turn("rounds", Strategy::Rounds(LITTLE), When::Always, 1.0, false),
+];
+
+/// How much of a budget strategies may use up; the rest is for the checks of 1-minimality, the proof and smaller contents.
+pub const SEARCHED: f64 = 0.8;
+/// Policies that recorded jobs begin with, at most.
+pub const POLICIES: usize = 6;
+
+/// How much rounds look for.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Rounds in a row without gain after which there are no more.
+    pub patience: usize,
+    /// Deliveries that the walks or the local search of one job may execute.
+    pub walked: u64,
+    /// Most rounds.
+    pub rounds: usize,
+    /// Part of what is left which one round may take.
+    pub part: f64,
+}
+
+/// What finds a result that is not far off.
+pub const QUICK: Effort = Effort { patience: 1, walked: 700_000, rounds: 2, part: 0.15 };
+/// What looks around a good one.
+pub const LITTLE: Effort = Effort { patience: 2, walked: 700_000, rounds: 12, part: 0.25 };
+/// What each job of a round does: from which of the leads, and whether it walks at random or searches near it.
+pub const TURNS: [(usize, bool); 8] =
+    [(0, true), (1, true), (0, false), (1, false), (2, true), (0, true), (2, false), (0, true)];
+/// Violating walks of one job that are reduced.
+pub const FINDS: usize = 12;
+
+/// Deliveries up to which a result is short enough for the searches that begin with one.
+pub const SHORT: usize = 400;
+/// Jobs of a round that goes on with long results, half of them from each of the two best.
+pub const LONGER_JOBS: usize = 4;
+/// Most such rounds.
+pub const LONGER_ROUNDS: usize = 6;
+/// Part of what is left for each.
+pub const LONGER_PART: f64 = 0.3;
+
+/// Over which sets beams search, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Reach {
+    /// Deliveries that are made in a layer.
+    pub width: u64,
+    /// From which configurations.
+    pub lead: Lead,
+    /// Over how many of the sets to choose from.
+    pub choices: usize,
+    /// Over how many of the others, the nearest first.
+    pub near: usize,
+}
+
+const fn reach(width: u64, lead: Lead, choices: usize, near: usize) -> Reach {
+    Reach { width, lead, choices, near }
+}
+
+/// What is tried, one after the other.
+pub const REACHES: [Reach; 17] = [
+    reach(3_200, Nearest, 0, usize::MAX),
+    reach(3_200, Light(4), CHOICES, 0),
+    reach(3_200, Light(2), 0, usize::MAX),
+    reach(3_200, Nearest, CHOICES, 0),
+    reach(24_000, Nearest, 0, 2),
+    reach(24_000, Light(4), 0, 2),
+    reach(24_000, Light(4), CHOICES, 0),
+    reach(24_000, Nearest, CHOICES, 0),
+    reach(24_000, Light(2), 0, 40),
+    reach(100_000, Nearest, 0, 2),
+    reach(24_000, Nearest, 0, 40),
+    reach(100_000, Nearest, CHOICES, 4),
+    reach(100_000, Light(4), CHOICES, 4),
+    reach(24_000, Nearest, 0, usize::MAX),
+    reach(100_000, Light(2), 0, 24),
+    reach(100_000, Nearest, 0, 24),
+    reach(400_000, Nearest, 0, 2),
+];
+/// What comes before walks.
+pub const NARROW: &[Reach] = REACHES.split_at(1).0;
+/// What is tried around a result over whose external events nothing is shorter: others may be worth more.
+pub const OTHERS: [Reach; 3] =
+    [reach(3_200, Light(4), CHOICES, 0), reach(3_200, Nearest, CHOICES, 0), reach(100_000, Nearest, 0, LESS)];
+/// Sets of external events from which a search is to choose, at most.
+pub const CHOICES: usize = 12;
+/// How many sets hold what has an actor or an event less.
+const LESS: usize = 8;
+/// Deliveries that an execution with fewer external events may have more than the result it is to replace.
+pub const MORE: usize = 15;
+/// Part of what is left for one batch of beams.
+pub const BEAM_PART: f64 = 0.4;
+/// Searches of one batch.
+pub const BEAM_JOBS: usize = 8;
+/// Part of the budget, as the other, that is open to beams over smaller contents: little is left by then.
+pub const CONTENTS: f64 = 1.1;
+
+/// Configurations that a proof may visit before more is looked for.
+pub const SOON: u64 = 6_000_000;
+/// The same where the bound is so near that it is worth more.
+pub const SOON_NEAR: u64 = 4 * SOON;
+/// How near that is, in deliveries.
+pub const NEAR: usize = 2;
+/// Configurations that the proof of the result may visit.
+pub const LATER: u64 = 8_000_000;
+/// Configurations that a proof may visit where no bound leads the way.
+pub const UNBOUNDED: u64 = 1_000_000;
+/// External events over all of which the shortest execution is looked for at the beginning: fewer hardly replace it then.
+pub const ALL: usize = 12;
+/// The same of the external events of the best recorded job.
+pub const FEW: usize = 8;
+
+/// Policies of passes that try all pairs, places or windows.
+pub const FEW_POLICIES: usize = 4;
+/// Worlds that one search of the trace lattice may visit.
+pub const LATTICE_WORLDS: usize = 150_000;
+/// Branches that the backtracks of one candidate may take.
+pub const BRANCHES: usize = 24;
+/// Deliveries of a window.
+pub const WINDOW: usize = 4;
+/// Orders that are tried without each step.
+pub const ORDERS: u64 = 16;
+/// Configurations that the search for another ending may visit from each place.
+pub const ENDING: u64 = 60_000;
+/// The same for the result.
+pub const POLISH: u64 = 1_000_000;

@@ -1,0 +1,334 @@
+//! The portfolio: what [`crate::plan`] says, one turn after the other, and then what makes a result of the incumbent: checks,
+//! proofs, smaller contents.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use demi_replay::Model;
+use demi_schemas::certificate::Shortest;
+use demi_schemas::summary::PhaseSummary;
+
+use crate::aim;
+use crate::archive::{Archive, best, pareto};
+use crate::oracle::matcher::Policy;
+use crate::plan::{self, CONTENTS, FEW, LATER, OTHERS, PLAN, POLISH, Turn, When};
+use crate::problem::Problem;
+use crate::problem::criteria::{Contents, Match};
+use crate::reduce::passes::{contents, endings};
+use crate::reduce::reducer::{Reducer, phase_line};
+use crate::scheduler::{self, Purse, Site};
+use crate::search;
+use crate::solution::Solution;
+use crate::strategies::beam::{Beams, Tried};
+use crate::strategies::longer::Longer;
+use crate::strategies::recorded::Recorded;
+use crate::strategies::rounds::Rounds;
+use crate::strategies::{Strategy, exhaustive};
+
+/// What stands beside the result, and what was proven of it.
+pub struct Ending {
+    /// Solutions that are smaller than the result in some way, and one with smaller contents.
+    pub others: Vec<Solution>,
+    /// How many removals the last check of 1-minimality tried, if it came to its end.
+    pub tried: Option<u64>,
+    /// What was proven.
+    pub shortest: Option<Shortest>,
+}
+
+/// The portfolio on one reducer.
+pub struct Portfolio<'r, 'a, M: Model> {
+    reducer: &'r mut Reducer<'a, M>,
+    phases: &'r mut Vec<PhaseSummary>,
+    began: Instant,
+    policies: Vec<Policy>,
+    /// A proof over all recorded external events.
+    whole: Option<(Solution, Shortest)>,
+}
+
+impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
+    /// A portfolio whose reducer begins with the recorded witness and ends with the smallest found.
+    pub fn new(reducer: &'r mut Reducer<'a, M>, phases: &'r mut Vec<PhaseSummary>, began: Instant) -> Self {
+        let policies = Policy::portfolio(reducer.engine.problem.rule());
+        Portfolio { reducer, phases, began, policies, whole: None }
+    }
+
+    /// Runs it.
+    pub fn run(mut self) -> Ending {
+        let recording = self.reducer.best.clone();
+        self.prepare();
+        let mut archive = Archive::new(self.site(), self.purse());
+        aim::at(&mut self.reducer.engine, &recording);
+        archive.site = self.site();
+        self.whole = exhaustive::whole(self.reducer, recording);
+        let mut tried = Vec::new();
+        for (number, turn) in PLAN.iter().enumerate() {
+            let fits = match turn.when {
+                When::Always => true,
+                When::Proven => archive.proven.is_some(),
+                When::Unproven => archive.proven.is_none(),
+            };
+            let without = &self.reducer.engine.problem.criteria.without;
+            if !fits || without.iter().any(|name| name == turn.name) {
+                continue;
+            }
+            if number > 0 {
+                archive.purse = self.purse();
+            }
+            self.turn(&mut archive, turn, &mut tried);
+        }
+        self.finish(archive)
+    }
+
+    /// Makes the problem that jobs share: of the recording, cut at the violation, and of what preparation leaves of it.
+    fn prepare(&mut self) {
+        let raw = self.reducer.best.acts.clone();
+        let engine = &mut self.reducer.engine;
+        let mut problem = Problem { raw, ..(*engine.problem).clone() };
+        if engine.bound().is_none() {
+            problem.partition = search::partition(engine, &problem.raw).map(Arc::new);
+        }
+        self.reducer.prepare();
+        self.phases.append(&mut self.reducer.phases);
+        problem.prepared.clone_from(&self.reducer.best.acts);
+        self.reducer.engine.pose(&Arc::new(self.read(problem)));
+    }
+
+    /// The problem with all names and contents that the reducer has met.
+    fn read(&self, problem: Problem<M>) -> Problem<M> {
+        let engine = &self.reducer.engine;
+        Problem { sim: engine.sim.clone(), fields: engine.fields.clone(), ..problem }
+    }
+
+    fn site(&self) -> Site<'a, M> {
+        Site { problem: self.reducer.engine.problem.clone(), tell: self.reducer.tell }
+    }
+
+    fn purse(&self) -> Purse {
+        let (meter, budget) = (&self.reducer.engine.meter, self.reducer.engine.problem.options.budget);
+        Purse { budget, began: self.began, replays: meter.replays, executed: meter.executed }
+    }
+
+    /// Runs one turn of the plan.
+    fn turn(&mut self, archive: &mut Archive<'a, M>, turn: &Turn, tried: &mut Vec<Tried>) {
+        let known = archive.incumbent().cloned();
+        if turn.when != When::Proven && aim::at_solution(&mut self.reducer.engine, known.as_ref()) {
+            archive.site = self.site();
+            tried.clear();
+        }
+        let base = match &archive.proven {
+            Some((proven, _)) if turn.when == When::Proven => Some(proven.clone()),
+            _ => known.clone(),
+        };
+        let until = turn.until;
+        match (turn.strategy, &base) {
+            (plan::Strategy::Recorded { from, to, part }, _) => {
+                pursue(archive, &mut Recorded { wave: (from, to), part }, until);
+            }
+            (plan::Strategy::Longer, _) => pursue(archive, &mut Longer::default(), until),
+            (plan::Strategy::Beam(reaches), Some(base)) => {
+                let mut others = Vec::new();
+                let tried = if turn.when == When::Proven { &mut others } else { tried };
+                let problem = archive.site.problem.clone();
+                pursue(archive, &mut Beams::new(&problem, reaches, base, tried), until);
+            }
+            (plan::Strategy::Rounds(effort), Some(base)) => {
+                pursue(archive, &mut Rounds::new(effort, archive.objective(), base), until);
+            }
+            (_, None) => {}
+        }
+        if turn.prove {
+            self.prove(archive, known.as_ref());
+        }
+        if turn.when == When::Proven {
+            let replaced = archive
+                .proven
+                .as_ref()
+                .is_some_and(|(proven, _)| archive.results.iter().any(|s| self.replaces(s, proven)));
+            archive.proven = archive.proven.take().filter(|_| !replaced);
+        }
+    }
+
+    fn replaces(&self, other: &Solution, proven: &Solution) -> bool {
+        let few = self.whole.is_some() || proven.size.externals <= FEW;
+        self.reducer.engine.problem.options.objective.replaces(other.size, proven.size, few)
+    }
+
+    /// Tries to prove the incumbent, where it is another one than before.
+    fn prove(&mut self, archive: &mut Archive<'a, M>, known: Option<&Solution>) {
+        let best = archive.incumbent().cloned();
+        let better = best.filter(|best| known.is_none_or(|known| known.size != best.size));
+        if aim::at_solution(&mut self.reducer.engine, better.as_ref()) {
+            archive.site = self.site();
+        }
+        archive.proven = match &self.whole {
+            Some(whole) => Some(whole.clone()),
+            None => better.and_then(|best| exhaustive::soon(self.reducer, &best)),
+        };
+        if let Some((proven, _)) = &archive.proven {
+            let phases = std::mem::take(&mut self.reducer.phases);
+            archive.add(vec![Solution { phases, ..proven.clone() }]);
+        }
+    }
+
+    /// Makes the result of what was found.
+    fn finish(mut self, mut archive: Archive<'_, M>) -> Ending {
+        let proven = archive.proven.take();
+        let mut results = std::mem::take(&mut archive.results);
+        let given = proven.as_ref().and_then(|(proven, _)| {
+            let others: Vec<Solution> =
+                results.iter().filter(|s| self.replaces(s, proven)).cloned().collect();
+            best(archive.objective(), &others).cloned().or_else(|| Some(proven.clone()))
+        });
+        self.adopt(&mut results, given.as_ref());
+        let adopted = self.reducer.best.clone();
+        aim::at(&mut self.reducer.engine, &adopted);
+        self.reducer.engine.settling = true;
+        let jobs = self.reducer.engine.problem.options.jobs;
+        if proven.is_none() {
+            self.reducer.phase("endings", |s| endings::search(s, POLISH, jobs));
+        }
+        // Checked first: what costs more may use up the budget.
+        let policies = self.policies.clone();
+        let mut tried = self.reducer.close(&policies);
+        let before = self.reducer.best.size;
+        self.reducer.reduce(&policies);
+        if self.reducer.best.size != before {
+            tried = self.reducer.close(&policies);
+        }
+        let contents = self.reducer.engine.problem.criteria.contents;
+        if contents == Contents::Shrink && self.shrink().is_some() {
+            tried = self.reducer.close(&policies);
+        }
+        aim::settle(self.reducer);
+        let known = proven.filter(|(solution, _)| {
+            // Another violation may count than that of which it was proven.
+            self.reducer.engine.problem.asked.matching == Match::Fingerprint
+                && solution.size == self.reducer.best.size
+                && solution.schedule == self.reducer.engine.to_schedule(&self.reducer.best.acts)
+        });
+        let before = self.reducer.best.acts.clone();
+        let mut shortest = match known {
+            Some((_, shortest)) => Some(shortest),
+            None => exhaustive::prove(self.reducer, LATER),
+        };
+        while aim::cut(self.reducer) {
+            shortest = exhaustive::prove(self.reducer, LATER);
+        }
+        if self.reducer.best.acts != before {
+            let optimal = self.reducer.best.size;
+            tried = self.reducer.close(&policies);
+            if self.reducer.best.size != optimal {
+                shortest = exhaustive::prove(self.reducer, LATER);
+            }
+        }
+        let mut others = pareto(results);
+        if contents == Contents::Other {
+            self.phases.append(&mut self.reducer.phases);
+            others.extend(self.smaller());
+        }
+        Ending { others, tried, shortest }
+    }
+
+    /// A solution with smaller contents, if there is one, beside that of the reducer.
+    fn smaller(&mut self) -> Option<Solution> {
+        let before = self.reducer.best.clone();
+        let (problem, fields) = (self.reducer.engine.problem.clone(), self.reducer.engine.fields.clone());
+        let curve = self.reducer.curve.clone();
+        let found = self.shrink().map(|without| {
+            self.reducer.close(&self.policies);
+            let schedule = self.reducer.engine.to_schedule(&self.reducer.best.acts);
+            Solution { schedule, size: self.reducer.best.size, without, ..Solution::default() }
+        });
+        (self.reducer.best, self.reducer.engine.fields, self.reducer.curve) = (before, fields, curve);
+        self.reducer.engine.pose(&problem);
+        found
+    }
+
+    /// Leaves out components of messages from outside and looks around from there. Gives the components.
+    fn shrink(&mut self) -> Option<Vec<String>> {
+        // What the bound was made of is about to change.
+        let mut problem = Problem { partition: None, ..(*self.reducer.engine.problem).clone() };
+        self.reducer.engine.pose(&Arc::new(problem.clone()));
+        let mut gone = Vec::new();
+        let policies = self.policies.clone();
+        self.reducer.phase("contents", |s| gone = contents::shrink(s, &policies));
+        if gone.is_empty() {
+            return None;
+        }
+        for component in &gone {
+            if let Some(left) = contents::lacking(&mut self.reducer.engine, &problem.raw, component) {
+                problem.raw = left;
+            }
+        }
+        self.reducer.engine.pose(&Arc::new(self.read(problem)));
+        self.phases.append(&mut self.reducer.phases);
+        let schedule = self.reducer.engine.to_schedule(&self.reducer.best.acts);
+        let given = Solution { schedule, size: self.reducer.best.size, ..Solution::default() };
+        let mut archive = Archive::new(self.site(), self.purse());
+        let objective = archive.objective();
+        pursue(&mut archive, &mut Rounds::new(plan::LITTLE, objective, &given), 1.0);
+        let best = archive.incumbent().unwrap_or(&given).clone();
+        let problem = archive.site.problem.clone();
+        let mut tried = Vec::new();
+        pursue(&mut archive, &mut Beams::new(&problem, &OTHERS, &best, &mut tried), CONTENTS);
+        let mut found = archive.results;
+        // The result with its contents as recorded stands beside this one: nothing may have grown.
+        found.retain(|s| s.size == given.size || s.size.dominates(given.size));
+        self.adopt(&mut found, None);
+        let adopted = self.reducer.best.clone();
+        self.reducer.reduce(&policies);
+        let size = self.reducer.best.size;
+        if size != adopted.size && !size.dominates(adopted.size) {
+            self.reducer.take(adopted);
+        }
+        Some(gone)
+    }
+
+    /// Gives the reducer the smallest of the solutions, the first of equals, or the one that is given, if it is smaller than
+    /// what it has, and accounts for the rest.
+    fn adopt(&mut self, solutions: &mut [Solution], given: Option<&Solution>) {
+        let objective = self.reducer.engine.problem.options.objective;
+        let best = match given {
+            Some(given) => solutions.iter().position(|s| s.schedule == given.schedule),
+            None => objective.choose(solutions.iter().map(|s| s.size)),
+        };
+        let mut rest = phase_line("other jobs", &[]);
+        for (index, solution) in solutions.iter().enumerate() {
+            self.reducer.account.add(&solution.account);
+            if Some(index) == best {
+                self.reducer.join(&solution.curve);
+                if let Some(witness) = self.reducer.engine.restore(&solution.schedule) {
+                    let sizes = [self.reducer.best.size, witness.size];
+                    if objective.choose(sizes.into_iter()) == Some(1) {
+                        self.reducer.take(witness);
+                    }
+                }
+                self.phases.extend(solution.phases.iter().cloned());
+            } else {
+                rest.replays += solution.replays();
+                rest.executed += solution.executed();
+                rest.seconds += solution.phases.iter().map(|p| p.seconds).sum::<f64>();
+            }
+        }
+        self.reducer.engine.meter.replays += solutions.iter().map(Solution::replays).sum::<u64>();
+        self.reducer.engine.meter.executed += solutions.iter().map(Solution::executed).sum::<u64>();
+        self.phases.push(PhaseSummary {
+            replays: rest.replays,
+            executed: rest.executed,
+            seconds: rest.seconds,
+            ..phase_line("other jobs", &self.reducer.best.acts)
+        });
+    }
+}
+
+/// Runs what a strategy proposes until it proposes nothing more.
+fn pursue<M: Model>(archive: &mut Archive<'_, M>, strategy: &mut impl Strategy<M>, until: f64) {
+    while !archive.site.problem.options.stop.is_set() {
+        let jobs = strategy.propose(archive);
+        if jobs.is_empty() {
+            return;
+        }
+        let found = scheduler::run(&archive.site, archive.purse().within(until), &jobs);
+        archive.add(found);
+    }
+}

@@ -1,0 +1,51 @@
+//! What a minimization is asked to do, and how it tells where it stands.
+
+use demi_schemas::NetworkRule;
+
+use super::budget::{Budget, StopFlag};
+use super::size::{Objective, Size};
+
+/// Which pipeline to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phases {
+    /// All strategies and passes.
+    All,
+    /// DEMi's STSSched baseline: external ddmin and one internal pass, exact matching.
+    Sts,
+    /// DEMi's baseline without divergence: a test in which an expected message is missing fails.
+    NoDiverge,
+    /// Delta debugging of all steps at once, by halves, with one policy: the least that any tool does.
+    Ddmin,
+    /// The same by probabilities ([`crate::reduce::passes::probdd`]).
+    ProbDd,
+}
+
+/// What a minimization is asked to do.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The network rule to enforce.
+    pub rule: NetworkRule,
+    /// How much work may be done.
+    pub budget: Budget,
+    /// Threads. The result does not depend on it for a budget of replays or states.
+    pub jobs: usize,
+    /// Which pipeline.
+    pub phases: Phases,
+    /// What counts as smaller.
+    pub objective: Objective,
+    /// Set to end with the best so far.
+    pub stop: StopFlag,
+}
+
+/// Where the work stands; told at each improvement.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    /// The phase that found it.
+    pub phase: String,
+    /// Size of the smallest witness of that line of work.
+    pub size: Size,
+    /// Schedules tested by that line of work.
+    pub replays: u64,
+    /// Deliveries executed by it.
+    pub executed: u64,
+}

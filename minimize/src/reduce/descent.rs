@@ -1,0 +1,103 @@
+//! The orders in which passes run: what costs least first, until nothing gains.
+
+use demi_replay::Model;
+
+use super::passes::{chunks, noop, subsets};
+use super::reducer::Reducer;
+use super::registry;
+use crate::oracle::matcher::{EXACT, Policy};
+
+/// The phase that drops deliveries without effect.
+const NO_OP: &str = "no-op removal";
+
+impl<M: Model> Reducer<'_, M> {
+    /// Drops what does nothing, then external events by ddmin with the exact (STS) schedule.
+    pub fn prepare(&mut self) {
+        self.phase(NO_OP, noop::remove);
+        self.phase("external ddmin", |s| chunks::sweep(s, EXACT, chunks::external, 1));
+    }
+
+    /// Coarse cuts on a long schedule: without an actor, and with one external message of each kind.
+    pub fn subsets(&mut self, policies: &[Policy]) {
+        self.phase("actors", |s| subsets::without_actor(s, policies));
+        self.phase("external subsets", |s| subsets::keep_one(s, &policies[..1]));
+    }
+
+    /// Coarse chunks first, with the policies in this order; then single steps until nothing gains. In each round
+    /// the passes that won most per delivery executed come first.
+    pub fn sweep(&mut self, order: &[Policy]) {
+        for policy in order {
+            let name = format!("chunks {}", policy.name());
+            self.phase(&name, |s| chunks::sweep(s, *policy, chunks::any, 4));
+        }
+        let mut gains: Vec<(f64, Policy)> = order.iter().map(|p| (0.0, *p)).collect();
+        loop {
+            let before = self.best.size;
+            for (gain, policy) in &mut gains {
+                let (steps, executed) = (self.best.acts.len(), self.engine.meter.executed);
+                let name = format!("steps {}", policy.name());
+                self.phase(&name, |s| chunks::sweep(s, *policy, chunks::any, 1));
+                let won = steps.saturating_sub(self.best.acts.len()) as f64;
+                *gain = won / (self.engine.meter.executed - executed + 1) as f64;
+            }
+            // Ties keep their order, so the result depends on nothing but the work done.
+            gains.sort_by(|a, b| b.0.total_cmp(&a.0));
+            self.phase(NO_OP, noop::remove);
+            if self.best.size == before || self.ended() {
+                return;
+            }
+        }
+    }
+
+    /// Chunks and then single steps with each policy until nothing gains, without lines in the table of phases.
+    pub fn descend(&mut self, order: &[Policy]) {
+        let mut smallest = 4;
+        loop {
+            let before = self.best.size;
+            for policy in order {
+                chunks::sweep(self, *policy, chunks::any, smallest);
+            }
+            if self.ended() || smallest == 1 && self.best.size == before {
+                return;
+            }
+            smallest = 1;
+        }
+    }
+
+    /// Sweeps, then the passes that cost more, in turn until nothing gains.
+    pub fn reduce(&mut self, order: &[Policy]) {
+        self.sweep(order);
+        while !self.ended() && self.costly(order) {
+            self.sweep(order);
+        }
+    }
+
+    /// The passes that cost more, those first that won most for their work so far, until one gains. Says whether one
+    /// did.
+    fn costly(&mut self, policies: &[Policy]) -> bool {
+        let passes: Vec<registry::Pass> = registry::used(&self.engine.problem.criteria.without);
+        let names: Vec<&str> = passes.iter().map(|pass| pass.name()).collect();
+        self.account
+            .order(&names)
+            .into_iter()
+            .any(|at| self.phase(names[at], |s| passes[at].step(s, policies)))
+    }
+
+    /// Removes each step alone under every policy; whatever still violates is taken. Gives the number of
+    /// removals tried in the last, fruitless round, or nothing if the work ended before.
+    pub fn close(&mut self, policies: &[Policy]) -> Option<u64> {
+        loop {
+            self.engine.forget();
+            let mut gained = false;
+            for policy in policies {
+                gained |= self.phase("1-minimality", |s| chunks::singles(s, *policy, chunks::any));
+            }
+            if self.ended() {
+                return None;
+            }
+            if !gained {
+                return Some(self.best.acts.len() as u64 * policies.len() as u64);
+            }
+        }
+    }
+}

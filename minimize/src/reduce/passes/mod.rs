@@ -1,0 +1,17 @@
+//! Passes: each looks for a smaller witness in its own way and hands what it finds to the [`Reducer`].
+//!
+//! [`Reducer`]: crate::reduce::reducer::Reducer
+
+pub mod backtrack;
+pub mod chunks;
+pub mod contents;
+pub mod endings;
+pub mod late_starts;
+pub mod lattice;
+pub mod noop;
+pub mod orders;
+pub mod probdd;
+pub mod several;
+pub mod structure;
+pub mod subsets;
+pub mod window;

@@ -1,0 +1,219 @@
+//! Sets of external events around those of a result, over which beams search.
+
+use std::sync::Arc;
+
+use demi_replay::names::TextId;
+use demi_replay::script::Act;
+use demi_replay::{ActorId, Model};
+
+use crate::oracle::engine::Engine;
+use crate::plan::CHOICES;
+use crate::problem::Problem;
+use crate::problem::budget::Budget;
+use crate::problem::size::Objective;
+use crate::search;
+use crate::solution::Solution;
+
+/// A set of external events to search over.
+#[derive(Clone)]
+pub struct Set {
+    /// The events.
+    pub externals: Vec<Act>,
+    /// How many of the messages the search is to choose; nothing if it may take all.
+    pub choice: Option<usize>,
+    /// Sets that are alike have the same.
+    pub form: Form,
+    /// The external events as text, for the ledger.
+    pub told: String,
+}
+
+/// The external events of a result, and sets with a little less, a little more, or something else; the same of what is
+/// left without repetitions. Before them come those from which the search is to choose. Of sets that differ only in which
+/// of some interchangeable actors is which there is one.
+pub fn around<M: Model>(problem: &Arc<Problem<M>>, best: &Solution, pool: &[Act]) -> Vec<Set> {
+    let mut engine = Engine::new(problem, Budget::Replays(u64::MAX));
+    let Some(witness) = engine.restore(&best.schedule) else { return Vec::new() };
+    let own: Vec<Act> = witness.acts.iter().filter(|a| a.is_external()).copied().collect();
+    let free = search::interchangeable(&mut engine, pool);
+    let single = once(&own);
+    // The nearest of both first.
+    let lists = [&own, &single].map(|set| neighbours(set, pool, &free));
+    let mut all = vec![own, single];
+    for at in 0..lists[0].len() {
+        lists.iter().for_each(|list| all.extend_from_slice(&list[at]));
+    }
+    keep_different(&mut all, &free);
+    let set = |(externals, choice): (Vec<Act>, Option<usize>)| {
+        let (form, told) = (form(&externals, &[]), told(&engine, &externals));
+        Set { externals, choice, form, told }
+    };
+    let choices = match problem.options.objective {
+        Objective::Externals => choices(&all[0], pool, &free),
+        Objective::Deliveries => Vec::new(),
+    };
+    choices.into_iter().chain(all.into_iter().map(|set| (set, None))).map(set).collect()
+}
+
+/// The starts of a set.
+pub fn starts(set: &[Act]) -> Vec<Act> {
+    set.iter().filter(|act| matches!(act, Act::Start(_))).copied().collect()
+}
+
+/// Much to choose from: the actors of a set, one less, or all that there are, with some messages of each type to each, and
+/// how many of these may be taken: as many as the set has, one less or one more.
+fn choices(own: &[Act], pool: &[Act], free: &[ActorId]) -> Vec<(Vec<Act>, Option<usize>)> {
+    let (mine, everybody) = (starts(own), starts(pool));
+    let (actors, messages) = (mine.len(), own.len() - mine.len());
+    let without = |gone: &Act| mine.iter().copied().filter(|start| start != gone).collect::<Vec<_>>();
+    let mut fewer: Vec<Vec<Act>> = mine.iter().map(|gone| rich(&without(gone), pool)).collect();
+    keep_different(&mut fewer, free);
+    let mut all = Vec::new();
+    let mut most = |sets: &[Vec<Act>], more: isize| {
+        let messages = messages.saturating_add_signed(more);
+        all.extend(sets.iter().map(|set| (set.clone(), Some(messages))));
+    };
+    let mine = [rich(&mine, pool)];
+    most(&mine, 0);
+    most(&fewer, 0);
+    most(&fewer, 1);
+    most(&mine, -1);
+    if everybody.len() > actors {
+        let everybody = [rich(&everybody, pool)];
+        most(&everybody, 0);
+        most(&everybody, -1);
+    }
+    most(&fewer, -1);
+    most(&mine, 1);
+    all.truncate(CHOICES);
+    all
+}
+
+/// Starts, and two recorded messages of each type to each actor that starts, but of the first type to an actor one.
+fn rich(starts: &[Act], pool: &[Act]) -> Vec<Act> {
+    let mut kept: Vec<Act> = starts.to_vec();
+    for act in pool.iter().filter(|act| sort(act).is_some()) {
+        let there = starts.iter().any(|start| start.actor() == act.actor());
+        let of_sort = |other: &&Act| sort(other) == sort(act);
+        let first = |other: &&Act| other.is_delivery() && other.actor() == act.actor();
+        let most = match kept.iter().find(first) {
+            Some(first) if of_sort(&first) => 1,
+            _ => 2,
+        };
+        if there && kept.iter().filter(of_sort).count() < most {
+            kept.push(*act);
+        }
+    }
+    kept
+}
+
+/// Sets near one, in lists: an actor less, with all that it is told, an actor more, with what it is told first, an event
+/// less, an event more, and what two such steps lead to.
+fn neighbours(own: &[Act], pool: &[Act], free: &[ActorId]) -> [Vec<Vec<Act>>; 5] {
+    let fewer = |sets: &[Vec<Act>]| sets.iter().flat_map(|set| one_less(set)).collect::<Vec<_>>();
+    let more = |sets: &[Vec<Act>]| sets.iter().flat_map(|set| one_more(set, pool)).collect::<Vec<_>>();
+    let without = starts(own)
+        .into_iter()
+        .map(|start| own.iter().filter(|act| act.actor() != start.actor()).copied().collect::<Vec<Act>>());
+    let with = starts(pool).into_iter().filter(|start| !own.contains(start)).map(|start| {
+        let first = pool.iter().find(|act| act.is_delivery() && act.actor() == start.actor());
+        [start].into_iter().chain(own.iter().copied()).chain(first.copied()).collect::<Vec<Act>>()
+    });
+    let (mut left, mut joined): (Vec<_>, Vec<_>) = (without.collect(), with.collect());
+    keep_different(&mut left, free);
+    keep_different(&mut joined, free);
+    let (less, one) = (one_less(own), one_more(own, pool));
+    let two: Vec<Vec<Act>> = [more(&left), fewer(&joined), fewer(&less), more(&less)].concat();
+    [left, joined, less, one, two]
+}
+
+/// The set with one message of each type to each actor, the first.
+fn once(set: &[Act]) -> Vec<Act> {
+    let mut kept: Vec<Act> = Vec::new();
+    for act in set {
+        if sort(act).is_none() || !kept.iter().any(|other| sort(other) == sort(act)) {
+            kept.push(*act);
+        }
+    }
+    kept
+}
+
+/// The set without each of its messages from outside and its faults, the last first.
+fn one_less(set: &[Act]) -> Vec<Vec<Act>> {
+    let events = (0..set.len()).rev().filter(|at| !matches!(set[*at], Act::Start(_)));
+    events.map(|at| set.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, act)| *act).collect()).collect()
+}
+
+/// The set with one recorded message more: of each receiver and type the first that is not there.
+fn one_more(set: &[Act], pool: &[Act]) -> Vec<Vec<Act>> {
+    let mut more: Vec<Act> = Vec::new();
+    for act in pool.iter().filter(|act| act.is_delivery()) {
+        let there = set.iter().any(|a| a.actor() == act.actor() && matches!(a, Act::Start(_)));
+        let known = |other: &Act| same_event(other, act);
+        if there && !set.iter().any(known) && !more.iter().any(|other| sort(other) == sort(act)) {
+            more.push(*act);
+        }
+    }
+    more.iter().map(|extra| set.iter().chain([extra]).copied().collect()).collect()
+}
+
+/// Keeps the first of sets that are alike.
+fn keep_different(sets: &mut Vec<Vec<Act>>, free: &[ActorId]) {
+    let mut seen = Vec::new();
+    sets.retain(|set| {
+        let form = form(set, free);
+        let new = !seen.contains(&form);
+        seen.push(form);
+        new
+    });
+}
+
+/// What an actor is sent from outside: how many acts, and the types of the messages.
+type Told = (usize, Vec<TextId>);
+
+/// How many acts of each sort a set has, by actor.
+pub type Form = Vec<(Option<ActorId>, Told)>;
+
+/// The form of a set; interchangeable actors without their names.
+fn form(set: &[Act], free: &[ActorId]) -> Form {
+    let mut actors: Vec<Option<ActorId>> = set.iter().map(Act::actor).collect();
+    actors.sort_unstable();
+    actors.dedup();
+    let told = |actor: Option<ActorId>| {
+        let acts = set.iter().filter(|act| act.actor() == actor);
+        let mut types: Vec<TextId> = acts.clone().filter_map(|act| sort(act).map(|(_, t)| t)).collect();
+        types.sort_unstable();
+        (acts.count(), types)
+    };
+    let name = |actor: &ActorId| !free.contains(actor);
+    let mut form: Vec<_> = actors.into_iter().map(|actor| (actor.filter(name), told(actor))).collect();
+    form.sort_unstable();
+    form
+}
+
+/// Receiver and type of a message from outside.
+fn sort(act: &Act) -> Option<(ActorId, TextId)> {
+    match act {
+        Act::Deliver(want) => Some((want.to, want.type_)),
+        _ => None,
+    }
+}
+
+/// A set as text.
+fn told<M: Model>(engine: &Engine<M>, externals: &[Act]) -> String {
+    let name = |act: &Act| act.actor().map_or("", |actor| engine.sim.names().get(actor)).to_owned();
+    let payload = |act: &Act| match act {
+        Act::Deliver(want) => engine.sim.text(want.payload).to_owned(),
+        _ => String::new(),
+    };
+    externals.iter().map(|act| format!("{} {}\n", name(act), payload(act))).collect()
+}
+
+/// Whether two acts are the same external event.
+pub fn same_event(a: &Act, b: &Act) -> bool {
+    match (a, b) {
+        (Act::Deliver(a), Act::Deliver(b)) => {
+            a.external.is_some() && a.external == b.external && a.to == b.to
+        }
+        (a, b) => a == b,
+    }
+}

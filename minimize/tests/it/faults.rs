@@ -1,0 +1,54 @@
+//! The exhaustive search over executions with faults, against random executions and against the checker of certificates,
+//! which shares nothing with it.
+
+#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+
+use crate::common::random::{FAULTS, RULES, engine, events, execution, meter};
+use crate::common::{KINDS, TARGET, simulator, table};
+use demi_minimize::certify::{CertificateError, Checked};
+use demi_minimize::oracle::matcher::EXACT;
+use demi_minimize::search::shortest;
+use demi_replay::script::Act;
+use proptest::prelude::*;
+use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
+
+#[test]
+fn nothing_shorter_than_what_is_found_exists() {
+    let count = proptest::collection::vec((0..3_u16, 0..KINDS), 1..4);
+    let faults = proptest::collection::vec((0..3_u16, 0..FAULTS.len()), 1..4);
+    let choices = proptest::collection::vec(0..1_000_usize, 2..14);
+    let all = (table(), count, faults, choices, 0..RULES.len());
+    let config = ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() };
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[62; 32]);
+    let (met, shorter) = (std::cell::Cell::new(0), std::cell::Cell::new(0));
+    TestRunner::new_with_rng(config, rng)
+        .run(&all, |(mut table, outside, faults, choices, rule)| {
+            let rule = RULES[rule];
+            let events = events(&table, &outside, &faults);
+            let Some(recorded) = execution(&mut table, &events, &choices, rule) else { return Ok(()) };
+            let (mut engine, script) = engine(&table, &recorded, rule);
+            let Some(witness) = engine.first_witness(&script.acts, EXACT) else { return Ok(()) };
+            let faults =
+                witness.acts.iter().filter(|act| !act.is_delivery() && !matches!(act, Act::Start(_)));
+            if faults.count() == 0 {
+                return Ok(());
+            }
+            let found = shortest(&mut engine, &witness, None, witness.size.deliveries, 1).unwrap();
+            let again = shortest(&mut engine, &witness, None, witness.size.deliveries, 3).unwrap();
+            prop_assert!(found.complete);
+            let best = found.found.unwrap();
+            prop_assert_eq!(&best.acts, &again.found.unwrap().acts);
+            prop_assert_eq!((found.at_least, found.states), (best.size.deliveries, again.states));
+            let (schedule, target) = (engine.to_schedule(&witness.acts), vec![TARGET.to_owned()]);
+            let mut checked = Checked::new(&simulator(&table), &schedule, rule, &target).unwrap();
+            let none = checked.none_shorter(found.at_least, false, &meter());
+            prop_assert!(matches!(none, Ok(Some(_))), "{:?}, found {}", none, found.at_least);
+            let one = checked.none_shorter(found.at_least + 1, false, &meter());
+            prop_assert!(matches!(one, Err(CertificateError::False(_))), "{:?}", one);
+            met.set(met.get() + 1);
+            shorter.set(shorter.get() + usize::from(best.size.deliveries < witness.size.deliveries));
+            Ok(())
+        })
+        .unwrap();
+    assert!(met.get() > 2_000 && shorter.get() > 400, "{met:?} {shorter:?}");
+}

@@ -1,0 +1,20 @@
+//! The tests of the crate from outside, in one binary, so that linking is short.
+
+mod causes;
+mod certificate;
+mod common;
+mod dpor;
+mod faults;
+mod golden;
+mod ledger;
+mod long;
+mod matchers;
+mod optimum;
+mod oracle;
+mod partition;
+mod passes;
+mod recorded;
+mod resume;
+mod search;
+mod spark;
+mod two_phase;
