@@ -1,5 +1,7 @@
 //! The tests of the crate from outside, in one binary, so that linking is short.
 
+#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+
 mod causes;
 mod certificate;
 mod common;

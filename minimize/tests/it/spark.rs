@@ -7,7 +7,10 @@
     reason = "a failed expectation is a failed test"
 )]
 
-use crate::recorded::{from_records, recorded, schedule};
+#[path = "../../../replay/tests/recorded/mod.rs"]
+mod recorded;
+
+use self::recorded::{from_records, recorded, schedule};
 use demi_minimize::unschedulable;
 use demi_minimize::{Budget, Objective, Options, Outcome, Phases, StopFlag, minimize};
 use demi_replay::fuzz::{Found, FuzzOptions, fuzz};
