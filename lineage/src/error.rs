@@ -35,9 +35,9 @@ pub enum LineageError {
     /// The violation cannot be made out.
     #[error(transparent)]
     Violation(#[from] ViolationError),
-    /// The output folder holds something that was not written by a build.
-    #[error("{} is not empty and holds no execution; it is left as it is", .0.display())]
-    Foreign(PathBuf),
+    /// The output folder may not be replaced.
+    #[error(transparent)]
+    Folder(#[from] demi_common::FolderError),
     /// A schedule file is not one.
     #[error("{}: {source}", .path.display())]
     Schedule {

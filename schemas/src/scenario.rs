@@ -225,17 +225,6 @@ fn did_you_mean(name: Option<&str>) -> String {
     name.map(|n| format!("; did you mean '{n}'?")).unwrap_or_default()
 }
 
-/// The known name nearest to `name`, if it is near enough to be a slip of the pen.
-#[must_use]
-pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    known
-        .into_iter()
-        .map(|k| (strsim::damerau_levenshtein(name, k), k))
-        .min()
-        .filter(|(d, k)| *d <= 2.max(k.len() / 3))
-        .map(|(_, k)| k)
-}
-
 impl Scenario {
     /// Reads a scenario file.
     ///
@@ -245,8 +234,8 @@ impl Scenario {
     pub fn parse(text: &str) -> Result<Scenario, ScenarioError> {
         let scenario: Scenario = toml::from_str(text).map_err(|e| {
             let mut message = e.to_string().trim_end().to_owned();
-            if let Some(hint) = unknown_key_hint(e.message()) {
-                message.push_str(&hint);
+            if let Some(known) = demi_common::hint::nearest_in_message(e.message()) {
+                message.push_str(&format!("\ndid you mean '{known}'?"));
             }
             ScenarioError::Toml(message)
         })?;
@@ -263,14 +252,6 @@ impl Scenario {
     pub fn to_text(&self) -> String {
         toml::to_string(self).unwrap_or_default()
     }
-}
-
-/// Reads serde's "unknown field `x`, expected one of `a`, `b`" and proposes the nearest.
-fn unknown_key_hint(message: &str) -> Option<String> {
-    let rest = message.split_once("unknown field `")?.1;
-    let (name, rest) = rest.split_once('`')?;
-    let known = rest.split('`').skip(1).step_by(2);
-    nearest(name, known).map(|k| format!("\ndid you mean '{k}'?"))
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! `demi-lineage demo`: an included incident from raw logs to the minimized trace.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use super::{Outcome, write_folder};
+use demi_common::{Kind, Replacement};
+
+use super::{Outcome, write_files};
 use crate::ui::Ui;
 
 /// Per-actor logs of a random run of akka-raft that elected two leaders in one term, made by `fuzz`.
@@ -21,10 +23,11 @@ pub struct DemoArgs {
 /// Runs `demo`: each step is the command that a user would type.
 pub fn run(args: DemoArgs, ui: &Ui) -> Outcome {
     let note = "A made-up incident: logs of a Raft cluster in which two members led the same term.\n";
-    write_folder(
-        &args.out,
-        &[("scenario.toml", SCENARIO.into()), ("summary.json", "{}\n".into()), ("README", note.into())],
-    )?;
+    refuse_other_systems(&args.out)?;
+    let mut new = Replacement::begin(&args.out, Kind::Demo, &[])?;
+    write_files(new.path(), &[("scenario.toml", SCENARIO.into()), ("README", note.into())])?;
+    new.later(&["logs.jsonl.zst", "store/", "exec/", "min/", "min.ledger", "report.html"]);
+    new.finish()?;
     let at = |name: &str| args.out.join(name).display().to_string();
     let (logs, scenario) = (at("logs.jsonl.zst"), at("scenario.toml"));
     let (store, exec, min, page) = (at("store"), at("exec"), at("min"), at("report.html"));
@@ -49,4 +52,17 @@ pub fn run(args: DemoArgs, ui: &Ui) -> Outcome {
         at("min/schedule.jsonl"),
     ));
     Ok(ExitCode::SUCCESS)
+}
+
+/// The store of an earlier demo is replaced unless somebody loaded something else into it.
+fn refuse_other_systems(out: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    let Ok(store) = demi_ingest::Store::open(out.join("store")) else { return Ok(()) };
+    match store.systems()?.into_iter().find(|system| system != "demo") {
+        Some(other) => Err(format!(
+            "{} holds the system '{other}', which is none of the demo's; it is left alone: name another folder with --out",
+            out.join("store").display()
+        )
+        .into()),
+        None => Ok(()),
+    }
 }

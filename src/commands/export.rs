@@ -1,6 +1,5 @@
 //! `demi-lineage export`: an execution, a slice of it, or a minimized schedule in the formats of other tools.
 
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -136,7 +135,7 @@ fn write_file(
     options: WriteOptions,
     path: &Path,
 ) -> Result<(), Box<dyn std::error::Error>> {
-    super::replace_file(path, &mut |file: &File| {
+    super::replace_file(path, |file| {
         let mut out = BufWriter::new(file);
         write(trace, format, options, &mut out)?;
         Ok(out.flush()?)

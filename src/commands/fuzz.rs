@@ -1,13 +1,13 @@
 //! `demi-lineage fuzz`: random runs of a model until one breaks an invariant, written as production would log it.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use demi_common::{Kind, owned, path_name};
 use demi_replay::fuzz::{Found, FuzzError, FuzzOptions, fuzz};
 use demi_replay::models::{Visitor, with_model};
 use demi_replay::{Model, Simulator};
@@ -69,7 +69,7 @@ pub fn run(args: FuzzArgs, ui: &Ui) -> Outcome {
         scenario.network = rule;
         text = scenario.to_text();
     }
-    refuse_foreign(&args.out)?;
+    owned::check(&args.out, Kind::Fuzzed, &[&args.scenario])?;
     let options = FuzzOptions {
         seed: args.seed,
         runs: args.runs,
@@ -99,7 +99,7 @@ pub fn run(args: FuzzArgs, ui: &Ui) -> Outcome {
         let files = files(found, text, &summary)?;
         let files: Vec<(&str, String)> =
             files.iter().map(|(path, text)| (path.as_str(), text.clone())).collect();
-        write_folder(&args.out, &files)?;
+        write_folder(&args.out, Kind::Fuzzed, &[&args.scenario], &files)?;
     }
     if args.json {
         ui.json(&summary)?;
@@ -146,22 +146,6 @@ fn describe(s: &FuzzSummary, out: &Path) -> String {
     )
 }
 
-/// Refuses a folder that has something in it that `fuzz` did not write, before any work is done.
-fn refuse_foreign(out: &Path) -> Result<(), String> {
-    let entries = match fs::read_dir(out) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(format!("{}: {error}", out.display())),
-    };
-    let names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
-    let ours = ["logs", "scenario.toml", "summary.json"];
-    let complete = ours.iter().all(|&name| names.iter().any(|n| n == name)) && names.len() == ours.len();
-    if names.is_empty() || complete {
-        return Ok(());
-    }
-    Err(format!("{} is not empty and was not written by fuzz: name another folder", out.display()))
-}
-
 /// The files to write, with their paths.
 fn files(
     found: &Found,
@@ -175,35 +159,9 @@ fn files(
             text.push_str(&serde_json::to_string(record)?);
             text.push('\n');
         }
-        files.push((format!("logs/{}.jsonl", file_name(actor)), text));
+        files.push((format!("logs/{}.jsonl", path_name(actor)), text));
     }
     files.push(("scenario.toml".into(), scenario));
     files.push(("summary.json".into(), serde_json::to_string_pretty(summary)? + "\n"));
     Ok(files)
-}
-
-/// An actor's name as part of a path: all but letters, digits and `._-$` is percent-encoded, and a dot in front.
-fn file_name(actor: &str) -> String {
-    let mut name = String::new();
-    for (at, &byte) in actor.as_bytes().iter().enumerate() {
-        let plain = byte.is_ascii_alphanumeric() || b"_-$".contains(&byte) || (byte == b'.' && at > 0);
-        if plain {
-            name.push(char::from(byte));
-        } else {
-            name.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    name
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_actors_are_no_paths() {
-        assert_eq!(file_name("raft-member-1"), "raft-member-1");
-        assert_eq!(file_name("../../etc/x"), "%2E.%2F..%2Fetc%2Fx");
-        assert_eq!(file_name("a b$1.é"), "a%20b$1.%C3%A9");
-    }
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
+use demi_common::{Kind, owned};
 use demi_minimize::ledger::{Ledger, build};
 use demi_minimize::unschedulable;
 use demi_minimize::{
@@ -117,6 +118,9 @@ enum ObjectiveArg {
 
 /// Runs `minimize`.
 pub fn run(args: MinimizeArgs, ui: &Ui) -> Outcome {
+    // Before any work is done.
+    let inputs = inputs(&args);
+    owned::check(&args.out, Kind::Minimized, &inputs)?;
     let scenario = read_scenario(&args.scenario)?;
     let full = read_schedule(&args.input, false)?;
     let kept = if args.input.is_dir() { Some(read_schedule(&args.input, true)?) } else { None };
@@ -223,7 +227,7 @@ pub fn run(args: MinimizeArgs, ui: &Ui) -> Outcome {
         ("original.jsonl", original.to_text()),
     ];
     files.extend(done.others.iter().map(|(other, schedule)| (other.file.as_str(), schedule.to_text())));
-    write_folder(&args.out, &files)?;
+    write_folder(&args.out, Kind::Minimized, &inputs, &files)?;
     if let Some(why) = &done.summary.not_schedulable {
         ui.note(&format!(
             "warning: the result is not schedulable under the scenario's network rule {}, so no run of the system can \
@@ -237,6 +241,12 @@ pub fn run(args: MinimizeArgs, ui: &Ui) -> Outcome {
         ui.result(&text(&done, &args.out));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What is read and must not be replaced.
+fn inputs(args: &MinimizeArgs) -> Vec<&Path> {
+    let named = [&args.input, &args.scenario].into_iter().chain(&args.also).chain(&args.ledger);
+    named.map(PathBuf::as_path).collect()
 }
 
 struct Task<'a> {

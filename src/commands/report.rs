@@ -57,7 +57,7 @@ pub fn run(args: ReportArgs, ui: &Ui) -> Outcome {
     let page = demi_report::load(&args.input, &options);
     bar.finish_and_clear();
     let html = demi_report::html(&page?)?;
-    super::replace_file(path, &mut |mut file| Ok(file.write_all(html.as_bytes())?))?;
+    super::replace_file(path, |file| Ok(file.write_all(html.as_bytes())?))?;
     ui.result(&format!("wrote {} ({} KiB)", path.display(), html.len().div_ceil(1024)));
     Ok(ExitCode::SUCCESS)
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use demi_schemas::scenario::nearest;
+use demi_common::nearest;
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 

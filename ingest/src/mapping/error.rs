@@ -2,6 +2,8 @@
 
 use std::io;
 
+use demi_common::hint::{nearest, nearest_in_message};
+
 use super::shipped::shipped;
 
 /// Why a mapping cannot be used.
@@ -56,7 +58,7 @@ impl MappingError {
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().map_or(0, |l| l.chars().count()) + 1;
         let mut reason = error.message().to_owned();
-        if let Some(nearest) = nearest_of(&reason) {
+        if let Some(nearest) = nearest_in_message(&reason) {
             reason.push_str(&format!("; did you mean `{nearest}`?"));
         }
         MappingError::File { origin: origin.to_owned(), line, column, reason }
@@ -81,23 +83,6 @@ impl MappingError {
             other => other,
         }
     }
-}
-
-/// The candidate most like `name`, if it is near enough to be what was meant.
-pub(crate) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    candidates
-        .map(|c| (strsim::damerau_levenshtein(name, c), c))
-        .min_by_key(|(distance, _)| *distance)
-        .filter(|(distance, c)| *distance <= 1 + name.chars().count().max(c.chars().count()) / 3)
-        .map(|(_, c)| c)
-}
-
-/// The known key nearest to an unknown one, from serde's message: "unknown field `x`, expected one of `a`, `b`".
-fn nearest_of(message: &str) -> Option<&str> {
-    let rest = message.strip_prefix("unknown ")?;
-    let mut quoted = rest.split('`').skip(1).step_by(2);
-    let name = quoted.next()?;
-    nearest(name, quoted)
 }
 
 #[cfg(test)]

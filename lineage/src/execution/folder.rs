@@ -2,35 +2,25 @@
 
 use std::path::{Path, PathBuf};
 
+use demi_common::{Kind, Replacement};
+
 use super::names::BASE_FOLDER;
-use super::summary::load_summary;
 use crate::error::LineageError;
 use crate::index::INDEX_FOLDER;
 
-/// A folder that takes the place of `out` when it is complete, and never before.
-pub(crate) struct Folder {
-    out: PathBuf,
-    new: tempfile::TempDir,
-}
+/// A folder that takes the place of an older execution when it is complete, and never before.
+pub(crate) struct Folder(Replacement);
 
 impl Folder {
-    /// Prepares to write `out`: absent, empty, or an execution written before.
-    pub(crate) fn begin(out: &Path) -> Result<Folder, LineageError> {
-        if !replaceable(out)? {
-            return Err(LineageError::Foreign(out.to_owned()));
-        }
-        let parent = match out.parent() {
-            Some(p) if !p.as_os_str().is_empty() => p,
-            _ => Path::new("."),
-        };
-        std::fs::create_dir_all(parent).map_err(LineageError::io(parent))?;
-        let new = tempfile::Builder::new().prefix(".demi-build-").tempdir_in(parent);
-        Ok(Folder { out: out.to_owned(), new: new.map_err(LineageError::io(parent))? })
+    /// Prepares to write `out`: absent, empty, or an execution written before and nothing else. `inputs` are read.
+    pub(crate) fn begin(out: &Path, inputs: &[PathBuf]) -> Result<Folder, LineageError> {
+        let inputs: Vec<&Path> = inputs.iter().map(PathBuf::as_path).collect();
+        Ok(Folder(Replacement::begin(out, Kind::Execution, &inputs)?))
     }
 
     /// Where to write a file of the execution.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.new.path().join("execution").join(name)
+        self.0.path().join(name)
     }
 
     /// The folder of the order index.
@@ -45,12 +35,12 @@ impl Folder {
 
     /// Where temporary files go.
     pub(crate) fn scratch(&self) -> PathBuf {
-        self.new.path().join("scratch")
+        self.0.scratch()
     }
 
     /// Makes the folders.
     pub(crate) fn make(&self) -> Result<(), LineageError> {
-        for path in [self.path(""), self.scratch(), self.index()] {
+        for path in [self.scratch(), self.index()] {
             std::fs::create_dir(&path).map_err(LineageError::io(&path))?;
         }
         Ok(())
@@ -58,22 +48,6 @@ impl Folder {
 
     /// Puts the complete folder in its place.
     pub(crate) fn finish(self) -> Result<(), LineageError> {
-        let out = &self.out;
-        if out.exists() {
-            let old = self.new.path().join("old");
-            std::fs::rename(out, old).map_err(LineageError::io(out))?;
-        }
-        std::fs::rename(self.path(""), out).map_err(LineageError::io(out))
+        Ok(self.0.finish()?)
     }
-}
-
-fn replaceable(out: &Path) -> Result<bool, LineageError> {
-    if !out.exists() {
-        return Ok(true);
-    }
-    if !out.is_dir() {
-        return Ok(false);
-    }
-    let mut entries = std::fs::read_dir(out).map_err(LineageError::io(out))?;
-    Ok(entries.next().is_none() || load_summary(out).is_ok())
 }

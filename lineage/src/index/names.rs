@@ -1,7 +1,7 @@
 //! Names of events and their numbers.
 
+use demi_common::nearest;
 use demi_schemas::EventId;
-use demi_schemas::scenario::nearest;
 
 use super::Index;
 use crate::error::{LineageError, ViolationError};

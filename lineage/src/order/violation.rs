@@ -3,9 +3,9 @@
 use std::convert::Infallible;
 use std::str::FromStr;
 
+use demi_common::nearest;
 use demi_schemas::EventId;
 use demi_schemas::event::ViolationFields;
-use demi_schemas::scenario::nearest;
 
 use crate::error::ViolationError;
 use crate::read::Events;

@@ -58,7 +58,7 @@ fn build_with(
     progress: &mut dyn FnMut(&str),
     seal: &mut dyn FnMut(&Folder) -> Result<(), LineageError>,
 ) -> Result<BuildSummary, LineageError> {
-    let folder = Folder::begin(out)?;
+    let folder = Folder::begin(out, files)?;
     progress("reading events");
     let mut loaded = records::read(files, &options.system)?;
     progress("matching messages and ordering events");

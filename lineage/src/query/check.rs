@@ -146,7 +146,7 @@ fn known_variables(predicate: &Predicate, states: &[State]) -> Result<(), Lineag
         let mut all: Vec<&str> = states.iter().flat_map(State::variables).collect();
         all.sort_unstable();
         all.dedup();
-        let near = demi_schemas::scenario::nearest(name, all.iter().copied());
+        let near = demi_common::nearest(name, all.iter().copied());
         let near = near.map_or(String::new(), |n| format!("; '{n}' is near"));
         let all = all.join(", ");
         return Err(LineageError::Question(format!(

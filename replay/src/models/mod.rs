@@ -4,7 +4,7 @@ pub mod akka_raft;
 pub mod spark;
 pub mod two_phase;
 
-use demi_schemas::scenario::nearest;
+use demi_common::nearest;
 use demi_schemas::{Scenario, ScenarioError};
 
 use crate::model::Model;

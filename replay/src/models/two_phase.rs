@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use demi_common::nearest;
 use demi_schemas::event::TimerInfo;
-use demi_schemas::scenario::nearest;
 use demi_schemas::{Scenario, ScenarioError};
 use serde_json::{Value, json};
 

@@ -7,9 +7,9 @@ mod sql;
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
-use demi_lineage::query::{Query, Refreshed};
+use demi_lineage::query::Query;
 
-use super::Outcome;
+use super::{Outcome, built};
 use crate::ui::Ui;
 
 /// Arguments of `query`.
@@ -33,7 +33,7 @@ pub struct QueryArgs {
 
 /// Runs `query`.
 pub fn run(args: QueryArgs, ui: &Ui) -> Outcome {
-    let folder = folder(&args, ui)?;
+    let folder = built::folder(&args.target, args.system.as_deref(), ui)?;
     let query = Query::open(&folder, args.certain)?;
     match (&args.ask, &args.sql.sql) {
         (Some(ask), None) => ask::run(ask, &query, ui),
@@ -41,32 +41,6 @@ pub fn run(args: QueryArgs, ui: &Ui) -> Outcome {
         (Some(_), Some(_)) => Err("--sql and a question cannot be asked at once".into()),
         (None, None) => Err("nothing is asked: name a question (see --help) or give --sql".into()),
     }
-}
-
-/// The execution's folder; that of a store is built when it is not there or events were added.
-fn folder(args: &QueryArgs, ui: &Ui) -> Result<PathBuf, Box<dyn std::error::Error>> {
-    if !args.target.join("events").join("_delta_log").is_dir() {
-        return Ok(args.target.clone());
-    }
-    let store = demi_ingest::Store::open(&args.target)?;
-    let systems = store.systems()?;
-    let system = match (&args.system, systems.as_slice()) {
-        (Some(system), _) => system.clone(),
-        (None, [only]) => only.clone(),
-        (None, []) => return Err("the store holds no events".into()),
-        (None, many) => return Err(format!("name one with --system: {}", many.join(", ")).into()),
-    };
-    let folder = store.dir().join("lineage").join(&system);
-    let bar = ui.progress();
-    let mut say = |stage: &str| bar.set_message(stage.to_owned());
-    let built = demi_lineage::query::refresh(&store.event_files(&system)?, &system, &folder, &mut say);
-    bar.finish_and_clear();
-    match built? {
-        Refreshed::Current => {}
-        Refreshed::Grown => ui.note(&format!("added new events to {}", folder.display())),
-        Refreshed::Built(why) => ui.note(&format!("built {} of all events: {why}", folder.display())),
-    }
-    Ok(folder)
 }
 
 /// Calls `f` with each line of a file (or of standard input, for `-`) that is not empty; errors name the line.

@@ -1,6 +1,5 @@
 //! SQL over an execution.
 
-use std::fs::File;
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -60,14 +59,11 @@ pub fn run(text: &str, args: &SqlArgs, query: &Query) -> Outcome {
             out.flush()?;
         }
         Some(path) => {
-            // Beside the target and moved into place, so that nobody sees half a file.
-            let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(".".as_ref());
-            let named = |e: std::io::Error| format!("{}: {e}", path.display());
-            let file = tempfile::NamedTempFile::new_in(parent).map_err(named)?;
-            let mut out = BufWriter::new(File::try_clone(file.as_file()).map_err(named)?);
-            write(&mut frame, format, &mut out)?;
-            out.flush().map_err(named)?;
-            file.persist(path).map_err(|e| named(e.error))?;
+            crate::commands::replace_file(path, |file| {
+                let mut out = BufWriter::new(file);
+                write(&mut frame, format, &mut out)?;
+                Ok(out.flush()?)
+            })?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -1,0 +1,14 @@
+//! What every part of the project needs and none of them is about: names as path components, files and folders that
+//! survive a power cut, text for people.
+
+pub mod durable;
+pub mod hint;
+pub mod owned;
+pub mod path_name;
+pub mod table;
+pub mod text;
+
+pub use hint::nearest;
+pub use owned::{FolderError, Kind, Replacement};
+pub use path_name::path_name;
+pub use table::Table;
