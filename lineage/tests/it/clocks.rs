@@ -8,7 +8,7 @@ use demi_schemas::summary::BuildSummary;
 use demi_schemas::{EventRecord, Kind};
 use proptest::prelude::*;
 
-#[path = "../../../tests/third_party/order.rs"]
+#[path = "../../../tests/it/third_party/order.rs"]
 mod order;
 
 use order::Order;

@@ -10,8 +10,7 @@
     reason = "a failed expectation is a failed test"
 )]
 
-#[path = "support/kill/mod.rs"]
-mod kill;
+use crate::support::kill;
 
 use std::thread;
 use std::time::Duration;

@@ -3,8 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation is a failed test")]
 
-#[path = "support/kill/mod.rs"]
-mod kill;
+use crate::support::kill;
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};

@@ -2,11 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation is a failed test")]
 
-#[path = "support/kill/mod.rs"]
-mod kill;
-#[path = "support/tls.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod tls;
+use crate::support::kill;
+use crate::support::tls;
 
 use std::fs;
 use std::time::{Duration, Instant};

@@ -15,13 +15,9 @@ use std::process::Output;
 use assert_cmd::Command;
 use serde_json::Value;
 
-#[path = "third_party/ask.rs"]
 mod ask;
-#[path = "third_party/order.rs"]
 mod order;
-#[path = "third_party/states.rs"]
 mod states;
-#[path = "third_party/truth.rs"]
 mod truth;
 
 use ask::{answers, ask};

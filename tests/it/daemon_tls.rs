@@ -2,10 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation is a failed test")]
 
-#[path = "support/kill/mod.rs"]
-mod kill;
-#[path = "support/tls.rs"]
-mod tls;
+use crate::support::kill;
+use crate::support::tls;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::truth::Truth;
-use crate::{counts, demi};
+use super::truth::Truth;
+use super::{counts, demi};
 
 /// Lines of JSON that a query prints for questions in a file, one a line.
 pub fn answers(exec: &str, command: &str, option: &str, questions: &[String], dir: &Path) -> Vec<Value> {

@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation is a failed test")]
 
-#[path = "support/kill/mod.rs"]
-mod kill;
+use crate::support::kill;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};

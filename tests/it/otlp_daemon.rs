@@ -7,8 +7,7 @@
     reason = "a failed expectation is a failed test"
 )]
 
-#[path = "support/kill/mod.rs"]
-mod kill;
+use crate::support::kill;
 
 use std::fs;
 use std::io::{Read, Write};
@@ -21,7 +20,7 @@ use kill::check::told;
 use kill::daemon::Daemon;
 use serde_json::Value;
 
-const SHOP: &str = include_str!("../ingest/tests/otlp/shop.json");
+const SHOP: &str = include_str!("../../ingest/tests/otlp/shop.json");
 
 struct Case {
     dir: tempfile::TempDir,

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::order::Order;
-use crate::truth::Truth;
+use super::order::Order;
+use super::truth::Truth;
 
 /// States by event: the host with its position, and the variables.
 pub fn of(order: &Order) -> Vec<(String, Value)> {

@@ -7,8 +7,7 @@
     reason = "a failed expectation is a failed test"
 )]
 
-#[path = "support/kill/mod.rs"]
-mod kill;
+use crate::support::kill;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,0 +1,28 @@
+//! End-to-end tests of the binary, and of what the documents promise. They are one program, so that Polars and Delta are
+//! linked once; run a part of them with `cargo test --test it NAME`.
+
+mod bad_input;
+mod daemon;
+mod daemon_kill;
+mod daemon_mapped;
+mod daemon_mapped_requests;
+mod daemon_operation;
+mod daemon_tls;
+mod docs;
+mod folders;
+mod formats_cli;
+mod ingest;
+mod logging_layer;
+mod main_job;
+mod minimize_options;
+mod nats_daemon;
+mod otlp_daemon;
+mod otlp_grpc;
+mod query;
+mod report;
+mod third_party;
+
+mod support {
+    pub mod kill;
+    pub mod tls;
+}
