@@ -1,7 +1,5 @@
 //! Bad input of every kind through the binary: a clear error or a quarantined record, never a panic, nothing lost.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 

@@ -1,6 +1,14 @@
 //! End-to-end tests of the binary, and of what the documents promise. They are one program, so that Polars and Delta are
 //! linked once; run a part of them with `cargo test --test it NAME`.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a failed expectation is a failed test"
+)]
+
 mod bad_input;
 mod daemon;
 mod daemon_kill;
