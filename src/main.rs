@@ -31,15 +31,16 @@ enum Command {
     /// Put logs into the event store.
     #[command(subcommand)]
     Ingest(commands::ingest::IngestCommand),
-    /// Reconstruct the partial order and prune what is concurrent with the violation.
+    /// Work out what happened before what, and keep what led to the violation.
     Build(commands::build::BuildArgs),
-    /// Ask which events happen before which, what was in flight, and how one event led to another.
+    /// Answer questions about the order: what happened before what, what was in flight, how one event led
+    /// to another.
     Query(commands::query::QueryArgs),
     /// Replay a schedule or a recorded execution on the model.
     Replay(commands::replay::ReplayArgs),
-    /// Make random runs until an invariant breaks, and write their logs.
+    /// Make random runs until an invariant breaks, and write the logs of that run.
     Fuzz(commands::fuzz::FuzzArgs),
-    /// Find the shortest schedule that still breaks the invariant.
+    /// Find the shortest schedule that still breaks the invariant, and prove what can be proven.
     Minimize(commands::minimize::MinimizeArgs),
     /// Check the certificate of a minimized schedule from scratch.
     Verify(commands::verify::VerifyArgs),

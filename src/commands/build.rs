@@ -18,11 +18,11 @@ pub struct BuildArgs {
     /// The recorded system.
     #[arg(long, value_name = "NAME")]
     system: String,
-    /// What the execution is about: event:ACTOR/SEQ or actors:A,B. Left out: the violation records of the logs (of
-    /// several, all affected actors together).
+    /// The violation: event:ACTOR/SEQ or actors:A,B, or none to build the order alone. By default the
+    /// violation records in the logs; if there are several, all their actors together.
     #[arg(long, value_name = "SPEC")]
     violation: Option<ViolationSpec>,
-    /// Which events of the affected actors are kept.
+    /// Which events of the actors in the violation are kept.
     #[arg(long, value_enum, default_value_t = Rule::Inclusive)]
     rule: Rule,
     /// The folder to write the execution to; an older execution there is replaced.
@@ -36,9 +36,9 @@ pub struct BuildArgs {
 /// The rule of the causal past.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
-    /// The affected actors' last events, and everything before them.
+    /// Their last events, and everything that happens before these.
     Inclusive,
-    /// Only what is strictly before at least one affected actor's last delivery (DEMi's rule).
+    /// Only what happens before the last delivery of at least one of them (DEMi's rule).
     Strict,
 }
 

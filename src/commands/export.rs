@@ -15,7 +15,7 @@ pub struct SliceArgs {
     /// Only this event and what happens before it.
     #[arg(long, value_name = "ACTOR/SEQ")]
     past: Option<String>,
-    /// Only this event and what happens after it; with --to, what lies between the two.
+    /// Only this event and what happens after it. With --to: only what lies between the two.
     #[arg(long, value_name = "ACTOR/SEQ")]
     from: Option<String>,
     /// Only this event and what happens before it.
@@ -54,17 +54,17 @@ pub struct ExportArgs {
     format: FormatArg,
     #[command(flatten)]
     slice: SliceArgs,
-    /// Only events of these actors. What happens before what through others is kept.
+    /// Only events of these actors. Order that arises through other actors is kept.
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     actors: Vec<String>,
-    /// ShiViz only: a host for each send by the environment or by a thread, instead of one for all. ShiViz puts the
-    /// events of a host in order, which these are not.
+    /// For ShiViz: give each send by the environment or by a thread a host of its own. Otherwise they share
+    /// one host and seem ordered, which they are not.
     #[arg(long)]
     split: bool,
-    /// The scenario of a result whose folder has none.
+    /// The scenario, for a result whose folder has none.
     #[arg(long, value_name = "FILE")]
     scenario: Option<PathBuf>,
-    /// The file to write; standard output where left out.
+    /// The file to write [default: standard output].
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }

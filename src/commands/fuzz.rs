@@ -23,22 +23,22 @@ pub struct FuzzArgs {
     /// The scenario file.
     #[arg(long, value_name = "FILE")]
     scenario: PathBuf,
-    /// Decides everything that is random: the same seed writes the same files.
+    /// The seed of all random choices: the same seed writes the same files.
     #[arg(long, value_name = "N")]
     seed: u64,
-    /// Runs to make at most.
+    /// Largest number of runs.
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
     runs: u64,
-    /// Deliveries a run at most.
+    /// Largest number of deliveries in a run.
     #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..))]
     deliveries: u64,
-    /// Client messages a run, instead of the scenario's number.
+    /// Client messages in a run; replaces the scenario's number.
     #[arg(long, value_name = "N")]
     externals: Option<u32>,
-    /// The network rule, instead of the scenario's: unordered, fifo-loss or fifo.
+    /// The network rule: unordered, fifo-loss or fifo; replaces the scenario's.
     #[arg(long, value_name = "RULE")]
     network: Option<NetworkRule>,
-    /// The folder to write logs, scenario and summary to; what an earlier run wrote there is replaced.
+    /// The folder for logs, scenario and summary; what an earlier run wrote there is replaced.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Print the summary as JSON.

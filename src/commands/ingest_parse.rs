@@ -17,10 +17,12 @@ pub struct MappingArgs {
     /// Mapping of the log's format: a name of `ingest mappings`, or a TOML file.
     #[arg(long, value_name = "NAME|FILE")]
     pub mapping: Option<String>,
-    /// For text logs: the regular expression of a record, in place of the mapping's and of the file's own first line.
+    /// For text logs: the regular expression of a record. It replaces the mapping's and the one in the
+    /// file's first line.
     #[arg(long, value_name = "REGEX", requires = "mapping")]
     pub parser: Option<String>,
-    /// The regular expression of the line between two executions; a group `trace` names the one that begins.
+    /// The regular expression of the line between two executions. A group named `trace` gives the name of
+    /// the next execution.
     #[arg(long, value_name = "REGEX", requires = "mapping")]
     pub delimiter: Option<String>,
 }
@@ -45,10 +47,10 @@ pub struct ParseArgs {
     /// Files, folders or patterns, or `-` for standard input.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<String>,
-    /// One JSON object a record: its line, how many lines it has, and what it became.
+    /// Print one JSON object a record: its line, its number of lines, and what it became.
     #[arg(long)]
     json: bool,
-    /// Only what was rejected.
+    /// Show only rejected records.
     #[arg(long)]
     rejected: bool,
 }
@@ -174,7 +176,7 @@ fn short(text: &str, most: usize) -> String {
 /// Arguments of `ingest mappings`.
 #[derive(Args)]
 pub struct MappingsArgs {
-    /// Print the TOML of one, to begin one of your own with.
+    /// Print this mapping as TOML, as a beginning for one of your own.
     #[arg(value_name = "NAME")]
     name: Option<String>,
     /// Print the list as JSON.

@@ -32,17 +32,18 @@ pub struct MinimizeArgs {
     /// The folder to write the result to; an older result there is replaced.
     #[arg(long, value_name = "OUT")]
     out: PathBuf,
-    /// How much work may be done: time (60s, 2m), or replays (20000r) or states (5000000states), with which the result
-    /// does not depend on the machine.
+    /// How much work may be done: time (60s, 2m), replays (20000r) or states (5000000states). With replays
+    /// or states the result does not depend on the machine.
     #[arg(long, default_value = "60s", value_name = "BUDGET")]
     budget: Budget,
-    /// Threads; all cores where left out.
+    /// Number of threads [default: all cores]. It does not change the result of a budget of replays or
+    /// states.
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
-    /// Enforce another network rule than the scenario's: unordered, fifo-loss or fifo.
+    /// The network rule: unordered, fifo-loss or fifo; replaces the scenario's.
     #[arg(long, value_name = "RULE")]
     network: Option<NetworkRule>,
-    /// Which pipeline: everything, or one of DEMi's baselines.
+    /// What is tried: everything, or a baseline to compare with.
     #[arg(long, value_enum, default_value_t = PhasesArg::All)]
     phases: PhasesArg,
     /// What counts as smaller: fewer external events, as long as one fewer costs at most ten deliveries, or fewer
@@ -51,22 +52,21 @@ pub struct MinimizeArgs {
     /// beside the first.
     #[arg(long, value_enum, default_value_t = ObjectiveArg::Externals)]
     objective: ObjectiveArg,
-    /// Which violations count: with a fingerprint in common, of the same invariant, or any.
+    /// Which violations the result may end in.
     #[arg(long = "match", value_enum, default_value_t = MatchArg::Fingerprint, value_name = "MODE")]
     matching: MatchArg,
-    /// A scenario of the same model in which the result must not break any invariant, such as the repaired program;
-    /// may be given several times.
+    /// Another scenario of the same model, such as the repaired program, in which the result must break no
+    /// invariant. May be given several times.
     #[arg(long, value_name = "SCENARIO")]
     also: Vec<PathBuf>,
-    /// For models that are not deterministic: how many of how many runs of a candidate must violate.
+    /// For models that are not deterministic: a candidate counts if K of N runs violate.
     #[arg(long, default_value = "1-of-1", value_name = "K-of-N")]
     repeat: Repeat,
-    /// Smaller contents of messages from outside (members of bootstrap lists): not at all, as a further result, or in
-    /// the result.
+    /// Whether messages from outside may get smaller contents, such as a bootstrap list with fewer members.
     #[arg(long, value_enum, default_value_t = ContentsArg::Other)]
     contents: ContentsArg,
-    /// The file that makes a killed run continue where it was, when it is started again. By default OUT.ledger, which is
-    /// removed when the work ends by itself; a file named here is kept and spares later runs what was tried before.
+    /// The file from which a killed run continues when it is started again. By default OUT.ledger, which is
+    /// removed at the end. A file named here is kept, and later runs skip what was tried before.
     #[arg(long, value_name = "FILE")]
     ledger: Option<PathBuf>,
     /// Print the summary as JSON.
@@ -76,9 +76,9 @@ pub struct MinimizeArgs {
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 enum MatchArg {
-    /// A fingerprint in common.
+    /// The recorded one: a fingerprint in common.
     Fingerprint,
-    /// The same invariant, whoever breaks it.
+    /// Any of the same invariant, whichever actors break it.
     Invariant,
     /// Any violation.
     Any,
@@ -86,11 +86,11 @@ enum MatchArg {
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 enum ContentsArg {
-    /// As they were recorded.
+    /// No: contents stay as they were recorded.
     Keep,
-    /// Smaller in a further result.
+    /// In a second result, beside the main one.
     Other,
-    /// Smaller in the result, where neither figure grows.
+    /// In the main result, where that makes nothing else larger.
     Shrink,
 }
 
@@ -98,13 +98,13 @@ enum ContentsArg {
 enum PhasesArg {
     /// All passes.
     All,
-    /// External ddmin and one internal pass with exact matching (DEMi's STSSched).
+    /// DEMi's STSSched: delta debugging of external events, then one pass over the rest.
     Sts,
-    /// As sts, but a test in which an expected message is missing fails.
+    /// As sts, but a test fails if an expected message is missing.
     Nodiverge,
-    /// Delta debugging of all steps, by halves, and nothing else.
+    /// Delta debugging (ddmin) of all steps, and nothing else.
     Ddmin,
-    /// Delta debugging of all steps by probabilities (ProbDD), and nothing else.
+    /// Probabilistic delta debugging (ProbDD) of all steps, and nothing else.
     Probdd,
 }
 

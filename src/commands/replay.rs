@@ -21,24 +21,24 @@ use crate::ui::Ui;
                         2 usage or tool failure."
 )]
 pub struct ReplayArgs {
-    /// An execution written by build (everything recorded is replayed and compared with the log), or a schedule
-    /// file.
+    /// An execution written by build, or a schedule file. Of an execution everything is replayed and
+    /// compared with the log.
     #[arg(value_name = "EXEC|SCHEDULE")]
     input: PathBuf,
     /// The scenario file: model, switches, network rule, invariants.
     #[arg(long, value_name = "FILE")]
     scenario: PathBuf,
-    /// Enforce another network rule than the scenario's: unordered, fifo-loss or fifo.
+    /// The network rule: unordered, fifo-loss or fifo; replaces the scenario's.
     #[arg(long, value_name = "RULE")]
     network: Option<NetworkRule>,
     /// Stop at the first step that cannot be followed, instead of skipping it.
     #[arg(long)]
     strict: bool,
-    /// Of an execution, replay only what is in the causal past of the violation, and what the model needs besides:
-    /// logs do not tell all causes of what threads and schedulers send.
+    /// Replay only the causal past of the violation, and what the model needs besides: logs do not tell why
+    /// threads and schedulers send.
     #[arg(long)]
     kept: bool,
-    /// Do not run a second time to compare digests.
+    /// Skip the second run, which checks that the model is deterministic.
     #[arg(long)]
     no_self_check: bool,
     /// Print the result as JSON.

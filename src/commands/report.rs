@@ -24,22 +24,22 @@ pub struct ReportArgs {
     /// Serve the page on this machine only, for executions too large for one file; ends with Ctrl-C.
     #[arg(long)]
     serve: bool,
-    /// The scenario on whose model the actors' variables are found; a result has its own.
+    /// The scenario whose model tells the actors' variables; a result has its own.
     #[arg(long, value_name = "FILE")]
     scenario: Option<PathBuf>,
-    /// Of a result: the execution it came from (with what was pruned and how complete the logs are), or a schedule;
-    /// where left out, the schedule that the result keeps.
+    /// For a result: the execution it came from, to show also what was pruned and how complete the logs
+    /// are. By default the schedule kept with the result.
     #[arg(long, value_name = "EXEC|SCHEDULE", conflicts_with = "serve")]
     original: Option<PathBuf>,
     #[command(flatten)]
     slice: SliceArgs,
-    /// With --serve: the port; any free one where left out.
+    /// With --serve: the port; 0 takes any free one.
     #[arg(long, value_name = "PORT", default_value_t = 0, requires = "serve")]
     port: u16,
-    /// Of a store: the recorded system.
+    /// For a store: the recorded system.
     #[arg(long, value_name = "NAME", requires = "serve")]
     system: Option<String>,
-    /// Of a store: what it is about, as for build.
+    /// For a store: the violation, as for build.
     #[arg(long, value_name = "SPEC", requires = "serve")]
     violation: Option<ViolationSpec>,
 }

@@ -23,7 +23,7 @@ pub struct VerifyArgs {
     /// A folder written by minimize.
     #[arg(value_name = "OUT")]
     folder: PathBuf,
-    /// How long the check of the lower bound may take.
+    /// How much time the check of the lower bound may take.
     #[arg(long, default_value = "10m", value_name = "BUDGET")]
     budget: Budget,
     /// Print the result as JSON.

@@ -18,16 +18,17 @@ pub enum Ask {
         /// The events.
         #[arg(value_name = "EVENT", num_args = 2, required_unless_present = "pairs")]
         events: Vec<String>,
-        /// Pairs from a file (- for standard input), one a line: two names with a blank or tab between, or ["A","B"].
+        /// Read pairs from a file (- for standard input), one a line: two names separated by a blank or
+        /// tab, or ["A","B"].
         #[arg(long, value_name = "FILE", conflicts_with = "events")]
         pairs: Option<PathBuf>,
         /// One JSON object a line.
         #[arg(long)]
         json: bool,
     },
-    /// How much happens before an event, and the last of it by actor.
+    /// What happens before an event: how much, and the last event of each actor.
     Past(One),
-    /// How much happens after an event, and the first of it by actor.
+    /// What happens after an event: how much, and the first event of each actor.
     Future(One),
     /// A shortest causal chain from one event to another.
     Path {
@@ -41,16 +42,17 @@ pub enum Ask {
     },
     /// Whether a cut is consistent, and what is in flight there.
     Cut {
-        /// The last event of each actor in the cut; actors that are not named have none. ACTOR/0 is the empty log.
+        /// The last event of each actor in the cut. Actors that are not named have no events in it.
+        /// ACTOR/0 is the empty log.
         #[arg(value_name = "EVENT", required_unless_present_any = ["at", "cuts"])]
         events: Vec<String>,
-        /// The smallest consistent cut with these events: their causal past.
+        /// Take the smallest consistent cut with these events: their causal past.
         #[arg(long, value_name = "EVENT", conflicts_with_all = ["events", "cuts"])]
         at: Vec<String>,
         /// Cuts from a file (- for standard input), one a line: {"ACTOR": SEQ, ..} or names of events.
         #[arg(long, value_name = "FILE", conflicts_with = "events")]
         cuts: Option<PathBuf>,
-        /// Also the state of each actor there, from its last state record in the cut.
+        /// Print the state of each actor too, from its last state record in the cut.
         #[arg(long)]
         state: bool,
         /// One JSON object a line.
@@ -59,15 +61,16 @@ pub enum Ask {
     },
     /// Where a predicate over the states of all actors first fails, and at which cut (exit status 1 if it fails).
     Check {
-        /// What is to hold, in the words of SQL's HAVING over one row an actor with the variables of its state:
-        /// "count(*) FILTER (WHERE role = 'Leader') <= 1", or with WHERE and GROUP BY before it:
-        /// "WHERE role = 'Leader' GROUP BY term HAVING count(*) <= 1". Without an aggregate it is to hold for each actor.
+        /// The predicate, as after HAVING in SQL. There is one row for each actor, with the variables
+        /// of its state. Examples: "count(*) FILTER (WHERE role = 'Leader') <= 1" or "WHERE role =
+        /// 'Leader' GROUP BY term HAVING count(*) <= 1". Without an aggregate it must hold for each
+        /// actor.
         predicate: String,
         /// One JSON object.
         #[arg(long)]
         json: bool,
     },
-    /// Longest causal chain, concurrency, what became of messages, and latencies by channel.
+    /// Longest causal chain, concurrency, fate of messages, and latencies by channel.
     Stats {
         /// One JSON object.
         #[arg(long)]

@@ -18,10 +18,10 @@ pub struct QueryArgs {
     /// The folder of an execution (from build), or an event store.
     #[arg(value_name = "EXEC_OR_STORE")]
     target: PathBuf,
-    /// The recorded system; for a store that holds several.
+    /// The recorded system, for a store that holds several.
     #[arg(long, value_name = "NAME")]
     system: Option<String>,
-    /// Only edges that could not be otherwise: matches by content or after loss are left out.
+    /// Use only certain edges: leave out messages that were matched by content, or after loss.
     #[arg(long, global = true)]
     certain: bool,
     #[command(flatten)]

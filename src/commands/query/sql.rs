@@ -16,10 +16,10 @@ pub struct SqlArgs {
     /// concurrent('EVENT'), between('A','B'), cut('EVENT',..), cut('TIME'), path('A','B') and channel('FROM','TO').
     #[arg(long, value_name = "SELECT")]
     pub sql: Option<String>,
-    /// How the answer is written.
+    /// The form of the answer.
     #[arg(long, value_enum, default_value_t = Format::Table, requires = "sql")]
     format: Format,
-    /// The file to write; standard output without.
+    /// The file to write [default: standard output].
     #[arg(long, short, value_name = "FILE", requires = "sql")]
     output: Option<PathBuf>,
 }
