@@ -7,6 +7,7 @@
 mod error;
 pub mod execution;
 pub mod export;
+#[cfg(feature = "generate")]
 pub mod generate;
 mod grow;
 pub mod index;

@@ -1,25 +1,32 @@
 //! Questions about the partial order of an execution.
 //!
-//! [`Query`] answers them from the order index; what needs whole columns reads the execution's tables.
+//! [`Query`] answers them from the order index; what needs whole columns reads the execution's tables. Predicates and SELECT
+//! statements need the feature `sql`.
 
+#[cfg(feature = "sql")]
 mod check;
 mod cut;
 mod order;
 mod past;
+#[cfg(feature = "sql")]
 mod predicate;
 mod ranges;
 mod rows;
+#[cfg(feature = "sql")]
 pub mod sql;
 mod state;
 mod stats;
 mod store;
+mod time;
 
 use std::path::{Path, PathBuf};
 
+#[cfg(feature = "sql")]
 pub use check::{CheckAnswer, Failure};
 pub use cut::{CutAnswer, CutSpec, Missing};
 pub use order::Relation;
 pub use past::PastAnswer;
+#[cfg(feature = "sql")]
 pub use predicate::Predicate;
 pub use ranges::EventSet;
 pub use state::{ActorState, GlobalState};

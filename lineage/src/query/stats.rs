@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::Query;
-use super::sql::instant;
+use super::time::instant;
 use crate::error::LineageError;
 use crate::execution::segments;
 use crate::index::Role;

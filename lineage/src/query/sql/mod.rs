@@ -14,9 +14,9 @@ use polars::sql::SQLContext;
 pub use output::{OutputFormat, write};
 
 use self::call::{Call, rewrite};
-pub(super) use self::tables::instant;
 use super::Query;
 use super::ranges::EventSet;
+use super::time::instant;
 use crate::error::LineageError;
 
 /// Any error of Polars is about the question: the files are ours.

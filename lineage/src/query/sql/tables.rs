@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use arrow_array::Array;
-use arrow_array::timezone::Tz;
 use polars::prelude::*;
 
 use super::{Query, refused};
@@ -11,6 +10,7 @@ use crate::error::LineageError;
 use crate::execution::{MESSAGES, MESSAGES_ADDED, segments};
 use crate::index::Hop;
 use crate::query::ranges::EventSet;
+use crate::query::time::instant;
 use crate::read::columns;
 
 /// Above so many ranges a set is a column of marks beside the whole table, below it a scan for each range.
@@ -155,12 +155,6 @@ pub(super) fn path(hops: &[Hop]) -> Result<DataFrame, LineageError> {
         "events" => hops.iter().map(|h| h.events).collect::<Vec<_>>(),
     )
     .map_err(refused)
-}
-
-/// A point in time, in nanoseconds since 1970; nothing where the text is none.
-pub(in crate::query) fn instant(text: &str) -> Option<i64> {
-    let utc: Tz = "+00:00".parse().ok()?;
-    arrow_cast::parse::string_to_datetime(&utc, text).ok()?.timestamp_nanos_opt()
 }
 
 /// By actor, its first event that is later than that time by its own clock.
