@@ -100,14 +100,14 @@ def main():
     print(f"{'events':>10} {'peer':>12} {'seconds':>9} {'ratio':>8}")
     for folder in args.exec:
         events = json.loads((folder / "summary.json").read_text())["events"]
-        actor, life, seq = last_event(folder)
-        name = f"{actor}/{seq}" if life == 0 else f"{actor}/{life}/{seq}"
+        actor, incarnation, seq = last_event(folder)
+        name = f"{actor}/{seq}" if incarnation == 0 else f"{actor}/{incarnation}/{seq}"
         ours, answer = timed([args.demi, "-q", "query", str(folder), "past", name, "--json"])
         if ours is None:
             sys.exit(f"{folder}: the program gave no answer")
         print(f"{events:>10} {'demi-lineage':>12} {ours:>9.3f} {1:>8.1f}")
         for peer in ("duckdb", "networkx"):
-            event = json.dumps([actor, life, seq])
+            event = json.dumps([actor, incarnation, seq])
             command = [sys.executable, __file__, "--peer", peer, "--event", event, str(folder)]
             seconds, found = timed(command)
             if seconds is None:

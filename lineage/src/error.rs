@@ -29,7 +29,7 @@ pub enum LineageError {
     /// Columns could not be taken apart or put together.
     #[error("columns: {0}")]
     Arrow(#[from] arrow_schema::ArrowError),
-    /// More events than positions can be counted in 32 bits.
+    /// More events than 32 bits can number.
     #[error("{0} events are more than one build holds (at most {max})", max = u32::MAX - 1)]
     TooMany(u64),
     /// The violation cannot be made out.

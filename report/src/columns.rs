@@ -43,7 +43,7 @@ impl Filling {
         let i = e as usize;
         let c = &mut self.columns;
         c.actor.push(s.actor[i]);
-        c.life.push(s.life[i]);
+        c.incarnation.push(s.incarnation[i]);
         c.seq.push(s.seq[i]);
         c.kind.push(s.kind[i] as u8);
         let affected = content.reason.as_deref() == Some("affected");

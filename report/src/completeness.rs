@@ -1,4 +1,4 @@
-//! What is complete of each log, by the positions that are there.
+//! What is complete of each log, by the sequence numbers that are there.
 
 use demi_lineage::export::Skeleton;
 
@@ -7,27 +7,27 @@ use crate::data::Completeness;
 /// How many gaps of one log are listed.
 const LISTED: usize = 20;
 
-/// By actor and life: which positions from 1 on are there.
+/// By actor and incarnation: which sequence numbers from 1 on are there.
 pub(crate) fn completeness(skeleton: &Skeleton) -> Vec<Completeness> {
     let mut all = Vec::new();
     for (actor, name) in skeleton.actors.iter().enumerate() {
         let mut places: Vec<(u32, u64)> = skeleton.chain[actor]
             .iter()
             .chain(&skeleton.loose[actor])
-            .map(|&e| (skeleton.life[e as usize], skeleton.seq[e as usize]))
+            .map(|&e| (skeleton.incarnation[e as usize], skeleton.seq[e as usize]))
             .collect();
         places.sort_unstable();
-        for life in places.chunk_by(|a, b| a.0 == b.0) {
+        for incarnation in places.chunk_by(|a, b| a.0 == b.0) {
             let mut found = Completeness {
                 actor: name.clone(),
-                incarnation: life.first().map_or(0, |p| p.0),
-                first: life.first().map_or(0, |p| p.1),
-                last: life.last().map_or(0, |p| p.1),
-                events: life.len() as u64,
+                incarnation: incarnation.first().map_or(0, |p| p.0),
+                first: incarnation.first().map_or(0, |p| p.1),
+                last: incarnation.last().map_or(0, |p| p.1),
+                events: incarnation.len() as u64,
                 ..Completeness::default()
             };
             let mut next = 1;
-            for &(_, seq) in life {
+            for &(_, seq) in incarnation {
                 if seq > next {
                     found.missing += seq - next;
                     if found.gaps.len() < LISTED {

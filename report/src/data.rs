@@ -106,7 +106,7 @@ pub(crate) struct TraceData {
 pub(crate) struct Columns {
     pub(crate) texts: Vec<String>,
     pub(crate) actor: Vec<u32>,
-    pub(crate) life: Vec<u32>,
+    pub(crate) incarnation: Vec<u32>,
     pub(crate) seq: Vec<u64>,
     pub(crate) kind: Vec<u8>,
     /// Sum of [`KEPT`], [`EXTERNAL`], [`LOOSE`], [`AFFECTED`].
@@ -149,7 +149,7 @@ pub(crate) struct Changes {
     pub(crate) value: Vec<i64>,
 }
 
-/// What is complete of one life of an actor.
+/// What is complete of one incarnation of an actor.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Completeness {
     pub(crate) actor: String,
@@ -157,7 +157,7 @@ pub(crate) struct Completeness {
     pub(crate) events: u64,
     pub(crate) first: u64,
     pub(crate) last: u64,
-    /// How many positions from 1 to `last` are missing.
+    /// How many sequence numbers from 1 to `last` are missing.
     pub(crate) missing: u64,
     /// The first missing ranges, both ends included.
     pub(crate) gaps: Vec<(u64, u64)>,

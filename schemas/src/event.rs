@@ -23,12 +23,12 @@ pub const ANYONE: &str = "*";
 /// itself or precede it.
 pub type VectorClock = BTreeMap<String, u64>;
 
-/// Positions from here on were taken from a clock: nanoseconds since 1970, which passed this in July 2006.
+/// Sequence numbers from here on were taken from a clock: nanoseconds since 1970, which passed this in July 2006.
 ///
-/// The order of such positions within an actor counts; gaps between them say nothing, because nobody counted.
+/// The order of such numbers within an actor counts; gaps between them say nothing, because nobody counted.
 pub const CLOCK_POSITIONS: u64 = 1 << 60;
 
-/// Whether a position was taken from a clock ([`CLOCK_POSITIONS`]).
+/// Whether a sequence number was taken from a clock ([`CLOCK_POSITIONS`]).
 #[must_use]
 pub fn is_clock_position(seq: u64) -> bool {
     seq >= CLOCK_POSITIONS
@@ -62,10 +62,10 @@ pub struct EventRecord {
     pub system: Option<String>,
     /// Who did it.
     pub actor: String,
-    /// Which life of the actor; 0, the first, is not written.
+    /// Which incarnation of the actor; 0, the first, is not written.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub incarnation: u32,
-    /// Position in the actor's own log of that life, from 1.
+    /// Sequence number in the actor's own log of that incarnation, from 1.
     pub seq: u64,
     /// What it was.
     pub kind: Kind,
@@ -217,7 +217,7 @@ impl EventRecord {
         RecordError::Json(error.to_string())
     }
 
-    /// Checks the rules that types alone do not: a named actor, positions from 1, an addressed message.
+    /// Checks the rules that types alone do not: a named actor, sequence numbers from 1, an addressed message.
     ///
     /// # Errors
     /// The first rule that is broken.

@@ -1,17 +1,17 @@
-//! Names of events: `ACTOR/SEQ`, or `ACTOR/INCARNATION/SEQ` for any life but the first.
+//! Names of events: `ACTOR/SEQ`, or `ACTOR/INCARNATION/SEQ` for any incarnation but the first.
 
 use std::fmt;
 
-/// Which event: the actor, its life, and the position in that life's log.
+/// Which event: the actor, its incarnation, and the sequence number in that incarnation's log.
 ///
-/// Ordered by actor name, then life, then position, which is each actor's own order.
+/// Ordered by actor name, then incarnation, then sequence number, which is each actor's own order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EventId {
     /// Name of the actor.
     pub actor: String,
-    /// Life of the actor; 0 is the first.
+    /// Incarnation of the actor; 0 is the first.
     pub incarnation: u32,
-    /// Position in the log of that life, from 1.
+    /// Sequence number in the log of that incarnation, from 1.
     pub seq: u64,
 }
 
@@ -33,11 +33,11 @@ pub struct EventIdError(pub String);
 impl EventId {
     /// The readings of `text`, the likeliest first.
     ///
-    /// Actor names may themselves hold slashes and digits, so `a/1/5` can be event 5 of life 1 of `a`, or
+    /// Actor names may themselves hold slashes and digits, so `a/1/5` can be event 5 of incarnation 1 of `a`, or
     /// event 5 of actor `a/1`; whoever knows the actors takes the first reading that exists.
     ///
     /// # Errors
-    /// When there is no reading: no slash, no number at the end, or position 0.
+    /// When there is no reading: no slash, no number at the end, or sequence number 0.
     pub fn readings(text: &str) -> Result<Vec<EventId>, EventIdError> {
         let bad = || EventIdError(text.to_owned());
         let (head, seq) = text.rsplit_once('/').ok_or_else(bad)?;
@@ -46,8 +46,8 @@ impl EventId {
             return Err(bad());
         }
         let mut readings = Vec::with_capacity(2);
-        if let Some((actor, life)) = head.rsplit_once('/')
-            && let Ok(incarnation) = life.parse()
+        if let Some((actor, incarnation)) = head.rsplit_once('/')
+            && let Ok(incarnation) = incarnation.parse()
             && !actor.is_empty()
         {
             readings.push(EventId { actor: actor.to_owned(), incarnation, seq });

@@ -21,7 +21,7 @@ pub enum Kind {
     TimerFire,
     /// The actor failed.
     Crash,
-    /// The actor began a new life.
+    /// The actor began a new incarnation.
     Restart,
     /// The actor is gone for good.
     Stop,

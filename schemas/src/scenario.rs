@@ -128,7 +128,7 @@ pub enum ProgramStep {
     Stop(String),
     /// Makes an actor fail.
     Crash(String),
-    /// Begins a new life of an actor.
+    /// Begins a new incarnation of an actor.
     Restart(String),
 }
 

@@ -65,7 +65,7 @@ pub enum StepKind {
     Timer,
     /// The actor `to` fails.
     Crash,
-    /// The actor `to` begins a new, blank life.
+    /// The actor `to` begins a new, blank incarnation.
     Restart,
     /// The actor `to` is cut off from the network.
     Isolate,
@@ -133,7 +133,7 @@ pub struct Step {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
     /// Whether it came from outside: the message, the fault, the start. Where nothing is said, messages did not,
-    /// faults and starts did; `false` marks a failure or a new life that the actor brought about itself.
+    /// faults and starts did; `false` marks a failure or a new incarnation that the actor brought about itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external: Option<bool>,
     /// Set where `from` is not the actor that sent.

@@ -7,22 +7,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::scenario::NetworkRule;
 
-/// What is complete of one life of one actor.
+/// What is complete of one incarnation of one actor.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ActorCompleteness {
     /// Who.
     pub actor: String,
-    /// Which life.
+    /// Which incarnation.
     pub incarnation: u32,
     /// Events held in the store.
     pub events: u64,
-    /// Lowest position.
+    /// Lowest sequence number.
     pub first_seq: u64,
-    /// Highest position.
+    /// Highest sequence number.
     pub last_seq: u64,
-    /// Missing positions between 1 and `last_seq`, as inclusive ranges; at most 100 are listed.
+    /// Missing sequence numbers between 1 and `last_seq`, as inclusive ranges; at most 100 are listed.
     pub gaps: Vec<(u64, u64)>,
-    /// How many positions are missing between 1 and `last_seq`.
+    /// How many sequence numbers are missing between 1 and `last_seq`.
     pub missing: u64,
     /// Records of this load that were already there with equal content.
     pub duplicates: u64,
@@ -65,7 +65,7 @@ pub struct LoadSummary {
     /// then their sums, and `actors` is in each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub executions: Vec<LoadSummary>,
-    /// What is complete, by actor and life.
+    /// What is complete, by actor and incarnation.
     pub actors: Vec<ActorCompleteness>,
 }
 

@@ -1,7 +1,7 @@
 //! Arrow schemas of every table, and the names of their columns' values.
 //!
 //! Structured values (`timer`, `fields`, `state`, `vector_clock`, `attrs`) are JSON text: they differ from record to record, and
-//! a flat table scans fast. Delta has no unsigned integers, so positions are `Int64`.
+//! a flat table scans fast. Delta has no unsigned integers, so sequence numbers are `Int64`.
 
 use std::sync::Arc;
 
@@ -79,9 +79,9 @@ pub fn store_quarantine() -> SchemaRef {
     ])
 }
 
-/// The `ledger` table of the store, kept by the daemon: what is complete, one row a life of an actor.
+/// The `ledger` table of the store, kept by the daemon: what is complete, one row an incarnation of an actor.
 ///
-/// `gaps` is JSON text: the missing positions between 1 and `last_seq` as inclusive ranges, at most 100. `missing`
+/// `gaps` is JSON text: the missing sequence numbers between 1 and `last_seq` as inclusive ranges, at most 100. `missing`
 /// counts them all. `duplicates` and `conflicts` count records that came again with equal and with other content.
 /// `last_time` is the wall-clock time of the event that came last, as logged.
 #[must_use]
@@ -102,7 +102,7 @@ pub fn store_ledger() -> SchemaRef {
 }
 
 /// `events.parquet` of an execution: every event, whether it was kept and why, and its happens-before depth
-/// (length of the longest chain of events that ends in it, from 1). `order` is its position in the linear extension
+/// (length of the longest chain of events that ends in it, from 1). `order` is its rank in the linear extension
 /// over all events, from 1. `reason` says why an event was kept (`affected`, `past`, `handler`, `violation`) or left
 /// out (`concurrent`, `after`; `affected` under the strict rule, for an affected actor's last delivery).
 #[must_use]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::LineageError;
 
-/// Positions per temporary file: about a hundred megabytes of lines of usual length.
+/// Ranks per temporary file: about a hundred megabytes of lines of usual length.
 const CHUNK: u64 = 512 * 1024;
 const FILES: u64 = 256;
 
@@ -15,7 +15,7 @@ const LEVEL: i32 = 1;
 
 type Scratch = zstd::Encoder<'static, BufWriter<File>>;
 
-/// Lines by position, spread over temporary files.
+/// Lines by rank, spread over temporary files.
 pub(crate) struct Lines {
     scratch: PathBuf,
     chunk: u64,
@@ -23,10 +23,10 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// For positions from 1 to `positions`, with temporary files in `scratch`.
-    pub(crate) fn new(scratch: &Path, positions: u64) -> Lines {
-        let chunk = CHUNK.max(positions.div_ceil(FILES));
-        let files = (0..=positions / chunk).map(|_| None).collect();
+    /// For ranks from 1 to `ranks`, with temporary files in `scratch`.
+    pub(crate) fn new(scratch: &Path, ranks: u64) -> Lines {
+        let chunk = CHUNK.max(ranks.div_ceil(FILES));
+        let files = (0..=ranks / chunk).map(|_| None).collect();
         Lines { scratch: scratch.to_owned(), chunk, files }
     }
 
@@ -35,8 +35,8 @@ impl Lines {
     }
 
     /// Takes a line.
-    pub(crate) fn add(&mut self, position: u64, line: &[u8]) -> Result<(), LineageError> {
-        let range = (position / self.chunk) as usize;
+    pub(crate) fn add(&mut self, rank: u64, line: &[u8]) -> Result<(), LineageError> {
+        let range = (rank / self.chunk) as usize;
         let path = self.path(range);
         let begin = || zstd::Encoder::new(BufWriter::with_capacity(1 << 16, File::create(&path)?), LEVEL);
         let file = match &mut self.files[range] {
@@ -44,14 +44,14 @@ impl Lines {
             none => none.insert(begin().map_err(LineageError::io(&path))?),
         };
         let write = |file: &mut Scratch| {
-            file.write_all(&position.to_le_bytes())?;
+            file.write_all(&rank.to_le_bytes())?;
             file.write_all(&(line.len() as u64).to_le_bytes())?;
             file.write_all(line)
         };
         write(file).map_err(LineageError::io(&path))
     }
 
-    /// Writes all lines in the order of their positions.
+    /// Writes all lines in the order of their ranks.
     pub(crate) fn write(mut self, out: &mut impl Write, out_path: &Path) -> Result<(), LineageError> {
         let files = std::mem::take(&mut self.files);
         let mut bytes = Vec::new();
@@ -67,10 +67,10 @@ impl Lines {
             std::fs::remove_file(&path).map_err(LineageError::io(&path))?;
             let mut lines = Vec::new();
             let mut rest = bytes.as_slice();
-            while let Some((position, after)) = rest.split_first_chunk::<8>() {
+            while let Some((rank, after)) = rest.split_first_chunk::<8>() {
                 let Some((length, after)) = after.split_first_chunk::<8>() else { break };
                 let (line, after) = after.split_at(u64::from_le_bytes(*length) as usize);
-                lines.push((u64::from_le_bytes(*position), line));
+                lines.push((u64::from_le_bytes(*rank), line));
                 rest = after;
             }
             lines.sort_unstable_by_key(|l| l.0);

@@ -28,7 +28,7 @@ pub(crate) fn events(
     columns.push(Arc::new(BooleanArray::from(provenance.kept[range.clone()].to_vec())));
     columns.push(Arc::new(StringArray::from_iter_values(why)));
     columns.push(long(&order.depth[range.clone()]));
-    columns.push(long(&order.position[range]));
+    columns.push(long(&order.rank[range]));
     Ok(RecordBatch::try_new(schema.clone(), columns)?)
 }
 
@@ -76,10 +76,10 @@ pub(crate) fn messages(
     for side in [&sends, &receives] {
         let known = |e: &u32| (*e != NONE).then_some(*e as usize);
         let actors = side.iter().map(|e| known(e).map(|e| events.actor_name(events.actor[e])));
-        let lives = side.iter().map(|e| known(e).map(|e| events.places.get(e as u32).0 as i32));
+        let incarnations = side.iter().map(|e| known(e).map(|e| events.places.get(e as u32).0 as i32));
         let seqs = side.iter().map(|e| known(e).map(|e| events.places.get(e as u32).1 as i64));
         columns.push(Arc::new(actors.collect::<StringArray>()));
-        columns.push(Arc::new(lives.collect::<Int32Array>()));
+        columns.push(Arc::new(incarnations.collect::<Int32Array>()));
         columns.push(Arc::new(seqs.collect::<Int64Array>()));
     }
     let words = here.iter().map(|(e, edge)| match edge {

@@ -47,11 +47,11 @@ fn sent_via(exec_dir: &Path) -> Result<FxHashMap<EventKey, Via>, LineageError> {
     let mut via = FxHashMap::default();
     for batch in Source::open(&exec_dir.join(EVENTS), &wanted)? {
         let batch = batch?;
-        let (actor, life) = (columns::text(&batch, "actor")?, columns::int(&batch, "incarnation")?);
+        let (actor, incarnation) = (columns::text(&batch, "actor")?, columns::int(&batch, "incarnation")?);
         let (seq, how) = (columns::long(&batch, "seq")?, columns::text(&batch, "via")?);
         for row in 0..batch.num_rows() {
             if let Some(how) = at(how, row).and_then(Via::from_name) {
-                via.insert((actor.value(row).to_owned(), life.value(row), seq.value(row)), how);
+                via.insert((actor.value(row).to_owned(), incarnation.value(row), seq.value(row)), how);
             }
         }
     }
@@ -63,9 +63,9 @@ fn sent_via(exec_dir: &Path) -> Result<FxHashMap<EventKey, Via>, LineageError> {
         let batch = batch?;
         let key = |side: &str, row: usize| -> Result<Option<EventKey>, LineageError> {
             let actor = at(columns::text(&batch, &format!("{side}_actor"))?, row);
-            let life = columns::int(&batch, &format!("{side}_incarnation"))?.value(row);
+            let incarnation = columns::int(&batch, &format!("{side}_incarnation"))?.value(row);
             let seq = columns::long(&batch, &format!("{side}_seq"))?.value(row);
-            Ok(actor.map(|a| (a.to_owned(), life, seq)))
+            Ok(actor.map(|a| (a.to_owned(), incarnation, seq)))
         };
         for row in 0..batch.num_rows() {
             if let (Some(send), Some(receive)) = (key("send", row)?, key("receive", row)?)
@@ -88,10 +88,10 @@ fn all_lines(exec_dir: &Path) -> Result<Vec<(u64, String)>, LineageError> {
     };
     for batch in Source::open(&exec_dir.join(EVENTS), &tables::execution_events())? {
         let batch = batch?;
-        let (actor, life) = (columns::text(&batch, "actor")?, columns::int(&batch, "incarnation")?);
+        let (actor, incarnation) = (columns::text(&batch, "actor")?, columns::int(&batch, "incarnation")?);
         let (seq, order) = (columns::long(&batch, "seq")?, columns::long(&batch, "order")?);
         let placed = |row: usize| {
-            let key = (actor.value(row).to_owned(), life.value(row), seq.value(row));
+            let key = (actor.value(row).to_owned(), incarnation.value(row), seq.value(row));
             Placed { order: order.value(row) as u64, kept: true, sent_via: via.get(&key).copied() }
         };
         composer.add(&batch, placed, &mut sink)?;

@@ -17,7 +17,7 @@ use crate::read::{Role, role};
 /// What is known of an event beyond its record.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Placed {
-    /// Position in the linear extension, from 1.
+    /// Rank in the linear extension, from 1.
     pub(crate) order: u64,
     /// Whether it was kept.
     pub(crate) kept: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Placed {
     pub(crate) sent_via: Option<Via>,
 }
 
-/// What takes a step: its position, whether it was kept, whether it is a delivery, and its line with the line feed.
+/// What takes a step: its rank, whether it was kept, whether it is a delivery, and its line with the line feed.
 pub(crate) type StepSink<'a> = dyn FnMut(u64, bool, &[u8]) -> Result<(), LineageError> + 'a;
 
 /// Composes steps; a step is given away when the next begins.
@@ -52,7 +52,7 @@ struct Row<'a> {
 
 struct Columns<'a> {
     actor: &'a StringArray,
-    life: &'a Int32Array,
+    incarnation: &'a Int32Array,
     seq: &'a Int64Array,
     kind: &'a StringArray,
     from: &'a StringArray,
@@ -79,7 +79,7 @@ impl Composer {
     ) -> Result<(), LineageError> {
         let columns = Columns {
             actor: columns::text(batch, "actor")?,
-            life: columns::int(batch, "incarnation")?,
+            incarnation: columns::int(batch, "incarnation")?,
             seq: columns::long(batch, "seq")?,
             kind: columns::text(batch, "kind")?,
             from: columns::text(batch, "from")?,
@@ -185,8 +185,8 @@ impl Composer {
         // The name ends in numbers, which stand inside the quotes.
         string(tail, row.actor);
         tail.pop();
-        if c.life.value(i) != 0 {
-            number(tail, b"/", c.life.value(i).into());
+        if c.incarnation.value(i) != 0 {
+            number(tail, b"/", c.incarnation.value(i).into());
         }
         number(tail, b"/", c.seq.value(i));
         tail.push(b'"');

@@ -1,7 +1,7 @@
 //! Chrome's trace events as one JSON object, which Perfetto reads: a process an actor, a short slice an event, a flow a
 //! message.
 //!
-//! Logs have no clock that can be trusted, so time is the position in the order: one event every 10 µs.
+//! Logs have no clock that can be trusted, so time is the rank in the order: one event every 10 µs.
 
 use std::io::Write;
 

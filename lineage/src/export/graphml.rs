@@ -36,7 +36,7 @@ pub(crate) fn write(trace: &Trace, out: &mut dyn Write) -> Result<(), ExportErro
         let values = [
             Some(s.id(e).to_string()),
             Some(s.actors[s.actor[i] as usize].clone()),
-            Some(s.life[i].to_string()),
+            Some(s.incarnation[i].to_string()),
             Some(s.seq[i].to_string()),
             Some(s.kind[i].as_str().to_owned()),
             owned(&content.type_),

@@ -30,7 +30,7 @@ pub(crate) fn write(trace: &Trace, out: &mut dyn Write) -> Result<(), ExportErro
         };
         put("id", s.id(e).to_string().into());
         put("actor", s.actors[s.actor[i] as usize].clone().into());
-        put("incarnation", s.life[i].into());
+        put("incarnation", s.incarnation[i].into());
         put("seq", s.seq[i].into());
         put("order", (e + 1).into());
         put("kind", s.kind[i].as_str().into());

@@ -36,7 +36,7 @@ pub fn skeleton(exec: &Path) -> Result<Skeleton, LineageError> {
         return Err(bad(reason));
     }
     for (_, row) in rows {
-        builder.push_at(row.actor, (row.life, row.seq), row.kind, row.kept, row.loose);
+        builder.push_at(row.actor, (row.incarnation, row.seq), row.kind, row.kept, row.loose);
     }
     let mut skeleton = builder.finish();
     join(exec, &mut skeleton)?;
@@ -45,7 +45,7 @@ pub fn skeleton(exec: &Path) -> Result<Skeleton, LineageError> {
 
 struct Row {
     actor: u32,
-    life: u32,
+    incarnation: u32,
     seq: u64,
     kind: Kind,
     kept: bool,
@@ -59,7 +59,7 @@ fn read_rows(
     bad: &mut Option<String>,
 ) -> Result<(), LineageError> {
     let (actor, kind) = (columns::text(batch, "actor")?, columns::text(batch, "kind")?);
-    let (life, seq) = (columns::int(batch, "incarnation")?, columns::long(batch, "seq")?);
+    let (incarnation, seq) = (columns::int(batch, "incarnation")?, columns::long(batch, "seq")?);
     let (via, kept) = (columns::text(batch, "via")?, columns::flag(batch, "kept")?);
     let order = columns::long(batch, "order")?;
     for row in 0..batch.num_rows() {
@@ -74,7 +74,7 @@ fn read_rows(
             number(order.value(row)),
             Row {
                 actor: builder.actor(name),
-                life: life.value(row).unsigned_abs(),
+                incarnation: incarnation.value(row).unsigned_abs(),
                 seq: seq.value(row).unsigned_abs(),
                 kind: what,
                 kept: kept.value(row),
@@ -94,12 +94,12 @@ fn join(exec: &Path, skeleton: &mut Skeleton) -> Result<(), LineageError> {
         let batch = batch?;
         let side = |name: &str| -> Result<Vec<Option<u32>>, LineageError> {
             let actor = columns::text(&batch, &format!("{name}_actor"))?;
-            let life = columns::int(&batch, &format!("{name}_incarnation"))?;
+            let incarnation = columns::int(&batch, &format!("{name}_incarnation"))?;
             let seq = columns::long(&batch, &format!("{name}_seq"))?;
             let find = |row: usize| {
                 skeleton.find(&EventId {
                     actor: at(actor, row)?.to_owned(),
-                    incarnation: life.value(row).unsigned_abs(),
+                    incarnation: incarnation.value(row).unsigned_abs(),
                     seq: seq.value(row).unsigned_abs(),
                 })
             };
@@ -119,7 +119,7 @@ fn join(exec: &Path, skeleton: &mut Skeleton) -> Result<(), LineageError> {
     Ok(())
 }
 
-/// Calls `each` with the position in the order and what the event says, for each wanted event, in the order of the
+/// Calls `each` with the rank in the order and what the event says, for each wanted event, in the order of the
 /// table.
 ///
 /// # Errors

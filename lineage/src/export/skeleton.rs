@@ -77,16 +77,16 @@ impl Joint {
     }
 }
 
-/// An execution's events in a linear extension of happens-before: an event is known by its position in it, from 0.
+/// An execution's events in a linear extension of happens-before: an event is known by its rank in it, from 0.
 #[derive(Clone, Debug, Default)]
 pub struct Skeleton {
     /// Names of the actors, sorted.
     pub actors: Vec<String>,
     /// By event: the actor's number.
     pub actor: Vec<u32>,
-    /// By event: the actor's life.
-    pub life: Vec<u32>,
-    /// By event: position in the log of that life, from 1.
+    /// By event: the actor's incarnation.
+    pub incarnation: Vec<u32>,
+    /// By event: sequence number in the log of that incarnation, from 1.
     pub seq: Vec<u64>,
     /// By event: what it was.
     pub kind: Vec<Kind>,
@@ -129,7 +129,7 @@ impl Skeleton {
         let i = e as usize;
         EventId {
             actor: self.actors[self.actor[i] as usize].clone(),
-            incarnation: self.life[i],
+            incarnation: self.incarnation[i],
             seq: self.seq[i],
         }
     }
@@ -146,7 +146,8 @@ impl Skeleton {
         let actor = self.find_actor(&id.actor)? as usize;
         let key = (id.incarnation, id.seq);
         [&self.chain[actor], &self.loose[actor]].into_iter().find_map(|list| {
-            let at = list.binary_search_by_key(&key, |&e| (self.life[e as usize], self.seq[e as usize]));
+            let at =
+                list.binary_search_by_key(&key, |&e| (self.incarnation[e as usize], self.seq[e as usize]));
             at.ok().map(|at| list[at])
         })
     }
@@ -280,14 +281,14 @@ impl Builder {
     pub(crate) fn push_at(
         &mut self,
         actor: u32,
-        (life, seq): (u32, u64),
+        (incarnation, seq): (u32, u64),
         kind: Kind,
         kept: bool,
         loose: bool,
     ) -> u32 {
         let s = &mut self.skeleton;
         s.actor.push(actor);
-        s.life.push(life);
+        s.incarnation.push(incarnation);
         s.seq.push(seq);
         s.kind.push(kind);
         s.kept.push(kept);
@@ -315,7 +316,7 @@ impl Builder {
         }
         s.place = vec![NONE; s.len()];
         for list in s.chain.iter_mut().chain(s.loose.iter_mut()) {
-            list.sort_unstable_by_key(|&e| (s.life[e as usize], s.seq[e as usize], e));
+            list.sort_unstable_by_key(|&e| (s.incarnation[e as usize], s.seq[e as usize], e));
         }
         for list in &s.chain {
             list.iter().enumerate().for_each(|(place, &e)| s.place[e as usize] = place as u32);

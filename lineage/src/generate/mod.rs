@@ -34,7 +34,7 @@ pub struct Mix {
     pub loss: f64,
     /// Share of deliveries made twice.
     pub duplicate: f64,
-    /// Share of steps at which an actor fails and begins a new life.
+    /// Share of steps at which an actor fails and begins a new incarnation.
     pub restart: f64,
     /// Share of deliveries that are put back into the actor's own inbox.
     pub forward: f64,
@@ -101,7 +101,7 @@ pub struct Generator {
     mix: Mix,
     random: ChaCha8Rng,
     made: u64,
-    lives: Vec<(u32, u64)>,
+    incarnations: Vec<(u32, u64)>,
     outside: u64,
     channels: FxHashMap<(u64, u32), VecDeque<Message>>,
     busy: Vec<(u64, u32)>,
@@ -116,7 +116,7 @@ impl Generator {
         Generator {
             random: ChaCha8Rng::seed_from_u64(mix.seed),
             made: 0,
-            lives: vec![(0, 0); mix.actors as usize],
+            incarnations: vec![(0, 0); mix.actors as usize],
             outside: 0,
             channels: FxHashMap::default(),
             busy: Vec::new(),
@@ -140,10 +140,10 @@ impl Generator {
             self.outside += 1;
             return EventRecord::new(ENVIRONMENT, self.outside, kind);
         }
-        let life = &mut self.lives[actor as usize];
-        life.1 += 1;
-        let mut record = EventRecord::new(Self::name(actor), life.1, kind);
-        record.incarnation = life.0;
+        let incarnation = &mut self.incarnations[actor as usize];
+        incarnation.1 += 1;
+        let mut record = EventRecord::new(Self::name(actor), incarnation.1, kind);
+        record.incarnation = incarnation.0;
         record.source = Some(format!("logs/{}.jsonl", record.actor));
         record.offset = Some(record.seq * 200);
         record
@@ -225,7 +225,7 @@ impl Generator {
         if self.chance(self.mix.timer) {
             self.send(actor, actor, actor, None, true);
         }
-        let few = self.pending < 4 * self.lives.len();
+        let few = self.pending < 4 * self.incarnations.len();
         let sends = if few { self.random.random_range(1..=2) } else { self.random.random_range(0..=1) };
         for _ in 0..sends {
             let to = self.random.random_range(0..self.mix.actors);
@@ -235,15 +235,15 @@ impl Generator {
 
     fn step(&mut self) {
         let actor = self.random.random_range(0..self.mix.actors);
-        if self.lives[actor as usize] == (0, 0) {
+        if self.incarnations[actor as usize] == (0, 0) {
             let mut record = self.record(actor, Kind::Start);
             record.external = Some(true);
             self.out.push_back(Generated { record, cause: None });
         }
         if self.chance(self.mix.restart) {
             let crash = self.record(actor, Kind::Crash);
-            self.lives[actor as usize].0 += 1;
-            self.lives[actor as usize].1 = 0;
+            self.incarnations[actor as usize].0 += 1;
+            self.incarnations[actor as usize].1 = 0;
             let restart = self.record(actor, Kind::Restart);
             self.out.extend([crash, restart].map(|record| Generated { record, cause: None }));
         }
@@ -277,7 +277,8 @@ impl Iterator for Generator {
                     self.made = u64::MAX;
                     let mut record = EventRecord::new(MONITOR, 1, Kind::Violation);
                     let actors: Vec<String> = (0..self.mix.actors.min(2)).map(Self::name).collect();
-                    let known = actors.iter().zip(&self.lives).filter(|(_, l)| **l != (0, 0)).map(|(a, _)| a);
+                    let known =
+                        actors.iter().zip(&self.incarnations).filter(|(_, l)| **l != (0, 0)).map(|(a, _)| a);
                     let affected: Vec<&String> = known.collect();
                     record.fields =
                         Some(serde_json::json!({"fingerprints": ["Broken"], "affected": affected}));
@@ -317,13 +318,13 @@ fn batch(rows: &[EventRecord]) -> Result<RecordBatch, LineageError> {
         rows.iter().for_each(|r| column.append_option(f(r)));
         Arc::new(column.finish())
     };
-    let mut life = Int32Builder::new();
+    let mut incarnation = Int32Builder::new();
     let mut seq = Int64Builder::new();
     let mut offset = Int64Builder::new();
     let mut line = Int64Builder::new();
     let mut external = BooleanBuilder::new();
     for row in rows {
-        life.append_value(row.incarnation as i32);
+        incarnation.append_value(row.incarnation as i32);
         seq.append_value(row.seq as i64);
         offset.append_option(row.offset.map(|o| o as i64));
         line.append_option(row.line.map(|l| l as i64));
@@ -331,7 +332,7 @@ fn batch(rows: &[EventRecord]) -> Result<RecordBatch, LineageError> {
     }
     let columns: Vec<ArrayRef> = vec![
         text(&|r| Some(r.actor.clone())),
-        Arc::new(life.finish()),
+        Arc::new(incarnation.finish()),
         Arc::new(seq.finish()),
         text(&|r| Some(r.kind.as_str().to_owned())),
         text(&|r| r.msg_id.clone()),

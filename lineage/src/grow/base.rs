@@ -16,7 +16,7 @@ use crate::read::{Events, HAS_ID, IdHash, NONE, is_send};
 /// Name of the file.
 const FACTS: &str = "base.json";
 
-/// The latest delivered message of a channel: sender, receiver, and the send's life and position.
+/// The latest delivered message of a channel: sender, receiver, and the send's incarnation and sequence number.
 pub(crate) type Latest = (String, String, u32, u64);
 
 /// What is known of a base.
@@ -46,8 +46,8 @@ impl BaseFacts {
             true => {
                 let name = |actor: u32| events.actor_name(actor).to_owned();
                 let all = channels.seen().iter().map(|(&(from, to), &(send, _))| {
-                    let (life, seq) = events.places.get(send);
-                    (name(from), name(to), life, seq)
+                    let (incarnation, seq) = events.places.get(send);
+                    (name(from), name(to), incarnation, seq)
                 });
                 let mut all: Vec<Latest> = all.collect();
                 all.sort_unstable();

@@ -24,7 +24,7 @@ pub(crate) struct Files<'a> {
     pub(crate) open: PathBuf,
 }
 
-/// Events of a delta and open sends of the base, sorted by actor and position: in each log the base's come first.
+/// Events of a delta and open sends of the base, sorted by actor and sequence number: in each log the base's come first.
 pub(crate) struct Delta {
     /// The files that they were read from.
     pub(crate) files: Vec<PathBuf>,
@@ -113,12 +113,12 @@ fn is_new(
     known: &mut FxHashSet<u32>,
 ) -> Result<arrow_array::BooleanArray, LineageError> {
     let actor = columns::text(batch, "actor")?;
-    let (life, seq) = (columns::int(batch, "incarnation")?, columns::long(batch, "seq")?);
+    let (incarnation, seq) = (columns::int(batch, "incarnation")?, columns::long(batch, "seq")?);
     let mut new = BooleanBuilder::with_capacity(batch.num_rows());
     for row in 0..actor.len() {
         let id = EventId {
             actor: actor.value(row).to_owned(),
-            incarnation: life.value(row).unsigned_abs(),
+            incarnation: incarnation.value(row).unsigned_abs(),
             seq: seq.value(row).unsigned_abs(),
         };
         let found = base.find(&id)?;

@@ -50,7 +50,8 @@ pub(crate) fn write(
     with_file(folder, STATES, |out| states.iter().try_for_each(|v| out.put(&v.to_le_bytes())))?;
     let (runs, first_run) = merge.runs()?;
     with_file(folder, RUNS, |out| {
-        runs.iter().try_for_each(|&(life, seq, first)| out.put(&index::run_bytes(life, seq, first)))
+        runs.iter()
+            .try_for_each(|&(incarnation, seq, first)| out.put(&index::run_bytes(incarnation, seq, first)))
     })?;
     with_file(folder, LINKS, |_| Ok(()))?;
     let mut header = merge.header()?;
@@ -145,7 +146,7 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// Calls `f` with the other end, the place and the information of each event of the whole.
+    /// Calls `f` with the other end, the rank and the information of each event of the whole.
     fn each(
         &self,
         mut f: impl FnMut(u32, u32, Info) -> Result<(), LineageError>,
@@ -171,7 +172,7 @@ impl<'a> Merge<'a> {
                 event = end;
             }
             for e in log.added.clone() {
-                f(self.mate_of_delta(e), self.ordered.order.position[e as usize], self.parts.info(e))?;
+                f(self.mate_of_delta(e), self.ordered.order.rank[e as usize], self.parts.info(e))?;
             }
         }
         Ok(())
@@ -192,7 +193,7 @@ impl<'a> Merge<'a> {
                 with_file(folder, INFOS, |infos| {
                     with_file(folder, COUNTS, |counts| {
                         let (mut tally, mut number) = (Tally::default(), 0_u32);
-                        self.each(|mate, place, info| {
+                        self.each(|mate, rank, info| {
                             if number.is_multiple_of(BLOCK) {
                                 counts.put(&tally.bytes())?;
                             }
@@ -200,7 +201,7 @@ impl<'a> Merge<'a> {
                             let outside = environment.as_ref().is_some_and(|e| e.contains(&mate));
                             tally.add(info, mate != NONE, info.role() == Role::Send && outside);
                             mates.put(&mate.to_le_bytes())?;
-                            orders.put(&place.to_le_bytes())?;
+                            orders.put(&rank.to_le_bytes())?;
                             infos.put(&[info.0])
                         })
                     })
@@ -228,7 +229,7 @@ impl<'a> Merge<'a> {
         Ok((states, firsts))
     }
 
-    /// Runs of events (life, position, first event), and by log the first of them.
+    /// Runs of events (incarnation, sequence number, first event), and by log the first of them.
     #[expect(clippy::type_complexity, reason = "runs, and where each log's begin")]
     fn runs(&self) -> Result<(Vec<(u32, u64, u32)>, Vec<u32>), LineageError> {
         let (mut runs, mut firsts) = (Vec::new(), Vec::new());
@@ -237,18 +238,18 @@ impl<'a> Merge<'a> {
             firsts.push(begin as u32);
             let mut number = log.first;
             if let Some(a) = log.base {
-                for (life, from, to) in self.base.runs_of_log(a)? {
-                    runs.push((life, from, number));
+                for (incarnation, from, to) in self.base.runs_of_log(a)? {
+                    runs.push((incarnation, from, number));
                     number += (to - from + 1) as u32;
                 }
             }
             for e in log.added.clone() {
-                let (life, seq) = self.ordered.events().places.get(e);
+                let (incarnation, seq) = self.ordered.events().places.get(e);
                 let follows = runs[begin..].last().is_some_and(|&(l, s, first): &(u32, u64, u32)| {
-                    l == life && s.checked_add(u64::from(number - first)) == Some(seq)
+                    l == incarnation && s.checked_add(u64::from(number - first)) == Some(seq)
                 });
                 if !follows {
-                    runs.push((life, seq, number));
+                    runs.push((incarnation, seq, number));
                 }
                 number += 1;
             }
@@ -266,12 +267,12 @@ impl<'a> Merge<'a> {
             self.logs.iter().map(|l| l.base.and_then(|a| base.actors[a].last_in)).collect();
         for e in 0..self.ordered.events().len() as u32 {
             let log = self.log_of[self.ordered.events().actor[e as usize] as usize];
-            let place = Some(self.ordered.order.position[e as usize]);
+            let rank = Some(self.ordered.order.rank[e as usize]);
             if self.parts.reaches(e, true) {
-                first_out[log] = first_out[log].map_or(place, |known| Some(known).min(place));
+                first_out[log] = first_out[log].map_or(rank, |known| Some(known).min(rank));
             }
             if self.parts.reaches(e, false) {
-                last_in[log] = last_in[log].max(place);
+                last_in[log] = last_in[log].max(rank);
             }
         }
         let entry = |(i, log): (usize, &Log)| ActorEntry {

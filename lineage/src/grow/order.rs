@@ -21,7 +21,7 @@ pub(crate) struct Ordered {
     pub(crate) delta: Delta,
     pub(crate) matching: Matching,
     pub(crate) units: Units,
-    /// Positions and depths as they are in the whole.
+    /// Ranks and depths as they are in the whole.
     pub(crate) order: Order,
     in_order: bool,
 }
@@ -111,9 +111,9 @@ fn look_up(
 /// The base's latest deliveries by channel, as the first event behind the send in its log.
 fn latest(events: &Events, facts: &BaseFacts) -> Seen {
     let mut seen = Seen::default();
-    for (from, to, life, seq) in &facts.latest {
+    for (from, to, incarnation, seq) in &facts.latest {
         let (Some(from), Some(to)) = (events.find_actor(from), events.find_actor(to)) else { continue };
-        let behind = events.first_not(from, |place| place <= (*life, *seq));
+        let behind = events.first_not(from, |place| place <= (*incarnation, *seq));
         seen.insert((from, to), (behind, true));
     }
     seen
@@ -146,17 +146,17 @@ fn place(
     let depth_of = |e: u32| wanted.binary_search(&e).map_or(0, |i| known[i]);
     let mut last = vec![0; events.actors.len()];
     tails.iter().for_each(|&(e, actor)| last[actor as usize] = depth_of(e));
-    let mut position = base.header().events;
+    let mut rank = base.header().events;
     let sequence = std::mem::take(&mut order.sequence);
     for &unit in &sequence {
         for e in units.events(events, unit) {
             let i = e as usize;
             if let Some(old) = delta.in_base[i] {
-                (order.position[i], order.depth[i]) = (base.order(old)?, depth_of(old));
+                (order.rank[i], order.depth[i]) = (base.order(old)?, depth_of(old));
                 continue;
             }
-            position += 1;
-            order.position[i] = position;
+            rank += 1;
+            order.rank[i] = rank;
             order.depth[i] = 1;
             if !units.alone[unit as usize] {
                 let mate = matching.mate[i];

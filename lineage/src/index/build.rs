@@ -128,15 +128,15 @@ impl<'a> Parts<'a> {
         let events = self.events;
         let actors = (0..events.actors.len() as u32).map(|a| {
             let range = events.of_actor(a);
-            let place = |e: u32| self.order.position[e as usize];
+            let rank = |e: u32| self.order.rank[e as usize];
             ActorEntry {
                 name: events.actor_name(a).to_owned(),
                 first: range.start,
                 first_run: runs.partition_point(|r| r.0 < a as usize) as u32,
                 first_state: self.states.partition_point(|&e| e < range.start) as u32,
                 appended: 0,
-                first_out: range.clone().find(|&e| self.reaches(e, true)).map(place),
-                last_in: range.clone().rev().find(|&e| self.reaches(e, false)).map(place),
+                first_out: range.clone().find(|&e| self.reaches(e, true)).map(rank),
+                last_in: range.clone().rev().find(|&e| self.reaches(e, false)).map(rank),
             }
         });
         let all = 0..events.len() as u32;
@@ -154,17 +154,19 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Runs of events whose names follow each other: actor, life, position, first event.
+    /// Runs of events whose names follow each other: actor, incarnation, sequence number, first event.
     fn runs(&self) -> Vec<(usize, u32, u64, u32)> {
         let runs = self.events.places.runs();
-        runs.map(|(life, seq, first)| (self.events.actor[first as usize] as usize, life, seq, first))
-            .collect()
+        runs.map(|(incarnation, seq, first)| {
+            (self.events.actor[first as usize] as usize, incarnation, seq, first)
+        })
+        .collect()
     }
 }
 
 /// A run as it is stored.
-pub(crate) fn run_bytes(life: u32, seq: u64, first: u32) -> [u8; 16] {
-    let (seq, rest) = (seq.to_le_bytes(), (u64::from(life) << 32 | u64::from(first)).to_le_bytes());
+pub(crate) fn run_bytes(incarnation: u32, seq: u64, first: u32) -> [u8; 16] {
+    let (seq, rest) = (seq.to_le_bytes(), (u64::from(incarnation) << 32 | u64::from(first)).to_le_bytes());
     std::array::from_fn(|i| if i < 8 { seq[i] } else { rest[i - 8] })
 }
 
@@ -174,7 +176,7 @@ pub(crate) fn write(folder: &Path, parts: &Parts<'_>) -> Result<(), LineageError
     let numbers =
         |out: &mut Out<'_>, values: &[u32]| values.iter().try_for_each(|v| out.put(&v.to_le_bytes()));
     with_file(folder, MATES, |out| numbers(out, &parts.matching.mate))?;
-    with_file(folder, ORDERS, |out| numbers(out, &parts.order.position))?;
+    with_file(folder, ORDERS, |out| numbers(out, &parts.order.rank))?;
     with_file(folder, STATES, |out| numbers(out, parts.states))?;
     with_file(folder, INFOS, |out| (0..n).try_for_each(|e| out.put(&[parts.info(e).0])))?;
     with_file(folder, COUNTS, |out| {
@@ -191,7 +193,7 @@ pub(crate) fn write(folder: &Path, parts: &Parts<'_>) -> Result<(), LineageError
     })?;
     let runs = parts.runs();
     with_file(folder, RUNS, |out| {
-        runs.iter().try_for_each(|&(_, life, seq, first)| out.put(&run_bytes(life, seq, first)))
+        runs.iter().try_for_each(|&(_, incarnation, seq, first)| out.put(&run_bytes(incarnation, seq, first)))
     })?;
     with_file(folder, LINKS, |out| {
         let matching = parts.matching;

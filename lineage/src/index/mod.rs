@@ -1,6 +1,6 @@
 //! The order index: happens-before of any two events without a clock per event, read in part from a few flat files.
 //!
-//! An event is known by its number: events are sorted by actor, life and position. Per event the index keeps the other end of its
+//! An event is known by its number: events are sorted by actor, incarnation and sequence number. Per event the index keeps the other end of its
 //! message (4 bytes), its place in the linear extension (4 bytes) and what it is (1 byte). A question is answered by a
 //! sweep backward through the linear extension (see [`sweep`]) that stops as soon as nothing it can still meet
 //! matters; clocks stored at every so many events of an actor bound the sweep where actors rarely talk.

@@ -6,11 +6,11 @@ use demi_schemas::EventId;
 use super::Index;
 use crate::error::{LineageError, ViolationError};
 
-/// Bytes of a run: position, life, first event.
+/// Bytes of a run: sequence number, incarnation, first event.
 pub(crate) const RUN: u32 = 2;
 
 impl Index {
-    /// Life, position and number of the event that a run begins with.
+    /// Incarnation, sequence number and number of the event that a run begins with.
     fn run(&self, i: u32) -> Result<(u32, u64, u32), LineageError> {
         let (seq, rest) = (self.runs.get(i * RUN)?, self.runs.get(i * RUN + 1)?);
         Ok(((rest >> 32) as u32, seq, rest as u32))
@@ -36,9 +36,9 @@ impl Index {
         if low == runs.start {
             return Ok(None);
         }
-        let (life, seq, first) = self.run(low - 1)?;
+        let (incarnation, seq, first) = self.run(low - 1)?;
         let end = if low < runs.end { self.run(low)?.2 } else { self.events_of(actor).end };
-        Ok(Some((life, seq, first, end)))
+        Ok(Some((incarnation, seq, first, end)))
     }
 
     /// The number of the actor of that name.
@@ -51,11 +51,11 @@ impl Index {
     pub(crate) fn find(&self, id: &EventId) -> Result<Option<u32>, LineageError> {
         let Some(actor) = self.find_actor(&id.actor) else { return Ok(None) };
         let key = (id.incarnation, id.seq);
-        let Some((life, seq, first, end)) = self.last_run(actor, |(l, s, _)| (l, s) <= key)? else {
+        let Some((incarnation, seq, first, end)) = self.last_run(actor, |(l, s, _)| (l, s) <= key)? else {
             return Ok(None);
         };
         let event = u64::from(first) + (id.seq.saturating_sub(seq));
-        Ok((life == id.incarnation && event < u64::from(end)).then_some(event as u32))
+        Ok((incarnation == id.incarnation && event < u64::from(end)).then_some(event as u32))
     }
 
     /// The number of the event that `text` names, as `ACTOR/SEQ` or `ACTOR/INCARNATION/SEQ`.
@@ -111,30 +111,30 @@ impl Index {
     pub fn name(&self, event: u32) -> Result<EventId, LineageError> {
         let actor = self.actor_of(event);
         let found = self.last_run(actor, |(_, _, first)| first <= event)?;
-        let Some((life, seq, first, _)) = found.filter(|_| event < self.header.events) else {
+        let Some((incarnation, seq, first, _)) = found.filter(|_| event < self.header.events) else {
             return Err(self.broken(format!("no event {event} of {}", self.header.events)));
         };
         let name = self.header.actors[actor].name.clone();
-        Ok(EventId { actor: name, incarnation: life, seq: seq + u64::from(event - first) })
+        Ok(EventId { actor: name, incarnation, seq: seq + u64::from(event - first) })
     }
 
-    /// The runs of an actor's log: life, first and last position of each.
+    /// The runs of an actor's log: incarnation, first and last sequence number of each.
     pub(crate) fn runs_of_log(&self, actor: usize) -> Result<Vec<(u32, u64, u64)>, LineageError> {
         let (runs, log) = (self.runs_of(actor), self.events_of(actor));
         let mut all = Vec::with_capacity(runs.len());
         for i in runs.clone() {
-            let (life, seq, first) = self.run(i)?;
+            let (incarnation, seq, first) = self.run(i)?;
             let end = if i + 1 < runs.end { self.run(i + 1)?.2 } else { log.end };
-            all.push((life, seq, seq + u64::from(end.saturating_sub(first)).saturating_sub(1)));
+            all.push((incarnation, seq, seq + u64::from(end.saturating_sub(first)).saturating_sub(1)));
         }
         Ok(all)
     }
 
-    /// The end of the prefix of an actor's log up to life and position, both included, whether or not there is an event
+    /// The end of the prefix of an actor's log up to incarnation and sequence number, both included, whether or not there is an event
     /// of that name.
-    pub(crate) fn prefix(&self, actor: usize, life: u32, seq: u64) -> Result<u32, LineageError> {
-        let found = self.last_run(actor, |(l, s, _)| (l, s) <= (life, seq))?;
-        Ok(found.map_or(self.events_of(actor).start, |(l, s, first, end)| match l == life {
+    pub(crate) fn prefix(&self, actor: usize, incarnation: u32, seq: u64) -> Result<u32, LineageError> {
+        let found = self.last_run(actor, |(l, s, _)| (l, s) <= (incarnation, seq))?;
+        Ok(found.map_or(self.events_of(actor).start, |(l, s, first, end)| match l == incarnation {
             true => (u64::from(first) + (seq - s) + 1).min(u64::from(end)) as u32,
             false => end,
         }))

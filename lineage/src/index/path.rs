@@ -1,4 +1,4 @@
-//! Shortest causal chains: breadth-first search backward over messages, one position an actor and layer.
+//! Shortest causal chains: breadth-first search backward over messages, one place in each log and layer.
 
 use serde::Serialize;
 

@@ -1,6 +1,6 @@
 //! The causal past of events: a sweep backward through the linear extension.
 //!
-//! The past of an event is a cut, one position an actor, and what stands alone. The sweep keeps the cut found so far
+//! The past of an event is a cut, one place in each log, and what stands alone. The sweep keeps the cut found so far
 //! and visits the deliveries in it from the last to the first in the linear extension. Then an actor's position is
 //! final as soon as the sweep has passed it, because a send that is found later stands earlier; and the sweep ends when
 //! all positions are final. Where actors talk to each other this is after about n log n deliveries for n actors,

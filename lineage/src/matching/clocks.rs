@@ -46,7 +46,7 @@ pub(crate) struct Clocks {
 struct Reader<'a> {
     events: &'a Events,
     clocks: Clocks,
-    /// Actor and life whose clock is held.
+    /// Actor and incarnation whose clock is held.
     of: (u32, u32),
     now: FxHashMap<u32, u64>,
     own: u64,
@@ -84,9 +84,9 @@ impl Clocks {
         }
         let Some(history) = self.history.get(&(owner, actor)) else { return 0 };
         let at = history.partition_point(|&(e, _)| e <= event);
-        let life_begins = |e: u32| events.places.get(e).0 == events.places.get(event).0;
+        let incarnation_begins = |e: u32| events.places.get(e).0 == events.places.get(event).0;
         match at.checked_sub(1).map(|i| history[i]) {
-            Some((e, count)) if life_begins(e) => count,
+            Some((e, count)) if incarnation_begins(e) => count,
             _ => 0,
         }
     }
@@ -95,7 +95,7 @@ impl Clocks {
     fn event_of(&self, events: &Events, actor: u32, count: u64) -> Option<u32> {
         let range = events.of_actor(actor);
         let own = &self.own[range.start as usize..range.end as usize];
-        // Usually the count is the position.
+        // Usually the count is the sequence number.
         let guess = usize::try_from(count).ok()?.checked_sub(1)?;
         if own.get(guess) == Some(&count) && (guess == 0 || own[guess - 1] != count) {
             return Some(range.start + guess as u32);
@@ -223,9 +223,9 @@ impl Reader<'_> {
     /// Takes the clock of an event; its own entry, or 0 if it has none.
     fn clock(&mut self, e: u32, text: &str) -> u64 {
         let actor = self.events.actor[e as usize];
-        let life = self.events.places.get(e).0;
-        if self.of != (actor, life) {
-            (self.of, self.own) = ((actor, life), 0);
+        let incarnation = self.events.places.get(e).0;
+        if self.of != (actor, incarnation) {
+            (self.of, self.own) = ((actor, incarnation), 0);
             self.now.clear();
         }
         let mut problem = |why: String| self.clocks.problems.push((e, why));

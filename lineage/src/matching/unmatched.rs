@@ -9,7 +9,7 @@ use super::edges::{Matching, Status};
 use super::sender::dead_letters;
 use crate::read::{EXTERNAL, Events, HAS_ID, IdHash, NONE};
 
-/// Actors with positions missing in a log.
+/// Actors with sequence numbers missing in a log.
 fn with_gaps(events: &Events) -> Vec<bool> {
     (0..events.actors.len() as u32)
         .map(|actor| {

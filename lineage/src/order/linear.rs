@@ -14,8 +14,8 @@ use crate::read::{Events, NONE, is_send};
 pub(crate) struct Order {
     /// Units, first to last.
     pub(crate) sequence: Vec<u32>,
-    /// By event: its position, from 1.
-    pub(crate) position: Vec<u32>,
+    /// By event: its rank in the linear extension, from 1.
+    pub(crate) rank: Vec<u32>,
     /// By event: length of the longest chain that ends in it, from 1.
     pub(crate) depth: Vec<u32>,
     /// Whether a wish of a channel had to be dropped.
@@ -25,7 +25,7 @@ pub(crate) struct Order {
 }
 
 impl Graph<'_> {
-    fn rank(&self, monitor: u32, unit: u32) -> usize {
+    fn priority(&self, monitor: u32, unit: u32) -> usize {
         let first = self.units.first[unit as usize];
         match self.events.kind[first as usize] {
             Kind::Start => 0,
@@ -45,7 +45,7 @@ impl Graph<'_> {
         let monitor = self.events.find_actor(MONITOR).unwrap_or(NONE);
         let mut ready: [VecDeque<u32>; 4] = Default::default();
         for u in (0..open.len() as u32).filter(|&u| open[u as usize] == 0) {
-            ready[self.rank(monitor, u)].push_back(u);
+            ready[self.priority(monitor, u)].push_back(u);
         }
         let mut sequence = Vec::with_capacity(open.len());
         let mut channel_dropped = false;
@@ -55,7 +55,7 @@ impl Graph<'_> {
                 self.each_edge(matching, u, |to, _| {
                     open[to as usize] -= 1;
                     if open[to as usize] == 0 {
-                        ready[self.rank(monitor, to)].push_back(to);
+                        ready[self.priority(monitor, to)].push_back(to);
                     }
                 });
             }
@@ -77,11 +77,11 @@ impl Graph<'_> {
                 }
                 self.dropped.insert((channel, undelivered));
             }
-            released.into_iter().for_each(|u| close(u, &mut open, &mut ready, |u| self.rank(monitor, u)));
+            released.into_iter().for_each(|u| close(u, &mut open, &mut ready, |u| self.priority(monitor, u)));
             for receive in cut.receives {
                 matching.part(receive);
                 let unit = self.units.of[receive as usize];
-                close(unit, &mut open, &mut ready, |u| self.rank(monitor, u));
+                close(unit, &mut open, &mut ready, |u| self.priority(monitor, u));
             }
             for effect in cut.clocked {
                 let unplaced = |c: &u32| open[self.units.of[*c as usize] as usize] > 0;
@@ -89,13 +89,13 @@ impl Graph<'_> {
                 let waits = clocked.filter(|(c, _)| unplaced(c)).count();
                 matching.drop_extra(effect, Reason::Clock);
                 let unit = self.units.of[effect as usize];
-                (0..waits).for_each(|_| close(unit, &mut open, &mut ready, |u| self.rank(monitor, u)));
+                (0..waits).for_each(|_| close(unit, &mut open, &mut ready, |u| self.priority(monitor, u)));
             }
             self.take_extra(matching);
             warnings.extend(cut.notes);
         }
-        let (position, depth) = self.number(matching, &sequence);
-        Order { sequence, position, depth, channel_dropped, warnings }
+        let (rank, depth) = self.number(matching, &sequence);
+        Order { sequence, rank, depth, channel_dropped, warnings }
     }
 
     fn take_extra(&mut self, matching: &Matching) {
@@ -105,7 +105,7 @@ impl Graph<'_> {
     }
 
     fn number(&self, matching: &Matching, sequence: &[u32]) -> (Vec<u32>, Vec<u32>) {
-        let mut position = vec![0; self.events.len()];
+        let mut rank = vec![0; self.events.len()];
         let mut depth = vec![0_u32; self.events.len()];
         let mut last = vec![0_u32; self.events.actors.len()];
         let mut n = 0;
@@ -113,7 +113,7 @@ impl Graph<'_> {
             for e in self.units.events(self.events, unit) {
                 let i = e as usize;
                 n += 1;
-                position[i] = n;
+                rank[i] = n;
                 depth[i] = 1;
                 if !self.units.alone[unit as usize] {
                     let last = &mut last[self.events.actor[i] as usize];
@@ -129,14 +129,14 @@ impl Graph<'_> {
                 }
             }
         }
-        (position, depth)
+        (rank, depth)
     }
 }
 
-fn close(unit: u32, open: &mut [u32], ready: &mut [VecDeque<u32>; 4], rank: impl Fn(u32) -> usize) {
+fn close(unit: u32, open: &mut [u32], ready: &mut [VecDeque<u32>; 4], priority: impl Fn(u32) -> usize) {
     open[unit as usize] -= 1;
     if open[unit as usize] == 0 {
-        ready[rank(unit)].push_back(unit);
+        ready[priority(unit)].push_back(unit);
     }
 }
 

@@ -1,4 +1,4 @@
-//! The causal past of the violation: a cut, one position an actor, found by a fixpoint over prefixes.
+//! The causal past of the violation: a cut, one place in each log, found by a fixpoint over prefixes.
 
 use demi_schemas::Kind;
 use demi_schemas::summary::ProvenanceRule;

@@ -45,7 +45,7 @@ pub(super) fn write_all(
             let e = first as usize + row;
             let mate = matching.mate[e];
             let sent_via = if mate == NONE || is_send(events.kind[e]) { None } else { events.via(mate) };
-            Placed { order: u64::from(lineage.order.position[e]), kept: lineage.provenance.kept[e], sent_via }
+            Placed { order: u64::from(lineage.order.rank[e]), kept: lineage.provenance.kept[e], sent_via }
         };
         match &mut open_ends {
             None => composer.add(batch, placed, &mut keep)?,

@@ -1,4 +1,4 @@
-//! Cuts: one position an actor; whether they are consistent, and what is in flight there.
+//! Cuts: one place in each log; whether they are consistent, and what is in flight there.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::Query;
 use crate::error::{LineageError, ViolationError};
 use crate::index::{Limits, Sweep, Tally};
 
-/// A cut as it is named: by actor, the life and position up to which its log is in the cut.
+/// A cut as it is named: by actor, the incarnation and sequence number up to which its log is in the cut.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CutSpec(pub BTreeMap<String, (u32, u64)>);
 
@@ -67,7 +67,7 @@ impl CutSpec {
         Ok(())
     }
 
-    /// Reads a line of a file of cuts: a JSON object of positions by actor (`{"a": 3, "b": "1/5"}`), or names of events.
+    /// Reads a line of a file of cuts: a JSON object of sequence numbers by actor (`{"a": 3, "b": "1/5"}`), or names of events.
     ///
     /// # Errors
     /// When the text is neither.
@@ -87,16 +87,16 @@ impl CutSpec {
             let text = match place {
                 serde_json::Value::Number(n) => n.to_string(),
                 serde_json::Value::String(s) => s,
-                other => return Err(bad(format!("the position of '{actor}' is {other}"))),
+                other => return Err(bad(format!("the sequence number of '{actor}' is {other}"))),
             };
             let text = text.strip_prefix(&format!("{actor}/")).unwrap_or(&text).to_owned();
-            let (life, seq) = text.split_once('/').unwrap_or(("0", &text));
-            let (Ok(life), Ok(seq)) = (life.parse(), seq.parse()) else {
+            let (incarnation, seq) = text.split_once('/').unwrap_or(("0", &text));
+            let (Ok(incarnation), Ok(seq)) = (incarnation.parse(), seq.parse()) else {
                 return Err(bad(format!(
-                    "the position of '{actor}' is '{text}', not SEQ or INCARNATION/SEQ"
+                    "the sequence number of '{actor}' is '{text}', not SEQ or INCARNATION/SEQ"
                 )));
             };
-            cut.0.insert(actor, (life, seq));
+            cut.0.insert(actor, (incarnation, seq));
         }
         Ok(cut)
     }
@@ -107,9 +107,9 @@ impl Query {
     pub(crate) fn cut_ends(&self, cut: &CutSpec) -> Result<Vec<u32>, LineageError> {
         let actors = self.index.header().actors.len();
         let mut ends: Vec<u32> = (0..actors).map(|a| self.index.events_of(a).start).collect();
-        for (name, &(life, seq)) in &cut.0 {
+        for (name, &(incarnation, seq)) in &cut.0 {
             let actor = self.index.actor(name)?;
-            ends[actor] = self.index.chain_end(actor, self.index.prefix(actor, life, seq)?)?;
+            ends[actor] = self.index.chain_end(actor, self.index.prefix(actor, incarnation, seq)?)?;
         }
         Ok(ends)
     }

@@ -57,7 +57,7 @@ impl IdHash {
     }
 }
 
-/// Lives and positions, held as runs of events that follow each other: 16 bytes a run, and a log without gaps is one.
+/// Incarnations and sequence numbers, held as runs of events that follow each other: 16 bytes a run, and a log without gaps is one.
 #[derive(Default)]
 pub(crate) struct Places {
     runs: Vec<Run>,
@@ -65,36 +65,35 @@ pub(crate) struct Places {
 
 struct Run {
     first: u32,
-    life: u32,
+    incarnation: u32,
     seq: u64,
 }
 
 impl Places {
     /// Adds the place of the next event; `begins` says that it is the first of a log.
-    pub(crate) fn push(&mut self, event: u32, (life, seq): (u32, u64), begins: bool) {
-        let follows = self
-            .runs
-            .last()
-            .is_some_and(|r| r.life == life && r.seq.checked_add(u64::from(event - r.first)) == Some(seq));
+    pub(crate) fn push(&mut self, event: u32, (incarnation, seq): (u32, u64), begins: bool) {
+        let follows = self.runs.last().is_some_and(|r| {
+            r.incarnation == incarnation && r.seq.checked_add(u64::from(event - r.first)) == Some(seq)
+        });
         if begins || !follows {
-            self.runs.push(Run { first: event, life, seq });
+            self.runs.push(Run { first: event, incarnation, seq });
         }
     }
 
-    /// Life and position of an event.
+    /// Incarnation and sequence number of an event.
     pub(crate) fn get(&self, event: u32) -> (u32, u64) {
         let at = self.runs.partition_point(|r| r.first <= event);
         let run = at.checked_sub(1).and_then(|i| self.runs.get(i));
-        run.map_or((0, 0), |r| (r.life, r.seq + u64::from(event - r.first)))
+        run.map_or((0, 0), |r| (r.incarnation, r.seq + u64::from(event - r.first)))
     }
 
-    /// The runs: life, position and number of the first event of each.
+    /// The runs: incarnation, sequence number and number of the first event of each.
     pub(crate) fn runs(&self) -> impl ExactSizeIterator<Item = (u32, u64, u32)> + '_ {
-        self.runs.iter().map(|r| (r.life, r.seq, r.first))
+        self.runs.iter().map(|r| (r.incarnation, r.seq, r.first))
     }
 }
 
-/// Events sorted by actor name, life and position; an event is known by its index.
+/// Events sorted by actor name, incarnation and sequence number; an event is known by its index.
 #[derive(Default)]
 pub(crate) struct Events {
     /// Actor names, addresses and types.
@@ -107,7 +106,7 @@ pub(crate) struct Events {
     pub(crate) actor_of_name: Vec<u32>,
     /// Number of the actor.
     pub(crate) actor: Vec<u32>,
-    /// Life of the actor, and position in the log of that life.
+    /// Incarnation of the actor, and sequence number in the log of that incarnation.
     pub(crate) places: Places,
     /// What it was.
     pub(crate) kind: Vec<Kind>,
@@ -180,7 +179,7 @@ impl Events {
         (found < self.of_actor(actor).end && self.places.get(found) == key).then_some(found)
     }
 
-    /// The first event of an actor whose life and position do not fulfil `holds`, which is true for the first ones and then no
+    /// The first event of an actor whose incarnation and sequence number do not fulfil `holds`, which is true for the first ones and then no
     /// more; the end of its events where all do.
     pub(crate) fn first_not(&self, actor: u32, holds: impl Fn((u32, u64)) -> bool) -> u32 {
         let range = self.of_actor(actor);

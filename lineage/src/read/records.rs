@@ -92,31 +92,32 @@ fn bad(text: String) -> LineageError {
 struct Keys {
     names: Interner,
     actor: Vec<u32>,
-    life: Vec<u32>,
+    incarnation: Vec<u32>,
     seq: Vec<u64>,
 }
 
 impl Keys {
     fn add(&mut self, batch: &RecordBatch) -> Result<(), LineageError> {
         let actor = columns::text(batch, "actor")?;
-        let life = columns::int(batch, "incarnation")?;
+        let incarnation = columns::int(batch, "incarnation")?;
         let seq = columns::long(batch, "seq")?;
         for row in 0..batch.num_rows() {
-            let (Ok(lives), Ok(position)) = (u32::try_from(life.value(row)), u64::try_from(seq.value(row)))
+            let (Ok(incarnations), Ok(number)) =
+                (u32::try_from(incarnation.value(row)), u64::try_from(seq.value(row)))
             else {
                 return Err(bad(format!("negative incarnation or seq at {}", actor.value(row))));
             };
             self.actor.push(self.names.intern(actor.value(row)));
-            self.life.push(lives);
-            self.seq.push(position);
+            self.incarnation.push(incarnations);
+            self.seq.push(number);
         }
         Ok(())
     }
 
-    /// Finds each row's place: a counting sort by actor, then by life and position where a log is not yet in order. Rows of
+    /// Finds each row's place: a counting sort by actor, then by incarnation and sequence number where a log is not yet in order. Rows of
     /// one name get one place; gives the places that several rows share.
     fn place(self, file_rows: Vec<u32>) -> (Loaded, FxHashSet<u32>) {
-        let Keys { names, actor, life, seq } = self;
+        let Keys { names, actor, incarnation, seq } = self;
         let mut owner = vec![false; names.len()];
         actor.iter().for_each(|&a| owner[a as usize] = true);
         let mut actors: Vec<u32> = (0..names.len() as u32).filter(|&n| owner[n as usize]).collect();
@@ -135,7 +136,7 @@ impl Keys {
             *slot += 1;
         }
         drop(actor);
-        let place = |row: u32| (life[row as usize], seq[row as usize]);
+        let place = |row: u32| (incarnation[row as usize], seq[row as usize]);
         let mut event_of_row = vec![NONE; row_of.len()];
         let mut repeated = FxHashSet::default();
         let mut events = Events { names, actors, actor_of_name: number, ..Events::default() };

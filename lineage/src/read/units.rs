@@ -10,7 +10,7 @@ use super::intern::NONE;
 /// What an event is to the unit it stands in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Begins a unit: a delivery, or a change in an actor's life.
+    /// Begins a unit: a delivery, or a change of an actor's incarnation.
     Head,
     /// Belongs to the unit begun before it.
     Member,

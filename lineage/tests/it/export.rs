@@ -67,7 +67,7 @@ fn before(s: &Skeleton, e: u32) -> BTreeSet<u32> {
                 && s.mate[x as usize] > x
                 && reached.contains(&s.mate[x as usize]);
             let log = (0..s.len() as u32).any(|y| {
-                let key = |e: u32| (s.life[e as usize], s.seq[e as usize]);
+                let key = |e: u32| (s.incarnation[e as usize], s.seq[e as usize]);
                 reached.contains(&y)
                     && s.actor[x as usize] == s.actor[y as usize]
                     && s.place[x as usize] != u32::MAX

@@ -22,12 +22,12 @@ fn messages(exec: &Path) -> Vec<(String, String, bool)> {
         let batch = batch.unwrap();
         let name = |side: &str, row: usize| {
             let text = batch.column_by_name(&format!("{side}_actor")).unwrap().as_string::<i32>();
-            let life =
+            let incarnation =
                 batch.column_by_name(&format!("{side}_incarnation")).unwrap().as_primitive::<Int32Type>();
             let seq = batch.column_by_name(&format!("{side}_seq")).unwrap().as_primitive::<Int64Type>();
-            text.is_valid(row).then(|| match life.value(row) {
+            text.is_valid(row).then(|| match incarnation.value(row) {
                 0 => format!("{}/{}", text.value(row), seq.value(row)),
-                life => format!("{}/{life}/{}", text.value(row), seq.value(row)),
+                incarnation => format!("{}/{incarnation}/{}", text.value(row), seq.value(row)),
             })
         };
         let certain = batch.column_by_name("certain").unwrap().as_boolean();

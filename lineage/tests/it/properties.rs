@@ -32,10 +32,10 @@ fn name(batch: &arrow_array::RecordBatch, prefix: &str, row: usize) -> Option<St
     if actor.is_null(row) {
         return None;
     }
-    let life = column("incarnation").as_primitive::<Int32Type>().value(row) as u32;
+    let incarnation = column("incarnation").as_primitive::<Int32Type>().value(row) as u32;
     let seq = column("seq").as_primitive::<Int64Type>().value(row) as u64;
     let actor = actor.as_string::<i32>().value(row).to_owned();
-    Some(demi_schemas::EventId { actor, incarnation: life, seq }.to_string())
+    Some(demi_schemas::EventId { actor, incarnation, seq }.to_string())
 }
 
 fn found(exec: &Path) -> HashMap<String, Found> {

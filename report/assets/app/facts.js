@@ -67,7 +67,7 @@ function phaseSheet(page) {
 function logSheet(page) {
   if (!page.completeness.length) return null;
   const rows = page.completeness.map((log) => {
-    const name = log.incarnation ? `${log.actor} (life ${log.incarnation})` : log.actor;
+    const name = log.incarnation ? `${log.actor} (incarnation ${log.incarnation})` : log.actor;
     const share = log.last ? (log.last - log.missing) / log.last : 1;
     const bar = el("i", {});
     bar.style.width = `${Math.floor(share * 100)}%`;

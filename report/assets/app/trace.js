@@ -8,10 +8,10 @@ const WITHIN = new Set(["send", "timer_set", "timer_cancel", "state", "block_beg
 function eventOf(page, actors, columns, base, i) {
   const k = i - base;
   const text = (n) => (n < 0 ? null : columns.texts[n]);
-  const actor = columns.actor[k], life = columns.life[k], flags = columns.flags[k];
+  const actor = columns.actor[k], incarnation = columns.incarnation[k], flags = columns.flags[k];
   return {
-    i, actor, seq: columns.seq[k], life,
-    id: `${actors[actor]}/${life ? `${life}/` : ""}${columns.seq[k]}`,
+    i, actor, seq: columns.seq[k], incarnation,
+    id: `${actors[actor]}/${incarnation ? `${incarnation}/` : ""}${columns.seq[k]}`,
     kind: page.kinds[columns.kind[k]], joint: page.joints[columns.joint[k]],
     type: text(columns.type[k]), payload: text(columns.payload[k]), from: text(columns.from[k]), to: text(columns.to[k]),
     time: text(columns.time[k]), source: text(columns.source[k]), offset: columns.offset[k],

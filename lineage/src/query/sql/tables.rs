@@ -25,11 +25,11 @@ fn scan(path: &Path) -> Result<LazyFrame, LineageError> {
     LazyFrame::scan_parquet(text.into(), args).map_err(refused)
 }
 
-/// The name of an event, from its actor, life and position; null without an actor.
-fn name(actor: &str, life: &str, seq: &str) -> Expr {
-    let later = concat_str([col(life), lit("/")], "", false);
-    let life = when(col(life).gt(lit(0))).then(later).otherwise(lit(""));
-    concat_str([col(actor), lit("/"), life, col(seq)], "", false)
+/// The name of an event, from its actor, incarnation and sequence number; null without an actor.
+fn name(actor: &str, incarnation: &str, seq: &str) -> Expr {
+    let later = concat_str([col(incarnation), lit("/")], "", false);
+    let incarnation = when(col(incarnation).gt(lit(0))).then(later).otherwise(lit(""));
+    concat_str([col(actor), lit("/"), incarnation, col(seq)], "", false)
 }
 
 fn named(frame: LazyFrame) -> LazyFrame {
@@ -103,43 +103,45 @@ pub(super) fn channel(query: &Query, from: &str, to: &str) -> Result<LazyFrame, 
     Ok(messages(query)?.filter(end("send_actor", "from", from).and(end("receive_actor", "to", to))))
 }
 
-/// One row an actor: its name, events, lives, first and last event.
+/// One row an actor: its name, events, incarnations, first and last event.
 pub(super) fn actors(query: &Query) -> Result<DataFrame, LineageError> {
-    let (mut names, mut counts, mut lives, mut firsts, mut lasts) = (vec![], vec![], vec![], vec![], vec![]);
+    let (mut names, mut counts, mut incarnations, mut firsts, mut lasts) =
+        (vec![], vec![], vec![], vec![], vec![]);
     for (a, actor) in query.index.header().actors.iter().enumerate() {
         let range = query.index.events_of(a);
         let (first, last) = (query.index.name(range.start)?, query.index.name(range.end - 1)?);
         names.push(actor.name.clone());
         counts.push(range.len() as u64);
-        lives.push(last.incarnation - first.incarnation + 1);
+        incarnations.push(last.incarnation - first.incarnation + 1);
         firsts.push(first.to_string());
         lasts.push(last.to_string());
     }
-    df!("actor" => names, "events" => counts, "incarnations" => lives, "first" => firsts, "last" => lasts)
+    df!("actor" => names, "events" => counts, "incarnations" => incarnations, "first" => firsts, "last" => lasts)
         .map_err(refused)
 }
 
-/// One row a run of positions without a gap: actor, life, first and last position, and how many are missing before it.
+/// One row a run of sequence numbers without a gap: actor, incarnation, first and last number, and how many are missing before it.
 pub(super) fn completeness(query: &Query) -> Result<DataFrame, LineageError> {
-    let (mut names, mut lives, mut froms, mut tos, mut gaps) = (vec![], vec![], vec![], vec![], vec![]);
+    let (mut names, mut incarnations, mut froms, mut tos, mut gaps) =
+        (vec![], vec![], vec![], vec![], vec![]);
     for (a, actor) in query.index.header().actors.iter().enumerate() {
         let mut last: Option<(u32, u64)> = None;
-        for (life, from, to) in query.index.runs_of_log(a)? {
+        for (incarnation, from, to) in query.index.runs_of_log(a)? {
             let expected = match last {
-                Some((l, seq)) if l == life => seq + 1,
+                Some((l, seq)) if l == incarnation => seq + 1,
                 _ => 1,
             };
-            // Positions that come from a clock say nothing of gaps.
+            // Sequence numbers that come from a clock say nothing of gaps.
             let counted = !demi_schemas::event::is_clock_position(from);
             names.push(actor.name.clone());
-            lives.push(life);
+            incarnations.push(incarnation);
             froms.push(from);
             tos.push(to);
             gaps.push(if counted { from.saturating_sub(expected) } else { 0 });
-            last = Some((life, to));
+            last = Some((incarnation, to));
         }
     }
-    df!("actor" => names, "incarnation" => lives, "from_seq" => froms, "to_seq" => tos, "missing_before" => gaps)
+    df!("actor" => names, "incarnation" => incarnations, "from_seq" => froms, "to_seq" => tos, "missing_before" => gaps)
         .map_err(refused)
 }
 
