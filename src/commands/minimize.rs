@@ -370,7 +370,7 @@ fn text(done: &Minimized, out: &Path) -> String {
     let mut size = None;
     let (mut idle, mut idle_seconds, mut idle_executed) = (0, 0.0, 0);
     for p in &summary.phases {
-        if size == Some((p.deliveries, p.externals)) && p.phase != "other starts" {
+        if size == Some((p.deliveries, p.externals)) && p.phase != "other jobs" {
             idle += p.replays;
             idle_executed += p.executed;
             idle_seconds += p.seconds;
