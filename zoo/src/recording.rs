@@ -1,0 +1,34 @@
+//! Violating executions of a size that is worth minimizing.
+
+use std::ops::RangeInclusive;
+
+use demi_replay::fuzz::{Found, FuzzError, FuzzOptions, fuzz};
+use demi_replay::{Model, Simulator};
+use demi_schemas::Scenario;
+
+/// Deliveries that an execution of the zoo may have.
+pub const DELIVERIES: RangeInclusive<u64> = 400..=2_000;
+/// Random runs for each seed.
+const RUNS: u64 = 4_000;
+
+/// The violating executions of the first seeds from 1 on that have one of the right size, with their seeds.
+///
+/// # Errors
+/// When the scenario's `[fuzz]` settings make no sense for the model.
+pub fn record<M: Model>(
+    sim: &Simulator<M>,
+    scenario: &Scenario,
+    count: usize,
+    seeds: u64,
+) -> Result<Vec<(u64, Found)>, FuzzError> {
+    let mut recorded = Vec::new();
+    for seed in 1..=seeds {
+        if recorded.len() == count {
+            break;
+        }
+        let options = FuzzOptions { seed, runs: RUNS, deliveries: *DELIVERIES.end(), externals: None };
+        let found = fuzz(&mut sim.clone(), scenario, &options, &mut |_, _| true)?;
+        recorded.extend(found.filter(|f| DELIVERIES.contains(&f.deliveries)).map(|f| (seed, f)));
+    }
+    Ok(recorded)
+}
