@@ -1,7 +1,7 @@
 //! Fuzzes three executions of each bug of the zoo, minimizes each, and prints a Markdown table: how many steps the result
 //! has, and how many the shortest execution has, which an independent search finds.
 //!
-//! Run it with `cargo run --release -p demi-zoo --example measure`, optionally followed by `--half tuning` or
+//! Run it with `cargo run --release -p demi-zoo --features measure --example measure`, optionally followed by `--half tuning` or
 //! `--half measuring`, `--budget 60s`, `--system NAME` and `--configurations N` (of the independent search).
 
 #![expect(clippy::print_stdout, reason = "an example prints what it finds")]

@@ -10,7 +10,7 @@ use demi_zoo::recording::record;
 use demi_zoo::{ZOO, scenario, with_model};
 
 /// Random runs without the bug, and deliveries of each.
-const RUNS: u64 = 60;
+const RUNS: u64 = 30;
 const DELIVERIES: u64 = 1_500;
 
 struct Holds<'a>(&'a Scenario);
@@ -28,43 +28,55 @@ impl Visitor for Holds<'_> {
 struct Found<'a>(&'a Scenario, usize);
 
 impl Visitor for Found<'_> {
-    type Output = (u64, Option<usize>);
+    type Output = Option<(u64, Option<usize>)>;
 
     fn visit<M: Model>(self, sim: Simulator<M>) -> Self::Output {
         let Found(scenario, limit) = self;
-        let (_, found) = record(&sim, scenario, 1, 20).unwrap().into_iter().next().expect("no execution");
+        let (_, found) = record(&sim, scenario, 1, 20).unwrap().into_iter().next()?;
         let shortest = optimum(&sim, &found.schedule, scenario.network, &found.violation, limit).unwrap();
-        let Optimum::Proven(schedule) = shortest else { return (found.deliveries, None) };
+        let Optimum::Proven(schedule) = shortest else { return Some((found.deliveries, None)) };
         let options = ReplayOptions { rule: scenario.network, strict: true, interval: 1 };
         let outcome = replay(&mut sim.clone(), &schedule, &options).unwrap();
         assert_eq!(outcome.divergences, 0, "{schedule:?}");
         assert!(outcome.violation.iter().any(|v| found.violation.contains(v)), "{schedule:?}");
-        (found.deliveries, Some(schedule.steps.len()))
+        Some((found.deliveries, Some(schedule.steps.len())))
     }
 }
 
 #[test]
 fn without_its_bug_each_model_keeps_its_invariant() {
-    for system in ZOO {
-        let mut scenario = scenario(system.name).unwrap();
-        assert_eq!(scenario.switches.insert(system.switch.to_owned(), false), Some(true), "{}", system.name);
-        assert_eq!(with_model(&scenario, Holds(&scenario)).unwrap(), None, "{}", system.name);
-    }
+    let broken: Vec<_> = ZOO
+        .iter()
+        .filter(|system| {
+            let mut scenario = scenario(system.name).unwrap();
+            scenario.switches.insert(system.switch.to_owned(), false);
+            with_model(&scenario, Holds(&scenario)).unwrap().is_some()
+        })
+        .map(|system| system.name)
+        .collect();
+    assert_eq!(broken, [""; 0]);
 }
 
 #[test]
 fn with_its_bug_each_model_has_executions_of_the_right_size() {
-    for system in ZOO {
-        let scenario = scenario(system.name).unwrap();
-        let (deliveries, steps) = with_model(&scenario, Found(&scenario, 20_000)).unwrap();
-        println!("{}: {deliveries} deliveries, shortest {steps:?}", system.name);
-    }
+    let none: Vec<_> = ZOO
+        .iter()
+        .filter(|system| {
+            let scenario = scenario(system.name).unwrap();
+            let found = with_model(&scenario, Found(&scenario, 20_000)).unwrap();
+            println!("{}: deliveries, steps of the shortest: {found:?}", system.name);
+            found.is_none()
+        })
+        .map(|system| system.name)
+        .collect();
+    assert_eq!(none, [""; 0]);
 }
 
 #[test]
 fn a_ring_with_twins_has_two_leaders_after_eight_steps() {
     let scenario = scenario("ring").unwrap();
-    assert_eq!(with_model(&scenario, Found(&scenario, 500_000)).unwrap().1, Some(8));
+    let found = with_model(&scenario, Found(&scenario, 500_000)).unwrap();
+    assert_eq!(found.and_then(|f| f.1), Some(8));
 }
 
 #[test]

@@ -53,15 +53,12 @@ macro_rules! zoo {
 zoo! {
     paxos::Paxos, "paxos", Tuning, "multi-Paxos", "stale_promises";
     chain::Chain, "chain", Tuning, "chain replication", "no_seal";
-    kafka::Kafka, "kafka", Measuring, "primary–backup (Kafka)", "truncate_to_high_watermark";
     abd::Abd, "abd", Tuning, "ABD register", "no_write_back";
     two_phase::TwoPhase, "two-phase-xa", Tuning, "two-phase commit", "rollback_prepared";
     three_phase::ThreePhase, "three-phase", Measuring, "three-phase commit", "timeouts_decide";
     snapshot::Snapshot, "snapshot", Tuning, "Chandy–Lamport snapshot", "plain_markers";
     ring::Ring, "ring", Measuring, "ring election (Chang–Roberts)", "no_hops";
     bully::Bully, "bully", Tuning, "bully election (Zen)", "joins_twice";
-    ricart_agrawala::RicartAgrawala, "ricart-agrawala", Measuring, "Ricart–Agrawala", "own_numbers";
-    token::Token, "token", Tuning, "token mutual exclusion", "impatient";
     ibft::Ibft, "ibft", Measuring, "PBFT view change (IBFT)", "forgets_prepared";
     crdt::Crdt, "crdt", Tuning, "CRDT set", "common_dots";
     swim::Swim, "swim", Measuring, "gossip membership (SWIM)", "dead_keeps_incarnation";
