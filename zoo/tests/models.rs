@@ -1,5 +1,7 @@
 //! Each model breaks its invariant with its bug and keeps it without; the shortest executions replay strictly.
 
+#![expect(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+
 use demi_replay::fuzz::{FuzzOptions, fuzz};
 use demi_replay::models::Visitor;
 use demi_replay::replay::{ReplayOptions, replay};

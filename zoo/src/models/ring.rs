@@ -152,7 +152,7 @@ impl Model for Ring {
 
     fn client_message(&self, _: u64, choice: u64, _: &Names) -> Option<Proposal<Msg>> {
         // Each identity is half as frequent as the one before.
-        let identity = 1 + (choice / 4 | 64).trailing_zeros();
+        let identity = 1 + ((choice / 4) | 64).trailing_zeros();
         Some(Proposal { to: self.nodes[(choice % 4) as usize], msg: Msg::Join(identity), fields: Value::Null })
     }
 }

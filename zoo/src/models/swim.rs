@@ -155,7 +155,7 @@ impl Model for Swim {
 
     fn client_message(&self, _: u64, choice: u64, _: &Names) -> Option<Proposal<Msg>> {
         let (at, of) = ((choice % 3) as usize, (choice / 3 % 3) as usize);
-        let msg = if choice / 9 % 3 == 0 { Msg::GiveUp(of) } else { Msg::Silent(of) };
+        let msg = if (choice / 9).is_multiple_of(3) { Msg::GiveUp(of) } else { Msg::Silent(of) };
         Some(Proposal { to: self.members[at], msg, fields: Value::Null })
     }
 }
