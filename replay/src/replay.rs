@@ -64,7 +64,8 @@ pub fn watched<M: Model>(
         run.diverge(sim, script.acts.len(), &Act::Sent, expected, "none".into());
     }
     let mut summary = finish(run, sim, options);
-    summary.unrecorded_sends = followed.map_or(0, |f| f.unrecorded);
+    (summary.unrecorded_sends, summary.withheld_copies) =
+        followed.map_or((0, 0), |f| (f.unrecorded, f.withheld));
     Ok(summary)
 }
 
@@ -128,6 +129,7 @@ fn finish<M: Model>(mut run: Run<'_, M>, sim: &Simulator<M>, options: &ReplayOpt
         digest: format!("{:032x}", run.digest.digest128()),
         deterministic: None,
         unrecorded_sends: 0,
+        withheld_copies: 0,
         added_steps: 0,
         seconds: 0.0,
     }

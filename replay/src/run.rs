@@ -236,7 +236,7 @@ impl<'a, M: Model> Run<'a, M> {
             let from = want.from.as_deref().unwrap_or(&step.to);
             sim.names().get(got.from) == from
                 && sim.names().get(got.to) == want.to
-                && sim.text(sim.info(got.msg).payload) == want.payload
+                && sim.logs_as(got.msg, want)
         };
         // What a followed model sends beyond its logs was counted.
         let mut rest = sends.iter();
@@ -270,7 +270,7 @@ impl<'a, M: Model> Run<'a, M> {
         let same = sets.len() == step.timer_sets.len()
             && sets.iter().zip(&step.timer_sets).all(|((got, info), want)| {
                 let generation = want.timer.as_ref().and_then(|t| t.generation);
-                sim.text(sim.info(got.msg).payload) == want.payload
+                sim.logs_as(got.msg, want)
                     && (generation.is_none() || info.generation.is_none() || generation == info.generation)
             });
         if !same {

@@ -8,6 +8,7 @@ mod react;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
+use demi_schemas::schedule::Sent;
 use demi_schemas::{NetworkRule, Scenario, ScenarioError};
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
@@ -144,6 +145,15 @@ impl<M: Model> Simulator<M> {
     #[must_use]
     pub fn masked<'a>(&self, type_: &str, payload: &'a str) -> std::borrow::Cow<'a, str> {
         self.masks.apply(type_, payload)
+    }
+
+    /// Whether a log writes this message as that send: both contents are compared under the masks.
+    #[must_use]
+    pub fn logs_as(&self, msg: MsgId, sent: &Sent) -> bool {
+        let info = self.info(msg);
+        // A log that leaves the type out is masked as the model's message is.
+        let type_ = sent.type_.as_deref().unwrap_or_else(|| self.text(info.type_));
+        self.text(info.shown) == self.masks.apply(type_, &sent.payload)
     }
 
     /// The fingerprint of a payload of that type: the payload under the masks.

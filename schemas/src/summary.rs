@@ -217,10 +217,14 @@ pub struct ReplaySummary {
     pub network: NetworkRule,
     /// Digest of the run: every delivery with everything it sent, in order.
     pub digest: String,
-    /// Messages that the model sent and no log has, in programs with threads outside their actors: a log may have been
-    /// closed before a scheduler's last copies were sent, and a mended model may send more. None was ever received.
+    /// Messages that handlers of the model sent and no log has, in programs with threads outside their actors: a mended
+    /// model may send more. None was ever received.
     #[serde(default)]
     pub unrecorded_sends: u64,
+    /// Copies of repeated messages that a scheduler of the model made and no log has: a log may have been closed, or the
+    /// receiver stopped, before they were sent.
+    #[serde(default)]
+    pub withheld_copies: u64,
     /// Of a causal past: steps that were added to it, because the model needs them and logs do not tell that they are
     /// causes.
     #[serde(default)]

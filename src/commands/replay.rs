@@ -135,6 +135,9 @@ fn text(summary: &ReplaySummary, input: &Path) -> String {
             summary.added_steps
         ));
     }
+    if summary.unrecorded_sends > 0 {
+        text.push_str(&format!("\n  the model sent {} messages that no log has", summary.unrecorded_sends));
+    }
     if summary.matches_recorded == Some(false) {
         text.push_str("\n  this is not the violation that the schedule names");
     }

@@ -64,6 +64,12 @@ fn spark_9256_shrinks() {
     shrinks("spark-9256", 20_000, 8, 1);
 }
 
+/// The driver, and the master's end and new beginning: as few as the shortest made by hand.
+#[test]
+fn spark_3150_shrinks() {
+    shrinks("spark-3150", 20_000, 7, 3);
+}
+
 #[test]
 fn spark_2294_shrinks() {
     shrinks("spark-2294", 60_000, 24, 3);

@@ -22,8 +22,10 @@ pub(super) struct Known {
     pub(super) open: BTreeSet<u64>,
     /// The same by look.
     open_by_look: HashMap<Look, BTreeSet<u64>, FxBuildHasher>,
-    /// How many messages were sent that no log has.
+    /// How many messages handlers sent that no log has.
     pub(super) unrecorded: u64,
+    /// How many copies a scheduler made that no log has.
+    pub(super) withheld: u64,
     /// By queue: sends of threads that the log has later than the model.
     ahead: HashMap<usize, Vec<Look>, FxBuildHasher>,
 }
@@ -32,7 +34,9 @@ pub(super) struct Known {
 #[derive(Clone, Debug, Default)]
 pub(super) struct News {
     bound: Vec<(u64, Look, MsgId)>,
-    unrecorded: u64,
+    /// How many messages a handler sent that no log has.
+    pub(super) unrecorded: u64,
+    withheld: u64,
     ahead: Vec<(usize, Look)>,
 }
 
@@ -91,11 +95,8 @@ impl Known {
             let id = own.or_else(|| open.find(free));
             match id {
                 Some(id) => news.bound.push((id, look, entry.msg)),
-                None if entry.via == Some(Via::Scheduler)
-                    || (trust == Trust::Least && entry.via != Some(Via::Thread)) =>
-                {
-                    news.unrecorded += 1;
-                }
+                None if entry.via == Some(Via::Scheduler) => news.withheld += 1,
+                None if trust.allows_more() && entry.via != Some(Via::Thread) => news.unrecorded += 1,
                 None => return None,
             }
             if entry.via == Some(Via::Thread)
@@ -117,6 +118,7 @@ impl Known {
             }
         }
         self.unrecorded += news.unrecorded;
+        self.withheld += news.withheld;
         for (queue, look) in news.ahead {
             self.ahead.entry(queue).or_default().push(look);
         }

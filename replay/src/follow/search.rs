@@ -2,7 +2,7 @@
 
 use demi_schemas::NetworkRule;
 use demi_schemas::event::Via;
-use demi_schemas::schedule::{Schedule, Step};
+use demi_schemas::schedule::{Schedule, Sent, Step};
 
 use super::known::{Known, News, hidden};
 use super::record::{Item, Record, number};
@@ -69,12 +69,13 @@ impl<'a, M: Model> Search<'a, M> {
             let mut best: Option<Trial<M>> = None;
             for queue in 0..self.record.queues.len() {
                 let Some(trial) = self.attempt(queue) else { continue };
-                if trial.idle {
+                let put_off = |t: &Trial<M>| self.trust == Trust::Sparing && t.news.unrecorded > 0;
+                if trial.idle && !put_off(&trial) {
                     best = Some(trial);
                     break;
                 }
                 // What comes from outside comes when nothing inside is left to do before.
-                let key = |t: &Trial<M>| (t.next.unwrap_or(u64::MAX), t.queue == 0, t.deadline);
+                let key = |t: &Trial<M>| (put_off(t), t.next.unwrap_or(u64::MAX), t.queue == 0, t.deadline);
                 if best.as_ref().is_none_or(|b| key(&trial) < key(b)) {
                     best = Some(trial);
                 }
@@ -88,7 +89,7 @@ impl<'a, M: Model> Search<'a, M> {
         }
         let left = self.record.queues.iter().flat_map(|queue| queue.rest());
         self.followed.complete = left.clone().next().is_none();
-        self.followed.unrecorded = self.known.unrecorded;
+        (self.followed.unrecorded, self.followed.withheld) = (self.known.unrecorded, self.known.withheld);
         self.followed.lacking = self.known.open.len() as u64;
         let steps = left.filter_map(|item| match item {
             Item::Step(step) => Some(*step),
@@ -96,6 +97,7 @@ impl<'a, M: Model> Search<'a, M> {
         });
         let mut steps: Vec<usize> = steps.collect();
         steps.sort_unstable();
+        self.followed.left = steps.len();
         self.followed.acts.extend(steps.into_iter().map(|step| (step, self.script.acts[step])));
         self.followed
     }
@@ -185,16 +187,17 @@ impl<'a, M: Model> Search<'a, M> {
     /// Whether the handler sent what its log says. Threads and schedulers have their own times.
     fn sends_as_logged(&self, logged: &Step, did: &[Did]) -> bool {
         let own = |via: Option<Via>| !matches!(via, Some(Via::Thread | Via::Scheduler));
-        let got = did.iter().filter_map(|d| match d {
-            Did::Sent(p) if own(p.via) => Some((p.to, self.sim.info(p.msg).payload)),
+        let mut got = did.iter().filter_map(|d| match d {
+            Did::Sent(p) if own(p.via) => Some(p),
             _ => None,
         });
-        let mut got = got.map(|(to, payload)| (self.sim.names().get(to), self.sim.text(payload)));
-        let mut want =
-            logged.sends.iter().filter(|s| own(s.via)).map(|s| (s.to.as_str(), s.payload.as_str()));
-        if self.trust == Trust::Least {
-            return want.all(|sent| got.any(|g| g == sent));
+        let mut want = logged.sends.iter().filter(|s| own(s.via));
+        let alike = |got: &Pending, want: &Sent| {
+            self.sim.names().get(got.to) == want.to && self.sim.logs_as(got.msg, want)
+        };
+        if self.trust.allows_more() {
+            return want.all(|sent| got.any(|got| alike(got, sent)));
         }
-        got.eq(want)
+        want.all(|sent| got.next().is_some_and(|got| alike(got, sent))) && got.next().is_none()
     }
 }

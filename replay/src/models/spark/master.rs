@@ -154,13 +154,11 @@ impl Step<'_, '_> {
 
     fn take_application(&mut self) {
         let (client, url) = (self.actors.client, self.s.master.url());
-        // Repaired, a client that is known gets its answer again and nothing else happens. The repair belongs to the
-        // programs that keep applications on disk: the recorded ones that do not take every registration for a new one.
-        let repaired = self.config.disk && !self.config.duplicate_registration;
-        if !repaired || self.s.master.mapped.is_none() {
-            self.m().add_application(true);
-            self.store(|disk| !std::mem::replace(&mut disk.application, true));
-        }
+        self.m().add_application(true);
+        // Every recorded program takes a client that registers again for a new application. They differ in what they do
+        // with its file, which is there already: repaired, the master does not write it again.
+        let again = self.config.duplicate_registration;
+        self.store(|disk| !std::mem::replace(&mut disk.application, true) || !again);
         self.ctx.send(client, Msg::RegisteredApplication(url));
         self.schedule_all();
     }
