@@ -97,7 +97,7 @@ pub fn minimize_with<M: Model>(
     let initial = size(&full.acts);
     let mut phases = Vec::new();
     let mut problem = Problem::new(sim, full, options.clone(), criteria.clone(), target.clone());
-    problem.fields = fields_of(input);
+    problem.fields = fields_of(&problem.sim, input);
     let problem = Arc::new(problem);
     let mut engine = Engine::new(&problem, options.budget);
     let witness = first(&mut engine, input, kept, &mut phases)?;

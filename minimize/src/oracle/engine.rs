@@ -84,7 +84,7 @@ impl<M: Model> Engine<M> {
     /// Loads a schedule and verifies it; nothing where it does not violate.
     pub fn restore(&mut self, schedule: &Schedule) -> Option<Shared<M>> {
         let (mut translated, _) = Script::compile(&mut self.sim, schedule).ok()?;
-        self.fields.extend(fields_of(schedule));
+        self.fields.extend(fields_of(&self.sim, schedule));
         for act in &mut translated.acts {
             if let Act::Action(index) = act {
                 let action = translated.actions.get(*index as usize)?;

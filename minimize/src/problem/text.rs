@@ -1,5 +1,6 @@
 //! Schedules as text: what a simulator executed, written so that any other can replay it.
 
+use demi_replay::model::ExternalMessage;
 use demi_replay::script::Act;
 use demi_replay::{Model, Simulator};
 use demi_schemas::NetworkRule;
@@ -73,13 +74,65 @@ pub fn payload_key(to: &str, payload: &str) -> String {
     format!("{to} {payload}")
 }
 
-/// Collects the fields of the external messages of a schedule.
+/// Collects the fields of the external messages of a schedule, under the content that it gives them and under the one
+/// that the model writes: the two differ where a scenario shortens payloads, and results are written in the model's.
 #[must_use]
-pub fn fields_of(schedule: &Schedule) -> Fields {
-    schedule
-        .steps
-        .iter()
-        .filter(|s| s.external == Some(true) && matches!(s.kind, StepKind::Deliver | StepKind::External))
-        .filter_map(|s| Some((payload_key(&s.to, s.payload.as_deref().unwrap_or("")), s.fields.clone()?)))
-        .collect()
+pub fn fields_of<M: Model>(sim: &Simulator<M>, schedule: &Schedule) -> Fields {
+    let mut names = sim.names().clone();
+    let mut all = Fields::new();
+    let external =
+        |s: &&Step| s.external == Some(true) && matches!(s.kind, StepKind::Deliver | StepKind::External);
+    for step in schedule.steps.iter().filter(external) {
+        let Some(fields) = &step.fields else { continue };
+        let payload = step.payload.as_deref().unwrap_or("");
+        let type_ = step.type_.as_deref().unwrap_or("");
+        let message = ExternalMessage { type_, payload, fields: Some(fields) };
+        if let Ok(msg) = sim.model().external(message, &mut names) {
+            let written = sim.model().payload(&msg, &names);
+            all.insert(payload_key(&step.to, &written), fields.clone());
+        }
+        all.insert(payload_key(&step.to, payload), fields.clone());
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use demi_replay::Names;
+    use demi_replay::models::akka_raft::AkkaRaft;
+    use demi_replay::script::{Script, Want};
+    use demi_schemas::Scenario;
+
+    /// A recording of two members lists them in its payload. The scenario has nine, and its payloads list none: read
+    /// without its fields the written message would mean all nine.
+    #[test]
+    fn written_messages_keep_their_fields_where_the_model_writes_less() {
+        let text = "model = \"akka-raft\"\nmembers = 9\nnetwork = \"unordered\"\n\
+                    [payload]\nbare_change_configuration = true";
+        let scenario = Scenario::parse(text).unwrap();
+        let mut names = Names::default();
+        let model = AkkaRaft::new(&scenario, &mut names).unwrap();
+        let mut sim = Simulator::new(model, names, &scenario).unwrap();
+        let mut step = Step::new(StepKind::Deliver, "raft-member-1");
+        step.type_ = Some("ChangeConfiguration".to_owned());
+        let members = "Set(raft-member-1, raft-member-2)";
+        step.payload = Some(format!("ChangeConfiguration(StableRaftConfiguration({members}))"));
+        (step.from, step.external) = (Some(DEAD_LETTERS.to_owned()), Some(true));
+        step.fields = Some(serde_json::json!({"members": ["raft-member-1", "raft-member-2"]}));
+        let start = Step::new(StepKind::Start, "raft-member-1");
+        let recorded = Schedule::new(vec![start, step]);
+
+        let mut world = sim.empty_world();
+        let (script, _) = Script::compile(&mut sim, &recorded).unwrap();
+        script.acts[0].perform(&mut sim, &mut world, &[], NetworkRule::Unordered).unwrap();
+        let Act::Deliver(want) = &script.acts[1] else { panic!() };
+        let at = want.locate(&mut sim, &mut world, NetworkRule::Unordered).unwrap();
+        let done = Act::Deliver(Want::of(&sim, &world, &world.pending()[at]));
+
+        let fields = fields_of(&sim, &recorded);
+        let written = to_schedule(&sim, &[done], &[], &fields, NetworkRule::Unordered, &[]);
+        assert_eq!(written.steps[0].payload.as_deref(), Some("ChangeConfiguration"));
+        assert_eq!(written.steps[0].fields, recorded.steps[1].fields);
+    }
 }
