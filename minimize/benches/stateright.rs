@@ -39,14 +39,14 @@ thread_local! {
 struct State {
     members: Vec<Option<Arc<Member>>>,
     channels: BTreeMap<(ActorId, ActorId), VecDeque<(ActorId, Msg)>>,
-    timers: BTreeMap<(ActorId, u8), (Msg, bool)>,
+    timers: BTreeMap<(ActorId, u16), (Msg, bool)>,
     outside: Vec<(ActorId, Msg)>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 enum Action {
     Channel((ActorId, ActorId)),
-    Timer((ActorId, u8)),
+    Timer((ActorId, u16)),
     Outside(usize),
 }
 
@@ -57,7 +57,7 @@ struct Raft {
     target: Vec<String>,
 }
 
-impl Configuration<AkkaRaft> for State {
+impl Configuration<Member> for State {
     fn status(&self, actor: ActorId) -> Status {
         match self.members.get(actor.index()) {
             Some(Some(_)) => Status::Running,

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs, reason = "a benchmark")]
 
-#[path = "../tests/recorded/mod.rs"]
+#[path = "../tests/it/recorded.rs"]
 mod recorded;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};

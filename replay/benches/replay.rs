@@ -22,7 +22,7 @@ impl Visitor for Bench<'_> {
         for actor in sim.model().actors().to_vec() {
             sim.start(&mut world, actor);
         }
-        for proposal in sim.model().bootstrap(sim.names()) {
+        for proposal in sim.model().workload().bootstrap(sim.names()) {
             let msg = sim.intern(proposal.msg);
             sim.inject(&mut world, proposal.to, msg);
         }

@@ -7,7 +7,9 @@
 use std::collections::BTreeSet;
 
 use demi_replay::fuzz::{FuzzOptions, fuzz};
-use demi_replay::{ActorId, Ctx, ExternalMessage, Model, Names, OUTSIDE, Simulator, View, Violation};
+use demi_replay::{
+    ActorId, Ctx, Guidance, Logs, Model, Names, OUTSIDE, Runtime, Simulator, View, Violation, Workload,
+};
 use demi_schemas::{Scenario, Via};
 use serde_json::{Value, json};
 
@@ -72,20 +74,8 @@ impl Model for Registration {
         &self.first
     }
 
-    fn starts_by_itself(&self) -> bool {
-        true
-    }
-
-    fn starting_up(&self, state: &System) -> bool {
-        !state.ready
-    }
-
     fn initial(&self, _: ActorId) -> System {
         System::default()
-    }
-
-    fn cell(&self, _: ActorId) -> ActorId {
-        OUTSIDE
     }
 
     fn start(&self, _: &mut System, ctx: &mut Ctx<'_, Msg>) {
@@ -113,6 +103,63 @@ impl Model for Registration {
         }
     }
 
+    fn check(&self, view: &View<'_, System>, (): &mut (), found: &mut Vec<Violation>) {
+        let server = self.first[0];
+        if view.state(server).is_some_and(|state| state.twice) {
+            found.push(Violation { fingerprint: "CountedTwice".into(), affected: vec![server] });
+        }
+    }
+
+    fn logs(&self) -> &dyn Logs<System, Msg> {
+        self
+    }
+
+    fn runtime(&self) -> &dyn Runtime<System, Msg> {
+        self
+    }
+
+    fn workload(&self) -> &dyn Workload<System, Msg> {
+        self
+    }
+
+    fn guidance(&self) -> &dyn Guidance<System, Msg> {
+        self
+    }
+}
+
+impl Logs<System, Msg> for Registration {
+    fn payload(&self, msg: &Msg, _: &Names) -> String {
+        match msg {
+            Msg::Register(client) => format!("Register(client-{client})"),
+            _ => self.type_name(msg),
+        }
+    }
+
+    fn hidden(&self, msg: &Msg) -> Option<String> {
+        match msg {
+            Msg::Again(client) | Msg::Registered(client) => Some(format!("client-{client}")),
+            _ => None,
+        }
+    }
+
+    fn describe(&self, state: &System, _: &Names) -> Value {
+        json!({ "ready": state.ready, "counted": state.counted, "answered": state.answered })
+    }
+}
+
+impl Runtime<System, Msg> for Registration {
+    fn starts_by_itself(&self) -> bool {
+        true
+    }
+
+    fn starting_up(&self, state: &System) -> bool {
+        !state.ready
+    }
+
+    fn cell(&self, _: ActorId) -> ActorId {
+        OUTSIDE
+    }
+
     fn accepts(&self, state: &System, actor: ActorId, _: ActorId, msg: &Msg) -> bool {
         actor != self.first[0] || state.ready || *msg == Msg::Ready
     }
@@ -135,54 +182,20 @@ impl Model for Registration {
         let client = usize::try_from(fields?.get("client")?.as_u64()?).ok()?;
         self.clients.get(client).copied().filter(|_| name == "create_client")
     }
+}
 
-    fn type_name(&self, msg: &Msg) -> &'static str {
-        match msg {
-            Msg::Ready => "Ready",
-            Msg::Register(_) => "Register",
-            Msg::Registered(_) => "Registered",
-            Msg::Again(_) => "Again",
-        }
-    }
-
-    fn payload(&self, msg: &Msg, _: &Names) -> String {
-        match msg {
-            Msg::Register(client) => format!("Register(client-{client})"),
-            _ => self.type_name(msg).to_owned(),
-        }
-    }
-
-    fn hidden(&self, msg: &Msg) -> Option<String> {
-        match msg {
-            Msg::Again(client) | Msg::Registered(client) => Some(format!("client-{client}")),
-            _ => None,
-        }
-    }
-
-    fn external(&self, message: ExternalMessage<'_>, _: &mut Names) -> Result<Msg, String> {
-        Err(format!("nothing is sent from outside, so not '{}'", message.type_))
-    }
-
-    fn check(&self, view: &View<'_, Self>, (): &mut (), found: &mut Vec<Violation>) {
-        let server = self.first[0];
-        if view.state(server).is_some_and(|state| state.twice) {
-            found.push(Violation { fingerprint: "CountedTwice".into(), affected: vec![server] });
-        }
-    }
-
-    fn watch(&self, state: &System) -> Option<u64> {
-        Some(u64::from(state.twice))
-    }
-
-    fn condition(&self, name: &str, view: &View<'_, Self>) -> Result<bool, String> {
+impl Workload<System, Msg> for Registration {
+    fn condition(&self, name: &str, view: &View<'_, System>) -> Result<bool, String> {
         match name {
             "ready" => Ok(view.state(self.first[0]).is_some_and(|state| state.ready)),
             _ => Err(format!("there is no condition '{name}', but ready")),
         }
     }
+}
 
-    fn describe(&self, state: &System, _: &Names) -> Value {
-        json!({ "ready": state.ready, "counted": state.counted, "answered": state.answered })
+impl Guidance<System, Msg> for Registration {
+    fn watch(&self, state: &System) -> Option<u64> {
+        Some(u64::from(state.twice))
     }
 }
 

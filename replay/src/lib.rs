@@ -16,10 +16,13 @@ pub mod replay;
 mod run;
 pub mod script;
 pub mod sim;
-pub mod view;
+
 pub mod world;
 
-pub use model::{Bound, Configuration, Ctx, ExternalMessage, Model, Proposal, View, Violation};
+pub use model::{
+    Configuration, Ctx, ExternalMessage, Guidance, Logs, Model, Proposal, Runtime, Status, Symmetry, Timer,
+    View, Violation, Workload,
+};
 pub use names::{ActorId, Names, OUTSIDE};
 pub use sim::{Did, MsgId, Op, Simulator};
-pub use world::{Pending, PendingKind, Status, World};
+pub use world::{Pending, PendingKind, World};

@@ -5,12 +5,12 @@ use demi_schemas::summary::Divergence;
 use demi_schemas::{NetworkRule, Via};
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::model::{Model, Violation};
+use crate::model::{Model, Status, Violation};
 use crate::network;
 use crate::replay::ReplayOptions;
 use crate::script::{Act, OwnFailures, Refusal, Script, Want};
 use crate::sim::{Did, Simulator};
-use crate::world::{Pending, Status, World};
+use crate::world::{Pending, World};
 
 /// Who is told of each step: its number from 0 (none for a start that the schedule does not say), the act, and the world
 /// after it.
@@ -169,7 +169,7 @@ impl<'a, M: Model> Run<'a, M> {
             }
         };
         let entry = self.world.pending()[index];
-        let timer = sim.model().timer_info(&sim.info(entry.msg).msg).generation;
+        let timer = sim.model().logs().timer_info(&sim.info(entry.msg).msg).generation;
         if let Some(expected) =
             self.logged(position).and_then(|s| s.timer.as_ref()).and_then(|t| t.generation)
             && want.timer
@@ -262,7 +262,7 @@ impl<'a, M: Model> Run<'a, M> {
             .did()
             .iter()
             .filter_map(|d| match d {
-                Did::TimerSet(p) => Some((*p, sim.model().timer_info(&sim.info(p.msg).msg))),
+                Did::TimerSet(p) => Some((*p, sim.model().logs().timer_info(&sim.info(p.msg).msg))),
                 _ => None,
             })
             .filter(|(_, info)| info.name.as_ref().is_some_and(|name| recorded.contains(name)))
@@ -306,10 +306,10 @@ impl<'a, M: Model> Run<'a, M> {
         if self.first.is_some() {
             return;
         }
-        let state = act
-            .actor()
-            .and_then(|actor| sim.view(&self.world).state(actor))
-            .map_or_else(|| "does not run".to_owned(), |s| sim.model().describe(s, sim.names()).to_string());
+        let state = act.actor().and_then(|actor| sim.view(&self.world).state(actor)).map_or_else(
+            || "does not run".to_owned(),
+            |s| sim.model().logs().describe(s, sim.names()).to_string(),
+        );
         let step = self.logged(position);
         self.first = Some(Divergence {
             step: (position + 1).saturating_sub(self.started) as u64,

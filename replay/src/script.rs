@@ -208,7 +208,7 @@ impl Script {
         let mut script = Script::default();
         let mut started = 0;
         let told = schedule.steps.iter().any(|s| s.kind == StepKind::Start && s.is_external());
-        if !told && !sim.model().starts_by_itself() {
+        if !told && !sim.model().runtime().starts_by_itself() {
             script.acts.extend(sim.model().actors().iter().map(|&a| Act::Start(a)));
             started = script.acts.len();
         }
@@ -249,12 +249,17 @@ fn message_of(step: &Step) -> ExternalMessage<'_> {
 }
 
 fn sends_itself<M: Model>(sim: &Simulator<M>, step: &Step) -> bool {
-    sim.model().sends_itself(message_of(step))
+    sim.model().logs().sends_itself(message_of(step))
 }
 
 fn external_message<M: Model>(sim: &mut Simulator<M>, step: &Step) -> Result<MsgId, String> {
     let model = sim.model().clone();
-    let msg = model.external(message_of(step), sim.names_mut())?;
+    let message = message_of(step);
+    let msg = model.logs().external(message, sim.names_mut()).or_else(|reason| {
+        let proposed = model.workload().bootstrap(sim.names()).into_iter().map(|proposal| proposal.msg);
+        let is_it = |msg: &M::Msg| model.logs().payload(msg, sim.names()) == message.payload;
+        proposed.into_iter().find(is_it).ok_or(reason)
+    })?;
     Ok(sim.intern(msg))
 }
 

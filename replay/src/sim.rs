@@ -1,24 +1,25 @@
 //! The simulator: delivers one pending entry at a time and applies what the handler asked for.
 
 mod effects;
-mod lives;
+mod incarnations;
 mod look;
 mod react;
 
+use std::borrow::Cow;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use demi_schemas::schedule::Sent;
 use demi_schemas::{NetworkRule, Scenario, ScenarioError};
 use hashbrown::HashTable;
-use rustc_hash::FxBuildHasher;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 pub use self::react::Op;
 use crate::fingerprint::Masks;
-use crate::model::{Ctx, Effect, Model};
+use crate::model::{Ctx, Effect, Model, Status};
 use crate::names::{ActorId, Names, OUTSIDE, TextId, Texts};
 use crate::network;
-use crate::world::{Pending, PendingKind, Status, World};
+use crate::world::{Pending, PendingKind, World};
 
 /// An interned message: equal ids mean equal messages within one simulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -52,7 +53,7 @@ pub enum Did {
     TimerCancelled(Pending),
     /// An actor failed.
     Crashed(ActorId),
-    /// An actor began a new life.
+    /// An actor began its next incarnation.
     Restarted(ActorId),
     /// An actor began to exist.
     Started(ActorId),
@@ -80,7 +81,8 @@ pub struct Simulator<M: Model> {
     index: HashTable<u32>,
     hasher: FxBuildHasher,
     effects: Vec<Effect<M::Msg>>,
-    timers: Vec<&'static str>,
+    timers: Vec<(&'static str, u64)>,
+    timer_numbers: FxHashMap<(&'static str, u64), u16>,
     did: Vec<Did>,
     crash_reason: Option<String>,
 }
@@ -91,7 +93,7 @@ impl<M: Model> Simulator<M> {
     /// # Errors
     /// When a mask of the scenario is no regular expression.
     pub fn new(model: M, names: Names, scenario: &Scenario) -> Result<Self, ScenarioError> {
-        let masks = Masks::new(model.masks().iter().chain(&scenario.masks))?;
+        let masks = Masks::new(model.logs().masks().iter().chain(&scenario.masks))?;
         Ok(Simulator {
             model,
             names,
@@ -102,6 +104,7 @@ impl<M: Model> Simulator<M> {
             hasher: FxBuildHasher,
             effects: Vec::new(),
             timers: Vec::new(),
+            timer_numbers: FxHashMap::default(),
             did: Vec::new(),
             crash_reason: None,
         })
@@ -143,7 +146,7 @@ impl<M: Model> Simulator<M> {
 
     /// A payload of that type under the masks.
     #[must_use]
-    pub fn masked<'a>(&self, type_: &str, payload: &'a str) -> std::borrow::Cow<'a, str> {
+    pub fn masked<'a>(&self, type_: &str, payload: &'a str) -> Cow<'a, str> {
         self.masks.apply(type_, payload)
     }
 
@@ -162,10 +165,14 @@ impl<M: Model> Simulator<M> {
         self.texts.intern(&masked)
     }
 
-    /// The name of a timer entry.
+    /// The name of a timer entry, which its key is part of unless it is 0. Unique within its actor.
     #[must_use]
-    pub fn timer_name(&self, entry: &Pending) -> &'static str {
-        self.timers.get(usize::from(entry.timer)).copied().unwrap_or("")
+    pub fn timer_name(&self, entry: &Pending) -> Cow<'static, str> {
+        match self.timers.get(usize::from(entry.timer)) {
+            Some((name, 0)) => Cow::Borrowed(name),
+            Some((name, key)) => Cow::Owned(format!("{name}/{key}")),
+            None => Cow::Borrowed(""),
+        }
     }
 
     /// What the last step did, in order.
@@ -188,20 +195,20 @@ impl<M: Model> Simulator<M> {
             return MsgId(id);
         }
         let id = self.infos.len() as u32;
-        let type_name = self.model.type_name(&msg);
-        let payload = self.model.payload(&msg, &self.names);
-        let masked = self.masks.apply(type_name, &payload);
+        let type_name = self.model.logs().type_name(&msg);
+        let payload = self.model.logs().payload(&msg, &self.names);
+        let masked = self.masks.apply(&type_name, &payload);
         let shown = self.texts.intern(&masked);
-        let fingerprint = match self.model.hidden(&msg) {
+        let fingerprint = match self.model.logs().hidden(&msg) {
             Some(hidden) => self.texts.intern(&format!("{masked} [{hidden}]")),
             None => shown,
         };
         let info = MsgInfo {
-            type_: self.texts.intern(type_name),
+            type_: self.texts.intern(&type_name),
             payload: self.texts.intern(&payload),
             fingerprint,
             shown,
-            clock: self.model.clock(&msg),
+            clock: self.model.guidance().clock(&msg),
             msg,
         };
         self.infos.push(info);
@@ -218,9 +225,9 @@ impl<M: Model> Simulator<M> {
         let actors = self.model.actors().to_vec();
         for &actor in &actors {
             world.grow(actor);
-            world.grow(self.model.cell(actor));
+            world.grow(self.cell_of(actor));
         }
-        if self.model.starts_by_itself() {
+        if self.model.runtime().starts_by_itself() {
             actors.into_iter().for_each(|actor| self.start_now(&mut world, actor));
             self.apply(&mut world, OUTSIDE);
         }
@@ -257,8 +264,8 @@ impl<M: Model> Simulator<M> {
     #[must_use]
     pub fn takes(&self, world: &World<M>, entry: &Pending) -> bool {
         matches!(world.status(entry.to), Status::Running | Status::Isolated)
-            && self.model.accepts(
-                world.cell(self.model.cell(entry.to)),
+            && self.model.runtime().accepts(
+                world.cell(self.cell_of(entry.to)),
                 entry.to,
                 entry.from,
                 &self.infos[entry.msg.0 as usize].msg,
@@ -284,7 +291,7 @@ impl<M: Model> Simulator<M> {
             world.pending.push(entry);
         }
         world.deliveries += 1;
-        let cell = self.model.cell(entry.to);
+        let cell = self.cell_of(entry.to);
         if let Some(state) = &mut world.cells[cell.index()] {
             let mut ctx = Ctx {
                 me: entry.to,
@@ -311,6 +318,8 @@ impl<M: Model> Simulator<M> {
     ) -> Result<(), String> {
         self.did.clear();
         self.crash_reason = None;
+        let cell = self.cell_of(OUTSIDE);
+        world.grow(cell);
         let mut ctx = Ctx {
             me: OUTSIDE,
             from: OUTSIDE,
@@ -318,13 +327,11 @@ impl<M: Model> Simulator<M> {
             names: &mut self.names,
             crash_reason: &mut self.crash_reason,
         };
-        let cell = self.model.cell(OUTSIDE);
-        world.grow(cell);
         let mut state = match &world.cells[cell.index()] {
             Some(state) => Arc::clone(state),
             None => Arc::new(self.model.initial(OUTSIDE)),
         };
-        if let Err(reason) = self.model.action(Arc::make_mut(&mut state), name, fields, &mut ctx) {
+        if let Err(reason) = self.model.runtime().action(Arc::make_mut(&mut state), name, fields, &mut ctx) {
             self.effects.clear();
             return Err(reason);
         }

@@ -4,25 +4,10 @@ use std::sync::Arc;
 
 use demi_schemas::event::Via;
 
-use crate::model::{Cell, Configuration, Model};
+use crate::model::{Configuration, Model, Status};
 use crate::names::ActorId;
 use crate::queue::{At, Place, Queue};
 use crate::sim::MsgId;
-
-/// Whether an actor takes messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Status {
-    /// It has not started.
-    Absent,
-    /// It runs.
-    Running,
-    /// It runs, but nothing it sends from now on, and nothing sent to it, becomes pending.
-    Isolated,
-    /// It failed.
-    Crashed,
-    /// It is gone, with everything pending for it, unless it is started anew.
-    Stopped,
-}
 
 /// What a pending entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -59,12 +44,15 @@ pub struct Pending {
     /// What it is.
     pub kind: PendingKind,
     /// For timers: which of the actor's timers.
-    pub timer: u8,
+    pub timer: u16,
     /// For timers: whether it stays armed when the actor restarts.
     pub survives: bool,
     /// How `from` came to differ from the channel.
     pub via: Option<Via>,
 }
+
+/// A state of actors, with copy on write.
+pub type Cell<M> = Arc<<M as Model>::State>;
 
 /// The states of all actors, and what is pending in the order in which it was sent.
 ///
@@ -175,7 +163,7 @@ impl<M: Model> World<M> {
     }
 }
 
-impl<M: Model> Configuration<M> for World<M> {
+impl<M: Model> Configuration<M::State> for World<M> {
     fn status(&self, actor: ActorId) -> Status {
         World::status(self, actor)
     }

@@ -144,7 +144,8 @@ impl Visitor for Watching<'_> {
                 if let Some(actor) = act.actor()
                     && let Some(number) = self.skeleton.find_actor(sim.names().get(actor))
                 {
-                    let state = sim.view(world).state(actor).map(|s| sim.model().describe(s, sim.names()));
+                    let state =
+                        sim.view(world).state(actor).map(|s| sim.model().logs().describe(s, sim.names()));
                     timeline.note(last, number, &state.unwrap_or_default());
                 }
             };

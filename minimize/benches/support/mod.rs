@@ -10,7 +10,7 @@ use demi_minimize::oracle::matcher::EXACT;
 use demi_minimize::oracle::witness::Shared;
 use demi_minimize::{Budget, Objective, Problem};
 use demi_replay::fuzz::{FuzzOptions, fuzz};
-use demi_replay::model::Bound;
+use demi_replay::model::DistanceOf;
 use demi_replay::models::akka_raft::AkkaRaft;
 use demi_replay::names::Names;
 use demi_replay::script::Script;
@@ -20,7 +20,7 @@ use demi_schemas::{NetworkRule, Scenario};
 pub struct Case {
     pub engine: Engine<AkkaRaft>,
     pub witness: Shared<AkkaRaft>,
-    pub bound: Option<Arc<Bound<AkkaRaft>>>,
+    pub bound: Option<Arc<DistanceOf<AkkaRaft>>>,
 }
 
 impl Case {
@@ -34,7 +34,7 @@ impl Case {
         let found = fuzz(&mut sim.clone(), &scenario, &limits, &mut |_, _| true).unwrap().unwrap();
         let schedule = recorded::schedule(&found);
         let (script, _) = Script::compile(&mut sim, &schedule).unwrap();
-        let bound = sim.model().bound(&found.violation, sim.names()).map(Arc::new);
+        let bound = sim.model().guidance().distance(&found.violation, sim.names()).map(Arc::new);
         let target = found.violation.clone();
         let problem = Problem::plain(sim, script.clone(), rule, target, Objective::Deliveries);
         let mut engine = Engine::new(&problem, Budget::Seconds(1e6));

@@ -6,7 +6,7 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use demi_replay::model::Bound;
+use demi_replay::model::DistanceOf;
 use demi_replay::script::{Act, Refusal, Script, ScriptError};
 use demi_replay::{ActorId, Did, Model, Pending, PendingKind, Simulator, Status, World, network};
 use demi_schemas::certificate::{CERTIFICATE_SCHEMA, Certificate, Removal, Shortest};
@@ -121,7 +121,8 @@ impl<'a, M: Model> Checked<'a, M> {
         if bounded && !faults.is_empty() {
             return Err(CertificateError::False("bounds say nothing of executions with faults".into()));
         }
-        let bound = bounded.then(|| self.sim.model().bound(self.target, self.sim.names())).flatten();
+        let bound =
+            bounded.then(|| self.sim.model().guidance().distance(self.target, self.sim.names())).flatten();
         let mut level = vec![(world, faults)];
         let mut seen: FxHashSet<u128> = FxHashSet::default();
         let mut states = 0;
@@ -213,8 +214,8 @@ impl<'a, M: Model> Checked<'a, M> {
         Ok((world, faults))
     }
 
-    fn missing(&self, world: &World<M>, bound: Option<&Bound<M>>) -> usize {
-        bound.map_or(1, |bound| self.sim.least(world, bound).max(1))
+    fn missing(&self, world: &World<M>, bound: Option<&DistanceOf<M>>) -> usize {
+        bound.map_or(1, |bound| self.sim.lower_bound(world, bound).max(1))
     }
 
     /// A timer, a message from outside or, without order, any message that changed no state and sent nothing.

@@ -22,7 +22,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use demi_replay::model::Bound;
+use demi_replay::model::DistanceOf;
 use demi_replay::script::{Act, Want};
 use demi_replay::{Model, Pending, Simulator, World};
 
@@ -38,7 +38,7 @@ pub enum Priority<M: Model> {
     /// The one with the fewest reversals since the first schedule (TFB, NSDI'16 section 4), of those the deepest.
     Closeness,
     /// The one from whose world a violation is nearest, as the model's bound says.
-    Distance(Arc<Bound<M>>),
+    Distance(Arc<DistanceOf<M>>),
 }
 
 /// When an exploration ends, and what it may remember.
@@ -341,7 +341,7 @@ impl<'a, M: Model, G: Guide<M>> Explorer<'a, M, G> {
         let urgency = match &self.priority {
             Priority::Depth => [0, shallow],
             Priority::Closeness => [place.turns, shallow],
-            Priority::Distance(bound) => [self.ground.sim.least(&world.world, bound), shallow],
+            Priority::Distance(bound) => [self.ground.sim.lower_bound(&world.world, bound), shallow],
         };
         self.opened += 1;
         self.open.push(Reverse((urgency, self.opened, node, proc)));

@@ -155,7 +155,7 @@ impl<M: Model> Ground<'_, M> {
     }
 
     fn place(&self, actor: ActorId) -> u16 {
-        self.sim.model().cell(actor).0
+        self.sim.cell_of(actor).0
     }
 
     /// Makes a step; gives it with what is pending no more because of it. Nothing if the choice turns out to be
@@ -256,7 +256,7 @@ impl<M: Model> Ground<'_, M> {
         }
         let mut after = M::State::clone(state);
         let global = self.sim.react(&mut after, entry).is_none();
-        let watch = |state: &M::State| self.sim.model().watch(state);
+        let watch = |state: &M::State| self.sim.model().guidance().watch(state);
         let differs = match (watch(state), watch(&after)) {
             (Some(was), Some(is)) => was != is,
             _ => **state != after,

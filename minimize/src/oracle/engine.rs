@@ -3,7 +3,7 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use demi_replay::model::Bound;
+use demi_replay::model::DistanceOf;
 use demi_replay::script::{Act, Script};
 use demi_replay::{Model, Simulator, Violation, World};
 use demi_schemas::{NetworkRule, Schedule};
@@ -99,12 +99,12 @@ impl<M: Model> Engine<M> {
     }
 
     /// The model's own lower bound on the deliveries to the violation.
-    pub fn own_bound(&self) -> Option<Arc<Bound<M>>> {
-        self.sim.model().bound(&self.problem.target, self.sim.names()).map(Arc::new)
+    pub fn own_bound(&self) -> Option<Arc<DistanceOf<M>>> {
+        self.sim.model().guidance().distance(&self.problem.target, self.sim.names()).map(Arc::new)
     }
 
     /// A lower bound on the deliveries to the violation: the model's own, or a general one where it knows none.
-    pub fn bound(&self) -> Option<Arc<Bound<M>>> {
+    pub fn bound(&self) -> Option<Arc<DistanceOf<M>>> {
         self.own_bound().or_else(|| self.problem.partition.clone())
     }
 
@@ -165,16 +165,15 @@ impl<M: Model> Engine<M> {
         let creations = witness.acts.iter().filter_map(|act| match act {
             Act::Action(index) => {
                 let (name, fields) = self.actions.get(*index as usize)?;
-                self.sim.model().creates(name, fields.as_ref())
+                self.sim.model().runtime().creates(name, fields.as_ref())
             }
             _ => None,
         });
         for actor in creations {
             let pair = |act: &Act| match act {
-                Act::Action(index) => self
-                    .actions
-                    .get(*index as usize)
-                    .is_some_and(|(name, f)| self.sim.model().creates(name, f.as_ref()) == Some(actor)),
+                Act::Action(index) => self.actions.get(*index as usize).is_some_and(|(name, f)| {
+                    self.sim.model().runtime().creates(name, f.as_ref()) == Some(actor)
+                }),
                 Act::Crash(a) | Act::Isolate(a) | Act::Stop(a) => *a == actor,
                 _ => false,
             };

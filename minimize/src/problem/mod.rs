@@ -11,7 +11,7 @@ pub mod text;
 use std::hash::Hash;
 use std::sync::Arc;
 
-use demi_replay::model::Bound;
+use demi_replay::model::DistanceOf;
 use demi_replay::script::{Act, Script};
 use demi_replay::{Model, Simulator};
 use demi_schemas::NetworkRule;
@@ -65,7 +65,7 @@ pub struct Problem<M: Model> {
     /// The fingerprints that searches, bounds and proofs are about: the recorded ones, unless others count too.
     pub target: Vec<String>,
     /// A bound where the model knows none ([`crate::search::partition`]).
-    pub partition: Option<Arc<Bound<M>>>,
+    pub partition: Option<Arc<DistanceOf<M>>>,
 }
 
 impl<M: Model> Problem<M> {

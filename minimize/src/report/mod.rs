@@ -113,7 +113,7 @@ fn told_sent<M: Model>(sim: &Simulator<M>, entry: &Pending) -> ToldSent {
     ToldSent {
         from: sim.names().get(entry.from).to_owned(),
         to: sim.names().get(entry.to).to_owned(),
-        type_: sim.model().type_name(&info.msg).to_owned(),
+        type_: sim.text(info.type_).to_owned(),
         payload: sim.text(info.payload).to_owned(),
         timer: entry.kind.is_timer(),
     }
@@ -144,7 +144,7 @@ fn what<M: Model>(sim: &Simulator<M>, script: &Script, act: &Act) -> String {
 fn describe<M: Model>(sim: &Simulator<M>, world: &demi_replay::World<M>, act: &Act) -> Value {
     act.actor()
         .and_then(|actor| sim.view(world).state(actor))
-        .map_or(Value::Null, |state| sim.model().describe(state, sim.names()))
+        .map_or(Value::Null, |state| sim.model().logs().describe(state, sim.names()))
 }
 
 fn changes(before: &Value, after: &Value) -> Vec<(String, String, String)> {

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use demi_replay::model::Bound;
+use demi_replay::model::DistanceOf;
 use demi_replay::{Model, Pending, PendingKind, Simulator, World};
 use demi_schemas::NetworkRule;
 
@@ -147,7 +147,7 @@ impl<M: Model> Layers<M> {
         root: &World<M>,
         rule: NetworkRule,
         target: Vec<String>,
-        bound: Option<Arc<Bound<M>>>,
+        bound: Option<Arc<DistanceOf<M>>>,
         (renamings, faults): (Vec<Renaming>, Faults),
         jobs: usize,
     ) -> Self {

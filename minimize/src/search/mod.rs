@@ -21,7 +21,7 @@ mod worker;
 
 use std::sync::Arc;
 
-use demi_replay::model::Bound;
+use demi_replay::model::DistanceOf;
 use demi_replay::script::Act;
 use demi_replay::{ActorId, Model, World};
 use demi_schemas::NetworkRule;
@@ -60,7 +60,7 @@ pub struct Searched<M: Model> {
 pub fn shortest<M: Model>(
     engine: &mut Engine<M>,
     witness: &Shared<M>,
-    bound: Option<&Arc<Bound<M>>>,
+    bound: Option<&Arc<DistanceOf<M>>>,
     limit: usize,
     jobs: usize,
 ) -> Option<Searched<M>> {
@@ -87,7 +87,7 @@ pub struct Beam {
 pub fn beam<M: Model>(
     engine: &mut Engine<M>,
     acts: &[Act],
-    bound: &Arc<Bound<M>>,
+    bound: &Arc<DistanceOf<M>>,
     beam: Beam,
     jobs: usize,
 ) -> (Option<Shared<M>>, bool) {
@@ -107,7 +107,7 @@ pub fn beam<M: Model>(
 fn at_most<M: Model>(
     engine: &mut Engine<M>,
     acts: &[Act],
-    bound: Option<&Arc<Bound<M>>>,
+    bound: Option<&Arc<DistanceOf<M>>>,
     (limit, most): (usize, u64),
     jobs: usize,
 ) -> Option<Searched<M>> {
@@ -117,7 +117,7 @@ fn at_most<M: Model>(
 fn within<M: Model>(
     engine: &mut Engine<M>,
     acts: &[Act],
-    bound: Option<&Arc<Bound<M>>>,
+    bound: Option<&Arc<DistanceOf<M>>>,
     limits: Limits,
     jobs: usize,
 ) -> Option<Searched<M>> {
@@ -151,7 +151,7 @@ pub fn ending<M: Model>(
     engine: &mut Engine<M>,
     witness: &Shared<M>,
     (at, without): (usize, Option<usize>),
-    bound: Option<&Arc<Bound<M>>>,
+    bound: Option<&Arc<DistanceOf<M>>>,
     (limit, most): (usize, u64),
     jobs: usize,
 ) -> Option<(Option<Shared<M>>, bool)> {
@@ -180,7 +180,7 @@ pub fn ending<M: Model>(
 pub fn shortest_from<M: Model>(
     engine: &Engine<M>,
     world: &World<M>,
-    bound: Option<&Arc<Bound<M>>>,
+    bound: Option<&Arc<DistanceOf<M>>>,
     limit: usize,
     jobs: usize,
 ) -> (Option<usize>, u64) {
@@ -195,7 +195,7 @@ pub fn shortest_from<M: Model>(
 fn layers<M: Model>(
     engine: &Engine<M>,
     (root, faults): (&World<M>, &Faults),
-    bound: Option<&Arc<Bound<M>>>,
+    bound: Option<&Arc<DistanceOf<M>>>,
     limits: Limits,
     jobs: usize,
 ) -> layers::Ended {
@@ -237,7 +237,7 @@ fn layers<M: Model>(
 pub fn prove<M: Model>(
     engine: &mut Engine<M>,
     witness: &Shared<M>,
-    bound: Option<&Arc<Bound<M>>>,
+    bound: Option<&Arc<DistanceOf<M>>>,
     (few, most): (u64, u64),
     jobs: usize,
 ) -> Option<Searched<M>> {
@@ -254,7 +254,7 @@ pub fn prove<M: Model>(
 pub fn none_in_any_order<M: Model>(
     engine: &mut Engine<M>,
     acts: &[Act],
-    bound: Option<&Arc<Bound<M>>>,
+    bound: Option<&Arc<DistanceOf<M>>>,
     (limit, most): (usize, u64),
     jobs: usize,
 ) -> Option<u64> {
@@ -272,7 +272,7 @@ pub fn none_in_any_order<M: Model>(
 pub fn over<M: Model>(
     engine: &mut Engine<M>,
     acts: &[Act],
-    bound: Option<&Arc<Bound<M>>>,
+    bound: Option<&Arc<DistanceOf<M>>>,
     (longest, most): (usize, u64),
     jobs: usize,
 ) -> Option<Searched<M>> {
@@ -281,7 +281,7 @@ pub fn over<M: Model>(
         return at_most(engine, acts, None, (longest, most), jobs);
     }
     let (_, world) = root(engine, acts);
-    let first = bound.map_or(1, |bound| engine.sim.least(&world, bound).max(1));
+    let first = bound.map_or(1, |bound| engine.sim.lower_bound(&world, bound).max(1));
     let first = first.min(longest + 1);
     let mut best = Searched { found: None, at_least: first, complete: false, states: 0, stopped: None };
     for limit in first..=longest {
@@ -311,7 +311,8 @@ pub fn interchangeable<M: Model>(engine: &mut Engine<M>, acts: &[Act]) -> Vec<Ac
     let free = symmetry::free(&engine.sim, &world, &engine.problem.target);
     let view = engine.sim.view(&world);
     let state = free.first().and_then(|actor| view.state(*actor));
-    match state.and_then(|state| engine.sim.model().renamed(state, &|actor| actor)) {
+    let symmetry = engine.sim.model().symmetry();
+    match symmetry.and_then(|symmetry| symmetry.state(state?, &|actor| actor)) {
         Some(_) => free,
         None => Vec::new(),
     }

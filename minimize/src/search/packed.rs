@@ -285,7 +285,7 @@ pub struct Glance<'a, M: Model> {
     pub locals: &'a [Local<M>],
 }
 
-impl<M: Model> Configuration<M> for Glance<'_, M> {
+impl<M: Model> Configuration<M::State> for Glance<'_, M> {
     fn status(&self, actor: ActorId) -> Status {
         status(self.words, actor.0)
     }

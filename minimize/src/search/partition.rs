@@ -9,7 +9,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use demi_replay::model::{Bound, Waiting};
+use demi_replay::model::{DistanceOf, Waiting};
 use demi_replay::script::Act;
 use demi_replay::{ActorId, Model, View, World};
 
@@ -47,7 +47,7 @@ struct Alone<M: Model> {
 
 /// The bound for executions over the external events of some acts, or fewer of them. Nothing where these have faults,
 /// actors share memory, or there is too much to look at.
-pub fn bound<M: Model>(engine: &mut Engine<M>, acts: &[Act]) -> Option<Bound<M>> {
+pub fn bound<M: Model>(engine: &mut Engine<M>, acts: &[Act]) -> Option<DistanceOf<M>> {
     if Faults::of(acts)?.all() != 0 {
         return None;
     }
@@ -56,7 +56,7 @@ pub fn bound<M: Model>(engine: &mut Engine<M>, acts: &[Act]) -> Option<Bound<M>>
     let goals = violating(engine, &world, &actors)?;
     let far: Vec<(ActorId, Distances<M>)> =
         actors.iter().map(|alone| (alone.actor, alone.distances())).collect();
-    let least = move |view: &View<'_, M>, _: &[Waiting<'_, M::Msg>]| {
+    let least = move |view: &View<'_, M::State>, _: &[Waiting<'_, M::Msg>]| {
         let rows = far.iter().map(|(actor, far)| far.get(view.state(*actor)?));
         // Nothing is known of others than these.
         let Some(rows) = rows.collect::<Option<Vec<_>>>() else { return 0 };
@@ -69,7 +69,7 @@ pub fn bound<M: Model>(engine: &mut Engine<M>, acts: &[Act]) -> Option<Bound<M>>
         };
         goals.iter().map(way).min().unwrap_or(FAR)
     };
-    Some(Bound { sees: Box::new(|_| false), least: Box::new(least), toward: None })
+    Some(DistanceOf::<M> { sees: Box::new(|_| false), lower_bound: Box::new(least), heuristic: None })
 }
 
 /// What each actor can become if everything that is ever sent may come at any time.
@@ -78,7 +78,7 @@ fn alone<M: Model>(engine: &Engine<M>, world: &World<M>) -> Option<Vec<Alone<M>>
     let mut words = Vec::new();
     packed::pack(&mut tables, (world, 0), None, &mut words);
     let places: Vec<usize> = (0..world.actors()).filter(|at| packed::local(&words, *at) != 0).collect();
-    let shared = |at: &usize| engine.sim.model().cell(ActorId(*at as u16)).index() != *at;
+    let shared = |at: &usize| engine.sim.cell_of(ActorId(*at as u16)).index() != *at;
     if places.iter().any(shared) {
         return None;
     }

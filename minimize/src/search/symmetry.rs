@@ -23,7 +23,7 @@ impl Renaming {
 
     /// The entry with its actors renamed; nothing where the model cannot.
     pub fn entry<M: Model>(&self, sim: &mut Simulator<M>, entry: &Pending) -> Option<Pending> {
-        let msg = sim.model().renamed_message(&sim.info(entry.msg).msg, &|a| self.of(a))?;
+        let msg = sim.model().symmetry()?.message(&sim.info(entry.msg).msg, &|a| self.of(a))?;
         let msg = sim.intern(msg);
         let (from, to, channel) = (self.of(entry.from), self.of(entry.to), self.of(entry.channel));
         Some(Pending { from, to, channel, msg, ..*entry })
@@ -57,7 +57,7 @@ pub fn free<M: Model>(sim: &Simulator<M>, world: &World<M>, target: &[String]) -
     let named = |actor: ActorId| target.iter().any(|text| mentions(text, sim.names().get(actor)));
     let free = sim.model().actors().iter().copied().filter(|&actor| {
         // Actors that share memory are not told apart by their cells.
-        world.status(actor) == Status::Running && sim.model().cell(actor) == actor && !named(actor)
+        world.status(actor) == Status::Running && sim.cell_of(actor) == actor && !named(actor)
     });
     free.collect()
 }

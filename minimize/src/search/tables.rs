@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use demi_replay::model::Bound;
+use demi_replay::model::DistanceOf;
 use demi_replay::{ActorId, Model, Names, Op, Pending, PendingKind, Simulator, World, network};
 use rustc_hash::FxHashMap;
 use xxhash_rust::xxh3::Xxh3;
@@ -99,7 +99,7 @@ pub struct Tables<M: Model> {
     pub renamings: Vec<Renaming>,
     /// Whether the model could not rename something, so that there must be no renamings.
     pub unequal: bool,
-    bound: Option<Arc<Bound<M>>>,
+    bound: Option<Arc<DistanceOf<M>>>,
     local_numbers: FxHashMap<(usize, Arc<M::State>), u32>,
     entry_numbers: FxHashMap<u128, u32>,
     channels: FxHashMap<(ActorId, ActorId), u32>,
@@ -108,7 +108,7 @@ pub struct Tables<M: Model> {
 
 impl<M: Model> Tables<M> {
     /// Empty tables.
-    pub fn new(sim: Simulator<M>, bound: Option<Arc<Bound<M>>>, renamings: Vec<Renaming>) -> Self {
+    pub fn new(sim: Simulator<M>, bound: Option<Arc<DistanceOf<M>>>, renamings: Vec<Renaming>) -> Self {
         Tables {
             sim,
             renamings,
@@ -133,11 +133,11 @@ impl<M: Model> Tables<M> {
         if let Some(&known) = self.local_numbers.get(&(place, Arc::clone(&state))) {
             return known;
         }
-        let (hash, watch) = (local_hash(place, &*state), self.sim.model().watch(&state));
+        let (hash, watch) = (local_hash(place, &*state), self.sim.model().guidance().watch(&state));
         let mut renamed = Vec::with_capacity(self.renamings.len());
         for renaming in &self.renamings {
             let of = |actor| renaming.of(actor);
-            match self.sim.model().renamed(&state, &of) {
+            match self.sim.model().symmetry().and_then(|symmetry| symmetry.state(&state, &of)) {
                 Some(state) => renamed.push(local_hash(of(ActorId(place as u16)).index(), &state)),
                 None => {
                     self.unequal = true;
@@ -176,7 +176,7 @@ impl<M: Model> Tables<M> {
             FREE
         };
         let timer = timer_of(pending);
-        let cell = self.sim.model().cell(pending.to).index();
+        let cell = self.sim.cell_of(pending.to).index();
         let seen = self.bound.as_ref().is_some_and(|b| (b.sees)(&msg));
         self.entries.push(Entry { pending: *pending, msg, hash, channel, cell, timer, seen, renamed });
         let number = self.entries.len() as u32 - 1;
@@ -190,7 +190,11 @@ impl<M: Model> Tables<M> {
         (pending.from, pending.to, pending.channel, pending.kind, pending.survives).hash(&mut hasher);
         if pending.kind.is_timer() {
             // Timers count by what they are, not by their number.
-            hasher.write_u8(pending.timer);
+            let [low, high] = pending.timer.to_le_bytes();
+            hasher.write_u8(low);
+            if high > 0 {
+                hasher.write_u8(high);
+            }
             hasher.write(self.sim.text(info.type_).as_bytes());
             hasher.write_u8(0xff);
             hasher.write(self.sim.text(info.fingerprint).as_bytes());
@@ -256,6 +260,6 @@ fn timer_of(pending: &Pending) -> u32 {
     }
 }
 
-fn timer_number(actor: ActorId, timer: u8) -> u32 {
-    (u32::from(actor.0) << 8 | u32::from(timer)) + 1
+fn timer_number(actor: ActorId, timer: u16) -> u32 {
+    (u32::from(actor.0) << 16 | u32::from(timer)) + 1
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use demi_replay::model::{Bound, Waiting};
+use demi_replay::model::{DistanceOf, Waiting};
 use demi_replay::{Model, Names, Status, View};
 use demi_schemas::NetworkRule;
 use rustc_hash::FxHashMap;
@@ -96,7 +96,7 @@ pub struct Common<M: Model> {
     /// The violation.
     pub target: Vec<String>,
     /// A lower bound on what is missing.
-    pub bound: Option<Arc<Bound<M>>>,
+    pub bound: Option<Arc<DistanceOf<M>>>,
     /// Renamings of actors that change nothing.
     pub renamings: Vec<Renaming>,
     /// Faults that may happen on the way.
@@ -176,7 +176,7 @@ impl<M: Model> Worker<M> {
     }
 
     /// What is missing at least from a configuration, as long as no more faults happen, and what seems to be missing.
-    pub fn missing(&mut self, words: &[u32], bound: Option<&Bound<M>>) -> (usize, u16) {
+    pub fn missing(&mut self, words: &[u32], bound: Option<&DistanceOf<M>>) -> (usize, u16) {
         let Some(bound) = bound else { return (1, 1) };
         let looked_at = packed::looked_at(words, &self.locals, &self.hot);
         if let Some((least, toward)) = self.bounds.get(&looked_at) {
@@ -194,8 +194,8 @@ impl<M: Model> Worker<M> {
             })
             .collect();
         let view = View::new(&glance, &self.model, &self.names);
-        let least = short((bound.least)(&view, &waiting).max(1));
-        let toward = bound.toward.as_ref().map_or(least, |toward| short(toward(&view, &waiting)));
+        let least = short((bound.lower_bound)(&view, &waiting).max(1));
+        let toward = bound.heuristic.as_ref().map_or(least, |toward| short(toward(&view, &waiting)));
         if self.bounds.len() >= MAX_BOUNDS {
             self.bounds.clear();
         }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use demi_replay::Model;
-use demi_replay::model::Bound;
+use demi_replay::model::DistanceOf;
 use demi_replay::script::Act;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -53,7 +53,7 @@ pub struct Beams<'t, M: Model> {
     best: Solution,
     around: Vec<Set>,
     pool: Vec<Act>,
-    bound: Option<Arc<Bound<M>>>,
+    bound: Option<Arc<DistanceOf<M>>>,
     /// What was searched over, last the batch that is under way, and how many are in that.
     tried: &'t mut Vec<Tried>,
     under_way: usize,
@@ -150,7 +150,7 @@ fn work(
 fn one<M: Model>(
     site: &Site<'_, M>,
     best: &Solution,
-    (set, bound): (&Set, &Arc<Bound<M>>),
+    (set, bound): (&Set, &Arc<DistanceOf<M>>),
     beam: Beam,
     share: Budget,
 ) -> Option<Solution> {

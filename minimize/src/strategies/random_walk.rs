@@ -181,7 +181,7 @@ fn weigh<M: Model>(
     engine: &Engine<M>,
     world: &World<M>,
     timer_weight: u32,
-    repeated: Option<(demi_replay::ActorId, u8)>,
+    repeated: Option<(demi_replay::ActorId, u16)>,
     candidates: &mut Vec<(usize, u32)>,
 ) {
     candidates.clear();

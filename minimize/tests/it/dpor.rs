@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::common::{HOPS, KINDS, Machine, Msg, Table, simulator, table};
 use demi_minimize::dpor::step::{Choice, Ground, Proc, Step, Tracked};
 use demi_minimize::dpor::{Explored, Explorer, Guide, Limits, Priority};
-use demi_replay::model::{Bound, Waiting};
+use demi_replay::model::{Distance, Waiting};
 use demi_replay::script::Act;
 use demi_replay::{ActorId, Simulator, Status, View, World};
 use demi_schemas::NetworkRule;
@@ -306,12 +306,12 @@ fn each_order_that_matters_is_executed_once() {
             let system = System { table, outside, faults, rule };
             let Some((orders, pairs)) = system.all() else { return Err(TestCaseError::reject("too many")) };
             // Any number will do for a distance: it decides in which order branches are taken, not which.
-            let far = Bound {
+            let far = Distance {
                 sees: Box::new(|_: &Msg| true),
-                least: Box::new(|_: &View<'_, Machine>, waiting: &[Waiting<'_, Msg>]| {
+                lower_bound: Box::new(|_: &View<'_, u8>, waiting: &[Waiting<'_, Msg>]| {
                     waiting.iter().map(|w| usize::from(w.msg.kind)).sum::<usize>() % 5
                 }),
-                toward: None,
+                heuristic: None,
             };
             for priority in [Priority::Depth, Priority::Closeness, Priority::Distance(Arc::new(far))] {
                 let first_depth = matches!(priority, Priority::Depth);

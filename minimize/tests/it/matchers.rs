@@ -5,7 +5,8 @@
 use demi_minimize::oracle::matcher::Matcher;
 use demi_replay::script::Want;
 use demi_replay::{
-    ActorId, Ctx, ExternalMessage, Model, Names, PendingKind, Simulator, View, Violation, World,
+    ActorId, Ctx, ExternalMessage, Guidance, Logs, Model, Names, PendingKind, Simulator, View, Violation,
+    World,
 };
 use demi_schemas::scenario::Mask;
 use demi_schemas::{NetworkRule, Scenario};
@@ -82,7 +83,7 @@ impl Model for Puppets {
             Msg::Said(_) => {}
             Msg::Clock(now) => *clock = *now,
             Msg::Do(Way::Timer(timer), _, content) => {
-                ctx.set_timer(TIMERS[*timer], Msg::Said(content.clone()), false);
+                ctx.set_timer(TIMERS[*timer], Msg::Said(content.clone()));
             }
             Msg::Do(Way::Sent(0), to, content) => {
                 ctx.send_unordered(ActorId(*to), Msg::Said(content.clone()), demi_schemas::Via::Scheduler);
@@ -91,11 +92,24 @@ impl Model for Puppets {
         }
     }
 
-    fn type_name(&self, msg: &Msg) -> &'static str {
-        match msg {
+    fn check(&self, _: &View<'_, Option<i64>>, (): &mut (), _: &mut Vec<Violation>) {}
+
+    fn logs(&self) -> &dyn Logs<Option<i64>, Msg> {
+        self
+    }
+
+    fn guidance(&self) -> &dyn Guidance<Option<i64>, Msg> {
+        self
+    }
+}
+
+impl Logs<Option<i64>, Msg> for Puppets {
+    fn type_name(&self, msg: &Msg) -> String {
+        let name = match msg {
             Msg::Said(content) => TYPES[content.type_],
             _ => "Order",
-        }
+        };
+        name.to_owned()
     }
 
     fn payload(&self, msg: &Msg, _: &Names) -> String {
@@ -105,10 +119,20 @@ impl Model for Puppets {
         }
     }
 
+    fn external(&self, _: ExternalMessage<'_>, _: &mut Names) -> Result<Msg, String> {
+        Err("not needed".into())
+    }
+
     fn masks(&self) -> Vec<Mask> {
         vec![Mask { type_: None, pattern: r"g\d+\)$".into(), replace: "g_)".into() }]
     }
 
+    fn describe(&self, clock: &Option<i64>, _: &Names) -> Value {
+        (*clock).into()
+    }
+}
+
+impl Guidance<Option<i64>, Msg> for Puppets {
     fn clock(&self, msg: &Msg) -> Option<i64> {
         match msg {
             Msg::Said(content) => content.clock,
@@ -118,16 +142,6 @@ impl Model for Puppets {
 
     fn actor_clock(&self, clock: &Option<i64>) -> Option<i64> {
         *clock
-    }
-
-    fn external(&self, _: ExternalMessage<'_>, _: &mut Names) -> Result<Msg, String> {
-        Err("not needed".into())
-    }
-
-    fn check(&self, _: &View<'_, Self>, (): &mut (), _: &mut Vec<Violation>) {}
-
-    fn describe(&self, clock: &Option<i64>, _: &Names) -> Value {
-        (*clock).into()
     }
 }
 

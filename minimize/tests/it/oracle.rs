@@ -17,7 +17,7 @@ use demi_replay::fuzz::{FuzzOptions, fuzz};
 use demi_replay::model::Smaller;
 use demi_replay::models::akka_raft::AkkaRaft;
 use demi_replay::replay::{ReplayOptions, replay};
-use demi_replay::{ActorId, Ctx, ExternalMessage, Model, Names, Simulator, View, Violation};
+use demi_replay::{ActorId, Ctx, ExternalMessage, Guidance, Logs, Model, Names, Simulator, View, Violation};
 use demi_schemas::event::DEAD_LETTERS;
 use demi_schemas::schedule::{Schedule, Step, StepKind};
 use demi_schemas::summary::Verdict;
@@ -136,22 +136,32 @@ impl Model for Flaky {
     fn deliver(&self, state: &mut u32, _: &u32, _: &mut Ctx<'_, u32>) {
         *state += 1;
     }
-    fn type_name(&self, _: &u32) -> &'static str {
-        "Add"
-    }
-    fn payload(&self, msg: &u32, _: &Names) -> String {
-        format!("Add({msg})")
-    }
-    fn external(&self, message: ExternalMessage<'_>, _: &mut Names) -> Result<u32, String> {
-        let number = message.payload.strip_prefix("Add(").and_then(|p| p.strip_suffix(')'));
-        number.and_then(|n| n.parse().ok()).ok_or_else(|| "no number".to_owned())
-    }
-    fn check(&self, view: &View<'_, Self>, (): &mut (), found: &mut Vec<Violation>) {
+    fn check(&self, view: &View<'_, u32>, (): &mut (), found: &mut Vec<Violation>) {
         let three = self.actors.iter().any(|a| view.state(*a).is_some_and(|n| *n >= 3));
         if three && !self.checks.fetch_add(1, Ordering::Relaxed).is_multiple_of(self.blind) {
             found.push(Violation { fingerprint: "Three".into(), affected: self.actors.clone() });
         }
     }
+
+    fn logs(&self) -> &dyn Logs<u32, u32> {
+        self
+    }
+}
+
+impl Logs<u32, u32> for Flaky {
+    fn type_name(&self, _: &u32) -> String {
+        "Add".to_owned()
+    }
+
+    fn payload(&self, msg: &u32, _: &Names) -> String {
+        format!("Add({msg})")
+    }
+
+    fn external(&self, message: ExternalMessage<'_>, _: &mut Names) -> Result<u32, String> {
+        let number = message.payload.strip_prefix("Add(").and_then(|p| p.strip_suffix(')'));
+        number.and_then(|n| n.parse().ok()).ok_or_else(|| "no number".to_owned())
+    }
+
     fn describe(&self, state: &u32, _: &Names) -> Value {
         (*state).into()
     }
@@ -239,31 +249,48 @@ impl Model for Batches {
     fn deliver(&self, state: &mut BTreeSet<u32>, batch: &Batch, _: &mut Ctx<'_, Batch>) {
         state.extend(batch);
     }
-    fn type_name(&self, _: &Batch) -> &'static str {
-        "Put"
+    fn check(&self, view: &View<'_, BTreeSet<u32>>, (): &mut (), found: &mut Vec<Violation>) {
+        let both = |s: &BTreeSet<u32>| s.contains(&3) && s.contains(&7);
+        if self.actors.iter().any(|a| view.state(*a).is_some_and(both)) {
+            found.push(Violation { fingerprint: "Both".into(), affected: self.actors.clone() });
+        }
     }
+
+    fn logs(&self) -> &dyn Logs<BTreeSet<u32>, Batch> {
+        self
+    }
+
+    fn guidance(&self) -> &dyn Guidance<BTreeSet<u32>, Batch> {
+        self
+    }
+}
+
+impl Logs<BTreeSet<u32>, Batch> for Batches {
+    fn type_name(&self, _: &Batch) -> String {
+        "Put".to_owned()
+    }
+
     fn payload(&self, batch: &Batch, _: &Names) -> String {
         format!("Put{batch:?}")
     }
+
     fn external(&self, message: ExternalMessage<'_>, _: &mut Names) -> Result<Batch, String> {
         let numbers = message.payload.strip_prefix("Put").ok_or("no batch")?;
         serde_json::from_str(numbers).map_err(|e| e.to_string())
     }
+
+    fn describe(&self, state: &BTreeSet<u32>, _: &Names) -> Value {
+        serde_json::json!(state)
+    }
+}
+
+impl Guidance<BTreeSet<u32>, Batch> for Batches {
     fn smaller(&self, batch: &Batch, _: &Names) -> Vec<Smaller<Batch>> {
         let without = |gone: &u32| {
             let msg: Batch = batch.iter().filter(|n| *n != gone).copied().collect();
             Smaller { without: format!("command {gone}"), fields: serde_json::json!({"batch": msg}), msg }
         };
         batch.iter().filter(|_| batch.len() > 1).map(without).collect()
-    }
-    fn check(&self, view: &View<'_, Self>, (): &mut (), found: &mut Vec<Violation>) {
-        let both = |s: &BTreeSet<u32>| s.contains(&3) && s.contains(&7);
-        if self.actors.iter().any(|a| view.state(*a).is_some_and(both)) {
-            found.push(Violation { fingerprint: "Both".into(), affected: self.actors.clone() });
-        }
-    }
-    fn describe(&self, state: &BTreeSet<u32>, _: &Names) -> Value {
-        serde_json::json!(state)
     }
 }
 

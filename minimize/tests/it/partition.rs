@@ -33,7 +33,7 @@ fn it_never_says_more_than_is_needed() {
             let mut before = usize::MAX;
             for at in 0..=witness.acts.len() {
                 let (mut world, _) = engine.world_at(&witness, at);
-                let least = engine.sim.least(&world, &bound);
+                let least = engine.sim.lower_bound(&world, &bound);
                 let (made, left) = witness.acts.split_at(at);
                 if left.iter().any(|act| matches!(act, Act::Start(_))) {
                     continue;

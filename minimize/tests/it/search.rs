@@ -43,7 +43,8 @@ const RAFT_58B: &str = include_str!("../../../replay/scenarios/raft-58b.toml");
 fn threads_change_nothing() {
     for rule in RULES {
         let (mut engine, witness) = witness(RAFT_46, 1, rule);
-        let bound = engine.sim.model().bound(&engine.problem.target, engine.sim.names()).map(Arc::new);
+        let bound =
+            engine.sim.model().guidance().distance(&engine.problem.target, engine.sim.names()).map(Arc::new);
         let one = shortest(&mut engine, &witness, bound.as_ref(), 22, 1).unwrap();
         let acts = one.found.unwrap().acts.clone();
         assert_eq!((one.at_least, one.complete), (22, true));
@@ -59,7 +60,12 @@ fn names_change_nothing_but_the_number_of_configurations() {
         let mut fewer = 0;
         for rule in RULES {
             let (mut engine, witness) = witness(scenario, seed, rule);
-            let bound = engine.sim.model().bound(&engine.problem.target, engine.sim.names()).map(Arc::new);
+            let bound = engine
+                .sim
+                .model()
+                .guidance()
+                .distance(&engine.problem.target, engine.sim.names())
+                .map(Arc::new);
             let everybody: Vec<&str> =
                 engine.sim.model().actors().iter().map(|actor| engine.sim.names().get(*actor)).collect();
             let everybody = everybody.join(" ");
@@ -99,7 +105,8 @@ fn over(deliveries: usize, width: u64, lead: Lead) -> Beam {
 #[test]
 fn a_beam_takes_no_more_messages_from_outside_than_it_may() {
     let (mut engine, witness) = witness(RAFT_45, 2, NetworkRule::Fifo);
-    let bound = Arc::new(engine.sim.model().bound(&engine.problem.target, engine.sim.names()).unwrap());
+    let bound =
+        Arc::new(engine.sim.model().guidance().distance(&engine.problem.target, engine.sim.names()).unwrap());
     let mut taken = Vec::new();
     for most in 0..5 {
         let choice = Beam { deliveries: 40, width: 20_000, lead: Lead::Nearest, outside: Some(most) };
@@ -118,8 +125,9 @@ fn a_beam_finds_nothing_shorter_and_a_wide_one_the_shortest() {
     for (scenario, shortest_of) in [(RAFT_45, 22), (RAFT_46, 22)] {
         for rule in RULES {
             let (mut engine, witness) = witness(scenario, 2, rule);
-            let bound =
-                Arc::new(engine.sim.model().bound(&engine.problem.target, engine.sim.names()).unwrap());
+            let bound = Arc::new(
+                engine.sim.model().guidance().distance(&engine.problem.target, engine.sim.names()).unwrap(),
+            );
             let limit = witness.size.deliveries;
             let mut lengths = Vec::new();
             let leads = [Lead::Nearest, Lead::Light(2)];
@@ -147,7 +155,8 @@ fn a_beam_finds_nothing_shorter_and_a_wide_one_the_shortest() {
 #[test]
 fn what_lies_about_leads_a_beam_where_the_bound_leaves_the_choice_to_hashes() {
     let (mut engine, witness) = witness(RAFT_42, 1, NetworkRule::Fifo);
-    let bound = Arc::new(engine.sim.model().bound(&engine.problem.target, engine.sim.names()).unwrap());
+    let bound =
+        Arc::new(engine.sim.model().guidance().distance(&engine.problem.target, engine.sim.names()).unwrap());
     let externals: Vec<Act> = witness.acts.iter().filter(|act| act.is_external()).copied().collect();
     let starts: Vec<Act> = externals.iter().filter(|act| !act.is_delivery()).copied().collect();
     let to = |start: &Act, at: usize| {
@@ -180,7 +189,8 @@ fn what_lies_about_leads_a_beam_where_the_bound_leaves_the_choice_to_hashes() {
 #[test]
 fn what_leads_to_logs_that_do_not_match_leads_a_narrow_beam() {
     let (mut engine, witness) = witness(RAFT_58B, 1, NetworkRule::Fifo);
-    let bound = Arc::new(engine.sim.model().bound(&engine.problem.target, engine.sim.names()).unwrap());
+    let bound =
+        Arc::new(engine.sim.model().guidance().distance(&engine.problem.target, engine.sim.names()).unwrap());
     let externals: Vec<Act> = witness.acts.iter().filter(|act| act.is_external()).copied().collect();
     let (messages, starts): (Vec<Act>, Vec<Act>) = externals.iter().partition(|act| act.is_delivery());
     let to = |start: &Act| {
@@ -218,7 +228,9 @@ fn what_leads_to_logs_that_do_not_match_leads_a_narrow_beam() {
 fn a_beam_finds_what_three_of_four_members_suffice_for() {
     for seed in 1..=3 {
         let (mut engine, witness) = witness(RAFT_46, seed, NetworkRule::Unordered);
-        let bound = Arc::new(engine.sim.model().bound(&engine.problem.target, engine.sim.names()).unwrap());
+        let bound = Arc::new(
+            engine.sim.model().guidance().distance(&engine.problem.target, engine.sim.names()).unwrap(),
+        );
         let externals: Vec<Act> = witness.acts.iter().filter(|act| act.is_external()).copied().collect();
         let is_named =
             |actor| engine.problem.target.iter().any(|told| told.contains(engine.sim.names().get(actor)));

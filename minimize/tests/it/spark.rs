@@ -7,7 +7,7 @@
     reason = "a failed expectation is a failed test"
 )]
 
-#[path = "../../../replay/tests/recorded/mod.rs"]
+#[path = "../../../replay/tests/it/recorded.rs"]
 mod recorded;
 
 use self::recorded::{from_records, recorded, schedule};

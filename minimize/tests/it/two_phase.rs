@@ -80,7 +80,7 @@ fn run(members: u32, choices: &[(u8, usize)], faults: bool, rule: NetworkRule) -
                 let step = begin(number, refuses);
                 let payload = step.payload.as_deref().unwrap();
                 let message = demi_replay::ExternalMessage { type_: "Begin", payload, fields: None };
-                let msg = sim.model().clone().external(message, sim.names_mut()).unwrap();
+                let msg = sim.model().clone().logs().external(message, sim.names_mut()).unwrap();
                 let msg = sim.intern(msg);
                 let at = sim.inject(&mut world, actors[0], msg).unwrap();
                 sim.deliver(&mut world, at, rule);

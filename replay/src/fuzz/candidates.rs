@@ -15,7 +15,7 @@ use demi_schemas::event::Via;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Holds {
     /// Repeating timers that fired since anything else was delivered.
-    pub(crate) repeated: Vec<(ActorId, u8)>,
+    pub(crate) repeated: Vec<(ActorId, u16)>,
     /// Messages of a scheduler that were delivered since anything else was: their next copies wait.
     pub(crate) again: Vec<(ActorId, MsgId)>,
     /// For each actor whether it is on the far side of the partition; empty where there is none.

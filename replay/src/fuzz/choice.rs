@@ -58,8 +58,10 @@ pub(crate) fn apply<M: Model>(
 /// The messages from outside that a choice brings.
 pub(crate) fn proposals<M: Model>(sim: &Simulator<M>, choice: Choice) -> Vec<Proposal<M::Msg>> {
     match choice {
-        Choice::Bootstrap => sim.model().bootstrap(sim.names()),
-        Choice::Client(n, random) => sim.model().client_message(n, random, sim.names()).into_iter().collect(),
+        Choice::Bootstrap => sim.model().workload().bootstrap(sim.names()),
+        Choice::Client(n, random) => {
+            sim.model().workload().client_message(n, random, sim.names()).into_iter().collect()
+        }
         _ => Vec::new(),
     }
 }

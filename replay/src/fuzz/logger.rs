@@ -38,7 +38,7 @@ pub(crate) struct Logger<'a, M: Model> {
     /// Numbers of messages that are pending: equal entries leave in the order in which they came.
     sent: HashMap<Pending, VecDeque<u64>, FxBuildHasher>,
     /// Numbers of timers that are armed and have not fired.
-    armed: HashMap<(ActorId, u8), u64, FxBuildHasher>,
+    armed: HashMap<(ActorId, u16), u64, FxBuildHasher>,
     /// Structured content of messages from outside.
     fields: HashMap<(ActorId, MsgId), Value, FxBuildHasher>,
     externals: u64,
@@ -240,7 +240,7 @@ impl<'a, M: Model> Logger<'a, M> {
                 // A restart is followed by a start of its own, which its record stands for.
                 Did::Started(who) if at > 0 && done[at - 1] == Did::Restarted(*who) => {}
                 // Of a system that starts by itself nobody logs that its actors do.
-                Did::Started(_) if self.sim.model().starts_by_itself() => {}
+                Did::Started(_) if self.sim.model().runtime().starts_by_itself() => {}
                 Did::Started(who) => {
                     let record = self.with_external(Kind::Start, injected);
                     self.push(*who, record);
@@ -272,8 +272,8 @@ impl<'a, M: Model> Logger<'a, M> {
             external: Some(external),
             fields: if external { self.fields.get(&(entry.to, entry.msg)).cloned() } else { None },
             timer: entry.kind.is_timer().then(|| {
-                let mut timer = self.sim.model().timer_info(&info.msg);
-                timer.name.get_or_insert_with(|| self.sim.timer_name(entry).to_owned());
+                let mut timer = self.sim.model().logs().timer_info(&info.msg);
+                timer.name.get_or_insert_with(|| self.sim.timer_name(entry).into_owned());
                 timer
             }),
             ..record

@@ -6,11 +6,11 @@ use demi_schemas::schedule::{Step, StepKind};
 use serde_json::Value;
 
 use super::FuzzError;
-use crate::model::Model;
+use crate::model::{Model, Status};
 use crate::names::ActorId;
 use crate::script::{Act, Script};
 use crate::sim::Simulator;
-use crate::world::{Status, World};
+use crate::world::World;
 
 /// What comes next.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Program {
             program.due.push(match step {
                 ProgramStep::Wait(name) => {
                     let world = sim.empty_world();
-                    sim.model().condition(name, &sim.view(&world)).map_err(FuzzError::Program)?;
+                    sim.model().workload().condition(name, &sim.view(&world)).map_err(FuzzError::Program)?;
                     Due::Condition(name.clone())
                 }
                 ProgramStep::Deliveries(count) => Due::Deliveries(*count),
@@ -67,7 +67,12 @@ impl Program {
         while let Some(due) = self.due.get(done) {
             match due {
                 Due::Condition(name) => {
-                    if !sim.model().condition(name, &sim.view(world)).map_err(FuzzError::Program)? {
+                    if !sim
+                        .model()
+                        .workload()
+                        .condition(name, &sim.view(world))
+                        .map_err(FuzzError::Program)?
+                    {
                         break;
                     }
                 }

@@ -10,10 +10,10 @@ use super::choice::{Choice, apply};
 use super::program::Program;
 use super::strategy::{Order, skip};
 use super::{FuzzError, FuzzOptions};
-use crate::model::{Model, Violation};
+use crate::model::{Model, Status, Violation};
 use crate::names::ActorId;
 use crate::sim::Simulator;
-use crate::world::{PendingKind, Status, World};
+use crate::world::{PendingKind, World};
 
 /// How often at most a drawn timer is put back before a delivery.
 const PUTBACKS: u32 = 16;
@@ -113,7 +113,7 @@ impl<'a, M: Model> Run<'a, M> {
 
     /// Makes the run; gives the violation it ends with, or nothing.
     pub(crate) fn go(&mut self) -> Result<Vec<Violation>, FuzzError> {
-        let starts = if self.sim.model().starts_by_itself() { 0 } else { self.actors.len() };
+        let starts = if self.sim.model().runtime().starts_by_itself() { 0 } else { self.actors.len() };
         for at in 0..starts {
             self.apply(Choice::Start(self.actors[at]));
         }
@@ -151,7 +151,7 @@ impl<'a, M: Model> Run<'a, M> {
     /// Notes that the state of an actor may have changed.
     fn touched(&mut self, actor: ActorId) {
         let watch = self.sim.watch(&self.world, actor);
-        let cell = self.sim.model().cell(actor).index();
+        let cell = self.sim.cell_of(actor).index();
         if self.watched.len() <= cell {
             self.watched.resize(cell + 1, None);
         }
@@ -204,7 +204,7 @@ impl<'a, M: Model> Run<'a, M> {
                 None => true,
                 Some(name) => {
                     let view = self.sim.view(&self.world);
-                    self.sim.model().condition(name, &view).map_err(FuzzError::Condition)?
+                    self.sim.model().workload().condition(name, &view).map_err(FuzzError::Condition)?
                 }
             };
             while self.open && self.event_rate == 0.0 && self.client() {}

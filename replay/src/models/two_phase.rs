@@ -10,7 +10,7 @@ use demi_schemas::event::TimerInfo;
 use demi_schemas::{Scenario, ScenarioError};
 use serde_json::{Value, json};
 
-use crate::model::{Ctx, ExternalMessage, Model, Proposal, View, Violation};
+use crate::model::{Ctx, ExternalMessage, Guidance, Logs, Model, Proposal, View, Violation, Workload};
 use crate::names::{ActorId, Names};
 
 const TIMEOUT: &str = "vote-timeout";
@@ -85,7 +85,7 @@ impl TwoPhase {
         {
             state.open = Some(tx);
             self.actors[1..].iter().for_each(|&p| ctx.send(p, Msg::Prepare(tx, refuses)));
-            ctx.set_timer(TIMEOUT, Msg::Timeout(tx), false);
+            ctx.set_timer(TIMEOUT, Msg::Timeout(tx));
         }
     }
 
@@ -139,41 +139,7 @@ impl Model for TwoPhase {
         }
     }
 
-    fn type_name(&self, msg: &Msg) -> &'static str {
-        match msg {
-            Msg::Begin(..) => "Begin",
-            Msg::Prepare(..) => "Prepare",
-            Msg::Vote(..) => "Vote",
-            Msg::Decide(..) => "Decide",
-            Msg::Timeout(_) => "VoteTimeout",
-        }
-    }
-
-    fn payload(&self, msg: &Msg, names: &Names) -> String {
-        let no = |refuses: Option<ActorId>| refuses.map(|p| format!(",{}", names.get(p))).unwrap_or_default();
-        match *msg {
-            Msg::Begin(tx, refuses) => format!("Begin(tx{tx}{})", no(refuses)),
-            Msg::Prepare(tx, refuses) => format!("Prepare(tx{tx}{})", no(refuses)),
-            Msg::Vote(tx, yes) => format!("Vote(tx{tx},{})", if yes { "yes" } else { "no" }),
-            Msg::Decide(tx, commit) => format!("Decide(tx{tx},{})", if commit { "commit" } else { "abort" }),
-            Msg::Timeout(tx) => format!("VoteTimeout(tx{tx})"),
-        }
-    }
-
-    fn timer_info(&self, msg: &Msg) -> TimerInfo {
-        let message = Some(self.type_name(msg).to_owned());
-        TimerInfo { name: Some(TIMEOUT.into()), message, repeat: Some(false), ..TimerInfo::default() }
-    }
-
-    fn external(&self, message: ExternalMessage<'_>, names: &mut Names) -> Result<Msg, String> {
-        let bad = || format!("'{}' is not Begin(txN) or Begin(txN,PARTICIPANT)", message.payload);
-        let inner =
-            message.payload.strip_prefix("Begin(tx").and_then(|p| p.strip_suffix(')')).ok_or_else(bad)?;
-        let (tx, refuses) = inner.split_once(',').map_or((inner, None), |(tx, who)| (tx, Some(who)));
-        Ok(Msg::Begin(tx.parse().map_err(|_| bad())?, refuses.map(|who| names.id(who))))
-    }
-
-    fn check(&self, view: &View<'_, Self>, (): &mut (), found: &mut Vec<Violation>) {
+    fn check(&self, view: &View<'_, State>, (): &mut (), found: &mut Vec<Violation>) {
         let mut outcomes: BTreeMap<u64, [Vec<ActorId>; 2]> = BTreeMap::new();
         for &p in &self.actors[1..] {
             for (&tx, &commit) in view.state(p).iter().flat_map(|s| &s.decided) {
@@ -189,21 +155,74 @@ impl Model for TwoPhase {
         }
     }
 
-    fn watch(&self, state: &State) -> Option<u64> {
-        // A refusal that comes after the decision replaces it: the number of outcomes alone would stay the same.
-        let commits = state.decided.values().filter(|commit| **commit).count();
-        Some((state.decided.len() as u64) << 32 | commits as u64)
+    fn logs(&self) -> &dyn Logs<State, Msg> {
+        self
+    }
+
+    fn workload(&self) -> &dyn Workload<State, Msg> {
+        self
+    }
+
+    fn guidance(&self) -> &dyn Guidance<State, Msg> {
+        self
+    }
+}
+
+impl Logs<State, Msg> for TwoPhase {
+    fn type_name(&self, msg: &Msg) -> String {
+        let name = match msg {
+            Msg::Begin(..) => "Begin",
+            Msg::Prepare(..) => "Prepare",
+            Msg::Vote(..) => "Vote",
+            Msg::Decide(..) => "Decide",
+            Msg::Timeout(_) => "VoteTimeout",
+        };
+        name.to_owned()
+    }
+
+    fn payload(&self, msg: &Msg, names: &Names) -> String {
+        let no = |refuses: Option<ActorId>| refuses.map(|p| format!(",{}", names.get(p))).unwrap_or_default();
+        match *msg {
+            Msg::Begin(tx, refuses) => format!("Begin(tx{tx}{})", no(refuses)),
+            Msg::Prepare(tx, refuses) => format!("Prepare(tx{tx}{})", no(refuses)),
+            Msg::Vote(tx, yes) => format!("Vote(tx{tx},{})", if yes { "yes" } else { "no" }),
+            Msg::Decide(tx, commit) => format!("Decide(tx{tx},{})", if commit { "commit" } else { "abort" }),
+            Msg::Timeout(tx) => format!("VoteTimeout(tx{tx})"),
+        }
+    }
+
+    fn timer_info(&self, msg: &Msg) -> TimerInfo {
+        let message = Some(self.type_name(msg));
+        TimerInfo { name: Some(TIMEOUT.into()), message, repeat: Some(false), ..TimerInfo::default() }
+    }
+
+    fn external(&self, message: ExternalMessage<'_>, names: &mut Names) -> Result<Msg, String> {
+        let bad = || format!("'{}' is not Begin(txN) or Begin(txN,PARTICIPANT)", message.payload);
+        let inner =
+            message.payload.strip_prefix("Begin(tx").and_then(|p| p.strip_suffix(')')).ok_or_else(bad)?;
+        let (tx, refuses) = inner.split_once(',').map_or((inner, None), |(tx, who)| (tx, Some(who)));
+        Ok(Msg::Begin(tx.parse().map_err(|_| bad())?, refuses.map(|who| names.id(who))))
     }
 
     fn describe(&self, state: &State, names: &Names) -> Value {
         let votes: Vec<&str> = state.votes.iter().map(|&v| names.get(v)).collect();
         json!({ "open": state.open, "waiting": state.waiting.len(), "votes": votes, "committed": state.decided })
     }
+}
 
+impl Workload<State, Msg> for TwoPhase {
     fn client_message(&self, n: u64, choice: u64, names: &Names) -> Option<Proposal<Msg>> {
         let refuses = self.actors.get(1 + (choice % self.actors.len() as u64) as usize).copied();
         let fields = json!({ "tx": n + 1, "refuses": refuses.map(|p| names.get(p)) });
         Some(Proposal { to: self.actors[0], msg: Msg::Begin(n + 1, refuses), fields })
+    }
+}
+
+impl Guidance<State, Msg> for TwoPhase {
+    fn watch(&self, state: &State) -> Option<u64> {
+        // A refusal that comes after the decision replaces it: the number of outcomes alone would stay the same.
+        let commits = state.decided.values().filter(|commit| **commit).count();
+        Some((state.decided.len() as u64) << 32 | commits as u64)
     }
 }
 

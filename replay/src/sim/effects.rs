@@ -1,12 +1,15 @@
-//! What a handler asked for happens: messages, timers, lives of actors.
+//! What a handler asked for happens: messages, timers, incarnations of actors.
 
 use demi_schemas::event::Via;
 
 use super::{Did, Simulator};
-use crate::model::{Effect, Model};
+use crate::model::{Effect, Model, Status, Timer};
 use crate::names::{ActorId, OUTSIDE};
 use crate::queue::Place;
-use crate::world::{Pending, PendingKind, Status, World};
+use crate::world::{Pending, PendingKind, World};
+
+/// How many timers, told apart by name and key, one simulator has at most: their numbers have 16 bits.
+const MOST_TIMERS: usize = 65_000;
 
 impl<M: Model> Simulator<M> {
     /// Applies the effects of a handler of `actor`, in order; those of actors it starts follow.
@@ -17,18 +20,21 @@ impl<M: Model> Simulator<M> {
                 Effect::Send { from, channel, to, msg, via, external } => {
                     self.sent(world, (from, channel, to), msg, via, external);
                 }
-                Effect::SetTimer { name, to, msg, repeats, survives } => {
-                    let timer = self.timer_index(name);
-                    self.cancel(world, to, timer);
-                    let msg = self.intern(msg);
-                    let kind = if repeats { PendingKind::Repeating } else { PendingKind::Timer };
-                    let entry = Pending { from: to, to, channel: to, msg, kind, timer, survives, via: None };
-                    world.pending.push(entry);
-                    self.did.push(Did::TimerSet(entry));
-                }
-                Effect::CancelTimer { name, to } => {
-                    let timer = self.timer_index(name);
-                    self.cancel(world, to, timer);
+                Effect::SetTimer { timer, to, msg } => match self.armed(timer, to, msg) {
+                    Some(entry) => {
+                        self.cancel(world, to, entry.timer);
+                        world.pending.push(entry);
+                        self.did.push(Did::TimerSet(entry));
+                    }
+                    None => {
+                        self.crash_reason = Some(format!("there are more than {MOST_TIMERS} timers"));
+                        self.crash_now(world, actor);
+                    }
+                },
+                Effect::CancelTimer { timer, to } => {
+                    if let Some(timer) = self.timer_number(timer) {
+                        self.cancel(world, to, timer);
+                    }
                 }
                 Effect::Start(actor) => self.start_now(world, actor),
                 Effect::Stop(actor) => self.stop_now(world, actor),
@@ -69,15 +75,28 @@ impl<M: Model> Simulator<M> {
         self.did.push(Did::Sent(entry));
     }
 
-    pub(super) fn timer_index(&mut self, name: &'static str) -> u8 {
-        let at = self.timers.iter().position(|&t| std::ptr::eq(t, name) || t == name).unwrap_or_else(|| {
-            self.timers.push(name);
-            self.timers.len() - 1
-        });
-        u8::try_from(at).unwrap_or(u8::MAX)
+    /// The entry that stands for a timer while it is live; `None` where there are too many timers.
+    pub(super) fn armed(&mut self, timer: Timer, to: ActorId, msg: M::Msg) -> Option<Pending> {
+        let number = self.timer_number(timer)?;
+        let msg = self.intern(msg);
+        let kind = if timer.repeats { PendingKind::Repeating } else { PendingKind::Timer };
+        let survives = timer.survives;
+        Some(Pending { from: to, to, channel: to, msg, kind, timer: number, survives, via: None })
     }
 
-    fn cancel(&mut self, world: &mut World<M>, actor: ActorId, timer: u8) {
+    /// The number of a timer's name and key, which is given if they are new.
+    pub(super) fn timer_number(&mut self, timer: Timer) -> Option<u16> {
+        let (of, next) = ((timer.name, timer.key), self.timers.len());
+        if let Some(number) = self.timer_numbers.get(&of) {
+            return Some(*number);
+        }
+        let number = u16::try_from(next).ok().filter(|_| next < MOST_TIMERS)?;
+        self.timers.push(of);
+        self.timer_numbers.insert(of, number);
+        Some(number)
+    }
+
+    fn cancel(&mut self, world: &mut World<M>, actor: ActorId, timer: u16) {
         let is_it = |p: &Pending| p.to == actor && p.kind.is_timer() && p.timer == timer;
         let live = world.pending.at(Place::timers(actor)).find(|&at| is_it(&world.pending[at]));
         if let Some(at) = live {

@@ -14,14 +14,14 @@ pub enum Op {
     /// A timer, in place of a live one with its actor and number.
     SetTimer(Pending),
     /// The timer of this number ends, if it is live.
-    CancelTimer(ActorId, u8),
+    CancelTimer(ActorId, u16),
 }
 
 impl<M: Model> Simulator<M> {
     /// Whether the receiver of an entry, in that state, would take it.
     #[must_use]
     pub fn accepts(&self, state: &M::State, entry: &Pending) -> bool {
-        self.model.accepts(state, entry.to, entry.from, &self.infos[entry.msg.0 as usize].msg)
+        self.model.runtime().accepts(state, entry.to, entry.from, &self.infos[entry.msg.0 as usize].msg)
     }
 
     /// Runs the handler of an entry on the state of its receiver's cell alone and gives what it asked for.
@@ -44,7 +44,7 @@ impl<M: Model> Simulator<M> {
         ops.map(|ops| ops.into_iter().flatten().collect())
     }
 
-    /// An effect in terms of entries: nothing at all for what leaves the system, `None` for a change of lives.
+    /// An effect in terms of entries: nothing at all for what leaves the system, `None` where it depends on the world.
     fn op(&mut self, effect: Effect<M::Msg>) -> Option<Option<Op>> {
         Some(match effect {
             Effect::Send { to: OUTSIDE, .. } => None,
@@ -53,22 +53,8 @@ impl<M: Model> Simulator<M> {
                 let msg = self.intern(msg);
                 Some(Op::Send(Pending { from, to, channel, msg, kind, timer: 0, survives: false, via }))
             }
-            Effect::SetTimer { name, to, msg, repeats, survives } => {
-                let timer = self.timer_index(name);
-                let kind = if repeats { PendingKind::Repeating } else { PendingKind::Timer };
-                let msg = self.intern(msg);
-                Some(Op::SetTimer(Pending {
-                    from: to,
-                    to,
-                    channel: to,
-                    msg,
-                    kind,
-                    timer,
-                    survives,
-                    via: None,
-                }))
-            }
-            Effect::CancelTimer { name, to } => Some(Op::CancelTimer(to, self.timer_index(name))),
+            Effect::SetTimer { timer, to, msg } => Some(Op::SetTimer(self.armed(timer, to, msg)?)),
+            Effect::CancelTimer { timer, to } => Some(Op::CancelTimer(to, self.timer_number(timer)?)),
             Effect::Start(_) | Effect::Stop(_) | Effect::Crash => return None,
         })
     }

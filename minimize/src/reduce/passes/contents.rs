@@ -45,7 +45,10 @@ fn external(act: &Act) -> Option<&Want> {
 fn components<M: Model>(engine: &Engine<M>, witness: &Shared<M>) -> BTreeSet<String> {
     let sim = &engine.sim;
     let messages = witness.acts.iter().filter_map(external).filter_map(|w| w.external);
-    messages.flat_map(|m| sim.model().smaller(&sim.info(m).msg, sim.names())).map(|s| s.without).collect()
+    messages
+        .flat_map(|m| sim.model().guidance().smaller(&sim.info(m).msg, sim.names()))
+        .map(|s| s.without)
+        .collect()
 }
 
 /// Tries to do without a component; keeps what is no larger in either figure.
@@ -73,7 +76,8 @@ fn without<M: Model>(reducer: &mut Reducer<'_, M>, component: &str, policies: &[
         .engine
         .sim
         .model()
-        .bound(&reducer.engine.problem.target, reducer.engine.sim.names())
+        .guidance()
+        .distance(&reducer.engine.problem.target, reducer.engine.sim.names())
         .map(Arc::new);
     let most = if bound.is_some() { SEARCHED } else { SEARCHED / 4 };
     let limit = best.size.deliveries;
@@ -105,7 +109,7 @@ pub fn lacking<M: Model>(engine: &mut Engine<M>, acts: &[Act], component: &str) 
             left.push(*act);
             continue;
         };
-        let smaller = model.smaller(&engine.sim.info(msg).msg, engine.sim.names());
+        let smaller = model.guidance().smaller(&engine.sim.info(msg).msg, engine.sim.names());
         let Some(smaller) = smaller.into_iter().find(|s| s.without == component) else {
             left.push(*act);
             continue;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use demi_minimize::{Budget, Objective, Options, Phases, StopFlag};
 use demi_replay::script::{Act, Script};
-use demi_replay::{ActorId, Ctx, ExternalMessage, Model, Names, Simulator, View, Violation};
+use demi_replay::{ActorId, Ctx, ExternalMessage, Guidance, Logs, Model, Names, Simulator, View, Violation};
 use demi_schemas::event::DEAD_LETTERS;
 use demi_schemas::schedule::{Schedule, Step, StepKind};
 use demi_schemas::{NetworkRule, Scenario};
@@ -109,14 +109,33 @@ impl Model for Machine {
         let Some(hops) = msg.hops.checked_sub(1) else { return };
         rule.sends.iter().for_each(|&(to, kind)| ctx.send(ActorId(to), Msg { kind, hops }));
         match rule.timer {
-            Some(Some(kind)) => ctx.set_timer("timer", Msg { kind, hops }, false),
+            Some(Some(kind)) => ctx.set_timer("timer", Msg { kind, hops }),
             Some(None) => ctx.cancel_timer("timer"),
             None => {}
         }
     }
 
-    fn type_name(&self, msg: &Msg) -> &'static str {
-        ["M0", "M1", "M2"][usize::from(msg.kind)]
+    fn check(&self, view: &View<'_, u8>, (): &mut (), found: &mut Vec<Violation>) {
+        let (one, two) = (self.ids[0], self.ids[1]);
+        if let (Some(&a), Some(&b)) = (view.state(one), view.state(two))
+            && (a, b) == self.table.bad
+        {
+            found.push(Violation { fingerprint: TARGET.into(), affected: vec![one, two] });
+        }
+    }
+
+    fn logs(&self) -> &dyn Logs<u8, Msg> {
+        self
+    }
+
+    fn guidance(&self) -> &dyn Guidance<u8, Msg> {
+        self
+    }
+}
+
+impl Logs<u8, Msg> for Machine {
+    fn type_name(&self, msg: &Msg) -> String {
+        format!("M{}", msg.kind)
     }
 
     fn payload(&self, msg: &Msg, _: &Names) -> String {
@@ -128,21 +147,14 @@ impl Model for Machine {
         Ok(Msg { kind: kind.ok_or("no such message")?, hops: HOPS })
     }
 
-    fn check(&self, view: &View<'_, Self>, (): &mut (), found: &mut Vec<Violation>) {
-        let (one, two) = (self.ids[0], self.ids[1]);
-        if let (Some(&a), Some(&b)) = (view.state(one), view.state(two))
-            && (a, b) == self.table.bad
-        {
-            found.push(Violation { fingerprint: TARGET.into(), affected: vec![one, two] });
-        }
-    }
-
-    fn watch(&self, state: &u8) -> Option<u64> {
-        Some(if self.table.blind { 0 } else { u64::from(*state) })
-    }
-
     fn describe(&self, state: &u8, _: &Names) -> Value {
         (*state).into()
+    }
+}
+
+impl Guidance<u8, Msg> for Machine {
+    fn watch(&self, state: &u8) -> Option<u64> {
+        Some(if self.table.blind { 0 } else { u64::from(*state) })
     }
 }
 

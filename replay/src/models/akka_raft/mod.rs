@@ -3,24 +3,19 @@
 //! With every switch off the program is repaired. Members are `raft-member-1`, `raft-member-2`, …; they know each
 //! other once they get a `ChangeConfiguration` from outside.
 
-mod bound;
 mod candidate;
 pub mod config;
 mod follower;
-mod goals;
+mod guidance;
 pub mod invariants;
-mod lacking;
 mod leader;
 pub mod message;
 pub mod quorum;
-mod renaming;
 pub mod state;
 mod step;
 pub mod tables;
 #[cfg(test)]
 mod tests;
-mod toward;
-mod unmatched;
 
 use std::sync::Arc;
 
@@ -33,7 +28,9 @@ pub use self::invariants::History;
 pub use self::message::Msg;
 pub use self::state::{Entry, Member, Role};
 use self::step::Step;
-use crate::model::{Bound, Ctx, ExternalMessage, Model, Proposal, Smaller, View, Violation};
+use crate::model::{
+    Ctx, ExternalMessage, Guidance, Logs, Model, Proposal, Runtime, Symmetry, View, Violation, Workload,
+};
 use crate::names::{ActorId, Names};
 
 /// The model. Cloning it is cheap.
@@ -77,61 +74,7 @@ impl Model for AkkaRaft {
         Step { on: &self.config.switches, m: state, ctx }.run(msg);
     }
 
-    fn restarts_by_itself(&self) -> bool {
-        self.config.switches.raft62_restart
-    }
-
-    fn type_name(&self, msg: &Msg) -> &'static str {
-        msg.type_name()
-    }
-
-    fn payload(&self, msg: &Msg, names: &Names) -> String {
-        msg.payload(&self.config, names)
-    }
-
-    fn timer_info(&self, msg: &Msg) -> TimerInfo {
-        msg.timer_info()
-    }
-
-    fn masks(&self) -> Vec<Mask> {
-        let without_generation = |type_: &str| Mask {
-            type_: Some(type_.to_owned()),
-            pattern: r",\d+\)$".to_owned(),
-            replace: ")".to_owned(),
-        };
-        vec![without_generation("ElectionTimeout"), without_generation("SendHeartbeat")]
-    }
-
-    fn clock(&self, msg: &Msg) -> Option<i64> {
-        msg.term().map(i64::from)
-    }
-
-    fn actor_clock(&self, state: &Member) -> Option<i64> {
-        Some(i64::from(state.term))
-    }
-
-    fn external(&self, message: ExternalMessage<'_>, names: &mut Names) -> Result<Msg, String> {
-        Msg::external(message, &self.members, names)
-    }
-
-    fn smaller(&self, msg: &Msg, names: &Names) -> Vec<Smaller<Msg>> {
-        let Msg::ChangeConfiguration { members } = msg else { return Vec::new() };
-        if members.len() < 2 {
-            return Vec::new();
-        }
-        let without = |gone: &ActorId| {
-            let left: Arc<[ActorId]> = members.iter().filter(|m| *m != gone).copied().collect();
-            let listed: Vec<&str> = left.iter().map(|id| names.get(*id)).collect();
-            Smaller {
-                without: names.get(*gone).to_owned(),
-                fields: json!({"class": "ChangeConfiguration", "members": listed}),
-                msg: Msg::ChangeConfiguration { members: left },
-            }
-        };
-        members.iter().map(without).collect()
-    }
-
-    fn check(&self, view: &View<'_, Self>, history: &mut History, found: &mut Vec<Violation>) {
+    fn check(&self, view: &View<'_, Member>, history: &mut History, found: &mut Vec<Violation>) {
         let mut seen = Vec::with_capacity(self.members.len());
         for &id in self.members.iter() {
             if let Some(member) = view.state(id) {
@@ -143,32 +86,51 @@ impl Model for AkkaRaft {
         invariants::check(&self.config, view.names, &seen, history, found);
     }
 
-    fn watch(&self, state: &Member) -> Option<u64> {
-        let on = &self.config.invariants;
-        let leader = if state.role == Role::Leader { u64::from(state.term.cast_unsigned()) + 1 } else { 0 };
-        let mut watched = state::mix(0, leader);
-        if on.log_match || on.leader_completeness {
-            watched = state::mix(watched, state.log_digest);
-        }
-        if on.leader_completeness {
-            watched = state::mix(watched, u64::from(state.committed.cast_unsigned()));
-        }
-        if on.state_machine {
-            watched = state::mix(watched, state.words_digest);
-        }
-        Some(watched)
+    fn logs(&self) -> &dyn Logs<Member, Msg> {
+        self
     }
 
-    fn bound(&self, target: &[String], names: &Names) -> Option<Bound<Self>> {
-        goals::bound(self, target, names)
+    fn runtime(&self) -> &dyn Runtime<Member, Msg> {
+        self
     }
 
-    fn renamed(&self, state: &Member, to: &dyn Fn(ActorId) -> ActorId) -> Option<Member> {
-        renaming::member(self, state, to)
+    fn workload(&self) -> &dyn Workload<Member, Msg> {
+        self
     }
 
-    fn renamed_message(&self, msg: &Msg, to: &dyn Fn(ActorId) -> ActorId) -> Option<Msg> {
-        Some(renaming::message(self, msg, to))
+    fn guidance(&self) -> &dyn Guidance<Member, Msg> {
+        self
+    }
+
+    fn symmetry(&self) -> Option<&dyn Symmetry<Member, Msg>> {
+        Some(self)
+    }
+}
+
+impl Logs<Member, Msg> for AkkaRaft {
+    fn type_name(&self, msg: &Msg) -> String {
+        msg.type_name().to_owned()
+    }
+
+    fn payload(&self, msg: &Msg, names: &Names) -> String {
+        msg.payload(&self.config, names)
+    }
+
+    fn external(&self, message: ExternalMessage<'_>, names: &mut Names) -> Result<Msg, String> {
+        Msg::external(message, &self.members, names)
+    }
+
+    fn masks(&self) -> Vec<Mask> {
+        let without_generation = |type_: &str| Mask {
+            type_: Some(type_.to_owned()),
+            pattern: r",\d+\)$".to_owned(),
+            replace: ")".to_owned(),
+        };
+        vec![without_generation("ElectionTimeout"), without_generation("SendHeartbeat")]
+    }
+
+    fn timer_info(&self, msg: &Msg) -> TimerInfo {
+        msg.timer_info()
     }
 
     fn describe(&self, state: &Member, names: &Names) -> Value {
@@ -194,7 +156,15 @@ impl Model for AkkaRaft {
             "config": state.config.len(),
         })
     }
+}
 
+impl Runtime<Member, Msg> for AkkaRaft {
+    fn restarts_by_itself(&self) -> bool {
+        self.config.switches.raft62_restart
+    }
+}
+
+impl Workload<Member, Msg> for AkkaRaft {
     fn bootstrap(&self, names: &Names) -> Vec<Proposal<Msg>> {
         let listed: Vec<&str> = self.members.iter().map(|id| names.get(*id)).collect();
         let propose = |to: &ActorId| Proposal {
@@ -212,7 +182,7 @@ impl Model for AkkaRaft {
         Some(Proposal { to, msg: Msg::ClientMessage { word }, fields })
     }
 
-    fn condition(&self, name: &str, view: &View<'_, Self>) -> Result<bool, String> {
+    fn condition(&self, name: &str, view: &View<'_, Member>) -> Result<bool, String> {
         match name {
             "leader" => Ok(self
                 .members

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::config::Switches;
 use super::message::{ELECTION_TIMER, HEARTBEAT_TIMER, Msg, STATE_TIMEOUT};
 use super::state::{Entry, Member, Role};
-use crate::model::Ctx;
+use crate::model::{Ctx, Timer};
 use crate::names::{ActorId, OUTSIDE};
 
 /// What a handler ends with: the role the member takes, if the handler says, or why it failed.
@@ -57,7 +57,8 @@ impl Step<'_, '_> {
                 self.ctx.send(me, Msg::BeginElection);
                 self.reset_election_timer();
                 let generation = self.m.events;
-                self.ctx.set_surviving_timer(STATE_TIMEOUT, Msg::StateTimeout { generation });
+                let timer = Timer::named(STATE_TIMEOUT).surviving();
+                self.ctx.set_timer(timer, Msg::StateTimeout { generation });
             }
             (_, Role::Leader) => {
                 self.ctx.send(me, Msg::ElectedAsLeader);
@@ -123,13 +124,13 @@ impl Step<'_, '_> {
     /// Arms the election timer anew.
     pub fn reset_election_timer(&mut self) {
         let generation = self.use_generation();
-        self.ctx.set_timer(ELECTION_TIMER, Msg::ElectionTimer { generation }, false);
+        self.ctx.set_timer(ELECTION_TIMER, Msg::ElectionTimer { generation });
     }
 
     /// Arms the heartbeat timer anew.
     pub fn set_heartbeat_timer(&mut self) {
         let generation = self.use_generation();
-        self.ctx.set_timer(HEARTBEAT_TIMER, Msg::HeartbeatTimer { generation }, true);
+        self.ctx.set_timer(Timer::named(HEARTBEAT_TIMER).repeating(), Msg::HeartbeatTimer { generation });
     }
 
     /// Whether a member that has not voted for another in `term` may vote for `candidate`.

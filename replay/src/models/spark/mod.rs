@@ -25,7 +25,7 @@ use self::actors::Actors;
 use self::config::Config;
 use self::message::Msg;
 use self::state::{StartUp, Step, System};
-use crate::model::{Ctx, ExternalMessage, Model, View, Violation};
+use crate::model::{Ctx, ExternalMessage, Guidance, Logs, Model, Runtime, View, Violation, Workload};
 use crate::names::{ActorId, Names, OUTSIDE};
 
 /// The model.
@@ -61,16 +61,8 @@ impl Model for Spark {
         &self.first
     }
 
-    fn starts_by_itself(&self) -> bool {
-        true
-    }
-
     fn initial(&self, _: ActorId) -> System {
         System::default()
-    }
-
-    fn cell(&self, _: ActorId) -> ActorId {
-        OUTSIDE
     }
 
     fn start(&self, state: &mut System, ctx: &mut Ctx<'_, Msg>) {
@@ -112,6 +104,87 @@ impl Model for Spark {
         }
     }
 
+    fn check(&self, view: &View<'_, System>, (): &mut (), found: &mut Vec<Violation>) {
+        let Some(state) = view.state(self.actors.blocks) else { return };
+        let inversion = state.driver.inversion.map(|stage| format!("LocalityInversion:{stage}.0"));
+        let recovery = state.recovery_failure.then(|| "CrashUponRecovery".to_owned());
+        let duplicate = state.duplicate_file.then(|| "DuplicateFileCrash".to_owned());
+        let broken = [inversion, recovery, duplicate].into_iter().zip(self.config.invariants);
+        let actors = [self.actors.scheduler, self.actors.master, self.actors.master];
+        found.extend(broken.zip(actors).filter_map(|((fingerprint, checked), actor)| {
+            Some(Violation { fingerprint: fingerprint.filter(|_| checked)?, affected: vec![actor] })
+        }));
+    }
+
+    fn logs(&self) -> &dyn Logs<System, Msg> {
+        self
+    }
+
+    fn runtime(&self) -> &dyn Runtime<System, Msg> {
+        self
+    }
+
+    fn workload(&self) -> &dyn Workload<System, Msg> {
+        self
+    }
+
+    fn guidance(&self) -> &dyn Guidance<System, Msg> {
+        self
+    }
+}
+
+impl Logs<System, Msg> for Spark {
+    fn type_name(&self, msg: &Msg) -> String {
+        msg.type_name().to_owned()
+    }
+
+    fn payload(&self, msg: &Msg, _: &Names) -> String {
+        msg.payload(self.config.lookup)
+    }
+
+    fn hidden(&self, msg: &Msg) -> Option<String> {
+        msg.hidden()
+    }
+
+    fn masks(&self) -> Vec<Mask> {
+        vec![Mask {
+            type_: Some("GetLocationsMultipleBlockIds".to_owned()),
+            pattern: r"BlockId;@[0-9a-f]+".to_owned(),
+            replace: "BlockId;@".to_owned(),
+        }]
+    }
+
+    fn sends_itself(&self, message: ExternalMessage<'_>) -> bool {
+        message.type_ != "RequestSubmitDriver"
+    }
+
+    fn external(&self, message: ExternalMessage<'_>, _: &mut Names) -> Result<Msg, String> {
+        match message.type_ {
+            "RequestSubmitDriver" => Ok(Msg::RequestSubmitDriver),
+            other => Err(format!("'{other}' is not sent from outside; RequestSubmitDriver is")),
+        }
+    }
+
+    fn describe(&self, state: &System, _: &Names) -> Value {
+        json!({
+            "start_up": format!("{:?}", state.start_up),
+            "master": format!("{:?}", state.master),
+            "client": format!("{:?}", state.client),
+            "workers": format!("{:?}", state.workers),
+            "driver": format!("{:?}", state.driver),
+        })
+    }
+}
+
+impl Runtime<System, Msg> for Spark {
+    fn starts_by_itself(&self) -> bool {
+        true
+    }
+
+    fn cell(&self, _: ActorId) -> ActorId {
+        OUTSIDE
+    }
+
     fn accepts(&self, state: &System, actor: ActorId, _: ActorId, _: &Msg) -> bool {
         actor != self.actors.jobs || state.driver.question.is_none()
     }
@@ -137,19 +210,21 @@ impl Model for Spark {
     fn starting_up(&self, state: &System) -> bool {
         state.start_up != StartUp::Done
     }
+}
 
-    fn type_name(&self, msg: &Msg) -> &'static str {
-        msg.type_name()
+impl Workload<System, Msg> for Spark {
+    fn condition(&self, name: &str, view: &View<'_, System>) -> Result<bool, String> {
+        let state = view.state(self.actors.blocks);
+        let holds = |f: fn(&System) -> bool| Ok(state.is_some_and(f));
+        match name {
+            "started" => holds(|s| s.start_up == StartUp::Done),
+            "driver-submitted" => holds(|s| s.driver_submitted),
+            _ => Err(format!("'{name}' is no condition of this model: expected started or driver-submitted")),
+        }
     }
+}
 
-    fn payload(&self, msg: &Msg, _: &Names) -> String {
-        msg.payload(self.config.lookup)
-    }
-
-    fn hidden(&self, msg: &Msg) -> Option<String> {
-        msg.hidden()
-    }
-
+impl Guidance<System, Msg> for Spark {
     /// The number of a job, or of a stage. Stages are numbered in the order in which jobs arrive, which is mostly that of
     /// their numbers.
     fn clock(&self, msg: &Msg) -> Option<i64> {
@@ -160,59 +235,8 @@ impl Model for Spark {
         }
     }
 
-    fn masks(&self) -> Vec<Mask> {
-        vec![Mask {
-            type_: Some("GetLocationsMultipleBlockIds".to_owned()),
-            pattern: r"BlockId;@[0-9a-f]+".to_owned(),
-            replace: "BlockId;@".to_owned(),
-        }]
-    }
-
-    fn sends_itself(&self, message: ExternalMessage<'_>) -> bool {
-        message.type_ != "RequestSubmitDriver"
-    }
-
-    fn external(&self, message: ExternalMessage<'_>, _: &mut Names) -> Result<Msg, String> {
-        match message.type_ {
-            "RequestSubmitDriver" => Ok(Msg::RequestSubmitDriver),
-            other => Err(format!("'{other}' is not sent from outside; RequestSubmitDriver is")),
-        }
-    }
-
-    fn check(&self, view: &View<'_, Self>, (): &mut (), found: &mut Vec<Violation>) {
-        let Some(state) = view.state(self.actors.blocks) else { return };
-        let inversion = state.driver.inversion.map(|stage| format!("LocalityInversion:{stage}.0"));
-        let recovery = state.recovery_failure.then(|| "CrashUponRecovery".to_owned());
-        let duplicate = state.duplicate_file.then(|| "DuplicateFileCrash".to_owned());
-        let broken = [inversion, recovery, duplicate].into_iter().zip(self.config.invariants);
-        let actors = [self.actors.scheduler, self.actors.master, self.actors.master];
-        found.extend(broken.zip(actors).filter_map(|((fingerprint, checked), actor)| {
-            Some(Violation { fingerprint: fingerprint.filter(|_| checked)?, affected: vec![actor] })
-        }));
-    }
-
     fn watch(&self, state: &System) -> Option<u64> {
         let inversion = state.driver.inversion.map_or(0, |stage| u64::from(stage) + 1);
         Some(inversion << 2 | u64::from(state.recovery_failure) << 1 | u64::from(state.duplicate_file))
-    }
-
-    fn describe(&self, state: &System, _: &Names) -> Value {
-        json!({
-            "start_up": format!("{:?}", state.start_up),
-            "master": format!("{:?}", state.master),
-            "client": format!("{:?}", state.client),
-            "workers": format!("{:?}", state.workers),
-            "driver": format!("{:?}", state.driver),
-        })
-    }
-
-    fn condition(&self, name: &str, view: &View<'_, Self>) -> Result<bool, String> {
-        let state = view.state(self.actors.blocks);
-        let holds = |f: fn(&System) -> bool| Ok(state.is_some_and(f));
-        match name {
-            "started" => holds(|s| s.start_up == StartUp::Done),
-            "driver-submitted" => holds(|s| s.driver_submitted),
-            _ => Err(format!("'{name}' is no condition of this model: expected started or driver-submitted")),
-        }
     }
 }

@@ -1,7 +1,5 @@
 //! Schedules that make no sense are run or refused, never more: no text, name or order of steps makes a replay panic.
 
-#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
-
 use demi_replay::models::{Visitor, with_model};
 use demi_replay::replay::{ReplayOptions, replay, replay_kept};
 use demi_replay::{Model, Simulator};

@@ -1,8 +1,6 @@
 //! The bounds of the Raft model never say more than is needed: along any walk they fall by at most one a delivery,
 //! and are at most one before the violation. From both follows that they are never above the true distance.
 
-#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
-
 use std::fmt::Write;
 
 use demi_replay::models::akka_raft::{AkkaRaft, config::Switches, message::Msg};
@@ -50,7 +48,7 @@ fn walk(
     }
     // Some members may have to ask a leader for their configuration.
     let told = if rng.random_ratio(1, 2) { 1.0 } else { 0.7 };
-    for proposal in sim.model().bootstrap(sim.names()) {
+    for proposal in sim.model().workload().bootstrap(sim.names()) {
         if !rng.random_bool(told) {
             continue;
         }
@@ -58,7 +56,7 @@ fn walk(
         sim.inject(&mut world, proposal.to, msg);
     }
     for n in 0..rng.random_range(0..6u64) {
-        if let Some(proposal) = sim.model().client_message(n, rng.random(), sim.names()) {
+        if let Some(proposal) = sim.model().workload().client_message(n, rng.random(), sim.names()) {
             let msg = sim.intern(proposal.msg);
             sim.inject(&mut world, proposal.to, msg);
         }
@@ -69,9 +67,9 @@ fn walk(
         "LeaderCompleteness" | "Crash" => vec![format!("{kind}:{}", name(a))],
         _ => vec![format!("{kind}:{}:{}", name(a), name(b))],
     };
-    let bound = sim.model().bound(&target, sim.names()).unwrap();
+    let bound = sim.model().guidance().distance(&target, sim.names()).unwrap();
     let (mut met, timers) = (0, rng.random_range(1..=10));
-    let mut before = sim.least(&world, &bound);
+    let mut before = sim.lower_bound(&world, &bound);
     for _ in 0..steps {
         let weight = |i: usize| if world.pending()[i].kind.is_timer() { timers } else { 10 };
         let ready: Vec<(usize, u32)> = (0..world.pending().len())
@@ -118,11 +116,14 @@ fn walk(
         sim.check(&world, &mut Default::default(), &mut found);
         let there = found.iter().any(|v| target.contains(&v.fingerprint));
         met += usize::from(there);
-        let least = sim.least(&world, &bound);
+        let least = sim.lower_bound(&world, &bound);
         // What a search goes by says no less, and something of every configuration that may lead there.
-        let toward = bound.toward.as_ref().map(|toward| toward(&sim.view(&world), &sim.waiting(&world)));
+        let toward = bound.heuristic.as_ref().map(|toward| toward(&sim.view(&world), &sim.waiting(&world)));
         if let Some(toward) = toward.filter(|_| kind != "Crash") {
             prop_assert!(toward >= least && toward < least.max(200) + 200, "{least}, toward {toward}");
+        }
+        if there && kind == "Crash" {
+            prop_assert_eq!((least, toward.unwrap_or(0)), (0, 0));
         }
         if there && kind == "ElectionSafety" {
             prop_assert_eq!(least, 0);

@@ -1,12 +1,6 @@
 //! The chapter on writing a model: every piece of code in it is part of an example that is compiled, and the examples do
 //! what it says.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation is a failed test")]
-
-#[path = "../examples/registration.rs"]
-#[expect(dead_code, reason = "its main function is run by hand")]
-mod registration;
-
 use std::path::Path;
 
 use demi_replay::fuzz::{FuzzOptions, fuzz};
@@ -65,12 +59,24 @@ fn every_file_that_the_chapter_names_is_there() {
 
 #[test]
 fn the_example_finds_its_bug() {
-    let scenario = Scenario::parse(registration::SCENARIO).unwrap();
+    let scenario = Scenario::parse(crate::registration::SCENARIO).unwrap();
     let mut names = Names::default();
-    let model = registration::Registration::new(&mut names);
+    let model = crate::registration::Registration::new(&mut names);
     let mut sim = Simulator::new(model, names, &scenario).unwrap();
     let options = FuzzOptions { seed: 1, runs: 100, deliveries: 50, externals: None };
     let found = fuzz(&mut sim, &scenario, &options, &mut |_, _| true).unwrap().unwrap();
     assert_eq!((found.violation, found.affected), (vec!["CountedTwice".into()], vec!["server".into()]));
     assert_eq!(found.externals, 3);
+}
+
+#[test]
+fn the_small_example_is_small_and_finds_its_bug() {
+    assert!(read("examples/token_ring.rs").lines().count() < 80);
+    let scenario = Scenario::parse("model = 'token-ring'\nnetwork = 'fifo'").unwrap();
+    let mut names = Names::default();
+    let ring = crate::token_ring::Ring((1..=4).map(|n| names.id(&format!("node-{n}"))).collect());
+    let mut sim = Simulator::new(ring, names, &scenario).unwrap();
+    let options = FuzzOptions { seed: 2, runs: 100, deliveries: 50, externals: None };
+    let found = fuzz(&mut sim, &scenario, &options, &mut |_, _| true).unwrap().unwrap();
+    assert_eq!((found.violation, found.affected.len()), (vec!["OneToken".into()], 2));
 }

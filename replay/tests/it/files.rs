@@ -1,7 +1,5 @@
 //! Schedule and scenario files: what is written is read again, and no text makes the readers panic.
 
-#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
-
 use std::collections::BTreeMap;
 
 use demi_schemas::event::{DEAD_LETTERS, TimerInfo, Via};

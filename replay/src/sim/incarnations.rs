@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::{Did, Simulator};
-use crate::model::{Ctx, Model};
+use crate::model::{Ctx, Model, Status};
 use crate::names::{ActorId, OUTSIDE};
-use crate::world::{Status, World};
+use crate::world::World;
 
 impl<M: Model> Simulator<M> {
     /// Starts an actor; one that runs already is left as it is.
@@ -20,12 +20,17 @@ impl<M: Model> Simulator<M> {
         if matches!(world.status(actor), Status::Running | Status::Isolated) {
             return;
         }
-        let cell = self.model.cell(actor);
+        let cell = self.cell_of(actor);
         world.grow(actor.max(cell));
+        let failed = world.status[actor.index()] == Status::Crashed;
         world.status[actor.index()] = Status::Running;
         self.did.push(Did::Started(actor));
         let mut state = match &world.cells[cell.index()] {
             Some(shared) if cell != actor => Arc::clone(shared),
+            Some(last) if failed => {
+                let recovered = self.model.runtime().recovered(actor, last);
+                Arc::new(recovered.unwrap_or_else(|| self.model.initial(actor)))
+            }
             _ => Arc::new(self.model.initial(actor)),
         };
         let mut ctx = Ctx {
@@ -53,7 +58,7 @@ impl<M: Model> Simulator<M> {
             return;
         }
         self.did.push(Did::Crashed(actor));
-        if self.model.restarts_by_itself() {
+        if self.model.runtime().restarts_by_itself() {
             self.restart_now(world, actor);
         } else {
             world.status[actor.index()] = Status::Crashed;
@@ -61,7 +66,7 @@ impl<M: Model> Simulator<M> {
         }
     }
 
-    /// Begins a new, blank life of an actor; its inbox is kept.
+    /// Begins the next incarnation of an actor; its inbox is kept.
     pub fn restart(&mut self, world: &mut World<M>, actor: ActorId) {
         self.did.clear();
         self.crash_reason = None;
@@ -72,7 +77,10 @@ impl<M: Model> Simulator<M> {
 
     fn restart_now(&mut self, world: &mut World<M>, actor: ActorId) {
         world.pending.retain(|p| p.to != actor || !p.kind.is_timer() || p.survives);
-        world.status[actor.index()] = Status::Absent;
+        // Who runs fails first; who has failed stays so until it starts.
+        if matches!(world.status(actor), Status::Running | Status::Isolated) {
+            world.status[actor.index()] = Status::Crashed;
+        }
         self.did.push(Did::Restarted(actor));
         self.start_now(world, actor);
     }

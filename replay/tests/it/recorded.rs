@@ -1,12 +1,12 @@
 //! Recorded executions as schedules, read from logs without any order between actors.
 
 #![allow(
+    dead_code,
     clippy::unwrap_used,
     clippy::panic,
     clippy::print_stdout,
-    reason = "a failed expectation is a failed test"
+    reason = "shared with other tests and benchmarks"
 )]
-#![allow(dead_code, reason = "each test uses what it needs")]
 
 use std::path::{Path, PathBuf};
 

@@ -1,14 +1,16 @@
-//! What a search goes by on the way to a leader that fails because its tables are those of an earlier leadership.
+//! Heuristic: how far it seems to a leader that fails because its tables are those of an earlier leadership.
 //!
-//! Bounds say no more than is needed on every way, which is little after the first election. This follows the way that
-//! such failures take: a leader notes where its peers are, another leader shortens its log, and it is elected again. It
-//! may say too much, so it says only what to look at first.
+//! Lower bounds say no more than is needed on every way, which is little after the first election. This follows the way
+//! that such failures take: a leader notes where its peers are, another leader shortens its log, and it is elected again.
+//!
+//! It is not admissible: on other ways it says too much, so only searches that prove nothing go by it. It is 0 at the
+//! violation, as `replay/tests/it/raft_bound.rs` tests.
 
-use super::bound::{FAR, Scene};
-use super::goals::Count;
-use super::message::Msg;
-use super::state::{Member, Role};
+use super::entries::Count;
+use super::scene::{FAR, Scene};
 use crate::model::Waiting;
+use crate::models::akka_raft::message::Msg;
+use crate::models::akka_raft::state::{Member, Role};
 use crate::names::ActorId;
 
 /// The peer's next index that a log of one entry is too short for.
@@ -16,7 +18,7 @@ const BEYOND: i32 = 3;
 
 impl Scene<'_> {
     /// How many deliveries a member seems to be away from failing as a leader.
-    pub fn toward_failing(&self, member: ActorId) -> usize {
+    pub fn heuristic_failing(&self, member: ActorId) -> usize {
         if self.view.crashed(member) {
             return 0;
         }

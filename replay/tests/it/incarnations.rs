@@ -1,7 +1,5 @@
 //! Failures, new lives, partitions and ends: what becomes of what is pending and of what is sent afterwards.
 
-#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
-
 use std::collections::BTreeMap;
 
 use demi_replay::models::two_phase::{Msg, TwoPhase};

@@ -1,23 +1,14 @@
 //! What was kept of executions by DEMi's rule (Scott et al., NSDI 2016, section 3.2), with what the model needs besides.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "a failed expectation is a failed test"
-)]
-
-mod recorded;
-
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::recorded::{from_records, recorded, schedule};
 use demi_replay::fuzz::{Found, FuzzOptions, fuzz};
 use demi_replay::models::{Visitor, with_model};
 use demi_replay::replay::{ReplayOptions, replay, replay_kept};
 use demi_replay::{Model, Simulator};
 use demi_schemas::summary::{ReplaySummary, Verdict};
 use demi_schemas::{Scenario, Schedule, StepKind};
-use recorded::{from_records, recorded, schedule};
 
 struct Kept<'a>(&'a Schedule, Option<&'a Schedule>, ReplayOptions);
 
@@ -111,9 +102,9 @@ impl Visitor for Fuzz<'_> {
 #[test]
 fn the_model_follows_what_is_kept_of_its_own_logs() {
     for text in [
-        include_str!("../scenarios/spark-9256.toml"),
-        include_str!("../scenarios/spark-3150.toml"),
-        include_str!("../scenarios/spark-2294.toml"),
+        include_str!("../../scenarios/spark-9256.toml"),
+        include_str!("../../scenarios/spark-3150.toml"),
+        include_str!("../../scenarios/spark-2294.toml"),
     ] {
         let scenario = Scenario::parse(text).unwrap();
         for seed in 1..4 {

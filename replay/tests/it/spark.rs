@@ -1,21 +1,12 @@
 //! The recorded executions of Spark: the model follows them, and breaks the invariant only with the bug.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "a failed expectation is a failed test"
-)]
-
-mod recorded;
-
+use crate::recorded::{from_records, recorded, schedule};
 use demi_replay::fuzz::{Found, FuzzOptions, fuzz};
 use demi_replay::models::{Visitor, with_model};
 use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::{Model, Simulator};
 use demi_schemas::summary::{ReplaySummary, Verdict};
 use demi_schemas::{NetworkRule, Scenario, Schedule};
-use recorded::{from_records, recorded, schedule};
 
 struct Replay<'a>(&'a Schedule, ReplayOptions);
 
@@ -81,10 +72,10 @@ impl Visitor for Fuzz<'_> {
 }
 
 const PROGRAMS: [(&str, &str, u64); 4] = [
-    (include_str!("../scenarios/spark-9256.toml"), "DuplicateFileCrash", 0),
-    (include_str!("../scenarios/spark-3150.toml"), "CrashUponRecovery", 20),
-    (include_str!("../scenarios/spark-2294.toml"), "LocalityInversion", 30),
-    (include_str!("../scenarios/spark-2294-blocks.toml"), "LocalityInversion:1.0", 0),
+    (include_str!("../../scenarios/spark-9256.toml"), "DuplicateFileCrash", 0),
+    (include_str!("../../scenarios/spark-3150.toml"), "CrashUponRecovery", 20),
+    (include_str!("../../scenarios/spark-2294.toml"), "LocalityInversion", 30),
+    (include_str!("../../scenarios/spark-2294-blocks.toml"), "LocalityInversion:1.0", 0),
 ];
 
 /// The programs find their bugs, and nothing without them; what they would have logged conforms.

@@ -1,7 +1,5 @@
 //! The Spark model, step by step: the shortest schedules known of its three bugs, and the rules they rest on.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation is a failed test")]
-
 use demi_replay::models::{Visitor, with_model};
 use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::{Model, Simulator};

@@ -1,92 +1,19 @@
-//! How many deliveries are missing at least to violations that need entries: logs that do not match, a leader that lacks
-//! what is committed, a leader that fails.
+//! Lower bounds for violations that need entries: logs that do not match, a leader that lacks what is committed, a leader
+//! that fails.
 //!
-//! Each of them needs a leader, so what [`Scene::ways`] says of an election comes first. What follows are deliveries of
-//! other kinds (commands, appends, answers) or at other members, so they add up. Where one delivery might serve two
-//! parts of the sum, the part is left out.
+//! They are admissible. Each violation needs a leader, so what [`Scene::ways`] says of an election comes first. What
+//! follows are deliveries of other kinds (commands, appends, answers) or at other members, so they add up. Where one
+//! delivery might serve two parts of the sum, the part is left out.
+//!
+//! `replay/tests/it/raft_bound.rs` tests them as it tests the bound for two leaders: along random walks they fall by at
+//! most one a delivery.
 
-use super::AkkaRaft;
-use super::bound::{FAR, Scene, Term, Way, two_leaders};
-use super::message::Msg;
-use super::state::{Entry, Member, Role};
-use crate::model::{Bound, Least, View, Waiting};
-use crate::names::{ActorId, Names};
-
-/// A violation to come to.
-#[derive(Clone, Copy, Debug)]
-enum Goal {
-    /// Two logs that do not match, made of so many different entries at least.
-    Logs(ActorId, ActorId, usize),
-    /// A leader that lacks a committed entry.
-    Lacking(ActorId),
-    /// A leader that fails.
-    Failing(ActorId),
-}
-
-/// The bound for a target; `None` if it names a violation that nothing is known of, or more than one kind.
-pub fn bound(model: &AkkaRaft, target: &[String], names: &Names) -> Option<Bound<AkkaRaft>> {
-    if target.iter().all(|fingerprint| fingerprint.starts_with("ElectionSafety:")) {
-        return two_leaders(model, target, names);
-    }
-    let goals = target.iter().map(|fingerprint| goal(fingerprint, names)).collect::<Option<Vec<Goal>>>()?;
-    let (members, on) = (model.members.clone(), model.config.switches);
-    if members.len() > 64 {
-        return None;
-    }
-    let begins = on.raft58a_late_leader_init || goals.iter().any(|goal| matches!(goal, Goal::Lacking(_)));
-    let least = move |view: &View<'_, AkkaRaft>, waiting: &[Waiting<'_, Msg>]| {
-        let scene = Scene { view, waiting, members: &members, on: &on };
-        goals.iter().map(|goal| scene.goal(*goal)).min().unwrap_or(0)
-    };
-    let sees = move |msg: &Msg| match msg {
-        Msg::VoteCandidate { .. } | Msg::AppendSuccessful { .. } => true,
-        Msg::ChangeConfiguration { .. } | Msg::RequestConfiguration => true,
-        Msg::AppendEntries { entries, .. } => !entries.is_empty(),
-        Msg::ElectedAsLeader => begins,
-        _ => false,
-    };
-    Some(Bound { sees: Box::new(sees), least: Box::new(least), toward: toward(model, target, names) })
-}
-
-/// What to go by where bounds say little: on the way to a leader that lacks something, and to leaders that fail, if tables
-/// may be set up late.
-fn toward(model: &AkkaRaft, target: &[String], names: &Names) -> Option<Least<AkkaRaft>> {
-    let (members, on) = (model.members.clone(), model.config.switches);
-    let goals = target.iter().map(|fingerprint| goal(fingerprint, names)).collect::<Option<Vec<Goal>>>()?;
-    let late = on.raft58a_late_leader_init && !on.raft58b_zero_indexed_log;
-    let led = |goal: &Goal| match goal {
-        Goal::Failing(_) => late,
-        Goal::Lacking(_) => true,
-        Goal::Logs(_, _, different) => {
-            *different > 1 && on.raft58a_late_leader_init && on.raft58b_zero_indexed_log
-        }
-    };
-    if !goals.iter().all(led) {
-        return None;
-    }
-    Some(Box::new(move |view, waiting| {
-        let scene = Scene { view, waiting, members: &members, on: &on };
-        let toward = |goal: &Goal| match *goal {
-            Goal::Failing(leader) => scene.toward_failing(leader),
-            Goal::Lacking(leader) => scene.toward_lacking(leader),
-            Goal::Logs(a, b, _) => scene.toward_unmatched(a, b),
-        };
-        goals.iter().map(toward).min().unwrap_or(0)
-    }))
-}
-
-fn goal(fingerprint: &str, names: &Names) -> Option<Goal> {
-    let mut parts = fingerprint.split(':');
-    let (kind, first) = (parts.next()?, names.find(parts.next()?)?);
-    match kind {
-        // A shared entry behind the end of the shorter log: the same entry may stand there twice.
-        "LogMatchNotLongEnough" => Some(Goal::Logs(first, names.find(parts.next()?)?, 1)),
-        "LogMatch" => Some(Goal::Logs(first, names.find(parts.next()?)?, 2)),
-        "LeaderCompleteness" => Some(Goal::Lacking(first)),
-        "Crash" => Some(Goal::Failing(first)),
-        _ => None,
-    }
-}
+use super::scene::{FAR, Scene};
+use super::two_leaders::{Term, Way};
+use crate::model::Waiting;
+use crate::models::akka_raft::message::Msg;
+use crate::models::akka_raft::state::{Entry, Role};
+use crate::names::{ActorId, OUTSIDE};
 
 /// What of an election is counted.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -102,39 +29,6 @@ pub enum Count {
 }
 
 impl Scene<'_> {
-    fn goal(&self, goal: Goal) -> usize {
-        match goal {
-            Goal::Logs(a, b, different) => self.logs(a, b, different),
-            Goal::Lacking(leader) => self.lacking(leader),
-            // Only leaders fail, in what they do as leaders.
-            Goal::Failing(member) => match self.view.state(member) {
-                _ if self.view.crashed(member) => 0,
-                Some(_) => self.election(member, Count::ButFor(member)) + 1,
-                None => FAR,
-            },
-        }
-    }
-
-    /// Members that run.
-    pub fn running(&self) -> impl Iterator<Item = (ActorId, &Member)> {
-        self.members.iter().filter_map(|m| Some((*m, self.view.state(*m)?)))
-    }
-
-    /// Different entries in logs and on the way.
-    pub fn entries(&self) -> Vec<Entry> {
-        let mut all: Vec<Entry> = Vec::new();
-        let on_the_way = self.waiting.iter().filter_map(|w| match w.msg {
-            Msg::AppendEntries { entries, .. } => Some(&entries[..]),
-            _ => None,
-        });
-        for entry in self.running().map(|(_, m)| &m.log[..]).chain(on_the_way).flatten() {
-            if !all.contains(entry) {
-                all.push(*entry);
-            }
-        }
-        all
-    }
-
     /// What is missing at least until a member is leader; 0 if it is.
     pub fn election(&self, member: ActorId, count: Count) -> usize {
         let Some(m) = self.view.state(member) else { return FAR };
@@ -198,7 +92,7 @@ impl Scene<'_> {
         let mut leader = 0;
         if commands > 0 && leaders == 0 {
             // Nobody is spared by being of the pair: nothing after this counts terms or configurations.
-            let count = if entries.is_empty() { Count::ButFor(crate::names::OUTSIDE) } else { Count::Votes };
+            let count = if entries.is_empty() { Count::ButFor(OUTSIDE) } else { Count::Votes };
             leader = self.running().map(|(id, _)| self.election(id, count)).min().unwrap_or(FAR);
             filled = 1;
         }

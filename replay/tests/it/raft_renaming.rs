@@ -1,8 +1,6 @@
 //! Members of the Raft model have no names that matter: what a delivery does to a renamed configuration is what it does
 //! to the configuration, renamed, and so is what the invariants say.
 
-#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
-
 use std::fmt::Write;
 
 use demi_replay::models::akka_raft::{AkkaRaft, config::Switches};
@@ -38,12 +36,12 @@ fn renamed(
         let actor = ActorId(place as u16);
         status[to(actor).index()] = world.status(actor);
         if let Some(state) = cell {
-            cells[to(actor).index()] = Some(sim.model().renamed(state, to)?.into());
+            cells[to(actor).index()] = Some(sim.model().symmetry()?.state(state, to)?.into());
         }
     }
     let mut pending = Vec::new();
     for p in world.pending() {
-        let msg = sim.model().renamed_message(&sim.info(p.msg).msg, to)?;
+        let msg = sim.model().symmetry()?.message(&sim.info(p.msg).msg, to)?;
         let msg = sim.intern(msg);
         pending.push(Pending { from: to(p.from), to: to(p.to), channel: to(p.channel), msg, ..*p });
     }
@@ -69,12 +67,12 @@ fn walk(on: &[bool], members: u32, seed: u64, rule: NetworkRule) -> Result<(usiz
     let mut world = sim.empty_world();
     let actors = sim.model().actors().to_vec();
     actors.iter().for_each(|&actor| sim.start(&mut world, actor));
-    for proposal in sim.model().bootstrap(sim.names()) {
+    for proposal in sim.model().workload().bootstrap(sim.names()) {
         let msg = sim.intern(proposal.msg);
         sim.inject(&mut world, proposal.to, msg);
     }
     for n in 0..rng.random_range(0..5u64) {
-        let proposal = sim.model().client_message(n, rng.random(), sim.names()).unwrap();
+        let proposal = sim.model().workload().client_message(n, rng.random(), sim.names()).unwrap();
         let msg = sim.intern(proposal.msg);
         sim.inject(&mut world, proposal.to, msg);
     }

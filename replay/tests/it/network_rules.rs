@@ -1,12 +1,10 @@
 //! The network rules against a naive reference that keeps one queue for each channel.
 
-#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
-
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use demi_replay::{
-    ActorId, Ctx, ExternalMessage, Model, Names, OUTSIDE, Pending, PendingKind, Simulator, View, Violation,
-    World, network,
+    ActorId, Ctx, ExternalMessage, Logs, Model, Names, OUTSIDE, Pending, PendingKind, Runtime, Simulator,
+    Timer, View, Violation, World, network,
 };
 use demi_schemas::event::Via;
 use demi_schemas::{NetworkRule, Scenario};
@@ -77,7 +75,9 @@ impl Model for Puppets {
                         ctx.send_as(ActorId(from), ActorId(channel), ActorId(to), plain, Via::Scheduler);
                     }
                     Do::Set { timer, repeats } => {
-                        ctx.set_timer(TIMERS[timer], Msg::Plain { id: *id, bounces: false }, repeats);
+                        let timer = Timer::named(TIMERS[timer]);
+                        let timer = if repeats { timer.repeating() } else { timer };
+                        ctx.set_timer(timer, Msg::Plain { id: *id, bounces: false });
                     }
                     Do::Cancel { timer } => ctx.cancel_timer(TIMERS[timer]),
                     Do::Deaf(now) => *deaf = now,
@@ -86,12 +86,20 @@ impl Model for Puppets {
         }
     }
 
-    fn accepts(&self, deaf: &bool, _: ActorId, _: ActorId, msg: &Msg) -> bool {
-        !deaf || matches!(msg, Msg::Do(..)) || matches!(msg, Msg::Plain { id, .. } if id % 2 == 0)
+    fn check(&self, _: &View<'_, bool>, (): &mut (), _: &mut Vec<Violation>) {}
+
+    fn logs(&self) -> &dyn Logs<bool, Msg> {
+        self
     }
 
-    fn type_name(&self, _: &Msg) -> &'static str {
-        "Msg"
+    fn runtime(&self) -> &dyn Runtime<bool, Msg> {
+        self
+    }
+}
+
+impl Logs<bool, Msg> for Puppets {
+    fn type_name(&self, _: &Msg) -> String {
+        "Msg".to_owned()
     }
 
     fn payload(&self, msg: &Msg, _: &Names) -> String {
@@ -102,10 +110,14 @@ impl Model for Puppets {
         Err("not needed".into())
     }
 
-    fn check(&self, _: &View<'_, Self>, (): &mut (), _: &mut Vec<Violation>) {}
-
     fn describe(&self, deaf: &bool, _: &Names) -> Value {
         (*deaf).into()
+    }
+}
+
+impl Runtime<bool, Msg> for Puppets {
+    fn accepts(&self, deaf: &bool, _: ActorId, _: ActorId, msg: &Msg) -> bool {
+        !deaf || matches!(msg, Msg::Do(..)) || matches!(msg, Msg::Plain { id, .. } if id % 2 == 0)
     }
 }
 

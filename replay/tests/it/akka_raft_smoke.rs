@@ -1,7 +1,5 @@
 //! The first steps of a recorded run: timers, state timeout, forwarding and votes.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation is a failed test")]
-
 use demi_replay::models::akka_raft::AkkaRaft;
 use demi_replay::{ActorId, Did, Model, Names, PendingKind, Simulator, World};
 use demi_schemas::{NetworkRule, Scenario};
@@ -25,7 +23,7 @@ impl Run {
         for actor in run.sim.model().actors().to_vec() {
             run.sim.start(&mut run.world, actor);
         }
-        for proposal in run.sim.model().bootstrap(run.sim.names()) {
+        for proposal in run.sim.model().workload().bootstrap(run.sim.names()) {
             let msg = run.sim.intern(proposal.msg);
             run.sim.inject(&mut run.world, proposal.to, msg).unwrap();
         }

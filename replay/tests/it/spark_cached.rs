@@ -1,21 +1,17 @@
 //! The Spark model with cached data sets: what tasks ask and tell, whom the scheduler prefers, how often things happen.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation is a failed test")]
-
-mod recorded;
-
 use std::collections::BTreeMap;
 
+use crate::recorded::from_records;
 use demi_replay::fuzz::{Found, FuzzOptions, fuzz};
 use demi_replay::models::{Visitor, with_model};
 use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::{Model, Simulator};
 use demi_schemas::summary::{ReplaySummary, Verdict};
 use demi_schemas::{EventRecord, Kind, Scenario, Schedule, Step, StepKind};
-use recorded::from_records;
 use serde_json::json;
 
-const SCENARIO: &str = include_str!("../scenarios/spark-2294-blocks.toml");
+const SCENARIO: &str = include_str!("../../scenarios/spark-2294-blocks.toml");
 const LOCATIONS: &str = "Z2V0TG9jYXRpb25zLWJsb2NrSWRzVG9CbG9ja01hbmFnZXJzLWdldENhY2hlTG9jcw==";
 const TASK_0: &str = "MC1hcHBseS1saW5lYXJpemVBc2tXaXRoSUQtYXNrRHJpdmVyV2l0aFJlcGx5";
 const TASK_1: &str = "MS1hcHBseS1saW5lYXJpemVBc2tXaXRoSUQtYXNrRHJpdmVyV2l0aFJlcGx5";

@@ -1,0 +1,101 @@
+//! What the runtime around the actors does besides delivering one message at a time to a state of its own.
+
+use serde_json::Value;
+
+use super::ctx::Ctx;
+use crate::names::ActorId;
+
+/// How often the network may deliver what was sent once.
+///
+/// There is one answer today: no schedule has a step that delivers a message a second time. A network that repeats
+/// messages will be a further value, so that no model can claim what is not done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Duplicates {
+    /// Once at most.
+    #[default]
+    Never,
+}
+
+/// What the system's runtime does besides: shared memory, refusing, actions, start-up, failures.
+///
+/// Without it each actor has a state of its own, takes every message, and is blank after a restart.
+pub trait Runtime<S, Msg> {
+    /// Which state an actor works on. Actors that share memory return the same representative; by default each
+    /// has its own.
+    fn cell(&self, actor: ActorId) -> ActorId {
+        actor
+    }
+
+    /// Whether the actor takes that message now. A blocked actor (one that waits for an answer) refuses all
+    /// but the answer; by default everything is taken.
+    fn accepts(&self, state: &S, actor: ActorId, from: ActorId, msg: &Msg) -> bool {
+        let _ = (state, actor, from, msg);
+        true
+    }
+
+    /// For whom an actor waits before it takes anything else; nobody by default.
+    /// [`Simulator::deadlocked`](crate::Simulator::deadlocked) tells who waits in a circle.
+    fn waits_for(&self, state: &S, actor: ActorId) -> Vec<ActorId> {
+        let _ = (state, actor);
+        Vec::new()
+    }
+
+    /// Whether the model's actors start by themselves: worlds begin with them, and no schedule tells that they start.
+    fn starts_by_itself(&self) -> bool {
+        false
+    }
+
+    /// Whether the system is still starting up by itself. What is delivered until then is no choice of a schedule:
+    /// minimization leaves nothing of it out.
+    fn starting_up(&self, state: &S) -> bool {
+        let _ = state;
+        false
+    }
+
+    /// The state in which the next incarnation of a failed actor begins, given the one in which it failed: what was on
+    /// its disk. `None`, the default, where it has no disk; it then begins as
+    /// [`Model::initial`](super::Model::initial) says.
+    ///
+    /// A disk outlives a failure, not a stop. Actors that share memory keep it as it is.
+    fn recovered(&self, actor: ActorId, failed: &S) -> Option<S> {
+        let _ = (actor, failed);
+        None
+    }
+
+    /// Whether a failed actor begins its next incarnation by itself at once, keeping its inbox.
+    fn restarts_by_itself(&self) -> bool {
+        false
+    }
+
+    /// How often a message that was sent once may be delivered.
+    fn duplicates(&self, msg: &Msg) -> Duplicates {
+        let _ = msg;
+        Duplicates::Never
+    }
+
+    /// Runs code outside the actors, named by a schedule's `action` step, on the state of the outside
+    /// ([`Runtime::cell`] of [`OUTSIDE`](crate::OUTSIDE)).
+    ///
+    /// # Errors
+    /// When the model knows no such action, or it is not possible yet. The state must then be as it was.
+    fn action(
+        &self,
+        state: &mut S,
+        name: &str,
+        fields: Option<&Value>,
+        ctx: &mut Ctx<'_, Msg>,
+    ) -> Result<(), String> {
+        let _ = (state, fields, ctx);
+        Err(format!("the model knows no action '{name}'"))
+    }
+
+    /// The actor that an action brings into existence. Minimization keeps or drops the action together with the
+    /// faults injected into that actor.
+    fn creates(&self, name: &str, fields: Option<&Value>) -> Option<ActorId> {
+        let _ = (name, fields);
+        None
+    }
+}
+
+impl<S, Msg> Runtime<S, Msg> for () {}
