@@ -108,7 +108,7 @@ impl Priorities {
         }
         let source = |index: usize| {
             let entry = &pending[index];
-            let timer = if entry.kind.is_timer() { 1 + u16::from(entry.timer) } else { 0 };
+            let timer = if entry.kind.is_timer() { 1 + entry.timer } else { 0 };
             (entry.channel, entry.to, timer)
         };
         let mut best = (0, candidates.get(0));
