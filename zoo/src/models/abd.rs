@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use demi_replay::{ActorId, Ctx, ExternalMessage, Model, Names, Proposal, View, Violation};
+use demi_replay::{ActorId, Ctx, ExternalMessage, Logs, Model, Names, Proposal, View, Violation, Workload};
 use demi_schemas::Scenario;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -145,15 +145,32 @@ impl Model for Abd {
         }
     }
 
-    fn type_name(&self, msg: &Msg) -> &'static str {
-        match msg {
+    fn check(&self, view: &View<'_, State>, (): &mut (), found: &mut Vec<Violation>) {
+        if view.state(self.reader).is_some_and(|s| s.inverted) {
+            found.push(Violation { fingerprint: "NewThenOld".into(), affected: vec![self.reader] });
+        }
+    }
+
+    fn logs(&self) -> &dyn Logs<State, Msg> {
+        self
+    }
+
+    fn workload(&self) -> &dyn Workload<State, Msg> {
+        self
+    }
+}
+
+impl Logs<State, Msg> for Abd {
+    fn type_name(&self, msg: &Msg) -> String {
+        let name = match msg {
             Msg::Write => "Write",
             Msg::Read => "Read",
             Msg::Query(_) => "Query",
             Msg::Answer(..) => "Answer",
             Msg::Store(..) => "Store",
             Msg::Stored(_) => "Stored",
-        }
+        };
+        name.to_owned()
     }
 
     fn payload(&self, msg: &Msg, _: &Names) -> String {
@@ -164,16 +181,12 @@ impl Model for Abd {
         wire::read(message.payload)
     }
 
-    fn check(&self, view: &View<'_, Self>, (): &mut (), found: &mut Vec<Violation>) {
-        if view.state(self.reader).is_some_and(|s| s.inverted) {
-            found.push(Violation { fingerprint: "NewThenOld".into(), affected: vec![self.reader] });
-        }
-    }
-
     fn describe(&self, state: &State, _: &Names) -> Value {
         json!(format!("{state:?}"))
     }
+}
 
+impl Workload<State, Msg> for Abd {
     fn client_message(&self, _: u64, choice: u64, _: &Names) -> Option<Proposal<Msg>> {
         Some(match choice % 2 {
             0 => Proposal { to: self.writer, msg: Msg::Write, fields: Value::Null },

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use demi_replay::{ActorId, Ctx, ExternalMessage, Model, Names, Proposal, View, Violation};
+use demi_replay::{ActorId, Ctx, ExternalMessage, Logs, Model, Names, Proposal, View, Violation, Workload};
 use demi_schemas::Scenario;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -94,7 +94,7 @@ impl Model for Bully {
                 Self::term(state, state.term + 1);
                 state.seen.insert(me);
                 self.others(&Msg::Ping(state.term), ctx);
-                ctx.set_timer("decide", Msg::Decide, false);
+                ctx.set_timer("decide", Msg::Decide);
             }
             Msg::Ping(term) => {
                 Self::term(state, term);
@@ -138,26 +138,7 @@ impl Model for Bully {
         }
     }
 
-    fn type_name(&self, msg: &Msg) -> &'static str {
-        match msg {
-            Msg::Lost => "Lost",
-            Msg::Ping(_) => "Ping",
-            Msg::Pong(_) => "Pong",
-            Msg::Join(_) => "Join",
-            Msg::Master(_) => "Master",
-            Msg::Decide => "Decide",
-        }
-    }
-
-    fn payload(&self, msg: &Msg, _: &Names) -> String {
-        wire::write(msg)
-    }
-
-    fn external(&self, message: ExternalMessage<'_>, _: &mut Names) -> Result<Msg, String> {
-        wire::read(message.payload)
-    }
-
-    fn check(&self, view: &View<'_, Self>, (): &mut (), found: &mut Vec<Violation>) {
+    fn check(&self, view: &View<'_, State>, (): &mut (), found: &mut Vec<Violation>) {
         let won: Vec<_> = self.nodes.iter().filter_map(|&n| Some((n, &view.state(n)?.won))).collect();
         for (at, (a, one)) in won.iter().enumerate() {
             for (b, other) in &won[at + 1..] {
@@ -169,10 +150,42 @@ impl Model for Bully {
         }
     }
 
+    fn logs(&self) -> &dyn Logs<State, Msg> {
+        self
+    }
+
+    fn workload(&self) -> &dyn Workload<State, Msg> {
+        self
+    }
+}
+
+impl Logs<State, Msg> for Bully {
+    fn type_name(&self, msg: &Msg) -> String {
+        let name = match msg {
+            Msg::Lost => "Lost",
+            Msg::Ping(_) => "Ping",
+            Msg::Pong(_) => "Pong",
+            Msg::Join(_) => "Join",
+            Msg::Master(_) => "Master",
+            Msg::Decide => "Decide",
+        };
+        name.to_owned()
+    }
+
+    fn payload(&self, msg: &Msg, _: &Names) -> String {
+        wire::write(msg)
+    }
+
+    fn external(&self, message: ExternalMessage<'_>, _: &mut Names) -> Result<Msg, String> {
+        wire::read(message.payload)
+    }
+
     fn describe(&self, state: &State, _: &Names) -> Value {
         json!(format!("{state:?}"))
     }
+}
 
+impl Workload<State, Msg> for Bully {
     fn client_message(&self, _: u64, choice: u64, _: &Names) -> Option<Proposal<Msg>> {
         Some(Proposal { to: self.nodes[(choice % 3) as usize], msg: Msg::Lost, fields: Value::Null })
     }

@@ -5,7 +5,7 @@
 //! Throughput and Availability", OSDI 2004, sections 2 and 3: the protocol is right for fail-stop servers only, whose halt
 //! is never suspected wrongly.
 
-use demi_replay::{ActorId, Ctx, ExternalMessage, Model, Names, Proposal, View, Violation};
+use demi_replay::{ActorId, Ctx, ExternalMessage, Logs, Model, Names, Proposal, View, Violation, Workload};
 use demi_schemas::Scenario;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -157,8 +157,24 @@ impl Model for Chain {
         }
     }
 
-    fn type_name(&self, msg: &Msg) -> &'static str {
-        match msg {
+    fn check(&self, view: &View<'_, State>, (): &mut (), found: &mut Vec<Violation>) {
+        if view.state(self.client).is_some_and(|s| s.stale) {
+            found.push(Violation { fingerprint: "StaleRead".into(), affected: vec![self.client] });
+        }
+    }
+
+    fn logs(&self) -> &dyn Logs<State, Msg> {
+        self
+    }
+
+    fn workload(&self) -> &dyn Workload<State, Msg> {
+        self
+    }
+}
+
+impl Logs<State, Msg> for Chain {
+    fn type_name(&self, msg: &Msg) -> String {
+        let name = match msg {
             Msg::Write => "Write",
             Msg::Read => "Read",
             Msg::Suspect => "Suspect",
@@ -169,7 +185,8 @@ impl Model for Chain {
             Msg::Stop => "Stop",
             Msg::Stopped => "Stopped",
             Msg::Length(_) => "Length",
-        }
+        };
+        name.to_owned()
     }
 
     fn payload(&self, msg: &Msg, _: &Names) -> String {
@@ -180,16 +197,12 @@ impl Model for Chain {
         wire::read(message.payload)
     }
 
-    fn check(&self, view: &View<'_, Self>, (): &mut (), found: &mut Vec<Violation>) {
-        if view.state(self.client).is_some_and(|s| s.stale) {
-            found.push(Violation { fingerprint: "StaleRead".into(), affected: vec![self.client] });
-        }
-    }
-
     fn describe(&self, state: &State, _: &Names) -> Value {
         json!(format!("{state:?}"))
     }
+}
 
+impl Workload<State, Msg> for Chain {
     fn client_message(&self, _: u64, choice: u64, _: &Names) -> Option<Proposal<Msg>> {
         Some(match choice % 50 {
             0 => Proposal { to: self.master, msg: Msg::Suspect, fields: Value::Null },

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use demi_replay::{ActorId, Ctx, ExternalMessage, Model, Names, Proposal, View, Violation};
+use demi_replay::{ActorId, Ctx, ExternalMessage, Logs, Model, Names, Proposal, View, Violation, Workload};
 use demi_schemas::Scenario;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -123,13 +123,32 @@ impl Model for Crdt {
         }
     }
 
-    fn type_name(&self, msg: &Msg) -> &'static str {
-        match msg {
+    fn check(&self, view: &View<'_, Set>, (): &mut (), found: &mut Vec<Violation>) {
+        let wrong = |r: &ActorId| view.state(*r).is_some_and(|set| !set.right());
+        let affected: Vec<ActorId> = self.replicas.iter().copied().filter(wrong).collect();
+        if !affected.is_empty() {
+            found.push(Violation { fingerprint: "Elements".into(), affected });
+        }
+    }
+
+    fn logs(&self) -> &dyn Logs<Set, Msg> {
+        self
+    }
+
+    fn workload(&self) -> &dyn Workload<Set, Msg> {
+        self
+    }
+}
+
+impl Logs<Set, Msg> for Crdt {
+    fn type_name(&self, msg: &Msg) -> String {
+        let name = match msg {
             Msg::Add(_) => "Add",
             Msg::Remove(_) => "Remove",
             Msg::Sync(_) => "Sync",
             Msg::Merge(_) => "Merge",
-        }
+        };
+        name.to_owned()
     }
 
     fn payload(&self, msg: &Msg, _: &Names) -> String {
@@ -140,18 +159,12 @@ impl Model for Crdt {
         wire::read(message.payload)
     }
 
-    fn check(&self, view: &View<'_, Self>, (): &mut (), found: &mut Vec<Violation>) {
-        let wrong = |r: &ActorId| view.state(*r).is_some_and(|set| !set.right());
-        let affected: Vec<ActorId> = self.replicas.iter().copied().filter(wrong).collect();
-        if !affected.is_empty() {
-            found.push(Violation { fingerprint: "Elements".into(), affected });
-        }
-    }
-
     fn describe(&self, state: &Set, _: &Names) -> Value {
         json!(format!("{state:?}"))
     }
+}
 
+impl Workload<Set, Msg> for Crdt {
     fn client_message(&self, _: u64, choice: u64, _: &Names) -> Option<Proposal<Msg>> {
         let (at, element) = ((choice % 3) as usize, (choice / 3 % 4) as u8);
         let msg = match choice / 12 % 8 {

@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use demi_replay::{ActorId, Ctx, ExternalMessage, Model, Names, Proposal, View, Violation};
+use demi_replay::{ActorId, Ctx, ExternalMessage, Logs, Model, Names, Proposal, View, Violation, Workload};
 use demi_schemas::Scenario;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -78,7 +78,7 @@ impl Ibft {
     /// A block is known for this round: this validator prepares it.
     fn accept(&self, state: &mut State, vote: Vote, ctx: &mut Ctx<'_, Msg>) {
         state.accepted = true;
-        ctx.set_timer("round", Msg::Timeout, false);
+        ctx.set_timer("round", Msg::Timeout);
         self.others(&Msg::Prepare(vote), ctx);
         self.prepare(state, vote, self.place(ctx.me()), ctx);
     }
@@ -117,7 +117,7 @@ impl Ibft {
 
     fn change(&self, state: &mut State, round: u32, ctx: &mut Ctx<'_, Msg>) {
         (state.round, state.accepted) = (round, false);
-        ctx.set_timer("round", Msg::Timeout, false);
+        ctx.set_timer("round", Msg::Timeout);
     }
 
     fn proposer(&self, state: &State) -> usize {
@@ -157,7 +157,7 @@ impl Model for Ibft {
                 if state.round == 0 && !state.accepted && self.proposer(state) == me {
                     self.propose(state, me, ctx);
                 } else if !state.accepted {
-                    ctx.set_timer("round", Msg::Timeout, false);
+                    ctx.set_timer("round", Msg::Timeout);
                 }
             }
             Msg::PrePrepare(vote) => {
@@ -185,26 +185,7 @@ impl Model for Ibft {
         }
     }
 
-    fn type_name(&self, msg: &Msg) -> &'static str {
-        match msg {
-            Msg::Transactions => "Transactions",
-            Msg::PrePrepare(_) => "PrePrepare",
-            Msg::Prepare(_) => "Prepare",
-            Msg::Commit(_) => "Commit",
-            Msg::RoundChange(..) => "RoundChange",
-            Msg::Timeout => "Timeout",
-        }
-    }
-
-    fn payload(&self, msg: &Msg, _: &Names) -> String {
-        wire::write(msg)
-    }
-
-    fn external(&self, message: ExternalMessage<'_>, _: &mut Names) -> Result<Msg, String> {
-        wire::read(message.payload)
-    }
-
-    fn check(&self, view: &View<'_, Self>, (): &mut (), found: &mut Vec<Violation>) {
+    fn check(&self, view: &View<'_, State>, (): &mut (), found: &mut Vec<Violation>) {
         let chains: Vec<_> =
             self.validators.iter().filter_map(|&v| Some((v, &view.state(v)?.chain))).collect();
         for (at, (a, one)) in chains.iter().enumerate() {
@@ -217,10 +198,42 @@ impl Model for Ibft {
         }
     }
 
+    fn logs(&self) -> &dyn Logs<State, Msg> {
+        self
+    }
+
+    fn workload(&self) -> &dyn Workload<State, Msg> {
+        self
+    }
+}
+
+impl Logs<State, Msg> for Ibft {
+    fn type_name(&self, msg: &Msg) -> String {
+        let name = match msg {
+            Msg::Transactions => "Transactions",
+            Msg::PrePrepare(_) => "PrePrepare",
+            Msg::Prepare(_) => "Prepare",
+            Msg::Commit(_) => "Commit",
+            Msg::RoundChange(..) => "RoundChange",
+            Msg::Timeout => "Timeout",
+        };
+        name.to_owned()
+    }
+
+    fn payload(&self, msg: &Msg, _: &Names) -> String {
+        wire::write(msg)
+    }
+
+    fn external(&self, message: ExternalMessage<'_>, _: &mut Names) -> Result<Msg, String> {
+        wire::read(message.payload)
+    }
+
     fn describe(&self, state: &State, _: &Names) -> Value {
         json!(format!("{state:?}"))
     }
+}
 
+impl Workload<State, Msg> for Ibft {
     fn client_message(&self, _: u64, choice: u64, _: &Names) -> Option<Proposal<Msg>> {
         let to = self.validators[(choice % 4) as usize];
         Some(Proposal { to, msg: Msg::Transactions, fields: Value::Null })

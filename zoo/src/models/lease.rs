@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use demi_replay::{ActorId, Ctx, ExternalMessage, Model, Names, Proposal, View, Violation};
+use demi_replay::{ActorId, Ctx, ExternalMessage, Logs, Model, Names, Proposal, View, Violation, Workload};
 use demi_schemas::Scenario;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -68,7 +68,7 @@ impl Lease {
             state.held = true;
             state.token += 1;
             ctx.send(to, Msg::Granted(state.token));
-            ctx.set_timer("lease", Msg::Expire, false);
+            ctx.set_timer("lease", Msg::Expire);
         }
     }
 
@@ -137,8 +137,24 @@ impl Model for Lease {
         }
     }
 
-    fn type_name(&self, msg: &Msg) -> &'static str {
-        match msg {
+    fn check(&self, view: &View<'_, State>, (): &mut (), found: &mut Vec<Violation>) {
+        if view.state(self.storage).is_some_and(|s| s.overtaken) {
+            found.push(Violation { fingerprint: "LateWrite".into(), affected: vec![self.storage] });
+        }
+    }
+
+    fn logs(&self) -> &dyn Logs<State, Msg> {
+        self
+    }
+
+    fn workload(&self) -> &dyn Workload<State, Msg> {
+        self
+    }
+}
+
+impl Logs<State, Msg> for Lease {
+    fn type_name(&self, msg: &Msg) -> String {
+        let name = match msg {
             Msg::Add => "Add",
             Msg::Acquire => "Acquire",
             Msg::Granted(_) => "Granted",
@@ -148,7 +164,8 @@ impl Model for Lease {
             Msg::Content(..) => "Content",
             Msg::Write(..) => "Write",
             Msg::Written(..) => "Written",
-        }
+        };
+        name.to_owned()
     }
 
     fn payload(&self, msg: &Msg, _: &Names) -> String {
@@ -159,16 +176,12 @@ impl Model for Lease {
         wire::read(message.payload)
     }
 
-    fn check(&self, view: &View<'_, Self>, (): &mut (), found: &mut Vec<Violation>) {
-        if view.state(self.storage).is_some_and(|s| s.overtaken) {
-            found.push(Violation { fingerprint: "LateWrite".into(), affected: vec![self.storage] });
-        }
-    }
-
     fn describe(&self, state: &State, _: &Names) -> Value {
         json!(format!("{state:?}"))
     }
+}
 
+impl Workload<State, Msg> for Lease {
     fn client_message(&self, _: u64, choice: u64, _: &Names) -> Option<Proposal<Msg>> {
         Some(Proposal { to: self.clients[(choice % 2) as usize], msg: Msg::Add, fields: Value::Null })
     }

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use demi_replay::{ActorId, Ctx, ExternalMessage, Model, Names, Proposal, View, Violation};
+use demi_replay::{ActorId, Ctx, ExternalMessage, Logs, Model, Names, Proposal, View, Violation, Workload};
 use demi_schemas::Scenario;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -87,7 +87,7 @@ impl Paxos {
         for to in self.others(ctx.me()) {
             ctx.send(to, Msg::Prepare { slot, ballot });
         }
-        ctx.set_timer("retry", Msg::Retry, false);
+        ctx.set_timer("retry", Msg::Retry);
     }
 
     fn learn(&self, state: &mut State, slot: u32, value: usize, ctx: &mut Ctx<'_, Msg>) {
@@ -176,27 +176,7 @@ impl Model for Paxos {
         }
     }
 
-    fn type_name(&self, msg: &Msg) -> &'static str {
-        match msg {
-            Msg::Propose => "Propose",
-            Msg::Prepare { .. } => "Prepare",
-            Msg::Promise { .. } => "Promise",
-            Msg::Accept { .. } => "Accept",
-            Msg::Accepted { .. } => "Accepted",
-            Msg::Learn { .. } => "Learn",
-            Msg::Retry => "Retry",
-        }
-    }
-
-    fn payload(&self, msg: &Msg, _: &Names) -> String {
-        wire::write(msg)
-    }
-
-    fn external(&self, message: ExternalMessage<'_>, _: &mut Names) -> Result<Msg, String> {
-        wire::read(message.payload)
-    }
-
-    fn check(&self, view: &View<'_, Self>, (): &mut (), found: &mut Vec<Violation>) {
+    fn check(&self, view: &View<'_, State>, (): &mut (), found: &mut Vec<Violation>) {
         let known: Vec<_> =
             self.servers.iter().filter_map(|&s| Some((s, &view.state(s)?.learned))).collect();
         for (at, (a, one)) in known.iter().enumerate() {
@@ -209,10 +189,43 @@ impl Model for Paxos {
         }
     }
 
+    fn logs(&self) -> &dyn Logs<State, Msg> {
+        self
+    }
+
+    fn workload(&self) -> &dyn Workload<State, Msg> {
+        self
+    }
+}
+
+impl Logs<State, Msg> for Paxos {
+    fn type_name(&self, msg: &Msg) -> String {
+        let name = match msg {
+            Msg::Propose => "Propose",
+            Msg::Prepare { .. } => "Prepare",
+            Msg::Promise { .. } => "Promise",
+            Msg::Accept { .. } => "Accept",
+            Msg::Accepted { .. } => "Accepted",
+            Msg::Learn { .. } => "Learn",
+            Msg::Retry => "Retry",
+        };
+        name.to_owned()
+    }
+
+    fn payload(&self, msg: &Msg, _: &Names) -> String {
+        wire::write(msg)
+    }
+
+    fn external(&self, message: ExternalMessage<'_>, _: &mut Names) -> Result<Msg, String> {
+        wire::read(message.payload)
+    }
+
     fn describe(&self, state: &State, _: &Names) -> Value {
         json!(format!("{state:?}"))
     }
+}
 
+impl Workload<State, Msg> for Paxos {
     fn client_message(&self, _: u64, choice: u64, _: &Names) -> Option<Proposal<Msg>> {
         let to = self.servers[choice as usize % self.servers.len()];
         Some(Proposal { to, msg: Msg::Propose, fields: Value::Null })

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use demi_replay::{ActorId, Ctx, ExternalMessage, Model, Names, Proposal, View, Violation};
+use demi_replay::{ActorId, Ctx, ExternalMessage, Logs, Model, Names, Proposal, View, Violation, Workload};
 use demi_schemas::Scenario;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -118,23 +118,7 @@ impl Model for Ring {
         }
     }
 
-    fn type_name(&self, msg: &Msg) -> &'static str {
-        match msg {
-            Msg::Join(_) => "Join",
-            Msg::Candidate { .. } => "Candidate",
-            Msg::Elected { .. } => "Elected",
-        }
-    }
-
-    fn payload(&self, msg: &Msg, _: &Names) -> String {
-        wire::write(msg)
-    }
-
-    fn external(&self, message: ExternalMessage<'_>, _: &mut Names) -> Result<Msg, String> {
-        wire::read(message.payload)
-    }
-
-    fn check(&self, view: &View<'_, Self>, (): &mut (), found: &mut Vec<Violation>) {
+    fn check(&self, view: &View<'_, State>, (): &mut (), found: &mut Vec<Violation>) {
         let won: Vec<_> = self.nodes.iter().filter_map(|&n| Some((n, &view.state(n)?.won))).collect();
         for (at, (a, one)) in won.iter().enumerate() {
             for (b, other) in &won[at + 1..] {
@@ -146,10 +130,39 @@ impl Model for Ring {
         }
     }
 
+    fn logs(&self) -> &dyn Logs<State, Msg> {
+        self
+    }
+
+    fn workload(&self) -> &dyn Workload<State, Msg> {
+        self
+    }
+}
+
+impl Logs<State, Msg> for Ring {
+    fn type_name(&self, msg: &Msg) -> String {
+        let name = match msg {
+            Msg::Join(_) => "Join",
+            Msg::Candidate { .. } => "Candidate",
+            Msg::Elected { .. } => "Elected",
+        };
+        name.to_owned()
+    }
+
+    fn payload(&self, msg: &Msg, _: &Names) -> String {
+        wire::write(msg)
+    }
+
+    fn external(&self, message: ExternalMessage<'_>, _: &mut Names) -> Result<Msg, String> {
+        wire::read(message.payload)
+    }
+
     fn describe(&self, state: &State, _: &Names) -> Value {
         json!(format!("{state:?}"))
     }
+}
 
+impl Workload<State, Msg> for Ring {
     fn client_message(&self, _: u64, choice: u64, _: &Names) -> Option<Proposal<Msg>> {
         // Each identity is half as frequent as the one before.
         let identity = 1 + ((choice / 4) | 64).trailing_zeros();

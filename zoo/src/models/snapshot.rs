@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use demi_replay::{ActorId, Ctx, ExternalMessage, Model, Names, Proposal, View, Violation};
+use demi_replay::{ActorId, Ctx, ExternalMessage, Logs, Model, Names, Proposal, View, Violation, Workload};
 use demi_schemas::Scenario;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -138,13 +138,31 @@ impl Model for Snapshot {
         }
     }
 
-    fn type_name(&self, msg: &Msg) -> &'static str {
-        match msg {
+    fn check(&self, view: &View<'_, State>, (): &mut (), found: &mut Vec<Violation>) {
+        let states: Vec<&State> = self.nodes.iter().filter_map(|&n| view.state(n)).collect();
+        if self.total(&states).is_some_and(|total| total != 3 * MONEY) {
+            found.push(Violation { fingerprint: "MoneyInSnapshot".into(), affected: self.nodes.clone() });
+        }
+    }
+
+    fn logs(&self) -> &dyn Logs<State, Msg> {
+        self
+    }
+
+    fn workload(&self) -> &dyn Workload<State, Msg> {
+        self
+    }
+}
+
+impl Logs<State, Msg> for Snapshot {
+    fn type_name(&self, msg: &Msg) -> String {
+        let name = match msg {
             Msg::Pay(_) => "Pay",
             Msg::Snapshot => "Snapshot",
             Msg::Money(..) => "Money",
             Msg::Marker(_) => "Marker",
-        }
+        };
+        name.to_owned()
     }
 
     fn payload(&self, msg: &Msg, _: &Names) -> String {
@@ -155,17 +173,12 @@ impl Model for Snapshot {
         wire::read(message.payload)
     }
 
-    fn check(&self, view: &View<'_, Self>, (): &mut (), found: &mut Vec<Violation>) {
-        let states: Vec<&State> = self.nodes.iter().filter_map(|&n| view.state(n)).collect();
-        if self.total(&states).is_some_and(|total| total != 3 * MONEY) {
-            found.push(Violation { fingerprint: "MoneyInSnapshot".into(), affected: self.nodes.clone() });
-        }
-    }
-
     fn describe(&self, state: &State, _: &Names) -> Value {
         json!(format!("{state:?}"))
     }
+}
 
+impl Workload<State, Msg> for Snapshot {
     fn client_message(&self, _: u64, choice: u64, _: &Names) -> Option<Proposal<Msg>> {
         let at = (choice % 3) as usize;
         let msg = match choice / 3 % 40 {

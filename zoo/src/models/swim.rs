@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use demi_replay::{ActorId, Ctx, ExternalMessage, Model, Names, Proposal, View, Violation};
+use demi_replay::{ActorId, Ctx, ExternalMessage, Logs, Model, Names, Proposal, View, Violation, Workload};
 use demi_schemas::Scenario;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -125,12 +125,31 @@ impl Model for Swim {
         }
     }
 
-    fn type_name(&self, msg: &Msg) -> &'static str {
-        match msg {
+    fn check(&self, view: &View<'_, State>, (): &mut (), found: &mut Vec<Violation>) {
+        let risen = |m: &ActorId| view.state(*m).is_some_and(|s| s.risen);
+        let affected: Vec<ActorId> = self.members.iter().copied().filter(risen).collect();
+        if !affected.is_empty() {
+            found.push(Violation { fingerprint: "Resurrection".into(), affected });
+        }
+    }
+
+    fn logs(&self) -> &dyn Logs<State, Msg> {
+        self
+    }
+
+    fn workload(&self) -> &dyn Workload<State, Msg> {
+        self
+    }
+}
+
+impl Logs<State, Msg> for Swim {
+    fn type_name(&self, msg: &Msg) -> String {
+        let name = match msg {
             Msg::Silent(_) => "Silent",
             Msg::GiveUp(_) => "GiveUp",
             Msg::Gossip(..) => "Gossip",
-        }
+        };
+        name.to_owned()
     }
 
     fn payload(&self, msg: &Msg, _: &Names) -> String {
@@ -141,18 +160,12 @@ impl Model for Swim {
         wire::read(message.payload)
     }
 
-    fn check(&self, view: &View<'_, Self>, (): &mut (), found: &mut Vec<Violation>) {
-        let risen = |m: &ActorId| view.state(*m).is_some_and(|s| s.risen);
-        let affected: Vec<ActorId> = self.members.iter().copied().filter(risen).collect();
-        if !affected.is_empty() {
-            found.push(Violation { fingerprint: "Resurrection".into(), affected });
-        }
-    }
-
     fn describe(&self, state: &State, _: &Names) -> Value {
         json!(format!("{state:?}"))
     }
+}
 
+impl Workload<State, Msg> for Swim {
     fn client_message(&self, _: u64, choice: u64, _: &Names) -> Option<Proposal<Msg>> {
         let (at, of) = ((choice % 3) as usize, (choice / 3 % 3) as usize);
         let msg = if (choice / 9).is_multiple_of(3) { Msg::GiveUp(of) } else { Msg::Silent(of) };

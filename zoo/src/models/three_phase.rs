@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use demi_replay::{ActorId, Ctx, ExternalMessage, Model, Names, Proposal, View, Violation};
+use demi_replay::{ActorId, Ctx, ExternalMessage, Logs, Model, Names, Proposal, View, Violation, Workload};
 use demi_schemas::Scenario;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -69,7 +69,7 @@ impl ThreePhase {
         state.stage = Some(stage);
         state.answers.clear();
         if self.timeouts_decide {
-            ctx.set_timer("timeout", Msg::Timeout, false);
+            ctx.set_timer("timeout", Msg::Timeout);
         }
     }
 
@@ -160,28 +160,7 @@ impl Model for ThreePhase {
         }
     }
 
-    fn type_name(&self, msg: &Msg) -> &'static str {
-        match msg {
-            Msg::Begin => "Begin",
-            Msg::CanCommit(_) => "CanCommit",
-            Msg::Yes(_) => "Yes",
-            Msg::PreCommit(_) => "PreCommit",
-            Msg::Ack(_) => "Ack",
-            Msg::DoCommit(_) => "DoCommit",
-            Msg::Abort(_) => "Abort",
-            Msg::Timeout => "Timeout",
-        }
-    }
-
-    fn payload(&self, msg: &Msg, _: &Names) -> String {
-        wire::write(msg)
-    }
-
-    fn external(&self, message: ExternalMessage<'_>, _: &mut Names) -> Result<Msg, String> {
-        wire::read(message.payload)
-    }
-
-    fn check(&self, view: &View<'_, Self>, (): &mut (), found: &mut Vec<Violation>) {
+    fn check(&self, view: &View<'_, State>, (): &mut (), found: &mut Vec<Violation>) {
         let known: Vec<_> =
             self.actors.iter().filter_map(|&a| Some((a, &view.state(a)?.decided))).collect();
         for (at, (a, one)) in known.iter().enumerate() {
@@ -194,10 +173,44 @@ impl Model for ThreePhase {
         }
     }
 
+    fn logs(&self) -> &dyn Logs<State, Msg> {
+        self
+    }
+
+    fn workload(&self) -> &dyn Workload<State, Msg> {
+        self
+    }
+}
+
+impl Logs<State, Msg> for ThreePhase {
+    fn type_name(&self, msg: &Msg) -> String {
+        let name = match msg {
+            Msg::Begin => "Begin",
+            Msg::CanCommit(_) => "CanCommit",
+            Msg::Yes(_) => "Yes",
+            Msg::PreCommit(_) => "PreCommit",
+            Msg::Ack(_) => "Ack",
+            Msg::DoCommit(_) => "DoCommit",
+            Msg::Abort(_) => "Abort",
+            Msg::Timeout => "Timeout",
+        };
+        name.to_owned()
+    }
+
+    fn payload(&self, msg: &Msg, _: &Names) -> String {
+        wire::write(msg)
+    }
+
+    fn external(&self, message: ExternalMessage<'_>, _: &mut Names) -> Result<Msg, String> {
+        wire::read(message.payload)
+    }
+
     fn describe(&self, state: &State, _: &Names) -> Value {
         json!(format!("{state:?}"))
     }
+}
 
+impl Workload<State, Msg> for ThreePhase {
     fn client_message(&self, _: u64, _: u64, _: &Names) -> Option<Proposal<Msg>> {
         Some(Proposal { to: self.coordinator, msg: Msg::Begin, fields: Value::Null })
     }

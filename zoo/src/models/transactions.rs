@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use demi_replay::{ActorId, Ctx, ExternalMessage, Model, Names, Proposal, View, Violation};
+use demi_replay::{ActorId, Ctx, ExternalMessage, Logs, Model, Names, Proposal, View, Violation, Workload};
 use demi_schemas::Scenario;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -109,15 +109,33 @@ impl Model for Transactions {
         }
     }
 
-    fn type_name(&self, msg: &Msg) -> &'static str {
-        match msg {
+    fn check(&self, view: &View<'_, State>, (): &mut (), found: &mut Vec<Violation>) {
+        let Some(store) = view.state(self.store) else { return };
+        if store.keys.values().any(|(value, _, additions)| value != additions) {
+            found.push(Violation { fingerprint: "LostUpdate".into(), affected: vec![self.store] });
+        }
+    }
+
+    fn logs(&self) -> &dyn Logs<State, Msg> {
+        self
+    }
+
+    fn workload(&self) -> &dyn Workload<State, Msg> {
+        self
+    }
+}
+
+impl Logs<State, Msg> for Transactions {
+    fn type_name(&self, msg: &Msg) -> String {
+        let name = match msg {
             Msg::Add(_) => "Add",
             Msg::Get(_) => "Get",
             Msg::Value { .. } => "Value",
             Msg::Commit { .. } => "Commit",
             Msg::Committed => "Committed",
             Msg::Conflict { .. } => "Conflict",
-        }
+        };
+        name.to_owned()
     }
 
     fn payload(&self, msg: &Msg, _: &Names) -> String {
@@ -128,17 +146,12 @@ impl Model for Transactions {
         wire::read(message.payload)
     }
 
-    fn check(&self, view: &View<'_, Self>, (): &mut (), found: &mut Vec<Violation>) {
-        let Some(store) = view.state(self.store) else { return };
-        if store.keys.values().any(|(value, _, additions)| value != additions) {
-            found.push(Violation { fingerprint: "LostUpdate".into(), affected: vec![self.store] });
-        }
-    }
-
     fn describe(&self, state: &State, _: &Names) -> Value {
         json!(format!("{state:?}"))
     }
+}
 
+impl Workload<State, Msg> for Transactions {
     fn client_message(&self, _: u64, choice: u64, _: &Names) -> Option<Proposal<Msg>> {
         let to = self.servers[(choice % 2) as usize];
         Some(Proposal { to, msg: Msg::Add((choice / 2 % 8) as u8), fields: Value::Null })

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use demi_replay::{ActorId, Ctx, ExternalMessage, Model, Names, Proposal, View, Violation};
+use demi_replay::{ActorId, Ctx, ExternalMessage, Logs, Model, Names, Proposal, View, Violation, Workload};
 use demi_schemas::Scenario;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -130,28 +130,7 @@ impl Model for TwoPhase {
         }
     }
 
-    fn type_name(&self, msg: &Msg) -> &'static str {
-        match msg {
-            Msg::Begin => "Begin",
-            Msg::Disconnect => "Disconnect",
-            Msg::Work(_) => "Work",
-            Msg::Worked(_) => "Worked",
-            Msg::Prepare(_) => "Prepare",
-            Msg::Vote(..) => "Vote",
-            Msg::Commit(_) => "Commit",
-            Msg::Rollback(_) => "Rollback",
-        }
-    }
-
-    fn payload(&self, msg: &Msg, _: &Names) -> String {
-        wire::write(msg)
-    }
-
-    fn external(&self, message: ExternalMessage<'_>, _: &mut Names) -> Result<Msg, String> {
-        wire::read(message.payload)
-    }
-
-    fn check(&self, view: &View<'_, Self>, (): &mut (), found: &mut Vec<Violation>) {
+    fn check(&self, view: &View<'_, State>, (): &mut (), found: &mut Vec<Violation>) {
         let [one, other] = &self.participants[..] else { return };
         let (Some(a), Some(b)) = (view.state(*one), view.state(*other)) else { return };
         let split = a.branches.iter().any(|(t, x)| {
@@ -163,10 +142,44 @@ impl Model for TwoPhase {
         }
     }
 
+    fn logs(&self) -> &dyn Logs<State, Msg> {
+        self
+    }
+
+    fn workload(&self) -> &dyn Workload<State, Msg> {
+        self
+    }
+}
+
+impl Logs<State, Msg> for TwoPhase {
+    fn type_name(&self, msg: &Msg) -> String {
+        let name = match msg {
+            Msg::Begin => "Begin",
+            Msg::Disconnect => "Disconnect",
+            Msg::Work(_) => "Work",
+            Msg::Worked(_) => "Worked",
+            Msg::Prepare(_) => "Prepare",
+            Msg::Vote(..) => "Vote",
+            Msg::Commit(_) => "Commit",
+            Msg::Rollback(_) => "Rollback",
+        };
+        name.to_owned()
+    }
+
+    fn payload(&self, msg: &Msg, _: &Names) -> String {
+        wire::write(msg)
+    }
+
+    fn external(&self, message: ExternalMessage<'_>, _: &mut Names) -> Result<Msg, String> {
+        wire::read(message.payload)
+    }
+
     fn describe(&self, state: &State, _: &Names) -> Value {
         json!(format!("{state:?}"))
     }
+}
 
+impl Workload<State, Msg> for TwoPhase {
     fn client_message(&self, _: u64, choice: u64, _: &Names) -> Option<Proposal<Msg>> {
         Some(match choice % 10 {
             at @ 0..2 => Proposal { to: self.participants[at as usize], msg: Msg::Disconnect, fields: Value::Null },

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use demi_replay::Status;
 use demi_replay::model::Configuration as Look;
 use demi_replay::script::Act;
 use demi_replay::sim::{Did, Op};
-use demi_replay::world::{Pending, PendingKind, Status, World};
+use demi_replay::world::{Pending, PendingKind, World};
 use demi_replay::{ActorId, Model, OUTSIDE, Simulator, View, Violation};
 use demi_schemas::NetworkRule;
 use demi_schemas::schedule::{Step, StepKind};
@@ -36,7 +37,7 @@ pub(super) struct Handlers<M: Model> {
 /// A configuration as invariants see it.
 struct Seen<'a, M: Model>(&'a Configuration, &'a [Option<Arc<M::State>>]);
 
-impl<M: Model> Look<M> for Seen<'_, M> {
+impl<M: Model> Look<M::State> for Seen<'_, M> {
     fn status(&self, actor: ActorId) -> Status {
         match self.0.lives.get(actor.index()) {
             None | Some(Life::Absent | Life::Missed) => Status::Absent,
@@ -57,7 +58,7 @@ impl<M: Model> Look<M> for Seen<'_, M> {
 impl<M: Model> Handlers<M> {
     pub(super) fn new(sim: Simulator<M>, rule: NetworkRule, target: &[String]) -> Self {
         let model = sim.model();
-        let cells = model.actors().iter().flat_map(|&a| [a, model.cell(a)]);
+        let cells = model.actors().iter().flat_map(|&a| [a, model.runtime().cell(a)]);
         let actors = 1 + cells.map(ActorId::index).max().unwrap_or(0);
         Handlers {
             sim,
@@ -96,7 +97,7 @@ impl<M: Model> Handlers<M> {
     }
 
     fn cell(&self, actor: ActorId) -> usize {
-        self.sim.model().cell(actor).index()
+        self.sim.cell_of(actor).index()
     }
 
     /// Whether an entry stands in a channel that the network keeps in order.
@@ -194,7 +195,7 @@ impl<M: Model> Handlers<M> {
     /// An actor begins a life.
     fn start(&mut self, after: &mut Configuration, actor: ActorId) -> Option<()> {
         after.lives[actor.index()] = Life::Running;
-        let cell = self.sim.model().cell(actor);
+        let cell = self.sim.cell_of(actor);
         let shared = if cell == actor { 0 } else { after.states[cell.index()] };
         let reaction = match self.starts.get(&(actor, shared)) {
             Some(known) => known.clone(),
@@ -272,7 +273,7 @@ impl<M: Model> Handlers<M> {
         Some(())
     }
 
-    fn cancel(&self, after: &mut Configuration, actor: ActorId, timer: u8) {
+    fn cancel(&self, after: &mut Configuration, actor: ActorId, timer: u16) {
         after.pending.retain(|&id| {
             let entry = &self.entries[id as usize];
             entry.to != actor || !entry.kind.is_timer() || entry.timer != timer
