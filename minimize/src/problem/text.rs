@@ -87,8 +87,8 @@ pub fn fields_of<M: Model>(sim: &Simulator<M>, schedule: &Schedule) -> Fields {
         let payload = step.payload.as_deref().unwrap_or("");
         let type_ = step.type_.as_deref().unwrap_or("");
         let message = ExternalMessage { type_, payload, fields: Some(fields) };
-        if let Ok(msg) = sim.model().external(message, &mut names) {
-            let written = sim.model().payload(&msg, &names);
+        if let Ok(msg) = sim.model().logs().external(message, &mut names) {
+            let written = sim.model().logs().payload(&msg, &names);
             all.insert(payload_key(&step.to, &written), fields.clone());
         }
         all.insert(payload_key(&step.to, payload), fields.clone());
