@@ -21,7 +21,9 @@
 //! # }
 //! ```
 
+mod admit;
 mod columns;
+#[cfg(feature = "daemon")]
 pub mod daemon;
 mod decompress;
 mod digest;
@@ -38,7 +40,7 @@ pub mod mapping;
 pub mod otlp;
 mod parse;
 mod positions;
-#[cfg(test)]
+#[cfg(all(test, feature = "daemon"))]
 mod power_cut;
 mod quarantine;
 mod requeue;

@@ -5,21 +5,13 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 
 use demi_schemas::summary::LoadSummary;
-use demi_schemas::{EventId, EventRecord};
-use xxhash_rust::xxh3::xxh3_64;
 
-use crate::columns::{EventColumns, EventRow, QuarantineRow};
-use crate::locations::Entry;
-use crate::parse::{Chunk, Item, Message, What, bad_line_digest, read_sources};
-use crate::quarantine::Quarantine;
-use crate::seen::{Seen, Verdict};
+use crate::admit::{Admitted, Found, Known, Rows};
+use crate::parse::{Chunk, Item, Message, What, read_sources};
 use crate::source::Sources;
 use crate::store::{Gone, TableWriter};
 use crate::{IngestError, Store, check_system_name};
 
-/// Rows of a batch, and the bytes of lines after which it is written with fewer.
-const BATCH_ROWS: usize = 16 * 1024;
-const BATCH_BYTES: u64 = 32 << 20;
 /// Dates written at the same time: each has an open file.
 const MOST_DATES: usize = 16;
 /// Chunks that wait between the reading and the writing thread.
@@ -110,10 +102,10 @@ pub fn load(
     let reader = thread::spawn(move || read_sources(sources, &system, limit, &to));
     let mut now = Progress::default();
     for message in from {
-        let chunk = message?;
+        let mut chunk = message?;
         now.lines += chunk.items.len() as u64;
         now.bytes += chunk.bytes;
-        loader.take(&chunk)?;
+        loader.take(&mut chunk)?;
         now.added = loader.report.summary.added;
         now.source = chunk.source;
         progress(&now);
@@ -155,13 +147,10 @@ impl Number {
 /// A load into one system.
 pub(crate) struct Loader<'a> {
     options: &'a LoadOptions,
-    system: String,
     /// Held until the load ends.
     _lock: File,
-    seen: Seen,
-    columns: EventColumns,
-    column_bytes: u64,
-    quarantine: Quarantine,
+    known: Known,
+    rows: Rows,
     events_writer: TableWriter,
     quarantine_writer: TableWriter,
     number: Number,
@@ -180,18 +169,13 @@ impl<'a> Loader<'a> {
         check_system_name(system)?;
         let lock = store.lock(system)?;
         store.refresh()?;
-        let files = store.known_event_files(system)?;
         let (events, quarantine) = (store.events_writer()?, store.quarantine_writer()?);
         let number = Number::read(system, &events, &quarantine)?;
-        let dir = store.dir().display().to_string();
         let mut loader = Loader {
             options,
-            system: system.to_owned(),
             _lock: lock,
-            seen: Seen::read(dir, store.dir().to_owned(), files)?,
-            columns: EventColumns::default(),
-            column_bytes: 0,
-            quarantine: Quarantine::new(store.quarantine_files(system)?),
+            known: Known::read(store, system, store.dir().to_owned())?,
+            rows: Rows::default(),
             events_writer: events,
             quarantine_writer: quarantine,
             number,
@@ -203,22 +187,30 @@ impl<'a> Loader<'a> {
         Ok(loader)
     }
 
-    pub(crate) fn take(&mut self, chunk: &Chunk) -> Result<(), IngestError> {
-        let source = self.seen.source(&chunk.source);
-        for item in &chunk.items {
-            self.since_commit.bytes += item.raw.len() as u64;
-            match &item.what {
-                What::Bad { code, reason } => {
-                    if *code != "truncated" {
-                        self.report.summary.lines += 1;
+    pub(crate) fn take(&mut self, chunk: &mut Chunk) -> Result<(), IngestError> {
+        let number = self.known.seen.source(&chunk.source);
+        for Item { line, raw, what } in &mut chunk.items {
+            self.since_commit.bytes += raw.len() as u64;
+            let summary = &mut self.report.summary;
+            if !matches!(what, What::Bad { code, .. } if code == "truncated") {
+                summary.lines += 1;
+            }
+            let found = Found::new(&chunk.source, number, line, &chunk.raw, raw.clone());
+            match self.known.admit(&found, what, &mut self.rows, &mut self.quarantine_writer)? {
+                Admitted::Duplicate => summary.duplicates += 1,
+                Admitted::Conflict => summary.conflicts += 1,
+                Admitted::Rejected => {}
+                Admitted::Added => {
+                    summary.added += 1;
+                    self.since_commit.rows += 1;
+                    if let What::Event { date, .. } = what
+                        && !self.since_commit.dates.contains(date)
+                    {
+                        self.since_commit.dates.push(*date);
                     }
-                    let digest =
-                        bad_line_digest(&chunk.source, &item.line, code, &chunk.raw[item.raw.clone()]);
-                    self.isolate(chunk, item, code, reason, digest)?;
-                }
-                What::Event { .. } => {
-                    self.report.summary.lines += 1;
-                    self.event(chunk, item, source)?;
+                    if self.rows.are_full() {
+                        self.flush()?;
+                    }
                 }
             }
             self.commit_if_due()?;
@@ -232,79 +224,8 @@ impl<'a> Loader<'a> {
         Ok(())
     }
 
-    fn event(&mut self, chunk: &Chunk, item: &Item, source: u32) -> Result<(), IngestError> {
-        let What::Event { record, digest, date } = &item.what else { return Ok(()) };
-        let entry = Entry { seq: record.seq, digest: *digest, offset: item.line.offset, source };
-        match self.seen.offer(&record.actor, record.incarnation, entry)? {
-            Verdict::Duplicate => self.report.summary.duplicates += 1,
-            Verdict::Conflict { source, offset } => {
-                self.report.summary.conflicts += 1;
-                let event =
-                    EventId { actor: record.actor.clone(), incarnation: record.incarnation, seq: record.seq };
-                let reason = format!(
-                    "event {event} says something else than the one stored from {source} at byte {offset}"
-                );
-                let key = format!("conflict\n{digest}\n{event}");
-                self.isolate(chunk, item, "conflict", &reason, xxh3_64(key.as_bytes()))?;
-            }
-            Verdict::New { seq } => {
-                let moved;
-                let record = if seq == record.seq {
-                    record
-                } else {
-                    moved = EventRecord { seq, ..(**record).clone() };
-                    &moved
-                };
-                let row = EventRow {
-                    system: &self.system,
-                    date: *date,
-                    source: &chunk.source,
-                    offset: item.line.offset,
-                    digest: *digest,
-                };
-                self.columns.push(record, &row);
-                self.column_bytes += item.raw.len() as u64;
-                self.report.summary.added += 1;
-                self.since_commit.rows += 1;
-                if !self.since_commit.dates.contains(date) {
-                    self.since_commit.dates.push(*date);
-                }
-                if self.columns.rows() >= BATCH_ROWS || self.column_bytes >= BATCH_BYTES {
-                    self.flush()?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn isolate(
-        &mut self,
-        chunk: &Chunk,
-        item: &Item,
-        code: &str,
-        reason: &str,
-        digest: u64,
-    ) -> Result<(), IngestError> {
-        let row = QuarantineRow {
-            system: &self.system,
-            source: &chunk.source,
-            offset: item.line.offset,
-            line: item.line.number,
-            raw_length: item.line.length,
-            raw: &chunk.raw[item.raw.clone()],
-            code,
-            reason,
-            digest,
-        };
-        self.quarantine.push(&row, &mut self.quarantine_writer)
-    }
-
     fn flush(&mut self) -> Result<(), IngestError> {
-        self.column_bytes = 0;
-        if self.columns.rows() > 0 {
-            self.events_writer.write(self.columns.finish()?)?;
-        }
-        Ok(())
+        self.rows.take()?.map_or(Ok(()), |batch| self.events_writer.write(batch))
     }
 
     fn commit_if_due(&mut self) -> Result<(), IngestError> {
@@ -330,7 +251,7 @@ impl<'a> Loader<'a> {
                 return Err(IngestError::Stopped { commits: self.commits });
             }
         }
-        self.quarantine.flush(&mut self.quarantine_writer)?;
+        self.known.quarantine.flush(&mut self.quarantine_writer)?;
         if self.quarantine_writer.is_pending() {
             self.number.quarantine += 1;
             self.quarantine_writer.commit(&[self.number.of(self.number.quarantine)], Gone::Nothing)?;
@@ -341,10 +262,10 @@ impl<'a> Loader<'a> {
     pub(crate) fn finish(mut self, store: &mut Store) -> Result<LoadReport, IngestError> {
         self.commit()?;
         let summary = &mut self.report.summary;
-        summary.quarantined = self.quarantine.added.values().sum();
-        summary.already_quarantined = self.quarantine.known_again;
-        summary.quarantine_reasons = self.quarantine.added;
-        summary.actors = self.seen.completeness();
+        summary.quarantined = self.known.quarantine.added.values().sum();
+        summary.already_quarantined = self.known.quarantine.known_again;
+        summary.quarantine_reasons = self.known.quarantine.added;
+        summary.actors = self.known.seen.completeness();
         store.adopt(self.events_writer, self.quarantine_writer);
         Ok(self.report)
     }

@@ -60,12 +60,12 @@ pub fn load_mapped(
     let mut loads = Loads { options, open: Vec::new(), done: Vec::new(), damaged: Vec::new() };
     let mut now = Progress::default();
     for message in from {
-        let mapped = message?;
+        let mut mapped = message?;
         now.lines += mapped.lines;
         now.bytes += mapped.chunk.bytes;
         let loader = loads.of(mapped.execution.as_deref(), store)?;
         let before = loader.report.summary.added;
-        loader.take(&mapped.chunk)?;
+        loader.take(&mut mapped.chunk)?;
         let summary = &mut loader.report.summary;
         // The loader counted items; a record may be several lines, and a line several events.
         summary.skipped += mapped.skipped;
@@ -309,7 +309,11 @@ impl Sender<'_> {
             Outcome::Rejected { code, reason } => {
                 next.chunk.raw.extend_from_slice(&unit.raw);
                 let raw = start..next.chunk.raw.len();
-                next.chunk.items.push(Item { line: unit.line, raw, what: What::Bad { code, reason } });
+                next.chunk.items.push(Item {
+                    line: unit.line,
+                    raw,
+                    what: What::Bad { code: code.into(), reason },
+                });
             }
             Outcome::Events { records, warnings } => {
                 let place = |w: String| format!("{}:{}: {w}", self.name, unit.line.number);

@@ -1,5 +1,6 @@
 //! The reading side of a load: sources to parsed records, in order, on a thread of its own.
 
+use std::borrow::Cow;
 use std::sync::mpsc::SyncSender;
 
 use demi_schemas::EventRecord;
@@ -22,7 +23,7 @@ pub(crate) const KEPT_OF_OVERLONG: usize = 64 * 1024;
 /// What a line turned out to be.
 pub(crate) enum What {
     Event { record: Box<EventRecord>, digest: u64, date: Option<i32> },
-    Bad { code: &'static str, reason: String },
+    Bad { code: Cow<'static, str>, reason: String },
 }
 
 /// A line that is not empty.
@@ -137,7 +138,7 @@ impl<'a> Parser<'a> {
                 self.limit,
                 bytes.len()
             );
-            chunk.items.push(Item { line, raw, what: What::Bad { code: "too_long", reason } });
+            chunk.items.push(Item { line, raw, what: What::Bad { code: "too_long".into(), reason } });
             return;
         }
         if bytes.trim_ascii().is_empty() {
@@ -161,10 +162,10 @@ impl<'a> Parser<'a> {
             chunk.items.push(Item { line: line.clone(), raw, what: event });
             let line = Line { offset: place, number: line.number + 1, length: 0, overlong: None, ..line };
             let raw = chunk.raw.len()..chunk.raw.len();
-            chunk.items.push(Item { line, raw, what: What::Bad { code: "truncated", reason } });
+            chunk.items.push(Item { line, raw, what: What::Bad { code: "truncated".into(), reason } });
             return;
         }
-        chunk.items.push(Item { line, raw, what: What::Bad { code: "truncated", reason } });
+        chunk.items.push(Item { line, raw, what: What::Bad { code: "truncated".into(), reason } });
     }
 
     /// What a line is: an event of the system, or why not.
@@ -173,9 +174,9 @@ impl<'a> Parser<'a> {
             if line.offset == 0 { bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes) } else { bytes };
         let mut record = match EventRecord::parse(bytes) {
             Ok(record) => record,
-            Err(error) => return What::Bad { code: error.code(), reason: error.to_string() },
+            Err(error) => return What::Bad { code: error.code().into(), reason: error.to_string() },
         };
-        let rule = |reason| What::Bad { code: "rule", reason };
+        let rule = |reason| What::Bad { code: "rule".into(), reason };
         if let Some(own) = &record.system
             && own != self.system
         {

@@ -7,14 +7,13 @@ use arrow_array::types::Int64Type;
 use arrow_schema::DataType;
 use serde::Serialize;
 
-use crate::columns::{EventColumns, EventRow, QuarantineColumns, QuarantineRow};
+use crate::admit::{Found, Known, Offered, Rows};
+use crate::columns::{QuarantineColumns, QuarantineRow};
 use crate::digest::digest_into;
 use crate::lines::Line;
-use crate::locations::Entry;
 use crate::mapping::{Mapper, Outcome};
 use crate::parse::{Parser, What};
 use crate::scan::scan;
-use crate::seen::{Seen, Verdict};
 use crate::store::{Gone, TableWriter};
 use crate::time::utc_date;
 use crate::{IngestError, Store};
@@ -53,14 +52,13 @@ pub fn requeue(
     let _lock = store.lock(system)?;
     store.refresh()?;
     let files = store.quarantine_files(system)?;
-    let dir = store.dir().to_owned();
-    let seen = Seen::read(dir.display().to_string(), dir.clone(), store.known_event_files(system)?)?;
+    let known = Known::read(store, system, store.dir().to_owned())?;
     let mut run = Run {
         system,
         mapper,
         scratch: Vec::new(),
-        seen,
-        columns: EventColumns::default(),
+        known,
+        rows: Rows::default(),
         kept: QuarantineColumns::default(),
         events: store.events_writer()?,
         quarantine: store.quarantine_writer()?,
@@ -68,9 +66,7 @@ pub fn requeue(
     };
     run.read(&files)?;
     let gone = run.quarantine.files_of(system)?;
-    if run.columns.rows() > 0 {
-        run.events.write(run.columns.finish()?)?;
-    }
+    run.flush()?;
     if run.events.is_pending() {
         run.events.commit(&[], Gone::Nothing)?;
     }
@@ -89,8 +85,8 @@ struct Run<'a> {
     system: &'a str,
     mapper: Option<&'a mut Mapper>,
     scratch: Vec<u8>,
-    seen: Seen,
-    columns: EventColumns,
+    known: Known,
+    rows: Rows,
     kept: QuarantineColumns,
     events: TableWriter,
     quarantine: TableWriter,
@@ -146,47 +142,33 @@ impl Run<'_> {
         if records.is_empty() {
             self.done.skipped += 1;
         }
-        let source = self.seen.source(row.source);
+        let number = self.known.seen.source(row.source);
+        let line = line_of(row);
+        let found = Found { source: row.source, number, line: &line, raw: row.raw };
         for what in records {
             let What::Event { mut record, digest, date } = what else { continue };
-            let entry = Entry { seq: record.seq, digest, offset: row.offset, source };
-            match self.seen.offer(&record.actor, record.incarnation, entry)? {
-                Verdict::New { seq } => {
-                    record.seq = seq;
-                    let place = EventRow {
-                        system: self.system,
-                        date,
-                        source: row.source,
-                        offset: row.offset,
-                        digest,
-                    };
-                    self.columns.push(&record, &place);
-                    self.done.added += 1;
-                }
-                Verdict::Duplicate => self.done.duplicates += 1,
-                Verdict::Conflict { .. } => {
+            match self.known.offer(&found, &mut record, digest, date, &mut self.rows)? {
+                Offered::Added => self.done.added += 1,
+                Offered::Duplicate => self.done.duplicates += 1,
+                Offered::Conflict { reason, digest } => {
                     self.done.kept += 1;
-                    let reason = format!("event {} is there with other content", record.id());
-                    self.kept.push(&QuarantineRow { code: "conflict", reason: &reason, ..*row });
+                    self.kept.push(&QuarantineRow { code: "conflict", reason: &reason, digest, ..*row });
                 }
             }
         }
-        if self.columns.rows() >= BATCH_ROWS {
-            let batch = self.columns.finish()?;
-            self.events.write(batch)?;
+        if self.rows.are_full() {
+            self.flush()?;
         }
         Ok(())
     }
 
+    fn flush(&mut self) -> Result<(), IngestError> {
+        self.rows.take()?.map_or(Ok(()), |batch| self.events.write(batch))
+    }
+
     /// The events of a line, none if it is to be skipped; `None` if it is still wrong.
     fn parse(&mut self, row: &QuarantineRow<'_>) -> Option<Vec<What>> {
-        let line = Line {
-            offset: row.offset,
-            number: row.line,
-            length: row.raw_length,
-            terminated: true,
-            overlong: None,
-        };
+        let line = line_of(row);
         let Some(mapper) = &mut self.mapper else {
             let what = Parser::new(self.system, usize::MAX).parse(row.raw, &line);
             return matches!(what, What::Event { .. }).then(|| vec![what]);
@@ -211,4 +193,8 @@ impl Run<'_> {
         }
         Some(events)
     }
+}
+
+fn line_of(row: &QuarantineRow<'_>) -> Line {
+    Line { offset: row.offset, number: row.line, length: row.raw_length, terminated: true, overlong: None }
 }

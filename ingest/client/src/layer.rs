@@ -5,15 +5,16 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use tracing::{Event, Subscriber};
 use tracing_subscriber::layer::Context;
 
-use crate::actors::{Actor, Actors, Lost};
+use crate::actors::Actors;
 use crate::buffer::{Buffers, Put};
 use crate::encode::Line;
 use crate::life::Lives;
+use crate::notes::{notes, now};
 use crate::sink::{AppendFile, Plain, Sink};
 use crate::writer::{Guard, Shared, Waker};
 use crate::{LogError, TARGET};
@@ -176,29 +177,6 @@ impl Layer {
                 self.shared.buffers.dropped.fetch_add(1, Ordering::Relaxed);
             }
         }
-    }
-}
-
-pub(crate) fn now() -> u128 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_nanos())
-}
-
-/// Appends records that tell of lost ones, at the actor's next positions.
-pub(crate) fn notes(name: &str, actor: &mut Actor, time: Option<u128>, out: &mut Vec<u8>) {
-    let mut line = Line::default();
-    for Lost { count, incarnation, first, last } in &actor.lost {
-        line.clear();
-        name.clone_into(&mut line.actor);
-        "local".clone_into(&mut line.kind);
-        line.add_text("type", "demi_log.dropped");
-        line.add_json(
-            "fields",
-            &format!(
-                "{{\"dropped\":{count},\"incarnation\":{incarnation},\"first\":{first},\"last\":{last}}}"
-            ),
-        );
-        actor.seq += 1;
-        line.write(actor.incarnation, actor.seq, time, out);
     }
 }
 

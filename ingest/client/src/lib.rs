@@ -44,6 +44,7 @@ mod id;
 mod layer;
 mod life;
 mod macros;
+mod notes;
 mod sink;
 mod writer;
 

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use crate::actors::Actors;
 use crate::buffer::Buffers;
-use crate::layer::{notes, now};
 use crate::life::Lives;
+use crate::notes::{notes, now};
 use crate::sink::Sink;
 
 /// How often a file is looked for under its name.

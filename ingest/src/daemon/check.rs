@@ -1,9 +1,9 @@
 //! What can be refused before the daemon starts.
 
-use super::config::{Config, SourceKind};
+use super::config::Config;
 use super::run::log_filter;
 use super::serve::ServeError;
-use super::sources::{SourceError, files, http, nats, otlp, tcp};
+use super::sources::SourceError;
 
 /// Why a configuration that can be read cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -26,14 +26,7 @@ pub fn check(config: &Config) -> Result<(), CheckError> {
     log_filter(&config.daemon).map_err(CheckError::Log)?;
     let failed = |name: &str, source: SourceError| ServeError::Source { name: name.to_owned(), source };
     for (name, source) in &config.sources {
-        let checked = match &source.kind {
-            SourceKind::Files(config) => files::check_files(config),
-            SourceKind::Tcp(config) => tcp::check_files(config),
-            SourceKind::Http(config) => http::check_files(config),
-            SourceKind::Otlp(config) => otlp::check_files(config),
-            SourceKind::Nats(config) => nats::check_files(config),
-        };
-        checked.map_err(|source| failed(name, source))?;
+        source.kind.check_files().map_err(|source| failed(name, source))?;
     }
     if let Some(listen) = &config.admin {
         listen.check().map_err(|source| ServeError::Admin { source })?;

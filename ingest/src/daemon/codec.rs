@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::intake::{Batch, Content, Item, Origin, Outcome, PositionUpdate};
+use super::batch::{Batch, Content, Item, Origin, Outcome, PositionUpdate};
 
 const RECORD: u8 = 0;
 const REJECTED: u8 = 1;

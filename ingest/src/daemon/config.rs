@@ -8,6 +8,7 @@ mod error;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use demi_common::nearest;
@@ -16,7 +17,7 @@ use toml::{Table, Value};
 
 pub use super::sections::{DaemonConfig, SpoolConfig, StoreConfig};
 use super::security::ListenConfig;
-use super::sources::{Limits, files, http, nats, otlp, tcp};
+use super::sources::{KINDS, Limits, Source, files};
 use crate::check_system_name;
 pub use error::ConfigError;
 
@@ -46,28 +47,7 @@ pub struct SourceConfig {
     /// `system`: the system whose events it brings.
     pub system: String,
     /// `type` and the keys of that kind.
-    pub kind: SourceKind,
-}
-
-/// The kinds of sources.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum SourceKind {
-    /// `files`: follows files.
-    Files(files::Config),
-    /// `tcp`: event records over TCP.
-    Tcp(tcp::Config),
-    /// `http`: event records over HTTP.
-    Http(http::Config),
-    /// `otlp`: OpenTelemetry over gRPC and HTTP.
-    Otlp(otlp::Config),
-    /// `nats`: a JetStream consumer.
-    Nats(nats::Config),
-}
-
-impl SourceKind {
-    /// Names of the kinds.
-    pub const NAMES: [&'static str; 5] = ["files", "tcp", "http", "otlp", "nats"];
+    pub kind: Arc<dyn Source>,
 }
 
 impl Config {
@@ -136,7 +116,7 @@ impl Config {
                 return Err(refuse(table, format!("{key} must be at least 1")));
             }
         }
-        let most = super::intake::MAX_BATCH - (1 << 20);
+        let most = super::batch::MAX_BATCH - (1 << 20);
         for (key, value) in [("line_bytes", self.limits.line_bytes), ("body_bytes", self.limits.body_bytes)] {
             if value > most {
                 return Err(refuse("limits", format!("{key} must be at most {most}")));
@@ -185,18 +165,21 @@ fn optional<T: DeserializeOwned>(name: &str, value: Option<Value>) -> Result<Opt
     value.map(|value| table(name, value)).transpose()
 }
 
-/// A table as its type; the message of an unknown field gets the nearest known one.
+/// A table as its type.
 fn table<T: DeserializeOwned>(name: &str, value: Value) -> Result<T, ConfigError> {
-    value.try_into().map_err(|error: toml::de::Error| {
-        let mut text = error.message().trim_end().to_owned();
-        if let Some((_, rest)) = text.split_once("unknown field `")
-            && let Some((key, rest)) = rest.split_once('`')
-            && let Some(near) = nearest(key, rest.split('`').skip(1).step_by(2))
-        {
-            text = format!("unknown key '{key}': did you mean '{near}'?");
-        }
-        refuse(name, text)
-    })
+    value.try_into().map_err(|error| unreadable(name, &error))
+}
+
+/// Why a table could not be read; the message of an unknown field gets the nearest known one.
+fn unreadable(name: &str, error: &toml::de::Error) -> ConfigError {
+    let mut text = error.message().trim_end().to_owned();
+    if let Some((_, rest)) = text.split_once("unknown field `")
+        && let Some((key, rest)) = rest.split_once('`')
+        && let Some(near) = nearest(key, rest.split('`').skip(1).step_by(2))
+    {
+        text = format!("unknown key '{key}': did you mean '{near}'?");
+    }
+    refuse(name, text)
 }
 
 fn listener(
@@ -234,51 +217,24 @@ fn source(
         Some(_) => Err(refuse(&title, format!("{key} must be text"))),
         None => Err(refuse(&title, format!("{key} is missing ({example})"))),
     };
-    let kind = text("type", &SourceKind::NAMES.join(", "))?;
+    let names = || KINDS.iter().map(|kind| kind.name);
+    let listed = names().collect::<Vec<_>>().join(", ");
+    let kind = text("type", &listed)?;
     let system = text("system", "the name of the system whose events it brings")?;
     check_system_name(&system).map_err(|e| refuse(&title, e.to_string()))?;
-    let prefix: String =
-        name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
-    let keys: &[&str] = match kind.as_str() {
-        "files" => &files::Config::KEYS,
-        "tcp" => &tcp::Config::KEYS,
-        "http" => &http::Config::KEYS,
-        "otlp" => &otlp::Config::KEYS,
-        "nats" => &nats::Config::KEYS,
-        other => {
-            let hint = nearest(other, SourceKind::NAMES).map(|k| format!("; did you mean '{k}'?"));
-            let names = SourceKind::NAMES.join(", ");
-            return Err(refuse(
-                &title,
-                format!("unknown type '{other}' (known: {names}){}", hint.unwrap_or_default()),
-            ));
-        }
+    let Some(kind) = KINDS.iter().find(|known| known.name == kind) else {
+        let hint = nearest(&kind, names()).map(|near| format!("; did you mean '{near}'?"));
+        let reason = format!("unknown type '{kind}' (known: {listed}){}", hint.unwrap_or_default());
+        return Err(refuse(&title, reason));
     };
-    known(&title, &value, keys)?;
-    if keys.contains(&"token_file") {
-        overrides(&mut value, &prefix, env);
+    known(&title, &value, kind.keys)?;
+    if kind.keys.contains(&"token_file") {
+        let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+        overrides(&mut value, &name.chars().map(upper).collect::<String>(), env);
     }
-    let value = Value::Table(value);
-    let kind = match kind.as_str() {
-        "files" => {
-            let config: files::Config = table(&title, value)?;
-            files::check(&config).map_err(|e| refuse(&title, e.to_string()))?;
-            SourceKind::Files(config)
-        }
-        "tcp" => SourceKind::Tcp(table(&title, value)?),
-        "otlp" => {
-            let config: otlp::Config = table(&title, value)?;
-            otlp::check(&config).map_err(|e| refuse(&title, e.to_string()))?;
-            SourceKind::Otlp(config)
-        }
-        "nats" => {
-            let config: nats::Config = table(&title, value)?;
-            nats::check(&config).map_err(|e| refuse(&title, e.to_string()))?;
-            SourceKind::Nats(config)
-        }
-        _ => SourceKind::Http(table(&title, value)?),
-    };
-    Ok(SourceConfig { system, kind })
+    let source = (kind.read)(Value::Table(value)).map_err(|error| unreadable(&title, &error))?;
+    source.check().map_err(|e| refuse(&title, e.to_string()))?;
+    Ok(SourceConfig { system, kind: source })
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
-use super::intake::{Ack, Batch, Refusal};
+use super::batch::{Ack, Batch, Refusal};
 
 /// Label of what is counted by source.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]

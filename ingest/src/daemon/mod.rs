@@ -14,6 +14,7 @@
 //! - [`security`]: listeners, their TLS and tokens.
 
 pub mod admin;
+pub mod batch;
 pub mod check;
 pub mod codec;
 pub mod committer;
@@ -34,9 +35,10 @@ pub mod status;
 pub mod verify;
 mod writer;
 
+pub use batch::{Ack, Batch, Content, Item, Origin, Outcome, PositionUpdate, Refusal};
 pub use check::{CheckError, check};
 pub use config::{Config, ConfigError};
-pub use intake::{Ack, Batch, Content, Intake, Item, Origin, Outcome, PositionUpdate, Refusal};
+pub use intake::Intake;
 pub use ledger::{LedgerRow, ledger};
 pub use run::{Stopped, run, start_log};
 pub use serve::{Daemon, ServeError, Started};

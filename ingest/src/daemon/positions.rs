@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::intake::PositionUpdate;
+use super::batch::PositionUpdate;
 use crate::spool::{Disk, SpoolError};
 
 const FILE: &str = "positions.json";

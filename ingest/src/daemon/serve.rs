@@ -10,15 +10,16 @@ use std::time::{Duration, Instant};
 pub use error::ServeError;
 
 use super::admin;
+use super::batch::Origin;
 use super::committer::progress::application;
 use super::committer::{self, Settings};
-use super::config::{Config, SourceKind};
-use super::intake::{Intake, Origin};
+use super::config::Config;
+use super::intake::Intake;
 use super::metrics::Metrics;
 use super::positions::{LivePositions, Positions};
 use super::shutdown::{Reload, Shutdown};
 use super::sources::rate::Rate;
-use super::sources::{Context, Running, files, http, nats, otlp, tcp};
+use super::sources::{Context, Running};
 use super::{codec, writer};
 use crate::Store;
 use crate::fs::{self, FileSystem};
@@ -110,13 +111,7 @@ impl Daemon {
     async fn start_sources(&mut self, config: &Config) -> Result<(), ServeError> {
         for (name, source) in &config.sources {
             let context = self.context(config, name, &source.system);
-            let running = match source.kind.clone() {
-                SourceKind::Files(config) => files::start(config, context).await,
-                SourceKind::Tcp(config) => tcp::start(config, context).await,
-                SourceKind::Http(config) => http::start(config, context).await,
-                SourceKind::Otlp(config) => otlp::start(config, context).await,
-                SourceKind::Nats(config) => nats::start(config, context).await,
-            };
+            let running = source.kind.start(context).await;
             let running = running.map_err(|source| ServeError::Source { name: name.clone(), source })?;
             self.started.addresses.extend(running.addresses.iter().map(|a| (name.clone(), *a)));
             self.sources.push(running);

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::Receiver;
 
-use super::intake::{Ack, Refusal, Request};
+use super::batch::{Ack, Refusal};
+use super::intake::Request;
 use super::metrics::Metrics;
 use super::positions::LivePositions;
 use crate::spool::{Body, Disk, Spool, SpoolError};

@@ -204,7 +204,7 @@ fn emit(place: &str, fields: &Fields) -> Result<Emit, MappingError> {
     let one = |name: &str, text: &Option<String>| {
         text.as_deref().map(|t| template(&format!("{place}.{name}"), t)).transpose()
     };
-    let form = |name: &str, shape: &Option<super::file::Shape>| {
+    let form = |name: &str, shape: &Option<super::shape::Shape>| {
         let read = |s| Form::parse(s).map_err(|e| MappingError::value(format!("{place}.{name}"), e));
         shape.as_ref().map(read).transpose()
     };

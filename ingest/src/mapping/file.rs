@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::error::MappingError;
+use super::shape::Shape;
 use super::shipped::shipped;
 
 /// A mapping file. Texts in braces are templates: `{host}` is the value of that name in the record, `{event.msg.to}` goes
@@ -175,18 +176,6 @@ pub struct RealTime {
     pub begins: String,
     /// A regular expression for ends. An operation that is neither known to have ended precedes nothing.
     pub ends: String,
-}
-
-/// A template, or a table or list of them.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum Shape {
-    /// A template; one that is a single `{name}` keeps the type of the value.
-    Template(String),
-    /// An object; what has no value is left out.
-    Table(BTreeMap<String, Shape>),
-    /// A list.
-    List(Vec<Shape>),
 }
 
 /// How the sends and receives of equal keys are joined.

@@ -35,6 +35,7 @@ mod needs;
 mod patterns;
 mod real_time;
 mod records;
+mod shape;
 mod shipped;
 mod sniff;
 mod source_state;
@@ -45,8 +46,9 @@ pub use engine::{HEAD, Mapper};
 pub use error::MappingError;
 pub use file::{
     Choose, Clock, Container, Execution, Fields, Header, Input, Link, LinkOrder, Mapping, RealTime, Rule,
-    Shape, Ticks,
+    Ticks,
 };
 pub use needs::Needs;
+pub use shape::Shape;
 pub use shipped::{Shipped, shipped};
 pub use unit::{Outcome, Overrides, Unit};

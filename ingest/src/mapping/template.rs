@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::error::MappingError;
-use super::file::Shape;
 use super::filters::Filter;
+use super::shape::Shape;
 
 /// What a template can ask for: the record, and what is known without it.
 pub(crate) struct Scope<'a> {

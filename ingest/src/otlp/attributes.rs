@@ -1,33 +1,11 @@
-//! Values of attributes, out of both encodings.
+//! Values of attributes, out of JSON.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value};
 use serde_json::{Map, Number, Value};
 
 use super::Attributes;
 
-/// Attributes of a protobuf message. Of two of one name the last counts.
-pub(super) fn from_proto(list: Vec<KeyValue>) -> Attributes {
-    list.into_iter().map(|pair| (pair.key, pair.value.map_or(Value::Null, value_from_proto))).collect()
-}
-
-/// A value of a protobuf message; bytes as Base64 text.
-pub(super) fn value_from_proto(value: AnyValue) -> Value {
-    match value.value {
-        Some(any_value::Value::StringValue(text)) => Value::from(text),
-        Some(any_value::Value::BoolValue(yes)) => Value::from(yes),
-        Some(any_value::Value::IntValue(number)) => Value::from(number),
-        Some(any_value::Value::DoubleValue(number)) => double(number),
-        Some(any_value::Value::ArrayValue(list)) => list.values.into_iter().map(value_from_proto).collect(),
-        Some(any_value::Value::KvlistValue(map)) => Value::Object(from_proto(map.values)),
-        Some(any_value::Value::BytesValue(bytes)) => Value::from(STANDARD.encode(bytes)),
-        // An index into a table that only profiles have.
-        Some(any_value::Value::StringValueStrindex(_)) | None => Value::Null,
-    }
-}
-
-fn double(number: f64) -> Value {
+/// A number as JSON has it; what JSON has not is text.
+pub(super) fn double(number: f64) -> Value {
     match Number::from_f64(number) {
         Some(number) => Value::Number(number),
         None if number.is_nan() => Value::from("NaN"),

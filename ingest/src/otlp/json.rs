@@ -7,8 +7,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
+use super::kept::{span_event, status_value};
 use super::logs::Repeats;
-use super::proto::{span_event, status_value};
 use super::spans::take;
 use super::{
     Attributes, Context, Item, Link, Log, OtlpError, OtlpOptions, Span, SpanKind, Surroundings, attributes,

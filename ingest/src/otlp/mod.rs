@@ -1,6 +1,6 @@
 //! OpenTelemetry spans and logs, and Zipkin spans, as event records.
 //!
-//! A pure conversion: no I/O, no state, nothing remembered from one request to the next. OTLP comes as protobuf or
+//! A pure conversion: no I/O, no state, nothing remembered from one request to the next. OTLP comes as protobuf (feature `otlp`) or
 //! as JSON ([`from_json`]); both become the same [`Span`]s and [`Log`]s first, so there is one path from there on.
 //!
 //! # What becomes what
@@ -30,7 +30,9 @@ mod actor;
 mod attributes;
 mod clock;
 mod json;
+mod kept;
 mod logs;
+#[cfg(feature = "otlp")]
 mod proto;
 mod semconv;
 mod spans;
@@ -41,6 +43,7 @@ use serde_json::{Map, Value};
 
 pub use json::{from_json, from_json_value};
 pub use logs::log_event;
+#[cfg(feature = "otlp")]
 pub use proto::{from_log_resources, from_span_resources};
 pub use spans::span_events;
 pub use zipkin::from_zipkin_json;

@@ -1,13 +1,15 @@
 //! Telemetry out of protobuf messages.
 
-use opentelemetry_proto::tonic::common::v1::InstrumentationScope;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use opentelemetry_proto::tonic::common::v1::{AnyValue, InstrumentationScope, KeyValue, any_value};
 use opentelemetry_proto::tonic::logs::v1::{LogRecord, ResourceLogs};
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, Span as ProtoSpan, span};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::clock::rfc3339;
+use super::kept::{span_event, status_value};
 use super::logs::Repeats;
 use super::spans::take;
 use super::{Attributes, Context, Item, Link, Log, OtlpOptions, Span, SpanKind, Surroundings, attributes};
@@ -62,7 +64,7 @@ fn text(message: &impl Serialize) -> String {
 }
 
 fn resource_attributes(resource: Option<Resource>) -> Attributes {
-    resource.map(|r| attributes::from_proto(r.attributes)).unwrap_or_default()
+    resource.map(|r| from_proto(r.attributes)).unwrap_or_default()
 }
 
 fn surroundings(resource: &Attributes, scope: Option<InstrumentationScope>) -> Surroundings {
@@ -70,7 +72,7 @@ fn surroundings(resource: &Attributes, scope: Option<InstrumentationScope>) -> S
     Surroundings {
         resource: resource.clone(),
         scope: scope.name,
-        scope_attributes: attributes::from_proto(scope.attributes),
+        scope_attributes: from_proto(scope.attributes),
     }
 }
 
@@ -115,14 +117,15 @@ fn read_span(span: ProtoSpan) -> Result<Span, Bad> {
         extra.insert("status".to_owned(), status_value(i64::from(status.code), &status.message));
     }
     if !span.events.is_empty() {
-        let events = span.events.into_iter().map(|event| {
-            span_event(event.time_unix_nano, &event.name, attributes::from_proto(event.attributes))
-        });
+        let events = span
+            .events
+            .into_iter()
+            .map(|event| span_event(event.time_unix_nano, &event.name, from_proto(event.attributes)));
         extra.insert("events".to_owned(), events.collect());
     }
     let links = span.links.into_iter().filter_map(|link| {
         let context = Context { trace: id(&link.trace_id, 16)?, span: id(&link.span_id, 8)? };
-        Some(Link { context, attributes: attributes::from_proto(link.attributes) })
+        Some(Link { context, attributes: from_proto(link.attributes) })
     });
     Ok(Span {
         context: Context { trace, span: own },
@@ -133,29 +136,10 @@ fn read_span(span: ProtoSpan) -> Result<Span, Bad> {
         name: span.name,
         start: span.start_time_unix_nano,
         end: span.end_time_unix_nano,
-        attributes: attributes::from_proto(span.attributes),
+        attributes: from_proto(span.attributes),
         links: links.collect(),
         extra,
     })
-}
-
-/// A status as it is kept.
-pub(super) fn status_value(code: i64, message: &str) -> Value {
-    let code = match code {
-        1 => Value::from("ok"),
-        2 => Value::from("error"),
-        other => Value::from(other),
-    };
-    if message.is_empty() { json!({"code": code}) } else { json!({"code": code, "message": message}) }
-}
-
-/// An event within a span as it is kept.
-pub(super) fn span_event(time: u64, name: &str, attributes: Attributes) -> Value {
-    if attributes.is_empty() {
-        json!({"time": rfc3339(time), "name": name})
-    } else {
-        json!({"time": rfc3339(time), "name": name, "attributes": attributes})
-    }
 }
 
 fn read_log(log: LogRecord) -> Log {
@@ -165,8 +149,28 @@ fn read_log(log: LogRecord) -> Log {
         observed: log.observed_time_unix_nano,
         event_name: log.event_name,
         severity: log.severity_text,
-        body: log.body.map(attributes::value_from_proto),
-        attributes: attributes::from_proto(log.attributes),
+        body: log.body.map(value_from_proto),
+        attributes: from_proto(log.attributes),
         context: context.map(|(trace, span)| Context { trace, span }),
+    }
+}
+
+/// Attributes of a protobuf message. Of two of one name the last counts.
+fn from_proto(list: Vec<KeyValue>) -> Attributes {
+    list.into_iter().map(|pair| (pair.key, pair.value.map_or(Value::Null, value_from_proto))).collect()
+}
+
+/// A value of a protobuf message; bytes as Base64 text.
+fn value_from_proto(value: AnyValue) -> Value {
+    match value.value {
+        Some(any_value::Value::StringValue(text)) => Value::from(text),
+        Some(any_value::Value::BoolValue(yes)) => Value::from(yes),
+        Some(any_value::Value::IntValue(number)) => Value::from(number),
+        Some(any_value::Value::DoubleValue(number)) => attributes::double(number),
+        Some(any_value::Value::ArrayValue(list)) => list.values.into_iter().map(value_from_proto).collect(),
+        Some(any_value::Value::KvlistValue(map)) => Value::Object(from_proto(map.values)),
+        Some(any_value::Value::BytesValue(bytes)) => Value::from(STANDARD.encode(bytes)),
+        // An index into a table that only profiles have.
+        Some(any_value::Value::StringValueStrindex(_)) | None => Value::Null,
     }
 }

@@ -17,11 +17,11 @@ impl Session<'_> {
         m.commit_seconds.observe(begin.elapsed().as_secs_f64());
         m.committed_lsn.set(i64::try_from(self.last).unwrap_or(i64::MAX));
         for system in &mut self.systems {
-            let label = SystemLabel { system: system.name.clone() };
+            let label = SystemLabel { system: system.known.system.clone() };
             let counts = std::mem::take(&mut system.counts);
             m.events_written.get_or_create(&label).inc_by(counts.written);
             m.events_duplicate.get_or_create(&label).inc_by(counts.duplicates);
-            for (reason, n) in std::mem::take(&mut system.quarantine.added) {
+            for (reason, n) in std::mem::take(&mut system.known.quarantine.added) {
                 m.events_rejected.get_or_create(&ReasonLabel { reason }).inc_by(n);
             }
         }
@@ -30,16 +30,18 @@ impl Session<'_> {
     /// Sets the gauges of all systems.
     pub(super) fn gauges(&self) {
         for system in &self.systems {
-            let label = SystemLabel { system: system.name.clone() };
+            let label = SystemLabel { system: system.known.system.clone() };
             let (sends, receives) = system.pairs.counts();
             self.metrics.unmatched_sends.get_or_create(&label).set(sends as i64);
             self.metrics.orphan_receives.get_or_create(&label).set(receives as i64);
             let mut gaps: BTreeMap<String, u64> = BTreeMap::new();
-            for life in system.seen.completeness().into_iter().filter(|l| l.missing > 0).take(MOST_ACTORS) {
+            for life in
+                system.known.seen.completeness().into_iter().filter(|l| l.missing > 0).take(MOST_ACTORS)
+            {
                 *gaps.entry(life.actor).or_default() += life.missing;
             }
             for (actor, missing) in gaps {
-                let labels = ActorLabels { system: system.name.clone(), actor };
+                let labels = ActorLabels { system: system.known.system.clone(), actor };
                 self.metrics.sequence_gaps.get_or_create(&labels).set(missing as i64);
             }
         }

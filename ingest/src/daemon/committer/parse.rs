@@ -3,7 +3,6 @@
 //! One thread reads frames and cuts them into chunks; several parse chunks at the same time. Chunks are handed over in
 //! the order of the spool whatever order they are parsed in: what is sent for each is a place where it will appear.
 
-use std::borrow::Cow;
 use std::num::NonZero;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,12 +12,11 @@ use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
-use demi_schemas::EventRecord;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::CommitError;
+use crate::daemon::batch::{Origin, PositionUpdate};
 use crate::daemon::codec::{Decoded, DecodedContent, DecodedItem, decode};
-use crate::daemon::intake::{Origin, PositionUpdate};
 use crate::lines::Line;
 use crate::parse::{KEPT_OF_OVERLONG, Parser, What};
 use crate::spool::{Disk, Reader};
@@ -32,18 +30,12 @@ const MOST_PARSERS: usize = 4;
 /// How long to wait for a frame before looking whether anybody still listens.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// What a line or item became.
-pub(super) enum Fate {
-    Event { record: Box<EventRecord>, digest: u64, date: Option<i32> },
-    Bad { code: Cow<'static, str>, reason: String },
-}
-
 /// A line or item that is not empty.
 pub(super) struct Row {
     pub line: Line,
     /// Where its bytes are in the chunk.
     pub raw: Range<usize>,
-    pub fate: Fate,
+    pub what: What,
 }
 
 /// Consecutive rows of one frame.
@@ -224,20 +216,13 @@ fn row(
             whole.len()
         );
         let raw = at.start..at.start + KEPT_OF_OVERLONG.min(whole.len());
-        return Some(Row { line, raw, fate: Fate::Bad { code: "too_long".into(), reason } });
+        return Some(Row { line, raw, what: What::Bad { code: "too_long".into(), reason } });
     }
     if whole.trim_ascii().is_empty() {
         return None;
     }
-    let fate = fate(parser.parse(whole, &line));
-    Some(Row { line, raw: at, fate })
-}
-
-fn fate(what: What) -> Fate {
-    match what {
-        What::Event { record, digest, date } => Fate::Event { record, digest, date },
-        What::Bad { code, reason } => Fate::Bad { code: code.into(), reason },
-    }
+    let what = parser.parse(whole, &line);
+    Some(Row { line, raw: at, what })
 }
 
 /// Items as rows over one stretch of bytes.
@@ -254,11 +239,11 @@ fn item_rows(parser: &mut Parser<'_>, items: &[DecodedItem]) -> (Bytes, Vec<Row>
             terminated: true,
             overlong: None,
         };
-        let fate = match &item.rejected {
-            Some((code, reason)) => Fate::Bad { code: code.clone().into(), reason: reason.clone() },
-            None => fate(parser.parse(&item.bytes, &line)),
+        let what = match &item.rejected {
+            Some((code, reason)) => What::Bad { code: code.clone().into(), reason: reason.clone() },
+            None => parser.parse(&item.bytes, &line),
         };
-        rows.push(Row { line, raw: at..raw.len(), fate });
+        rows.push(Row { line, raw: at..raw.len(), what });
     }
     (raw.into(), rows)
 }

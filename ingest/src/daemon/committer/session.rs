@@ -5,28 +5,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use demi_schemas::EventId;
 use rustc_hash::FxHashMap;
-use xxhash_rust::xxh3::xxh3_64;
 
 use super::lent::Lent;
-use super::parse::{Chunk, Fate, Row};
+use super::parse::{Chunk, Row};
 use super::progress::{application, source_application};
 use super::system::System;
 use super::{CommitError, Settings};
-use crate::columns::{EventColumns, EventRow, QuarantineRow};
+use crate::admit::{Admitted, Found, Rows};
 use crate::daemon::ledger::{self, LedgerRow};
 use crate::daemon::metrics::Metrics;
 use crate::daemon::positions::Positions;
-use crate::locations::Entry;
-use crate::parse::bad_line_digest;
-use crate::seen::Verdict;
+use crate::parse::What;
 use crate::store::{Gone, TableWriter};
 use crate::{IngestError, Store};
 
-/// Rows of a batch, and the bytes of lines after which it is written with fewer.
-const BATCH_ROWS: usize = 16 * 1024;
-const BATCH_BYTES: u64 = 16 << 20;
 /// Partitions written at the same time: each has an open file.
 const MOST_PARTITIONS: usize = 16;
 /// Rows that make a file that is worth its commit: it is not waited for more when nothing comes.
@@ -59,8 +52,7 @@ pub(super) struct Session<'a> {
     counted: Vec<LedgerRow>,
     pub(super) systems: Vec<System>,
     numbers: FxHashMap<Arc<str>, usize>,
-    columns: EventColumns,
-    column_bytes: u64,
+    rows: Rows,
     window: Window,
     /// Last frame taken whole.
     pub(super) last: u64,
@@ -103,8 +95,7 @@ impl<'a> Session<'a> {
             counted,
             systems: Vec::new(),
             numbers: FxHashMap::default(),
-            columns: EventColumns::default(),
-            column_bytes: 0,
+            rows: Rows::default(),
             window: Window::default(),
             last: done,
             positions,
@@ -132,7 +123,7 @@ impl<'a> Session<'a> {
         let mut rows = std::mem::take(&mut chunk.rows);
         if !rows.is_empty() {
             let system = self.system(&chunk.origin.system)?;
-            let source = self.systems[system].seen.source(&chunk.stream);
+            let source = self.systems[system].known.seen.source(&chunk.stream);
             self.window.since.get_or_insert_with(Instant::now);
             self.window.lines += rows.len() as u64;
             for row in &mut rows {
@@ -150,80 +141,29 @@ impl<'a> Session<'a> {
     }
 
     fn row(&mut self, chunk: &Chunk, row: &mut Row, system: usize, source: u32) -> Result<(), CommitError> {
-        let (record, digest, date) = match &mut row.fate {
-            Fate::Event { record, digest, date } => (record, *digest, *date),
-            Fate::Bad { code, reason } => {
-                let raw = &chunk.raw[row.raw.clone()];
-                let digest = bad_line_digest(&chunk.stream, &row.line, code, raw);
-                let (code, reason) = (code.to_string(), std::mem::take(reason));
-                return self.isolate(chunk, row, system, &code, &reason, digest);
-            }
-        };
-        let known = &mut self.systems[system];
-        let entry = Entry { seq: record.seq, digest, offset: row.line.offset, source };
-        match known.seen.offer(&record.actor, record.incarnation, entry)? {
-            Verdict::Duplicate => known.counts.duplicates += 1,
-            Verdict::Conflict { source, offset } => {
-                let event =
-                    EventId { actor: record.actor.clone(), incarnation: record.incarnation, seq: record.seq };
-                let reason = format!(
-                    "event {event} says something else than the one stored from {source} at byte {offset}"
-                );
-                let key = format!("conflict\n{digest}\n{event}");
-                return self.isolate(chunk, row, system, "conflict", &reason, xxh3_64(key.as_bytes()));
-            }
-            Verdict::New { seq } => {
-                record.seq = seq;
-                let place = EventRow {
-                    system: &known.name,
-                    date,
-                    source: &chunk.stream,
-                    offset: row.line.offset,
-                    digest,
-                };
-                self.columns.push(record, &place);
-                known.added(record);
-                self.column_bytes += row.raw.len() as u64;
+        let Row { line, raw, what } = row;
+        let found = Found::new(&chunk.stream, source, line, &chunk.raw, raw.clone());
+        let state = &mut self.systems[system];
+        let admitted = state.known.admit(&found, what, &mut self.rows, &mut self.quarantine)?;
+        match (admitted, what) {
+            (Admitted::Duplicate, _) => state.counts.duplicates += 1,
+            (Admitted::Added, What::Event { record, date, .. }) => {
+                state.added(record);
                 self.window.rows += 1;
-                if !self.window.partitions.contains(&(system, date)) {
-                    self.window.partitions.push((system, date));
+                if !self.window.partitions.contains(&(system, *date)) {
+                    self.window.partitions.push((system, *date));
                 }
-                if self.columns.rows() >= BATCH_ROWS || self.column_bytes >= BATCH_BYTES {
+                if self.rows.are_full() {
                     self.flush()?;
                 }
             }
+            _ => {}
         }
         Ok(())
     }
 
-    fn isolate(
-        &mut self,
-        chunk: &Chunk,
-        row: &Row,
-        system: usize,
-        code: &str,
-        reason: &str,
-        digest: u64,
-    ) -> Result<(), CommitError> {
-        let known = &mut self.systems[system];
-        let quarantined = QuarantineRow {
-            system: &known.name,
-            source: &chunk.stream,
-            offset: row.line.offset,
-            line: row.line.number,
-            raw_length: row.line.length,
-            raw: &chunk.raw[row.raw.clone()],
-            code,
-            reason,
-            digest,
-        };
-        Ok(known.quarantine.push(&quarantined, &mut self.quarantine)?)
-    }
-
     fn flush(&mut self) -> Result<(), CommitError> {
-        self.column_bytes = 0;
-        if self.columns.rows() > 0 {
-            let batch = self.columns.finish().map_err(IngestError::from)?;
+        if let Some(batch) = self.rows.take()? {
             self.events.work(move |events| events.write(batch))?;
         }
         Ok(())
@@ -263,7 +203,7 @@ impl<'a> Session<'a> {
         let window = std::mem::take(&mut self.window);
         self.flush()?;
         for system in &mut self.systems {
-            system.quarantine.flush(&mut self.quarantine)?;
+            system.known.quarantine.flush(&mut self.quarantine)?;
         }
         let spool = self.settings.spool;
         let all = (application(spool), self.last);

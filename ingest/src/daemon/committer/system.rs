@@ -9,11 +9,10 @@ use demi_schemas::{EventRecord, Kind};
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
+use crate::admit::Known;
 use crate::daemon::ledger::LedgerRow;
 use crate::daemon::pairs::Pairs;
-use crate::quarantine::Quarantine;
 use crate::scan::scan;
-use crate::seen::Seen;
 use crate::{IngestError, Store};
 
 /// Rows of the newest files that are read for the sends and receives in them.
@@ -27,9 +26,7 @@ pub(super) struct Counts {
 }
 
 pub(super) struct System {
-    pub name: String,
-    pub seen: Seen,
-    pub quarantine: Quarantine,
+    pub known: Known,
     pub pairs: Pairs,
     pub counts: Counts,
     /// By actor and life: time of the event that came last.
@@ -48,18 +45,17 @@ impl System {
         let files = store.known_event_files(name)?;
         let mut pairs = Pairs::default();
         read_pairs(&files, &mut pairs)?;
-        let mut seen = Seen::read(store.dir().display().to_string(), scratch, files)?;
+        let mut known = Known::read(store, name, scratch)?;
         let mut last_times: FxHashMap<String, Vec<(u32, Value)>> = FxHashMap::default();
         for row in ledger.iter().filter(|row| row.system == name) {
             let life = &row.life;
-            seen.add_counts(&life.actor, life.incarnation, life.duplicates, life.conflicts);
+            known.seen.add_counts(&life.actor, life.incarnation, life.duplicates, life.conflicts);
             if let Some(time) = &row.last_time {
                 let time = Value::String(time.clone());
                 last_times.entry(life.actor.clone()).or_default().push((life.incarnation, time));
             }
         }
-        let quarantine = Quarantine::new(store.quarantine_files(name)?);
-        Ok(System { name: name.to_owned(), seen, quarantine, pairs, counts: Counts::default(), last_times })
+        Ok(System { known, pairs, counts: Counts::default(), last_times })
     }
 
     /// Takes in an event that is new. Takes its time away: the row was made.
@@ -83,9 +79,9 @@ impl System {
             let (_, time) = self.last_times.get(actor)?.iter().find(|(l, _)| *l == life)?;
             Some(time.as_str().map_or_else(|| time.to_string(), str::to_owned))
         };
-        let rows = self.seen.completeness().into_iter();
+        let rows = self.known.seen.completeness().into_iter();
         rows.map(|life| LedgerRow {
-            system: self.name.clone(),
+            system: self.known.system.clone(),
             last_time: time(&life.actor, life.incarnation),
             life,
         })

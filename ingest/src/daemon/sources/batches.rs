@@ -1,9 +1,9 @@
 //! What was made of a log or a request, as items in batches that a frame of the spool can hold.
 
 use bytes::Bytes;
+use demi_schemas::EventRecord;
 
-use super::otlp::of_system;
-use crate::daemon::intake::{Item, MAX_BATCH, Outcome as Fate};
+use crate::daemon::batch::{Item, MAX_BATCH, Outcome as Fate};
 use crate::mapping::{Outcome, Unit};
 use crate::parse::KEPT_OF_OVERLONG;
 
@@ -50,6 +50,19 @@ pub(super) fn append(unit: Unit, system: &str, items: &mut Vec<Item>) -> usize {
         }
     }
     size
+}
+
+/// The record, unless it says that it is of another system or its incarnation cannot be stored.
+pub(super) fn of_system(record: Box<EventRecord>, system: &str) -> Fate {
+    let reason = match &record.system {
+        Some(own) if own != system => format!("the record is of system '{own}', the source of '{system}'"),
+        _ if i32::try_from(record.incarnation).is_err() => {
+            format!("incarnation {} is beyond {}", record.incarnation, i32::MAX)
+        }
+        _ => return Fate::Record(record),
+    };
+    let raw = Bytes::from(serde_json::to_vec(&record).unwrap_or_default());
+    Fate::Rejected { raw, code: "rule".to_owned(), reason }
 }
 
 /// Items in batches that a frame of the spool can hold.

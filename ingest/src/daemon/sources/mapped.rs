@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::batches::Batches;
 use super::{Context, SourceError};
-use crate::daemon::intake::{Batch, Content, Refusal};
+use crate::daemon::batch::{Batch, Content, Refusal};
 use crate::lines::Line;
 use crate::mapping::{HEAD, Mapper, Mapping, Unit};
 use crate::parse::KEPT_OF_OVERLONG;
@@ -210,7 +210,7 @@ impl Bodies {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::daemon::intake::Outcome as Fate;
+    use crate::daemon::batch::Outcome as Fate;
 
     fn reason(name: &str, carrier: Carrier) -> String {
         find(name, carrier).unwrap_err().to_string()

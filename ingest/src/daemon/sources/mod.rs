@@ -1,22 +1,21 @@
-//! The kinds of sources: one file each, with its part of the configuration and a `start` function.
+//! The kinds of sources: one module each, with its part of the configuration.
 //!
-//! A source of kind `x` is a module with
-//!
-//! - `Config`: the keys of `[sources.NAME]` besides `type` and `system`, with docs, defaults and
-//!   `deny_unknown_fields`, except where [`ListenConfig`](super::security::ListenConfig) is flattened in: then
-//!   unknown keys are checked against `Config::KEYS`;
-//! - `async fn start(config: Config, context: Context) -> Result<Running, SourceError>`: opens sockets and files,
-//!   spawns its tasks, and returns. Its tasks end soon after [`Context::shutdown`] is thrown: they take nothing new,
-//!   and finish what they have handed over.
+//! A source of kind `x` is a module with a `Config` that implements [`Source`], and a [`Kind`] that is listed in [`KINDS`].
+//! `Config` has docs, defaults and `deny_unknown_fields`, except where
+//! [`ListenConfig`](super::security::ListenConfig) is flattened in: then unknown keys are checked against `Config::KEYS`.
 
 mod accept;
 mod batches;
+pub mod body;
 pub mod files;
 pub mod http;
 pub(crate) mod mapped;
+#[cfg(feature = "nats")]
 pub mod nats;
+#[cfg(feature = "otlp")]
 pub mod otlp;
 pub mod rate;
+mod source;
 pub mod tcp;
 pub mod web;
 
@@ -26,10 +25,13 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
-use super::intake::{Intake, Origin};
+use super::batch::Origin;
+use super::intake::Intake;
 use super::metrics::Metrics;
 use super::security::SecurityError;
 use super::shutdown::{Reload, Shutdown};
+
+pub use source::{KINDS, Kind, Source};
 
 /// What a source is given.
 #[derive(Clone, Debug)]

@@ -10,13 +10,15 @@ use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use futures::FutureExt;
+use futures::future::BoxFuture;
 use serde::Deserialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::accept::accept;
 use super::mapped::{Bodies, Carrier, with_mapping};
-use super::{Context, Running, SourceError};
-use crate::daemon::intake::{Batch, Content, Refusal};
+use super::source::read_keys;
+use super::{Context, Kind, Running, Source, SourceError};
+use crate::daemon::batch::{Batch, Content, Refusal};
 use crate::daemon::security::{Connection, ListenConfig, Listener, Tokens};
 
 /// Bytes read before a batch is handed over though more is there.
@@ -40,12 +42,25 @@ impl Config {
     pub const KEYS: [&'static str; 7] = with_mapping(ListenConfig::KEYS);
 }
 
+/// `tcp`: event records over TCP.
+pub const KIND: Kind = Kind { name: "tcp", keys: &Config::KEYS, read: read_keys::<Config> };
+
+impl Source for Config {
+    fn check_files(&self) -> Result<(), SourceError> {
+        check_files(self)
+    }
+
+    fn start(&self, context: Context) -> BoxFuture<'static, Result<Running, SourceError>> {
+        Box::pin(start(self.clone(), context))
+    }
+}
+
 /// Checks the files that the configuration names, without listening.
 ///
 /// # Errors
 /// When certificates or tokens cannot be used, the address is open to others without authentication, or the mapping
 /// cannot be used for lines that come over connections.
-pub fn check_files(config: &Config) -> Result<(), SourceError> {
+fn check_files(config: &Config) -> Result<(), SourceError> {
     config.listen.check()?;
     Bodies::of(config.mapping.as_deref(), Carrier::Connections).map(drop)
 }
@@ -54,7 +69,7 @@ pub fn check_files(config: &Config) -> Result<(), SourceError> {
 ///
 /// # Errors
 /// When the address cannot be listened on as configured.
-pub async fn start(config: Config, context: Context) -> Result<Running, SourceError> {
+async fn start(config: Config, context: Context) -> Result<Running, SourceError> {
     let mapped = Bodies::of(config.mapping.as_deref(), Carrier::Connections)?;
     let listener = Listener::bind(&config.listen, &context.reload).await?;
     let addresses = listener.local_addr().into_iter().collect();

@@ -12,7 +12,7 @@ use super::mapped::{Mapped, SHARED};
 use super::packed::Unpacked;
 use super::read::Ready;
 use super::state::State;
-use crate::daemon::intake::{Batch, Content, PositionUpdate, Refusal};
+use crate::daemon::batch::{Batch, Content, PositionUpdate, Refusal};
 use crate::daemon::metrics::SourceLabel;
 use crate::daemon::sources::Context;
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::state::State;
-use crate::daemon::intake::Item;
+use crate::daemon::batch::Item;
 use crate::daemon::sources::SourceError;
 use crate::daemon::sources::batches::{MOST_TOGETHER, append};
 use crate::daemon::sources::mapped::{Carrier, find, give};

@@ -25,10 +25,12 @@ mod state;
 
 use std::time::{Duration, Instant};
 
+use futures::future::BoxFuture;
 use serde::Deserialize;
 use tokio::runtime::Handle;
 
-use super::{Context, Running, SourceError};
+use super::source::read_keys;
+use super::{Context, Kind, Running, Source, SourceError};
 use follow::Follower;
 use mapped::Mapped;
 pub(crate) use read::CHUNK;
@@ -66,6 +68,23 @@ impl Config {
         ["paths", "exclude", "poll_millis", "scan_millis", "forget_hours", "mapping", "gone_secs"];
 }
 
+/// `files`: follows files.
+pub const KIND: Kind = Kind { name: "files", keys: &Config::KEYS, read: read_keys::<Config> };
+
+impl Source for Config {
+    fn check(&self) -> Result<(), SourceError> {
+        check(self)
+    }
+
+    fn check_files(&self) -> Result<(), SourceError> {
+        check_files(self)
+    }
+
+    fn start(&self, context: Context) -> BoxFuture<'static, Result<Running, SourceError>> {
+        Box::pin(start(self.clone(), context))
+    }
+}
+
 fn default_poll() -> u64 {
     200
 }
@@ -86,7 +105,7 @@ fn default_gone() -> u64 {
 ///
 /// # Errors
 /// When there are none, or one cannot be read.
-pub fn check(config: &Config) -> Result<(), SourceError> {
+fn check(config: &Config) -> Result<(), SourceError> {
     let setting = |key: &str, reason: String| SourceError::Setting { key: key.to_owned(), reason };
     if config.paths.is_empty() {
         return Err(setting("paths", "give at least one pattern".into()));
@@ -103,7 +122,7 @@ pub fn check(config: &Config) -> Result<(), SourceError> {
 ///
 /// # Errors
 /// When it cannot.
-pub fn check_files(config: &Config) -> Result<(), SourceError> {
+fn check_files(config: &Config) -> Result<(), SourceError> {
     Mapped::of(config.mapping.as_deref()).map(drop)
 }
 
@@ -111,7 +130,7 @@ pub fn check_files(config: &Config) -> Result<(), SourceError> {
 ///
 /// # Errors
 /// When a pattern cannot be read, or the mapping cannot be used.
-pub async fn start(config: Config, context: Context) -> Result<Running, SourceError> {
+async fn start(config: Config, context: Context) -> Result<Running, SourceError> {
     check(&config)?;
     let mapped = Mapped::of(config.mapping.as_deref())?;
     let handle = Handle::current();

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::state::State;
-use crate::daemon::intake::{Content, Item, Outcome};
+use crate::daemon::batch::{Content, Item, Outcome};
 use crate::parse::KEPT_OF_OVERLONG;
 
 /// What is handed over of `bytes`, and the state after it; `None` if they are only the beginning of a line that may

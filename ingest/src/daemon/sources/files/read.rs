@@ -14,7 +14,7 @@ use super::mapped::Stretch;
 use super::packed::Unpacked;
 use super::plan::{plan, whole};
 use super::state::{State, bytes_before};
-use crate::daemon::intake::{Content, Item, Outcome};
+use crate::daemon::batch::{Content, Item, Outcome};
 
 /// How long a last line without newline, or a record that may have more lines, waits before it is taken as it is.
 pub(super) const UNFINISHED: Duration = Duration::from_secs(5);

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use demi_schemas::EventRecord;
 use serde::Deserialize;
 
-use crate::daemon::intake::{Item, Outcome};
-use crate::daemon::sources::otlp::of_system;
+use crate::daemon::batch::{Item, Outcome};
+use crate::daemon::sources::batches::of_system;
 use crate::otlp::{self, OtlpOptions};
 
 /// What messages hold.

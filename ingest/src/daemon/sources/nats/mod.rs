@@ -15,12 +15,14 @@ use async_nats::jetstream::consumer::{AckPolicy, PullConsumer, pull};
 use async_nats::jetstream::{self, Message};
 use async_nats::{ConnectOptions, ServerAddr};
 use futures::StreamExt;
+use futures::future::BoxFuture;
 use serde::Deserialize;
 
 use super::batches::Batches;
 use super::mapped::{Bodies, Carrier};
-use super::{Context, Running, SourceError};
-use crate::daemon::intake::{Batch, Content, Refusal};
+use super::source::read_keys;
+use super::{Context, Kind, Running, Source, SourceError};
+use crate::daemon::batch::{Batch, Content, Refusal};
 
 pub use message::{Format, read};
 
@@ -88,6 +90,23 @@ impl Config {
     ];
 }
 
+/// `nats`: a JetStream consumer.
+pub const KIND: Kind = Kind { name: "nats", keys: &Config::KEYS, read: read_keys::<Config> };
+
+impl Source for Config {
+    fn check(&self) -> Result<(), SourceError> {
+        check(self)
+    }
+
+    fn check_files(&self) -> Result<(), SourceError> {
+        check_files(self)
+    }
+
+    fn start(&self, context: Context) -> BoxFuture<'static, Result<Running, SourceError>> {
+        Box::pin(start(self.clone(), context))
+    }
+}
+
 fn setting(key: &str, reason: impl Into<String>) -> SourceError {
     SourceError::Setting { key: key.to_owned(), reason: reason.into() }
 }
@@ -96,7 +115,7 @@ fn setting(key: &str, reason: impl Into<String>) -> SourceError {
 ///
 /// # Errors
 /// When a setting cannot be used.
-pub fn check(config: &Config) -> Result<(), SourceError> {
+fn check(config: &Config) -> Result<(), SourceError> {
     config.url.parse::<ServerAddr>().map_err(|e| setting("url", format!("'{}': {e}", config.url)))?;
     let forbidden = |c: char| c.is_whitespace() || matches!(c, '.' | '*' | '>' | '/' | '\\');
     for (key, name) in [("stream", &config.stream), ("durable", &config.durable)] {
@@ -120,7 +139,7 @@ pub fn check(config: &Config) -> Result<(), SourceError> {
 ///
 /// # Errors
 /// When a setting cannot be used.
-pub async fn start(config: Config, context: Context) -> Result<Running, SourceError> {
+async fn start(config: Config, context: Context) -> Result<Running, SourceError> {
     check(&config)?;
     check_files(&config)?;
     let mapped = Bodies::of(config.mapping.as_deref(), Carrier::Bodies)?;
@@ -141,7 +160,7 @@ pub async fn start(config: Config, context: Context) -> Result<Running, SourceEr
 ///
 /// # Errors
 /// When one cannot be read.
-pub fn check_files(config: &Config) -> Result<(), SourceError> {
+fn check_files(config: &Config) -> Result<(), SourceError> {
     options(config)?;
     for (key, path) in
         [("tls_ca", &config.tls_ca), ("tls_cert", &config.tls_cert), ("tls_key", &config.tls_key)]

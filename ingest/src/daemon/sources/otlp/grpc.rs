@@ -18,7 +18,7 @@ use tonic::codec::CompressionEncoding;
 use tonic::{Code, Request, Response, Status};
 
 use super::{Shared, Taken};
-use crate::daemon::intake::Refusal;
+use crate::daemon::batch::Refusal;
 use crate::otlp::{from_log_resources, from_span_resources};
 
 /// `google.rpc.Status`: what goes into the details of an answer.

@@ -17,8 +17,8 @@ use serde::Serialize;
 
 use super::grpc::{RETRY_SECONDS, RpcStatus, logs_answer, traces_answer};
 use super::{Shared, Taken};
-use crate::daemon::intake::Refusal;
-use crate::daemon::sources::http::{Refused, read_body};
+use crate::daemon::batch::Refusal;
+use crate::daemon::sources::body::{Refused, read_body};
 use crate::otlp::{self, OtlpError, OtlpOptions, from_log_resources, from_span_resources};
 
 const PROTOBUF: &str = "application/x-protobuf";

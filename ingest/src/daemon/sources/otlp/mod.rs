@@ -15,12 +15,13 @@ use std::sync::Arc;
 use axum::Router;
 use axum::middleware;
 use bytes::Bytes;
-use demi_schemas::EventRecord;
+use futures::future::BoxFuture;
 use serde::Deserialize;
 
-use super::batches::Batches;
-use super::{Context, Running, SourceError};
-use crate::daemon::intake::{Batch, Content, Item, Outcome, Refusal};
+use super::batches::{Batches, of_system};
+use super::source::read_keys;
+use super::{Context, Kind, Running, Source, SourceError};
+use crate::daemon::batch::{Batch, Content, Item, Outcome, Refusal};
 use crate::daemon::security::{ListenConfig, Listener, Tokens};
 use crate::otlp::{self, OtlpOptions, Rejected};
 
@@ -56,6 +57,23 @@ impl Config {
     ];
 }
 
+/// `otlp`: OpenTelemetry over gRPC and HTTP.
+pub const KIND: Kind = Kind { name: "otlp", keys: &Config::KEYS, read: read_keys::<Config> };
+
+impl Source for Config {
+    fn check(&self) -> Result<(), SourceError> {
+        check(self)
+    }
+
+    fn check_files(&self) -> Result<(), SourceError> {
+        check_files(self)
+    }
+
+    fn start(&self, context: Context) -> BoxFuture<'static, Result<Running, SourceError>> {
+        Box::pin(start(self.clone(), context))
+    }
+}
+
 /// What requests share.
 #[derive(Clone)]
 struct Shared {
@@ -68,7 +86,7 @@ struct Shared {
 ///
 /// # Errors
 /// When nothing would name an actor.
-pub fn check(config: &Config) -> Result<(), SourceError> {
+fn check(config: &Config) -> Result<(), SourceError> {
     if config.actor_by.is_empty() {
         let reason = "must name at least one attribute".to_owned();
         return Err(SourceError::Setting { key: "actor_by".to_owned(), reason });
@@ -80,7 +98,7 @@ pub fn check(config: &Config) -> Result<(), SourceError> {
 ///
 /// # Errors
 /// When certificates or tokens cannot be used, or the address is open to others without authentication.
-pub fn check_files(config: &Config) -> Result<(), SourceError> {
+fn check_files(config: &Config) -> Result<(), SourceError> {
     Ok(config.listen.check()?)
 }
 
@@ -88,7 +106,7 @@ pub fn check_files(config: &Config) -> Result<(), SourceError> {
 ///
 /// # Errors
 /// When the address cannot be listened on as configured.
-pub async fn start(config: Config, context: Context) -> Result<Running, SourceError> {
+async fn start(config: Config, context: Context) -> Result<Running, SourceError> {
     check(&config)?;
     let listener = Listener::bind_for(&config.listen, &context.reload, &["h2", "http/1.1"]).await?;
     let addresses = listener.local_addr().into_iter().collect();
@@ -161,17 +179,4 @@ fn batches(items: Vec<otlp::Item>, system: &str) -> (Vec<Vec<Item>>, Taken) {
         batches.push(Item { offset: n as u64, line: 0, outcome });
     }
     (batches.all(), taken)
-}
-
-/// The record, unless it says that it is of another system or its life cannot be stored.
-pub(super) fn of_system(record: Box<EventRecord>, system: &str) -> Outcome {
-    let reason = match &record.system {
-        Some(own) if own != system => format!("the record is of system '{own}', the source of '{system}'"),
-        _ if i32::try_from(record.incarnation).is_err() => {
-            format!("incarnation {} is beyond {}", record.incarnation, i32::MAX)
-        }
-        _ => return Outcome::Record(record),
-    };
-    let raw = Bytes::from(serde_json::to_vec(&record).unwrap_or_default());
-    Outcome::Rejected { raw, code: "rule".to_owned(), reason }
 }

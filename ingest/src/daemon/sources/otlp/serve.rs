@@ -19,7 +19,7 @@ use super::Shared;
 use crate::daemon::security::{Connection, Listener};
 use crate::daemon::sources::Context;
 use crate::daemon::sources::accept::accept;
-use crate::daemon::sources::http::Refused;
+use crate::daemon::sources::body::Refused;
 use crate::daemon::sources::web::bearer;
 
 /// Whether a request ever came over the connection.

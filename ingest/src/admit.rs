@@ -1,0 +1,185 @@
+//! The one road into the table: a record is new, known or in conflict, and becomes a row of the events or of the
+//! quarantine. `load`, the daemon and `requeue` take it; they differ in where lines come from and when they commit.
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use arrow_array::RecordBatch;
+use demi_schemas::{EventId, EventRecord};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::columns::{EventColumns, EventRow, QuarantineRow};
+use crate::lines::Line;
+use crate::locations::Entry;
+use crate::parse::{What, bad_line_digest};
+use crate::quarantine::Quarantine;
+use crate::seen::{Seen, Verdict};
+use crate::store::TableWriter;
+use crate::{IngestError, Store};
+
+/// Rows of a batch, and the bytes of lines after which it is handed over with fewer.
+const BATCH_ROWS: usize = 16 * 1024;
+const BATCH_BYTES: u64 = 16 << 20;
+
+/// Where a line was found, and its bytes.
+pub(crate) struct Found<'a> {
+    /// The file or connection.
+    pub source: &'a str,
+    /// Its number in [`Seen`].
+    pub number: u32,
+    pub line: &'a Line,
+    pub raw: &'a [u8],
+}
+
+impl<'a> Found<'a> {
+    /// A line of a chunk whose bytes are at `at`.
+    pub(crate) fn new(
+        source: &'a str,
+        number: u32,
+        line: &'a Line,
+        chunk: &'a [u8],
+        at: Range<usize>,
+    ) -> Self {
+        Found { source, number, line, raw: &chunk[at] }
+    }
+}
+
+/// What became of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admitted {
+    /// A row of the events.
+    Added,
+    /// The store has the event.
+    Duplicate,
+    /// The store has the event with other content; the line is in quarantine.
+    Conflict,
+    /// No event; the line is in quarantine.
+    Rejected,
+}
+
+/// What became of a record.
+pub(crate) enum Offered {
+    Added,
+    Duplicate,
+    /// The reason, and the digest of the row that goes to quarantine.
+    Conflict {
+        reason: String,
+        digest: u64,
+    },
+}
+
+/// New events that wait to be written.
+#[derive(Default)]
+pub(crate) struct Rows {
+    columns: EventColumns,
+    bytes: u64,
+}
+
+impl Rows {
+    /// Whether a batch is full.
+    pub(crate) fn are_full(&self) -> bool {
+        self.columns.rows() >= BATCH_ROWS || self.bytes >= BATCH_BYTES
+    }
+
+    /// The rows as a batch, if there are any.
+    pub(crate) fn take(&mut self) -> Result<Option<RecordBatch>, IngestError> {
+        self.bytes = 0;
+        Ok(if self.columns.rows() > 0 { Some(self.columns.finish()?) } else { None })
+    }
+}
+
+/// What is known of one system: its events and its quarantine.
+pub(crate) struct Known {
+    pub system: String,
+    pub seen: Seen,
+    pub quarantine: Quarantine,
+}
+
+impl Known {
+    /// Reads what the store has of the system. Temporary data goes to `scratch`.
+    pub(crate) fn read(store: &Store, system: &str, scratch: PathBuf) -> Result<Self, IngestError> {
+        let dir = store.dir().display().to_string();
+        let seen = Seen::read(dir, scratch, store.known_event_files(system)?)?;
+        let quarantine = Quarantine::new(store.quarantine_files(system)?);
+        Ok(Known { system: system.to_owned(), seen, quarantine })
+    }
+
+    /// Takes a line, whatever it is.
+    pub(crate) fn admit(
+        &mut self,
+        found: &Found<'_>,
+        what: &mut What,
+        rows: &mut Rows,
+        quarantine: &mut TableWriter,
+    ) -> Result<Admitted, IngestError> {
+        match what {
+            What::Event { record, digest, date } => match self.offer(found, record, *digest, *date, rows)? {
+                Offered::Added => Ok(Admitted::Added),
+                Offered::Duplicate => Ok(Admitted::Duplicate),
+                Offered::Conflict { reason, digest } => {
+                    self.isolate(found, "conflict", &reason, digest, quarantine)?;
+                    Ok(Admitted::Conflict)
+                }
+            },
+            What::Bad { code, reason } => {
+                let digest = bad_line_digest(found.source, found.line, code, found.raw);
+                self.isolate(found, code, reason, digest, quarantine)?;
+                Ok(Admitted::Rejected)
+            }
+        }
+    }
+
+    /// Takes a record. One that is new and whose sequence number was taken from a clock gets the next free number.
+    pub(crate) fn offer(
+        &mut self,
+        found: &Found<'_>,
+        record: &mut EventRecord,
+        digest: u64,
+        date: Option<i32>,
+        rows: &mut Rows,
+    ) -> Result<Offered, IngestError> {
+        let offset = found.line.offset;
+        let entry = Entry { seq: record.seq, digest, offset, source: found.number };
+        match self.seen.offer(&record.actor, record.incarnation, entry)? {
+            Verdict::Duplicate => Ok(Offered::Duplicate),
+            Verdict::Conflict { source, offset } => {
+                let event =
+                    EventId { actor: record.actor.clone(), incarnation: record.incarnation, seq: record.seq };
+                let reason = format!(
+                    "event {event} says something else than the one stored from {source} at byte {offset}"
+                );
+                let digest = xxh3_64(format!("conflict\n{digest}\n{event}").as_bytes());
+                Ok(Offered::Conflict { reason, digest })
+            }
+            Verdict::New { seq } => {
+                record.seq = seq;
+                let row = EventRow { system: &self.system, date, source: found.source, offset, digest };
+                rows.columns.push(record, &row);
+                rows.bytes += found.raw.len() as u64;
+                Ok(Offered::Added)
+            }
+        }
+    }
+
+    fn isolate(
+        &mut self,
+        found: &Found<'_>,
+        code: &str,
+        reason: &str,
+        digest: u64,
+        writer: &mut TableWriter,
+    ) -> Result<(), IngestError> {
+        let row = QuarantineRow {
+            system: &self.system,
+            source: found.source,
+            offset: found.line.offset,
+            line: found.line.number,
+            raw_length: found.line.length,
+            raw: found.raw,
+            code,
+            reason,
+            digest,
+        };
+        self.quarantine.push(&row, writer)
+    }
+}
