@@ -21,8 +21,12 @@
 //! # }
 //! ```
 
+// Some of the reading and storing is there for the daemon alone.
+#![cfg_attr(not(feature = "daemon"), allow(dead_code, unused_imports))]
+
 mod admit;
 mod columns;
+mod completeness;
 #[cfg(feature = "daemon")]
 pub mod daemon;
 mod decompress;
@@ -47,11 +51,13 @@ mod requeue;
 mod scan;
 mod seen;
 mod source;
+#[cfg(feature = "daemon")]
 pub mod spool;
 mod store;
 mod system_name;
 mod time;
 
+pub use completeness::{CompletenessRow, completeness, status};
 pub use digest::record_digest;
 pub use dry::Dry;
 pub use error::IngestError;

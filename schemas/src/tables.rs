@@ -79,13 +79,13 @@ pub fn store_quarantine() -> SchemaRef {
     ])
 }
 
-/// The `ledger` table of the store, kept by the daemon: what is complete, one row an incarnation of an actor.
+/// The `completeness` table of the store, kept by the daemon: what is complete, one row an incarnation of an actor.
 ///
 /// `gaps` is JSON text: the missing sequence numbers between 1 and `last_seq` as inclusive ranges, at most 100. `missing`
 /// counts them all. `duplicates` and `conflicts` count records that came again with equal and with other content.
 /// `last_time` is the wall-clock time of the event that came last, as logged.
 #[must_use]
-pub fn store_ledger() -> SchemaRef {
+pub fn store_completeness() -> SchemaRef {
     schema(vec![
         text("system", false),
         text("actor", false),

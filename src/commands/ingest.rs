@@ -8,7 +8,9 @@ use clap::{Args, Subcommand};
 use demi_ingest::{LoadOptions, LoadReport, Progress, Sources, Store};
 use demi_schemas::summary::{ActorCompleteness, LoadSummary};
 
-use super::{Outcome, ingest_daemon};
+#[cfg(feature = "daemon")]
+use super::ingest_daemon;
+use super::{Outcome, ingest_store};
 use crate::ui::Ui;
 
 /// Most rows of the table that is printed for people.
@@ -31,17 +33,20 @@ pub enum IngestCommand {
     ///
     /// When it serves, one line `NAME ADDRESS` for each listener and then `ready` go to standard output; the log goes
     /// to standard error. SIGTERM stops it, SIGHUP makes it read certificates and tokens again.
+    #[cfg(feature = "daemon")]
     Serve(ingest_daemon::ServeArgs),
     /// Check a configuration file of the daemon.
+    #[cfg(feature = "daemon")]
     Validate(ingest_daemon::ValidateArgs),
     /// What is complete: events, gaps and duplicates of every actor in a store.
-    Status(ingest_daemon::StatusArgs),
+    Status(ingest_store::StatusArgs),
     /// Compare spool, saved positions and store of a daemon that does not run: would a restart lose anything?
     ///
     /// Exit status 0 if nothing is lost, 1 if something is.
+    #[cfg(feature = "daemon")]
     Verify(ingest_daemon::VerifyArgs),
     /// Read quarantined lines again, after the mapping was mended; those that are events now are moved.
-    Requeue(ingest_daemon::RequeueArgs),
+    Requeue(ingest_store::RequeueArgs),
     /// Show what a mapping makes of each line of a log, and store nothing.
     Parse(super::ingest_parse::ParseArgs),
     /// List the mappings that come with the program, or print one.
@@ -75,11 +80,14 @@ pub struct LoadArgs {
 pub fn run(command: IngestCommand, ui: &Ui) -> Outcome {
     match command {
         IngestCommand::Load(args) => load(&args, ui),
+        #[cfg(feature = "daemon")]
         IngestCommand::Serve(args) => ingest_daemon::serve(&args, ui),
+        #[cfg(feature = "daemon")]
         IngestCommand::Validate(args) => ingest_daemon::validate(&args, ui),
-        IngestCommand::Status(args) => ingest_daemon::status(&args, ui),
+        IngestCommand::Status(args) => ingest_store::status(&args, ui),
+        #[cfg(feature = "daemon")]
         IngestCommand::Verify(args) => ingest_daemon::verify(&args, ui),
-        IngestCommand::Requeue(args) => ingest_daemon::requeue(&args, ui),
+        IngestCommand::Requeue(args) => ingest_store::requeue(&args, ui),
         IngestCommand::Parse(args) => super::ingest_parse::parse(&args, ui),
         IngestCommand::Mappings(args) => super::ingest_parse::mappings(&args, ui),
     }

@@ -1,11 +1,10 @@
-//! `demi-lineage ingest serve`, `validate`, `status` and `verify`.
+//! `demi-lineage ingest serve`, `validate` and `verify`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use demi_ingest::Store;
-use demi_ingest::daemon::{self, Config, LedgerRow, Stopped, Verified};
+use demi_ingest::daemon::{self, Config, Stopped, Verified};
 
 use super::Outcome;
 use crate::ui::Ui;
@@ -26,20 +25,6 @@ pub struct ValidateArgs {
     config: PathBuf,
 }
 
-/// Arguments of `ingest status`.
-#[derive(Args)]
-pub struct StatusArgs {
-    /// Directory of the event store.
-    #[arg(long, value_name = "DIR")]
-    store: PathBuf,
-    /// Only this system.
-    #[arg(long, value_name = "NAME")]
-    system: Option<String>,
-    /// Print the rows as JSON.
-    #[arg(long)]
-    json: bool,
-}
-
 /// Arguments of `ingest verify`.
 #[derive(Args)]
 pub struct VerifyArgs {
@@ -52,38 +37,6 @@ pub struct VerifyArgs {
     /// Print what was found as JSON.
     #[arg(long)]
     json: bool,
-}
-
-/// Arguments of `ingest requeue`.
-#[derive(Args)]
-pub struct RequeueArgs {
-    /// Directory of the event store.
-    #[arg(long, value_name = "DIR")]
-    store: PathBuf,
-    /// The system whose quarantine is read again.
-    #[arg(long, value_name = "NAME")]
-    system: String,
-    #[command(flatten)]
-    mapping: super::ingest_parse::MappingArgs,
-    /// Print what was done as JSON.
-    #[arg(long)]
-    json: bool,
-}
-
-/// Reads quarantined lines again.
-pub fn requeue(args: &RequeueArgs, ui: &Ui) -> Outcome {
-    let mut mapper = args.mapping.mapper(false)?;
-    let mut store = Store::open(&args.store)?;
-    let done = demi_ingest::requeue(&mut store, &args.system, mapper.as_mut())?;
-    if args.json {
-        ui.json(&done)?;
-    } else {
-        ui.result(&format!(
-            "{}: {} lines in quarantine; {} events added, {} there already, {} lines that are none, {} stay",
-            args.system, done.rows, done.added, done.duplicates, done.skipped, done.kept
-        ));
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Runs the daemon until it is told to stop.
@@ -110,32 +63,6 @@ pub fn validate(args: &ValidateArgs, ui: &Ui) -> Outcome {
         config.sources.iter().map(|(name, source)| format!("{name} (system {})", source.system)).collect();
     ui.result(&format!("{}: fine; sources: {}", args.config.display(), found.join(", ")));
     Ok(ExitCode::SUCCESS)
-}
-
-/// Prints what is complete.
-pub fn status(args: &StatusArgs, ui: &Ui) -> Outcome {
-    let store = Store::open(&args.store)?;
-    let rows = daemon::status(&store, args.system.as_deref())?;
-    if args.json {
-        ui.json(&rows)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let mut from = 0;
-    while from < rows.len() {
-        let system = &rows[from].system;
-        let to = from + rows[from..].iter().take_while(|row| row.system == *system).count();
-        ui.result(&system_text(&rows[from..to]));
-        from = to;
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn system_text(rows: &[LedgerRow]) -> String {
-    let lives: Vec<_> = rows.iter().map(|row| row.life.clone()).collect();
-    let events: u64 = lives.iter().map(|life| life.events).sum();
-    let missing: u64 = lives.iter().map(|life| life.missing).sum();
-    let title = format!("{}: {events} events, {missing} missing", rows[0].system);
-    format!("{title}\n\n{}\n", super::ingest::table(&lives))
 }
 
 /// Prints what a restart would lose or repeat. Exit status 1 if something is lost.

@@ -13,8 +13,10 @@ pub mod demo;
 pub mod export;
 pub mod fuzz;
 pub mod ingest;
+#[cfg(feature = "daemon")]
 pub mod ingest_daemon;
 pub mod ingest_parse;
+pub mod ingest_store;
 pub mod minimize;
 pub mod query;
 pub mod replay;

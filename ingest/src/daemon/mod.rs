@@ -6,7 +6,7 @@
 //! TCP   ─┤            ack: on disk
 //! HTTP  ─┼─► Intake ─► spool ─► committer ─► Delta tables (events, quarantine)
 //! OTLP  ─┤               │          │
-//! NATS  ─┘               └ positions└ ledger, gauges
+//! NATS  ─┘               └ positions└ completeness, gauges
 //! ```
 //!
 //! - [`intake`]: the one way into the daemon. [`Intake::submit`] returns when the batch is on disk.
@@ -20,7 +20,6 @@ pub mod codec;
 pub mod committer;
 pub mod config;
 pub mod intake;
-pub mod ledger;
 pub mod metrics;
 pub(crate) mod pairs;
 pub mod positions;
@@ -31,7 +30,6 @@ pub mod security;
 pub mod serve;
 pub mod shutdown;
 pub mod sources;
-pub mod status;
 pub mod verify;
 mod writer;
 
@@ -39,9 +37,7 @@ pub use batch::{Ack, Batch, Content, Item, Origin, Outcome, PositionUpdate, Refu
 pub use check::{CheckError, check};
 pub use config::{Config, ConfigError};
 pub use intake::Intake;
-pub use ledger::{LedgerRow, ledger};
 pub use run::{Stopped, run, start_log};
 pub use serve::{Daemon, ServeError, Started};
 pub use shutdown::Shutdown;
-pub use status::status;
 pub use verify::{Verified, verify};

@@ -5,11 +5,11 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::codec;
 use super::committer::progress::{application, source_application};
 use super::positions::Positions;
 use super::serve::ServeError;
-use super::status::status;
-use super::{codec, ledger};
+use crate::completeness::{completeness, status};
 use crate::spool::{Folder, Options, Readers, Recovered, Spool, identity, inspect};
 use crate::{IngestError, Store};
 
@@ -116,7 +116,7 @@ pub fn verify(store: &Path, spool: &Path) -> Result<Verified, ServeError> {
         }
     }
     out.positions = positions(&live);
-    check_ledger(&opened, &mut out)?;
+    check_completeness(&opened, &mut out)?;
     Ok(out)
 }
 
@@ -159,10 +159,9 @@ fn positions(live: &Positions) -> Vec<FilePosition> {
     out
 }
 
-/// The ledger must say what the events say.
-fn check_ledger(store: &Store, out: &mut Verified) -> Result<(), IngestError> {
-    let Some(table) = store.ledger(false)? else { return Ok(()) };
-    let rows = ledger::read(store.dir(), &table)?;
+/// The table `completeness` must say what the events say.
+fn check_completeness(store: &Store, out: &mut Verified) -> Result<(), IngestError> {
+    let rows = completeness(store)?;
     let events = status(store, None)?;
     for row in &rows {
         let held = events.iter().find(|e| {
@@ -172,7 +171,7 @@ fn check_ledger(store: &Store, out: &mut Verified) -> Result<(), IngestError> {
         let held = held.map_or(0, |e| e.life.events);
         if held < row.life.events {
             out.warnings.push(format!(
-                "the ledger counts {} events of {} (system {}, life {}), the table holds {held}",
+                "the table completeness counts {} events of {} (system {}, incarnation {}), the table holds {held}",
                 row.life.events, row.life.actor, row.system, row.life.incarnation
             ));
         }

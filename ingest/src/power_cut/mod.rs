@@ -18,7 +18,8 @@ use bytes::Bytes;
 
 use self::disk::{Disk, Random};
 use self::record::{Deaf, Fast, Op, Recorder};
-use crate::daemon::{Batch, Config, Content, Daemon, Origin, ledger, status, verify};
+use crate::completeness::{completeness, status};
+use crate::daemon::{Batch, Config, Content, Daemon, Origin, verify};
 use crate::scan::scan;
 use crate::{IngestError, LoadOptions, Sources, Store};
 
@@ -92,7 +93,7 @@ fn content(dir: &Path) -> Result<(Vec<u64>, Vec<Vec<u8>>), String> {
         Ok(())
     })
     .map_err(text)?;
-    store.systems().and_then(|_| ledger(&store)).map_err(text)?;
+    store.systems().and_then(|_| completeness(&store)).map_err(text)?;
     seqs.sort_unstable();
     lines.sort_unstable();
     Ok((seqs, lines))

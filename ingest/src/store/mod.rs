@@ -27,7 +27,9 @@ pub(crate) use table::{Gone, TableWriter, table_error};
 
 const EVENTS: &str = "events";
 const QUARANTINE: &str = "quarantine";
-const LEDGER: &str = "ledger";
+const COMPLETENESS: &str = "completeness";
+/// What earlier versions called it; a store that has it keeps it.
+const COMPLETENESS_BEFORE: &str = "ledger";
 const LOCK_ATTEMPTS: u32 = 20;
 const LOCK_PAUSE: Duration = Duration::from_millis(100);
 
@@ -177,22 +179,26 @@ impl Store {
         self.files_of(&self.events, EVENTS, system)
     }
 
-    /// The completeness ledger, which a daemon keeps; `None` if it is not there and shall not be made.
-    pub(crate) fn ledger(&self, create: bool) -> Result<Option<DeltaTable>, IngestError> {
-        let folder = self.dir.join(LEDGER);
-        if !create && !is_table(&folder) {
-            return Ok(None);
-        }
-        let place = Place { store: &self.dir, table: LEDGER, files: &self.files };
-        place.open(&self.runtime, create, tables::store_ledger(), &[], "incarnation").map(Some)
+    /// The table of completeness, which a daemon keeps, and its folder; `None` if it is not there.
+    pub(crate) fn completeness(&self) -> Result<Option<(PathBuf, DeltaTable)>, IngestError> {
+        let name = self.completeness_name();
+        let folder = self.dir.join(name);
+        Ok(if is_table(&folder) { Some((folder, self.open_completeness(name, false)?)) } else { None })
     }
 
-    /// The completeness ledger and a writer for it; it is made if it is not there.
-    pub(crate) fn ledger_writer(&self) -> Result<TableWriter, IngestError> {
-        match self.ledger(true)? {
-            Some(table) => self.writer(LEDGER, &table),
-            None => Err(IngestError::NoStore { dir: self.dir.display().to_string() }),
-        }
+    /// A writer for the table of completeness; it is made if it is not there.
+    pub(crate) fn completeness_writer(&self) -> Result<TableWriter, IngestError> {
+        let name = self.completeness_name();
+        self.writer(name, &self.open_completeness(name, true)?)
+    }
+
+    fn completeness_name(&self) -> &'static str {
+        if is_table(&self.dir.join(COMPLETENESS_BEFORE)) { COMPLETENESS_BEFORE } else { COMPLETENESS }
+    }
+
+    fn open_completeness(&self, name: &str, create: bool) -> Result<DeltaTable, IngestError> {
+        let place = Place { store: &self.dir, table: name, files: &self.files };
+        place.open(&self.runtime, create, tables::store_completeness(), &[], "incarnation")
     }
 
     /// The number that commits to the events keep under an application's name.
@@ -302,11 +308,23 @@ mod tests {
     }
 
     #[test]
+    fn a_table_of_completeness_keeps_the_name_it_was_made_with() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::create(dir.path()).unwrap();
+        store.completeness_writer().unwrap();
+        fs::rename(dir.path().join(COMPLETENESS), dir.path().join(COMPLETENESS_BEFORE)).unwrap();
+        let (folder, _) = store.completeness().unwrap().unwrap();
+        assert_eq!(folder.file_name().unwrap(), COMPLETENESS_BEFORE);
+        store.completeness_writer().unwrap();
+        assert!(!dir.path().join(COMPLETENESS).exists());
+    }
+
+    #[test]
     fn a_table_whose_first_version_was_never_written_is_made() {
         let dir = tempfile::tempdir().unwrap();
-        Store::create(dir.path()).unwrap().ledger(true).unwrap();
+        Store::create(dir.path()).unwrap().completeness_writer().unwrap();
         let first = |table: &str| dir.path().join(table).join("_delta_log/00000000000000000000.json");
-        for table in [EVENTS, QUARANTINE, LEDGER] {
+        for table in [EVENTS, QUARANTINE, COMPLETENESS] {
             // Where a process is killed just before its file becomes the first version, and before it has a file.
             for left in [Some(first(table).with_extension("json#1")), None] {
                 match left {
@@ -315,11 +333,11 @@ mod tests {
                 }
                 let opened = Store::open(dir.path());
                 match (table, opened) {
-                    (LEDGER, Ok(store)) => assert!(store.ledger(false).unwrap().is_none()),
+                    (COMPLETENESS, Ok(store)) => assert!(store.completeness().unwrap().is_none()),
                     (_, opened) => assert!(matches!(opened, Err(IngestError::NoStore { .. })), "{table}"),
                 }
                 let store = Store::create(dir.path()).unwrap();
-                assert_eq!(store.ledger(true).unwrap().unwrap().version(), Some(0));
+                assert_eq!(store.completeness_writer().unwrap().table.version(), Some(0));
                 assert_eq!(store.version(), 0);
                 assert!(first(table).is_file(), "{table}");
             }

@@ -161,7 +161,7 @@ impl TableWriter {
         &self.runtime
     }
 
-    pub(super) fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 

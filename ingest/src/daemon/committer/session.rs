@@ -13,7 +13,7 @@ use super::progress::{application, source_application};
 use super::system::System;
 use super::{CommitError, Settings};
 use crate::admit::{Admitted, Found, Rows};
-use crate::daemon::ledger::{self, LedgerRow};
+use crate::completeness::{self, CompletenessRow};
 use crate::daemon::metrics::Metrics;
 use crate::daemon::positions::Positions;
 use crate::parse::What;
@@ -45,11 +45,11 @@ pub(super) struct Session<'a> {
     /// The table of events; batches are packed on a thread of their own.
     pub events: Lent<TableWriter>,
     pub quarantine: TableWriter,
-    pub ledger: TableWriter,
-    /// Whether the ledger was committed and the events that it counts were not.
-    pub ledger_is_ahead: bool,
+    pub completeness: TableWriter,
+    /// Whether the completeness was committed and the events that it counts were not.
+    pub completeness_is_ahead: bool,
     /// What was counted before this session.
-    counted: Vec<LedgerRow>,
+    counted: Vec<CompletenessRow>,
     pub(super) systems: Vec<System>,
     numbers: FxHashMap<Arc<str>, usize>,
     rows: Rows,
@@ -75,14 +75,19 @@ impl<'a> Session<'a> {
             let store = dir.display().to_string();
             return Err(CommitError::OtherStore { store, committed: done, released: positions.committed });
         }
-        let ledger = store.ledger_writer()?;
-        let mut counted = ledger::read(&dir, &ledger.table)?;
-        // The ledger is committed before the events. If only it was, the one before counts.
-        let ledger_is_ahead = ledger.progress(&name)?.unwrap_or(0) > done;
-        if ledger_is_ahead && let Some(before) = ledger.table.version().and_then(|v| v.checked_sub(1)) {
-            let mut old = ledger.table.clone();
-            ledger.runtime().block_on(old.load_version(before)).map_err(ledger.error("read the ledger"))?;
-            counted = ledger::read(&dir, &old)?;
+        let completeness = store.completeness_writer()?;
+        let mut counted = completeness::read(completeness.folder(), &completeness.table)?;
+        // The completeness is committed before the events. If only it was, the one before counts.
+        let completeness_is_ahead = completeness.progress(&name)?.unwrap_or(0) > done;
+        if completeness_is_ahead
+            && let Some(before) = completeness.table.version().and_then(|v| v.checked_sub(1))
+        {
+            let mut old = completeness.table.clone();
+            completeness
+                .runtime()
+                .block_on(old.load_version(before))
+                .map_err(completeness.error("read the completeness"))?;
+            counted = completeness::read(completeness.folder(), &old)?;
         }
         let mut session = Session {
             settings,
@@ -90,8 +95,8 @@ impl<'a> Session<'a> {
             store,
             events: Lent::new(events, "events")?,
             quarantine,
-            ledger,
-            ledger_is_ahead,
+            completeness,
+            completeness_is_ahead,
             counted,
             systems: Vec::new(),
             numbers: FxHashMap::default(),
@@ -192,8 +197,8 @@ impl<'a> Session<'a> {
         (self.window.lines == 0).then_some(self.last)
     }
 
-    /// Commits what was taken: quarantine, ledger, then events, whose commit is the one that counts. After a crash in
-    /// between, the same frames are read again: quarantined lines are known by digest, and of the ledger the version
+    /// Commits what was taken: quarantine, completeness, then events, whose commit is the one that counts. After a crash in
+    /// between, the same frames are read again: quarantined lines are known by digest, and of the completeness the version
     /// before counts.
     pub(super) fn commit(&mut self) -> Result<(), CommitError> {
         if self.window.lines == 0 {
@@ -210,14 +215,14 @@ impl<'a> Session<'a> {
         if self.quarantine.is_pending() {
             self.quarantine.commit(std::slice::from_ref(&all), Gone::Nothing)?;
         }
-        let rows = self.ledger_rows();
-        self.ledger.write(ledger::batch(&rows).map_err(IngestError::from)?)?;
-        self.ledger_is_ahead = true;
-        self.ledger.commit(std::slice::from_ref(&all), Gone::Everything)?;
+        let rows = self.completeness_rows();
+        self.completeness.write(completeness::batch(&rows).map_err(IngestError::from)?)?;
+        self.completeness_is_ahead = true;
+        self.completeness.commit(std::slice::from_ref(&all), Gone::Everything)?;
         let mut progress = vec![all];
         progress.extend(window.sources.into_iter().map(|(s, lsn)| (source_application(spool, &s), lsn)));
         self.events.get()?.commit(&progress, Gone::Nothing)?;
-        self.ledger_is_ahead = false;
+        self.completeness_is_ahead = false;
         self.positions.committed = self.last;
         self.count(begin);
         self.gauges();
@@ -225,10 +230,10 @@ impl<'a> Session<'a> {
     }
 
     /// Rows of all systems: those at work, and those of others as they were.
-    fn ledger_rows(&self) -> Vec<LedgerRow> {
+    fn completeness_rows(&self) -> Vec<CompletenessRow> {
         let others = self.counted.iter().filter(|row| !self.numbers.contains_key(row.system.as_str()));
-        let mut rows: Vec<LedgerRow> = others.cloned().collect();
-        rows.extend(self.systems.iter().flat_map(System::ledger));
+        let mut rows: Vec<CompletenessRow> = others.cloned().collect();
+        rows.extend(self.systems.iter().flat_map(System::completeness));
         rows
     }
 }

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use serde_json::Value;
 
 use crate::admit::Known;
-use crate::daemon::ledger::LedgerRow;
+use crate::completeness::CompletenessRow;
 use crate::daemon::pairs::Pairs;
 use crate::scan::scan;
 use crate::{IngestError, Store};
@@ -34,12 +34,12 @@ pub(super) struct System {
 }
 
 impl System {
-    /// Reads what the store has of the system; `ledger` holds what was counted before. Temporary data goes to
+    /// Reads what the store has of the system; `completeness` holds what was counted before. Temporary data goes to
     /// `scratch`.
     pub(super) fn open(
         store: &Store,
         name: &str,
-        ledger: &[LedgerRow],
+        completeness: &[CompletenessRow],
         scratch: PathBuf,
     ) -> Result<Self, IngestError> {
         let files = store.known_event_files(name)?;
@@ -47,7 +47,7 @@ impl System {
         read_pairs(&files, &mut pairs)?;
         let mut known = Known::read(store, name, scratch)?;
         let mut last_times: FxHashMap<String, Vec<(u32, Value)>> = FxHashMap::default();
-        for row in ledger.iter().filter(|row| row.system == name) {
+        for row in completeness.iter().filter(|row| row.system == name) {
             let life = &row.life;
             known.seen.add_counts(&life.actor, life.incarnation, life.duplicates, life.conflicts);
             if let Some(time) = &row.last_time {
@@ -73,14 +73,14 @@ impl System {
         }
     }
 
-    /// The system's rows of the ledger.
-    pub(super) fn ledger(&self) -> Vec<LedgerRow> {
+    /// The system's rows of the completeness.
+    pub(super) fn completeness(&self) -> Vec<CompletenessRow> {
         let time = |actor: &str, life: u32| {
             let (_, time) = self.last_times.get(actor)?.iter().find(|(l, _)| *l == life)?;
             Some(time.as_str().map_or_else(|| time.to_string(), str::to_owned))
         };
         let rows = self.known.seen.completeness().into_iter();
-        rows.map(|life| LedgerRow {
+        rows.map(|life| CompletenessRow {
             system: self.known.system.clone(),
             last_time: time(&life.actor, life.incarnation),
             life,

@@ -33,9 +33,9 @@ impl<'a> Upkeep<'a> {
             for table in [session.events.get()?, &mut session.quarantine] {
                 vacuum(table, self.settings.keep_removed)?;
             }
-            // Each commit writes the ledger anew. While it is ahead of the events the version before it is needed.
-            if !session.ledger_is_ahead {
-                vacuum(&mut session.ledger, self.settings.keep_removed)?;
+            // Each commit writes the completeness anew. While it is ahead of the events the version before it is needed.
+            if !session.completeness_is_ahead {
+                vacuum(&mut session.completeness, self.settings.keep_removed)?;
             }
         }
         Ok(())

@@ -8,7 +8,8 @@ use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use demi_ingest::Store;
-use demi_ingest::daemon::{ledger, status, verify};
+use demi_ingest::daemon::verify;
+use demi_ingest::{completeness, status};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::payload;
@@ -59,7 +60,7 @@ pub fn told(store: &Path) -> BTreeMap<String, BTreeMap<u64, Told>> {
     found
 }
 
-/// Every record of every actor from 1 on, once, with its content; ledger and quarantine agree.
+/// Every record of every actor from 1 on, once, with its content; completeness and quarantine agree.
 pub fn everything_once(dir: &Path, expected: &BTreeMap<String, u64>) {
     let store = Store::open(dir.join("store")).unwrap();
     let mut found: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
@@ -81,10 +82,15 @@ pub fn everything_once(dir: &Path, expected: &BTreeMap<String, u64>) {
         assert_eq!(found[actor].last(), Some(&(count + more)), "{actor}");
     }
     assert_eq!(found.len(), expected.len(), "{:?}", found.keys());
-    let told = ledger(&store).unwrap();
+    let told = completeness(&store).unwrap();
     assert_eq!(told.len(), expected.len());
     for row in &told {
-        assert_eq!(row.life.events, found[&row.life.actor].len() as u64, "ledger of {}", row.life.actor);
+        assert_eq!(
+            row.life.events,
+            found[&row.life.actor].len() as u64,
+            "completeness of {}",
+            row.life.actor
+        );
         assert_eq!((row.life.missing, row.life.conflicts, row.life.gaps.len()), (0, 0, 0));
     }
     assert_eq!(status(&store, None).unwrap(), told);

@@ -146,7 +146,7 @@ impl Daemon {
 
     /// Makes the tables unwritable; says whether this could be done here.
     pub fn freeze_store(&mut self) -> bool {
-        for table in ["events", "quarantine", "ledger"] {
+        for table in ["events", "quarantine", "completeness"] {
             let log = self.dir.join("store").join(table).join("_delta_log");
             if !log.is_dir() {
                 continue;

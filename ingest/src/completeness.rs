@@ -1,4 +1,4 @@
-//! The completeness ledger: what is there of each life of each actor, as a table of the store.
+//! The table `completeness`: what is there of each incarnation of each actor.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,16 +10,17 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType};
 use deltalake_core::DeltaTable;
 use demi_schemas::summary::ActorCompleteness;
-use demi_schemas::tables::store_ledger;
+use demi_schemas::tables::store_completeness;
 use serde::Serialize;
 
 use crate::scan::scan;
+use crate::seen::Seen;
 use crate::store::table_error;
 use crate::{IngestError, Store};
 
-/// One row of the ledger.
+/// One row of the table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct LedgerRow {
+pub struct CompletenessRow {
     /// The system.
     pub system: String,
     /// What is complete, and what came more than once since the store was made.
@@ -29,22 +30,55 @@ pub struct LedgerRow {
     pub last_time: Option<String>,
 }
 
-/// The ledger of a store as its daemon left it, sorted by system, actor and life; empty where no daemon ran.
+/// The table as its daemon left it, sorted by system, actor and incarnation; empty where no daemon ran.
 ///
 /// # Errors
 /// When it cannot be read.
-pub fn ledger(store: &Store) -> Result<Vec<LedgerRow>, IngestError> {
-    store.ledger(false)?.map_or_else(|| Ok(Vec::new()), |table| read(store.dir(), &table))
+pub fn completeness(store: &Store) -> Result<Vec<CompletenessRow>, IngestError> {
+    store.completeness()?.map_or_else(|| Ok(Vec::new()), |(folder, table)| read(&folder, &table))
+}
+
+/// Completeness of each incarnation of each actor, of one system or all, sorted by system, actor and incarnation.
+///
+/// Sequence numbers are read from the events themselves. Duplicates, conflicts and last times come from the table that
+/// the daemon keeps; a store that was only loaded into has none.
+///
+/// # Errors
+/// When the store cannot be read.
+pub fn status(store: &Store, system: Option<&str>) -> Result<Vec<CompletenessRow>, IngestError> {
+    let counted = completeness(store)?;
+    let systems = match system {
+        Some(system) => vec![system.to_owned()],
+        None => store.systems()?,
+    };
+    let mut rows = Vec::new();
+    for system in systems {
+        let files = store.event_files(&system)?;
+        let scratch = std::env::temp_dir();
+        let seen = Seen::read(store.dir().display().to_string(), scratch, files)?;
+        for mut life in seen.completeness() {
+            let found = counted.iter().find(|row| {
+                (&row.system, &row.life.actor, row.life.incarnation)
+                    == (&system, &life.actor, life.incarnation)
+            });
+            if let Some(row) = found {
+                (life.duplicates, life.conflicts) = (row.life.duplicates, row.life.conflicts);
+            }
+            let last_time = found.and_then(|row| row.last_time.clone());
+            rows.push(CompletenessRow { system: system.clone(), life, last_time });
+        }
+    }
+    Ok(rows)
 }
 
 /// The rows as a batch of the table.
-pub(crate) fn batch(rows: &[LedgerRow]) -> Result<RecordBatch, ArrowError> {
+pub(crate) fn batch(rows: &[CompletenessRow]) -> Result<RecordBatch, ArrowError> {
     let long = |f: fn(&ActorCompleteness) -> u64| -> ArrayRef {
         let mut column = Int64Builder::with_capacity(rows.len());
         rows.iter().for_each(|row| column.append_value(f(&row.life) as i64));
         Arc::new(column.finish())
     };
-    let text = |f: &dyn Fn(&LedgerRow) -> Option<String>| -> ArrayRef {
+    let text = |f: &dyn Fn(&CompletenessRow) -> Option<String>| -> ArrayRef {
         let mut column = StringBuilder::new();
         rows.iter().for_each(|row| column.append_option(f(row)));
         Arc::new(column.finish())
@@ -64,15 +98,14 @@ pub(crate) fn batch(rows: &[LedgerRow]) -> Result<RecordBatch, ArrowError> {
         long(|l| l.conflicts),
         text(&|row| row.last_time.clone()),
     ];
-    RecordBatch::try_new(store_ledger(), columns)
+    RecordBatch::try_new(store_completeness(), columns)
 }
 
-/// Reads the ledger as the table has it now.
-pub(crate) fn read(store: &Path, table: &DeltaTable) -> Result<Vec<LedgerRow>, IngestError> {
-    let dir = store.display().to_string();
-    let snapshot = table.snapshot().map_err(|e| table_error(&dir, "read the ledger", e))?;
-    let files: Vec<_> =
-        snapshot.log_data().into_iter().map(|f| store.join("ledger").join(f.path().as_ref())).collect();
+/// Reads the table in `folder` as it is now.
+pub(crate) fn read(folder: &Path, table: &DeltaTable) -> Result<Vec<CompletenessRow>, IngestError> {
+    let dir = folder.display().to_string();
+    let snapshot = table.snapshot().map_err(|e| table_error(&dir, "read this table", e))?;
+    let files: Vec<_> = snapshot.log_data().into_iter().map(|f| folder.join(f.path().as_ref())).collect();
     let columns = [
         ("system", DataType::Utf8),
         ("actor", DataType::Utf8),
@@ -91,7 +124,7 @@ pub(crate) fn read(store: &Path, table: &DeltaTable) -> Result<Vec<LedgerRow>, I
         let text = |i: usize| batch.column(i).as_string::<i32>();
         let long = |i: usize, row: usize| batch.column(i).as_primitive::<Int64Type>().value(row) as u64;
         for row in 0..batch.num_rows() {
-            rows.push(LedgerRow {
+            rows.push(CompletenessRow {
                 system: text(0).value(row).to_owned(),
                 life: ActorCompleteness {
                     actor: text(1).value(row).to_owned(),

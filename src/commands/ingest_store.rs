@@ -1,0 +1,82 @@
+//! `demi-lineage ingest status` and `requeue`: what asks and mends a store.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use demi_ingest::{CompletenessRow, Store};
+
+use super::Outcome;
+use crate::ui::Ui;
+
+/// Arguments of `ingest status`.
+#[derive(Args)]
+pub struct StatusArgs {
+    /// Directory of the event store.
+    #[arg(long, value_name = "DIR")]
+    store: PathBuf,
+    /// Only this system.
+    #[arg(long, value_name = "NAME")]
+    system: Option<String>,
+    /// Print the rows as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Arguments of `ingest requeue`.
+#[derive(Args)]
+pub struct RequeueArgs {
+    /// Directory of the event store.
+    #[arg(long, value_name = "DIR")]
+    store: PathBuf,
+    /// The system whose quarantine is read again.
+    #[arg(long, value_name = "NAME")]
+    system: String,
+    #[command(flatten)]
+    mapping: super::ingest_parse::MappingArgs,
+    /// Print what was done as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Reads quarantined lines again.
+pub fn requeue(args: &RequeueArgs, ui: &Ui) -> Outcome {
+    let mut mapper = args.mapping.mapper(false)?;
+    let mut store = Store::open(&args.store)?;
+    let done = demi_ingest::requeue(&mut store, &args.system, mapper.as_mut())?;
+    if args.json {
+        ui.json(&done)?;
+    } else {
+        ui.result(&format!(
+            "{}: {} lines in quarantine; {} events added, {} there already, {} lines that are none, {} stay",
+            args.system, done.rows, done.added, done.duplicates, done.skipped, done.kept
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints what is complete.
+pub fn status(args: &StatusArgs, ui: &Ui) -> Outcome {
+    let store = Store::open(&args.store)?;
+    let rows = demi_ingest::status(&store, args.system.as_deref())?;
+    if args.json {
+        ui.json(&rows)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut from = 0;
+    while from < rows.len() {
+        let system = &rows[from].system;
+        let to = from + rows[from..].iter().take_while(|row| row.system == *system).count();
+        ui.result(&system_text(&rows[from..to]));
+        from = to;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn system_text(rows: &[CompletenessRow]) -> String {
+    let lives: Vec<_> = rows.iter().map(|row| row.life.clone()).collect();
+    let events: u64 = lives.iter().map(|life| life.events).sum();
+    let missing: u64 = lives.iter().map(|life| life.missing).sum();
+    let title = format!("{}: {events} events, {missing} missing", rows[0].system);
+    format!("{title}\n\n{}\n", super::ingest::table(&lives))
+}
