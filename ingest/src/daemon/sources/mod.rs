@@ -9,6 +9,7 @@ mod batches;
 pub mod body;
 pub mod files;
 pub mod http;
+mod kinds;
 pub(crate) mod mapped;
 #[cfg(feature = "nats")]
 pub mod nats;
@@ -31,7 +32,8 @@ use super::metrics::Metrics;
 use super::security::SecurityError;
 use super::shutdown::{Reload, Shutdown};
 
-pub use source::{KINDS, Kind, Source};
+pub use kinds::KINDS;
+pub use source::{Kind, Source};
 
 /// What a source is given.
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! What a source of the daemon is, and the kinds there are.
+//! What a source of the daemon is.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -39,17 +39,6 @@ pub struct Kind {
     /// Reads the keys.
     pub read: fn(toml::Value) -> Result<Arc<dyn Source>, toml::de::Error>,
 }
-
-/// The kinds of this build, in the order in which they are told.
-pub const KINDS: &[Kind] = &[
-    super::files::KIND,
-    super::tcp::KIND,
-    super::http::KIND,
-    #[cfg(feature = "otlp")]
-    super::otlp::KIND,
-    #[cfg(feature = "nats")]
-    super::nats::KIND,
-];
 
 /// Reads the keys of a kind whose source is `S`.
 pub(super) fn read_keys<S: Source + DeserializeOwned + 'static>(

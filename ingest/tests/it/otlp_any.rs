@@ -18,8 +18,8 @@ use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, spa
 use proptest::prelude::*;
 use prost::Message;
 
-const SHOP: &str = include_str!("otlp/shop.json");
-const SHOP_ZIPKIN: &str = include_str!("otlp/shop-zipkin.json");
+const SHOP: &str = include_str!("../otlp/shop.json");
+const SHOP_ZIPKIN: &str = include_str!("../otlp/shop-zipkin.json");
 
 fn any_value() -> impl Strategy<Value = AnyValue> {
     let leaf = prop_oneof![

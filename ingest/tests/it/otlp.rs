@@ -28,8 +28,8 @@ fn lines(records: &[EventRecord]) -> String {
 }
 
 /// Three services and a topic: a batch with links, a request, a consumer by parenthood, logs.
-const SHOP: &str = include_str!("otlp/shop.json");
-const SHOP_ZIPKIN: &str = include_str!("otlp/shop-zipkin.json");
+const SHOP: &str = include_str!("../otlp/shop.json");
+const SHOP_ZIPKIN: &str = include_str!("../otlp/shop-zipkin.json");
 
 #[test]
 fn a_shop_in_otlp() {

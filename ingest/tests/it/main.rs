@@ -1,0 +1,8 @@
+//! The tests of the crate from outside, in one program.
+
+mod formats;
+mod load;
+#[cfg(feature = "otlp")]
+mod otlp;
+#[cfg(feature = "otlp")]
+mod otlp_any;
