@@ -99,8 +99,8 @@ fn content(dir: &Path) -> Result<(Vec<u64>, Vec<Vec<u8>>), String> {
     Ok((seqs, lines))
 }
 
-/// All of the first `acknowledged` are there, and nothing twice.
-fn once(dir: &Path, acknowledged: u64) -> Result<u64, String> {
+/// All of the first `acknowledged` are there, and nothing twice. Gives how many events and quarantined lines there are.
+fn once(dir: &Path, acknowledged: u64) -> Result<(u64, u64), String> {
     let (seqs, mut lines) = content(dir)?;
     let twice = seqs.windows(2).any(|w| w[0] == w[1]);
     let missing = (1..=acknowledged).filter(|seq| seqs.binary_search(seq).is_err()).count();
@@ -109,7 +109,7 @@ fn once(dir: &Path, acknowledged: u64) -> Result<u64, String> {
     if twice || missing > 0 || lines.len() < count {
         return Err(format!("{missing} of {acknowledged} missing, twice: {twice}, {count} quarantined"));
     }
-    Ok(seqs.len() as u64)
+    Ok((seqs.len() as u64, count as u64))
 }
 
 const FILES: u64 = 3;
@@ -142,12 +142,9 @@ fn cut_loads(deaf: Deaf, cuts: usize) -> Vec<String> {
         for file in acknowledged / EVENTS..FILES {
             load(&store, logs.path(), Arc::new(Fast), file)?;
         }
-        let all = once(&store, FILES * EVENTS)?;
-        let quarantined = content(&store)?.1.len() as u64;
-        if (all, quarantined) == (FILES * EVENTS, FILES) {
-            Ok(())
-        } else {
-            Err(format!("{all} events, {quarantined}"))
+        match once(&store, FILES * EVENTS)? {
+            (events, FILES) if events == FILES * EVENTS => Ok(()),
+            other => Err(format!("{other:?}")),
         }
     })
 }
@@ -195,10 +192,9 @@ fn cut_daemon(deaf: Deaf, batches: u64, cuts: usize) -> Vec<String> {
             let daemon = Daemon::start_on(&config, Arc::new(Fast)).await.map_err(|e| e.to_string())?;
             if daemon.stop().await { Ok(()) } else { Err("not drained".to_owned()) }
         })?;
-        let all = once(&store, acknowledged)?;
-        let (_, lines) = content(&store)?;
-        if (lines.len() as u64) < acknowledged / 5 || all % 5 != 0 {
-            return Err(format!("{all} events, {} quarantined of {acknowledged}", lines.len()));
+        let (events, quarantined) = once(&store, acknowledged)?;
+        if quarantined < acknowledged / 5 || events % 5 != 0 {
+            return Err(format!("{events} events, {quarantined} quarantined of {acknowledged}"));
         }
         let found = verify(&store, &spool).map_err(|e| e.to_string())?;
         if !found.losses.is_empty() {
