@@ -44,7 +44,8 @@ pub mod mapping;
 pub mod otlp;
 mod parse;
 mod positions;
-#[cfg(all(test, feature = "daemon"))]
+#[cfg(test)]
+#[cfg(feature = "daemon")]
 mod power_cut;
 mod quarantine;
 mod requeue;
