@@ -3,11 +3,12 @@
 //! This binary reads arguments, shows progress and prints results; every decision is made in the libraries.
 
 mod commands;
+mod status;
 mod ui;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// From per-actor production logs to the shortest execution that still breaks the invariant.
 #[derive(Parser)]
@@ -15,9 +16,7 @@ use clap::{Parser, Subcommand};
     name = "demi-lineage",
     version,
     propagate_version = true,
-    after_help = "Exit status: 0 done (for replay: the violation is there), 1 replay or fuzz found no violation \
-                  (query check: the predicate fails), 2 usage or tool failure, 3 replay diverged.\n\n\
-                  Start with: demi-lineage demo"
+    after_help = status::TABLE
 )]
 struct Cli {
     #[command(flatten)]
@@ -50,6 +49,10 @@ enum Command {
     Report(commands::report::ReportArgs),
     /// Take an included incident from raw logs to the minimized trace.
     Demo(commands::demo::DemoArgs),
+    /// Print a script that completes command lines in a shell.
+    Completions(commands::manual::CompletionsArgs),
+    /// Write the manual pages, one a command.
+    Man(commands::manual::ManArgs),
 }
 
 fn main() -> ExitCode {
@@ -59,7 +62,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             ui.error(error.as_ref());
-            ExitCode::from(2)
+            status::of(error.as_ref()).into()
         }
     }
 }
@@ -76,6 +79,8 @@ fn dispatch(command: Command, ui: &ui::Ui) -> commands::Outcome {
         Command::Export(args) => commands::export::run(args, ui),
         Command::Report(args) => commands::report::run(args, ui),
         Command::Demo(args) => commands::demo::run(args, ui),
+        Command::Completions(args) => commands::manual::completions(&args, Cli::command()),
+        Command::Man(args) => commands::manual::man(&args, Cli::command(), ui),
     }
 }
 

@@ -15,9 +15,9 @@ pub struct BuildArgs {
     /// The event store.
     #[arg(long, value_name = "DIR", env = "DEMI_STORE")]
     store: PathBuf,
-    /// The recorded system.
+    /// The recorded system; may be left out where the store holds only one.
     #[arg(long, value_name = "NAME")]
-    system: String,
+    system: Option<String>,
     /// The violation: event:ACTOR/SEQ or actors:A,B, or none to build the order alone. By default the
     /// violation records in the logs; if there are several, all their actors together.
     #[arg(long, value_name = "SPEC")]
@@ -45,9 +45,10 @@ enum Rule {
 /// Runs `build`.
 pub fn run(args: BuildArgs, ui: &Ui) -> Outcome {
     let store = demi_ingest::Store::open(&args.store)?;
-    let files = store.event_files(&args.system)?;
+    let system = super::built::system(&store, args.system.as_deref())?;
+    let files = store.event_files(&system)?;
     let options = BuildOptions {
-        system: args.system,
+        system,
         violation: args.violation.unwrap_or_default(),
         rule: match args.rule {
             Rule::Inclusive => ProvenanceRule::Inclusive,

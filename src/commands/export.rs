@@ -12,14 +12,11 @@ use crate::ui::Ui;
 /// Which events are wanted; conditions are joined by "and".
 #[derive(clap::Args, Debug)]
 pub struct SliceArgs {
-    /// Only this event and what happens before it.
-    #[arg(long, value_name = "ACTOR/SEQ")]
-    past: Option<String>,
-    /// Only this event and what happens after it. With --to: only what lies between the two.
+    /// Only this event and what happens after it.
     #[arg(long, value_name = "ACTOR/SEQ")]
     from: Option<String>,
-    /// Only this event and what happens before it.
-    #[arg(long, value_name = "ACTOR/SEQ")]
+    /// Only this event and what happens before it; with --from, what lies between the two.
+    #[arg(long, value_name = "ACTOR/SEQ", visible_alias = "past")]
     to: Option<String>,
     /// Only what is in the causal past of the violation.
     #[arg(long)]
@@ -30,7 +27,7 @@ impl SliceArgs {
     /// The selection of these arguments, and of actors.
     pub fn selection(&self, actors: &[String]) -> Selection {
         Selection {
-            past: self.past.clone(),
+            past: None,
             from: self.from.clone(),
             to: self.to.clone(),
             actors: actors.to_vec(),

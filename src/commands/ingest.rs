@@ -57,7 +57,7 @@ pub enum IngestCommand {
 #[derive(Args)]
 pub struct LoadArgs {
     /// Directory of the event store; made if it is not there.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", env = "DEMI_STORE")]
     store: PathBuf,
     /// Name of the recorded system or deployment.
     #[arg(long, value_name = "NAME")]

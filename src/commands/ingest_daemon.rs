@@ -29,7 +29,7 @@ pub struct ValidateArgs {
 #[derive(Args)]
 pub struct VerifyArgs {
     /// Directory of the event store.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", env = "DEMI_STORE")]
     store: PathBuf,
     /// Directory of the spool.
     #[arg(long, value_name = "DIR")]

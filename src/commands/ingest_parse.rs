@@ -39,9 +39,6 @@ impl MappingArgs {
 /// Arguments of `ingest parse`.
 #[derive(Args)]
 pub struct ParseArgs {
-    /// Show what each line becomes and store nothing; the only thing this command does.
-    #[arg(long, default_value_t = true)]
-    dry_run: bool,
     #[command(flatten)]
     mapping: MappingArgs,
     /// Files, folders or patterns, or `-` for standard input.

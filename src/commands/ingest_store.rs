@@ -13,7 +13,7 @@ use crate::ui::Ui;
 #[derive(Args)]
 pub struct StatusArgs {
     /// Directory of the event store.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", env = "DEMI_STORE")]
     store: PathBuf,
     /// Only this system.
     #[arg(long, value_name = "NAME")]
@@ -27,11 +27,11 @@ pub struct StatusArgs {
 #[derive(Args)]
 pub struct RequeueArgs {
     /// Directory of the event store.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", env = "DEMI_STORE")]
     store: PathBuf,
-    /// The system whose quarantine is read again.
+    /// The system whose quarantine is read again; may be left out where the store holds events of only one.
     #[arg(long, value_name = "NAME")]
-    system: String,
+    system: Option<String>,
     #[command(flatten)]
     mapping: super::ingest_parse::MappingArgs,
     /// Print what was done as JSON.
@@ -43,13 +43,14 @@ pub struct RequeueArgs {
 pub fn requeue(args: &RequeueArgs, ui: &Ui) -> Outcome {
     let mut mapper = args.mapping.mapper(false)?;
     let mut store = Store::open(&args.store)?;
-    let done = demi_ingest::requeue(&mut store, &args.system, mapper.as_mut())?;
+    let system = super::built::system(&store, args.system.as_deref())?;
+    let done = demi_ingest::requeue(&mut store, &system, mapper.as_mut())?;
     if args.json {
         ui.json(&done)?;
     } else {
         ui.result(&format!(
             "{}: {} lines in quarantine; {} events added, {} there already, {} lines that are none, {} stay",
-            args.system, done.rows, done.added, done.duplicates, done.skipped, done.kept
+            system, done.rows, done.added, done.duplicates, done.skipped, done.kept
         ));
     }
     Ok(ExitCode::SUCCESS)

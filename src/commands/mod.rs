@@ -17,6 +17,7 @@ pub mod ingest;
 pub mod ingest_daemon;
 pub mod ingest_parse;
 pub mod ingest_store;
+pub mod manual;
 pub mod minimize;
 pub mod query;
 pub mod replay;

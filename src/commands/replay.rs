@@ -12,14 +12,11 @@ use demi_schemas::summary::{ReplaySummary, Verdict};
 use demi_schemas::{NetworkRule, Scenario, Schedule};
 
 use super::{Outcome, read_scenario, read_schedule};
+use crate::status::{Ended, Status};
 use crate::ui::Ui;
 
 /// Arguments of `replay`.
 #[derive(clap::Args, Debug)]
-#[command(
-    after_help = "Exit status: 0 the violation is there, 1 it is not, 3 the schedule could not be followed, \
-                        2 usage or tool failure."
-)]
 pub struct ReplayArgs {
     /// An execution written by build, or a schedule file. Of an execution everything is replayed and
     /// compared with the log.
@@ -59,9 +56,9 @@ pub fn run(args: ReplayArgs, ui: &Ui) -> Outcome {
     let task = Task { schedule: &schedule, kept: kept.as_ref(), options, self_check: !args.no_self_check };
     let summary = with_scenario(&args.scenario, &scenario, task)??;
     if summary.deterministic == Some(false) {
-        return Err(
-            "two runs of the same schedule gave different digests: the model is not deterministic".into()
-        );
+        let text =
+            "two runs of the same schedule gave different digests: the model is not deterministic".to_owned();
+        return Err(Ended { status: Status::Diverged, text }.into());
     }
     if args.json {
         ui.json(&summary)?;

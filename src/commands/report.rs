@@ -68,14 +68,16 @@ fn serve(args: &ReportArgs, scenario: Option<&demi_schemas::Scenario>, ui: &Ui) 
     }
     let bar = ui.progress();
     let mut built = None;
-    let exec = match &args.system {
-        None => args.input.clone(),
-        Some(system) => {
-            let files = demi_ingest::Store::open(&args.input)?.event_files(system)?;
+    let exec = match &args.violation {
+        // Without a violation it is the order that `query` keeps, too.
+        None => super::built::folder(&args.input, args.system.as_deref(), ui)?,
+        Some(violation) => {
+            let store = demi_ingest::Store::open(&args.input)?;
+            let system = super::built::system(&store, args.system.as_deref())?;
+            let files = store.event_files(&system)?;
             let folder = tempfile::Builder::new().prefix(".demi-report-").tempdir()?;
             let exec = folder.path().join("exec");
-            let violation = args.violation.clone().unwrap_or_default();
-            let options = BuildOptions { system: system.clone(), violation, ..BuildOptions::default() };
+            let options = BuildOptions { system, violation: violation.clone(), ..BuildOptions::default() };
             demi_lineage::build(&files, &options, &exec, &mut |stage| bar.set_message(stage.to_owned()))?;
             built = Some(folder);
             exec

@@ -14,11 +14,11 @@ use demi_schemas::{Certificate, Schedule};
 
 use super::replay::with_scenario;
 use super::{Outcome, read_scenario, read_schedule};
+use crate::status::{Ended, Status};
 use crate::ui::Ui;
 
 /// Arguments of `verify`.
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Exit status: 0 every claim holds, 2 one does not, or usage or tool failure.")]
 pub struct VerifyArgs {
     /// A folder written by minimize.
     #[arg(value_name = "OUT")]
@@ -41,7 +41,14 @@ pub fn run(args: VerifyArgs, ui: &Ui) -> Outcome {
     let text = std::fs::read_to_string(&path).map_err(|e| named(&e))?;
     let certificate: Certificate = serde_json::from_str(&text).map_err(|e| named(&e))?;
     let task = Task { schedule: &schedule, certificate: &certificate, budget: args.budget };
-    let lines = with_scenario(&at("scenario.toml"), &scenario, task)?.map_err(|e| named(&e))?;
+    let lines = with_scenario(&at("scenario.toml"), &scenario, task)?.map_err(|e| {
+        let status = match e {
+            CertificateError::False(_) => Status::NotThere,
+            CertificateError::Budget => Status::BudgetEnded,
+            _ => Status::Failed,
+        };
+        Ended { status, text: named(&e) }
+    })?;
     // Only the summary claims that the result is 1-minimal.
     let path = at("summary.json");
     if path.exists() {
@@ -49,12 +56,13 @@ pub fn run(args: VerifyArgs, ui: &Ui) -> Outcome {
         let text = std::fs::read_to_string(&path).map_err(|e| named(&e))?;
         let summary: MinimizeSummary = serde_json::from_str(&text).map_err(|e| named(&e))?;
         if summary.one_minimal && certificate.removals.is_empty() {
-            return Err(named(&"it says 1-minimal, but the certificate has no single removals").into());
+            let why = "it says 1-minimal, but the certificate has no single removals";
+            return Err(Ended { status: Status::NotThere, text: named(&why) }.into());
         }
         let violating = certificate.removals.iter().find(|r| r.violates && !r.breaks_others);
         if let Some(removal) = violating.filter(|_| summary.one_minimal) {
             let why = format!("it says 1-minimal, but without step {} the rest still violates", removal.step);
-            return Err(named(&why).into());
+            return Err(Ended { status: Status::NotThere, text: named(&why) }.into());
         }
     }
     if args.json {

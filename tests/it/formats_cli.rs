@@ -182,7 +182,7 @@ fn a_parser_may_be_given() {
 fn a_dry_run_shows_every_line_and_stores_nothing() {
     let case = Case::new();
     let log = case.file("chat.log", &format!("{CHAT}half\n"));
-    let output = case.run(&["ingest", "parse", "--dry-run", &log, "--mapping", "shiviz"]);
+    let output = case.run(&["ingest", "parse", &log, "--mapping", "shiviz"]);
     assert_eq!(output.status.code(), Some(1), "a line was rejected");
     let text = String::from_utf8_lossy(&output.stdout).replace(&log, "chat.log");
     insta::assert_snapshot!("dry_run", text);

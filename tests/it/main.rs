@@ -10,6 +10,7 @@
 )]
 
 mod bad_input;
+mod command_line;
 mod daemon;
 mod daemon_kill;
 mod daemon_mapped;

@@ -16,6 +16,9 @@ pub enum Budget {
     States(u64),
 }
 
+/// Largest number of a budget; beyond it a duration cannot be counted.
+const MOST: f64 = 1e12;
+
 impl FromStr for Budget {
     type Err = String;
 
@@ -29,15 +32,21 @@ impl FromStr for Budget {
         let at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
         let (number, unit) = text.split_at(at);
         let value: f64 = number.parse().map_err(|_| bad())?;
-        if !value.is_finite() || value < 0.0 {
+        if !value.is_finite() {
             return Err(bad());
+        }
+        if value <= 0.0 {
+            return Err(format!("'{text}' leaves no room for any work: a budget is more than 0"));
+        }
+        if value > MOST {
+            return Err(format!("'{text}' never ends: a budget is at most {MOST:e} of its unit"));
         }
         match unit {
             "s" | "" => Ok(Budget::Seconds(value)),
             "ms" => Ok(Budget::Seconds(value / 1000.0)),
             "m" => Ok(Budget::Seconds(value * 60.0)),
-            "r" | "replays" => Ok(Budget::Replays(value as u64)),
-            "states" => Ok(Budget::States(value as u64)),
+            "r" | "replays" => Ok(Budget::Replays(value.ceil() as u64)),
+            "states" => Ok(Budget::States(value.ceil() as u64)),
             _ => Err(bad()),
         }
     }
