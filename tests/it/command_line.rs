@@ -80,7 +80,7 @@ fn budgets_that_mean_nothing_are_refused_with_the_reason() {
         ("0s", "leaves no room"),
         ("0r", "leaves no room"),
         ("-5s", "leaves no room"),
-        ("1e300s", "never ends"),
+        ("99999999999999s", "never ends"),
         ("infs", "is no budget"),
         ("soon", "is no budget"),
     ] {
