@@ -135,7 +135,7 @@ fn a_killed_minimization_continues() {
     let mut killed = 0;
     for part in 1..=6 {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["child", "--exact"])
+            .args(["resume::child", "--exact"])
             .env(CHILD, &path)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
