@@ -18,6 +18,7 @@ mod akka_raft_smoke;
 mod any_schedule;
 mod chapter;
 mod files;
+mod follow;
 mod incarnations;
 mod kept;
 mod layers;

@@ -1,9 +1,7 @@
 //! What an order that the model follows must agree with: logs whose contents differ in what masks hide, and models that
 //! send more than their logs.
 
-#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
-
-use demi_replay::model::{Ctx, ExternalMessage, Model, View, Violation};
+use demi_replay::model::{Ctx, ExternalMessage, Logs, Model, Runtime, View, Violation};
 use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::{ActorId, Names, Simulator};
 use demi_schemas::schedule::Sent;
@@ -49,14 +47,8 @@ impl Model for Gate {
     fn actors(&self) -> &[ActorId] {
         &self.actors
     }
-    fn starts_by_itself(&self) -> bool {
-        true
-    }
     fn initial(&self, _: ActorId) -> bool {
         false
-    }
-    fn cell(&self, _: ActorId) -> ActorId {
-        demi_replay::OUTSIDE
     }
     fn start(&self, _: &mut bool, _: &mut Ctx<'_, Msg>) {}
     fn deliver(&self, open: &mut bool, msg: &Msg, ctx: &mut Ctx<'_, Msg>) {
@@ -74,8 +66,27 @@ impl Model for Gate {
             _ => {}
         }
     }
-    fn type_name(&self, msg: &Msg) -> &'static str {
-        NAMES.iter().find(|(m, _, _)| m == msg).unwrap().1
+    fn check(&self, _: &View<'_, bool>, (): &mut (), _: &mut Vec<Violation>) {}
+    fn logs(&self) -> &dyn Logs<bool, Msg> {
+        self
+    }
+    fn runtime(&self) -> &dyn Runtime<bool, Msg> {
+        self
+    }
+}
+
+impl Runtime<bool, Msg> for Gate {
+    fn starts_by_itself(&self) -> bool {
+        true
+    }
+    fn cell(&self, _: ActorId) -> ActorId {
+        demi_replay::OUTSIDE
+    }
+}
+
+impl Logs<bool, Msg> for Gate {
+    fn type_name(&self, msg: &Msg) -> String {
+        NAMES.iter().find(|(m, _, _)| m == msg).unwrap().1.to_owned()
     }
     fn payload(&self, msg: &Msg, _: &Names) -> String {
         NAMES.iter().find(|(m, _, _)| m == msg).unwrap().2.to_owned()
@@ -88,7 +99,6 @@ impl Model for Gate {
         let known = NAMES.iter().find(|(_, name, _)| *name == message.type_);
         known.map(|(msg, _, _)| msg.clone()).ok_or_else(|| message.type_.to_owned())
     }
-    fn check(&self, _: &View<'_, Self>, (): &mut (), _: &mut Vec<Violation>) {}
     fn describe(&self, open: &bool, _: &Names) -> Value {
         Value::from(*open)
     }
