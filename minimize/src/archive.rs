@@ -57,17 +57,86 @@ impl<'a, M: Model> Archive<'a, M> {
 
 /// The smallest of some solutions, the first of equals.
 pub fn best(objective: Objective, solutions: &[Solution]) -> Option<&Solution> {
-    objective.choose(solutions.iter().map(|s| s.size)).map(|at| &solutions[at])
+    objective.least(solutions.iter().map(|s| s.size)).map(|at| &solutions[at])
 }
 
-/// The solutions that no other beats in both figures, the first of equals.
+/// The solution to go on with: the smallest. What is proven only decides between equals, to spare another proof.
+pub fn result<'s>(
+    objective: Objective,
+    solutions: &'s [Solution],
+    proven: Option<&'s Solution>,
+) -> Option<&'s Solution> {
+    let best = best(objective, solutions);
+    match (best, proven) {
+        (Some(best), Some(proven)) if objective.smaller(best.size, proven.size) => Some(best),
+        (best, proven) => proven.or(best),
+    }
+}
+
+/// The Pareto front over steps and external events, the first of equals.
 pub fn pareto(mut solutions: Vec<Solution>) -> Vec<Solution> {
     let sizes: Vec<Size> = solutions.iter().map(|s| s.size).collect();
     let mut seen = Vec::new();
     solutions.retain(|s| {
-        let kept = !sizes.iter().any(|o| o.dominates(s.size)) && !seen.contains(&s.size);
-        seen.push(s.size);
+        let kept =
+            !sizes.iter().any(|o| o.dominates(s.size)) && !seen.contains(&(s.size.steps, s.size.externals));
+        seen.push((s.size.steps, s.size.externals));
         kept
     });
     solutions
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn solution((steps, externals, deliveries): (usize, usize, usize)) -> Solution {
+        Solution { size: Size { steps, externals, deliveries }, ..Solution::default() }
+    }
+
+    /// The documented order, in words of its own.
+    fn before(objective: Objective, a: Size, b: Size) -> bool {
+        let (first, second) = match objective {
+            Objective::Steps => (a.steps.cmp(&b.steps), a.externals.cmp(&b.externals)),
+            Objective::Externals => (a.externals.cmp(&b.externals), a.steps.cmp(&b.steps)),
+        };
+        first.then(second).then(a.deliveries.cmp(&b.deliveries)).is_lt()
+    }
+
+    proptest! {
+        #[test]
+        fn the_result_is_the_least_whatever_was_proven(
+            sizes in prop::collection::vec((10..40_usize, 1..12_usize, 5..30_usize), 1..12),
+            proven in prop::option::of(any::<prop::sample::Index>()),
+            externals in any::<bool>(),
+        ) {
+            let objective = if externals { Objective::Externals } else { Objective::Steps };
+            let all: Vec<Solution> = sizes.into_iter().map(solution).collect();
+            let proven = proven.map(|at| &all[at.index(all.len())]);
+            let taken = result(objective, &all, proven).map(|s| s.size).unwrap_or_default();
+            prop_assert!(all.iter().any(|s| s.size == taken));
+            prop_assert!(!all.iter().any(|s| before(objective, s.size, taken)));
+        }
+
+        #[test]
+        fn the_front_holds_what_nothing_dominates(
+            sizes in prop::collection::vec((10..20_usize, 1..8_usize, 5..30_usize), 0..12),
+        ) {
+            let all: Vec<Solution> = sizes.into_iter().map(solution).collect();
+            let front = pareto(all.clone());
+            for s in &all {
+                let beaten = all.iter().any(|o| {
+                    o.size.steps <= s.size.steps
+                        && o.size.externals <= s.size.externals
+                        && (o.size.steps, o.size.externals) != (s.size.steps, s.size.externals)
+                });
+                let there = front.iter().filter(|f| {
+                    (f.size.steps, f.size.externals) == (s.size.steps, s.size.externals)
+                });
+                prop_assert_eq!(there.count(), usize::from(!beaten));
+            }
+        }
+    }
 }

@@ -31,8 +31,8 @@ use crate::reduce::reducer::{Reducer, phase_line};
 pub struct Outcome {
     /// The smallest schedule found; strict replay of it violates.
     pub schedule: Schedule,
-    /// Schedules with fewer external events than the smallest, or fewer deliveries: with it, the Pareto set of
-    /// what was found. Strict replay of each violates.
+    /// The rest of the Pareto front over steps and external events: schedules with fewer external events than the smallest, or
+    /// fewer steps; and one with smaller contents. Strict replay of each violates.
     pub others: Vec<(OtherResult, Schedule)>,
     /// What was proven of it.
     pub certificate: Certificate,
@@ -139,18 +139,21 @@ pub fn minimize_with<M: Model>(
         rest.steps.remove(removal.step as usize - 1);
         removal.breaks_others = criteria.breaks(&rest, options.rule);
     }
+    let alike = |o: Size| (o.steps, o.externals) == (best.size.steps, best.size.externals);
     let others: Vec<(OtherResult, Schedule)> = others
         .into_iter()
-        .filter(|o| !o.without.is_empty() || o.size != best.size && !best.size.dominates(o.size))
+        .filter(|o| !o.without.is_empty() || !best.size.dominates(o.size) && !alike(o.size))
         .map(|o| (other_result(o.size, o.without), o.schedule))
         .filter(|(_, schedule)| strictly(&fresh, schedule, options.rule, criteria.repeat).is_ok())
         .collect();
     let summary = MinimizeSummary {
         verdict: checked.verdict,
         violation: checked.violation,
+        steps: best.size.steps as u64,
         deliveries: best.size.deliveries as u64,
         externals: best.size.externals as u64,
         timers: timers(&best.acts) as u64,
+        initial_steps: initial.steps as u64,
         initial_deliveries: initial.deliveries as u64,
         initial_externals: initial.externals as u64,
         replays: phases.iter().map(|p| p.replays).sum(),
@@ -258,9 +261,10 @@ fn first<M: Model>(
 fn other_result(size: Size, without: Vec<String>) -> OtherResult {
     let contents = if without.is_empty() { "" } else { "-smaller-contents" };
     OtherResult {
+        steps: size.steps as u64,
         deliveries: size.deliveries as u64,
         externals: size.externals as u64,
-        file: format!("schedule-{}-deliveries-{}-externals{contents}.jsonl", size.deliveries, size.externals),
+        file: format!("schedule-{}-steps-{}-externals{contents}.jsonl", size.steps, size.externals),
         without,
     }
 }

@@ -9,7 +9,7 @@ pub enum When {
     Always,
     /// While nothing is proven of the incumbent.
     Unproven,
-    /// Once the incumbent is proven to be the shortest over its external events.
+    /// Once the shortest execution over some external events is proven, and nothing smaller was found.
     Proven,
 }
 
@@ -90,7 +90,7 @@ pub const QUICK: Effort = Effort { patience: 1, walked: 700_000, rounds: 2, part
 pub const LITTLE: Effort = Effort { patience: 2, walked: 700_000, rounds: 12, part: 0.25 };
 /// What each job of a round does: from which of the leads, and whether it walks at random or searches near it.
 pub const TURNS: [(usize, bool); 8] =
-    [(0, true), (1, true), (0, false), (1, false), (2, true), (0, true), (2, false), (0, true)];
+    [(0, true), (1, true), (0, false), (1, false), (0, true), (0, true), (0, false), (0, true)];
 /// Violating walks of one job that are reduced.
 pub const FINDS: usize = 12;
 
@@ -149,7 +149,9 @@ pub const OTHERS: [Reach; 3] =
 pub const CHOICES: usize = 12;
 /// How many sets hold what has an actor or an event less.
 const LESS: usize = 8;
-/// Deliveries that an execution with fewer external events may have more than the result it is to replace.
+/// Steps that a search spends on one external event less, for the Pareto front.
+pub const FEWER: usize = 10;
+/// The same in all.
 pub const MORE: usize = 15;
 /// Part of what is left for one batch of beams.
 pub const BEAM_PART: f64 = 0.4;
@@ -168,10 +170,10 @@ pub const NEAR: usize = 2;
 pub const LATER: u64 = 8_000_000;
 /// Configurations that a proof may visit where no bound leads the way.
 pub const UNBOUNDED: u64 = 1_000_000;
-/// External events over all of which the shortest execution is looked for at the beginning: fewer hardly replace it then.
+/// External events of a recording over all of which the shortest execution is looked for at the beginning, at most.
 pub const ALL: usize = 12;
-/// The same of the external events of the best recorded job.
-pub const FEW: usize = 8;
+/// Deliveries that one external event is worth when the yields of passes are compared, to run the best first.
+pub const YIELD: i64 = 4;
 
 /// Policies of passes that try all pairs, places or windows.
 pub const FEW_POLICIES: usize = 4;

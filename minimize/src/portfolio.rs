@@ -9,9 +9,9 @@ use demi_schemas::certificate::Shortest;
 use demi_schemas::summary::PhaseSummary;
 
 use crate::aim;
-use crate::archive::{Archive, best, pareto};
+use crate::archive::{Archive, pareto, result};
 use crate::oracle::matcher::Policy;
-use crate::plan::{self, CONTENTS, FEW, LATER, OTHERS, PLAN, POLISH, Turn, When};
+use crate::plan::{self, CONTENTS, LATER, OTHERS, PLAN, POLISH, Turn, When};
 use crate::problem::Problem;
 use crate::problem::criteria::{Contents, Match};
 use crate::reduce::passes::{contents, endings};
@@ -132,7 +132,7 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
                 pursue(archive, &mut Beams::new(&problem, reaches, base, tried), until);
             }
             (plan::Strategy::Rounds(effort), Some(base)) => {
-                pursue(archive, &mut Rounds::new(effort, archive.objective(), base), until);
+                pursue(archive, &mut Rounds::new(effort, base), until);
             }
             (_, None) => {}
         }
@@ -140,17 +140,11 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
             self.prove(archive, known.as_ref());
         }
         if turn.when == When::Proven {
-            let replaced = archive
-                .proven
-                .as_ref()
-                .is_some_and(|(proven, _)| archive.results.iter().any(|s| self.replaces(s, proven)));
-            archive.proven = archive.proven.take().filter(|_| !replaced);
+            let objective = archive.objective();
+            let least = archive.incumbent().map(|best| best.size);
+            let stays = |proven: &Solution| least.is_none_or(|least| !objective.smaller(least, proven.size));
+            archive.proven = archive.proven.take().filter(|(proven, _)| stays(proven));
         }
-    }
-
-    fn replaces(&self, other: &Solution, proven: &Solution) -> bool {
-        let few = self.whole.is_some() || proven.size.externals <= FEW;
-        self.reducer.engine.problem.options.objective.replaces(other.size, proven.size, few)
     }
 
     /// Tries to prove the incumbent, where it is another one than before.
@@ -174,15 +168,11 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
     fn finish(mut self, mut archive: Archive<'_, M>) -> Ending {
         let proven = archive.proven.take();
         let mut results = std::mem::take(&mut archive.results);
-        let given = proven.as_ref().and_then(|(proven, _)| {
-            let others: Vec<Solution> =
-                results.iter().filter(|s| self.replaces(s, proven)).cloned().collect();
-            best(archive.objective(), &others).cloned().or_else(|| Some(proven.clone()))
-        });
+        let proof = proven.as_ref().map(|(proven, _)| proven);
+        let given = result(archive.objective(), &results, proof).cloned();
         self.adopt(&mut results, given.as_ref());
         let adopted = self.reducer.best.clone();
         aim::at(&mut self.reducer.engine, &adopted);
-        self.reducer.engine.settling = true;
         let jobs = self.reducer.engine.problem.options.jobs;
         if proven.is_none() {
             self.reducer.phase("endings", |s| endings::search(s, POLISH, jobs));
@@ -221,6 +211,7 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
                 shortest = exhaustive::prove(self.reducer, LATER);
             }
         }
+        // The result itself is on the front, and may have been found last.
         let mut others = pareto(results);
         if contents == Contents::Other {
             self.phases.append(&mut self.reducer.phases);
@@ -265,8 +256,7 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
         let schedule = self.reducer.engine.to_schedule(&self.reducer.best.acts);
         let given = Solution { schedule, size: self.reducer.best.size, ..Solution::default() };
         let mut archive = Archive::new(self.site(), self.purse());
-        let objective = archive.objective();
-        pursue(&mut archive, &mut Rounds::new(plan::LITTLE, objective, &given), 1.0);
+        pursue(&mut archive, &mut Rounds::new(plan::LITTLE, &given), 1.0);
         let best = archive.incumbent().unwrap_or(&given).clone();
         let problem = archive.site.problem.clone();
         let mut tried = Vec::new();
@@ -290,7 +280,7 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
         let objective = self.reducer.engine.problem.options.objective;
         let best = match given {
             Some(given) => solutions.iter().position(|s| s.schedule == given.schedule),
-            None => objective.choose(solutions.iter().map(|s| s.size)),
+            None => objective.least(solutions.iter().map(|s| s.size)),
         };
         let mut rest = phase_line("other jobs", &[]);
         for (index, solution) in solutions.iter().enumerate() {
@@ -299,7 +289,7 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
                 self.reducer.join(&solution.curve);
                 if let Some(witness) = self.reducer.engine.restore(&solution.schedule) {
                     let sizes = [self.reducer.best.size, witness.size];
-                    if objective.choose(sizes.into_iter()) == Some(1) {
+                    if objective.least(sizes.into_iter()) == Some(1) {
                         self.reducer.take(witness);
                     }
                 }

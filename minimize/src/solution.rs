@@ -63,6 +63,7 @@ impl Solution {
 #[derive(Serialize, Deserialize)]
 struct Kept {
     schedule: String,
+    steps: usize,
     externals: usize,
     deliveries: usize,
     phases: Vec<PhaseSummary>,
@@ -79,6 +80,7 @@ impl Solution {
     pub fn to_json(&self) -> String {
         let kept = Kept {
             schedule: self.schedule.to_text(),
+            steps: self.size.steps,
             externals: self.size.externals,
             deliveries: self.size.deliveries,
             phases: self.phases.clone(),
@@ -96,7 +98,7 @@ impl Solution {
         let kept: Kept = serde_json::from_str(text).ok()?;
         Some(Solution {
             schedule: Schedule::parse(&kept.schedule).ok()?,
-            size: Size { externals: kept.externals, deliveries: kept.deliveries },
+            size: Size { steps: kept.steps, externals: kept.externals, deliveries: kept.deliveries },
             phases: kept.phases,
             curve: kept.curve,
             account: kept.account,
@@ -115,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_solution_comes_back_as_it_was() {
-        let size = Size { externals: 3, deliveries: 9 };
+        let size = Size { steps: 11, externals: 3, deliveries: 9 };
         let solution =
             Solution { schedule: Schedule::new(Vec::new()), size, cut: true, ..Solution::default() };
         let back = Solution::from_json(&solution.to_json()).unwrap();

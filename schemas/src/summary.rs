@@ -297,10 +297,13 @@ pub struct MinimalityCheck {
     pub matchers: Vec<String>,
 }
 
-/// A schedule that has fewer deliveries than the result, or fewer external events, but not both.
+/// A schedule that has fewer steps than the result, or fewer external events, but not both.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OtherResult {
-    /// Its size.
+    /// Its steps.
+    #[serde(default)]
+    pub steps: u64,
+    /// Its deliveries.
     pub deliveries: u64,
     /// Its external events.
     pub externals: u64,
@@ -319,13 +322,19 @@ pub struct MinimizeSummary {
     pub verdict: Verdict,
     /// Fingerprints of the violation that the result ends in.
     pub violation: Vec<String>,
-    /// Size of the result.
+    /// Steps of the result: everything that is in the schedule file.
+    #[serde(default)]
+    pub steps: u64,
+    /// Deliveries of the result.
     pub deliveries: u64,
     /// Its external events: delivered external messages, starts, and injected faults.
     pub externals: u64,
     /// Its timers.
     pub timers: u64,
-    /// Size of the input.
+    /// Steps of the input.
+    #[serde(default)]
+    pub initial_steps: u64,
+    /// Deliveries of the input.
     pub initial_deliveries: u64,
     /// External events of the input.
     pub initial_externals: u64,
@@ -345,12 +354,12 @@ pub struct MinimizeSummary {
     /// cannot make, if there is one. No run of the system can then follow the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_schedulable: Option<String>,
-    /// What counted as smaller: `externals` or `deliveries`, the other breaking ties.
+    /// What counted as smaller first: `steps` or `externals`, the other breaking ties, and deliveries after both.
     pub objective: String,
     /// No violating execution over the result's external events, all actors started first, has fewer deliveries than
     /// this; null where nothing was proven. `certificate.json` says more.
     pub at_least: Option<u64>,
-    /// Other schedules found that are better in one of the two figures, with the file of each.
+    /// The rest of the Pareto front over steps and external events, with the file of each.
     pub others: Vec<OtherResult>,
     /// Digest of the strict replay of the result.
     pub digest: String,

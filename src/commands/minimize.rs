@@ -46,11 +46,9 @@ pub struct MinimizeArgs {
     /// What is tried: everything, or a baseline to compare with.
     #[arg(long, value_enum, default_value_t = PhasesArg::All)]
     phases: PhasesArg,
-    /// What counts as smaller: fewer external events, as long as one fewer costs at most ten deliveries, or fewer
-    /// deliveries. What is proven shortest over all external events of a recording with at most twelve, or over those
-    /// of the best start if these are at most eight, stays. Results that are smaller in the other figure are written
-    /// beside the first.
-    #[arg(long, value_enum, default_value_t = ObjectiveArg::Externals)]
+    /// What counts as smaller. Ties of the first figure are decided by the other, ties of both by the deliveries. The
+    /// rest of the Pareto front over steps and external events is written beside the result.
+    #[arg(long, value_enum, default_value_t = ObjectiveArg::Steps)]
     objective: ObjectiveArg,
     /// Which violations the result may end in.
     #[arg(long = "match", value_enum, default_value_t = MatchArg::Fingerprint, value_name = "MODE")]
@@ -110,10 +108,11 @@ enum PhasesArg {
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 enum ObjectiveArg {
-    /// External events first, as DEMi does.
+    /// Fewest steps of the schedule first: deliveries, starts, faults, actions.
+    #[value(alias = "deliveries")]
+    Steps,
+    /// Fewest external events first, as DEMi does.
     Externals,
-    /// Deliveries first.
-    Deliveries,
 }
 
 /// Runs `minimize`.
@@ -146,7 +145,7 @@ pub fn run(args: MinimizeArgs, ui: &Ui) -> Outcome {
         },
         objective: match args.objective {
             ObjectiveArg::Externals => Objective::Externals,
-            ObjectiveArg::Deliveries => Objective::Deliveries,
+            ObjectiveArg::Steps => Objective::Steps,
         },
         stop,
     };
@@ -164,7 +163,8 @@ pub fn run(args: MinimizeArgs, ui: &Ui) -> Outcome {
                 Budget::States(n) => format!("{} states left", n.saturating_sub(p.executed)),
             };
             bar.set_message(format!(
-                "{} deliveries, {} externals; {}; {:.0} replays/s; {left}",
+                "{} steps, {} deliveries, {} externals; {}; {:.0} replays/s; {left}",
+                smallest.steps,
                 smallest.deliveries,
                 smallest.externals,
                 p.phase,
@@ -339,9 +339,11 @@ impl Visitor for Task<'_> {
 fn text(done: &Minimized, out: &Path) -> String {
     let summary = &done.summary;
     let mut text = format!(
-        "{} deliveries, {} external events (from {} and {}), network {}, {}{}\n\n",
+        "{} steps, {} deliveries, {} external events (from {}, {} and {}), network {}, {}{}\n\n",
+        summary.steps,
         summary.deliveries,
         summary.externals,
+        summary.initial_steps,
         summary.initial_deliveries,
         summary.initial_externals,
         summary.network,
@@ -390,13 +392,16 @@ fn text(done: &Minimized, out: &Path) -> String {
         .others
         .iter()
         .map(|o| {
-            let (d, e) = (o.deliveries, o.externals);
+            let (s, d, e) = (o.steps, o.deliveries, o.externals);
             let without = match o.without.is_empty() {
                 true => String::new(),
                 false => format!(" without {} in messages from outside", o.without.join(", ")),
             };
             let file = out.join(&o.file);
-            format!("or else:   {d} deliveries, {e} external events{without}: {}\n", file.display())
+            format!(
+                "or else:   {s} steps, {d} deliveries, {e} external events{without}: {}\n",
+                file.display()
+            )
         })
         .collect();
     // The scenario's own rule would refuse such a result.

@@ -36,7 +36,7 @@ impl Case {
         let (script, _) = Script::compile(&mut sim, &schedule).unwrap();
         let bound = sim.model().guidance().distance(&found.violation, sim.names()).map(Arc::new);
         let target = found.violation.clone();
-        let problem = Problem::plain(sim, script.clone(), rule, target, Objective::Deliveries);
+        let problem = Problem::plain(sim, script.clone(), rule, target, Objective::Steps);
         let mut engine = Engine::new(&problem, Budget::Seconds(1e6));
         let witness = engine.first_witness(&script.acts, EXACT).unwrap();
         Case { engine, witness, bound }

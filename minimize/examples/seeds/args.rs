@@ -88,7 +88,7 @@ impl Args {
                 "--objective" => {
                     args.objective = match value()?.as_str() {
                         "externals" => Objective::Externals,
-                        "deliveries" => Objective::Deliveries,
+                        "steps" => Objective::Steps,
                         other => return Err(format!("'{other}' is no objective").into()),
                     }
                 }

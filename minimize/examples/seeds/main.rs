@@ -10,7 +10,7 @@
 //! * `--recorded DIR`: an execution made before instead of fuzzed ones, with `schedule.jsonl` and `scenario.toml`;
 //! * `--rules own|weaker|all`: the scenario's network rule (default), every weaker one, or both;
 //! * `--phases all|ddmin|probdd`: everything (default), or delta debugging alone, by halves or by probabilities;
-//! * `--objective externals|deliveries`, `--budget B` (60s) and `--jobs N` (all cores), as for `demi-lineage minimize`;
+//! * `--objective steps|externals`, `--budget B` (60s) and `--jobs N` (all cores), as for `demi-lineage minimize`;
 //! * `--save DIR`: writes `trace.md`, `schedule.jsonl` and more of each result.
 //!
 //! An execution is made under the scenario's own rule, so that it is one under every weaker rule as well.
@@ -94,13 +94,18 @@ fn run(
         };
         let (done, trace) = with_model(&case.scenario, Minimize(&case.schedule, &options))??;
         let summary = &done.summary;
-        let size = |deliveries: u64, externals: u64| Size {
+        let size = |steps: u64, deliveries: u64, externals: u64| Size {
+            steps: steps as usize,
             deliveries: deliveries as usize,
             externals: externals as usize,
         };
-        let mut sizes = vec![size(summary.deliveries, summary.externals)];
+        let mut sizes = vec![size(summary.steps, summary.deliveries, summary.externals)];
         sizes.extend(
-            summary.others.iter().filter(|o| o.without.is_empty()).map(|o| size(o.deliveries, o.externals)),
+            summary
+                .others
+                .iter()
+                .filter(|o| o.without.is_empty())
+                .map(|o| size(o.steps, o.deliveries, o.externals)),
         );
         let invariant =
             summary.violation.first().and_then(|v| v.split(':').next()).unwrap_or_default().to_owned();

@@ -31,14 +31,14 @@ pub fn head() {
 }
 
 /// Prints one line. The best known of a group is the smallest of its own results, chosen as `minimize` chooses
-/// between results. "objective" is the number that `minimize` compares results by ([`Objective::settled`]); "finding it"
+/// between results. "objective" is the number that `minimize` compares first; "finding it"
 /// compares the fewest deliveries among all results of an execution with the fewest of the group.
 pub fn line((name, rule, invariant, _): &Group, rows: &[Row], objective: Objective) {
     let results: Vec<Size> = rows.iter().map(|r| r.sizes[0]).collect();
-    let Some(best) = objective.choose(results.iter().copied()).map(|i| results[i]) else { return };
+    let Some(best) = objective.least(results.iter().copied()).map(|i| results[i]) else { return };
     let deliveries = ratios(&results, best, |s| s.deliveries);
     let externals = ratios(&results, best, |s| s.externals);
-    let compared = ratios(&results, best, |s| objective.settled(s).0);
+    let compared = ratios(&results, best, |s| objective.key(s).0);
     let mut sorted = results.clone();
     sorted.sort_by_key(|s| objective.key(*s));
     let mut seconds: Vec<f64> = rows.iter().map(|r| r.seconds).collect();

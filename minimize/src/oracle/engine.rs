@@ -16,7 +16,7 @@ use super::witness::{Shared, Witness, checkpoint_every};
 use crate::problem::Problem;
 use crate::problem::budget::{Budget, Meter};
 use crate::problem::digest::Digests;
-use crate::problem::size::{Objective, Size, WORTH, size};
+use crate::problem::size::{Objective, Size, size};
 use crate::problem::text::{Fields, fields_of, to_schedule};
 
 /// Tested candidates remembered, so that none is tested twice.
@@ -36,9 +36,6 @@ pub struct Engine<M: Model> {
     pub rule: NetworkRule,
     /// What counts as smaller in this line of work.
     pub objective: Objective,
-    /// Whether witnesses are compared as finished results are ([`Objective::settled`]), or by the bare objective, so
-    /// that an external event less may cost twice the deliveries for now.
-    pub settling: bool,
     /// Work done and allowed.
     pub meter: Meter,
     pub(super) digests: Digests,
@@ -62,7 +59,6 @@ impl<M: Model> Engine<M> {
             fields: problem.fields.clone(),
             rule: problem.rule(),
             objective: problem.options.objective,
-            settling: false,
             meter: Meter::new(share, problem.options.stop.clone()),
             digests: Digests::default(),
             traces: Traces::default(),
@@ -186,27 +182,20 @@ impl<M: Model> Engine<M> {
         removed
     }
 
-    /// The number that witnesses are compared by; less is smaller.
-    #[must_use]
-    pub fn key(&self, size: Size) -> (usize, usize) {
-        if self.settling { self.objective.settled(size) } else { self.objective.key(size) }
-    }
-
-    /// Whether `a` is smaller than `b`.
+    /// Whether `a` is smaller than `b` in this line of work.
     #[must_use]
     pub fn smaller(&self, a: Size, b: Size) -> bool {
-        self.key(a) < self.key(b)
+        self.objective.smaller(a, b)
     }
 
-    /// How many steps a run may take that is to be smaller than a witness, if it has so many external events `fewer`,
-    /// for which the objective may allow more deliveries.
+    /// How many steps a run may take that is to be smaller than a witness, if it has so many external events `fewer`. Where
+    /// these come first it may have more steps.
     #[must_use]
     pub fn limit(&self, witness: &Witness<M>, fewer: usize) -> usize {
         match (self.objective, fewer) {
             (_, 0) => witness.acts.len().saturating_sub(1),
-            (Objective::Externals, _) if self.settling => witness.acts.len() + WORTH * fewer,
             (Objective::Externals, _) => witness.acts.len() * 2 + 8,
-            (Objective::Deliveries, _) => witness.acts.len(),
+            (Objective::Steps, _) => witness.acts.len(),
         }
     }
 

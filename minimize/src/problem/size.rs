@@ -1,10 +1,15 @@
-//! The size of a schedule, and which of two sizes is smaller.
+//! The size of a schedule, and the one order of sizes: which of two is smaller.
+//!
+//! Fewest steps come first, then fewest external events, then fewest deliveries; or external events before steps, if that is
+//! asked for. Nothing else counts: not what was found besides, and not what was proven.
 
 use demi_replay::script::Act;
 
-/// The size of a schedule, as DEMi counts it. [`Objective`] says which of two is smaller.
+/// The size of a schedule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Size {
+    /// Everything that is in the schedule file: deliveries, starts, faults, actions.
+    pub steps: usize,
     /// External events: delivered external messages, starts, injected faults.
     pub externals: usize,
     /// Deliveries, timers and external messages included.
@@ -12,34 +17,32 @@ pub struct Size {
 }
 
 impl Size {
-    /// Whether it is at most as large in both figures and not equal.
+    /// Whether it is at most as large in steps and in external events, and smaller in one of them: then the other is not on
+    /// the Pareto front.
     #[must_use]
     pub fn dominates(self, other: Size) -> bool {
-        self.externals <= other.externals && self.deliveries <= other.deliveries && self != other
+        let (mine, others) = ((self.steps, self.externals), (other.steps, other.externals));
+        mine.0 <= others.0 && mine.1 <= others.1 && mine != others
     }
 }
 
-/// Deliveries that one external event less may cost in a result, where external events count first.
-pub const WORTH: usize = 10;
-
-/// What "smaller" means.
+/// Which figure comes first in the order of sizes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Objective {
-    /// Fewest external events; of equals, fewest deliveries, as DEMi. In a result an external event less may cost
-    /// [`WORTH`] deliveries.
+    /// Fewest steps, of equals fewest external events, of equals fewest deliveries.
     #[default]
+    Steps,
+    /// Fewest external events, of equals fewest steps, of equals fewest deliveries.
     Externals,
-    /// Fewest deliveries; of equals, fewest external events.
-    Deliveries,
 }
 
 impl Objective {
-    /// The number that is compared; less is smaller.
+    /// What is compared; less is smaller. This is the only order of sizes there is.
     #[must_use]
-    pub fn key(self, size: Size) -> (usize, usize) {
+    pub fn key(self, size: Size) -> (usize, usize, usize) {
         match self {
-            Objective::Externals => (size.externals, size.deliveries),
-            Objective::Deliveries => (size.deliveries, size.externals),
+            Objective::Steps => (size.steps, size.externals, size.deliveries),
+            Objective::Externals => (size.externals, size.steps, size.deliveries),
         }
     }
 
@@ -49,46 +52,28 @@ impl Objective {
         self.key(a) < self.key(b)
     }
 
-    /// The number that finished results are compared by; less is smaller. An external event less is worth it as long as
-    /// it costs no more than [`WORTH`] deliveries. It looks at one result alone, so that what else was found does not
-    /// change which of two is smaller.
+    /// The place of the smallest, the first of equals.
     #[must_use]
-    pub fn settled(self, size: Size) -> (usize, usize) {
-        match self {
-            Objective::Externals => (size.deliveries + WORTH * size.externals, size.externals),
-            Objective::Deliveries => self.key(size),
-        }
-    }
-
-    /// Which of several finished results to take: the smallest by [`Objective::settled`], the first of equals.
-    #[must_use]
-    pub fn choose(self, sizes: impl Iterator<Item = Size>) -> Option<usize> {
-        sizes.enumerate().min_by_key(|(i, s)| (self.settled(*s), *i)).map(|(i, _)| i)
-    }
-
-    /// Whether a finished result replaces one that is proven to be the shortest over its external events, of which there are
-    /// `few`: where it has fewer of them, and a delivery more for each at most.
-    #[must_use]
-    pub fn replaces(self, size: Size, proven: Size, few: bool) -> bool {
-        let smaller = self.settled(size) < self.settled(proven);
-        let fewer = proven.externals.saturating_sub(size.externals);
-        smaller && (!few || size.deliveries <= proven.deliveries + fewer)
+    pub fn least(self, sizes: impl Iterator<Item = Size>) -> Option<usize> {
+        sizes.enumerate().min_by_key(|(i, s)| (self.key(*s), *i)).map(|(i, _)| i)
     }
 
     /// The name used in files and on the command line.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
+            Objective::Steps => "steps",
             Objective::Externals => "externals",
-            Objective::Deliveries => "deliveries",
         }
     }
 }
 
-/// Counts a script as DEMi counts it.
+/// Counts a script.
 #[must_use]
 pub fn size(acts: &[Act]) -> Size {
+    let written = |act: &&Act| !matches!(act, Act::Inject(..) | Act::Noted(_) | Act::Sent);
     Size {
+        steps: acts.iter().filter(written).count(),
         externals: acts.iter().filter(|a| a.is_external()).count(),
         deliveries: acts.iter().filter(|a| a.is_delivery()).count(),
     }
@@ -114,32 +99,17 @@ mod tests {
 
     use super::*;
 
-    fn size(deliveries: usize, externals: usize) -> Size {
-        Size { externals, deliveries }
+    fn size(steps: usize, externals: usize, deliveries: usize) -> Size {
+        Size { steps, externals, deliveries }
     }
 
     #[test]
-    fn an_external_event_is_worth_ten_deliveries_and_no_more() {
-        let choose = |sizes: &[Size]| Objective::Externals.choose(sizes.iter().copied()).map(|i| sizes[i]);
-        assert_eq!(choose(&[size(22, 8), size(35, 7)]), Some(size(22, 8)));
-        assert_eq!(choose(&[size(16, 10), size(28, 8), size(18, 9)]), Some(size(28, 8)));
-        // At the same price the one with fewer external events; of equals the first.
-        assert_eq!(choose(&[size(18, 9), size(28, 8)]), Some(size(28, 8)));
-        assert_eq!(Objective::Externals.choose([size(5, 4), size(5, 4)].into_iter()), Some(0));
-        assert_eq!(choose(&[]), None);
-        let sizes = [size(28, 8), size(16, 10)];
-        assert_eq!(Objective::Deliveries.choose(sizes.into_iter()), Some(1));
-    }
-
-    #[test]
-    fn what_is_proven_over_few_external_events_stays_unless_fewer_cost_little() {
-        let replaces = |(d, e), proven| Objective::Externals.replaces(size(d, e), proven, true);
-        assert!(!replaces((27, 6), size(22, 8)) && !replaces((23, 7), size(21, 8)));
-        assert!(replaces((23, 7), size(22, 8)) && replaces((22, 8), size(21, 9)));
-        // One that starts an actor late may be shorter over the same external events.
-        assert!(replaces((21, 8), size(22, 8)) && !replaces((22, 8), size(22, 8)));
-        assert!(!replaces((20, 9), size(22, 8)));
-        assert!(Objective::Externals.replaces(size(27, 6), size(22, 8), false));
+    fn steps_come_first_or_external_events_do() {
+        let sizes = [size(26, 8, 22), size(27, 6, 23), size(26, 7, 23), size(26, 7, 22)];
+        assert_eq!(Objective::Steps.least(sizes.into_iter()), Some(3));
+        assert_eq!(Objective::Externals.least(sizes.into_iter()), Some(1));
+        assert_eq!(Objective::Steps.least([sizes[0], sizes[0]].into_iter()), Some(0));
+        assert_eq!(Objective::Steps.least(std::iter::empty()), None);
     }
 
     #[test]
@@ -158,15 +128,5 @@ mod tests {
         let delivery = Act::Deliver(want);
         assert!(!starts_late(&[a, b, delivery]) && !starts_late(&[a, b]));
         assert!(starts_late(&[a, delivery, b]));
-    }
-
-    #[test]
-    fn which_of_two_is_smaller_does_not_depend_on_a_third() {
-        let all: Vec<Size> = (5..40).flat_map(|d| (1..12).map(move |e| size(d, e))).collect();
-        for (a, b) in all.iter().zip(all.iter().rev()) {
-            let of_two = Objective::Externals.choose([*a, *b].into_iter());
-            let of_three = Objective::Externals.choose([*a, *b, size(40, 12)].into_iter());
-            assert_eq!(of_two, of_three);
-        }
     }
 }

@@ -3,10 +3,8 @@
 use demi_schemas::summary::PassYield;
 use serde::{Deserialize, Serialize};
 
+use crate::plan::YIELD;
 use crate::problem::size::Size;
-
-/// Deliveries that one external event is worth when yields are compared.
-const WORTH: i64 = 4;
 
 /// The account of all passes of one line of work, or of several.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -65,7 +63,7 @@ impl Account {
     pub fn order(&self, passes: &[&str]) -> Vec<usize> {
         let worth = |pass: &str| -> f64 {
             let Some(line) = self.0.iter().find(|y| y.pass == pass) else { return 1e-3 };
-            let won = (line.deliveries + WORTH * line.externals).max(0);
+            let won = (line.deliveries + YIELD * line.externals).max(0);
             (won as f64 + 1.0) / (line.executed as f64 + 1000.0)
         };
         let mut order: Vec<usize> = (0..passes.len()).collect();
@@ -76,7 +74,7 @@ impl Account {
     /// The lines, what won most for the work first, then by name.
     #[must_use]
     pub fn lines(self) -> Vec<PassYield> {
-        let yields = |y: &PassYield| (y.deliveries + WORTH * y.externals) as f64 / (y.executed + 1) as f64;
+        let yields = |y: &PassYield| (y.deliveries + YIELD * y.externals) as f64 / (y.executed + 1) as f64;
         let mut lines = self.0;
         lines.sort_by(|a, b| yields(b).total_cmp(&yields(a)).then_with(|| a.pass.cmp(&b.pass)));
         lines
@@ -88,7 +86,7 @@ mod tests {
     use super::*;
 
     fn size(deliveries: usize, externals: usize) -> Size {
-        Size { externals, deliveries }
+        Size { steps: deliveries, externals, deliveries }
     }
 
     #[test]

@@ -170,9 +170,11 @@ pub fn trace_md(told: &[Told], summary: &MinimizeSummary, certificate: &Certific
     let _ = writeln!(text, "# {}\n", summary.violation.join(", "));
     let _ = writeln!(
         text,
-        "{} deliveries and {} external events, down from {} and {}. Network rule: {}. {}\n",
+        "{} steps with {} deliveries and {} external events, down from {}, {} and {}. Network rule: {}. {}\n",
+        summary.steps,
         summary.deliveries,
         summary.externals,
+        summary.initial_steps,
         summary.initial_deliveries,
         summary.initial_externals,
         summary.network,

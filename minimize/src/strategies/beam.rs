@@ -16,10 +16,10 @@ use super::event_sets::{self, Set};
 use crate::archive::Archive;
 use crate::oracle::engine::Engine;
 use crate::oracle::matcher::Policy;
-use crate::plan::{BEAM_JOBS, BEAM_PART, MORE, Reach};
+use crate::plan::{BEAM_JOBS, BEAM_PART, FEWER, MORE, Reach};
 use crate::problem::Problem;
 use crate::problem::budget::Budget;
-use crate::problem::size::{Objective, Size, WORTH};
+use crate::problem::size::{Objective, Size};
 use crate::reduce::reducer::Reducer;
 use crate::scheduler::{Job, Share, Site};
 use crate::search::{self, Beam, Lead};
@@ -84,7 +84,7 @@ impl<'t, M: Model> Beams<'t, M> {
             }
         }
         let sizes = std::iter::once(self.best.size).chain(found.iter().map(|s| s.size));
-        if let Some(better) = archive.objective().choose(sizes).filter(|at| *at > 0) {
+        if let Some(better) = archive.objective().least(sizes).filter(|at| *at > 0) {
             self.best = found[better - 1].clone();
             self.around = event_sets::around(&archive.site.problem, &self.best, &self.pool);
             self.next = 0;
@@ -136,7 +136,7 @@ fn work(
     let with_limit = |set: &Set| {
         let externals =
             set.choice.map_or(set.externals.len(), |most| event_sets::starts(&set.externals).len() + most);
-        let limit = limit(objective, best.size, externals)?;
+        let limit = limit(objective, best.size, &set.externals, externals)?;
         Some(Tried { set: set.clone(), limit, width, lead })
     };
     let known = |new: &Tried| tried.iter().any(|old| old.covers(new));
@@ -159,7 +159,12 @@ fn one<M: Model>(
     if engine.meter.ended().is_some() {
         return None;
     }
-    engine.settling = true;
+    // What has fewer external events belongs to the Pareto front, though it may have more steps.
+    if beam.outside.map_or(set.externals.len(), |most| event_sets::starts(&set.externals).len() + most)
+        < best.size.externals
+    {
+        engine.objective = Objective::Externals;
+    }
     let given = engine.restore(&best.schedule)?;
     let mut reducer = Reducer::new(engine, given, site.tell);
     let mut whole = false;
@@ -174,15 +179,15 @@ fn one<M: Model>(
     Some(Solution { whole, ..Solution::of(reducer) })
 }
 
-/// With how many deliveries an execution over so many external events is smaller than a result; nothing if with none.
-fn limit(objective: Objective, best: Size, externals: usize) -> Option<usize> {
-    let limit = match objective {
-        Objective::Externals => {
-            let worth = best.deliveries + WORTH * best.externals;
-            let fewer = usize::from(externals >= best.externals);
-            worth.checked_sub(WORTH * externals + fewer)?.min(best.deliveries + MORE)
-        }
-        Objective::Deliveries => best.deliveries.saturating_sub(1),
+/// With how many deliveries an execution over a set, of which it takes so many external events, is smaller than a result, or
+/// has fewer external events and not many more steps; nothing if with none.
+fn limit(objective: Objective, best: Size, set: &[Act], externals: usize) -> Option<usize> {
+    let others = set.iter().filter(|act| !act.is_delivery()).count();
+    let steps = match (objective, externals < best.externals) {
+        (_, true) => best.steps + (FEWER * (best.externals - externals)).min(MORE),
+        (Objective::Steps, false) => best.steps.saturating_sub(1),
+        (Objective::Externals, false) if externals == best.externals => best.steps.saturating_sub(1),
+        (Objective::Externals, false) => return None,
     };
-    (limit > 0).then_some(limit)
+    steps.checked_sub(others).filter(|limit| *limit > 0)
 }

@@ -10,7 +10,6 @@ use crate::oracle::engine::Engine;
 use crate::plan::CHOICES;
 use crate::problem::Problem;
 use crate::problem::budget::Budget;
-use crate::problem::size::Objective;
 use crate::search;
 use crate::solution::Solution;
 
@@ -47,10 +46,7 @@ pub fn around<M: Model>(problem: &Arc<Problem<M>>, best: &Solution, pool: &[Act]
         let (form, told) = (form(&externals, &[]), told(&engine, &externals));
         Set { externals, choice, form, told }
     };
-    let choices = match problem.options.objective {
-        Objective::Externals => choices(&all[0], pool, &free),
-        Objective::Deliveries => Vec::new(),
-    };
+    let choices = choices(&all[0], pool, &free);
     choices.into_iter().chain(all.into_iter().map(|set| (set, None))).map(set).collect()
 }
 

@@ -123,7 +123,7 @@ fn search_all<M: Model>(reducer: &mut Reducer<'_, M>, most: u64) -> Option<Short
 /// The shortest execution over the external events of a solution, with its proof, where little work gives one. Then only fewer
 /// external events are left to look for.
 pub fn soon<M: Model>(reducer: &mut Reducer<'_, M>, best: &Solution) -> Option<(Solution, Shortest)> {
-    if reducer.engine.problem.options.objective != Objective::Externals {
+    if reducer.engine.problem.options.objective != Objective::Steps {
         return None;
     }
     let witness = reducer.engine.restore(&best.schedule)?;
@@ -134,7 +134,7 @@ pub fn soon<M: Model>(reducer: &mut Reducer<'_, M>, best: &Solution) -> Option<(
 pub fn whole<M: Model>(reducer: &mut Reducer<'_, M>, recording: Shared<M>) -> Option<(Solution, Shortest)> {
     let bounded = reducer.engine.own_bound().is_some();
     let objective = reducer.engine.problem.options.objective;
-    let few = recording.size.externals <= ALL && objective == Objective::Externals;
+    let few = recording.size.externals <= ALL && objective == Objective::Steps;
     if !bounded || !few || recording.acts.iter().any(Act::is_fault) {
         return None;
     }

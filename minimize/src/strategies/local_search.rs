@@ -46,7 +46,7 @@ pub fn search<M: Model>(
         reducer.best = found;
         reducer.descend(policies);
         let found = std::mem::replace(&mut reducer.best, best.clone());
-        let key = |w: &Shared<M>| reducer.engine.key(w.size);
+        let key = |w: &Shared<M>| reducer.engine.objective.key(w.size);
         if key(&found) <= key(&here) && found.acts != here.acts {
             here = found.clone();
         }

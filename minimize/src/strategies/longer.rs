@@ -12,7 +12,7 @@ use crate::archive::Archive;
 use crate::oracle::engine::Engine;
 use crate::oracle::matcher::Policy;
 use crate::plan::{LONGER_JOBS, LONGER_PART, LONGER_ROUNDS, SHORT};
-use crate::problem::size::Size;
+use crate::problem::size::{Objective, Size};
 use crate::reduce::reducer::Reducer;
 use crate::scheduler::{Job, Share};
 use crate::solution::Solution;
@@ -28,7 +28,7 @@ impl<M: Model> Strategy<M> for Longer {
     fn propose(&mut self, archive: &Archive<'_, M>) -> Vec<Job<M>> {
         let objective = archive.objective();
         let mut known: Vec<&Solution> = archive.results.iter().collect();
-        known.sort_by_key(|solution| objective.settled(solution.size));
+        known.sort_by_key(|solution| objective.key(solution.size));
         known.dedup_by_key(|solution| solution.size);
         let Some(&first) = known.first().filter(|best| best.cut && best.size.deliveries > SHORT) else {
             return Vec::new();
@@ -51,6 +51,7 @@ impl<M: Model> Strategy<M> for Longer {
                         let first = turn % order.len();
                         order.rotate_left(first);
                         let mut engine = Engine::new(&site.problem, share);
+                        engine.objective = Objective::Externals;
                         let witness = engine.restore(&lead)?;
                         let mut reducer = Reducer::new(engine, witness, site.tell);
                         reducer.reduce(&order);

@@ -47,9 +47,8 @@ fn descend<M: Model>(site: &Site<'_, M>, share: Budget, first: usize, cuts: bool
     let mut order = policies.clone();
     order.rotate_left(first);
     let mut engine = Engine::new(problem, share);
-    if cuts {
-        engine.objective = Objective::Externals;
-    }
+    // Without an external event all goes that it brought about: what has few of them is short soon.
+    engine.objective = Objective::Externals;
     let witness = engine.first_witness(if cuts { &problem.raw } else { &problem.prepared }, EXACT)?;
     let mut reducer = Reducer::new(engine, witness, site.tell);
     if cuts {

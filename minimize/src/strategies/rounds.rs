@@ -1,7 +1,7 @@
 //! Rounds of jobs near what was found: random walks over its external events, and iterated local search.
 //!
-//! Searches take turns between three leads: what is the result now, what has the fewest external events, and what has
-//! the fewest deliveries.
+//! Searches take turns between two leads, the ends of the Pareto front: what has the fewest steps, and what has the fewest
+//! external events.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::random_walk::Walker;
 use super::{Strategy, local_search};
-use crate::archive::Archive;
+use crate::archive::{Archive, best};
 use crate::oracle::engine::Engine;
 use crate::oracle::matcher::Policy;
 use crate::oracle::witness::Shared;
@@ -32,19 +32,13 @@ struct Lead {
     size: Size,
     schedule: Schedule,
     objective: Objective,
-    /// Whether it is compared as finished results are.
-    settling: bool,
 }
 
 impl Lead {
-    fn key(&self, size: Size) -> (usize, usize) {
-        if self.settling { self.objective.settled(size) } else { self.objective.key(size) }
-    }
-
     /// Goes on from the smallest of what was found, the first of equals, if it is smaller. Says whether it is.
     fn follow(&mut self, found: &[Solution]) -> bool {
-        let best = found.iter().enumerate().min_by_key(|(i, s)| (self.key(s.size), *i)).map(|(_, s)| s);
-        let Some(best) = best.filter(|s| self.key(s.size) < self.key(self.size)) else { return false };
+        let best = best(self.objective, found).filter(|s| self.objective.smaller(s.size, self.size));
+        let Some(best) = best else { return false };
         (self.size, self.schedule) = (best.size, best.schedule.clone());
         true
     }
@@ -60,18 +54,9 @@ pub struct Rounds {
 
 impl Rounds {
     /// Rounds of an effort, around a solution.
-    pub fn new(effort: Effort, objective: Objective, best: &Solution) -> Self {
-        let lead = |objective, settling| Lead {
-            size: best.size,
-            schedule: best.schedule.clone(),
-            objective,
-            settling,
-        };
-        let leads = vec![
-            lead(objective, true),
-            lead(Objective::Externals, false),
-            lead(Objective::Deliveries, false),
-        ];
+    pub fn new(effort: Effort, best: &Solution) -> Self {
+        let lead = |objective| Lead { size: best.size, schedule: best.schedule.clone(), objective };
+        let leads = vec![lead(Objective::Steps), lead(Objective::Externals)];
         Rounds { effort, leads, round: 0, idle: 0 }
     }
 }
@@ -122,7 +107,7 @@ fn neighbourhood<M: Model>(
     let policies = Policy::portfolio(site.problem.rule());
     let pool = site.problem.pool();
     let mut engine = Engine::new(&site.problem, share);
-    (engine.objective, engine.settling) = (lead.objective, lead.settling);
+    engine.objective = lead.objective;
     let base = engine.restore(&lead.schedule)?;
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut reducer = Reducer::new(engine, base, site.tell);
@@ -139,8 +124,11 @@ fn walks<M: Model>(
     share: Budget,
 ) -> Option<Solution> {
     let policies = Policy::portfolio(site.problem.rule());
-    let (pool, objective) = (site.problem.pool(), site.problem.options.objective);
+    let pool = site.problem.pool();
     let mut engine = Engine::new(&site.problem, share);
+    // A walk that violates is long: what has few external events is short soon.
+    let objective = Objective::Externals;
+    engine.objective = objective;
     let base = engine.restore(base)?;
     let given = base.size;
     let mut walker = Walker::new(&pool, &base, seed);

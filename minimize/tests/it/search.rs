@@ -28,7 +28,7 @@ fn witness(scenario: &str, seed: u64, rule: NetworkRule) -> (Engine<AkkaRaft>, S
     let limits = FuzzOptions { seed, runs: 10_000, deliveries: 1_000, externals: None };
     let found = fuzz(&mut sim.clone(), &scenario, &limits, &mut |_, _| true).unwrap().unwrap();
     let (script, _) = Script::compile(&mut sim, &crate::recorded::schedule(&found)).unwrap();
-    let problem = Problem::plain(sim, script.clone(), rule, found.violation.clone(), Objective::Deliveries);
+    let problem = Problem::plain(sim, script.clone(), rule, found.violation.clone(), Objective::Steps);
     let mut engine = Engine::new(&problem, Budget::Seconds(1e6));
     let witness = engine.first_witness(&script.acts, EXACT).unwrap();
     (engine, witness)

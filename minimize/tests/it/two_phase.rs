@@ -119,12 +119,12 @@ fn results_violate_and_no_step_is_superfluous() {
         prop::sample::select(RULES.to_vec()),
         any::<bool>(),
     );
-    let test = |(members, choices, faults, rule, deliveries): (u32, Vec<(u8, usize)>, bool, _, bool)| {
+    let test = |(members, choices, faults, rule, steps): (u32, Vec<(u8, usize)>, bool, _, bool)| {
         let Some(schedule) = run(members, &choices, faults, rule) else {
             return Err(TestCaseError::reject("it does not violate"));
         };
         let sim = simulator(members);
-        let objective = if deliveries { Objective::Deliveries } else { Objective::Externals };
+        let objective = if steps { Objective::Steps } else { Objective::Externals };
         let mut options = options(rule, objective, 3_000);
         let result = minimize(&sim, &schedule, None, &options, &|_| {}).unwrap();
         let strict = ReplayOptions { rule, strict: true, interval: 1 };

@@ -7,7 +7,6 @@
 use demi_replay::Model;
 use demi_replay::script::Act;
 
-use crate::problem::size::Objective;
 use crate::reduce::reducer::Reducer;
 use crate::search;
 
@@ -29,7 +28,6 @@ fn once<M: Model>(reducer: &mut Reducer<'_, M>, most: u64, jobs: usize) -> bool 
     let start = |act: &Act| matches!(act, Act::Start(_));
     let after_starts = witness.acts.iter().rposition(start).map_or(0, |at| at + 1);
     let first = after_starts.max(witness.pinned);
-    let fewer = reducer.engine.objective == Objective::Externals;
     let (mut at, mut cut) = (witness.acts.len(), 0);
     while at >= first + STRIDE && cut < GIVE_UP && !reducer.ended() {
         at -= STRIDE;
@@ -46,7 +44,7 @@ fn once<M: Model>(reducer: &mut Reducer<'_, M>, most: u64, jobs: usize) -> bool 
         if reducer.keep(found) {
             return true;
         }
-        if !fewer || !whole {
+        if !whole {
             continue;
         }
         // One message from outside less, and no more deliveries; of each sort the last.

@@ -188,10 +188,11 @@ pub fn options(rule: NetworkRule, objective: Objective, replays: u64) -> Options
 }
 
 /// The figures that are compared: less is smaller.
-pub fn key(schedule: &Schedule, objective: Objective) -> (usize, usize) {
+pub fn key(schedule: &Schedule, objective: Objective) -> (usize, usize, usize) {
+    let (steps, externals, deliveries) = (schedule.steps.len(), schedule.externals(), schedule.deliveries());
     match objective {
-        Objective::Externals => (schedule.externals(), schedule.deliveries()),
-        Objective::Deliveries => (schedule.deliveries(), schedule.externals()),
+        Objective::Steps => (steps, externals, deliveries),
+        Objective::Externals => (externals, steps, deliveries),
     }
 }
 

@@ -22,7 +22,7 @@ pub fn meter() -> Meter {
 pub fn engine(table: &Table, schedule: &Schedule, rule: NetworkRule) -> (Engine<Machine>, Script) {
     let mut sim = simulator(table);
     let (script, _) = Script::compile(&mut sim, schedule).unwrap();
-    let problem = Problem::plain(sim, script.clone(), rule, vec![TARGET.into()], Objective::Deliveries);
+    let problem = Problem::plain(sim, script.clone(), rule, vec![TARGET.into()], Objective::Steps);
     let engine = Engine::new(&problem, Budget::Seconds(1e6));
     (engine, script)
 }
