@@ -86,14 +86,14 @@ fn own_clocks_rise_by_one(log: &str) {
 
 #[test]
 fn recorded_executions_conform_and_shrink() {
-    for (case, deliveries, most, externals, bug) in [
-        ("raft-45", 2160, 22, 8, "raft45_duplicate_votes"),
-        // 28 (8) or 18 (9), which are compared as equal.
-        ("raft-58b", 1500, 28, 9, "raft58b_zero_indexed_log"),
-        ("raft-66", 400, 31, 8, "raft66_truncate"),
-        ("raft-45-9nodes", 360, 50, 10, "raft45_duplicate_votes"),
-        ("spark-9256", 300, 8, 1, "spark9256_duplicate_registration"),
-        ("spark-2294", 1000, 24, 3, "spark2294_one_list_removal"),
+    // The steps of the result, and the deliveries and external events of some result on the Pareto front.
+    for (case, deliveries, steps, (most, externals), bug) in [
+        ("raft-45", 2160, 26, (22, 8), "raft45_duplicate_votes"),
+        ("raft-58b", 1500, 23, (28, 9), "raft58b_zero_indexed_log"),
+        ("raft-66", 400, 35, (31, 8), "raft66_truncate"),
+        ("raft-45-9nodes", 360, 55, (50, 10), "raft45_duplicate_votes"),
+        ("spark-9256", 300, 8, (8, 1), "spark9256_duplicate_registration"),
+        ("spark-2294", 1000, 25, (24, 3), "spark2294_one_list_removal"),
     ] {
         let Some(recording) = recorded(case) else { continue };
         let folder = tempfile::tempdir().unwrap();
@@ -131,13 +131,14 @@ fn recorded_executions_conform_and_shrink() {
         let size = |of: &Value| (of["deliveries"].as_u64().unwrap(), of["externals"].as_u64().unwrap());
         let others = found["others"].as_array().unwrap().iter().filter(|other| other["without"].is_null());
         let sizes: Vec<(u64, u64)> = std::iter::once(&found).chain(others).map(size).collect();
-        assert!(sizes[0].0 <= most && sizes[0].1 <= externals, "{case}: {sizes:?}");
+        assert!(found["steps"].as_u64().unwrap() <= steps, "{case}: {found}");
+        assert!(sizes.iter().any(|size| size.0 <= most && size.1 <= externals), "{case}: {sizes:?}");
         if nine {
             let schedule = std::fs::read_to_string(at("min/schedule.jsonl")).unwrap();
             let started = schedule.matches(r#""kind":"start""#).count();
             assert!(started > 1 && started <= 5, "{started} members");
         }
-        // The hand-made schedule of raft-66 has 29 (10): beside what has fewer external events stands what is smaller in both.
+        // The hand-made schedule of raft-66 has 29 (10): one of the results is smaller in both.
         if case == "raft-66" {
             assert!(
                 sizes.iter().any(|(deliveries, externals)| *deliveries <= 28 && *externals <= 9),

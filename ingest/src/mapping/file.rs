@@ -209,7 +209,7 @@ pub struct Fields {
     /// Who; needed.
     #[serde(default)]
     pub actor: Option<String>,
-    /// Which life.
+    /// Which incarnation.
     #[serde(default)]
     pub incarnation: Option<String>,
     /// Position in the actor's own log. Without it: the own entry of the vector clock, or else counted over the files of
