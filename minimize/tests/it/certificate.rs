@@ -42,7 +42,7 @@ fn minimized(scenario: &str, deliveries: u64) -> Outcome {
         budget: Budget::Replays(400_000),
         jobs: 2,
         phases: Phases::All,
-        objective: Objective::Externals,
+        objective: Objective::Steps,
         stop: StopFlag::default(),
     };
     minimize(&sim, &recorded, None, &options, &|_| {}).unwrap()

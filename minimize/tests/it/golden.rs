@@ -40,7 +40,7 @@ impl Visitor for Golden<'_> {
             budget: Budget::Replays(self.replays),
             jobs: 1,
             phases: Phases::All,
-            objective: Objective::Externals,
+            objective: Objective::Steps,
             stop: StopFlag::default(),
         };
         let outcome = minimize(&sim, &input, None, &options, &|_| {}).unwrap();

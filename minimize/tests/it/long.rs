@@ -39,7 +39,7 @@ impl Long {
             budget,
             jobs: 2,
             phases: Phases::All,
-            objective: Objective::Externals,
+            objective: Objective::Steps,
             stop: StopFlag::default(),
         };
         minimize(&self.sim, &self.found.schedule, None, &options, &|_| {}).unwrap()

@@ -42,7 +42,7 @@ fn fuzzed(scenario: &Scenario, seed: u64, deliveries: u64) -> Schedule {
 
 fn options(rule: NetworkRule, replays: u64) -> Options {
     let (budget, stop) = (Budget::Replays(replays), StopFlag::default());
-    Options { rule, budget, jobs: 1, phases: Phases::All, objective: Objective::Externals, stop }
+    Options { rule, budget, jobs: 1, phases: Phases::All, objective: Objective::Steps, stop }
 }
 
 fn asked<M: Model>(

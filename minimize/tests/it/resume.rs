@@ -37,7 +37,7 @@ impl Visitor for Minimize<'_> {
             budget: Budget::Replays(self.replays),
             jobs: 1,
             phases: Phases::All,
-            objective: Objective::Externals,
+            objective: Objective::Steps,
             stop: StopFlag::default(),
         };
         let oracle = Criteria { ledger: self.ledger, ..Criteria::default() };

@@ -91,7 +91,7 @@ fn options(budget: u64, rule: NetworkRule) -> Options {
         budget: Budget::Replays(budget),
         jobs: 2,
         phases: Phases::All,
-        objective: Objective::Externals,
+        objective: Objective::Steps,
         stop: StopFlag::default(),
     }
 }

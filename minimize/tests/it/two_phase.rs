@@ -159,7 +159,7 @@ fn a_run_that_does_not_violate_is_refused() {
     let sim = simulator(2);
     let steps = vec![Step::new(StepKind::Start, "coordinator"), begin(1, None)];
     for rule in RULES {
-        let options = options(rule, Objective::Externals, 100);
+        let options = options(rule, Objective::Steps, 100);
         let error = minimize(&sim, &Schedule::new(steps.clone()), None, &options, &|_| {}).unwrap_err();
         assert!(matches!(error, MinimizeError::NoViolation { .. }), "{error}");
     }
