@@ -3,12 +3,11 @@
 //! This binary reads arguments, shows progress and prints results; every decision is made in the libraries.
 
 mod commands;
-mod status;
-mod ui;
 
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use demi_lineage::{Included, export, fuzz, minimize, replaying, status, ui, verify};
 
 /// From per-actor production logs to the shortest execution that still breaks the invariant.
 #[derive(Parser)]
@@ -36,15 +35,15 @@ enum Command {
     /// to another.
     Query(commands::query::QueryArgs),
     /// Replay a schedule or a recorded execution on the model.
-    Replay(commands::replay::ReplayArgs),
+    Replay(replaying::ReplayArgs),
     /// Make random runs until an invariant breaks, and write the logs of that run.
-    Fuzz(commands::fuzz::FuzzArgs),
+    Fuzz(fuzz::FuzzArgs),
     /// Find the shortest schedule that still breaks the invariant, and prove what can be proven.
-    Minimize(commands::minimize::MinimizeArgs),
+    Minimize(minimize::MinimizeArgs),
     /// Check the certificate of a minimized schedule from scratch.
-    Verify(commands::verify::VerifyArgs),
+    Verify(verify::VerifyArgs),
     /// Write an execution, a slice of it, or a minimized schedule for other tools.
-    Export(commands::export::ExportArgs),
+    Export(export::ExportArgs),
     /// Make a page to read an execution or a minimized schedule on, or serve it.
     Report(commands::report::ReportArgs),
     /// Take an included incident from raw logs to the minimized trace.
@@ -72,11 +71,11 @@ fn dispatch(command: Command, ui: &ui::Ui) -> commands::Outcome {
         Command::Ingest(command) => commands::ingest::run(command, ui),
         Command::Build(args) => commands::build::run(args, ui),
         Command::Query(args) => commands::query::run(args, ui),
-        Command::Replay(args) => commands::replay::run(args, ui),
-        Command::Fuzz(args) => commands::fuzz::run(args, ui),
-        Command::Minimize(args) => commands::minimize::run(args, ui),
-        Command::Verify(args) => commands::verify::run(args, ui),
-        Command::Export(args) => commands::export::run(args, ui),
+        Command::Replay(args) => replaying::run(args, &Included, ui),
+        Command::Fuzz(args) => fuzz::run(args, &Included, ui),
+        Command::Minimize(args) => minimize::run(args, &Included, ui),
+        Command::Verify(args) => verify::run(args, &Included, ui),
+        Command::Export(args) => export::run(args, &Included, ui),
         Command::Report(args) => commands::report::run(args, ui),
         Command::Demo(args) => commands::demo::run(args, ui),
         Command::Completions(args) => commands::manual::completions(&args, Cli::command()),

@@ -19,9 +19,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use demi_lineage::generate::{Generator, Mix, write_store_file};
-use demi_lineage::query::{Query, Refreshed, refresh};
-use demi_lineage::{BuildOptions, build};
+use demi_order::generate::{Generator, Mix, write_store_file};
+use demi_order::query::{Query, Refreshed, refresh};
+use demi_order::{BuildOptions, build};
 
 /// Events in the last file.
 const LAST: u64 = 10_000;

@@ -12,6 +12,7 @@ pub mod models;
 pub mod names;
 pub mod network;
 pub mod queue;
+pub mod registry;
 pub mod replay;
 mod run;
 pub mod script;
@@ -24,5 +25,6 @@ pub use model::{
     View, Violation, Workload,
 };
 pub use names::{ActorId, Names, OUTSIDE};
+pub use registry::{Models, Registry, Visitor};
 pub use sim::{Did, MsgId, Op, Simulator};
 pub use world::{Pending, PendingKind, World};

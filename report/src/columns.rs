@@ -1,6 +1,6 @@
 //! Columns of events for the page, with one table of texts.
 
-use demi_lineage::export::{Content, NONE, Skeleton};
+use demi_order::export::{Content, NONE, Skeleton};
 use rustc_hash::FxHashMap;
 
 use crate::data::{AFFECTED, Columns, EXTERNAL, KEPT, LOOSE, NOTHING};

@@ -1,6 +1,6 @@
 //! What is complete of each log, by the sequence numbers that are there.
 
-use demi_lineage::export::Skeleton;
+use demi_order::export::Skeleton;
 
 use crate::data::Completeness;
 
@@ -44,7 +44,7 @@ pub(crate) fn completeness(skeleton: &Skeleton) -> Vec<Completeness> {
 
 #[cfg(test)]
 mod tests {
-    use demi_lineage::export::Builder;
+    use demi_order::export::Builder;
     use demi_schemas::{EventId, Kind};
 
     use super::*;

@@ -1,6 +1,6 @@
 //! What the page is given, as JSON. The page reads `demi-page/1` only.
 
-use demi_lineage::export::Joint;
+use demi_order::export::Joint;
 use demi_schemas::Kind;
 use demi_schemas::summary::{CurvePoint, PhaseSummary};
 use serde::Serialize;

@@ -29,10 +29,10 @@ pub enum ReportError {
     },
     /// The execution cannot be read.
     #[error(transparent)]
-    Lineage(#[from] demi_lineage::LineageError),
+    Lineage(#[from] demi_order::LineageError),
     /// A slice cannot be taken.
     #[error(transparent)]
-    Export(#[from] demi_lineage::export::ExportError),
+    Export(#[from] demi_order::export::ExportError),
     /// The schedule makes no sense to the model.
     #[error("replay on the model: {0}")]
     Replay(String),

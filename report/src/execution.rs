@@ -2,12 +2,11 @@
 
 use std::path::Path;
 
-use demi_lineage::execution;
-use demi_lineage::export::{Selection, Skeleton, Trace};
-use demi_replay::models::{Visitor, with_model};
+use demi_order::execution;
+use demi_order::export::{Selection, Skeleton, Trace};
 use demi_replay::replay::{ReplayOptions, watched};
 use demi_replay::script::Act;
-use demi_replay::{Model, Simulator};
+use demi_replay::{Model, Registry, Simulator, Visitor};
 use demi_schemas::{EventId, Kind, Scenario, Schedule};
 
 use crate::columns::Filling;
@@ -28,6 +27,7 @@ pub(crate) struct Recorded {
 
 /// Reads an execution, or a slice of it.
 pub(crate) fn recorded(
+    models: &impl Registry,
     exec: &Path,
     selection: &Selection,
     scenario: Option<&Scenario>,
@@ -47,7 +47,7 @@ pub(crate) fn recorded(
     match scenario {
         Some(scenario) => {
             let schedule = execution::load_schedule(exec, false)?;
-            let states = states(&trace.skeleton, &schedule, scenario)?;
+            let states = states(models, &trace.skeleton, &schedule, scenario)?;
             data.violations.extend(states.violation);
             data.changes = states.changes;
             data.states_from = "model";
@@ -106,11 +106,12 @@ pub(crate) struct States {
 
 /// Replays what was recorded and notes the variables after each step.
 pub(crate) fn states(
+    models: &impl Registry,
     skeleton: &Skeleton,
     schedule: &Schedule,
     scenario: &Scenario,
 ) -> Result<States, ReportError> {
-    let replayed = with_model(scenario, Watching { skeleton, schedule, scenario });
+    let replayed = models.visit(scenario, Watching { skeleton, schedule, scenario });
     replayed.map_err(|e| ReportError::Replay(e.to_string()))?
 }
 

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use demi_lineage::execution::{EVENTS, SCHEDULE, SUMMARY, load_summary};
-use demi_lineage::export::{Selection, Trace};
+use demi_order::execution::{EVENTS, SCHEDULE, SUMMARY, load_summary};
+use demi_order::export::{Selection, Trace};
+use demi_replay::Registry;
 use demi_schemas::certificate::Shortest;
 use demi_schemas::summary::{BuildSummary, MinimizeSummary};
 use demi_schemas::{Certificate, Scenario, Schedule};
@@ -57,15 +58,15 @@ pub struct LoadOptions {
     pub selection: Selection,
 }
 
-/// Reads a folder into a page.
+/// Reads a folder into a page; `models` are those that scenarios may name.
 ///
 /// # Errors
 /// When a file is missing or is not what it should be, the selection names what is not there, the model cannot
 /// follow, or there are more events than a page shows.
-pub fn load(path: &Path, options: &LoadOptions) -> Result<Page, ReportError> {
+pub fn load(models: &impl Registry, path: &Path, options: &LoadOptions) -> Result<Page, ReportError> {
     match Input::of(path)? {
-        Input::Execution(exec) => execution_page(&exec, options),
-        Input::Result(out) => result_page(&out, options),
+        Input::Execution(exec) => execution_page(models, &exec, options),
+        Input::Result(out) => result_page(models, &out, options),
     }
 }
 
@@ -74,6 +75,7 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Page, ReportError> {
 /// # Errors
 /// As [`load`].
 pub fn open_trace(
+    models: &impl Registry,
     path: &Path,
     scenario: Option<&Scenario>,
     selection: &Selection,
@@ -82,7 +84,7 @@ pub fn open_trace(
         Input::Execution(exec) => Ok(Trace::load(&exec, selection)?),
         Input::Result(out) => {
             let own = result_scenario(&out, scenario)?;
-            let replayed = replayed(&read_schedule(&out.join(SCHEDULE))?, &own)?;
+            let replayed = replayed(models, &read_schedule(&out.join(SCHEDULE))?, &own)?;
             Ok(replayed.trace.select(selection)?)
         }
     }
@@ -131,11 +133,11 @@ pub(crate) fn describe(page: &mut Page, summary: &BuildSummary) {
     page.warnings.extend(summary.warnings.iter().cloned());
 }
 
-fn execution_page(exec: &Path, options: &LoadOptions) -> Result<Page, ReportError> {
+fn execution_page(models: &impl Registry, exec: &Path, options: &LoadOptions) -> Result<Page, ReportError> {
     let summary = load_summary(exec)?;
     let mut page = Page::new(summary.system.clone());
     describe(&mut page, &summary);
-    let recorded = recorded(exec, &options.selection, options.scenario.as_ref())?;
+    let recorded = recorded(models, exec, &options.selection, options.scenario.as_ref())?;
     if recorded.trace.events < summary.events {
         page.fact("shown here", format!("{} events", thousands(recorded.trace.events)));
     }
@@ -145,7 +147,7 @@ fn execution_page(exec: &Path, options: &LoadOptions) -> Result<Page, ReportErro
     Ok(page)
 }
 
-fn result_page(out: &Path, options: &LoadOptions) -> Result<Page, ReportError> {
+fn result_page(models: &impl Registry, out: &Path, options: &LoadOptions) -> Result<Page, ReportError> {
     let path = out.join(SUMMARY);
     let summary: MinimizeSummary = serde_json::from_str(&read(&path)?).map_err(ReportError::file(&path))?;
     let scenario = result_scenario(out, options.scenario.as_ref())?;
@@ -156,8 +158,8 @@ fn result_page(out: &Path, options: &LoadOptions) -> Result<Page, ReportError> {
         false => None,
     };
     let mut page = Page::new(schedule.header.system.clone().unwrap_or_default());
-    let mut small = replayed(&schedule, &scenario)?.data("minimized", certificate.as_ref());
-    if let Some(original) = original(out, options, &scenario, &mut page)? {
+    let mut small = replayed(models, &schedule, &scenario)?.data("minimized", certificate.as_ref());
+    if let Some(original) = original(models, out, options, &scenario, &mut page)? {
         small.align = align(&small, &original);
         page.traces.push(original);
     }
@@ -203,6 +205,7 @@ fn starts(shortest: &Shortest) -> &'static str {
 
 /// The execution that was minimized, if it is known.
 fn original(
+    models: &impl Registry,
     out: &Path,
     options: &LoadOptions,
     scenario: &Scenario,
@@ -215,11 +218,11 @@ fn original(
         None => return Ok(None),
     };
     if !path.is_dir() {
-        return Ok(Some(replayed(&read_schedule(path)?, scenario)?.data("recorded", None)));
+        return Ok(Some(replayed(models, &read_schedule(path)?, scenario)?.data("recorded", None)));
     }
     let summary = load_summary(path)?;
     page.warnings.extend(summary.warnings);
-    let recorded = recorded(path, &options.selection, Some(scenario))?;
+    let recorded = recorded(models, path, &options.selection, Some(scenario))?;
     page.completeness = recorded.completeness;
     page.warnings.extend(recorded.warnings);
     Ok(Some(recorded.trace))

@@ -17,6 +17,7 @@ mod execution;
 mod input;
 mod page;
 mod replayed;
+#[cfg(feature = "serve")]
 mod serve;
 mod timeline;
 
@@ -25,4 +26,5 @@ pub use error::ReportError;
 pub use input::{Input, LoadOptions, load, open_trace};
 pub use page::html;
 pub use replayed::mark_kept;
+#[cfg(feature = "serve")]
 pub use serve::{Served, serve};

@@ -1,9 +1,8 @@
 //! A schedule as an execution: each step that the model takes is an event, and what sent its message is known.
 
-use demi_lineage::export::{Builder, Content, Joint, Trace};
 use demi_minimize::report::{Told, tell};
-use demi_replay::models::{Visitor, with_model};
-use demi_replay::{Model, Simulator};
+use demi_order::export::{Builder, Content, Joint, Trace};
+use demi_replay::{Model, Registry, Simulator, Visitor};
 use demi_schemas::event::ENVIRONMENT;
 use demi_schemas::{Certificate, EventId, Kind, NetworkRule, Scenario, Schedule, Step, StepKind};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -51,10 +50,14 @@ pub(crate) struct Replayed {
 }
 
 /// Runs a schedule on the scenario's model, under the rule with which it was made.
-pub(crate) fn replayed(schedule: &Schedule, scenario: &Scenario) -> Result<Replayed, ReportError> {
+pub(crate) fn replayed(
+    models: &impl Registry,
+    schedule: &Schedule,
+    scenario: &Scenario,
+) -> Result<Replayed, ReportError> {
     let rule = schedule.header.network.unwrap_or(scenario.network);
     let told =
-        with_model(scenario, Telling(schedule, rule)).map_err(|e| ReportError::Replay(e.to_string()))??;
+        models.visit(scenario, Telling(schedule, rule)).map_err(|e| ReportError::Replay(e.to_string()))??;
     // Timers that never fire are left out: every message sets some, and they say nothing.
     let fired: FxHashSet<(usize, usize)> = told.iter().filter_map(|t| t.cause.zip(t.cause_sent)).collect();
     let mut building = Building::default();

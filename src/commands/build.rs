@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use demi_lineage::{BuildOptions, ViolationSpec};
+use demi_order::{BuildOptions, ViolationSpec};
 use demi_schemas::summary::{BuildSummary, ProvenanceRule};
 
 use super::Outcome;
-use crate::ui::Ui;
+use demi_lineage::ui::Ui;
 
 /// Arguments of `build`.
 #[derive(clap::Args, Debug)]
@@ -57,7 +57,7 @@ pub fn run(args: BuildArgs, ui: &Ui) -> Outcome {
     };
     let bar = ui.progress();
     let result =
-        demi_lineage::build(&files, &options, &args.out, &mut |stage| bar.set_message(stage.to_owned()));
+        demi_order::build(&files, &options, &args.out, &mut |stage| bar.set_message(stage.to_owned()));
     bar.finish_and_clear();
     let summary = result?;
     if args.json {

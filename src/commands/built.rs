@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use demi_common::path_name;
 use demi_ingest::Store;
-use demi_lineage::query::Refreshed;
+use demi_order::query::Refreshed;
 
-use crate::ui::Ui;
+use demi_lineage::ui::Ui;
 
 /// The folder of a store in which the orders of its systems are kept.
 const ORDERS: &str = "orders";
@@ -43,7 +43,7 @@ pub fn folder(target: &Path, named: Option<&str>, ui: &Ui) -> Result<PathBuf, Bo
     let folder = store.dir().join(ORDERS).join(path_name(&system));
     let bar = ui.progress();
     let mut say = |stage: &str| bar.set_message(stage.to_owned());
-    let built = demi_lineage::query::refresh(&files, &system, &folder, &mut say);
+    let built = demi_order::query::refresh(&files, &system, &folder, &mut say);
     bar.finish_and_clear();
     match built? {
         Refreshed::Current => {}

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use demi_common::{Kind, Replacement};
 
 use super::{Outcome, write_files};
-use crate::ui::Ui;
+use demi_lineage::ui::Ui;
 
 /// Per-actor logs of a random run of akka-raft that elected two leaders in one term, made by `fuzz`.
 const LOGS: &[u8] = include_bytes!("../../demo/logs.jsonl.zst");

@@ -11,7 +11,7 @@ use demi_schemas::summary::{ActorCompleteness, LoadSummary};
 #[cfg(feature = "daemon")]
 use super::ingest_daemon;
 use super::{Outcome, ingest_store};
-use crate::ui::Ui;
+use demi_lineage::ui::Ui;
 
 /// Most rows of the table that is printed for people.
 const MOST_ROWS: usize = 200;

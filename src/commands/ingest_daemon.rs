@@ -7,7 +7,7 @@ use clap::Args;
 use demi_ingest::daemon::{self, Config, Stopped, Verified};
 
 use super::Outcome;
-use crate::ui::Ui;
+use demi_lineage::ui::Ui;
 
 /// Arguments of `ingest serve`.
 #[derive(Args)]

@@ -9,7 +9,7 @@ use demi_ingest::{Dry, Sources};
 use serde_json::{Value, json};
 
 use super::Outcome;
-use crate::ui::Ui;
+use demi_lineage::ui::Ui;
 
 /// How a log is read.
 #[derive(Args, Clone)]

@@ -7,7 +7,7 @@ use clap::Args;
 use demi_ingest::{CompletenessRow, Store};
 
 use super::Outcome;
-use crate::ui::Ui;
+use demi_lineage::ui::Ui;
 
 /// Arguments of `ingest status`.
 #[derive(Args)]

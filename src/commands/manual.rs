@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::Outcome;
-use crate::ui::Ui;
+use demi_lineage::ui::Ui;
 
 /// Arguments of `completions`.
 #[derive(clap::Args, Debug)]

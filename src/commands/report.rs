@@ -1,15 +1,16 @@
-//! `demi-lineage report`: a page to read an execution or a minimized schedule on.
+//! `demi-lineage report`: a page to read an execution or a minimized schedule on, written or served.
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use demi_lineage::{BuildOptions, ViolationSpec};
-use demi_report::{LoadOptions, Served};
+use demi_lineage::Included;
+use demi_lineage::files::read_scenario;
+use demi_lineage::report::PageArgs;
+use demi_order::{BuildOptions, ViolationSpec};
+use demi_report::Served;
 
-use super::export::SliceArgs;
-use super::{Outcome, read_scenario};
-use crate::ui::Ui;
+use super::Outcome;
+use demi_lineage::ui::Ui;
 
 /// Arguments of `report`.
 #[derive(clap::Args, Debug)]
@@ -22,17 +23,10 @@ pub struct ReportArgs {
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Serve the page on this machine only, for executions too large for one file; ends with Ctrl-C.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "original")]
     serve: bool,
-    /// The scenario whose model tells the actors' variables; a result has its own.
-    #[arg(long, value_name = "FILE")]
-    scenario: Option<PathBuf>,
-    /// For a result: the execution it came from, to show also what was pruned and how complete the logs
-    /// are. By default the schedule kept with the result.
-    #[arg(long, value_name = "EXEC|SCHEDULE", conflicts_with = "serve")]
-    original: Option<PathBuf>,
     #[command(flatten)]
-    slice: SliceArgs,
+    page: PageArgs,
     /// With --serve: the port; 0 takes any free one.
     #[arg(long, value_name = "PORT", default_value_t = 0, requires = "serve")]
     port: u16,
@@ -46,24 +40,15 @@ pub struct ReportArgs {
 
 /// Runs `report`.
 pub fn run(args: ReportArgs, ui: &Ui) -> Outcome {
-    let scenario = args.scenario.as_deref().map(read_scenario).transpose()?;
-    let Some(path) = &args.html else {
-        return serve(&args, scenario.as_ref(), ui);
-    };
-    let selection = args.slice.selection(&[]);
-    let options = LoadOptions { scenario, original: args.original.clone(), selection };
-    let bar = ui.progress();
-    bar.set_message("reading");
-    let page = demi_report::load(&args.input, &options);
-    bar.finish_and_clear();
-    let html = demi_report::html(&page?)?;
-    super::replace_file(path, |file| Ok(file.write_all(html.as_bytes())?))?;
-    ui.result(&format!("wrote {} ({} KiB)", path.display(), html.len().div_ceil(1024)));
-    Ok(ExitCode::SUCCESS)
+    match &args.html {
+        Some(html) => demi_lineage::report::page(&args.input, &args.page, html, &Included, ui),
+        None => serve(&args, ui),
+    }
 }
 
-fn serve(args: &ReportArgs, scenario: Option<&demi_schemas::Scenario>, ui: &Ui) -> Outcome {
-    if args.slice.selection(&[]) != demi_lineage::export::Selection::default() {
+fn serve(args: &ReportArgs, ui: &Ui) -> Outcome {
+    let scenario = args.page.scenario.as_deref().map(read_scenario).transpose()?;
+    if args.page.slice.selection(&[]) != demi_order::export::Selection::default() {
         return Err("--serve shows all events: slices are for --html".into());
     }
     let bar = ui.progress();
@@ -78,13 +63,13 @@ fn serve(args: &ReportArgs, scenario: Option<&demi_schemas::Scenario>, ui: &Ui) 
             let folder = tempfile::Builder::new().prefix(".demi-report-").tempdir()?;
             let exec = folder.path().join("exec");
             let options = BuildOptions { system, violation: violation.clone(), ..BuildOptions::default() };
-            demi_lineage::build(&files, &options, &exec, &mut |stage| bar.set_message(stage.to_owned()))?;
+            demi_order::build(&files, &options, &exec, &mut |stage| bar.set_message(stage.to_owned()))?;
             built = Some(folder);
             exec
         }
     };
     bar.set_message("reading the execution");
-    let served = Served::open(&exec, scenario);
+    let served = Served::open(&Included, &exec, scenario.as_ref());
     bar.finish_and_clear();
     // Everything is in memory and in a temporary file of the server's own.
     drop(built);

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use demi_lineage::generate::{Generator, Mix, write_store_file};
-use demi_lineage::query::sql::{OutputFormat, write};
-use demi_lineage::query::{CheckAnswer, CutSpec, Predicate, Query};
-use demi_lineage::{BuildOptions, ViolationSpec, build};
+use demi_order::generate::{Generator, Mix, write_store_file};
+use demi_order::query::sql::{OutputFormat, write};
+use demi_order::query::{CheckAnswer, CutSpec, Predicate, Query};
+use demi_order::{BuildOptions, ViolationSpec, build};
 use demi_schemas::EventRecord;
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use demi_lineage::generate::{Generator, Mix, write_store_file};
-use demi_lineage::query::sql::{OutputFormat, write};
-use demi_lineage::query::{Anew, CutSpec, Predicate, Query, Refreshed, refresh};
+use demi_order::generate::{Generator, Mix, write_store_file};
+use demi_order::query::sql::{OutputFormat, write};
+use demi_order::query::{Anew, CutSpec, Predicate, Query, Refreshed, refresh};
 use demi_schemas::EventRecord;
 use proptest::prelude::*;
 use rand::{Rng, SeedableRng};

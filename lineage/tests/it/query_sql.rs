@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use demi_lineage::generate::{Generator, Mix, write_store_file};
-use demi_lineage::query::Query;
-use demi_lineage::query::sql::{OutputFormat, write};
-use demi_lineage::{BuildOptions, ViolationSpec, build};
+use demi_order::generate::{Generator, Mix, write_store_file};
+use demi_order::query::Query;
+use demi_order::query::sql::{OutputFormat, write};
+use demi_order::{BuildOptions, ViolationSpec, build};
 use demi_schemas::EventRecord;
 
 struct Case {

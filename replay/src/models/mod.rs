@@ -7,9 +7,8 @@ pub mod two_phase;
 use demi_common::nearest;
 use demi_schemas::{Scenario, ScenarioError};
 
-use crate::model::Model;
-use crate::names::Names;
-use crate::sim::Simulator;
+pub use crate::registry::Visitor;
+use crate::registry::{Models, Registry};
 
 /// Names of the models that [`with_model`] knows.
 pub const MODELS: [&str; 3] = ["akka-raft", "spark", "two-phase"];
@@ -29,37 +28,32 @@ fn place(model: &str, what: &'static str, name: &str, known: &[&str]) -> Result<
     known.iter().position(|k| *k == name).ok_or_else(|| unknown_name(model, what, name, known))
 }
 
-/// Something to do with whichever model a scenario names.
-pub trait Visitor {
-    /// What it gives back.
-    type Output;
-    /// Does it.
-    fn visit<M: Model>(self, simulator: Simulator<M>) -> Self::Output;
+/// The included models as a registry.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Included;
+
+impl Registry for Included {
+    fn names(&self) -> Vec<&str> {
+        MODELS.to_vec()
+    }
+
+    fn offer<V: Visitor>(
+        &self,
+        scenario: &Scenario,
+        visitor: V,
+    ) -> Result<Result<V::Output, V>, ScenarioError> {
+        Models::new()
+            .with("akka-raft", akka_raft::AkkaRaft::new)
+            .with(spark::config::MODEL, spark::Spark::new)
+            .with("two-phase", two_phase::TwoPhase::new)
+            .offer(scenario, visitor)
+    }
 }
 
-/// Makes the simulator of the model that the scenario names and hands it to the visitor.
+/// Makes the simulator of the included model that the scenario names and hands it to the visitor.
 ///
 /// # Errors
 /// When there is no such model, or the model does not know one of the scenario's names.
 pub fn with_model<V: Visitor>(scenario: &Scenario, visitor: V) -> Result<V::Output, ScenarioError> {
-    let mut names = Names::default();
-    match scenario.model.as_str() {
-        "akka-raft" => {
-            let model = akka_raft::AkkaRaft::new(scenario, &mut names)?;
-            Ok(visitor.visit(Simulator::new(model, names, scenario)?))
-        }
-        spark::config::MODEL => {
-            let model = spark::Spark::new(scenario, &mut names)?;
-            Ok(visitor.visit(Simulator::new(model, names, scenario)?))
-        }
-        "two-phase" => {
-            let model = two_phase::TwoPhase::new(scenario, &mut names)?;
-            Ok(visitor.visit(Simulator::new(model, names, scenario)?))
-        }
-        other => Err(ScenarioError::Value(format!(
-            "there is no model '{other}'; there are {}{}",
-            MODELS.join(", "),
-            nearest(other, MODELS).map(|m| format!(" (did you mean '{m}'?)")).unwrap_or_default()
-        ))),
-    }
+    Included.visit(scenario, visitor)
 }

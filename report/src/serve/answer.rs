@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BinaryHeap};
 
-use demi_lineage::export::{Content, NONE, Skeleton};
+use demi_order::export::{Content, NONE, Skeleton};
 use serde::{Deserialize, Serialize};
 
 use super::Served;

@@ -5,7 +5,7 @@ use std::io::{BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use demi_lineage::export::Content;
+use demi_order::export::Content;
 
 use crate::error::ReportError;
 

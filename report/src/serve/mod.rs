@@ -9,8 +9,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
-use demi_lineage::execution::{self, load_summary};
-use demi_lineage::export::{self, Skeleton};
+use demi_order::execution::{self, load_summary};
+use demi_order::export::{self, Skeleton};
+use demi_replay::Registry;
 use demi_schemas::{Kind, Scenario};
 
 use crate::completeness::completeness;
@@ -39,7 +40,11 @@ impl Served {
     ///
     /// # Errors
     /// When the folder holds no execution, a file is not what it should be, or the model cannot follow.
-    pub fn open(path: &Path, scenario: Option<&Scenario>) -> Result<Served, ReportError> {
+    pub fn open(
+        models: &impl Registry,
+        path: &Path,
+        scenario: Option<&Scenario>,
+    ) -> Result<Served, ReportError> {
         let Input::Execution(exec) = Input::of(path)? else {
             return Err(ReportError::NotServed(path.to_owned()));
         };
@@ -76,7 +81,7 @@ impl Served {
         };
         let changes = match scenario {
             Some(scenario) => {
-                let states = states(&skeleton, &execution::load_schedule(&exec, false)?, scenario)?;
+                let states = states(models, &skeleton, &execution::load_schedule(&exec, false)?, scenario)?;
                 trace.violations.extend(states.violation);
                 page.warnings.extend(states.warning);
                 trace.states_from = "model";

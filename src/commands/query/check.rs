@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use demi_lineage::query::{CheckAnswer, Predicate, Query};
+use demi_order::query::{CheckAnswer, Predicate, Query};
 
 use super::ask::cut_text;
 use crate::commands::Outcome;
-use crate::ui::Ui;
+use demi_lineage::ui::Ui;
 
 /// Failures shown to people.
 const SHOWN: usize = 20;

@@ -7,10 +7,10 @@ mod sql;
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
-use demi_lineage::query::Query;
+use demi_order::query::Query;
 
 use super::{Outcome, built};
-use crate::ui::Ui;
+use demi_lineage::ui::Ui;
 
 /// Arguments of `query`.
 #[derive(clap::Args, Debug)]

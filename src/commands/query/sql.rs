@@ -4,8 +4,8 @@ use std::io::{BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use demi_lineage::query::Query;
-use demi_lineage::query::sql::{OutputFormat, write};
+use demi_order::query::Query;
+use demi_order::query::sql::{OutputFormat, write};
 
 use crate::commands::Outcome;
 

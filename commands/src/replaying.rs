@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use demi_replay::models::{Visitor, with_model};
 use demi_replay::replay::{ReplayOptions, replay, replay_kept};
 use demi_replay::script::ScriptError;
-use demi_replay::{Model, Simulator};
+use demi_replay::{Model, Registry, Simulator, Visitor};
 use demi_schemas::summary::{ReplaySummary, Verdict};
 use demi_schemas::{NetworkRule, Scenario, Schedule};
 
-use super::{Outcome, read_scenario, read_schedule};
+use crate::Outcome;
+use crate::files::{read_scenario, read_schedule};
 use crate::status::{Ended, Status};
 use crate::ui::Ui;
 
@@ -44,7 +44,7 @@ pub struct ReplayArgs {
 }
 
 /// Runs `replay`.
-pub fn run(args: ReplayArgs, ui: &Ui) -> Outcome {
+pub fn run(args: ReplayArgs, models: &impl Registry, ui: &Ui) -> Outcome {
     let scenario = read_scenario(&args.scenario)?;
     let schedule = read_schedule(&args.input, false)?;
     let kept = if args.kept { Some(read_schedule(&args.input, true)?) } else { None };
@@ -54,7 +54,7 @@ pub fn run(args: ReplayArgs, ui: &Ui) -> Outcome {
         interval: scenario.invariant_check_interval.unwrap_or(1),
     };
     let task = Task { schedule: &schedule, kept: kept.as_ref(), options, self_check: !args.no_self_check };
-    let summary = with_scenario(&args.scenario, &scenario, task)??;
+    let summary = with_scenario(models, &args.scenario, &scenario, task)??;
     if summary.deterministic == Some(false) {
         let text =
             "two runs of the same schedule gave different digests: the model is not deterministic".to_owned();
@@ -70,11 +70,12 @@ pub fn run(args: ReplayArgs, ui: &Ui) -> Outcome {
 
 /// Runs a task on the scenario's model; errors name the file.
 pub fn with_scenario<V: Visitor>(
+    models: &impl Registry,
     path: &Path,
     scenario: &Scenario,
     visitor: V,
 ) -> Result<V::Output, Box<dyn std::error::Error>> {
-    with_model(scenario, visitor).map_err(|e| format!("{}: {e}", path.display()).into())
+    models.visit(scenario, visitor).map_err(|e| format!("{}: {e}", path.display()).into())
 }
 
 struct Task<'a> {

@@ -9,12 +9,12 @@ use std::time::Instant;
 
 use demi_common::{Kind, owned, path_name};
 use demi_replay::fuzz::{Found, FuzzError, FuzzOptions, fuzz};
-use demi_replay::models::{Visitor, with_model};
-use demi_replay::{Model, Simulator};
+use demi_replay::{Model, Registry, Simulator, Visitor};
 use demi_schemas::summary::FuzzSummary;
 use demi_schemas::{NetworkRule, Scenario};
 
-use super::{Outcome, read_scenario, write_folder};
+use crate::Outcome;
+use crate::files::{read_scenario, write_folder};
 use crate::ui::Ui;
 
 /// Arguments of `fuzz`.
@@ -38,7 +38,7 @@ pub struct FuzzArgs {
     /// The network rule: unordered, fifo-loss or fifo; replaces the scenario's.
     #[arg(long, value_name = "RULE")]
     network: Option<NetworkRule>,
-    /// The folder for logs, scenario and summary; what an earlier run wrote there is replaced.
+    /// The folder for logs, schedule, scenario and summary; what an earlier run wrote there is replaced.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Print the summary as JSON.
@@ -62,7 +62,7 @@ impl Visitor for Search<'_> {
 }
 
 /// Runs `fuzz`.
-pub fn run(args: FuzzArgs, ui: &Ui) -> Outcome {
+pub fn run(args: FuzzArgs, models: &impl Registry, ui: &Ui) -> Outcome {
     let mut scenario = read_scenario(&args.scenario)?;
     let mut text = fs::read_to_string(&args.scenario)?;
     if let Some(rule) = args.network.filter(|&rule| rule != scenario.network) {
@@ -90,7 +90,7 @@ pub fn run(args: FuzzArgs, ui: &Ui) -> Outcome {
         !stop.load(Ordering::Relaxed)
     };
     let search = Search { scenario: &scenario, options, progress: &mut progress };
-    let found = with_model(&scenario, search).map_err(|e| format!("{}: {e}", args.scenario.display()));
+    let found = models.visit(&scenario, search).map_err(|e| format!("{}: {e}", args.scenario.display()));
     bar.finish_and_clear();
     let found = found??;
 
@@ -161,6 +161,7 @@ fn files(
         }
         files.push((format!("logs/{}.jsonl", path_name(actor)), text));
     }
+    files.push(("schedule.jsonl".into(), found.schedule.to_text()));
     files.push(("scenario.toml".into(), scenario));
     files.push(("summary.json".into(), serde_json::to_string_pretty(summary)? + "\n"));
     Ok(files)

@@ -4,9 +4,11 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use demi_lineage::export::{Format, Selection, Trace, WriteOptions, write};
+use demi_order::export::{Format, Selection, Trace, WriteOptions, write};
+use demi_replay::Registry;
 
-use super::{Outcome, read_scenario};
+use crate::Outcome;
+use crate::files::{read_scenario, replace_file};
 use crate::ui::Ui;
 
 /// Which events are wanted; conditions are joined by "and".
@@ -96,10 +98,10 @@ impl FormatArg {
 }
 
 /// Runs `export`.
-pub fn run(args: ExportArgs, ui: &Ui) -> Outcome {
+pub fn run(args: ExportArgs, models: &impl Registry, ui: &Ui) -> Outcome {
     let scenario = args.scenario.as_deref().map(read_scenario).transpose()?;
     let selection = args.slice.selection(&args.actors);
-    let trace = demi_report::open_trace(&args.input, scenario.as_ref(), &selection)?;
+    let trace = demi_report::open_trace(models, &args.input, scenario.as_ref(), &selection)?;
     let (format, options) = (args.format.format(), WriteOptions { split_loose: args.split });
     match &args.output {
         Some(path) => write_file(&trace, format, options, path)?,
@@ -117,10 +119,10 @@ pub fn run(args: ExportArgs, ui: &Ui) -> Outcome {
 }
 
 fn closed_pipe_is_fine(
-    result: Result<(), demi_lineage::export::ExportError>,
-) -> Result<(), demi_lineage::export::ExportError> {
+    result: Result<(), demi_order::export::ExportError>,
+) -> Result<(), demi_order::export::ExportError> {
     match result {
-        Err(demi_lineage::export::ExportError::Io(e)) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        Err(demi_order::export::ExportError::Io(e)) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         other => other,
     }
 }
@@ -132,7 +134,7 @@ fn write_file(
     options: WriteOptions,
     path: &Path,
 ) -> Result<(), Box<dyn std::error::Error>> {
-    super::replace_file(path, |file| {
+    replace_file(path, |file| {
         let mut out = BufWriter::new(file);
         write(trace, format, options, &mut out)?;
         Ok(out.flush()?)

@@ -12,12 +12,12 @@ use demi_minimize::{
     minimize_with, report,
 };
 use demi_minimize::{Contents, Match, Repeat};
-use demi_replay::models::Visitor;
-use demi_replay::{Model, Simulator};
+use demi_replay::{Model, Registry, Simulator, Visitor};
 use demi_schemas::{NetworkRule, Scenario, Schedule};
 
-use super::replay::with_scenario;
-use super::{Outcome, read_scenario, read_schedule, write_folder};
+use crate::Outcome;
+use crate::files::{read_scenario, read_schedule, write_folder};
+use crate::replaying::with_scenario;
 use crate::ui::Ui;
 
 /// Arguments of `minimize`.
@@ -116,7 +116,7 @@ enum ObjectiveArg {
 }
 
 /// Runs `minimize`.
-pub fn run(args: MinimizeArgs, ui: &Ui) -> Outcome {
+pub fn run(args: MinimizeArgs, models: &impl Registry, ui: &Ui) -> Outcome {
     // Before any work is done.
     let inputs = inputs(&args);
     owned::check(&args.out, Kind::Minimized, &inputs)?;
@@ -192,6 +192,7 @@ pub fn run(args: MinimizeArgs, ui: &Ui) -> Outcome {
         own: scenario.network,
         options: &options,
         asked: Asked {
+            models,
             matching: match args.matching {
                 MatchArg::Fingerprint => Match::Fingerprint,
                 MatchArg::Invariant => Match::Invariant,
@@ -208,7 +209,7 @@ pub fn run(args: MinimizeArgs, ui: &Ui) -> Outcome {
         },
         tell: &tell,
     };
-    let result = with_scenario(&args.scenario, &scenario, task)?;
+    let result = with_scenario(models, &args.scenario, &scenario, task)?;
     bar.finish_and_clear();
     drop(ledger);
     if args.ledger.is_none() {
@@ -249,18 +250,19 @@ fn inputs(args: &MinimizeArgs) -> Vec<&Path> {
     named.map(PathBuf::as_path).collect()
 }
 
-struct Task<'a> {
+struct Task<'a, R> {
     full: &'a Schedule,
     kept: Option<&'a Schedule>,
     /// The scenario's own network rule.
     own: NetworkRule,
     options: &'a Options,
-    asked: Asked<'a>,
+    asked: Asked<'a, R>,
     tell: &'a (dyn Fn(&Progress) + Sync),
 }
 
 /// What else is asked.
-struct Asked<'a> {
+struct Asked<'a, R> {
+    models: &'a R,
     matching: Match,
     also: &'a [(PathBuf, Scenario)],
     repeat: Repeat,
@@ -288,11 +290,11 @@ fn open_ledger(
     Ok(Ledger::open(path, identity.as_bytes())?)
 }
 
-impl Asked<'_> {
+impl<R: Registry> Asked<'_, R> {
     fn oracle<M: Model>(&self) -> Result<Criteria<M>, Box<dyn std::error::Error>> {
         let mut also = Vec::new();
         for (path, scenario) in self.also {
-            let other = with_scenario(path, scenario, Boxed)?;
+            let other = with_scenario(self.models, path, scenario, Boxed)?;
             let sim = other.downcast::<Simulator<M>>().map_err(|_| {
                 format!("{}: model '{}' is not the model of --scenario", path.display(), scenario.model)
             })?;
@@ -321,7 +323,7 @@ impl Visitor for Boxed {
     }
 }
 
-impl Visitor for Task<'_> {
+impl<R: Registry> Visitor for Task<'_, R> {
     type Output = Result<(Minimized, String, String), Box<dyn std::error::Error>>;
 
     fn visit<M: Model>(self, sim: Simulator<M>) -> Self::Output {

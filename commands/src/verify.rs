@@ -6,14 +6,14 @@ use std::process::ExitCode;
 use demi_minimize::Meter;
 use demi_minimize::certify::{CertificateError, verify};
 use demi_minimize::{Budget, StopFlag};
-use demi_replay::models::Visitor;
 use demi_replay::replay::{ReplayOptions, replay};
-use demi_replay::{Model, Simulator};
+use demi_replay::{Model, Registry, Simulator, Visitor};
 use demi_schemas::summary::{MinimizeSummary, Verdict};
 use demi_schemas::{Certificate, Schedule};
 
-use super::replay::with_scenario;
-use super::{Outcome, read_scenario, read_schedule};
+use crate::Outcome;
+use crate::files::{read_scenario, read_schedule};
+use crate::replaying::with_scenario;
 use crate::status::{Ended, Status};
 use crate::ui::Ui;
 
@@ -32,7 +32,7 @@ pub struct VerifyArgs {
 }
 
 /// Runs `verify`.
-pub fn run(args: VerifyArgs, ui: &Ui) -> Outcome {
+pub fn run(args: VerifyArgs, models: &impl Registry, ui: &Ui) -> Outcome {
     let at = |name: &str| args.folder.join(name);
     let scenario = read_scenario(&at("scenario.toml"))?;
     let schedule = read_schedule(&at("schedule.jsonl"), false)?;
@@ -41,7 +41,7 @@ pub fn run(args: VerifyArgs, ui: &Ui) -> Outcome {
     let text = std::fs::read_to_string(&path).map_err(|e| named(&e))?;
     let certificate: Certificate = serde_json::from_str(&text).map_err(|e| named(&e))?;
     let task = Task { schedule: &schedule, certificate: &certificate, budget: args.budget };
-    let lines = with_scenario(&at("scenario.toml"), &scenario, task)?.map_err(|e| {
+    let lines = with_scenario(models, &at("scenario.toml"), &scenario, task)?.map_err(|e| {
         let status = match e {
             CertificateError::False(_) => Status::NotThere,
             CertificateError::Budget => Status::BudgetEnded,

@@ -1,0 +1,60 @@
+//! The command line of a program with models of its own.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use demi_replay::Registry;
+
+use crate::ui::{Ui, UiArgs};
+use crate::{Outcome, export, fuzz, minimize, replaying, report, status, verify};
+
+/// Replays, fuzzes and minimizes schedules of this program's models.
+#[derive(Parser)]
+#[command(version, after_help = status::TABLE)]
+struct Cli {
+    #[command(flatten)]
+    ui: UiArgs,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Make random runs until an invariant breaks, and write the logs and the schedule of that run.
+    Fuzz(fuzz::FuzzArgs),
+    /// Replay a schedule or a recorded execution on the model.
+    Replay(replaying::ReplayArgs),
+    /// Find the shortest schedule that still breaks the invariant, and prove what can be proven.
+    Minimize(minimize::MinimizeArgs),
+    /// Check the certificate of a minimized schedule from scratch.
+    Verify(verify::VerifyArgs),
+    /// Make a page to read an execution or a minimized schedule on.
+    Report(report::ReportArgs),
+    /// Write an execution, a slice of it, or a minimized schedule for other tools.
+    Export(export::ExportArgs),
+}
+
+fn dispatch(command: Command, models: &impl Registry, ui: &Ui) -> Outcome {
+    match command {
+        Command::Fuzz(args) => fuzz::run(args, models, ui),
+        Command::Replay(args) => replaying::run(args, models, ui),
+        Command::Minimize(args) => minimize::run(args, models, ui),
+        Command::Verify(args) => verify::run(args, models, ui),
+        Command::Report(args) => report::run(args, models, ui),
+        Command::Export(args) => export::run(args, models, ui),
+    }
+}
+
+/// The whole program: reads the command line, runs the command on these models, and ends the process with its exit
+/// status.
+pub fn main(models: impl Registry) -> ! {
+    let cli = Cli::parse();
+    let ui = Ui::new(&cli.ui);
+    let code = dispatch(cli.command, &models, &ui).unwrap_or_else(|error| {
+        ui.error(error.as_ref());
+        status::of(error.as_ref()).into()
+    });
+    // An `ExitCode` does not tell its number, but it can be compared.
+    let number = (0..=u8::MAX).find(|&number| ExitCode::from(number) == code);
+    std::process::exit(number.map_or(2, i32::from))
+}

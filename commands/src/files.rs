@@ -1,0 +1,56 @@
+//! Files that commands read and write.
+
+use std::error::Error;
+use std::fs::File;
+use std::path::Path;
+
+use demi_common::{FolderError, Kind, Replacement, durable};
+use demi_schemas::{Scenario, Schedule};
+
+/// Reads a scenario file; errors name it.
+pub fn read_scenario(path: &Path) -> Result<Scenario, Box<dyn Error>> {
+    let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    Ok(Scenario::parse(&text).map_err(|e| format!("{}: {e}", path.display()))?)
+}
+
+/// Reads a schedule file, or the schedule of an execution: all that was recorded, or what was kept of it.
+pub fn read_schedule(path: &Path, kept: bool) -> Result<Schedule, Box<dyn Error>> {
+    if path.is_dir() {
+        return Ok(demi_order::execution::load_schedule(path, kept)?);
+    }
+    let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    Ok(Schedule::parse(&text).map_err(|e| format!("{}: {e}", path.display()))?)
+}
+
+/// Writes a folder of files that takes the place of `out` when it is complete. Only what this program wrote is
+/// replaced, and nothing that is read.
+pub fn write_folder(
+    out: &Path,
+    kind: Kind,
+    inputs: &[&Path],
+    files: &[(&str, String)],
+) -> Result<(), FolderError> {
+    let new = Replacement::begin(out, kind, inputs)?;
+    write_files(new.path(), files)?;
+    new.finish()
+}
+
+/// Writes files with these paths from the folder on.
+pub fn write_files(folder: &Path, files: &[(&str, String)]) -> Result<(), FolderError> {
+    for (name, text) in files {
+        let path = folder.join(name);
+        let parent = path.parent().unwrap_or(folder);
+        std::fs::create_dir_all(parent)
+            .and_then(|()| std::fs::write(&path, text))
+            .map_err(|source| FolderError::Io { path: path.clone(), source })?;
+    }
+    Ok(())
+}
+
+/// Writes a file that takes the place of `path` when it is complete; errors name it.
+pub fn replace_file(
+    path: &Path,
+    fill: impl FnOnce(&mut File) -> Result<(), Box<dyn Error>>,
+) -> Result<(), Box<dyn Error>> {
+    durable::replace(path, fill).map_err(|e| format!("{}: {e}", path.display()).into())
+}

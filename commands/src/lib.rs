@@ -1,0 +1,41 @@
+//! The commands that need a model, for programs with models of their own.
+//!
+//! ```no_run
+//! use demi_lineage::replay::models::two_phase::TwoPhase;
+//! use demi_lineage::{Models, main as run};
+//!
+//! fn main() {
+//!     run(Models::new().with("my-commit", TwoPhase::new))
+//! }
+//! ```
+//!
+//! Such a program has `fuzz`, `replay`, `minimize`, `verify`, `report` and `export`, on executions and schedules on
+//! disk. The included models are there too: `Models::new().and(Included)`. Neither an event store nor a server is
+//! compiled. `demi-lineage new-model NAME` writes a project that uses this crate.
+
+mod cli;
+pub mod export;
+pub mod files;
+pub mod fuzz;
+pub mod minimize;
+pub mod replaying;
+pub mod report;
+pub mod status;
+pub mod ui;
+pub mod verify;
+
+use std::error::Error;
+use std::process::ExitCode;
+
+pub use cli::main;
+pub use demi_replay as replay;
+pub use demi_replay::models::Included;
+pub use demi_replay::{
+    ActorId, Ctx, ExternalMessage, Guidance, Logs, Model, Models, Names, OUTSIDE, Proposal, Registry,
+    Runtime, Simulator, Symmetry, Timer, View, Violation, Workload,
+};
+pub use demi_schemas as schemas;
+pub use demi_schemas::{Scenario, ScenarioError};
+
+/// What a command gives back: an exit status, or an error to explain (exit status 2).
+pub type Outcome = Result<ExitCode, Box<dyn Error>>;

@@ -1,0 +1,61 @@
+//! `demi-lineage report`: a page to read an execution or a minimized schedule on.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use demi_replay::Registry;
+use demi_report::LoadOptions;
+
+use crate::Outcome;
+use crate::export::SliceArgs;
+use crate::files::{read_scenario, replace_file};
+use crate::ui::Ui;
+
+/// What a page shows.
+#[derive(clap::Args, Debug)]
+pub struct PageArgs {
+    /// The scenario whose model tells the actors' variables; a result has its own.
+    #[arg(long, value_name = "FILE")]
+    pub scenario: Option<PathBuf>,
+    /// For a result: the execution it came from, to show also what was pruned and how complete the logs
+    /// are. By default the schedule kept with the result.
+    #[arg(long, value_name = "EXEC|SCHEDULE")]
+    pub original: Option<PathBuf>,
+    /// Which events.
+    #[command(flatten)]
+    pub slice: SliceArgs,
+}
+
+/// Arguments of `report`.
+#[derive(clap::Args, Debug)]
+pub struct ReportArgs {
+    /// An execution written by build, or a result written by minimize.
+    #[arg(value_name = "EXEC|OUT")]
+    input: PathBuf,
+    /// The file to write, which needs nothing else.
+    #[arg(long, value_name = "FILE")]
+    html: PathBuf,
+    #[command(flatten)]
+    page: PageArgs,
+}
+
+/// Runs `report`.
+pub fn run(args: ReportArgs, models: &impl Registry, ui: &Ui) -> Outcome {
+    page(&args.input, &args.page, &args.html, models, ui)
+}
+
+/// Writes the page.
+pub fn page(input: &Path, args: &PageArgs, html: &Path, models: &impl Registry, ui: &Ui) -> Outcome {
+    let scenario = args.scenario.as_deref().map(read_scenario).transpose()?;
+    let options =
+        LoadOptions { scenario, original: args.original.clone(), selection: args.slice.selection(&[]) };
+    let bar = ui.progress();
+    bar.set_message("reading");
+    let page = demi_report::load(models, input, &options);
+    bar.finish_and_clear();
+    let text = demi_report::html(&page?)?;
+    replace_file(html, |file| Ok(file.write_all(text.as_bytes())?))?;
+    ui.result(&format!("wrote {} ({} KiB)", html.display(), text.len().div_ceil(1024)));
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,186 @@
+//! Models by the names that scenarios give them: those that are included, and a user's own.
+//!
+//! A model is a type, so a registry is one as well: [`Models::with`] gives back a registry that knows one model more.
+
+use demi_common::nearest;
+use demi_schemas::{Scenario, ScenarioError};
+
+use crate::model::Model;
+use crate::names::Names;
+use crate::sim::Simulator;
+
+/// Something to do with whichever model a scenario names.
+pub trait Visitor {
+    /// What it gives back.
+    type Output;
+    /// Does it.
+    fn visit<M: Model>(self, simulator: Simulator<M>) -> Self::Output;
+}
+
+/// Models by name.
+pub trait Registry {
+    /// The names that it knows.
+    fn names(&self) -> Vec<&str>;
+
+    /// Makes the simulator of the model that the scenario names and hands it to the visitor; gives the visitor back
+    /// where there is no such model.
+    ///
+    /// # Errors
+    /// When the model does not know one of the scenario's names.
+    fn offer<V: Visitor>(
+        &self,
+        scenario: &Scenario,
+        visitor: V,
+    ) -> Result<Result<V::Output, V>, ScenarioError>;
+
+    /// Makes the simulator of the model that the scenario names and hands it to the visitor.
+    ///
+    /// # Errors
+    /// When there is no such model, or the model does not know one of the scenario's names.
+    fn visit<V: Visitor>(&self, scenario: &Scenario, visitor: V) -> Result<V::Output, ScenarioError> {
+        self.offer(scenario, visitor)?.map_err(|_| {
+            let (other, names) = (&scenario.model, self.names());
+            if names.is_empty() {
+                return ScenarioError::Value(format!("there is no model '{other}'; there are none"));
+            }
+            let near = nearest(other, names.iter().copied());
+            ScenarioError::Value(format!(
+                "there is no model '{other}'; there are {}{}",
+                names.join(", "),
+                near.map(|m| format!(" (did you mean '{m}'?)")).unwrap_or_default()
+            ))
+        })
+    }
+}
+
+/// A registry without a model.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoModels;
+
+impl Registry for NoModels {
+    fn names(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
+    fn offer<V: Visitor>(&self, _: &Scenario, visitor: V) -> Result<Result<V::Output, V>, ScenarioError> {
+        Ok(Err(visitor))
+    }
+}
+
+/// A registry that is put together: models with names, and whatever another registry knows.
+///
+/// ```
+/// use demi_replay::models::two_phase::TwoPhase;
+/// use demi_replay::registry::{Models, Registry};
+///
+/// let models = Models::new().with("my-commit", TwoPhase::new);
+/// assert_eq!(models.names(), ["my-commit"]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Models<R = NoModels> {
+    registry: R,
+}
+
+impl Models {
+    /// No models yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Models { registry: NoModels }
+    }
+}
+
+impl Default for Models {
+    fn default() -> Self {
+        Models::new()
+    }
+}
+
+impl<R: Registry> Models<R> {
+    /// With one model more. `make` reads the scenario and gives the actors their names. Of two models with one name
+    /// the later counts.
+    #[must_use]
+    pub fn with<M, F>(self, name: &'static str, make: F) -> Models<Named<F, R>>
+    where
+        M: Model,
+        F: Fn(&Scenario, &mut Names) -> Result<M, ScenarioError>,
+    {
+        Models { registry: Named { name, make, rest: self.registry } }
+    }
+
+    /// With all models of another registry, such as the [included](crate::models::Included) ones.
+    #[must_use]
+    pub fn and<S: Registry>(self, other: S) -> Models<Both<R, S>> {
+        Models { registry: Both(self.registry, other) }
+    }
+}
+
+impl<R: Registry> Registry for Models<R> {
+    fn names(&self) -> Vec<&str> {
+        self.registry.names()
+    }
+
+    fn offer<V: Visitor>(
+        &self,
+        scenario: &Scenario,
+        visitor: V,
+    ) -> Result<Result<V::Output, V>, ScenarioError> {
+        self.registry.offer(scenario, visitor)
+    }
+}
+
+/// One model, and the rest of a registry.
+#[derive(Clone, Debug)]
+pub struct Named<F, R> {
+    name: &'static str,
+    make: F,
+    rest: R,
+}
+
+impl<M, F, R> Registry for Named<F, R>
+where
+    M: Model,
+    F: Fn(&Scenario, &mut Names) -> Result<M, ScenarioError>,
+    R: Registry,
+{
+    fn names(&self) -> Vec<&str> {
+        let mut names = self.rest.names();
+        names.push(self.name);
+        names
+    }
+
+    fn offer<V: Visitor>(
+        &self,
+        scenario: &Scenario,
+        visitor: V,
+    ) -> Result<Result<V::Output, V>, ScenarioError> {
+        if scenario.model != self.name {
+            return self.rest.offer(scenario, visitor);
+        }
+        let mut names = Names::default();
+        let model = (self.make)(scenario, &mut names)?;
+        Ok(Ok(visitor.visit(Simulator::new(model, names, scenario)?)))
+    }
+}
+
+/// Two registries; what the first does not know, the second is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Both<R, S>(pub R, pub S);
+
+impl<R: Registry, S: Registry> Registry for Both<R, S> {
+    fn names(&self) -> Vec<&str> {
+        let mut names = self.0.names();
+        names.extend(self.1.names());
+        names
+    }
+
+    fn offer<V: Visitor>(
+        &self,
+        scenario: &Scenario,
+        visitor: V,
+    ) -> Result<Result<V::Output, V>, ScenarioError> {
+        match self.0.offer(scenario, visitor)? {
+            Ok(output) => Ok(Ok(output)),
+            Err(visitor) => self.1.offer(scenario, visitor),
+        }
+    }
+}
