@@ -25,7 +25,7 @@ pub struct CompletenessRow {
     pub system: String,
     /// What is complete, and what came more than once since the store was made.
     #[serde(flatten)]
-    pub life: ActorCompleteness,
+    pub counts: ActorCompleteness,
     /// Wall-clock time of the event that came last, as logged.
     pub last_time: Option<String>,
 }
@@ -56,16 +56,16 @@ pub fn status(store: &Store, system: Option<&str>) -> Result<Vec<CompletenessRow
         let files = store.event_files(&system)?;
         let scratch = std::env::temp_dir();
         let seen = Seen::read(store.dir().display().to_string(), scratch, files)?;
-        for mut life in seen.completeness() {
+        for mut counts in seen.completeness() {
             let found = counted.iter().find(|row| {
-                (&row.system, &row.life.actor, row.life.incarnation)
-                    == (&system, &life.actor, life.incarnation)
+                (&row.system, &row.counts.actor, row.counts.incarnation)
+                    == (&system, &counts.actor, counts.incarnation)
             });
             if let Some(row) = found {
-                (life.duplicates, life.conflicts) = (row.life.duplicates, row.life.conflicts);
+                (counts.duplicates, counts.conflicts) = (row.counts.duplicates, row.counts.conflicts);
             }
             let last_time = found.and_then(|row| row.last_time.clone());
-            rows.push(CompletenessRow { system: system.clone(), life, last_time });
+            rows.push(CompletenessRow { system: system.clone(), counts, last_time });
         }
     }
     Ok(rows)
@@ -75,7 +75,7 @@ pub fn status(store: &Store, system: Option<&str>) -> Result<Vec<CompletenessRow
 pub(crate) fn batch(rows: &[CompletenessRow]) -> Result<RecordBatch, ArrowError> {
     let long = |f: fn(&ActorCompleteness) -> u64| -> ArrayRef {
         let mut column = Int64Builder::with_capacity(rows.len());
-        rows.iter().for_each(|row| column.append_value(f(&row.life) as i64));
+        rows.iter().for_each(|row| column.append_value(f(&row.counts) as i64));
         Arc::new(column.finish())
     };
     let text = |f: &dyn Fn(&CompletenessRow) -> Option<String>| -> ArrayRef {
@@ -83,17 +83,17 @@ pub(crate) fn batch(rows: &[CompletenessRow]) -> Result<RecordBatch, ArrowError>
         rows.iter().for_each(|row| column.append_option(f(row)));
         Arc::new(column.finish())
     };
-    let mut lives = Int32Builder::with_capacity(rows.len());
-    rows.iter().for_each(|row| lives.append_value(row.life.incarnation as i32));
+    let mut incarnations = Int32Builder::with_capacity(rows.len());
+    rows.iter().for_each(|row| incarnations.append_value(row.counts.incarnation as i32));
     let columns = vec![
         text(&|row| Some(row.system.clone())),
-        text(&|row| Some(row.life.actor.clone())),
-        Arc::new(lives.finish()),
+        text(&|row| Some(row.counts.actor.clone())),
+        Arc::new(incarnations.finish()),
         long(|l| l.first_seq),
         long(|l| l.last_seq),
         long(|l| l.events),
         long(|l| l.missing),
-        text(&|row| serde_json::to_string(&row.life.gaps).ok()),
+        text(&|row| serde_json::to_string(&row.counts.gaps).ok()),
         long(|l| l.duplicates),
         long(|l| l.conflicts),
         text(&|row| row.last_time.clone()),
@@ -126,7 +126,7 @@ pub(crate) fn read(folder: &Path, table: &DeltaTable) -> Result<Vec<Completeness
         for row in 0..batch.num_rows() {
             rows.push(CompletenessRow {
                 system: text(0).value(row).to_owned(),
-                life: ActorCompleteness {
+                counts: ActorCompleteness {
                     actor: text(1).value(row).to_owned(),
                     incarnation: batch.column(4).as_primitive::<Int32Type>().value(row) as u32,
                     events: long(7, row),
@@ -143,7 +143,11 @@ pub(crate) fn read(folder: &Path, table: &DeltaTable) -> Result<Vec<Completeness
         Ok(())
     })?;
     rows.sort_by(|a, b| {
-        (&a.system, &a.life.actor, a.life.incarnation).cmp(&(&b.system, &b.life.actor, b.life.incarnation))
+        (&a.system, &a.counts.actor, a.counts.incarnation).cmp(&(
+            &b.system,
+            &b.counts.actor,
+            b.counts.incarnation,
+        ))
     });
     Ok(rows)
 }

@@ -1,13 +1,13 @@
 //! A number that tells whether two records say the same.
 
 use demi_schemas::EventRecord;
-use demi_schemas::event::is_clock_position;
+use demi_schemas::event::is_clock_seq;
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// xxh3-64 of a record's content without `system`, `source`, `offset` and `line`.
 ///
-/// The order of keys, at the top and inside structured values, makes no difference. A position taken from a clock is
+/// The order of keys, at the top and inside structured values, makes no difference. A sequence number taken from a clock is
 /// left out, because records that share a nanosecond are moved apart; and where such a record has a text `key` among
 /// its attributes, that key says what the event is, whatever else was said with it.
 #[must_use]
@@ -22,7 +22,7 @@ pub(crate) fn digest_into(record: &EventRecord, buffer: &mut Vec<u8>) -> u64 {
     put(buffer, 1, record.actor.as_bytes());
     put(buffer, 2, &record.incarnation.to_le_bytes());
     put(buffer, 4, record.kind.as_str().as_bytes());
-    if is_clock_position(record.seq) {
+    if is_clock_seq(record.seq) {
         if let Some(Value::String(key)) = record.attrs.get("key") {
             put(buffer, 0, key.as_bytes());
             return xxh3_64(buffer);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn at_a_clock_position_the_key_counts() {
+    fn at_a_sequence_number_from_a_clock_the_key_counts() {
         let at =
             |seq: u64, rest: &str| digest(&format!(r#"{{"actor":"a","seq":{seq},"kind":"stop"{rest}}}"#));
         let (t, u) = (1_700_000_000_000_000_000, 1_700_000_000_000_000_001);

@@ -3,11 +3,11 @@
 use std::io::{BufReader, Cursor, Read};
 
 use crate::IngestError;
-use crate::decompress::unpack;
-use crate::lines::{LineReader, Next};
 use crate::mapping::{HEAD, Mapper, Unit};
-use crate::parse::KEPT_OF_OVERLONG;
-use crate::source::Sources;
+use crate::read::decompress::unpack;
+use crate::read::lines::KEPT_OF_OVERLONG;
+use crate::read::lines::{LineReader, Next};
+use crate::read::source::Sources;
 
 /// Longest line that is read.
 const LIMIT: usize = 16 << 20;

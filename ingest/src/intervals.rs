@@ -1,4 +1,4 @@
-//! A set of positions, kept as runs: memory grows with the gaps, not with the positions.
+//! A set of sequence numbers, kept as runs: memory grows with the gaps, not with the numbers.
 
 use std::collections::BTreeMap;
 

@@ -3,8 +3,8 @@
 //! [`load`] reads event records (NDJSON; plain, gzip or Zstandard) and appends them to a [`Store`]: two Delta
 //! tables in one directory, `events` partitioned by system and date, and `quarantine` for every line that could
 //! not become an event. Loading is idempotent: a record is known by (system, actor, incarnation, seq), and what
-//! is already there is counted, not written. Memory is bounded by the number of actors' lives and of gaps in
-//! their positions, not by the size of the input.
+//! is already there is counted, not written. Memory is bounded by the number of incarnations of actors and of gaps in
+//! their sequence numbers, not by the size of the input.
 //!
 //! ```no_run
 //! use demi_ingest::{LoadOptions, Sources, Store};
@@ -29,29 +29,26 @@ mod columns;
 mod completeness;
 #[cfg(feature = "daemon")]
 pub mod daemon;
-mod decompress;
 mod digest;
 mod dry;
 mod error;
 mod formats;
 pub mod fs;
 mod intervals;
-pub mod lines;
 mod load;
 mod load_mapped;
 mod locations;
 pub mod mapping;
 pub mod otlp;
-mod parse;
-mod positions;
 #[cfg(test)]
 #[cfg(feature = "daemon")]
 mod power_cut;
 mod quarantine;
+mod read;
 mod requeue;
 mod scan;
 mod seen;
-mod source;
+mod sequence;
 #[cfg(feature = "daemon")]
 pub mod spool;
 mod store;
@@ -65,8 +62,9 @@ pub use error::IngestError;
 pub use intervals::IntervalSet;
 pub use load::{Damage, LoadOptions, LoadReport, Progress, load};
 pub use load_mapped::load_mapped;
+pub use read::lines;
+pub use read::source::{Source, Sources};
 pub use requeue::{Requeued, requeue};
-pub use source::{Source, Sources};
 pub use store::Store;
 pub use system_name::check_system_name;
 pub use time::utc_date;

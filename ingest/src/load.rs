@@ -7,8 +7,8 @@ use std::thread;
 use demi_schemas::summary::LoadSummary;
 
 use crate::admit::{Admitted, Found, Known, Rows};
-use crate::parse::{Chunk, Item, Message, What, read_sources};
-use crate::source::Sources;
+use crate::read::parse::{Chunk, Item, Message, What, read_sources};
+use crate::read::source::Sources;
 use crate::store::{Gone, TableWriter};
 use crate::{IngestError, Store, check_system_name};
 
@@ -239,10 +239,15 @@ impl<'a> Loader<'a> {
         Ok(())
     }
 
-    /// Events first: a conflict in quarantine always refers to an event that is there.
+    /// Commits what was taken, in [the order of all commits](crate::admit).
     fn commit(&mut self) -> Result<(), IngestError> {
         self.since_commit = Window::default();
         self.flush()?;
+        self.known.quarantine.flush(&mut self.quarantine_writer)?;
+        if self.quarantine_writer.is_pending() {
+            self.number.quarantine += 1;
+            self.quarantine_writer.commit(&[self.number.of(self.number.quarantine)], Gone::Nothing)?;
+        }
         if self.events_writer.is_pending() {
             self.number.events += 1;
             self.events_writer.commit(&[self.number.of(self.number.events)], Gone::Nothing)?;
@@ -250,11 +255,6 @@ impl<'a> Loader<'a> {
             if self.options.stop_after_commits == Some(self.commits) {
                 return Err(IngestError::Stopped { commits: self.commits });
             }
-        }
-        self.known.quarantine.flush(&mut self.quarantine_writer)?;
-        if self.quarantine_writer.is_pending() {
-            self.number.quarantine += 1;
-            self.quarantine_writer.commit(&[self.number.of(self.number.quarantine)], Gone::Nothing)?;
         }
         Ok(())
     }

@@ -8,13 +8,13 @@ use demi_schemas::summary::LoadSummary;
 
 use crate::IngestError;
 use crate::Store;
-use crate::decompress::{RawReadError, unpack};
 use crate::digest::digest_into;
-use crate::lines::{Line, LineReader, Next};
 use crate::load::{CHUNKS, LoadOptions, LoadReport, Loader, Progress};
 use crate::mapping::{HEAD, Mapper, Outcome, Unit};
-use crate::parse::{Chunk, Item, KEPT_OF_OVERLONG, What};
-use crate::source::{Source, Sources};
+use crate::read::decompress::{RawReadError, unpack};
+use crate::read::lines::{KEPT_OF_OVERLONG, Line, LineReader, Next};
+use crate::read::parse::{Chunk, Item, What};
+use crate::read::source::{Source, Sources};
 use crate::time::utc_date;
 
 /// Units handed over together, and the bytes of them after which they are.
@@ -232,13 +232,7 @@ fn read_source(
                 if error.get_ref().is_some_and(|e| e.is::<RawReadError>()) {
                     return Err(IngestError::Read { path: sender.name, source: error });
                 }
-                let line = partial.unwrap_or(Line {
-                    offset: reader.offset(),
-                    number: 0,
-                    length: 0,
-                    terminated: false,
-                    overlong: None,
-                });
+                let line = partial.unwrap_or(Line::empty(reader.offset(), 0));
                 let place = line.offset + line.length;
                 let reason =
                     format!("the packed data is damaged or cut off after {place} unpacked bytes: {error}");

@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use rustc_hash::FxHashMap;
 
-/// Entries of a life that are written together.
+/// Entries of an incarnation that are written together.
 const SEGMENT: usize = 512;
 /// Entries held in memory before all are written: at 32 bytes each, 32 MiB.
 const MOST_OPEN: usize = 1 << 20;
@@ -24,32 +24,32 @@ pub(crate) struct Entry {
     pub source: u32,
 }
 
-/// A run of entries in the file, sorted by position.
+/// A run of entries in the file, sorted by sequence number.
 #[derive(Clone, Copy)]
 struct Segment {
     first: u64,
     last: u64,
     at: u64,
     count: u32,
-    /// The least position of this segment and all behind it.
+    /// The least sequence number of this segment and all behind it.
     least: u64,
-    /// The greatest position of this segment and all before it.
+    /// The greatest sequence number of this segment and all before it.
     most: u64,
 }
 
 #[derive(Default)]
-struct LifeIndex {
+struct IncarnationIndex {
     open: Vec<Entry>,
     segments: Vec<Segment>,
     /// The segment found last; the next event looked for is mostly beside it.
     hint: usize,
 }
 
-/// An index from (life, position) to [`Entry`].
+/// An index from (incarnation, sequence number) to [`Entry`].
 pub(crate) struct Locations {
     file: File,
     end: u64,
-    lives: Vec<LifeIndex>,
+    incarnations: Vec<IncarnationIndex>,
     open: usize,
     most_open: usize,
     cache: FxHashMap<u64, Vec<Entry>>,
@@ -61,35 +61,35 @@ impl Locations {
         Locations {
             file,
             end: 0,
-            lives: Vec::new(),
+            incarnations: Vec::new(),
             open: 0,
             most_open: MOST_OPEN,
             cache: FxHashMap::default(),
         }
     }
 
-    /// Adds an event of a life. The same position is never added twice.
-    pub(crate) fn add(&mut self, life: u32, entry: Entry) -> io::Result<()> {
-        let life = life as usize;
-        if self.lives.len() <= life {
-            self.lives.resize_with(life + 1, LifeIndex::default);
+    /// Adds an event of an incarnation. The same sequence number is never added twice.
+    pub(crate) fn add(&mut self, slot: u32, entry: Entry) -> io::Result<()> {
+        let slot = slot as usize;
+        if self.incarnations.len() <= slot {
+            self.incarnations.resize_with(slot + 1, IncarnationIndex::default);
         }
-        self.lives[life].open.push(entry);
+        self.incarnations[slot].open.push(entry);
         self.open += 1;
-        if self.lives[life].open.len() >= SEGMENT {
-            self.close(life)?;
+        if self.incarnations[slot].open.len() >= SEGMENT {
+            self.close(slot)?;
         } else if self.open >= self.most_open {
-            for life in 0..self.lives.len() {
-                self.close(life)?;
-                self.lives[life].open.shrink_to_fit();
+            for slot in 0..self.incarnations.len() {
+                self.close(slot)?;
+                self.incarnations[slot].open.shrink_to_fit();
             }
         }
         Ok(())
     }
 
-    /// Writes the open entries of a life.
-    fn close(&mut self, life: usize) -> io::Result<()> {
-        let index = &mut self.lives[life];
+    /// Writes the open entries of an incarnation.
+    fn close(&mut self, slot: usize) -> io::Result<()> {
+        let index = &mut self.incarnations[slot];
         index.open.sort_unstable_by_key(|e| e.seq);
         let (Some(first), Some(last)) = (index.open.first(), index.open.last()) else {
             return Ok(());
@@ -118,27 +118,27 @@ impl Locations {
     }
 
     /// The entry of an event, if it was added.
-    pub(crate) fn find(&mut self, life: u32, seq: u64) -> io::Result<Option<Entry>> {
-        let life = life as usize;
-        let Some(index) = self.lives.get(life) else { return Ok(None) };
+    pub(crate) fn find(&mut self, slot: u32, seq: u64) -> io::Result<Option<Entry>> {
+        let slot = slot as usize;
+        let Some(index) = self.incarnations.get(slot) else { return Ok(None) };
         let holds = |s: &Segment| s.first <= seq && seq <= s.last;
         if index.segments.get(index.hint).is_some_and(holds) {
             let hint = index.hint;
-            if let Some(entry) = self.find_in(life, hint, seq)? {
+            if let Some(entry) = self.find_in(slot, hint, seq)? {
                 return Ok(Some(entry));
             }
         }
-        let index = &self.lives[life];
+        let index = &self.incarnations[slot];
         if let Some(entry) = index.open.iter().find(|e| e.seq == seq) {
             return Ok(Some(*entry));
         }
-        // Both bounds ascend: what can hold the position lies between.
+        // Both bounds ascend: what can hold the number lies between.
         let from = index.segments.partition_point(|s| s.most < seq);
         let to = index.segments.partition_point(|s| s.least <= seq);
         let candidates: Vec<usize> = (from..to).filter(|i| holds(&index.segments[*i])).collect();
         for number in candidates {
-            if let Some(entry) = self.find_in(life, number, seq)? {
-                self.lives[life].hint = number;
+            if let Some(entry) = self.find_in(slot, number, seq)? {
+                self.incarnations[slot].hint = number;
                 return Ok(Some(entry));
             }
         }
@@ -148,11 +148,11 @@ impl Locations {
     /// Entries and segments in memory, those read back left out.
     #[cfg(test)]
     pub(crate) fn held(&self) -> usize {
-        self.open + self.lives.iter().map(|life| life.segments.len()).sum::<usize>()
+        self.open + self.incarnations.iter().map(|slot| slot.segments.len()).sum::<usize>()
     }
 
-    fn find_in(&mut self, life: usize, number: usize, seq: u64) -> io::Result<Option<Entry>> {
-        let segment = self.lives[life].segments[number];
+    fn find_in(&mut self, slot: usize, number: usize, seq: u64) -> io::Result<Option<Entry>> {
+        let segment = self.incarnations[slot].segments[number];
         if !self.cache.contains_key(&segment.at) {
             if self.cache.len() >= MOST_CACHED {
                 self.cache.clear();
@@ -203,14 +203,14 @@ mod tests {
             let mut index = Locations::new(tempfile::tempfile().unwrap());
             index.most_open = most_open;
             let mut plain = BTreeMap::new();
-            for (n, (life, seq)) in keys.into_iter().enumerate() {
+            for (n, (slot, seq)) in keys.into_iter().enumerate() {
                 let entry = Entry { seq, digest: !(n as u64), offset: n as u64 * 7, source: n as u32 };
-                index.add(life, entry).unwrap();
-                plain.insert((life, seq), entry);
+                index.add(slot, entry).unwrap();
+                plain.insert((slot, seq), entry);
             }
-            for life in 0..4 {
+            for slot in 0..4 {
                 for seq in (0..4001).step_by(3) {
-                    prop_assert_eq!(index.find(life, seq).unwrap(), plain.get(&(life, seq)).copied());
+                    prop_assert_eq!(index.find(slot, seq).unwrap(), plain.get(&(slot, seq)).copied());
                 }
             }
         }

@@ -10,9 +10,9 @@ use serde::Serialize;
 use crate::admit::{Found, Known, Offered, Rows};
 use crate::columns::{QuarantineColumns, QuarantineRow};
 use crate::digest::digest_into;
-use crate::lines::Line;
 use crate::mapping::{Mapper, Outcome};
-use crate::parse::{Parser, What};
+use crate::read::lines::Line;
+use crate::read::parse::{Parser, What};
 use crate::scan::scan;
 use crate::store::{Gone, TableWriter};
 use crate::time::utc_date;
@@ -39,8 +39,8 @@ pub struct Requeued {
 /// Reads the quarantined lines of a system again, with a mapping or as event records, and moves those that are events
 /// now into the events. Each line is read by itself.
 ///
-/// Events are committed first, then the quarantine without them: after a crash in between, a second run finds the
-/// events there and only removes the lines.
+/// Events are committed before the quarantine without them ([the order of all commits](crate::admit)): after a crash in
+/// between, a second run finds the events there and only removes the lines.
 ///
 /// # Errors
 /// When the store cannot be read or written, or something else is writing into the system.

@@ -8,22 +8,22 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
 use arrow_schema::DataType;
 use demi_schemas::EventId;
-use demi_schemas::event::is_clock_position;
+use demi_schemas::event::is_clock_seq;
 use demi_schemas::summary::ActorCompleteness;
 use rustc_hash::FxHashMap;
 
 use crate::IngestError;
 use crate::locations::{Entry, Locations};
-use crate::positions::{Held, Positions};
 use crate::scan::scan;
+use crate::sequence::{Held, SequenceNumbers};
 
-/// Most gaps listed of one life.
+/// Most gaps listed of one incarnation.
 const MOST_GAPS: usize = 100;
 
 /// What the store says of a record.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It has no event of that name, or of a position from a clock: this is the next one that is free.
+    /// It has no event of that name, or of a sequence number from a clock: this is the next one that is free.
     New { seq: u64 },
     /// It has the event with equal content.
     Duplicate,
@@ -31,10 +31,10 @@ pub(crate) enum Verdict {
     Conflict { source: Arc<str>, offset: u64 },
 }
 
-struct Life {
+struct Incarnation {
     actor: Arc<str>,
     incarnation: u32,
-    positions: Positions,
+    numbers: SequenceNumbers,
     duplicates: u64,
     conflicts: u64,
 }
@@ -46,7 +46,7 @@ struct Life {
 pub(crate) struct Seen {
     dir: String,
     actors: FxHashMap<Arc<str>, Vec<(u32, u32)>>,
-    lives: Vec<Life>,
+    incarnations: Vec<Incarnation>,
     sources: Vec<Arc<str>>,
     source_numbers: FxHashMap<Arc<str>, u32>,
     locations: Locations,
@@ -56,7 +56,7 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// Reads the positions in `files`; the index goes to an unnamed file in `folder`.
+    /// Reads the sequence numbers in `files`; the index goes to an unnamed file in `folder`.
     pub(crate) fn read(dir: String, folder: PathBuf, files: Vec<PathBuf>) -> Result<Self, IngestError> {
         let file = tempfile::tempfile_in(&folder).map_err(|source| IngestError::Io {
             path: folder.clone(),
@@ -66,7 +66,7 @@ impl Seen {
         let mut seen = Seen {
             dir,
             actors: FxHashMap::default(),
-            lives: Vec::new(),
+            incarnations: Vec::new(),
             sources: Vec::new(),
             source_numbers: FxHashMap::default(),
             locations: Locations::new(file),
@@ -76,17 +76,17 @@ impl Seen {
         let columns = [("actor", DataType::Utf8), ("incarnation", DataType::Int32), ("seq", DataType::Int64)];
         scan(&files, &columns, |batch| {
             let actors = batch.column(0).as_string::<i32>();
-            let lives = batch.column(1).as_primitive::<Int32Type>();
+            let numbers = batch.column(1).as_primitive::<Int32Type>();
             let seqs = batch.column(2).as_primitive::<Int64Type>();
             let mut last: Option<(&str, i32, u32)> = None;
             for row in 0..batch.num_rows() {
-                let (actor, incarnation) = (actors.value(row), lives.value(row));
-                let life = match last {
-                    Some((a, i, life)) if a == actor && i == incarnation => life,
-                    _ => seen.life(actor, incarnation as u32),
+                let (actor, incarnation) = (actors.value(row), numbers.value(row));
+                let slot = match last {
+                    Some((a, i, slot)) if a == actor && i == incarnation => slot,
+                    _ => seen.slot(actor, incarnation as u32),
                 };
-                last = Some((actor, incarnation, life));
-                seen.lives[life as usize].positions.add(seqs.value(row) as u64);
+                last = Some((actor, incarnation, slot));
+                seen.incarnations[slot as usize].numbers.add(seqs.value(row) as u64);
             }
             Ok(())
         })?;
@@ -94,26 +94,26 @@ impl Seen {
         Ok(seen)
     }
 
-    /// The number of a life, given out at first sight.
-    fn life(&mut self, actor: &str, incarnation: u32) -> u32 {
+    /// The number of an incarnation, given out at first sight.
+    fn slot(&mut self, actor: &str, incarnation: u32) -> u32 {
         let known = self.actors.get(actor).and_then(|l| l.iter().find(|(i, _)| *i == incarnation));
-        if let Some((_, life)) = known {
-            return *life;
+        if let Some((_, slot)) = known {
+            return *slot;
         }
         let name = match self.actors.get_key_value(actor) {
             Some((name, _)) => name.clone(),
             None => Arc::from(actor),
         };
-        let life = self.lives.len() as u32;
-        self.actors.entry(name.clone()).or_default().push((incarnation, life));
-        self.lives.push(Life {
+        let slot = self.incarnations.len() as u32;
+        self.actors.entry(name.clone()).or_default().push((incarnation, slot));
+        self.incarnations.push(Incarnation {
             actor: name,
             incarnation,
-            positions: Positions::default(),
+            numbers: SequenceNumbers::default(),
             duplicates: 0,
             conflicts: 0,
         });
-        life
+        slot
     }
 
     /// The number of a source, given out at first sight.
@@ -130,7 +130,7 @@ impl Seen {
 
     /// Takes the record as stored if its name is new; otherwise compares it with the one that is there.
     ///
-    /// Several events may have one time: at a position taken from a clock a record with other content is tried at the
+    /// Several events may have one time: at a sequence number taken from a clock a record with other content is tried at the
     /// next, so a record that comes again finds itself.
     pub(crate) fn offer(
         &mut self,
@@ -138,15 +138,15 @@ impl Seen {
         incarnation: u32,
         mut entry: Entry,
     ) -> Result<Verdict, IngestError> {
-        let life = self.life(actor, incarnation);
+        let slot = self.slot(actor, incarnation);
         loop {
-            let verdict = self.offer_at(life, actor, incarnation, entry)?;
+            let verdict = self.offer_at(slot, actor, incarnation, entry)?;
             match verdict {
-                Verdict::Conflict { .. } if is_clock_position(entry.seq) && entry.seq < i64::MAX as u64 => {
+                Verdict::Conflict { .. } if is_clock_seq(entry.seq) && entry.seq < i64::MAX as u64 => {
                     entry.seq += 1;
                 }
                 Verdict::Conflict { .. } => {
-                    self.lives[life as usize].conflicts += 1;
+                    self.incarnations[slot as usize].conflicts += 1;
                     return Ok(verdict);
                 }
                 Verdict::New { .. } | Verdict::Duplicate => return Ok(verdict),
@@ -156,15 +156,15 @@ impl Seen {
 
     fn offer_at(
         &mut self,
-        life: u32,
+        slot: u32,
         actor: &str,
         incarnation: u32,
         entry: Entry,
     ) -> Result<Verdict, IngestError> {
-        let held = self.lives[life as usize].positions.holds(entry.seq);
+        let held = self.incarnations[slot as usize].numbers.holds(entry.seq);
         let found = match held {
             Held::No => None,
-            Held::Yes | Held::Perhaps => self.find(life, entry.seq)?,
+            Held::Yes | Held::Perhaps => self.find(slot, entry.seq)?,
         };
         let found = match (found, held) {
             (Some(found), _) => found,
@@ -173,33 +173,33 @@ impl Seen {
                 return Err(IngestError::Vanished { dir: self.dir.clone(), event: event.to_string() });
             }
             (None, Held::No | Held::Perhaps) => {
-                self.lives[life as usize].positions.add(entry.seq);
-                self.locations.add(life, entry).map_err(|e| self.index_error(e))?;
+                self.incarnations[slot as usize].numbers.add(entry.seq);
+                self.locations.add(slot, entry).map_err(|e| self.index_error(e))?;
                 return Ok(Verdict::New { seq: entry.seq });
             }
         };
         if found.digest == entry.digest {
-            self.lives[life as usize].duplicates += 1;
+            self.incarnations[slot as usize].duplicates += 1;
             return Ok(Verdict::Duplicate);
         }
         Ok(Verdict::Conflict { source: self.sources[found.source as usize].clone(), offset: found.offset })
     }
 
     /// Looks up an event, those that the store had before too.
-    fn find(&mut self, life: u32, seq: u64) -> Result<Option<Entry>, IngestError> {
-        let mut found = self.locations.find(life, seq).map_err(|e| self.index_error(e))?;
+    fn find(&mut self, slot: u32, seq: u64) -> Result<Option<Entry>, IngestError> {
+        let mut found = self.locations.find(slot, seq).map_err(|e| self.index_error(e))?;
         if found.is_none() && !self.unread.is_empty() {
             self.read_locations()?;
-            found = self.locations.find(life, seq).map_err(|e| self.index_error(e))?;
+            found = self.locations.find(slot, seq).map_err(|e| self.index_error(e))?;
         }
         Ok(found)
     }
 
-    /// Adds what earlier processes counted of a life.
+    /// Adds what earlier processes counted of an incarnation.
     pub(crate) fn add_counts(&mut self, actor: &str, incarnation: u32, duplicates: u64, conflicts: u64) {
-        let life = self.life(actor, incarnation) as usize;
-        self.lives[life].duplicates += duplicates;
-        self.lives[life].conflicts += conflicts;
+        let slot = self.slot(actor, incarnation) as usize;
+        self.incarnations[slot].duplicates += duplicates;
+        self.incarnations[slot].conflicts += conflicts;
     }
 
     fn index_error(&self, source: io::Error) -> IngestError {
@@ -220,19 +220,19 @@ impl Seen {
         ];
         scan(&files, &columns, |batch| {
             let actors = batch.column(0).as_string::<i32>();
-            let lives = batch.column(1).as_primitive::<Int32Type>();
+            let numbers = batch.column(1).as_primitive::<Int32Type>();
             let long = |i: usize| batch.column(i).as_primitive::<Int64Type>();
             let (seqs, digests, offsets) = (long(2), long(3), long(5));
             let sources = batch.column(4).as_string::<i32>();
             let mut last: Option<(&str, i32, u32)> = None;
             let mut last_source: Option<(&str, u32)> = None;
             for row in 0..batch.num_rows() {
-                let (actor, incarnation, name) = (actors.value(row), lives.value(row), sources.value(row));
-                let life = match last {
-                    Some((a, i, life)) if a == actor && i == incarnation => life,
-                    _ => self.life(actor, incarnation as u32),
+                let (actor, incarnation, name) = (actors.value(row), numbers.value(row), sources.value(row));
+                let slot = match last {
+                    Some((a, i, slot)) if a == actor && i == incarnation => slot,
+                    _ => self.slot(actor, incarnation as u32),
                 };
-                last = Some((actor, incarnation, life));
+                last = Some((actor, incarnation, slot));
                 let source = match last_source {
                     Some((n, source)) if n == name => source,
                     _ => self.source(name),
@@ -244,29 +244,29 @@ impl Seen {
                     offset: offsets.value(row) as u64,
                     source,
                 };
-                self.locations.add(life, entry).map_err(|e| self.index_error(e))?;
+                self.locations.add(slot, entry).map_err(|e| self.index_error(e))?;
             }
             Ok(())
         })
     }
 
-    /// What is complete, by actor and life.
+    /// What is complete, by actor and incarnation.
     pub(crate) fn completeness(&self) -> Vec<ActorCompleteness> {
         let mut rows: Vec<ActorCompleteness> = self
-            .lives
+            .incarnations
             .iter()
-            .map(|life| {
-                let positions = &life.positions;
+            .map(|slot| {
+                let numbers = &slot.numbers;
                 ActorCompleteness {
-                    actor: life.actor.to_string(),
-                    incarnation: life.incarnation,
-                    events: positions.len(),
-                    first_seq: positions.first().unwrap_or(0),
-                    last_seq: positions.last().unwrap_or(0),
-                    gaps: positions.gaps().take(MOST_GAPS).collect(),
-                    missing: positions.missing(),
-                    duplicates: life.duplicates,
-                    conflicts: life.conflicts,
+                    actor: slot.actor.to_string(),
+                    incarnation: slot.incarnation,
+                    events: numbers.len(),
+                    first_seq: numbers.first().unwrap_or(0),
+                    last_seq: numbers.last().unwrap_or(0),
+                    gaps: numbers.gaps().take(MOST_GAPS).collect(),
+                    missing: numbers.missing(),
+                    duplicates: slot.duplicates,
+                    conflicts: slot.conflicts,
                 }
             })
             .collect();

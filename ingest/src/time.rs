@@ -1,5 +1,6 @@
 //! The UTC date of a logged time, for the partition; nothing else trusts logged times.
 
+use chrono::{DateTime, NaiveDate, NaiveDateTime};
 use serde_json::Value;
 
 /// Days since 1970-01-01 of a logged `time`, in UTC, or `None` where it cannot be read.
@@ -33,76 +34,16 @@ fn in_range(day: i64) -> Option<i32> {
 }
 
 fn rfc3339_date(text: &str) -> Option<i32> {
-    let bytes = text.as_bytes();
-    let number = |range: std::ops::Range<usize>| -> Option<i64> {
-        let part = bytes.get(range)?;
-        part.iter().all(u8::is_ascii_digit).then(|| std::str::from_utf8(part).ok()?.parse().ok())?
-    };
-    let at = |i: usize| bytes.get(i).copied();
-    let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
-    if at(4)? != b'-' || at(7)? != b'-' || year == 0 || !(1..=12).contains(&month) {
-        return None;
-    }
-    if !(1..=days_in_month(year, month)).contains(&day) {
-        return None;
-    }
-    let midnight = days_from_civil(year, month, day);
-    if bytes.len() == 10 {
-        return in_range(midnight);
-    }
-    let (hour, minute, second) = (number(11..13)?, number(14..16)?, number(17..19)?);
-    if !matches!(at(10)?, b'T' | b't' | b' ') || at(13)? != b':' || at(16)? != b':' {
-        return None;
-    }
-    if hour > 23 || minute > 59 || second > 60 {
-        return None;
-    }
-    let mut end = 19;
-    if matches!(at(end), Some(b'.' | b',')) {
-        end += 1;
-        while at(end).is_some_and(|b| b.is_ascii_digit()) {
-            end += 1;
-        }
-    }
-    let offset = match bytes.get(end..)? {
-        [] | [b'Z' | b'z'] => 0,
-        [sign @ (b'+' | b'-'), rest @ ..] => {
-            let digits: Vec<i64> =
-                rest.iter().filter(|b| **b != b':').map(|b| i64::from(b.wrapping_sub(b'0'))).collect();
-            if digits.iter().any(|d| *d > 9) {
-                return None;
-            }
-            let minutes = match digits.as_slice() {
-                [a, b] => (a * 10 + b) * 60,
-                [a, b, c, d] => (a * 10 + b) * 60 + c * 10 + d,
-                _ => return None,
-            };
-            if *sign == b'-' { -minutes } else { minutes }
-        }
-        _ => return None,
-    };
-    let minutes = midnight * 1440 + hour * 60 + minute - offset;
-    in_range(minutes.div_euclid(1440))
-}
-
-fn days_in_month(year: i64, month: i64) -> i64 {
-    match month {
-        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
-}
-
-/// Days from 1970-01-01 in the proleptic Gregorian calendar.
-fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let month_from_march = (month + 9) % 12;
-    let day_of_year = (153 * month_from_march + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    era * 146_097 + day_of_era - 719_468
+    // Log4j and others write a comma before the fraction.
+    let text = &text.replacen(',', ".", 1);
+    let utc = DateTime::parse_from_rfc3339(text)
+        .or_else(|_| DateTime::parse_from_str(text, "%Y-%m-%dT%H:%M:%S%.f%#z"))
+        .or_else(|_| DateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S%.f%#z"))
+        .map(|time| time.naive_utc().date())
+        .or_else(|_| text.parse::<NaiveDateTime>().map(|time| time.date()))
+        .or_else(|_| NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S%.f").map(|time| time.date()))
+        .or_else(|_| text.parse::<NaiveDate>());
+    in_range(i64::from(utc.ok()?.to_epoch_days()))
 }
 
 #[cfg(test)]

@@ -26,12 +26,12 @@ pub type VectorClock = BTreeMap<String, u64>;
 /// Sequence numbers from here on were taken from a clock: nanoseconds since 1970, which passed this in July 2006.
 ///
 /// The order of such numbers within an actor counts; gaps between them say nothing, because nobody counted.
-pub const CLOCK_POSITIONS: u64 = 1 << 60;
+pub const FIRST_CLOCK_SEQ: u64 = 1 << 60;
 
-/// Whether a sequence number was taken from a clock ([`CLOCK_POSITIONS`]).
+/// Whether a sequence number was taken from a clock ([`FIRST_CLOCK_SEQ`]).
 #[must_use]
-pub fn is_clock_position(seq: u64) -> bool {
-    seq >= CLOCK_POSITIONS
+pub fn is_clock_seq(seq: u64) -> bool {
+    seq >= FIRST_CLOCK_SEQ
 }
 
 /// What is known of a timer.

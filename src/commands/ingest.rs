@@ -17,7 +17,7 @@ use demi_lineage::ui::Ui;
 const MOST_ROWS: usize = 200;
 /// Most warnings about loaded events that are shown.
 const MOST_WARNINGS: usize = 10;
-/// Most gaps of a life shown in that table.
+/// Most gaps of an incarnation shown in that table.
 const MOST_GAPS: usize = 4;
 
 /// What to do with logs.
@@ -195,7 +195,7 @@ fn text(report: &LoadReport, elapsed: Duration) -> String {
     out
 }
 
-/// The table of what is complete. A long one shows only lives with something to look at, as far as there is room.
+/// The table of what is complete. A long one shows only incarnations with something to look at, as far as there is room.
 pub(super) fn table(actors: &[ActorCompleteness]) -> String {
     let notable = |a: &&ActorCompleteness| a.missing > 0 || a.duplicates > 0 || a.conflicts > 0;
     let shown: Vec<&ActorCompleteness> = if actors.len() <= MOST_ROWS {
@@ -203,7 +203,8 @@ pub(super) fn table(actors: &[ActorCompleteness]) -> String {
     } else {
         actors.iter().filter(notable).take(MOST_ROWS).collect()
     };
-    let head = ["actor", "life", "first", "last", "events", "missing", "duplicates", "conflicts", "gaps"];
+    let head =
+        ["actor", "incarnation", "first", "last", "events", "missing", "duplicates", "conflicts", "gaps"];
     let mut rows = vec![head.map(str::to_owned)];
     rows.extend(shown.iter().map(|a| {
         [
@@ -238,7 +239,10 @@ pub(super) fn table(actors: &[ActorCompleteness]) -> String {
         lines.push(line.trim_end().to_owned());
     }
     if shown.len() < actors.len() {
-        lines.push(format!("{} more lives of actors; --json lists them all", actors.len() - shown.len()));
+        lines.push(format!(
+            "{} more incarnations of actors; --json lists them all",
+            actors.len() - shown.len()
+        ));
     }
     lines.join("\n")
 }
@@ -260,7 +264,7 @@ fn gaps(actor: &ActorCompleteness) -> String {
 mod tests {
     use super::*;
 
-    fn life(actor: &str, missing: u64, gaps: Vec<(u64, u64)>) -> ActorCompleteness {
+    fn counts(actor: &str, missing: u64, gaps: Vec<(u64, u64)>) -> ActorCompleteness {
         ActorCompleteness {
             actor: actor.into(),
             events: 3,
@@ -275,23 +279,26 @@ mod tests {
     #[test]
     fn the_table_lines_up_and_shortens_gaps() {
         let gaps = vec![(2, 2), (4, 5), (7, 7), (9, 9), (11, 30)];
-        let text = table(&[life("wörker", 6, gaps), life("a", 0, vec![])]);
+        let text = table(&[counts("wörker", 6, gaps), counts("a", 0, vec![])]);
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[0], "actor   life  first  last  events  missing  duplicates  conflicts  gaps");
+        assert_eq!(
+            lines[0],
+            "actor   incarnation  first  last  events  missing  duplicates  conflicts  gaps"
+        );
         assert_eq!(
             lines[1],
-            "wörker     0      1     9       3        6           0          0  2, 4-5, 7, 9, …"
+            "wörker            0      1     9       3        6           0          0  2, 4-5, 7, 9, …"
         );
-        assert_eq!(lines[2], "a          0      1     9       3        0           0          0");
+        assert_eq!(lines[2], "a                 0      1     9       3        0           0          0");
     }
 
     #[test]
     fn a_long_table_shows_what_is_incomplete() {
-        let mut actors: Vec<_> = (0..500).map(|n| life(&format!("a{n}"), 0, vec![])).collect();
+        let mut actors: Vec<_> = (0..500).map(|n| counts(&format!("a{n}"), 0, vec![])).collect();
         actors[321].missing = 4;
         let text = table(&actors);
         assert!(
-            text.contains("a321") && text.ends_with("499 more lives of actors; --json lists them all"),
+            text.contains("a321") && text.ends_with("499 more incarnations of actors; --json lists them all"),
             "{text}"
         );
     }

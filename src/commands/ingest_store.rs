@@ -75,9 +75,9 @@ pub fn status(args: &StatusArgs, ui: &Ui) -> Outcome {
 }
 
 fn system_text(rows: &[CompletenessRow]) -> String {
-    let lives: Vec<_> = rows.iter().map(|row| row.life.clone()).collect();
-    let events: u64 = lives.iter().map(|life| life.events).sum();
-    let missing: u64 = lives.iter().map(|life| life.missing).sum();
+    let incarnations: Vec<_> = rows.iter().map(|row| row.counts.clone()).collect();
+    let events: u64 = incarnations.iter().map(|counts| counts.events).sum();
+    let missing: u64 = incarnations.iter().map(|counts| counts.missing).sum();
     let title = format!("{}: {events} events, {missing} missing", rows[0].system);
-    format!("{title}\n\n{}\n", super::ingest::table(&lives))
+    format!("{title}\n\n{}\n", super::ingest::table(&incarnations))
 }

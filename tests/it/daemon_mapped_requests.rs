@@ -82,7 +82,7 @@ fn mappings_that_a_source_cannot_give_what_they_need_are_refused() {
         (files, "zipkin", "it reads whole documents"),
         (files, "akkka", "akka"),
         (files, "no/such.toml", "no/such.toml"),
-        (tcp, "logfmt", "it counts positions"),
+        (tcp, "logfmt", "it counts sequence numbers"),
         (nats, "govector", "the first lines say how the others are read"),
     ] {
         let text = format!("{source}mapping = \"{mapping}\"");

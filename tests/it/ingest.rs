@@ -56,9 +56,9 @@ fn a_folder_is_loaded_and_loaded_again() {
     case.write("logs/b.jsonl", log("b", 3, 6));
     let logs = case.path("logs");
     let expected = "\
-actor  life  first  last  events  missing  duplicates  conflicts  gaps
-a         0      1    10      10        0           0          0
-b         0      3     6       4        2           0          0  1-2
+actor  incarnation  first  last  events  missing  duplicates  conflicts  gaps
+a                0      1    10      10        0           0          0
+b                0      3     6       4        2           0          0  1-2
 ";
     case.load("s", &[&logs])
         .assert()

@@ -12,13 +12,13 @@ const SHARDS: usize = 64;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Actor {
     pub(crate) incarnation: u32,
-    /// Position of its last event in this life.
+    /// Sequence number of its last event in this incarnation.
     pub(crate) seq: u64,
-    /// Events lost since the last record that was kept, one entry for each life.
+    /// Events lost since the last record that was kept, one entry for each incarnation.
     pub(crate) lost: Vec<Lost>,
 }
 
-/// Events of one life that were dropped and not told of yet.
+/// Events of one incarnation that were dropped and not told of yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lost {
     pub(crate) count: u64,
@@ -36,7 +36,7 @@ pub(crate) struct Actors {
 }
 
 impl Actors {
-    /// No actors yet; first lives have the number `base`.
+    /// No actors yet; first incarnations have the number `base`.
     pub(crate) fn new(base: u32) -> Self {
         Actors { shards: (0..SHARDS).map(|_| Mutex::default()).collect(), base }
     }
@@ -71,7 +71,7 @@ impl Actors {
 }
 
 impl Actor {
-    /// Notes that the event at the present position was dropped.
+    /// Notes that the event at the present sequence number was dropped.
     pub(crate) fn lose(&mut self) {
         match self.lost.last_mut().filter(|lost| lost.incarnation == self.incarnation) {
             Some(lost) => {

@@ -15,15 +15,15 @@ pub enum LogError {
         /// What the system said.
         source: io::Error,
     },
-    /// The file that counts lives cannot be used.
-    #[error("cannot use {path}, which counts the lives of this process: {source}")]
-    Lives {
+    /// The file that counts incarnations cannot be used.
+    #[error("cannot use {path}, which counts the incarnations of this process: {source}")]
+    Incarnations {
         /// The file.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
     },
-    /// The file that counts lives holds something else.
+    /// The file that counts incarnations holds something else.
     #[error("{path} should hold a number, not '{text}'")]
     NotANumber {
         /// The file.

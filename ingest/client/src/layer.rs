@@ -13,7 +13,7 @@ use tracing_subscriber::layer::Context;
 use crate::actors::Actors;
 use crate::buffer::{Buffers, Put};
 use crate::encode::Line;
-use crate::life::Lives;
+use crate::incarnations::Incarnations;
 use crate::notes::{notes, now};
 use crate::sink::{AppendFile, Plain, Sink};
 use crate::writer::{Guard, Shared, Waker};
@@ -26,7 +26,7 @@ pub struct Builder {
     flush_every: Duration,
     time: bool,
     incarnation: u32,
-    lives: Option<PathBuf>,
+    incarnations: Option<PathBuf>,
 }
 
 impl Default for Builder {
@@ -36,7 +36,7 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// 16 MiB of buffers, written at least every 20 ms, with times, first lives numbered 0.
+    /// 16 MiB of buffers, written at least every 20 ms, with times, first incarnations numbered 0.
     #[must_use]
     pub fn new() -> Self {
         Builder {
@@ -44,7 +44,7 @@ impl Builder {
             flush_every: Duration::from_millis(20),
             time: true,
             incarnation: 0,
-            lives: None,
+            incarnations: None,
         }
     }
 
@@ -70,25 +70,25 @@ impl Builder {
         self
     }
 
-    /// The number of the life that actors begin in this process. A process that is started again must give a larger
-    /// one than any life it had before, because positions begin at 1 again.
+    /// The number of the incarnation that actors begin in this process. A process that is started again must give a larger
+    /// one than any it had before, because sequence numbers begin at 1 again.
     #[must_use]
     pub fn incarnation(mut self, number: u32) -> Self {
         self.incarnation = number;
         self
     }
 
-    /// Counts lives in a file, so that each process begins its actors' lives with a number not used before.
+    /// Counts incarnations in a file, so that each process begins its actors' incarnations with a number not used before.
     #[must_use]
     pub fn incarnation_file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.lives = Some(path.into());
+        self.incarnations = Some(path.into());
         self
     }
 
     /// Writes to a file, appending. A file that was renamed or deleted is made anew under its name within a second.
     ///
     /// # Errors
-    /// When the file, or the one that counts lives, cannot be used, or no thread can be started.
+    /// When the file, or the one that counts incarnations, cannot be used, or no thread can be started.
     pub fn to_file(self, path: impl AsRef<Path>) -> Result<(Layer, Guard), LogError> {
         let path = path.as_ref();
         let sink = AppendFile::open(path.to_owned())
@@ -99,16 +99,19 @@ impl Builder {
     /// Writes to anything that takes bytes: a pipe, a socket, standard output.
     ///
     /// # Errors
-    /// When the file that counts lives cannot be used, or no thread can be started.
+    /// When the file that counts incarnations cannot be used, or no thread can be started.
     pub fn to_writer(self, writer: impl Write + Send + 'static) -> Result<(Layer, Guard), LogError> {
         self.build(Box::new(Plain(writer)))
     }
 
     fn build(self, sink: Box<dyn Sink>) -> Result<(Layer, Guard), LogError> {
-        let lives = self.lives.map(Lives::open).transpose()?;
-        let base = lives.as_ref().map_or(self.incarnation, |l| l.first().max(self.incarnation));
-        let shared =
-            Arc::new(Shared { actors: Actors::new(base), buffers: Buffers::new(self.buffer_bytes), lives });
+        let incarnations = self.incarnations.map(Incarnations::open).transpose()?;
+        let base = incarnations.as_ref().map_or(self.incarnation, |l| l.first().max(self.incarnation));
+        let shared = Arc::new(Shared {
+            actors: Actors::new(base),
+            buffers: Buffers::new(self.buffer_bytes),
+            incarnations,
+        });
         let guard = Guard::start(shared.clone(), sink, self.flush_every).map_err(LogError::Thread)?;
         Ok((Layer { shared, waker: guard.waker(), time: self.time }, guard))
     }
@@ -150,8 +153,8 @@ impl Layer {
             if line.kind == "restart" {
                 actor.incarnation = actor.incarnation.saturating_add(1);
                 actor.seq = 0;
-                if let Some(lives) = &self.shared.lives {
-                    lives.reached(actor.incarnation);
+                if let Some(incarnations) = &self.shared.incarnations {
+                    incarnations.reached(actor.incarnation);
                 }
             }
             out.clear();

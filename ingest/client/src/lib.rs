@@ -1,7 +1,7 @@
 //! Writes the event records of a Rust actor system, with two macro calls a message.
 //!
 //! A [`Layer`] for [`tracing`] takes the events that the macros of this crate make and writes one JSON line for each,
-//! as `demi-lineage ingest` reads them. It keeps the position (`seq`) and the life (`incarnation`) of each actor.
+//! as `demi-lineage ingest` reads them. It keeps the sequence number (`seq`) and the incarnation of each actor.
 //!
 //! ```
 //! use tracing_subscriber::prelude::*;
@@ -29,10 +29,10 @@
 //!
 //! **No waiting.** The thread that logs formats the line and copies it into a buffer; a thread of the crate's own
 //! writes. If that thread cannot keep up, events are dropped, counted, and the loss is told twice: the dropped events'
-//! positions are missing in their actor's log, and the next record that fits is preceded by a `local` record of
-//! type `demi_log.dropped` that says how many and which positions.
+//! sequence numbers are missing in their actor's log, and the next record that fits is preceded by a `local` record of
+//! type `demi_log.dropped` that says how many and which.
 //!
-//! **Order.** An actor's positions are given in the order of the macro calls. An actor must not be in two macro calls
+//! **Order.** An actor's sequence numbers are given in the order of the macro calls. An actor must not be in two macro calls
 //! at the same time for that order to mean anything, which is how actors work. Call `send!` before the message can be
 //! received, and `receive!` before anything that handling it causes.
 
@@ -41,8 +41,8 @@ mod buffer;
 mod encode;
 mod error;
 mod id;
+mod incarnations;
 mod layer;
-mod life;
 mod macros;
 mod notes;
 mod sink;

@@ -72,7 +72,7 @@ macro_rules! start {
     ($actor:expr $(, $($rest:tt)*)?) => { $crate::event!("start", $actor $(, $($rest)*)?) };
 }
 
-/// An actor begins a new life, with positions from 1: `restart!(actor)`.
+/// An actor begins a new incarnation, with sequence numbers from 1: `restart!(actor)`.
 #[macro_export]
 macro_rules! restart {
     ($actor:expr $(, $($rest:tt)*)?) => { $crate::event!("restart", $actor $(, $($rest)*)?) };

@@ -10,7 +10,7 @@ pub(crate) fn now() -> u128 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_nanos())
 }
 
-/// Appends records that tell of lost ones, at the actor's next positions.
+/// Appends records that tell of lost ones, at the actor's next sequence numbers.
 pub(crate) fn notes(name: &str, actor: &mut Actor, time: Option<u128>, out: &mut Vec<u8>) {
     let mut line = Line::default();
     for Lost { count, incarnation, first, last } in &actor.lost {

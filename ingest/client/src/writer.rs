@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::actors::Actors;
 use crate::buffer::Buffers;
-use crate::life::Lives;
+use crate::incarnations::Incarnations;
 use crate::notes::{notes, now};
 use crate::sink::Sink;
 
@@ -21,7 +21,7 @@ const LAST_TRIES: Duration = Duration::from_secs(2);
 pub(crate) struct Shared {
     pub(crate) actors: Actors,
     pub(crate) buffers: Buffers,
-    pub(crate) lives: Option<Lives>,
+    pub(crate) incarnations: Option<Incarnations>,
 }
 
 /// Wakes the writer before its time.

@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
-use super::security::{ListenConfig, Listener, SecurityError, Tokens};
+use super::net::security::{ListenConfig, Listener, SecurityError, Tokens};
 use super::sources::web::{bearer, serve};
 use super::sources::{Context, Running};
 

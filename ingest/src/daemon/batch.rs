@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use demi_schemas::EventRecord;
 use serde_json::Value;
 
 /// Most bytes of one batch as it is spooled.
@@ -64,8 +63,8 @@ pub struct Item {
 /// What became of a piece of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// An event record. `system` in it, if any, must be that of the origin.
-    Record(Box<EventRecord>),
+    /// An event record as JSON. `system` in it, if any, must be that of the origin.
+    Record(Bytes),
     /// It goes to quarantine.
     Rejected {
         /// The bytes as they came.
@@ -121,7 +120,7 @@ impl Content {
             Content::Items(items) => items
                 .iter()
                 .map(|item| match &item.outcome {
-                    Outcome::Record(_) => 256,
+                    Outcome::Record(json) => json.len() + 64,
                     Outcome::Rejected { raw, .. } => raw.len() + 64,
                 })
                 .sum(),

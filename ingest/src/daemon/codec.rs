@@ -78,7 +78,7 @@ pub fn encode(batch: &Batch) -> Vec<u8> {
 fn content_len(content: &Content) -> usize {
     match content {
         Content::Lines { bytes, .. } => bytes.len(),
-        Content::Items(items) => items.len() * 256,
+        Content::Items(_) => content.len(),
         Content::Nothing => 0,
     }
 }
@@ -89,7 +89,7 @@ fn put_item(out: &mut Vec<u8>, item: &Item) {
     out.extend_from_slice(&item.offset.to_le_bytes());
     out.extend_from_slice(&item.line.to_le_bytes());
     match &item.outcome {
-        Outcome::Record(record) => put(out, &serde_json::to_vec(record).unwrap_or_default()),
+        Outcome::Record(json) => put(out, json),
         Outcome::Rejected { raw, code, reason } => {
             put(out, code.as_bytes());
             put(out, reason.as_bytes());
@@ -231,7 +231,11 @@ mod tests {
     fn what_is_encoded_is_decoded() {
         let record = EventRecord::parse(br#"{"actor":"a","seq":1,"kind":"start","x":[1]}"#).unwrap();
         let items = vec![
-            Item { offset: 5, line: 2, outcome: Outcome::Record(Box::new(record.clone())) },
+            Item {
+                offset: 5,
+                line: 2,
+                outcome: Outcome::Record(serde_json::to_vec(&record).unwrap().into()),
+            },
             Item {
                 offset: 9,
                 line: 0,

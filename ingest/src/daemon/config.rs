@@ -15,8 +15,8 @@ use demi_common::nearest;
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
+use super::net::security::ListenConfig;
 pub use super::sections::{DaemonConfig, SpoolConfig, StoreConfig};
-use super::security::ListenConfig;
 use super::sources::{KINDS, Limits, Source, files};
 use crate::check_system_name;
 pub use error::ConfigError;

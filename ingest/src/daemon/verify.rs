@@ -165,14 +165,14 @@ fn check_completeness(store: &Store, out: &mut Verified) -> Result<(), IngestErr
     let events = status(store, None)?;
     for row in &rows {
         let held = events.iter().find(|e| {
-            (&e.system, &e.life.actor, e.life.incarnation)
-                == (&row.system, &row.life.actor, row.life.incarnation)
+            (&e.system, &e.counts.actor, e.counts.incarnation)
+                == (&row.system, &row.counts.actor, row.counts.incarnation)
         });
-        let held = held.map_or(0, |e| e.life.events);
-        if held < row.life.events {
+        let held = held.map_or(0, |e| e.counts.events);
+        if held < row.counts.events {
             out.warnings.push(format!(
                 "the table completeness counts {} events of {} (system {}, incarnation {}), the table holds {held}",
-                row.life.events, row.life.actor, row.system, row.life.incarnation
+                row.counts.events, row.counts.actor, row.system, row.counts.incarnation
             ));
         }
     }

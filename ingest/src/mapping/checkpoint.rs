@@ -32,7 +32,7 @@ struct OfSource {
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Shared {
     names: Vec<String>,
-    /// Execution, actor, incarnation, last position.
+    /// Execution, actor, incarnation, last sequence number.
     positions: Vec<(String, String, u32, u64)>,
     links: LinksState,
     histories: Vec<HistoryState>,
@@ -74,14 +74,14 @@ impl Mapper {
         serde_json::to_value(of_source).unwrap_or(Value::Null)
     }
 
-    /// What is remembered from source to source: counted positions, messages that are open, operations that ended.
+    /// What is remembered from source to source: counted sequence numbers, messages that are open, operations that ended.
     #[must_use]
     pub fn shared(&self) -> Value {
         let emitter = &self.emitter;
         let mut positions: Vec<_> = emitter
-            .positions
+            .counted
             .iter()
-            .flat_map(|(e, lives)| lives.iter().map(move |((a, i), n)| (e.clone(), a.clone(), *i, *n)))
+            .flat_map(|(e, counted)| counted.iter().map(move |((a, i), n)| (e.clone(), a.clone(), *i, *n)))
             .collect();
         positions.sort();
         let mut histories: Vec<_> = emitter.histories.iter().map(|(e, h)| h.parts(e)).collect();
@@ -131,8 +131,8 @@ impl Mapper {
         let saved = Shared::deserialize(shared).map_err(|e| bad(e.to_string()))?;
         let strict = self.emitter.strict;
         let mut emitter = Emitter { links: saved.links.restore(), strict, ..Emitter::default() };
-        for (execution, actor, life, position) in saved.positions {
-            emitter.positions.entry(execution).or_default().insert((actor, life), position);
+        for (execution, actor, incarnation, seq) in saved.positions {
+            emitter.counted.entry(execution).or_default().insert((actor, incarnation), seq);
         }
         for (execution, ended, clocks) in saved.histories {
             emitter.histories.insert(execution, RealTime::from_parts(ended, clocks));

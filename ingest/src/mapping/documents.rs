@@ -7,8 +7,8 @@ use super::file::Container;
 use super::unit::{Outcome, Unit};
 use crate::formats::Decoded;
 use crate::formats::document::{Part, documents, elements};
-use crate::lines::Line;
 use crate::otlp::{self, Item, OtlpOptions};
+use crate::read::lines::Line;
 
 /// Makes units of the records of a file of documents.
 pub(crate) fn finish(mapper: &mut Mapper, data: &[u8], out: &mut Vec<Unit>) {

@@ -1,4 +1,4 @@
-//! From a record to its events: the rule that counts, its templates, positions, clocks and message ids.
+//! From a record to its events: the rule that counts, its templates, sequence numbers, clocks and message ids.
 
 use std::path::Path;
 
@@ -34,15 +34,15 @@ pub(crate) enum Emitted {
     Bad(&'static str, String),
 }
 
-type Life = (String, u32);
+type Incarnation = (String, u32);
 
 /// What is remembered from record to record.
 #[derive(Default)]
 pub(crate) struct Emitter {
-    pub(crate) positions: FxHashMap<String, FxHashMap<Life, u64>>,
+    pub(crate) counted: FxHashMap<String, FxHashMap<Incarnation, u64>>,
     pub(crate) links: Links,
     pub(crate) histories: FxHashMap<String, RealTime>,
-    /// Whether positions may not be counted.
+    /// Whether sequence numbers may not be counted.
     pub(crate) strict: bool,
 }
 
@@ -112,14 +112,15 @@ impl Emitter {
             let ticks = mapping.clock.as_ref().map_or(Ticks::Every, |(_, c)| c.ticks);
             if event.seq == 0 {
                 let strict = self.strict;
-                let next = self.position(place.execution, &event);
+                let next = self.counter(place.execution, &event);
                 event.seq = match own {
                     Some(own) if ticks == Ticks::Every => {
                         *next = own.max(*next);
                         own
                     }
                     _ if strict => {
-                        let reason = "the record says no position, and over this source none can be counted";
+                        let reason =
+                            "the record says no sequence number, and over this source none can be counted";
                         return Err(rule_error(reason.to_owned()));
                     }
                     _ => {
@@ -144,13 +145,13 @@ impl Emitter {
         Ok(Emitted::Events(records, warnings))
     }
 
-    /// The last position given out in the log of the event's actor.
-    fn position(&mut self, execution: &str, event: &EventRecord) -> &mut u64 {
-        if !self.positions.contains_key(execution) {
-            self.positions.insert(execution.to_owned(), FxHashMap::default());
+    /// The last sequence number given out in the log of the event's actor.
+    fn counter(&mut self, execution: &str, event: &EventRecord) -> &mut u64 {
+        if !self.counted.contains_key(execution) {
+            self.counted.insert(execution.to_owned(), FxHashMap::default());
         }
-        let lives = self.positions.entry(execution.to_owned()).or_default();
-        lives.entry((event.actor.clone(), event.incarnation)).or_insert(0)
+        let incarnations = self.counted.entry(execution.to_owned()).or_default();
+        incarnations.entry((event.actor.clone(), event.incarnation)).or_insert(0)
     }
 
     fn link(
@@ -254,7 +255,7 @@ fn canonical(value: &Value) -> String {
     sorted(value).to_string()
 }
 
-/// The event that the templates make; its position is 0 where none says it.
+/// The event that the templates make; its sequence number is 0 where none says it.
 fn fill(emit: &Emit, scope: &Scope<'_>) -> Result<EventRecord, String> {
     let text = |template: &Option<super::template::Template>| match template {
         Some(template) => template.text(scope),
@@ -273,11 +274,12 @@ fn fill(emit: &Emit, scope: &Scope<'_>) -> Result<EventRecord, String> {
     let kind = Kind::from_name(&kind).ok_or_else(|| format!("unknown kind '{kind}'"))?;
     let mut event = EventRecord::new(actor, whole("seq", &emit.seq)?.unwrap_or(0), kind);
     if emit.seq.is_some() && event.seq == 0 {
-        return Err("seq has no value, or is 0; positions count from 1".into());
+        return Err("seq has no value, or is 0; sequence numbers count from 1".into());
     }
-    let life = whole("incarnation", &emit.incarnation)?.unwrap_or(0);
-    event.incarnation =
-        i32::try_from(life).map_err(|_| format!("incarnation {life} is too large"))?.unsigned_abs();
+    let incarnation = whole("incarnation", &emit.incarnation)?.unwrap_or(0);
+    event.incarnation = i32::try_from(incarnation)
+        .map_err(|_| format!("incarnation {incarnation} is too large"))?
+        .unsigned_abs();
     event.msg_id = text(&emit.msg_id)?;
     event.from = text(&emit.from)?;
     event.to = text(&emit.to)?;

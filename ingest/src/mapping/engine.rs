@@ -15,7 +15,7 @@ use super::sniff;
 use super::source_state::{Held, SourceState};
 use super::unit::{Outcome, Overrides, Unit};
 use crate::formats::{Decoded, csv, edn, json_line, logfmt};
-use crate::lines::{Line, LineReader, Next};
+use crate::read::lines::{Line, LineReader, Next};
 
 /// Most bytes of a record of several lines.
 const MOST_RECORD: usize = 16 << 20;
@@ -24,7 +24,7 @@ pub const HEAD: usize = 256 * 1024;
 /// Most bytes of a document, and of an execution that is held until its end.
 pub(crate) const MOST_HELD: usize = 512 << 20;
 
-/// Applies a mapping to sources. Positions that a log does not write are counted on from source to source.
+/// Applies a mapping to sources. Sequence numbers that a log does not write are counted on from source to source.
 pub struct Mapper {
     pub(crate) mapping: Compiled,
     pub(crate) overrides: Overrides,
@@ -97,7 +97,7 @@ impl Mapper {
         self.used_names.clear();
     }
 
-    /// Makes a record that has no position of its own an error: for sources whose order nobody knows.
+    /// Makes a record that has no sequence number of its own an error: for sources whose order nobody knows.
     pub(crate) fn count_nothing(&mut self) {
         self.emitter.strict = true;
     }
@@ -359,13 +359,7 @@ impl Mapper {
         let document = std::mem::take(&mut self.source.document);
         super::documents::finish(self, &document, out);
         if std::mem::take(&mut self.source.document_full) {
-            let line = Line {
-                offset: document.len() as u64,
-                number: 0,
-                length: 0,
-                terminated: false,
-                overlong: None,
-            };
+            let line = Line::empty(document.len() as u64, 0);
             let reason =
                 format!("the document is longer than {MOST_HELD} bytes, or has a line that is too long");
             let outcome = Outcome::Rejected { code: "too_long", reason };

@@ -134,10 +134,10 @@ pub struct Execution {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ticks {
-    /// At each event: the own entry is the event's position.
+    /// At each event: the own entry is the event's sequence number.
     #[default]
     Every,
-    /// Not at each event: events may repeat the clock of the one before. Positions are counted.
+    /// Not at each event: events may repeat the clock of the one before. Sequence numbers are counted.
     Some,
 }
 
@@ -212,7 +212,7 @@ pub struct Fields {
     /// Which incarnation.
     #[serde(default)]
     pub incarnation: Option<String>,
-    /// Position in the actor's own log. Without it: the own entry of the vector clock, or else counted over the files of
+    /// Sequence number in the actor's own log. Without it: the own entry of the vector clock, or else counted over the files of
     /// one load.
     #[serde(default)]
     pub seq: Option<String>,

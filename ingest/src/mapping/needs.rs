@@ -67,7 +67,7 @@ fn order(mapping: &Compiled) -> Option<&'static str> {
         }
         _ if mapping.phases.is_some() => Some("it takes the order of the lines for that of time"),
         _ if emits().any(|emit| emit.link.is_some()) => Some("it joins sends and receives by counting them"),
-        _ if !ticks && emits().any(|emit| emit.seq.is_none()) => Some("it counts positions"),
+        _ if !ticks && emits().any(|emit| emit.seq.is_none()) => Some("it counts sequence numbers"),
         _ => None,
     }
 }
@@ -90,7 +90,7 @@ mod tests {
         let govector = needs("govector");
         assert!(govector.end.is_none() && govector.order.is_some() && govector.lines.is_some());
         assert!(needs("akka").lines.is_some());
-        assert_eq!(needs("logfmt").order, Some("it counts positions"));
-        assert_eq!(needs("tracing"), Needs::default(), "its clocks say the positions");
+        assert_eq!(needs("logfmt").order, Some("it counts sequence numbers"));
+        assert_eq!(needs("tracing"), Needs::default(), "its clocks say the sequence numbers");
     }
 }

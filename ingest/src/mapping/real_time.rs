@@ -14,7 +14,7 @@ pub(crate) enum Phase {
 /// The operations of one execution that have ended.
 #[derive(Default)]
 pub(crate) struct RealTime {
-    /// By process: position of the end of its last operation.
+    /// By process: sequence number of the end of its last operation.
     ended: VectorClock,
     /// By process: its clock.
     clocks: FxHashMap<String, VectorClock>,
@@ -33,7 +33,7 @@ impl RealTime {
         RealTime { ended, clocks: clocks.into_iter().collect() }
     }
 
-    /// The clock of an event of `process` at position `seq`.
+    /// The clock of an event of `process` with sequence number `seq`.
     pub(crate) fn clock(&mut self, process: &str, seq: u64, phase: Phase) -> VectorClock {
         let clock = self.clocks.entry(process.to_owned()).or_default();
         if phase == Phase::Begins {

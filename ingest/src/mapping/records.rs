@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::engine::Mapper;
 use super::unit::Unit;
 use crate::formats::Decoded;
-use crate::lines::Line;
+use crate::read::lines::Line;
 
 impl Mapper {
     /// Finds records at the front of the pending lines; with `end` all of them are dealt with.

@@ -6,7 +6,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::patterns::Pattern;
-use crate::lines::Line;
+use crate::read::lines::Line;
 
 /// A unit whose record is known and whose events are not.
 pub(crate) struct Held {

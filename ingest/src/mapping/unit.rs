@@ -2,7 +2,7 @@
 
 use demi_schemas::EventRecord;
 
-use crate::lines::Line;
+use crate::read::lines::Line;
 
 /// What a command line may say beside a mapping.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,27 +1,19 @@
-//! Times and the positions made of them.
+//! Times and the sequence numbers made of them.
 
-/// The position of an event of that time: the time itself, moved by a few nanoseconds so that of several things that
+use chrono::{DateTime, SecondsFormat};
+
+/// The sequence number of an event of that time: the time itself, moved by a few nanoseconds so that of several things that
 /// one coarse clock puts at the same time, what was received stands before what was sent.
-pub(super) fn position(nanos: u64, rank: u64) -> u64 {
+pub(super) fn seq_at(nanos: u64, rank: u64) -> u64 {
     nanos.saturating_add(rank).clamp(1, i64::MAX as u64)
 }
 
 /// A time as RFC 3339 text with nanoseconds, in UTC.
-///
-/// Days to dates by the algorithm of H. Hinnant, "chrono-Compatible Low-Level Date Algorithms" (2013).
 pub(super) fn rfc3339(nanos: u64) -> String {
     let (seconds, fraction) = (nanos / 1_000_000_000, nanos % 1_000_000_000);
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    let z = days + 719_468;
-    let (era, day_of_era) = (z / 146_097, z % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{fraction:09}Z")
+    // Every u64 of nanoseconds is a date before 2555.
+    let time = DateTime::from_timestamp(seconds as i64, fraction as u32).unwrap_or_default();
+    time.to_rfc3339_opts(SecondsFormat::Nanos, true)
 }
 
 #[cfg(test)]
@@ -40,10 +32,10 @@ mod tests {
     }
 
     #[test]
-    fn positions_stay_in_range() {
-        assert_eq!(position(0, 0), 1);
-        assert_eq!(position(u64::MAX, 3), i64::MAX as u64);
-        assert!(position(5, 0) < position(5, 2));
+    fn numbers_stay_in_range() {
+        assert_eq!(seq_at(0, 0), 1);
+        assert_eq!(seq_at(u64::MAX, 3), i64::MAX as u64);
+        assert!(seq_at(5, 0) < seq_at(5, 2));
     }
 
     proptest! {

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
 
 use super::actor::actor;
-use super::clock::{position, rfc3339};
+use super::clock::{rfc3339, seq_at};
 use super::spans::surroundings;
 use super::{Attributes, Item, Log, OtlpOptions, Rejected, Surroundings};
 use crate::record_digest;
@@ -30,8 +30,7 @@ pub fn log_event(
     if time == 0 {
         return Err(("no_time", "the log record has no time".to_owned()));
     }
-    let mut record =
-        EventRecord::new(actor(&log.attributes, around, options), position(time, 1), Kind::Local);
+    let mut record = EventRecord::new(actor(&log.attributes, around, options), seq_at(time, 1), Kind::Local);
     record.time = Some(Value::from(rfc3339(time)));
     record.type_ = Some(if log.event_name.is_empty() { "log".to_owned() } else { log.event_name });
     record.payload = match log.body {
@@ -92,7 +91,7 @@ impl Repeats {
     ) {
         match element.and_then(|log| log_event(log, around, options)) {
             Ok(mut record) => {
-                if demi_schemas::event::is_clock_position(record.seq) {
+                if demi_schemas::event::is_clock_seq(record.seq) {
                     let before = self.0.entry(record_digest(&record)).or_default();
                     *before += 1;
                     if *before > 1 {

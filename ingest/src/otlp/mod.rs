@@ -21,8 +21,8 @@
 //!
 //! **Actors.** An actor is what [`OtlpOptions::actor_by`] names: the service and its instance by default.
 //!
-//! **Order.** OTLP numbers nothing. An event's `seq` is its time in nanoseconds since 1970, a *clock position*
-//! ([`demi_schemas::event::CLOCK_POSITIONS`]): the order among the events of one actor counts, and gaps say nothing.
+//! **Order.** OTLP numbers nothing. An event's `seq` is its time in nanoseconds since 1970, a *sequence number from a clock*
+//! ([`demi_schemas::event::FIRST_CLOCK_SEQ`]): the order among the events of one actor counts, and gaps say nothing.
 //! Nothing compares the clocks of two actors. Events of one nanosecond are told apart by whoever stores them. What an
 //! event is, is said by its attribute `key`, so a request that is sent again adds nothing.
 

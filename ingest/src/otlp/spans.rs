@@ -4,7 +4,7 @@ use demi_schemas::{EventRecord, Kind};
 use serde_json::{Map, Value};
 
 use super::actor::actor;
-use super::clock::{position, rfc3339};
+use super::clock::{rfc3339, seq_at};
 use super::semconv::{self, Role};
 use super::{Attributes, Context, Item, OtlpOptions, Rejected, Span, SpanKind, Surroundings};
 
@@ -34,7 +34,7 @@ pub fn span_events(
         Role::Local => {
             template.kind = Kind::Local;
             template.type_ = Some(span.name.clone());
-            template.seq = position(time, LOCAL);
+            template.seq = seq_at(time, LOCAL);
             if !span.links.is_empty() {
                 let links =
                     span.links.iter().map(|link| link_value(&link.context, &link.attributes)).collect();
@@ -44,7 +44,7 @@ pub fn span_events(
         }
         Role::Send => {
             template.kind = Kind::Send;
-            template.seq = position(time, SENT);
+            template.seq = seq_at(time, SENT);
             template.msg_id = Some(span.context.message_id());
             template.from = Some(template.actor.clone());
             template.to = Some(semconv::sent_to(&span));
@@ -56,7 +56,7 @@ pub fn span_events(
         }
         Role::Receive(contexts) => {
             template.kind = Kind::Receive;
-            template.seq = position(time, RECEIVED);
+            template.seq = seq_at(time, RECEIVED);
             template.from = Some(semconv::received_from(&span));
             template.to = Some(template.actor.clone());
             template.type_ = Some(semconv::message_type(&span));
@@ -102,7 +102,7 @@ fn receives(template: EventRecord, span: &Span, contexts: Vec<Context>, out: &mu
 /// The answer to a request, at the end of either side's span.
 fn response(mut record: EventRecord, span: &Span, kind: Kind, asked: &Context) -> EventRecord {
     record.kind = kind;
-    record.seq = position(span.end, if kind == Kind::Receive { RECEIVED } else { ANSWERED });
+    record.seq = seq_at(span.end, if kind == Kind::Receive { RECEIVED } else { ANSWERED });
     record.msg_id = Some(format!("{}:response", asked.message_id()));
     std::mem::swap(&mut record.from, &mut record.to);
     record.time = Some(Value::from(rfc3339(span.end)));

@@ -1,4 +1,4 @@
-use demi_schemas::event::CLOCK_POSITIONS;
+use demi_schemas::event::FIRST_CLOCK_SEQ;
 
 use super::*;
 
@@ -28,7 +28,7 @@ fn events_of_one_time_are_moved_apart_and_found_again() {
     let dir = tempfile::tempdir().unwrap();
     let mut seen = Seen::read("d".into(), dir.path().to_owned(), vec![]).unwrap();
     let source = seen.source("f");
-    let time = CLOCK_POSITIONS + 5;
+    let time = FIRST_CLOCK_SEQ + 5;
     let mut offer = |seq, digest| seen.offer("a", 0, Entry { seq, digest, offset: 0, source }).unwrap();
     assert_eq!(offer(time, 1), Verdict::New { seq: time });
     assert_eq!(offer(time, 2), Verdict::New { seq: time + 1 });
@@ -39,11 +39,11 @@ fn events_of_one_time_are_moved_apart_and_found_again() {
     assert_eq!(offer(2, 9), Verdict::New { seq: 2 });
     let rows = seen.completeness();
     assert_eq!((rows[0].events, rows[0].missing, rows[0].conflicts), (5, 1, 0));
-    assert_eq!(rows[0].gaps, [(1, 1)], "between clock positions nothing is missing");
+    assert_eq!(rows[0].gaps, [(1, 1)], "between sequence numbers from a clock nothing is missing");
 }
 
 /// What is held of a long stream of spans does not grow with the spans: they come in the order of their ends, so their
-/// positions, the starts, are out of order and never touch.
+/// sequence numbers, the starts, are out of order and never touch.
 #[test]
 fn a_million_spans_are_held_in_bounded_memory() {
     const SPANS: u64 = 1_000_000;
@@ -51,17 +51,17 @@ fn a_million_spans_are_held_in_bounded_memory() {
     let mut seen = Seen::read("d".into(), dir.path().to_owned(), vec![]).unwrap();
     let source = seen.source("f");
     // Of each ten spans the first to begin is the last to end.
-    let start = |n: u64| CLOCK_POSITIONS + (n - n % 10 + (9 - n % 10)) * 1000;
+    let start = |n: u64| FIRST_CLOCK_SEQ + (n - n % 10 + (9 - n % 10)) * 1000;
     let entry = |n: u64| Entry { seq: start(n), digest: n, offset: n, source };
     for n in 0..SPANS {
         assert_eq!(seen.offer("a", 0, entry(n)).unwrap(), Verdict::New { seq: start(n) });
     }
-    assert_eq!(seen.lives[0].positions.stretches(), 2);
+    assert_eq!(seen.incarnations[0].numbers.stretches(), 2);
     // In memory are the entries that are not written yet, and a line for each 512 that are.
     assert!(seen.locations.held() < 512 + SPANS as usize / 512 + 1, "{}", seen.locations.held());
     let rows = seen.completeness();
-    assert_eq!((rows[0].events, rows[0].missing, rows[0].first_seq), (SPANS, 0, CLOCK_POSITIONS));
-    assert_eq!(rows[0].last_seq, CLOCK_POSITIONS + (SPANS - 1) * 1000);
+    assert_eq!((rows[0].events, rows[0].missing, rows[0].first_seq), (SPANS, 0, FIRST_CLOCK_SEQ));
+    assert_eq!(rows[0].last_seq, FIRST_CLOCK_SEQ + (SPANS - 1) * 1000);
     // What is sent again is known, wherever it lies; what is of the same time and new is put beside.
     for n in (0..SPANS).step_by(997) {
         assert_eq!(seen.offer("a", 0, entry(n)).unwrap(), Verdict::Duplicate);

@@ -10,7 +10,7 @@ use super::{check, each_line};
 use crate::commands::Outcome;
 use demi_lineage::ui::Ui;
 
-/// What to ask. Events are ACTOR/SEQ, or ACTOR/INCARNATION/SEQ for any life but the first.
+/// What to ask. Events are ACTOR/SEQ, or ACTOR/INCARNATION/SEQ for any incarnation but the first.
 #[derive(clap::Subcommand, Debug)]
 pub enum Ask {
     /// Which of two events happens before the other.

@@ -35,10 +35,10 @@ impl Session<'_> {
             self.metrics.unmatched_sends.get_or_create(&label).set(sends as i64);
             self.metrics.orphan_receives.get_or_create(&label).set(receives as i64);
             let mut gaps: BTreeMap<String, u64> = BTreeMap::new();
-            for life in
+            for counts in
                 system.known.seen.completeness().into_iter().filter(|l| l.missing > 0).take(MOST_ACTORS)
             {
-                *gaps.entry(life.actor).or_default() += life.missing;
+                *gaps.entry(counts.actor).or_default() += counts.missing;
             }
             for (actor, missing) in gaps {
                 let labels = ActorLabels { system: system.known.system.clone(), actor };

@@ -12,13 +12,12 @@ use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
-use xxhash_rust::xxh3::xxh3_64;
 
 use super::CommitError;
 use crate::daemon::batch::{Origin, PositionUpdate};
 use crate::daemon::codec::{Decoded, DecodedContent, DecodedItem, decode};
-use crate::lines::Line;
-use crate::parse::{KEPT_OF_OVERLONG, Parser, What};
+use crate::read::lines::{Line, Lines};
+use crate::read::parse::{Parser, What};
 use crate::spool::{Disk, Reader};
 
 /// Items handed over together.
@@ -179,50 +178,21 @@ fn parse_jobs(queue: &Mutex<Receiver<Job>>, limit: usize) {
     }
 }
 
-/// Lines as rows.
-fn line_rows(parser: &mut Parser<'_>, bytes: &Bytes, offset: u64, mut number: u64, limit: usize) -> Vec<Row> {
+/// Lines as rows, unless they are empty.
+fn line_rows(parser: &mut Parser<'_>, bytes: &Bytes, offset: u64, number: u64, limit: usize) -> Vec<Row> {
     let mut rows = Vec::with_capacity(bytes.len() / 128);
-    let mut start = 0;
-    while start < bytes.len() {
-        let end = memchr::memchr(b'\n', &bytes[start..]).map_or(bytes.len(), |n| start + n);
-        rows.extend(row(parser, bytes, start..end, offset, number, limit));
-        number += u64::from(number > 0);
-        start = end + 1;
+    for (line, raw) in Lines::new(bytes, offset, number, limit) {
+        let text = &bytes[raw.clone()];
+        let what = if line.overlong.is_some() {
+            What::Bad { code: "too_long".into(), reason: line.too_long(limit, raw.len()) }
+        } else if text.trim_ascii().is_empty() {
+            continue;
+        } else {
+            parser.parse(text, &line)
+        };
+        rows.push(Row { line, raw, what });
     }
     rows
-}
-
-/// A line as a row, unless it is empty.
-fn row(
-    parser: &mut Parser<'_>,
-    bytes: &Bytes,
-    at: Range<usize>,
-    offset: u64,
-    number: u64,
-    limit: usize,
-) -> Option<Row> {
-    let whole = &bytes[at.clone()];
-    let mut line = Line {
-        offset: offset + at.start as u64,
-        number,
-        length: whole.len() as u64,
-        terminated: at.end < bytes.len(),
-        overlong: None,
-    };
-    if whole.len() > limit {
-        line.overlong = Some(xxh3_64(whole));
-        let reason = format!(
-            "the line is {} bytes long, more than the limit of {limit}; its first {KEPT_OF_OVERLONG} bytes are kept",
-            whole.len()
-        );
-        let raw = at.start..at.start + KEPT_OF_OVERLONG.min(whole.len());
-        return Some(Row { line, raw, what: What::Bad { code: "too_long".into(), reason } });
-    }
-    if whole.trim_ascii().is_empty() {
-        return None;
-    }
-    let what = parser.parse(whole, &line);
-    Some(Row { line, raw: at, what })
 }
 
 /// Items as rows over one stretch of bytes.

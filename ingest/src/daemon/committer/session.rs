@@ -16,7 +16,7 @@ use crate::admit::{Admitted, Found, Rows};
 use crate::completeness::{self, CompletenessRow};
 use crate::daemon::metrics::Metrics;
 use crate::daemon::positions::Positions;
-use crate::parse::What;
+use crate::read::parse::What;
 use crate::store::{Gone, TableWriter};
 use crate::{IngestError, Store};
 
@@ -197,9 +197,8 @@ impl<'a> Session<'a> {
         (self.window.lines == 0).then_some(self.last)
     }
 
-    /// Commits what was taken: quarantine, completeness, then events, whose commit is the one that counts. After a crash in
-    /// between, the same frames are read again: quarantined lines are known by digest, and of the completeness the version
-    /// before counts.
+    /// Commits what was taken, in [the order of all commits](crate::admit). After a crash in between, the same frames are
+    /// read again, and of the completeness the version before counts.
     pub(super) fn commit(&mut self) -> Result<(), CommitError> {
         if self.window.lines == 0 {
             return Ok(());

@@ -29,7 +29,7 @@ pub(super) struct System {
     pub known: Known,
     pub pairs: Pairs,
     pub counts: Counts,
-    /// By actor and life: time of the event that came last.
+    /// By actor and incarnation: time of the event that came last.
     last_times: FxHashMap<String, Vec<(u32, Value)>>,
 }
 
@@ -48,11 +48,11 @@ impl System {
         let mut known = Known::read(store, name, scratch)?;
         let mut last_times: FxHashMap<String, Vec<(u32, Value)>> = FxHashMap::default();
         for row in completeness.iter().filter(|row| row.system == name) {
-            let life = &row.life;
-            known.seen.add_counts(&life.actor, life.incarnation, life.duplicates, life.conflicts);
+            let counts = &row.counts;
+            known.seen.add_counts(&counts.actor, counts.incarnation, counts.duplicates, counts.conflicts);
             if let Some(time) = &row.last_time {
                 let time = Value::String(time.clone());
-                last_times.entry(life.actor.clone()).or_default().push((life.incarnation, time));
+                last_times.entry(counts.actor.clone()).or_default().push((counts.incarnation, time));
             }
         }
         Ok(System { known, pairs, counts: Counts::default(), last_times })
@@ -63,27 +63,27 @@ impl System {
         self.counts.written += 1;
         self.pairs.take(record);
         let Some(time) = record.time.take() else { return };
-        let lives = match self.last_times.get_mut(&record.actor) {
-            Some(lives) => lives,
+        let incarnations = match self.last_times.get_mut(&record.actor) {
+            Some(incarnations) => incarnations,
             None => self.last_times.entry(std::mem::take(&mut record.actor)).or_default(),
         };
-        match lives.iter_mut().find(|(life, _)| *life == record.incarnation) {
+        match incarnations.iter_mut().find(|(incarnation, _)| *incarnation == record.incarnation) {
             Some((_, last)) => *last = time,
-            None => lives.push((record.incarnation, time)),
+            None => incarnations.push((record.incarnation, time)),
         }
     }
 
     /// The system's rows of the completeness.
     pub(super) fn completeness(&self) -> Vec<CompletenessRow> {
-        let time = |actor: &str, life: u32| {
-            let (_, time) = self.last_times.get(actor)?.iter().find(|(l, _)| *l == life)?;
+        let time = |actor: &str, incarnation: u32| {
+            let (_, time) = self.last_times.get(actor)?.iter().find(|(i, _)| *i == incarnation)?;
             Some(time.as_str().map_or_else(|| time.to_string(), str::to_owned))
         };
         let rows = self.known.seen.completeness().into_iter();
-        rows.map(|life| CompletenessRow {
+        rows.map(|counts| CompletenessRow {
             system: self.known.system.clone(),
-            last_time: time(&life.actor, life.incarnation),
-            life,
+            last_time: time(&counts.actor, counts.incarnation),
+            counts,
         })
         .collect()
     }

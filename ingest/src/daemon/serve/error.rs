@@ -1,7 +1,7 @@
 //! Why the daemon cannot run.
 
 use crate::IngestError;
-use crate::daemon::security::SecurityError;
+use crate::daemon::net::security::SecurityError;
 use crate::daemon::sources::SourceError;
 use crate::spool::SpoolError;
 

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 use super::Context;
 use crate::daemon::metrics::SourceLabel;
-use crate::daemon::security::{Connection, Listener};
+use crate::daemon::net::security::{Connection, Listener};
 
 /// Time to wait after a connection could not be accepted.
 const PAUSE: Duration = Duration::from_millis(100);

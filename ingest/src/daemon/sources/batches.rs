@@ -5,7 +5,7 @@ use demi_schemas::EventRecord;
 
 use crate::daemon::batch::{Item, MAX_BATCH, Outcome as Fate};
 use crate::mapping::{Outcome, Unit};
-use crate::parse::KEPT_OF_OVERLONG;
+use crate::read::lines::KEPT_OF_OVERLONG;
 
 /// Most bytes of what one record became, and about as many of what is spooled together.
 pub(super) const MOST_TOGETHER: usize = MAX_BATCH / 4;
@@ -35,17 +35,17 @@ pub(super) fn append(unit: Unit, system: &str, items: &mut Vec<Item>) -> usize {
             push(fate, bytes);
         }
         Outcome::Events { records, .. } => {
-            let length = |record| serde_json::to_vec(record).map_or(0, |json: Vec<u8>| json.len());
-            let lengths: Vec<usize> = records.iter().map(length).collect();
-            if lengths.iter().sum::<usize>() > MOST_TOGETHER {
+            let fates: Vec<Fate> = records.iter().map(|record| of_system(record, system)).collect();
+            if fates.iter().map(bytes_of).sum::<usize>() > MOST_TOGETHER {
                 let reason = format!("the events of this record are more than {MOST_TOGETHER} bytes");
                 let kept = raw[..raw.len().min(KEPT_OF_OVERLONG)].to_vec();
                 let (fate, bytes) = rejected(kept, "too_long", reason);
                 push(fate, bytes);
                 return size;
             }
-            for (record, bytes) in records.into_iter().zip(lengths) {
-                push(of_system(Box::new(record), system), bytes);
+            for fate in fates {
+                let bytes = bytes_of(&fate);
+                push(fate, bytes);
             }
         }
     }
@@ -53,16 +53,26 @@ pub(super) fn append(unit: Unit, system: &str, items: &mut Vec<Item>) -> usize {
 }
 
 /// The record, unless it says that it is of another system or its incarnation cannot be stored.
-pub(super) fn of_system(record: Box<EventRecord>, system: &str) -> Fate {
+///
+/// Here it is serialized, once: the spool takes these bytes, and the committer reads them.
+pub(super) fn of_system(record: &EventRecord, system: &str) -> Fate {
+    // A record that was parsed can be written.
+    let json = Bytes::from(serde_json::to_vec(record).unwrap_or_default());
     let reason = match &record.system {
         Some(own) if own != system => format!("the record is of system '{own}', the source of '{system}'"),
         _ if i32::try_from(record.incarnation).is_err() => {
             format!("incarnation {} is beyond {}", record.incarnation, i32::MAX)
         }
-        _ => return Fate::Record(record),
+        _ => return Fate::Record(json),
     };
-    let raw = Bytes::from(serde_json::to_vec(&record).unwrap_or_default());
-    Fate::Rejected { raw, code: "rule".to_owned(), reason }
+    Fate::Rejected { raw: json, code: "rule".to_owned(), reason }
+}
+
+fn bytes_of(fate: &Fate) -> usize {
+    match fate {
+        Fate::Record(json) => json.len(),
+        Fate::Rejected { raw, reason, .. } => raw.len() + reason.len(),
+    }
 }
 
 /// Items in batches that a frame of the spool can hold.
@@ -88,10 +98,7 @@ impl Batches {
 
     /// Appends an item.
     pub(super) fn push(&mut self, item: Item) {
-        let bytes = match &item.outcome {
-            Fate::Record(record) => serde_json::to_vec(record).map_or(0, |json| json.len()),
-            Fate::Rejected { raw, reason, .. } => raw.len() + reason.len(),
-        };
+        let bytes = bytes_of(&item.outcome);
         if self.size + bytes > MOST_TOGETHER && !self.now.is_empty() {
             self.done.push(std::mem::take(&mut self.now));
             self.size = 0;

@@ -22,7 +22,7 @@ use super::source::read_keys;
 use super::web::{bearer, serve};
 use super::{Context, Kind, Running, Source, SourceError};
 use crate::daemon::batch::{Batch, Content, Refusal};
-use crate::daemon::security::{ListenConfig, Listener, Tokens};
+use crate::daemon::net::security::{ListenConfig, Listener, Tokens};
 
 /// `[sources.NAME]` with `type = "http"`.
 #[derive(Clone, Debug, Deserialize)]

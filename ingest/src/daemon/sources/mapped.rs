@@ -8,14 +8,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use xxhash_rust::xxh3::xxh3_64;
 
 use super::batches::Batches;
 use super::{Context, SourceError};
 use crate::daemon::batch::{Batch, Content, Refusal};
-use crate::lines::Line;
-use crate::mapping::{HEAD, Mapper, Mapping, Unit};
-use crate::parse::KEPT_OF_OVERLONG;
+use crate::mapping::{HEAD, Mapper, Mapping};
+use crate::read::lines::Lines;
 
 /// Mappers kept for the next request.
 const MOST_IDLE: usize = 16;
@@ -56,7 +54,7 @@ pub(crate) fn find(name: &str, carrier: Carrier) -> Result<Mapping, SourceError>
     if let (Some(why), true) = (needs.order, carrier != Carrier::Files) {
         let reason = format!(
             "'{name}' needs all lines in order: {why}; requests, messages and connections come in no order, so use it \
-             with a source of type files, or let the log say positions and message ids"
+             with a source of type files, or let the log say sequence numbers and message ids"
         );
         return Err(refuse(reason));
     }
@@ -68,26 +66,6 @@ pub(crate) fn find(name: &str, carrier: Carrier) -> Result<Mapping, SourceError>
         return Err(refuse(reason));
     }
     Ok(mapping)
-}
-
-/// One line of `bytes`, given to a mapper. It is at `offset` of its source and has that number.
-pub(super) fn give(
-    mapper: &mut Mapper,
-    bytes: &[u8],
-    (offset, number): (u64, u64),
-    terminated: bool,
-    limit: usize,
-    units: &mut Vec<Unit>,
-) {
-    let long = bytes.len() > limit;
-    let line = Line {
-        offset,
-        number,
-        length: bytes.len() as u64,
-        terminated,
-        overlong: long.then(|| xxh3_64(bytes)),
-    };
-    mapper.line(line, if long { &bytes[..KEPT_OF_OVERLONG.min(bytes.len())] } else { bytes }, units);
 }
 
 /// Maps bodies and stretches of connections, each by itself. Cheap to clone.
@@ -133,15 +111,10 @@ impl Bodies {
         mapper.count_nothing();
         mapper.begin(source, &bytes[..bytes.len().min(HEAD)]);
         let mut units = Vec::new();
-        let (mut start, mut at) = (0, number);
-        while start < bytes.len() {
-            let newline = memchr::memchr(b'\n', &bytes[start..]).map(|n| start + n);
-            let end = newline.unwrap_or(bytes.len());
-            let place = (offset(start as u64), at);
-            give(&mut mapper, &bytes[start..end], place, newline.is_some(), limit, &mut units);
+        for (mut line, range) in Lines::new(bytes, 0, number, limit) {
+            line.offset = offset(line.offset);
+            mapper.line(line, &bytes[range], &mut units);
             units.drain(..).for_each(|unit| out.add(unit, system));
-            start = end + 1;
-            at += 1;
         }
         mapper.end(&mut units);
         units.into_iter().for_each(|unit| out.add(unit, system));
@@ -222,7 +195,7 @@ mod tests {
             assert!(find(name, Carrier::Files).is_ok(), "{name}");
         }
         for carrier in [Carrier::Bodies, Carrier::Connections] {
-            assert!(reason("logfmt", carrier).contains("it counts positions"));
+            assert!(reason("logfmt", carrier).contains("it counts sequence numbers"));
             assert!(find("tracing", carrier).is_ok() && find("native", carrier).is_ok());
         }
         for name in ["zipkin", "otlp", "synoptic", "shiviz"] {
@@ -242,7 +215,8 @@ mod tests {
             let mut out = Batches::default();
             bodies.append("http://h", text.as_bytes(), (|at| at, 1), (1000, "s"), &mut out).unwrap();
             let items = out.all().concat();
-            let Fate::Record(record) = &items[0].outcome else { panic!("{items:?}") };
+            let Fate::Record(json) = &items[0].outcome else { panic!("{items:?}") };
+            let record = demi_schemas::EventRecord::parse(json).unwrap();
             assert_eq!((record.actor.as_str(), record.seq), ("a", 7));
             let Fate::Rejected { code, reason, .. } = &items[1].outcome else { panic!("{items:?}") };
             assert!(code == "rule" && reason.contains("none can be counted"), "{reason}");

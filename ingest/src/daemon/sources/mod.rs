@@ -2,7 +2,7 @@
 //!
 //! A source of kind `x` is a module with a `Config` that implements [`Source`], and a [`Kind`] that is listed in [`KINDS`].
 //! `Config` has docs, defaults and `deny_unknown_fields`, except where
-//! [`ListenConfig`](super::security::ListenConfig) is flattened in: then unknown keys are checked against `Config::KEYS`.
+//! [`ListenConfig`](super::net::security::ListenConfig) is flattened in: then unknown keys are checked against `Config::KEYS`.
 
 mod accept;
 mod batches;
@@ -29,7 +29,7 @@ use tokio::task::JoinHandle;
 use super::batch::Origin;
 use super::intake::Intake;
 use super::metrics::Metrics;
-use super::security::SecurityError;
+use super::net::security::SecurityError;
 use super::shutdown::{Reload, Shutdown};
 
 pub use kinds::KINDS;

@@ -19,7 +19,7 @@ use super::mapped::{Bodies, Carrier, with_mapping};
 use super::source::read_keys;
 use super::{Context, Kind, Running, Source, SourceError};
 use crate::daemon::batch::{Batch, Content, Refusal};
-use crate::daemon::security::{Connection, ListenConfig, Listener, Tokens};
+use crate::daemon::net::security::{Connection, ListenConfig, Listener, Tokens};
 
 /// Bytes read before a batch is handed over though more is there.
 const BATCH_BYTES: usize = 4 << 20;

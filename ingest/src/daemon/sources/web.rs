@@ -11,7 +11,7 @@ use hyper_util::service::TowerToHyperService;
 
 use super::Context;
 use super::accept::accept;
-use crate::daemon::security::{Connection, Listener};
+use crate::daemon::net::security::{Connection, Listener};
 
 /// Accepts connections and serves them with `router` until shutdown; requests that were begun are finished. Handlers
 /// find the peer's address as an `Extension<SocketAddr>`.

@@ -40,13 +40,13 @@ fn commit(table: &mut TableWriter, n: u64) {
     table.commit(&[(APPLICATION.to_owned(), n + 1)], Gone::Nothing).unwrap();
 }
 
-/// Positions that a reader finds who opens the store now, in the order of the files.
+/// Sequence numbers that a reader finds who opens the store now, in the order of the files.
 fn read(dir: &Path, system: &str) -> Vec<u64> {
     let files = Store::open(dir).unwrap().event_files(system).unwrap_or_default();
-    positions(&files)
+    sequence_numbers(&files)
 }
 
-fn positions(files: &[PathBuf]) -> Vec<u64> {
+fn sequence_numbers(files: &[PathBuf]) -> Vec<u64> {
     let mut found = Vec::new();
     scan(files, &[("seq", DataType::Int64)], |batch| {
         found.extend(batch.column(0).as_primitive::<Int64Type>().values().iter().map(|seq| *seq as u64));
@@ -150,7 +150,11 @@ fn only_old_files_that_are_no_part_of_the_table_are_removed() {
     vacuum(&mut table, KEEP).unwrap();
     assert!(!old.exists() && fresh.exists());
     assert_eq!(data_files(dir.path()).len(), before - 1);
-    assert_eq!(positions(&opened).len() as u64, 5 * BATCH, "whoever reads the version before can go on");
+    assert_eq!(
+        sequence_numbers(&opened).len() as u64,
+        5 * BATCH,
+        "whoever reads the version before can go on"
+    );
     // Later, all that are not part of the table go; files of the table stay, however old.
     for path in data_files(dir.path()) {
         File::options().write(true).open(path).unwrap().set_modified(long_ago).unwrap();

@@ -132,7 +132,7 @@ pub(super) fn completeness(query: &Query) -> Result<DataFrame, LineageError> {
                 _ => 1,
             };
             // Sequence numbers that come from a clock say nothing of gaps.
-            let counted = !demi_schemas::event::is_clock_position(from);
+            let counted = !demi_schemas::event::is_clock_seq(from);
             names.push(actor.name.clone());
             incarnations.push(incarnation);
             froms.push(from);

@@ -86,12 +86,12 @@ pub fn everything_once(dir: &Path, expected: &BTreeMap<String, u64>) {
     assert_eq!(told.len(), expected.len());
     for row in &told {
         assert_eq!(
-            row.life.events,
-            found[&row.life.actor].len() as u64,
+            row.counts.events,
+            found[&row.counts.actor].len() as u64,
             "completeness of {}",
-            row.life.actor
+            row.counts.actor
         );
-        assert_eq!((row.life.missing, row.life.conflicts, row.life.gaps.len()), (0, 0, 0));
+        assert_eq!((row.counts.missing, row.counts.conflicts, row.counts.gaps.len()), (0, 0, 0));
     }
     assert_eq!(status(&store, None).unwrap(), told);
     let verified = verify(&dir.join("store"), &dir.join("spool")).unwrap();

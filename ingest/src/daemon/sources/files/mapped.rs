@@ -12,8 +12,9 @@ use super::state::State;
 use crate::daemon::batch::Item;
 use crate::daemon::sources::SourceError;
 use crate::daemon::sources::batches::{MOST_TOGETHER, append};
-use crate::daemon::sources::mapped::{Carrier, find, give};
+use crate::daemon::sources::mapped::{Carrier, find};
 use crate::mapping::{HEAD, Mapper};
+use crate::read::lines::Lines;
 
 /// Key of what is remembered from file to file, beside the positions of files.
 pub(super) const SHARED: &str = "mapping";
@@ -100,19 +101,17 @@ impl Mapped {
         if !self.begin(stretch, finish) {
             return None;
         }
-        let (mut units, mut items, mut size) = (Vec::new(), Vec::new(), 0);
+        let (mut units, mut items, mut size) = (Vec::new(), Vec::new(), 0_usize);
         let (mut start, mut number) = (0, state.line);
-        while start < bytes.len() {
-            let newline = memchr::memchr(b'\n', &bytes[start..]).map(|n| start + n);
-            let end = newline.unwrap_or(bytes.len());
-            if size > 0 && size + (end - start) > MOST_TOGETHER {
+        for (line, range) in Lines::new(bytes, state.offset, state.line, *limit) {
+            let length = usize::try_from(line.length).unwrap_or(usize::MAX);
+            if size > 0 && size.saturating_add(length) > MOST_TOGETHER {
                 break;
             }
-            let place = (state.offset + start as u64, number);
-            give(&mut self.mapper, &bytes[start..end], place, newline.is_some(), *limit, &mut units);
+            start = range.start + length + usize::from(line.terminated);
+            number = line.number + 1;
+            self.mapper.line(line, &bytes[range], &mut units);
             size += units.drain(..).map(|unit| append(unit, system, &mut items)).sum::<usize>();
-            start = newline.map_or(end, |n| n + 1);
-            number += 1;
         }
         if finish && start == bytes.len() {
             self.mapper.flush(&mut units);

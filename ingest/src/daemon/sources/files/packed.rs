@@ -7,7 +7,7 @@ use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::state::{HEAD, State};
-use crate::decompress::unpack;
+use crate::read::decompress::unpack;
 
 /// What a packed file is.
 pub(super) enum Identity {

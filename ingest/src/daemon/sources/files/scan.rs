@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use super::follow::{Follower, Known, Waiting};
 use super::packed;
 use super::state::{HEAD, State};
-use crate::decompress::{Packing, packing};
+use crate::read::decompress::{Packing, packing};
 
 /// How long a file that could be a copy being made is left alone after its last change.
 const COPYING: Duration = Duration::from_secs(2);

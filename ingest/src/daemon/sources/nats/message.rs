@@ -43,7 +43,7 @@ pub fn read(payload: &Bytes, sequence: u64, format: Format, system: &str, limit:
                 push(
                     number,
                     match EventRecord::parse(line) {
-                        Ok(record) => of_system(Box::new(record), system),
+                        Ok(record) => of_system(&record, system),
                         Err(error) => rejected(raw(), error.code(), error.to_string()),
                     },
                 );
@@ -55,7 +55,7 @@ pub fn read(payload: &Bytes, sequence: u64, format: Format, system: &str, limit:
                     push(
                         1,
                         match item {
-                            otlp::Item::Event(record) => of_system(record, system),
+                            otlp::Item::Event(record) => of_system(&record, system),
                             otlp::Item::Rejected(r) => {
                                 rejected(Bytes::from(r.raw), r.code, format!("{}: {}", r.path, r.reason))
                             }

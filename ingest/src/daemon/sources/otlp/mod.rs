@@ -22,7 +22,7 @@ use super::batches::{Batches, of_system};
 use super::source::read_keys;
 use super::{Context, Kind, Running, Source, SourceError};
 use crate::daemon::batch::{Batch, Content, Item, Outcome, Refusal};
-use crate::daemon::security::{ListenConfig, Listener, Tokens};
+use crate::daemon::net::security::{ListenConfig, Listener, Tokens};
 use crate::otlp::{self, OtlpOptions, Rejected};
 
 /// `[sources.NAME]` with `type = "otlp"`.
@@ -163,7 +163,7 @@ fn batches(items: Vec<otlp::Item>, system: &str) -> (Vec<Vec<Item>>, Taken) {
     let mut taken = Taken::default();
     for (n, item) in items.into_iter().enumerate() {
         let outcome = match item {
-            otlp::Item::Event(record) => of_system(record, system),
+            otlp::Item::Event(record) => of_system(&record, system),
             otlp::Item::Rejected(Rejected { path, code, reason, raw }) => Outcome::Rejected {
                 raw: Bytes::from(raw),
                 code: code.to_owned(),

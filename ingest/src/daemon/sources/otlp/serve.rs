@@ -16,7 +16,7 @@ use hyper_util::service::TowerToHyperService;
 use tonic::{Code, Status};
 
 use super::Shared;
-use crate::daemon::security::{Connection, Listener};
+use crate::daemon::net::security::{Connection, Listener};
 use crate::daemon::sources::Context;
 use crate::daemon::sources::accept::accept;
 use crate::daemon::sources::body::Refused;

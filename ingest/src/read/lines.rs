@@ -1,8 +1,9 @@
 //! Lines of a byte stream, with a bound on what is held of any one of them.
 
 use std::io::{self, BufRead, Read};
+use std::ops::Range;
 
-use xxhash_rust::xxh3::Xxh3;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// Bytes of an overlong line that are read at a time.
 const SCRATCH: u64 = 64 * 1024;
@@ -20,6 +21,63 @@ pub struct Line {
     pub terminated: bool,
     /// For a line longer than the limit: xxh3-64 of all its bytes, of which only the first were kept.
     pub overlong: Option<u64>,
+}
+
+/// Bytes kept of an overlong line.
+pub(crate) const KEPT_OF_OVERLONG: usize = 64 * 1024;
+
+impl Line {
+    /// No bytes at that place.
+    pub(crate) fn empty(offset: u64, number: u64) -> Self {
+        Line { offset, number, length: 0, terminated: false, overlong: None }
+    }
+
+    /// Why a line that is too long is no record.
+    pub(crate) fn too_long(&self, limit: usize, kept: usize) -> String {
+        format!(
+            "the line is {} bytes long, more than the limit of {limit}; its first {kept} bytes are kept",
+            self.length
+        )
+    }
+}
+
+/// Cuts bytes in memory into lines, as [`LineReader`] cuts a stream: each with the range of its bytes that are kept.
+pub(crate) struct Lines<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    offset: u64,
+    number: u64,
+    limit: usize,
+}
+
+impl<'a> Lines<'a> {
+    /// Lines of `bytes`, which begin at `offset` of their source; the first has that number, 0 where nobody counts.
+    pub(crate) fn new(bytes: &'a [u8], offset: u64, number: u64, limit: usize) -> Self {
+        Lines { bytes, at: 0, offset, number, limit }
+    }
+}
+
+impl Iterator for Lines<'_> {
+    type Item = (Line, Range<usize>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let rest = self.bytes.get(self.at..).filter(|rest| !rest.is_empty())?;
+        let newline = memchr::memchr(b'\n', rest);
+        let length = newline.unwrap_or(rest.len());
+        let long = length > self.limit;
+        let kept = if long { KEPT_OF_OVERLONG.min(length) } else { length };
+        let line = Line {
+            offset: self.offset + self.at as u64,
+            number: self.number,
+            length: length as u64,
+            terminated: newline.is_some(),
+            overlong: long.then(|| xxh3_64(&rest[..length])),
+        };
+        let range = self.at..self.at + kept;
+        self.at += length + 1;
+        self.number += u64::from(self.number > 0);
+        Some((line, range))
+    }
 }
 
 /// What [`LineReader::next_line`] found.
@@ -198,6 +256,21 @@ mod tests {
             capacity in 1usize..50, limit in 1usize..60, keep in 0usize..80,
         ) {
             prop_assert_eq!(read_all(&data, sizes, capacity, limit, keep), naive(&data, limit, keep));
+        }
+
+        #[test]
+        fn bytes_in_memory_are_cut_as_a_stream_is(
+            data in proptest::collection::vec(prop_oneof![3 => Just(b'x'), 1 => Just(b'\n')], 0..200),
+            limit in 1usize..60,
+        ) {
+            let mut reader = LineReader::new(&data[..], limit, KEPT_OF_OVERLONG);
+            let mut out = Vec::new();
+            for (line, range) in Lines::new(&data, 0, 1, limit) {
+                out.clear();
+                let Next::Line(expected) = reader.next_line(&mut out) else { panic!("no line") };
+                prop_assert_eq!((line, &data[range]), (expected, &out[..]));
+            }
+            prop_assert!(matches!(reader.next_line(&mut out), Next::End));
         }
     }
 

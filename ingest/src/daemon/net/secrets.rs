@@ -10,7 +10,7 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use subtle::{Choice, ConstantTimeEq as _};
 
-use super::security::SecurityError;
+use super::error::SecurityError;
 
 /// Longest token, in bytes.
 const LONGEST: usize = 512;

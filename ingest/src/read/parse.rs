@@ -8,17 +8,15 @@ use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::IngestError;
-use crate::decompress::{RawReadError, unpack};
 use crate::digest::digest_into;
-use crate::lines::{Line, LineReader, Next};
-use crate::source::{Source, Sources};
+use crate::read::decompress::{RawReadError, unpack};
+use crate::read::lines::{KEPT_OF_OVERLONG, Line, LineReader, Next};
+use crate::read::source::{Source, Sources};
 use crate::time::utc_date;
 
 /// Lines handed over together, and the bytes of them after which they are handed over.
 const CHUNK_LINES: usize = 2048;
 const CHUNK_BYTES: usize = 1 << 20;
-/// Bytes kept of an overlong line.
-pub(crate) const KEPT_OF_OVERLONG: usize = 64 * 1024;
 
 /// What a line turned out to be.
 pub(crate) enum What {
@@ -93,13 +91,7 @@ fn read_source(
                     if error.get_ref().is_some_and(|e| e.is::<RawReadError>()) {
                         return Err(IngestError::Read { path: name, source: error });
                     }
-                    let line = partial.unwrap_or(Line {
-                        offset: reader.offset(),
-                        number: 0,
-                        length: 0,
-                        terminated: false,
-                        overlong: None,
-                    });
+                    let line = partial.unwrap_or(Line::empty(reader.offset(), 0));
                     parser.damaged(line, start, &error.to_string(), &mut chunk);
                 }
             }
@@ -132,12 +124,7 @@ impl<'a> Parser<'a> {
         let raw = start..chunk.raw.len();
         let bytes = &chunk.raw[raw.clone()];
         if line.overlong.is_some() {
-            let reason = format!(
-                "the line is {} bytes long, more than the limit of {}; its first {} bytes are kept",
-                line.length,
-                self.limit,
-                bytes.len()
-            );
+            let reason = line.too_long(self.limit, bytes.len());
             chunk.items.push(Item { line, raw, what: What::Bad { code: "too_long".into(), reason } });
             return;
         }

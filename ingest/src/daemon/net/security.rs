@@ -4,25 +4,24 @@
 //! of secrets are read again when [`Reload`] asks (SIGHUP); where one cannot be used any more, what was read before
 //! stays in force and the error is logged.
 
-mod connection;
-
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
-pub use connection::Connection;
-use connection::Inner;
 use rustls::ServerConfig;
 use serde::Deserialize;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-use super::metrics::Metrics;
+pub use super::connection::Connection;
+use super::connection::Inner;
+pub use super::error::SecurityError;
 use super::secrets::{TokenList, read_tls, read_tokens};
-use super::shutdown::Reload;
+use crate::daemon::metrics::Metrics;
+use crate::daemon::shutdown::Reload;
 
 /// How long a peer may take for the TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -90,42 +89,6 @@ impl ListenConfig {
         }
         Ok(Secrets { tls, tokens })
     }
-}
-
-/// Why nothing can be listened on.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SecurityError {
-    /// The address cannot be listened on.
-    #[error("cannot listen on {address}")]
-    Bind {
-        /// The address.
-        address: SocketAddr,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// Other machines would be served without being asked who they are.
-    #[error(
-        "{address} is not a loopback address: give token_file, or tls_cert, tls_key and tls_client_ca, to listen there"
-    )]
-    Open {
-        /// The address.
-        address: SocketAddr,
-    },
-    /// Half of what TLS needs is given.
-    #[error("TLS needs {missing} too")]
-    Incomplete {
-        /// The keys that are missing.
-        missing: &'static str,
-    },
-    /// A file of secrets cannot be used.
-    #[error("{}: {reason}", .path.display())]
-    Secret {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        reason: String,
-    },
 }
 
 /// What was read from the files of secrets.

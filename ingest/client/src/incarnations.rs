@@ -1,4 +1,4 @@
-//! Counting lives across processes.
+//! Counting incarnations across processes.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -7,36 +7,36 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::LogError;
 
-/// A file with the largest number of a life that was ever begun.
-pub(crate) struct Lives {
+/// A file with the largest number of an incarnation that was ever begun.
+pub(crate) struct Incarnations {
     path: PathBuf,
     first: u32,
     reached: Mutex<u32>,
 }
 
-impl Lives {
+impl Incarnations {
     /// Reads the file, if it is there, and notes that a new process begins.
-    pub(crate) fn open(path: PathBuf) -> Result<Lives, LogError> {
+    pub(crate) fn open(path: PathBuf) -> Result<Incarnations, LogError> {
         let first = match fs::read_to_string(&path) {
             Ok(text) => match text.trim().parse::<u32>() {
                 Ok(last) => last.saturating_add(1),
                 Err(_) => return Err(LogError::NotANumber { path, text: text.trim().to_owned() }),
             },
             Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
-            Err(source) => return Err(LogError::Lives { path, source }),
+            Err(source) => return Err(LogError::Incarnations { path, source }),
         };
         if let Err(source) = write(&path, first) {
-            return Err(LogError::Lives { path, source });
+            return Err(LogError::Incarnations { path, source });
         }
-        Ok(Lives { path, first, reached: Mutex::new(first) })
+        Ok(Incarnations { path, first, reached: Mutex::new(first) })
     }
 
-    /// The number of the lives that begin with this process.
+    /// The number of the incarnations that begin with this process.
     pub(crate) fn first(&self) -> u32 {
         self.first
     }
 
-    /// Notes that a life of that number began. Rare, so it is written at once, by the thread that restarts the actor.
+    /// Notes that an incarnation of that number began. Rare, so it is written at once, by the thread that restarts the actor.
     pub(crate) fn reached(&self, number: u32) {
         let mut reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner);
         // What could not be written is written with the next one.

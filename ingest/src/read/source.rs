@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::IngestError;
-use crate::decompress::packing;
+use crate::read::decompress::packing;
 
 /// Ends of names taken from a folder, each also with a packing's end behind it.
 const LOG_ENDS: [&str; 4] = [".jsonl", ".ndjson", ".json", ".log"];

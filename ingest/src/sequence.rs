@@ -1,37 +1,37 @@
-//! The positions of one life that the store has.
+//! The sequence numbers of one incarnation that the store has.
 //!
-//! Positions that an actor counted are held as runs. Those that were taken from a clock hardly ever touch: of them only
+//! Sequence numbers that an actor counted are held as runs. Those that were taken from a clock hardly ever touch: of them only
 //! the ends and the number are held, so that memory does not grow with them; whether one that lies between the ends is
 //! there, the index of events knows.
 
-use demi_schemas::event::is_clock_position;
+use demi_schemas::event::is_clock_seq;
 
 use crate::IntervalSet;
 
-/// Whether a position is there.
+/// Whether a sequence number is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Held {
     /// It is.
     Yes,
     /// It is not.
     No,
-    /// It lies between positions taken from a clock: the index knows.
+    /// It lies between sequence numbers taken from a clock: the index knows.
     Perhaps,
 }
 
-/// The positions of one life.
+/// The sequence numbers of one incarnation.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Positions {
+pub(crate) struct SequenceNumbers {
     counted: IntervalSet,
     /// First and last of those taken from a clock.
     clocked: Option<(u64, u64)>,
     clocked_events: u64,
 }
 
-impl Positions {
-    /// Whether the position is there.
+impl SequenceNumbers {
+    /// Whether the sequence number is there.
     pub(crate) fn holds(&self, seq: u64) -> Held {
-        if !is_clock_position(seq) {
+        if !is_clock_seq(seq) {
             return if self.counted.contains(seq) { Held::Yes } else { Held::No };
         }
         match self.clocked {
@@ -41,9 +41,9 @@ impl Positions {
         }
     }
 
-    /// Adds a position that is not there; says whether that can be so.
+    /// Adds a sequence number that is not there; says whether that can be so.
     pub(crate) fn add(&mut self, seq: u64) -> bool {
-        if !is_clock_position(seq) {
+        if !is_clock_seq(seq) {
             return self.counted.insert(seq);
         }
         let (first, last) = self.clocked.unwrap_or((seq, seq));
@@ -67,7 +67,7 @@ impl Positions {
         self.clocked.map(|(_, last)| last).or(self.counted.last())
     }
 
-    /// What is missing from 1 on, as first and last of each gap. Between positions taken from a clock nothing is.
+    /// What is missing from 1 on, as first and last of each gap. Between sequence numbers taken from a clock nothing is.
     pub(crate) fn gaps(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.counted.gaps(1)
     }
