@@ -268,7 +268,9 @@ mod tests {
             for (line, range) in Lines::new(&data, 0, 1, limit) {
                 out.clear();
                 let Next::Line(expected) = reader.next_line(&mut out) else { panic!("no line") };
-                prop_assert_eq!((line, &data[range]), (expected, &out[..]));
+                prop_assert_eq!(line, expected);
+                // A limit below what is kept of an overlong line: the stream was not read so far.
+                prop_assert!(data[range].starts_with(&out));
             }
             prop_assert!(matches!(reader.next_line(&mut out), Next::End));
         }
