@@ -6,6 +6,7 @@
 pub mod fingerprint;
 pub mod follow;
 pub mod fuzz;
+pub mod guard;
 pub mod kept;
 pub mod model;
 pub mod models;

@@ -5,6 +5,7 @@ use demi_schemas::summary::Divergence;
 use demi_schemas::{NetworkRule, Via};
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::guard;
 use crate::model::{Model, Status, Violation};
 use crate::network;
 use crate::replay::ReplayOptions;
@@ -129,13 +130,18 @@ impl<'a, M: Model> Run<'a, M> {
                 let _ = act.perform(sim, &mut self.world, &script.actions, rule);
             }
         }
+        if let Some(panic) = self.world.panic() {
+            let got = format!("{}; the state is as it left it", sim.explain(panic));
+            self.diverge(sim, index, act, "a step that the model can take".to_owned(), got);
+            return;
+        }
         self.own_failures.note(act, sim.did());
         self.absorb(sim);
         if self.schedule.header.conformance {
             self.compare(sim, index, act);
         }
         if act.is_delivery() && self.world.deliveries().is_multiple_of(self.interval) {
-            self.check(sim);
+            self.check(sim, index, act);
         }
     }
 
@@ -281,12 +287,16 @@ impl<'a, M: Model> Run<'a, M> {
         }
     }
 
-    fn check(&mut self, sim: &Simulator<M>) {
+    fn check(&mut self, sim: &Simulator<M>, position: usize, act: &Act) {
         self.found.clear();
-        if self.remembers() {
-            sim.check(&self.world, &mut self.history, &mut self.found);
+        let judged = if self.remembers() {
+            sim.judge(&self.world, &mut self.history, &mut self.found)
         } else {
-            sim.check(&self.world, &mut M::History::default(), &mut self.found);
+            sim.judge(&self.world, &mut M::History::default(), &mut self.found)
+        };
+        if let Err(panic) = judged {
+            let got = sim.explain(&panic);
+            self.diverge(sim, position, act, "a configuration that the invariants can judge".to_owned(), got);
         }
         if !self.found.is_empty() && self.first_found.is_none() {
             self.first_found = Some((self.world.deliveries(), self.found.clone()));
@@ -308,7 +318,7 @@ impl<'a, M: Model> Run<'a, M> {
         }
         let state = act.actor().and_then(|actor| sim.view(&self.world).state(actor)).map_or_else(
             || "does not run".to_owned(),
-            |s| sim.model().logs().describe(s, sim.names()).to_string(),
+            |s| guard::or(format!("{s:?}"), || sim.model().logs().describe(s, sim.names()).to_string()),
         );
         let step = self.logged(position);
         self.first = Some(Divergence {

@@ -68,6 +68,8 @@ pub enum Refusal {
     Held(usize),
     /// The model refuses the action.
     Action(String),
+    /// The model's code panicked; the world goes no further ([`World::panic`]).
+    Panicked,
 }
 
 impl Act {
@@ -142,7 +144,7 @@ impl Act {
                 sim.deliver(world, index, rule);
             }
         }
-        Ok(())
+        if world.panic().is_some() { Err(Refusal::Panicked) } else { Ok(()) }
     }
 }
 

@@ -16,6 +16,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 
 pub use self::react::Op;
 use crate::fingerprint::Masks;
+use crate::guard::{self, Panic};
 use crate::model::{Ctx, Effect, Model, Status};
 use crate::names::{ActorId, Names, OUTSIDE, TextId, Texts};
 use crate::network;
@@ -93,6 +94,7 @@ impl<M: Model> Simulator<M> {
     /// # Errors
     /// When a mask of the scenario is no regular expression.
     pub fn new(model: M, names: Names, scenario: &Scenario) -> Result<Self, ScenarioError> {
+        guard::install();
         let masks = Masks::new(model.logs().masks().iter().chain(&scenario.masks))?;
         Ok(Simulator {
             model,
@@ -195,11 +197,11 @@ impl<M: Model> Simulator<M> {
             return MsgId(id);
         }
         let id = self.infos.len() as u32;
-        let type_name = self.model.logs().type_name(&msg);
-        let payload = self.model.logs().payload(&msg, &self.names);
+        let type_name = guard::or(String::new(), || self.model.logs().type_name(&msg));
+        let payload = guard::or(String::new(), || self.model.logs().payload(&msg, &self.names));
         let masked = self.masks.apply(&type_name, &payload);
         let shown = self.texts.intern(&masked);
-        let fingerprint = match self.model.logs().hidden(&msg) {
+        let fingerprint = match guard::or(None, || self.model.logs().hidden(&msg)) {
             Some(hidden) => self.texts.intern(&format!("{masked} [{hidden}]")),
             None => shown,
         };
@@ -208,7 +210,7 @@ impl<M: Model> Simulator<M> {
             payload: self.texts.intern(&payload),
             fingerprint,
             shown,
-            clock: self.model.guidance().clock(&msg),
+            clock: guard::or(None, || self.model.guidance().clock(&msg)),
             msg,
         };
         self.infos.push(info);
@@ -263,13 +265,9 @@ impl<M: Model> Simulator<M> {
     /// Whether the receiver would take the entry, whatever the network says.
     #[must_use]
     pub fn takes(&self, world: &World<M>, entry: &Pending) -> bool {
-        matches!(world.status(entry.to), Status::Running | Status::Isolated)
-            && self.model.runtime().accepts(
-                world.cell(self.cell_of(entry.to)),
-                entry.to,
-                entry.from,
-                &self.infos[entry.msg.0 as usize].msg,
-            )
+        world.panic.is_none()
+            && matches!(world.status(entry.to), Status::Running | Status::Isolated)
+            && self.accepts(world.cell(self.cell_of(entry.to)), entry)
     }
 
     /// Delivers `pending[index]`, which the caller found [deliverable](Simulator::deliverable). Under `fifo-loss`
@@ -300,7 +298,12 @@ impl<M: Model> Simulator<M> {
                 names: &mut self.names,
                 crash_reason: &mut self.crash_reason,
             };
-            self.model.deliver(Arc::make_mut(state), &self.infos[entry.msg.0 as usize].msg, &mut ctx);
+            let msg = &self.infos[entry.msg.0 as usize].msg;
+            if let Err(message) = guard::guarded(|| self.model.deliver(Arc::make_mut(state), msg, &mut ctx)) {
+                self.effects.clear();
+                world.panic = Panic::shared(entry.to, self.handling(&entry), message);
+                return entry;
+            }
         }
         self.apply(world, entry.to);
         entry
@@ -327,14 +330,24 @@ impl<M: Model> Simulator<M> {
             names: &mut self.names,
             crash_reason: &mut self.crash_reason,
         };
-        let mut state = match &world.cells[cell.index()] {
-            Some(state) => Arc::clone(state),
-            None => Arc::new(self.model.initial(OUTSIDE)),
+        let before = world.cells[cell.index()].clone();
+        let done = guard::guarded(|| {
+            let mut state = before.unwrap_or_else(|| Arc::new(self.model.initial(OUTSIDE)));
+            self.model.runtime().action(Arc::make_mut(&mut state), name, fields, &mut ctx).map(|()| state)
+        });
+        let state = match done {
+            Ok(Ok(state)) => state,
+            Ok(Err(reason)) => {
+                self.effects.clear();
+                return Err(reason);
+            }
+            Err(message) => {
+                self.effects.clear();
+                let reason = format!("action '{name}' panicked: {message}");
+                world.panic = Panic::shared(OUTSIDE, format!("action '{name}'"), message);
+                return Err(reason);
+            }
         };
-        if let Err(reason) = self.model.runtime().action(Arc::make_mut(&mut state), name, fields, &mut ctx) {
-            self.effects.clear();
-            return Err(reason);
-        }
         world.cells[cell.index()] = Some(state);
         self.apply(world, OUTSIDE);
         Ok(())

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use demi_schemas::event::Via;
 
+use crate::guard::Panic;
 use crate::model::{Configuration, Model, Status};
 use crate::names::ActorId;
 use crate::queue::{At, Place, Queue};
@@ -63,6 +64,7 @@ pub struct World<M: Model> {
     pub(crate) status: Vec<Status>,
     pub(crate) pending: Queue,
     pub(crate) deliveries: u64,
+    pub(crate) panic: Option<Arc<Panic>>,
 }
 
 impl<M: Model> Clone for World<M> {
@@ -72,13 +74,14 @@ impl<M: Model> Clone for World<M> {
             status: self.status.clone(),
             pending: self.pending.clone(),
             deliveries: self.deliveries,
+            panic: self.panic.clone(),
         }
     }
 }
 
 impl<M: Model> World<M> {
     pub(crate) fn empty() -> Self {
-        World { cells: Vec::new(), status: Vec::new(), pending: Queue::default(), deliveries: 0 }
+        World { cells: Vec::new(), status: Vec::new(), pending: Queue::default(), deliveries: 0, panic: None }
     }
 
     /// Whether an actor takes messages.
@@ -111,6 +114,13 @@ impl<M: Model> World<M> {
         self.deliveries
     }
 
+    /// The panic of the model's code that the last step led to. Such a world goes no further: nothing in it can be
+    /// delivered, and it breaks no invariant.
+    #[must_use]
+    pub fn panic(&self) -> Option<&Panic> {
+        self.panic.as_deref()
+    }
+
     /// Whether all actors are in the same states and statuses in two worlds, whatever is pending.
     #[must_use]
     pub fn same_states(&self, other: &World<M>) -> bool {
@@ -132,7 +142,7 @@ impl<M: Model> World<M> {
     /// A world put together from the states of its cells, the statuses of its actors and what is pending.
     #[must_use]
     pub fn assemble(cells: Vec<Option<Cell<M>>>, status: Vec<Status>, pending: Vec<Pending>) -> Self {
-        let mut world = World { cells, status, pending: pending.into(), deliveries: 0 };
+        let mut world = World { cells, status, pending: pending.into(), deliveries: 0, panic: None };
         let size = world.cells.len().max(world.status.len());
         world.cells.resize_with(size, || None);
         world.status.resize(size, Status::Absent);

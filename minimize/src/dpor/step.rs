@@ -255,7 +255,7 @@ impl<M: Model> Ground<'_, M> {
             return None;
         }
         let mut after = M::State::clone(state);
-        let global = self.sim.react(&mut after, entry).is_none();
+        let global = self.sim.react(&mut after, entry).ok()?.is_none();
         let watch = |state: &M::State| self.sim.model().guidance().watch(state);
         let differs = match (watch(state), watch(&after)) {
             (Some(was), Some(is)) => was != is,

@@ -3,6 +3,7 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use demi_replay::guard;
 use demi_replay::model::DistanceOf;
 use demi_replay::script::{Act, Script};
 use demi_replay::{Model, Simulator, Violation, World};
@@ -96,7 +97,8 @@ impl<M: Model> Engine<M> {
 
     /// The model's own lower bound on the deliveries to the violation.
     pub fn own_bound(&self) -> Option<Arc<DistanceOf<M>>> {
-        self.sim.model().guidance().distance(&self.problem.target, self.sim.names()).map(Arc::new)
+        guard::or(None, || self.sim.model().guidance().distance(&self.problem.target, self.sim.names()))
+            .map(Arc::new)
     }
 
     /// A lower bound on the deliveries to the violation: the model's own, or a general one where it knows none.
@@ -108,6 +110,13 @@ impl<M: Model> Engine<M> {
     pub fn violates(&mut self, world: &World<M>) -> bool {
         self.found.clear();
         self.sim.check(world, &mut M::History::default(), &mut self.found);
+        self.found.iter().any(|v| self.problem.question.counts(&v.fingerprint))
+    }
+
+    /// As [`Engine::violates`]; where an invariant panics, the world goes no further.
+    pub(super) fn judged(&mut self, world: &mut World<M>) -> bool {
+        self.found.clear();
+        self.sim.judge_step(world, &mut self.found);
         self.found.iter().any(|v| self.problem.question.counts(&v.fingerprint))
     }
 

@@ -143,7 +143,7 @@ impl<M: Model> Engine<M> {
         self.meter.executed += 1;
         let unchanged = before.is_some() && before == self.sim.watch(world, entry.to);
         let faults = self.sim.did().iter().any(|d| d.failed().is_some());
-        (!unchanged || faults) && self.violates(world)
+        (!unchanged || faults) && self.judged(world)
     }
 
     /// Follows one act exactly; says whether it could. Used for what was verified before.

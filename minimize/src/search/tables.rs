@@ -222,7 +222,12 @@ impl<M: Model> Tables<M> {
             return Reaction::Refused;
         }
         let mut next = M::State::clone(&state);
-        let Some(ops) = self.sim.react(&mut next, &pending) else { return Reaction::Lives };
+        let ops = match self.sim.react(&mut next, &pending) {
+            // A handler that panics is a step that cannot be taken.
+            Err(_) => return Reaction::Refused,
+            Ok(None) => return Reaction::Lives,
+            Ok(Some(ops)) => ops,
+        };
         let next = if next == *state { local } else { self.local(place, Arc::new(next)) };
         let effects = ops.iter().map(|op| match op {
             Op::Send(entry) => Effect::Send(self.entry(entry)),
@@ -234,15 +239,16 @@ impl<M: Model> Tables<M> {
         Reaction::Plain { next, effects, visible }
     }
 
-    /// Delivers in a world: for reactions that change lives. Gives the world afterwards.
+    /// Delivers in a world: for reactions that change lives. Gives the world afterwards, or nothing where the model's
+    /// code panics: the step cannot be taken.
     pub fn deliver(
         &mut self,
         mut world: World<M>,
         index: usize,
         rule: demi_schemas::NetworkRule,
-    ) -> World<M> {
+    ) -> Option<World<M>> {
         self.sim.deliver(&mut world, index, rule);
-        world
+        world.panic().is_none().then_some(world)
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use demi_replay::guard;
 use demi_replay::model::{DistanceOf, Waiting};
 use demi_replay::{Model, Names, Status, View};
 use demi_schemas::NetworkRule;
@@ -194,8 +195,9 @@ impl<M: Model> Worker<M> {
             })
             .collect();
         let view = View::new(&glance, &self.model, &self.names);
-        let least = short((bound.lower_bound)(&view, &waiting).max(1));
-        let toward = bound.heuristic.as_ref().map_or(least, |toward| short(toward(&view, &waiting)));
+        let least = short(guard::or(0, || (bound.lower_bound)(&view, &waiting)).max(1));
+        let toward = bound.heuristic.as_ref();
+        let toward = toward.map_or(least, |toward| guard::or(least, || short(toward(&view, &waiting))));
         if self.bounds.len() >= MAX_BOUNDS {
             self.bounds.clear();
         }
@@ -203,12 +205,13 @@ impl<M: Model> Worker<M> {
         (usize::from(least), toward)
     }
 
-    fn violates(&self, words: &[u32], target: &[String]) -> bool {
+    /// Whether a configuration violates; `None` where an invariant panics.
+    fn violates(&self, words: &[u32], target: &[String]) -> Option<bool> {
         let glance = Glance { words, locals: &self.locals };
         let mut found = Vec::new();
         let view = View::new(&glance, &self.model, &self.names);
-        self.model.check(&view, &mut M::History::default(), &mut found);
-        found.iter().any(|v| target.contains(&v.fingerprint))
+        guard::guarded(|| self.model.check(&view, &mut M::History::default(), &mut found)).ok()?;
+        Some(found.iter().any(|v| target.contains(&v.fingerprint)))
     }
 
     fn new_reaction(&mut self, common: &Common<M>, local: u32, entry: u32) -> u32 {
@@ -293,7 +296,11 @@ impl<M: Model> Worker<M> {
                 Reaction::Lives => {
                     let mut tables = common.tables.lock().unwrap_or_else(PoisonError::into_inner);
                     let world = packed::unpack(&tables, words);
-                    let world = tables.deliver(world, index, common.rule);
+                    let Some(world) = tables.deliver(world, index, common.rule) else {
+                        drop(tables);
+                        self.after = after;
+                        continue;
+                    };
                     packed::pack(&mut tables, (&world, packed::faults(words)), Some(words), &mut after);
                     self.learn(&tables, common.rule);
                     (self.hash(&after), true, false)
@@ -305,10 +312,18 @@ impl<M: Model> Worker<M> {
                 !chunk.states.is_multiple_of(8) || hash == self.hash(&after),
                 "what changed adds up to the hash of the whole"
             );
-            if look && self.violates(&after, &common.target) {
-                chunk.violation = Some((step, index as u32));
-                self.after = after;
-                return;
+            match if look { self.violates(&after, &common.target) } else { Some(false) } {
+                Some(false) => {}
+                Some(true) => {
+                    chunk.violation = Some((step, index as u32));
+                    self.after = after;
+                    return;
+                }
+                // A step to where an invariant panics cannot be taken.
+                None => {
+                    self.after = after;
+                    continue;
+                }
             }
             if idle {
                 self.after = after;

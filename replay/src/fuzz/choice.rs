@@ -3,8 +3,9 @@
 use demi_schemas::NetworkRule;
 
 use super::program::Program;
+use crate::guard::{self, Panic};
 use crate::model::{Model, Proposal};
-use crate::names::ActorId;
+use crate::names::{ActorId, OUTSIDE};
 use crate::sim::Simulator;
 use crate::world::World;
 
@@ -47,7 +48,14 @@ pub(crate) fn apply<M: Model>(
             sim.deliver(world, index as usize, rule);
         }
         Choice::Bootstrap | Choice::Client(..) => {
-            for proposal in proposals(sim, choice) {
+            let proposed = match guard::guarded(|| proposals(sim, choice)) {
+                Ok(proposed) => proposed,
+                Err(message) => {
+                    world.panic = Panic::shared(OUTSIDE, "the workload".to_owned(), message);
+                    return;
+                }
+            };
+            for proposal in proposed {
                 let msg = sim.intern(proposal.msg);
                 sim.inject(world, proposal.to, msg);
             }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::choice::{Choice, apply, proposals};
 use super::program::Program;
+use crate::guard;
 use crate::model::Model;
 use crate::names::{ActorId, OUTSIDE};
 use crate::network::same_channel;
@@ -116,7 +117,8 @@ impl<'a, M: Model> Logger<'a, M> {
     }
 
     fn inject(&mut self, choice: Choice) {
-        for proposal in proposals(self.sim, choice) {
+        // A workload that panicked when the run was made proposes nothing here either.
+        for proposal in guard::or(Vec::new(), || proposals(self.sim, choice)) {
             let msg = self.sim.intern(proposal.msg);
             self.inject_one(proposal.to, msg, proposal.fields);
         }

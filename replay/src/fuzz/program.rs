@@ -6,6 +6,7 @@ use demi_schemas::schedule::{Step, StepKind};
 use serde_json::Value;
 
 use super::FuzzError;
+use crate::guard;
 use crate::model::{Model, Status};
 use crate::names::ActorId;
 use crate::script::{Act, Script};
@@ -40,7 +41,9 @@ impl Program {
             program.due.push(match step {
                 ProgramStep::Wait(name) => {
                     let world = sim.empty_world();
-                    sim.model().workload().condition(name, &sim.view(&world)).map_err(FuzzError::Program)?;
+                    guard::guarded(|| sim.model().workload().condition(name, &sim.view(&world)))
+                        .unwrap_or_else(|message| Err(format!("'{name}' panicked: {message}")))
+                        .map_err(FuzzError::Program)?;
                     Due::Condition(name.clone())
                 }
                 ProgramStep::Deliveries(count) => Due::Deliveries(*count),

@@ -10,8 +10,9 @@ use super::choice::{Choice, apply};
 use super::program::Program;
 use super::strategy::{Order, skip};
 use super::{FuzzError, FuzzOptions};
+use crate::guard::{self, Panic};
 use crate::model::{Model, Status, Violation};
-use crate::names::ActorId;
+use crate::names::{ActorId, OUTSIDE};
 use crate::sim::Simulator;
 use crate::world::{PendingKind, World};
 
@@ -118,9 +119,15 @@ impl<'a, M: Model> Run<'a, M> {
             self.apply(Choice::Start(self.actors[at]));
         }
         self.apply(Choice::Bootstrap);
+        if let Some(panic) = self.panicked() {
+            return Ok(vec![panic]);
+        }
         let interval = u64::from(self.scenario.invariant_check_interval.unwrap_or(1)).max(1);
         while self.world.deliveries() < self.limit {
             self.events()?;
+            if let Some(panic) = self.panicked() {
+                return Ok(vec![panic]);
+            }
             self.candidates.find(self.sim, &self.world, self.scenario.network, &mut self.holds);
             if self.candidates.is_empty() {
                 if self.unblock() { continue } else { break }
@@ -128,6 +135,9 @@ impl<'a, M: Model> Run<'a, M> {
             let index = self.draw();
             let entry = self.world.pending()[index];
             self.apply(Choice::Deliver(index as u32));
+            if let Some(panic) = self.panicked() {
+                return Ok(vec![panic]);
+            }
             self.holds.delivered(&entry);
             self.touched(entry.to);
             if self.world.deliveries().is_multiple_of(interval) {
@@ -166,10 +176,22 @@ impl<'a, M: Model> Run<'a, M> {
         *last = watch;
     }
 
+    /// The panic that the last step ended in, which is a finding.
+    fn panicked(&self) -> Option<Violation> {
+        self.world.panic().map(|panic| self.finding(panic))
+    }
+
+    fn finding(&self, panic: &Panic) -> Violation {
+        let affected = if panic.actor == OUTSIDE { Vec::new() } else { vec![panic.actor] };
+        Violation { fingerprint: self.sim.explain(panic), affected }
+    }
+
     fn check(&mut self) -> Vec<Violation> {
         let mut found = Vec::new();
-        if std::mem::take(&mut self.dirty) {
-            self.sim.check(&self.world, &mut self.history, &mut found);
+        if std::mem::take(&mut self.dirty)
+            && let Err(panic) = self.sim.judge(&self.world, &mut self.history, &mut found)
+        {
+            return vec![self.finding(&panic)];
         }
         if !found.is_empty() {
             let mut alone = Vec::new();
@@ -204,7 +226,9 @@ impl<'a, M: Model> Run<'a, M> {
                 None => true,
                 Some(name) => {
                     let view = self.sim.view(&self.world);
-                    self.sim.model().workload().condition(name, &view).map_err(FuzzError::Condition)?
+                    guard::guarded(|| self.sim.model().workload().condition(name, &view))
+                        .unwrap_or_else(|message| Err(format!("'{name}' panicked: {message}")))
+                        .map_err(FuzzError::Condition)?
                 }
             };
             while self.open && self.event_rate == 0.0 && self.client() {}

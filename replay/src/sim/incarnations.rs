@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Did, Simulator};
+use crate::guard::{self, Panic};
 use crate::model::{Ctx, Model, Status};
 use crate::names::{ActorId, OUTSIDE};
 use crate::world::World;
@@ -17,7 +18,7 @@ impl<M: Model> Simulator<M> {
     }
 
     pub(super) fn start_now(&mut self, world: &mut World<M>, actor: ActorId) {
-        if matches!(world.status(actor), Status::Running | Status::Isolated) {
+        if world.panic.is_some() || matches!(world.status(actor), Status::Running | Status::Isolated) {
             return;
         }
         let cell = self.cell_of(actor);
@@ -25,14 +26,7 @@ impl<M: Model> Simulator<M> {
         let failed = world.status[actor.index()] == Status::Crashed;
         world.status[actor.index()] = Status::Running;
         self.did.push(Did::Started(actor));
-        let mut state = match &world.cells[cell.index()] {
-            Some(shared) if cell != actor => Arc::clone(shared),
-            Some(last) if failed => {
-                let recovered = self.model.runtime().recovered(actor, last);
-                Arc::new(recovered.unwrap_or_else(|| self.model.initial(actor)))
-            }
-            _ => Arc::new(self.model.initial(actor)),
-        };
+        let last = world.cells[cell.index()].clone();
         let mut ctx = Ctx {
             me: actor,
             from: OUTSIDE,
@@ -40,8 +34,28 @@ impl<M: Model> Simulator<M> {
             names: &mut self.names,
             crash_reason: &mut self.crash_reason,
         };
-        self.model.start(Arc::make_mut(&mut state), &mut ctx);
-        world.cells[cell.index()] = Some(state);
+        let asked = ctx.effects.len();
+        let started = guard::guarded(|| {
+            let mut state = match last {
+                Some(shared) if cell != actor => shared,
+                Some(last) if failed => {
+                    let recovered = self.model.runtime().recovered(actor, &last);
+                    Arc::new(recovered.unwrap_or_else(|| self.model.initial(actor)))
+                }
+                _ => Arc::new(self.model.initial(actor)),
+            };
+            self.model.start(Arc::make_mut(&mut state), &mut ctx);
+            state
+        });
+        match started {
+            Ok(state) => world.cells[cell.index()] = Some(state),
+            Err(message) => {
+                self.effects.truncate(asked);
+                // Nobody runs without a state.
+                world.status[actor.index()] = Status::Absent;
+                world.panic = Panic::shared(actor, "start".to_owned(), message);
+            }
+        }
     }
 
     /// Makes an actor fail, as an injected fault.

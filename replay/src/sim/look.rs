@@ -1,6 +1,7 @@
 //! Looking at a world: for invariants, bounds and matching.
 
 use super::Simulator;
+use crate::guard::{self, Panic};
 use crate::model::{DistanceOf, Model, View, Violation, Waiting};
 use crate::names::{ActorId, OUTSIDE};
 use crate::world::{Pending, World};
@@ -15,7 +16,7 @@ impl<M: Model> Simulator<M> {
     /// The cell of memory that an actor works on.
     #[must_use]
     pub fn cell_of(&self, actor: ActorId) -> ActorId {
-        self.model.runtime().cell(actor)
+        guard::or(actor, || self.model.runtime().cell(actor))
     }
 
     /// What is pending, as [estimates](crate::model::Estimate) see it.
@@ -25,10 +26,11 @@ impl<M: Model> Simulator<M> {
         world.pending().iter().map(entry).collect()
     }
 
-    /// How many deliveries are missing at least from a world to a violation.
+    /// How many deliveries are missing at least from a world to a violation; 0, which is always right, where the bound
+    /// panics.
     #[must_use]
     pub fn lower_bound(&self, world: &World<M>, distance: &DistanceOf<M>) -> usize {
-        (distance.lower_bound)(&self.view(world), &self.waiting(world))
+        guard::or(0, || (distance.lower_bound)(&self.view(world), &self.waiting(world)))
     }
 
     /// Whether the system is still starting up by itself.
@@ -39,7 +41,7 @@ impl<M: Model> Simulator<M> {
             .cells
             .get(cell)
             .and_then(Option::as_ref)
-            .is_some_and(|state| self.model.runtime().starting_up(state))
+            .is_some_and(|state| guard::or(false, || self.model.runtime().starting_up(state)))
     }
 
     /// The actors that can never go on by themselves, in the order of their ids: each takes nothing that is pending, and
@@ -50,7 +52,10 @@ impl<M: Model> Simulator<M> {
         let takes = |actor| world.pending().iter().any(|p| p.to == actor && self.takes(world, p));
         let mut waiting: Vec<(ActorId, Vec<ActorId>)> = view
             .actors()
-            .filter_map(|actor| Some((actor, self.model.runtime().waits_for(view.state(actor)?, actor))))
+            .filter_map(|actor| {
+                let state = view.state(actor)?;
+                Some((actor, guard::or(Vec::new(), || self.model.runtime().waits_for(state, actor))))
+            })
             .filter(|(actor, others)| !others.is_empty() && !takes(*actor))
             .collect();
         loop {
@@ -62,16 +67,66 @@ impl<M: Model> Simulator<M> {
         }
     }
 
-    /// Checks the invariants on one configuration, with what earlier checks remembered.
+    /// Checks the invariants on one configuration, with what earlier checks remembered. Where one panics, or the step
+    /// that led here did, nothing is found.
     pub fn check(&self, world: &World<M>, history: &mut M::History, found: &mut Vec<Violation>) {
-        self.model.check(&self.view(world), history, found);
+        // Who has to know why asks `judge`.
+        let _ = self.judge(world, history, found);
+    }
+
+    /// As [`Simulator::check`].
+    ///
+    /// # Errors
+    /// When an invariant panics, or the step that led here did.
+    pub fn judge(
+        &self,
+        world: &World<M>,
+        history: &mut M::History,
+        found: &mut Vec<Violation>,
+    ) -> Result<(), Panic> {
+        if let Some(panic) = world.panic() {
+            return Err(panic.clone());
+        }
+        let before = found.len();
+        guard::guarded(|| self.model.check(&self.view(world), history, found)).map_err(|message| {
+            found.truncate(before);
+            Panic { actor: OUTSIDE, doing: "an invariant".to_owned(), message }
+        })
+    }
+
+    /// Checks the invariants on a configuration alone. Where one panics the world goes no further.
+    pub fn judge_step(&self, world: &mut World<M>, found: &mut Vec<Violation>) {
+        if let Err(panic) = self.judge(world, &mut M::History::default(), found) {
+            world.panic = Some(std::sync::Arc::new(panic));
+        }
+    }
+
+    /// What the handler of an entry is doing, for people.
+    pub(super) fn handling(&self, entry: &Pending) -> String {
+        let payload = self.text(self.info(entry.msg).payload);
+        if entry.kind.is_timer() {
+            format!("timer {} ({payload})", self.timer_name(entry))
+        } else {
+            payload.to_owned()
+        }
+    }
+
+    /// A panic in words: in whose step, at what, and what it said.
+    #[must_use]
+    pub fn explain(&self, panic: &Panic) -> String {
+        match panic.actor {
+            OUTSIDE => format!("panic in {}: {}", panic.doing, panic.message),
+            actor => format!("panic in {} at {}: {}", self.names().get(actor), panic.doing, panic.message),
+        }
     }
 
     /// The number that changes when anything changes that an invariant reads of the cell that `actor` works on;
     /// `None` where the model does not say.
     #[must_use]
     pub fn watch(&self, world: &World<M>, actor: ActorId) -> Option<u64> {
-        world.cells[self.cell_of(actor).index()].as_ref().and_then(|state| self.model.guidance().watch(state))
+        world.cells[self.cell_of(actor).index()]
+            .as_ref()
+            .and_then(|state| guard::or(None, || self.model.guidance().watch(state)))
     }
 
     /// How an actor's clock stands to a message's when it would be delivered now: −1 the message is older, 0 the
@@ -80,7 +135,7 @@ impl<M: Model> Simulator<M> {
     pub fn relative_clock(&self, world: &World<M>, entry: &Pending) -> Option<i8> {
         let message = self.infos[entry.msg.0 as usize].clock?;
         let cell = world.cells[self.cell_of(entry.to).index()].as_ref()?;
-        let actor = self.model.guidance().actor_clock(cell)?;
+        let actor = guard::or(None, || self.model.guidance().actor_clock(cell))?;
         Some(message.cmp(&actor) as i8)
     }
 }

@@ -2,6 +2,7 @@
 //! running the handler again.
 
 use super::Simulator;
+use crate::guard;
 use crate::model::{Ctx, Effect, Model};
 use crate::names::{ActorId, OUTSIDE};
 use crate::world::{Pending, PendingKind};
@@ -21,14 +22,18 @@ impl<M: Model> Simulator<M> {
     /// Whether the receiver of an entry, in that state, would take it.
     #[must_use]
     pub fn accepts(&self, state: &M::State, entry: &Pending) -> bool {
-        self.model.runtime().accepts(state, entry.to, entry.from, &self.infos[entry.msg.0 as usize].msg)
+        let msg = &self.infos[entry.msg.0 as usize].msg;
+        guard::or(false, || self.model.runtime().accepts(state, entry.to, entry.from, msg))
     }
 
     /// Runs the handler of an entry on the state of its receiver's cell alone and gives what it asked for.
     ///
     /// Nothing where it starts, stops or fails an actor: what follows from that depends on the world, and the entry
     /// has to be [delivered](Simulator::deliver) there. The state is then of no use.
-    pub fn react(&mut self, state: &mut M::State, entry: &Pending) -> Option<Vec<Op>> {
+    ///
+    /// # Errors
+    /// When the handler panics: what it said. The entry cannot be delivered, and the state is of no use.
+    pub fn react(&mut self, state: &mut M::State, entry: &Pending) -> Result<Option<Vec<Op>>, String> {
         self.crash_reason = None;
         let mut ctx = Ctx {
             me: entry.to,
@@ -37,11 +42,15 @@ impl<M: Model> Simulator<M> {
             names: &mut self.names,
             crash_reason: &mut self.crash_reason,
         };
-        self.model.deliver(state, &self.infos[entry.msg.0 as usize].msg, &mut ctx);
+        let msg = &self.infos[entry.msg.0 as usize].msg;
+        if let Err(message) = guard::guarded(|| self.model.deliver(state, msg, &mut ctx)) {
+            self.effects.clear();
+            return Err(message);
+        }
         let mut effects = std::mem::take(&mut self.effects);
         let ops = effects.drain(..).map(|effect| self.op(effect)).collect::<Option<Vec<Option<Op>>>>();
         self.effects = effects;
-        ops.map(|ops| ops.into_iter().flatten().collect())
+        Ok(ops.map(|ops| ops.into_iter().flatten().collect()))
     }
 
     /// An effect in terms of entries: nothing at all for what leaves the system, `None` where it depends on the world.

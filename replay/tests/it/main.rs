@@ -19,6 +19,7 @@ mod any_schedule;
 mod chapter;
 mod files;
 mod follow;
+mod hostile;
 mod incarnations;
 mod kept;
 mod layers;
