@@ -154,7 +154,7 @@ impl Model for Raft {
             let msg: MsgId = sim.intern(msg);
             let entry = Pending { from, to, channel, msg, kind, timer: 0, survives: false, via: None };
             let member = next.members[to.index()].as_mut()?;
-            let ops = sim.react(Arc::make_mut(member), &entry)?;
+            let ops = sim.react(Arc::make_mut(member), &entry).ok()??;
             for op in ops {
                 match op {
                     Op::Send(entry) => next.add(&entry, &sim.info(entry.msg).msg),
