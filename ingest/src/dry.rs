@@ -4,7 +4,6 @@ use std::io::{BufReader, Cursor, Read};
 
 use crate::IngestError;
 use crate::mapping::{HEAD, Mapper, Unit};
-use crate::read::decompress::unpack;
 use crate::read::lines::KEPT_OF_OVERLONG;
 use crate::read::lines::{LineReader, Next};
 use crate::read::source::Sources;
@@ -31,9 +30,8 @@ impl Dry {
     /// When a source cannot be read, or what is packed is damaged.
     pub fn run(mut self, mut each: impl FnMut(&str, &Unit) -> bool) -> Result<(), IngestError> {
         for source in self.sources.0 {
-            let (name, stream) = source.open()?;
+            let (name, mut stream) = source.or_decoded(self.mapper.encoding()).read()?;
             let failed = |source| IngestError::Read { path: name.clone(), source };
-            let mut stream = unpack(&name, stream)?;
             let mut head = Vec::new();
             stream.by_ref().take(HEAD as u64).read_to_end(&mut head).map_err(failed)?;
             self.mapper.begin(&name, &head);

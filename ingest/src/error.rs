@@ -16,7 +16,9 @@ pub enum IngestError {
         path: String,
     },
     /// A folder or pattern given holds nothing that looks like a log.
-    #[error("{path}: no log files here (looked for *.jsonl, *.ndjson, *.json and *.log, also .gz and .zst)")]
+    #[error(
+        "{path}: no log files here (looked for *.jsonl, *.ndjson, *.json, *.log and *-Log.txt, also .gz and .zst)"
+    )]
     NoLogs {
         /// As given.
         path: String,
@@ -28,6 +30,22 @@ pub enum IngestError {
         pattern: String,
         /// What is wrong with it.
         source: glob::PatternError,
+    },
+    /// A mapping counts sequence numbers, and what it counted is stored already with other content.
+    #[error(
+        "{source_name}:{line}: the log tells no sequence numbers and they were counted from the first line of this load, but \
+         event {event} of system '{system}' is stored already with other content; load all files of an execution in one \
+         load and in order, into a system of its own, or let the mapping take 'seq' from the log"
+    )]
+    Counted {
+        /// The file or stream.
+        source_name: String,
+        /// The record's line.
+        line: u64,
+        /// What it would have been called.
+        event: String,
+        /// The system loaded into.
+        system: String,
     },
     /// A file is packed in a way that is not read.
     #[error("{path}: this is {format}; only plain text, gzip and zstd are read: unpack it first")]

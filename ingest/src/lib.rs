@@ -39,6 +39,7 @@ mod load;
 mod load_mapped;
 mod locations;
 pub mod mapping;
+mod nature;
 pub mod otlp;
 #[cfg(test)]
 #[cfg(feature = "daemon")]
@@ -62,6 +63,8 @@ pub use error::IngestError;
 pub use intervals::IntervalSet;
 pub use load::{Damage, LoadOptions, LoadReport, Progress, load};
 pub use load_mapped::load_mapped;
+pub use nature::likely_reason;
+pub use read::encoding::{Encoding, UnknownEncoding};
 pub use read::lines;
 pub use read::source::{Source, Sources};
 pub use requeue::{Requeued, requeue};

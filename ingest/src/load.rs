@@ -156,6 +156,8 @@ pub(crate) struct Loader<'a> {
     number: Number,
     since_commit: Window,
     commits: u64,
+    /// Whether sequence numbers were counted by a mapping: a conflict then means that it counted from another line.
+    pub(crate) counted: bool,
     pub(crate) report: LoadReport,
 }
 
@@ -181,6 +183,7 @@ impl<'a> Loader<'a> {
             number,
             since_commit: Window::default(),
             commits: 0,
+            counted: false,
             report: LoadReport::default(),
         };
         system.clone_into(&mut loader.report.summary.system);
@@ -198,6 +201,19 @@ impl<'a> Loader<'a> {
             let found = Found::new(&chunk.source, number, line, &chunk.raw, raw.clone());
             match self.known.admit(&found, what, &mut self.rows, &mut self.quarantine_writer)? {
                 Admitted::Duplicate => summary.duplicates += 1,
+                Admitted::Conflict if self.counted => {
+                    let event = if let What::Event { record, .. } = what {
+                        record.id().to_string()
+                    } else {
+                        String::new()
+                    };
+                    return Err(IngestError::Counted {
+                        source_name: chunk.source.clone(),
+                        line: line.number,
+                        event,
+                        system: self.known.system.clone(),
+                    });
+                }
                 Admitted::Conflict => summary.conflicts += 1,
                 Admitted::Rejected => {}
                 Admitted::Added => {

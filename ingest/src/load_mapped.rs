@@ -11,7 +11,7 @@ use crate::Store;
 use crate::digest::digest_into;
 use crate::load::{CHUNKS, LoadOptions, LoadReport, Loader, Progress};
 use crate::mapping::{HEAD, Mapper, Outcome, Unit};
-use crate::read::decompress::{RawReadError, unpack};
+use crate::read::decompress::RawReadError;
 use crate::read::lines::{KEPT_OF_OVERLONG, Line, LineReader, Next};
 use crate::read::parse::{Chunk, Item, What};
 use crate::read::source::{Source, Sources};
@@ -56,8 +56,9 @@ pub fn load_mapped(
 ) -> Result<LoadReport, IngestError> {
     let (to, from) = sync_channel::<Result<Mapped, IngestError>>(CHUNKS);
     let limit = options.max_line_bytes;
+    let counted = mapper.counts();
     let reader = thread::spawn(move || read_sources(sources, mapper, limit, &to));
-    let mut loads = Loads { options, open: Vec::new(), done: Vec::new(), damaged: Vec::new() };
+    let mut loads = Loads { options, counted, open: Vec::new(), done: Vec::new(), damaged: Vec::new() };
     let mut now = Progress::default();
     for message in from {
         let mut mapped = message?;
@@ -86,6 +87,8 @@ pub fn load_mapped(
 /// The loads into the systems of one base name.
 struct Loads<'a> {
     options: &'a LoadOptions,
+    /// Whether the mapping counts sequence numbers.
+    counted: bool,
     /// Used last is last; with the lines read.
     open: Vec<(Option<String>, Loader<'a>, u64)>,
     done: Vec<LoadSummary>,
@@ -104,7 +107,8 @@ impl<'a> Loads<'a> {
                     self.close(0, store)?;
                 }
                 let system = system_of(&self.options.system, execution);
-                let loader = Loader::open(store, &system, self.options)?;
+                let mut loader = Loader::open(store, &system, self.options)?;
+                loader.counted = self.counted;
                 self.open.push((execution.map(str::to_owned), loader, 0));
             }
         }
@@ -208,8 +212,7 @@ fn read_source(
     limit: usize,
     to: &SyncSender<Result<Mapped, IngestError>>,
 ) -> Result<bool, IngestError> {
-    let (name, stream) = source.open()?;
-    let mut stream = unpack(&name, stream)?;
+    let (name, mut stream) = source.or_decoded(mapper.encoding()).read()?;
     let mut head = Vec::new();
     let broken = stream.by_ref().take(HEAD as u64).read_to_end(&mut head).err();
     mapper.begin(&name, &head);

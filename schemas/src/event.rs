@@ -23,6 +23,21 @@ pub const ANYONE: &str = "*";
 /// itself or precede it.
 pub type VectorClock = BTreeMap<String, u64>;
 
+/// What may be wrong where the clock of an event has no entry of its own actor: clocks without names count their hosts
+/// `p0`, `p1` and so on from a first one, and the log may count its nodes from another.
+#[must_use]
+pub fn first_host_hint<'a>(actor: &str, hosts: impl IntoIterator<Item = &'a String>) -> &'static str {
+    let number = |name: &str| name.strip_prefix('p').and_then(|n| n.parse::<u64>().ok());
+    let mut hosts = hosts.into_iter().peekable();
+    let numbered =
+        number(actor).is_some() && hosts.peek().is_some() && hosts.all(|host| number(host).is_some());
+    if numbered {
+        "; if the log counts its nodes from another number, set 'first' in the mapping's [clock]"
+    } else {
+        ""
+    }
+}
+
 /// Sequence numbers from here on were taken from a clock: nanoseconds since 1970, which passed this in July 2006.
 ///
 /// The order of such numbers within an actor counts; gaps between them say nothing, because nobody counted.

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
-use demi_ingest::{LoadOptions, LoadReport, Progress, Sources, Store};
+use demi_ingest::mapping::{Container, Mapper};
+use demi_ingest::{LoadOptions, LoadReport, Progress, Sources, Store, likely_reason};
 use demi_schemas::summary::{ActorCompleteness, LoadSummary};
 
 #[cfg(feature = "daemon")]
@@ -62,7 +63,7 @@ pub struct LoadArgs {
     /// Name of the recorded system or deployment.
     #[arg(long, value_name = "NAME")]
     system: String,
-    /// Files, folders (searched for *.jsonl, *.ndjson, *.json and *.log, with or without .zst or .gz), patterns,
+    /// Files, folders (searched for *.jsonl, *.ndjson, *.json, *.log and *-Log.txt, with or without .zst or .gz), patterns,
     /// or `-` for standard input.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<String>,
@@ -95,12 +96,13 @@ pub fn run(command: IngestCommand, ui: &Ui) -> Outcome {
 
 fn load(args: &LoadArgs, ui: &Ui) -> Outcome {
     demi_ingest::check_system_name(&args.system)?;
-    let sources = Sources::plan(&args.paths)?;
+    let sources = Sources::plan(&args.paths)?.decoded(args.mapping.encoding);
     let mapper = args.mapping.mapper(sources.0.len() > 1)?;
     let mut store = Store::create(&args.store)?;
     let mut options = LoadOptions::new(&args.system);
     options.max_line_bytes = usize::try_from(args.max_line_bytes)?;
 
+    let container = mapper.as_ref().map_or(Container::Native, Mapper::container);
     let begin = Instant::now();
     let bar = ui.progress();
     let tell = |now: &Progress| bar.set_message(progress_line(now, begin.elapsed()));
@@ -134,7 +136,25 @@ fn load(args: &LoadArgs, ui: &Ui) -> Outcome {
     for damage in &report.damaged {
         ui.error(damage);
     }
-    Ok(if report.damaged.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
+    if !report.damaged.is_empty() {
+        return Ok(ExitCode::from(2));
+    }
+    let summary = &report.summary;
+    if summary.lines == 0 || summary.added + summary.duplicates > 0 {
+        return Ok(ExitCode::SUCCESS);
+    }
+    ui.note("nothing was taken: no line became an event");
+    if let Some(reason) = why_nothing(args, container) {
+        ui.note(&format!("likely reason: {reason}"));
+    }
+    Ok(ExitCode::from(1))
+}
+
+/// Why nothing was taken, told from the first file. Standard input was read and is gone.
+fn why_nothing(args: &LoadArgs, container: Container) -> Option<String> {
+    let paths: Vec<String> = args.paths.iter().filter(|path| *path != "-").cloned().collect();
+    let sources = Sources::plan(&paths).ok()?.decoded(args.mapping.encoding);
+    likely_reason(sources.0.into_iter().next()?, container)
 }
 
 fn progress_line(now: &Progress, elapsed: Duration) -> String {

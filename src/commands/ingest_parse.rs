@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use demi_ingest::mapping::{Mapper, Mapping, Outcome as Became, Overrides, Unit, shipped};
-use demi_ingest::{Dry, Sources};
+use demi_ingest::{Dry, Encoding, Sources};
 use serde_json::{Value, json};
 
 use super::Outcome;
@@ -25,6 +25,10 @@ pub struct MappingArgs {
     /// the next execution.
     #[arg(long, value_name = "REGEX", requires = "mapping")]
     pub delimiter: Option<String>,
+    /// How the text is encoded where it is not UTF-8: windows-1252, utf-16 and others, or lossy for UTF-8 in which bad
+    /// bytes are replaced. Offsets then count decoded bytes.
+    #[arg(long, value_name = "NAME")]
+    pub encoding: Option<Encoding>,
 }
 
 impl MappingArgs {
@@ -62,7 +66,7 @@ struct Counts {
 
 /// Runs `ingest parse`. The exit status is 1 if a line was rejected.
 pub fn parse(args: &ParseArgs, ui: &Ui) -> Outcome {
-    let sources = Sources::plan(&args.paths)?;
+    let sources = Sources::plan(&args.paths)?.decoded(args.mapping.encoding);
     let name = args.mapping.mapping.clone().unwrap_or_else(|| "native".to_owned());
     let mapper = match args.mapping.mapper(sources.0.len() > 1)? {
         Some(mapper) => mapper,

@@ -19,6 +19,7 @@ mod daemon_operation;
 mod daemon_tls;
 mod docs;
 mod folders;
+mod foreign_logs;
 mod formats_cli;
 mod ingest;
 mod logging_layer;

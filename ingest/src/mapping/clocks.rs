@@ -35,8 +35,9 @@ impl Written {
             Value::String(text) => {
                 let text = text.trim();
                 if text.starts_with(['{', '[']) {
-                    let value: Value =
-                        serde_json::from_str(text).map_err(|e| format!("'{}': {e}", short(text)))?;
+                    let value: Value = serde_json::from_str(text)
+                        .or_else(|e| unquoted(text).ok_or(e))
+                        .map_err(|e| format!("'{}': {e}", short(text)))?;
                     return if value.is_string() { Err("no clock".into()) } else { Written::read(&value) };
                 }
                 let counts = text.split(',').map(|c| c.trim().parse::<u64>());
@@ -61,6 +62,15 @@ impl Written {
     }
 }
 
+/// A clock taken out of the middle of a JSON string, where its quotes are escaped: `{\"a\":1}`.
+fn unquoted(text: &str) -> Option<Value> {
+    if !text.contains('\\') {
+        return None;
+    }
+    let inner: String = serde_json::from_str(&format!("\"{text}\"")).ok()?;
+    serde_json::from_str(&inner).ok()
+}
+
 fn short(text: &str) -> String {
     text.chars().take(60).collect()
 }
@@ -80,6 +90,7 @@ mod tests {
     fn clocks_come_in_several_forms() {
         let named = Written::read(&json!({"a": 1, "b": 0})).unwrap();
         assert_eq!(Written::read(&json!("{\"a\" : 1, \"b\":0} ")).unwrap(), named);
+        assert_eq!(Written::read(&json!(r#"{\"a\":1,\"b\":0}"#)).unwrap(), named, "out of a JSON string");
         assert_eq!(Written::read(&json!("1,0,2")).unwrap(), Written::Array(vec![1, 0, 2]));
         assert_eq!(Written::read(&json!("[1, 0, 2]")).unwrap(), Written::read(&json!([1, 0, 2])).unwrap());
         let names = Clock {

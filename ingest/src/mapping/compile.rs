@@ -8,6 +8,7 @@ use super::error::MappingError;
 use super::file::{Clock, Container, Fields, Input, LinkOrder, Mapping, Rule};
 use super::patterns::{self, Pattern};
 use super::template::{Form, Template, template};
+use crate::read::encoding::{Encoding, UnknownEncoding};
 
 /// Templates of the fields of an event.
 #[derive(Clone, Debug, Default)]
@@ -54,6 +55,7 @@ pub(crate) struct Phases {
 pub(crate) struct Compiled {
     pub(crate) name: String,
     pub(crate) input: Input,
+    pub(crate) encoding: Option<Encoding>,
     pub(crate) patterns: Vec<Pattern>,
     pub(crate) start: Option<Regex>,
     pub(crate) skip: Vec<Regex>,
@@ -125,6 +127,12 @@ impl Compiled {
         Ok(Compiled {
             name: mapping.name.clone(),
             patterns: patterns.collect::<Result<_, _>>()?,
+            encoding: input
+                .encoding
+                .as_deref()
+                .map(str::parse)
+                .transpose()
+                .map_err(|e: UnknownEncoding| MappingError::value("input.encoding", e.to_string()))?,
             start: input.start.as_deref().map(|t| expression("input.start", t)).transpose()?,
             skip: numbered("input.skip", &input.skip)?,
             delimiter: execution

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use demi_schemas::event::first_host_hint;
 use demi_schemas::{EventRecord, Kind, Via};
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
@@ -130,7 +131,8 @@ impl Emitter {
                 };
             }
             if clock.is_some() && own.is_none() {
-                warnings.push(format!("the clock of '{}' has no entry of its own host", event.actor));
+                let hint = first_host_hint(&event.actor, clock.iter().flat_map(|c| c.keys()));
+                warnings.push(format!("the clock of '{}' has no entry of its own host{hint}", event.actor));
             }
             event.vector_clock.clone_from(&clock);
             if let Some(phase) = phase {

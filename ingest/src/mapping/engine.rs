@@ -1,5 +1,6 @@
 //! Applying a mapping to the lines of sources, one after another.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use demi_schemas::EventRecord;
@@ -13,7 +14,7 @@ use super::file::{Choose, Container, Header, Mapping};
 use super::patterns::{self, Pattern};
 use super::sniff;
 use super::source_state::{Held, SourceState};
-use super::unit::{Outcome, Overrides, Unit};
+use super::unit::{Outcome, Overrides, Unit, not_utf8};
 use crate::formats::{Decoded, csv, edn, json_line, logfmt};
 use crate::read::lines::{Line, LineReader, Next};
 
@@ -166,12 +167,20 @@ impl Mapper {
             out.push(self.unit(line, 1, bytes.to_vec(), rejected("too_long", reason)));
             return;
         }
-        let Ok(text) = std::str::from_utf8(bytes) else {
-            let reason = "the line is not UTF-8".to_owned();
-            self.flush(out);
-            out.push(self.unit(line, 1, bytes.to_vec(), rejected("not_utf8", reason)));
-            return;
+        let text = match std::str::from_utf8(bytes) {
+            Ok(text) => Cow::Borrowed(text),
+            // The lines of its record belong to it: what is no text is found when they are together.
+            Err(_) if self.mapping.input.container == Container::Text && !self.in_header() => {
+                String::from_utf8_lossy(bytes)
+            }
+            Err(error) => {
+                let reason = not_utf8(bytes, error);
+                self.flush(out);
+                out.push(self.unit(line, 1, bytes.to_vec(), rejected("not_utf8", reason)));
+                return;
+            }
         };
+        let text = text.as_ref();
         if let Some((what, problem)) = self.source.header.pop_front() {
             if problem.is_some() || !text.trim_ascii().is_empty() {
                 let outcome = problem.map_or(Outcome::Skipped(what), |p| {

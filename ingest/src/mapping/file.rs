@@ -90,6 +90,10 @@ pub enum Header {
 pub struct Input {
     /// What the file is made of.
     pub container: Container,
+    /// How the text is encoded where it is not UTF-8: a name of the Encoding Standard such as `windows-1252` or `utf-16`, or
+    /// `lossy` for UTF-8 in which bad bytes become U+FFFD. Offsets then count decoded bytes.
+    #[serde(default)]
+    pub encoding: Option<String>,
     /// For `text`: regular expressions whose named groups are the record. A pattern with `\n` spans that many more
     /// lines. JavaScript's expressions are understood where they do without look-around and back-references.
     #[serde(default)]

@@ -3,6 +3,7 @@
 use super::compile::{Compiled, CompiledRule};
 use super::engine::Mapper;
 use super::file::{Choose, Container, Mapping, Ticks};
+use crate::read::encoding::Encoding;
 
 /// What a mapping needs of the log that it reads. Sources that cannot give it cannot use the mapping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,6 +27,22 @@ impl Mapping {
 }
 
 impl Mapper {
+    /// What its sources are decoded from.
+    pub(crate) fn encoding(&self) -> Option<Encoding> {
+        self.mapping.encoding
+    }
+
+    /// What a source is made of.
+    #[must_use]
+    pub fn container(&self) -> Container {
+        self.mapping.input.container
+    }
+
+    /// Whether sequence numbers are counted from the first line of a load on.
+    pub(crate) fn counts(&self) -> bool {
+        counts(&self.mapping)
+    }
+
     /// Whether events depend on the name of the source.
     pub(crate) fn uses_the_name(&self) -> bool {
         let names = |rule: &CompiledRule| rule.used.contains("@stem") || rule.used.contains("@file");
@@ -47,6 +64,7 @@ fn end(mapping: &Compiled) -> Option<&'static str> {
     let deduces = mapping.clock.as_ref().is_some_and(|(_, clock)| clock.deduce_host);
     match mapping.input.container {
         Container::Json | Container::Otlp | Container::Zipkin => Some("it reads whole documents"),
+        _ if mapping.encoding.is_some() => Some("it decodes a whole file"),
         _ if deduces => Some("it finds out whose events they are from all clocks of an execution"),
         _ if mapping.delimiter.is_some() || mapping.label.is_some() => {
             Some("it makes a system of each execution, and a source writes one system")
@@ -57,7 +75,6 @@ fn end(mapping: &Compiled) -> Option<&'static str> {
 
 fn order(mapping: &Compiled) -> Option<&'static str> {
     let emits = || mapping.rules.iter().filter(|rule| !rule.skip).flat_map(|rule| &rule.emits);
-    let ticks = mapping.clock.as_ref().is_some_and(|(_, clock)| clock.ticks == Ticks::Every);
     match mapping.input.container {
         Container::Native => None,
         Container::Csv => Some("the first line names the columns"),
@@ -67,9 +84,17 @@ fn order(mapping: &Compiled) -> Option<&'static str> {
         }
         _ if mapping.phases.is_some() => Some("it takes the order of the lines for that of time"),
         _ if emits().any(|emit| emit.link.is_some()) => Some("it joins sends and receives by counting them"),
-        _ if !ticks && emits().any(|emit| emit.seq.is_none()) => Some("it counts sequence numbers"),
+        _ if counts(mapping) => Some("it counts sequence numbers"),
         _ => None,
     }
+}
+
+/// Whether there are events whose sequence numbers the log does not tell.
+fn counts(mapping: &Compiled) -> bool {
+    let ticks = mapping.clock.as_ref().is_some_and(|(_, clock)| clock.ticks == Ticks::Every);
+    let own = matches!(mapping.input.container, Container::Native | Container::Otlp | Container::Zipkin);
+    let mut emits = mapping.rules.iter().filter(|rule| !rule.skip).flat_map(|rule| &rule.emits);
+    !own && !ticks && emits.any(|emit| emit.seq.is_none())
 }
 
 fn lines(mapping: &Compiled) -> Option<&'static str> {

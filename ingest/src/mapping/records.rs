@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::engine::Mapper;
-use super::unit::Unit;
+use super::unit::{Unit, not_utf8};
 use crate::formats::Decoded;
 use crate::read::lines::Line;
 
@@ -35,7 +35,11 @@ impl Mapper {
             match found {
                 Some((lines, record)) => {
                     let (line, raw) = self.pop(lines);
-                    self.take(line, lines as u64, raw, Decoded::Record(record), out);
+                    let decoded = match std::str::from_utf8(&raw) {
+                        Ok(_) => Decoded::Record(record),
+                        Err(error) => Decoded::Bad { code: "not_utf8", reason: not_utf8(&raw, error) },
+                    };
+                    self.take(line, lines as u64, raw, decoded, out);
                 }
                 None => {
                     let lines = if by_start { available } else { 1 };
@@ -46,6 +50,8 @@ impl Mapper {
                     }
                     let decoded = if self.mapping.skip.iter().any(|s| s.is_match(&text)) {
                         Decoded::Nothing("a skip expression is found in it")
+                    } else if let Err(error) = std::str::from_utf8(&raw) {
+                        Decoded::Bad { code: "not_utf8", reason: not_utf8(&raw, error) }
                     } else {
                         let reason = match self.source.patterns.len() {
                             1 => "the pattern is not found in this line".to_owned(),

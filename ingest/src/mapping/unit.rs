@@ -1,5 +1,7 @@
 //! What a mapper gives back, and what a command line may tell it.
 
+use std::str::Utf8Error;
+
 use demi_schemas::EventRecord;
 
 use crate::read::lines::Line;
@@ -49,4 +51,14 @@ pub struct Unit {
     pub execution: Option<String>,
     /// What they became.
     pub outcome: Outcome,
+}
+
+/// Why bytes are no text, with the byte.
+pub(crate) fn not_utf8(bytes: &[u8], error: Utf8Error) -> String {
+    let at = error.valid_up_to();
+    let byte = bytes.get(at).copied().unwrap_or_default();
+    format!(
+        "not UTF-8: byte {} is 0x{byte:02X}; if it is of another encoding, say so with --encoding",
+        at + 1
+    )
 }

@@ -34,7 +34,19 @@ pub fn from_json_value(document: &Value, options: &OtlpOptions) -> Result<Vec<It
     if !document.is_object() {
         return Err(OtlpError::Shape("an OTLP document is an object".to_owned()));
     }
-    let (spans, logs) = (list(document, "resourceSpans")?, list(document, "resourceLogs")?);
+    // Tempo answers with `batches`; some files hold single elements of the lists.
+    let bare = |names: [&str; 2]| {
+        let element = list(document, names[0])?.is_some() || list(document, names[1])?.is_some();
+        Ok::<_, OtlpError>(element.then(|| std::slice::from_ref(document)))
+    };
+    let spans = match (list(document, "resourceSpans")?, list(document, "batches")?) {
+        (None, None) => bare(["scopeSpans", "instrumentationLibrarySpans"])?,
+        (spans, batches) => spans.or(batches),
+    };
+    let logs = match list(document, "resourceLogs")? {
+        None => bare(["scopeLogs", "instrumentationLibraryLogs"])?,
+        logs => logs,
+    };
     if spans.is_none() && logs.is_none() {
         let what = "neither 'resourceSpans' nor 'resourceLogs' is in the document";
         return Err(OtlpError::Shape(what.to_owned()));

@@ -1,6 +1,7 @@
-//! From paths to lines and event records: which files are read, unpacking, cutting into lines, parsing.
+//! From paths to lines and event records: which files are read, unpacking, decoding, cutting into lines, parsing.
 
 pub(crate) mod decompress;
+pub(crate) mod encoding;
 pub mod lines;
 pub(crate) mod parse;
 pub(crate) mod source;

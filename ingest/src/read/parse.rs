@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::IngestError;
 use crate::digest::digest_into;
-use crate::read::decompress::{RawReadError, unpack};
+use crate::read::decompress::RawReadError;
 use crate::read::lines::{KEPT_OF_OVERLONG, Line, LineReader, Next};
 use crate::read::source::{Source, Sources};
 use crate::time::utc_date;
@@ -69,8 +69,8 @@ fn read_source(
     limit: usize,
     to: &SyncSender<Message>,
 ) -> Result<bool, IngestError> {
-    let (name, stream) = source.open()?;
-    let mut reader = LineReader::new(unpack(&name, stream)?, limit, KEPT_OF_OVERLONG);
+    let (name, stream) = source.read()?;
+    let mut reader = LineReader::new(stream, limit, KEPT_OF_OVERLONG);
     let mut parser = Parser::new(system, limit);
     loop {
         let begin = reader.offset();

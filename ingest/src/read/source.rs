@@ -2,14 +2,17 @@
 
 use std::collections::HashSet;
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
 
 use crate::IngestError;
-use crate::read::decompress::packing;
+use crate::read::decompress::{packing, unpack};
+use crate::read::encoding::Encoding;
 
 /// Ends of names taken from a folder, each also with a packing's end behind it.
-const LOG_ENDS: [&str; 4] = [".jsonl", ".ndjson", ".json", ".log"];
+///
+/// GoVector names its files `NAME-Log.txt`.
+const LOG_ENDS: [&str; 5] = [".jsonl", ".ndjson", ".json", ".log", "-log.txt"];
 const PACKED_ENDS: [&str; 3] = ["", ".zst", ".gz"];
 
 /// One file or stream of event records.
@@ -17,6 +20,7 @@ pub struct Source {
     /// What events say they came from: the path as given, or `-`.
     pub name: String,
     from: From,
+    encoding: Option<Encoding>,
 }
 
 enum From {
@@ -29,17 +33,35 @@ impl Source {
     #[must_use]
     pub fn file(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
-        Source { name: path.to_string_lossy().into_owned(), from: From::File(path) }
+        Source { name: path.to_string_lossy().into_owned(), from: From::File(path), encoding: None }
     }
 
     /// A stream under a name of the caller's choice. Offsets count its unpacked bytes.
     #[must_use]
     pub fn stream(name: impl Into<String>, stream: Box<dyn Read + Send>) -> Self {
-        Source { name: name.into(), from: From::Stream(stream) }
+        Source { name: name.into(), from: From::Stream(stream), encoding: None }
     }
 
-    /// Opens the source for reading, packed as it is.
-    pub(crate) fn open(self) -> Result<(String, Box<dyn Read + Send>), IngestError> {
+    /// The source, decoded from that encoding unless it has one.
+    pub(crate) fn or_decoded(mut self, encoding: Option<Encoding>) -> Self {
+        self.encoding = self.encoding.or(encoding);
+        self
+    }
+
+    /// Opens the source for reading: its name, and its bytes unpacked and decoded.
+    pub(crate) fn read(self) -> Result<(String, Box<dyn BufRead + Send>), IngestError> {
+        let encoding = self.encoding;
+        let (name, stream) = self.open()?;
+        let stream = unpack(&name, stream)?;
+        let stream = match encoding {
+            Some(encoding) => encoding.decode(stream),
+            None => stream,
+        };
+        Ok((name, stream))
+    }
+
+    /// Opens the source, packed as it is.
+    fn open(self) -> Result<(String, Box<dyn Read + Send>), IngestError> {
         match self.from {
             From::Stream(stream) => Ok((self.name, stream)),
             From::File(path) => match File::open(&path) {
@@ -54,10 +76,16 @@ impl Source {
 pub struct Sources(pub Vec<Source>);
 
 impl Sources {
+    /// The sources, each decoded from that encoding.
+    #[must_use]
+    pub fn decoded(self, encoding: Option<Encoding>) -> Sources {
+        Sources(self.0.into_iter().map(|source| source.or_decoded(encoding)).collect())
+    }
+
     /// Finds the sources that `paths` name: files; folders, searched for log files to any depth; glob patterns;
     /// and `-` for standard input. What is named twice is read once.
     ///
-    /// From folders the files are taken that end in `.jsonl`, `.ndjson`, `.json` or `.log`, with or without `.zst`
+    /// From folders the files are taken that end in `.jsonl`, `.ndjson`, `.json` `.log` or `-Log.txt`, with or without `.zst`
     /// or `.gz` behind, in the order of their names; hidden files and Delta tables are passed over. A file that is
     /// named itself is taken whatever its name.
     ///
@@ -190,6 +218,7 @@ mod tests {
             "sub/.hidden.json",
             "_environment.jsonl",
             "notes.txt",
+            "z-Log.txt",
             "store/_delta_log/0.json",
             "store/x.json",
         ];
@@ -199,11 +228,14 @@ mod tests {
             got.into_iter().map(|n| n.strip_prefix(root).unwrap()[1..].to_owned()).collect()
         };
         let got = strip(names(&[root]).unwrap());
-        assert_eq!(got, ["_environment.jsonl", "a.JSONL.zst", "b.jsonl", "sub/c.log.gz"]);
+        assert_eq!(got, ["_environment.jsonl", "a.JSONL.zst", "b.jsonl", "sub/c.log.gz", "z-Log.txt"]);
         let notes = format!("{root}/notes.txt");
         let pattern = format!("{root}/*.js*");
         let got = strip(names(&[&notes, &pattern, root]).unwrap());
-        assert_eq!(got, ["notes.txt", "_environment.jsonl", "b.jsonl", "a.JSONL.zst", "sub/c.log.gz"]);
+        assert_eq!(
+            got,
+            ["notes.txt", "_environment.jsonl", "b.jsonl", "a.JSONL.zst", "sub/c.log.gz", "z-Log.txt"]
+        );
         assert_eq!(names(&["-", "-"]).unwrap(), ["-"]);
     }
 

@@ -78,6 +78,12 @@ fn exporters_that_write_it_another_way() {
         events(otlp::from_json(library.to_string().as_bytes(), &OtlpOptions::default()).unwrap()),
         plain
     );
+    let element = json!({"resource": {}, "scopeSpans": [{"spans": [span(json!({}))]}]});
+    let tempo = json!({"batches": [element]});
+    for document in [element, tempo] {
+        let read = otlp::from_json(document.to_string().as_bytes(), &OtlpOptions::default());
+        assert_eq!(events(read.unwrap()), plain, "{document}");
+    }
 }
 
 #[test]

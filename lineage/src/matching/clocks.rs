@@ -17,6 +17,7 @@ use super::edges::{Matching, Reason};
 use crate::error::LineageError;
 use crate::read::columns::{self, at};
 use crate::read::{Events, Loaded, NONE, columns_of, gather, record_schema};
+use demi_schemas::event::first_host_hint;
 
 /// Most problems that an error lists.
 const LISTED: usize = 5;
@@ -239,7 +240,8 @@ impl Reader<'_> {
         let name = self.events.actor_name(actor);
         let own = clock.get(name).copied().unwrap_or(0);
         if own == 0 {
-            problem(format!("its clock has no entry of its own actor, '{name}'"));
+            let hint = first_host_hint(name, clock.keys());
+            problem(format!("its clock has no entry of its own actor, '{name}'{hint}"));
             return 0;
         }
         let before = self.clocks.grown.len();
