@@ -7,7 +7,7 @@ mod commands;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use demi_lineage::{Included, export, fuzz, minimize, replaying, status, ui, verify};
+use demi_lineage::{Included, WithChildren, ended, export, fuzz, minimize, replaying, status, ui, verify};
 
 /// From per-actor production logs to the shortest execution that still breaks the invariant.
 #[derive(Parser)]
@@ -57,7 +57,9 @@ enum Command {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let ui = ui::Ui::new(&cli.ui);
-    match dispatch(cli.command, &ui) {
+    let models = WithChildren::new(Included);
+    let outcome = dispatch(cli.command, &models, &ui);
+    match ended(outcome, &models, &ui) {
         Ok(code) => code,
         Err(error) => {
             ui.error(error.as_ref());
@@ -66,17 +68,20 @@ fn main() -> ExitCode {
     }
 }
 
-fn dispatch(command: Command, ui: &ui::Ui) -> commands::Outcome {
+/// The models: those that are included, and those that run in processes of their own.
+type Known = WithChildren<Included>;
+
+fn dispatch(command: Command, models: &Known, ui: &ui::Ui) -> commands::Outcome {
     match command {
         Command::Ingest(command) => commands::ingest::run(command, ui),
         Command::Build(args) => commands::build::run(args, ui),
         Command::Query(args) => commands::query::run(args, ui),
-        Command::Replay(args) => replaying::run(args, &Included, ui),
-        Command::Fuzz(args) => fuzz::run(args, &Included, ui),
-        Command::Minimize(args) => minimize::run(args, &Included, ui),
-        Command::Verify(args) => verify::run(args, &Included, ui),
-        Command::Export(args) => export::run(args, &Included, ui),
-        Command::Report(args) => commands::report::run(args, ui),
+        Command::Replay(args) => replaying::run(args, models, ui),
+        Command::Fuzz(args) => fuzz::run(args, models, ui),
+        Command::Minimize(args) => minimize::run(args, models, ui),
+        Command::Verify(args) => verify::run(args, models, ui),
+        Command::Export(args) => export::run(args, models, ui),
+        Command::Report(args) => commands::report::run(args, models, ui),
         Command::Demo(args) => commands::demo::run(args, ui),
         Command::Completions(args) => commands::manual::completions(&args, Cli::command()),
         Command::Man(args) => commands::manual::man(&args, Cli::command(), ui),
@@ -86,5 +91,5 @@ fn dispatch(command: Command, ui: &ui::Ui) -> commands::Outcome {
 /// Runs a command line given as words, as a user would type it.
 fn run_line(words: &[&str], ui: &ui::Ui) -> commands::Outcome {
     let cli = Cli::try_parse_from(std::iter::once("demi-lineage").chain(words.iter().copied()))?;
-    dispatch(cli.command, ui)
+    dispatch(cli.command, &WithChildren::new(Included), ui)
 }

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use demi_child::WithChildren;
 use demi_replay::Registry;
 
 use crate::ui::{Ui, UiArgs};
@@ -34,7 +35,7 @@ enum Command {
     Export(export::ExportArgs),
 }
 
-fn dispatch(command: Command, models: &impl Registry, ui: &Ui) -> Outcome {
+fn dispatch(command: Command, models: &(impl Registry + Sync), ui: &Ui) -> Outcome {
     match command {
         Command::Fuzz(args) => fuzz::run(args, models, ui),
         Command::Replay(args) => replaying::run(args, models, ui),
@@ -45,12 +46,26 @@ fn dispatch(command: Command, models: &impl Registry, ui: &Ui) -> Outcome {
     }
 }
 
+/// The outcome of a command on models of which some may run in processes of their own: where one of those failed, that
+/// is the error, whatever came of it.
+pub fn ended<R: Registry>(outcome: Outcome, models: &WithChildren<R>, ui: &Ui) -> Outcome {
+    if models.requests() > 0 {
+        ui.note(&format!("{} requests to the model's process", models.requests()));
+    }
+    match models.fault() {
+        Some(why) => Err(why.into()),
+        None => outcome,
+    }
+}
+
 /// The whole program: reads the command line, runs the command on these models, and ends the process with its exit
 /// status.
-pub fn main(models: impl Registry) -> ! {
+pub fn main(models: impl Registry + Sync) -> ! {
     let cli = Cli::parse();
     let ui = Ui::new(&cli.ui);
-    let code = dispatch(cli.command, &models, &ui).unwrap_or_else(|error| {
+    let models = WithChildren::new(models);
+    let outcome = dispatch(cli.command, &models, &ui);
+    let code = ended(outcome, &models, &ui).unwrap_or_else(|error| {
         ui.error(error.as_ref());
         status::of(error.as_ref()).into()
     });

@@ -87,7 +87,7 @@ pub fn run(args: FuzzArgs, models: &impl Registry, ui: &Ui) -> Outcome {
         made = (runs, executed);
         let rate = executed as f64 / start.elapsed().as_secs_f64().max(1e-3);
         bar.set_message(format!("{runs} of {} runs, {executed} deliveries, {rate:.0}/s", args.runs));
-        !stop.load(Ordering::Relaxed)
+        !stop.load(Ordering::Relaxed) && models.fault().is_none()
     };
     let search = Search { scenario: &scenario, options, progress: &mut progress };
     let found = models.visit(&scenario, search).map_err(|e| format!("{}: {e}", args.scenario.display()));

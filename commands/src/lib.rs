@@ -2,10 +2,10 @@
 //!
 //! ```no_run
 //! use demi_lineage::replay::models::two_phase::TwoPhase;
-//! use demi_lineage::{Models, main as run};
+//! use demi_lineage::Models;
 //!
 //! fn main() {
-//!     run(Models::new().with("my-commit", TwoPhase::new))
+//!     demi_lineage::main(Models::new().with("my-commit", TwoPhase::new))
 //! }
 //! ```
 //!
@@ -27,7 +27,8 @@ pub mod verify;
 use std::error::Error;
 use std::process::ExitCode;
 
-pub use cli::main;
+pub use cli::{ended, main};
+pub use demi_child::WithChildren;
 pub use demi_replay as replay;
 pub use demi_replay::models::Included;
 pub use demi_replay::{

@@ -116,7 +116,7 @@ enum ObjectiveArg {
 }
 
 /// Runs `minimize`.
-pub fn run(args: MinimizeArgs, models: &impl Registry, ui: &Ui) -> Outcome {
+pub fn run(args: MinimizeArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outcome {
     // Before any work is done.
     let inputs = inputs(&args);
     owned::check(&args.out, Kind::Minimized, &inputs)?;
@@ -153,6 +153,9 @@ pub fn run(args: MinimizeArgs, models: &impl Registry, ui: &Ui) -> Outcome {
     let best: Mutex<Option<Size>> = Mutex::new(None);
     let began = std::time::Instant::now();
     let tell = |p: &Progress| {
+        if models.fault().is_some() {
+            options.stop.stop();
+        }
         if let Ok(mut best) = best.lock() {
             let smallest = best.filter(|b| !options.objective.smaller(p.size, *b)).unwrap_or(p.size);
             *best = Some(smallest);

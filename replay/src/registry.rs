@@ -33,13 +33,19 @@ pub trait Registry {
         visitor: V,
     ) -> Result<Result<V::Output, V>, ScenarioError>;
 
+    /// Why the models cannot go on, where one of them runs elsewhere and failed. What is not known then counts as no
+    /// violation.
+    fn fault(&self) -> Option<String> {
+        None
+    }
+
     /// Makes the simulator of the model that the scenario names and hands it to the visitor.
     ///
     /// # Errors
     /// When there is no such model, or the model does not know one of the scenario's names.
     fn visit<V: Visitor>(&self, scenario: &Scenario, visitor: V) -> Result<V::Output, ScenarioError> {
         self.offer(scenario, visitor)?.map_err(|_| {
-            let (other, names) = (&scenario.model, self.names());
+            let (other, names) = (scenario.model.as_str(), self.names());
             if names.is_empty() {
                 return ScenarioError::Value(format!("there is no model '{other}'; there are none"));
             }
@@ -126,6 +132,10 @@ impl<R: Registry> Registry for Models<R> {
     ) -> Result<Result<V::Output, V>, ScenarioError> {
         self.registry.offer(scenario, visitor)
     }
+
+    fn fault(&self) -> Option<String> {
+        self.registry.fault()
+    }
 }
 
 /// One model, and the rest of a registry.
@@ -153,12 +163,16 @@ where
         scenario: &Scenario,
         visitor: V,
     ) -> Result<Result<V::Output, V>, ScenarioError> {
-        if scenario.model != self.name {
+        if scenario.model != *self.name {
             return self.rest.offer(scenario, visitor);
         }
         let mut names = Names::default();
         let model = (self.make)(scenario, &mut names)?;
         Ok(Ok(visitor.visit(Simulator::new(model, names, scenario)?)))
+    }
+
+    fn fault(&self) -> Option<String> {
+        self.rest.fault()
     }
 }
 
@@ -182,5 +196,9 @@ impl<R: Registry, S: Registry> Registry for Both<R, S> {
             Ok(output) => Ok(Ok(output)),
             Err(visitor) => self.1.offer(scenario, visitor),
         }
+    }
+
+    fn fault(&self) -> Option<String> {
+        self.0.fault().or_else(|| self.1.fault())
     }
 }

@@ -7,6 +7,8 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::model_ref::ModelRef;
+
 /// Which pending messages of a channel may be delivered.
 ///
 /// A channel is the pair of the actor that really sent and the receiver. Timers and messages from outside
@@ -167,8 +169,8 @@ pub enum Strategy {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// Name of the model.
-    pub model: String,
+    /// The model: its name, or how it is run.
+    pub model: ModelRef,
     /// Number of members, for models that have members.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub members: Option<u32>,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use demi_lineage::Included;
+use demi_lineage::Registry;
 use demi_lineage::files::read_scenario;
 use demi_lineage::report::PageArgs;
 use demi_order::{BuildOptions, ViolationSpec};
@@ -39,14 +39,14 @@ pub struct ReportArgs {
 }
 
 /// Runs `report`.
-pub fn run(args: ReportArgs, ui: &Ui) -> Outcome {
+pub fn run(args: ReportArgs, models: &impl Registry, ui: &Ui) -> Outcome {
     match &args.html {
-        Some(html) => demi_lineage::report::page(&args.input, &args.page, html, &Included, ui),
-        None => serve(&args, ui),
+        Some(html) => demi_lineage::report::page(&args.input, &args.page, html, models, ui),
+        None => serve(&args, models, ui),
     }
 }
 
-fn serve(args: &ReportArgs, ui: &Ui) -> Outcome {
+fn serve(args: &ReportArgs, models: &impl Registry, ui: &Ui) -> Outcome {
     let scenario = args.page.scenario.as_deref().map(read_scenario).transpose()?;
     if args.page.slice.selection(&[]) != demi_order::export::Selection::default() {
         return Err("--serve shows all events: slices are for --html".into());
@@ -69,7 +69,7 @@ fn serve(args: &ReportArgs, ui: &Ui) -> Outcome {
         }
     };
     bar.set_message("reading the execution");
-    let served = Served::open(&Included, &exec, scenario.as_ref());
+    let served = Served::open(models, &exec, scenario.as_ref());
     bar.finish_and_clear();
     // Everything is in memory and in a temporary file of the server's own.
     drop(built);

@@ -1,0 +1,303 @@
+//! What children were asked, and what they answered: every question once.
+
+use std::collections::HashSet;
+use std::hash::BuildHasher;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+
+use demi_replay::{ActorId, Names, OUTSIDE, Timer, Violation};
+use rustc_hash::FxHashMap;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::error::{ChildError, Problem};
+use crate::pool::Pool;
+use crate::state::{Call, Known, Msg, State};
+use crate::values::{Canonical, mixed, quoted};
+use crate::wire::{Addressed, Checked, Hello, Made, Message, ModelKind, Proposed, Reacted, TimerName, Wish};
+
+/// Most names of timers in one program. Names are kept for ever.
+const MOST_TIMERS: usize = 10_000;
+/// Random numbers have so many bits: what every language holds exactly.
+const RANDOM_BITS: u32 = 53;
+
+/// What a handler did.
+pub(crate) struct Reaction {
+    pub(crate) next: State,
+    pub(crate) acts: Vec<Act>,
+}
+
+/// Something that it asked for, with actors as numbers.
+#[derive(Clone, Debug)]
+pub(crate) enum Act {
+    Send { from: Option<ActorId>, to: ActorId, msg: Msg },
+    Forward(Msg),
+    Set(Timer, Msg),
+    Cancel(Timer),
+    Start(ActorId),
+    Stop(ActorId),
+    Fail(String),
+}
+
+/// What invariants said, and what they remember.
+pub(crate) struct Said {
+    pub(crate) violations: Vec<Violation>,
+    pub(crate) memory: Canonical,
+}
+
+type Table<T> = RwLock<FxHashMap<u128, Arc<T>>>;
+
+/// The children of a model and everything that they said. All simulators of one model share it.
+pub struct Asked {
+    pub(crate) pool: Pool,
+    pub(crate) hello: Hello,
+    pub(crate) actors: Vec<ActorId>,
+    reactions: Table<Reaction>,
+    checks: Table<Said>,
+}
+
+impl Asked {
+    pub(crate) fn new(pool: Pool, hello: Hello, names: &mut Names) -> Asked {
+        let actors = hello.actors.iter().map(|name| names.id(name)).collect();
+        Asked { pool, hello, actors, reactions: Table::default(), checks: Table::default() }
+    }
+
+    /// How many requests were sent to children.
+    pub fn requests(&self) -> u64 {
+        self.pool.requests()
+    }
+
+    /// The problem that ended the work, if there was one.
+    pub fn fault(&self) -> Option<&ChildError> {
+        self.pool.fault()
+    }
+
+    /// What an actor does when it starts.
+    pub(crate) fn started(&self, actor: ActorId, disk: Option<&Known>) -> Option<Arc<Reaction>> {
+        let key = mixed(&[0, actor.0.into(), disk.map_or(0, |disk| disk.state.hash), disk.is_some().into()]);
+        self.reaction(key, None, || {
+            let disk = disk.map_or("null", |disk| &disk.state.text);
+            format!(
+                "{{\"do\":\"start\",\"actor\":{},\"disk\":{disk},\"now\":null,\"random\":{}}}",
+                self.name(actor),
+                random(key)
+            )
+        })
+    }
+
+    /// What an actor does with a message.
+    pub(crate) fn delivered(
+        &self,
+        actor: ActorId,
+        state: &Known,
+        from: ActorId,
+        msg: &Msg,
+    ) -> Option<Arc<Reaction>> {
+        let who = 1 + (u128::from(actor.0) << 16) + (u128::from(from.0) << 32);
+        let key = mixed(&[1, who, state.state.hash, msg.0.text.hash]);
+        let from = if from == OUTSIDE { "null".to_owned() } else { self.name(from) };
+        let call =
+            || format!("{{\"from\":{from},\"message\":{},\"random\":{}}}", msg.0.text.text, random(key));
+        self.reaction(key, Some((state, &call)), || {
+            let before = match self.hello.kind {
+                ModelKind::Pure => format!("\"state\":{}", state.state.text),
+                ModelKind::Stateful => format!("\"calls\":{}", Call::list(state.calls.as_ref())),
+            };
+            format!(
+                "{{\"do\":\"deliver\",\"actor\":{},{before},\"from\":{from},\"message\":{},\"now\":null,\"random\":{}}}",
+                self.name(actor),
+                msg.0.text.text,
+                random(key)
+            )
+        })
+    }
+
+    fn reaction(
+        &self,
+        key: u128,
+        after: Option<(&Known, &dyn Fn() -> String)>,
+        question: impl FnOnce() -> String,
+    ) -> Option<Arc<Reaction>> {
+        self.remembered(&self.reactions, key, question, |answer: Reacted| {
+            let told = match self.hello.kind {
+                ModelKind::Pure => answer.state.ok_or("a pure model answers with 'state'")?,
+                ModelKind::Stateful => answer.digest.ok_or("a stateful model answers with 'digest'")?,
+            };
+            let state = Canonical::of(&told);
+            let seen = answer.seen.as_ref().map_or_else(|| state.clone(), Canonical::of);
+            let calls = after
+                .filter(|_| self.hello.kind == ModelKind::Stateful)
+                .map(|(known, call)| Arc::new(Call { text: call(), before: known.calls.clone() }));
+            let acts = answer.effects.into_iter().map(|wish| self.act(wish)).collect::<Result<_, _>>()?;
+            Ok(Reaction { next: State::At(Arc::new(Known { state, seen, calls })), acts })
+        })
+    }
+
+    /// What invariants say of a configuration: what they see of each actor that answers, and who has failed.
+    pub(crate) fn checked(
+        &self,
+        seen: &[(ActorId, &Known)],
+        failed: &[ActorId],
+        memory: Option<&Canonical>,
+    ) -> Option<Arc<Said>> {
+        let mut parts = vec![2, memory.map_or(0, |memory| memory.hash), seen.len() as u128];
+        for (actor, known) in seen {
+            parts.extend([actor.0.into(), known.seen.hash]);
+        }
+        parts.extend(failed.iter().map(|actor| u128::from(actor.0)));
+        let question = || {
+            let seen: Vec<String> = seen
+                .iter()
+                .map(|(actor, known)| format!("{}:{}", self.name(*actor), known.seen.text))
+                .collect();
+            let failed: Vec<String> = failed.iter().map(|&actor| self.name(actor)).collect();
+            format!(
+                "{{\"do\":\"check\",\"seen\":{{{}}},\"failed\":[{}],\"memory\":{}}}",
+                seen.join(","),
+                failed.join(","),
+                memory.map_or("null", |memory| &memory.text)
+            )
+        };
+        self.remembered(&self.checks, mixed(&parts), question, |answer: Checked| {
+            let violations = answer.violations.into_iter().map(|broken| {
+                let affected =
+                    broken.affected.iter().map(|name| self.find(name)).collect::<Result<_, _>>()?;
+                Ok(Violation { fingerprint: broken.fingerprint, affected })
+            });
+            let violations = violations.collect::<Result<_, String>>()?;
+            Ok(Said { violations, memory: Canonical::of(&answer.memory) })
+        })
+    }
+
+    /// The `n`-th random message from outside.
+    pub(crate) fn client(&self, n: u64, choice: u64) -> Option<(ActorId, Msg)> {
+        let choice = choice >> (u64::BITS - RANDOM_BITS);
+        let question = format!("{{\"do\":\"client\",\"n\":{n},\"random\":{choice}}}");
+        self.understood(&question, |answer: Proposed| {
+            answer.proposal.map(|proposal| self.proposal(proposal)).transpose()
+        })?
+    }
+
+    /// The message that a log tells of.
+    ///
+    /// # Errors
+    /// When the child says that there is none, or fails.
+    pub(crate) fn external(&self, type_: &str, payload: &str, fields: &Value) -> Result<Msg, String> {
+        let question = format!(
+            "{{\"do\":\"external\",\"type\":{},\"payload\":{},\"fields\":{fields}}}",
+            quoted(type_),
+            quoted(payload)
+        );
+        let made = self.understood(&question, |answer: Made| {
+            Ok(answer.message.map(Msg::from).ok_or_else(|| {
+                answer.unknown.unwrap_or_else(|| format!("the model does not know the message '{payload}'"))
+            }))
+        });
+        made.unwrap_or_else(|| Err("the model's process failed".to_owned()))
+    }
+
+    pub(crate) fn proposal(&self, proposal: Addressed) -> Result<(ActorId, Msg), String> {
+        let to = proposal.to.ok_or("a message from outside needs a receiver")?;
+        Ok((self.find(&to)?, proposal.message.into()))
+    }
+
+    /// An answer from a table; asks where it is not there yet.
+    fn remembered<A: DeserializeOwned, T>(
+        &self,
+        table: &Table<T>,
+        key: u128,
+        question: impl FnOnce() -> String,
+        read: impl FnOnce(A) -> Result<T, String>,
+    ) -> Option<Arc<T>> {
+        if let Some(known) = table.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return Some(Arc::clone(known));
+        }
+        let value = self.understood(&question(), read)?;
+        let mut table = table.write().unwrap_or_else(PoisonError::into_inner);
+        Some(Arc::clone(table.entry(key).or_insert_with(|| Arc::new(value))))
+    }
+
+    fn understood<A: DeserializeOwned, T>(
+        &self,
+        question: &str,
+        read: impl FnOnce(A) -> Result<T, String>,
+    ) -> Option<T> {
+        let answer = self.pool.ask(question)?;
+        let value = serde_json::from_value(answer).map_err(|e| e.to_string()).and_then(read);
+        value
+            .map_err(|why| {
+                let problem = Problem::Form(why);
+                self.pool.fail(ChildError { problem, request: question.to_owned(), stderr: String::new() });
+            })
+            .ok()
+    }
+
+    fn act(&self, wish: Wish) -> Result<Act, String> {
+        Ok(match wish {
+            Wish::Send(Addressed { to, message, in_name_of }) => Act::Send {
+                from: in_name_of.map(|name| self.find(&name)).transpose()?,
+                to: to.map_or(Ok(OUTSIDE), |name| self.find(&name))?,
+                msg: message.into(),
+            },
+            Wish::Forward(message) => Act::Forward(message.into()),
+            Wish::Set(mut name) => {
+                let message = name.message.take().ok_or("a timer that is set needs a 'message'")?;
+                Act::Set(timer(&name)?, Msg::carried(message, kept(&name.timer)?))
+            }
+            Wish::Cancel(name) => Act::Cancel(timer(&name)?),
+            Wish::Start(name) => Act::Start(self.find(&name)?),
+            Wish::Stop(name) => Act::Stop(self.find(&name)?),
+            Wish::Fail(why) => Act::Fail(why),
+        })
+    }
+
+    /// The message of a log that the child is not asked about.
+    pub(crate) fn plain(type_: &str, payload: &str, fields: Option<&Value>) -> Msg {
+        let data = fields.cloned().unwrap_or(Value::Null);
+        Message { type_: type_.to_owned(), payload: Some(payload.to_owned()), data }.into()
+    }
+
+    fn find(&self, name: &str) -> Result<ActorId, String> {
+        let at = self.hello.actors.iter().position(|known| known == name);
+        at.and_then(|at| self.actors.get(at).copied())
+            .ok_or_else(|| format!("'{name}' is none of the actors that its hello names"))
+    }
+
+    fn name(&self, actor: ActorId) -> String {
+        let at = self.actors.iter().position(|&known| known == actor);
+        at.and_then(|at| self.hello.actors.get(at)).map_or_else(|| "null".to_owned(), |name| quoted(name))
+    }
+}
+
+/// A random number for a question: the same for the same question, so that the answer can be remembered.
+fn random(key: u128) -> u64 {
+    (key as u64) >> (u64::BITS - RANDOM_BITS)
+}
+
+fn timer(name: &TimerName) -> Result<Timer, String> {
+    let timer = Timer::named(kept(&name.timer)?).keyed(name.key);
+    let timer = if name.repeats { timer.repeating() } else { timer };
+    Ok(if name.survives { timer.surviving() } else { timer })
+}
+
+/// The simulator wants names that live for ever; there is one copy of each.
+fn kept(name: &str) -> Result<&'static str, String> {
+    static NAMES: OnceLock<Mutex<HashSet<&'static str>>> = OnceLock::new();
+    let names = NAMES.get_or_init(Mutex::default);
+    let mut names = names.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = names.get(name) {
+        return Ok(known);
+    }
+    if names.len() == MOST_TIMERS {
+        return Err(format!(
+            "more than {MOST_TIMERS} names of timers: use the key of a timer to tell them apart"
+        ));
+    }
+    let name: &'static str = Box::leak(name.to_owned().into_boxed_str());
+    names.insert(name);
+    Ok(name)
+}
+
+/// A number of 64 bits for content.
+pub(crate) fn short(content: &Canonical) -> u64 {
+    rustc_hash::FxBuildHasher.hash_one(content.hash)
+}

@@ -1,0 +1,155 @@
+//! Several children side by side. Which of them answers makes no difference.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use demi_schemas::{ChildModel, Scenario};
+use serde_json::{Value, json};
+
+use crate::connection::Connection;
+use crate::error::{ChildError, Problem, cut};
+use crate::values::Canonical;
+use crate::wire::{Hello, VERSION};
+
+/// The first questions are asked twice, and then each of so many: a child must not answer in two ways.
+const ASKED_TWICE: u64 = 32;
+
+/// The children of one model. The first problem is final: nothing is asked after it.
+pub struct Pool {
+    spec: ChildModel,
+    greeting: String,
+    slots: Vec<Mutex<Option<Connection>>>,
+    hello: OnceLock<Canonical>,
+    requests: AtomicU64,
+    fault: OnceLock<ChildError>,
+}
+
+impl Pool {
+    /// A pool for the scenario's model, and what the first child says of itself.
+    ///
+    /// # Errors
+    /// When it cannot be started or does not speak the protocol.
+    pub fn open(spec: &ChildModel, scenario: &Scenario) -> Result<(Pool, Hello), ChildError> {
+        let told = json!({
+            "members": scenario.members,
+            "invariants": scenario.invariants,
+            "switches": scenario.switches,
+            "settings": scenario.settings,
+            "payload": scenario.payload,
+        });
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let children = spec.children.map_or(cores, |n| n as usize).clamp(1, 256);
+        let pool = Pool {
+            spec: spec.clone(),
+            greeting: format!("\"hello\":{{\"protocol\":\"{VERSION}\",\"scenario\":{told}}}"),
+            slots: (0..children).map(|_| Mutex::new(None)).collect(),
+            hello: OnceLock::new(),
+            requests: AtomicU64::new(0),
+            fault: OnceLock::new(),
+        };
+        let (first, hello) = pool.greet()?;
+        if let Some(slot) = pool.slots.first() {
+            *locked(slot) = Some(first);
+        }
+        Ok((pool, hello))
+    }
+
+    /// How many requests were sent to children, greetings included.
+    pub fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    /// The problem that ended the work, if there was one.
+    pub fn fault(&self) -> Option<&ChildError> {
+        self.fault.get()
+    }
+
+    /// Notes a problem; the first one counts.
+    pub(crate) fn fail(&self, error: ChildError) {
+        let _ = self.fault.set(error);
+    }
+
+    /// The answer to one question; `None` once there was a problem.
+    pub(crate) fn ask(&self, question: &str) -> Option<Value> {
+        if self.fault.get().is_some() {
+            return None;
+        }
+        let content = format!("\"requests\":[{question}]");
+        let answer = self.put(&content, 0);
+        let before = self.requests.load(Ordering::Relaxed);
+        let answer = answer.and_then(|(answer, slot)| {
+            if before > ASKED_TWICE && !before.is_multiple_of(ASKED_TWICE) {
+                return Ok(answer);
+            }
+            // Another child if there is one: what one remembers, the other does not know.
+            let (again, _) = self.put(&content, slot + 1)?;
+            if Canonical::of(&again) == Canonical::of(&answer) {
+                return Ok(answer);
+            }
+            let problem = Problem::Differs(cut(&answer.to_string()), cut(&again.to_string()));
+            Err(ChildError { problem, request: content.clone(), stderr: String::new() })
+        });
+        answer.map_err(|error| self.fail(error)).ok()
+    }
+
+    /// Asks a child that is free, looking from slot `from` on.
+    fn put(&self, content: &str, from: usize) -> Result<(Value, usize), ChildError> {
+        let (mut slot, at) = self.free(from);
+        let mut connection = match slot.take() {
+            Some(connection) => connection,
+            None => self.greet()?.0,
+        };
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        let mut answer = connection.ask(content)?;
+        let one = match answer.get_mut("answers").map(Value::take) {
+            Some(Value::Array(mut answers)) if answers.len() == 1 => answers.pop(),
+            _ => None,
+        };
+        let Some(one) = one else {
+            let problem = Problem::Form(format!(
+                "'answers' must be a list with one answer for each request, got {}",
+                cut(&answer.to_string())
+            ));
+            return Err(ChildError { problem, request: content.to_owned(), stderr: String::new() });
+        };
+        *slot = Some(connection);
+        Ok((one, at))
+    }
+
+    fn free(&self, from: usize) -> (MutexGuard<'_, Option<Connection>>, usize) {
+        let many = self.slots.len();
+        for at in (0..many).map(|i| (from + i) % many) {
+            if let Ok(slot) = self.slots[at].try_lock() {
+                return (slot, at);
+            }
+        }
+        (locked(&self.slots[from % many]), from % many)
+    }
+
+    fn greet(&self) -> Result<(Connection, Hello), ChildError> {
+        let mut connection = Connection::open(&self.spec)?;
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        let failed = |problem| ChildError { problem, request: self.greeting.clone(), stderr: String::new() };
+        let answer = connection.ask(&self.greeting)?;
+        let Some(said) = answer.get("hello") else {
+            return Err(failed(Problem::Form(format!("no 'hello' in {}", cut(&answer.to_string())))));
+        };
+        let version = said.get("protocol").and_then(Value::as_str).unwrap_or_default();
+        if version != VERSION {
+            return Err(failed(Problem::Version(version.to_owned())));
+        }
+        let hello: Hello =
+            serde_json::from_value(said.clone()).map_err(|e| failed(Problem::Form(format!("hello: {e}"))))?;
+        let own = Canonical::of(said);
+        let first = self.hello.get_or_init(|| own.clone());
+        if *first != own {
+            return Err(failed(Problem::Differs(cut(&first.text), cut(&own.text))));
+        }
+        Ok((connection, hello))
+    }
+}
+
+/// A slot that a thread died with is empty.
+fn locked<T>(slot: &Mutex<T>) -> MutexGuard<'_, T> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,57 @@
+//! The registry in which every scenario with a command or a socket finds its model.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use demi_replay::{Names, Registry, Simulator, Visitor};
+use demi_schemas::{Scenario, ScenarioError};
+
+use crate::asked::Asked;
+use crate::model::Child;
+use crate::pool::Pool;
+
+/// Another registry, and models in processes of their own.
+pub struct WithChildren<R> {
+    rest: R,
+    asked: Mutex<Vec<Arc<Asked>>>,
+}
+
+impl<R> WithChildren<R> {
+    /// Around another registry.
+    pub fn new(rest: R) -> Self {
+        WithChildren { rest, asked: Mutex::default() }
+    }
+
+    /// How many requests were sent to children.
+    pub fn requests(&self) -> u64 {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|asked| asked.requests()).sum()
+    }
+}
+
+impl<R: Registry> Registry for WithChildren<R> {
+    fn names(&self) -> Vec<&str> {
+        self.rest.names()
+    }
+
+    fn offer<V: Visitor>(
+        &self,
+        scenario: &Scenario,
+        visitor: V,
+    ) -> Result<Result<V::Output, V>, ScenarioError> {
+        let Some(spec) = scenario.model.child() else { return self.rest.offer(scenario, visitor) };
+        let failed = |e: &dyn std::fmt::Display| ScenarioError::Value(e.to_string());
+        let (pool, hello) = Pool::open(spec, scenario).map_err(|e| failed(&e))?;
+        let mut names = Names::default();
+        let asked = Arc::new(Asked::new(pool, hello, &mut names));
+        for one in &asked.hello.bootstrap {
+            asked.proposal(one.clone()).map_err(|e| failed(&format!("the model's bootstrap: {e}")))?;
+        }
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&asked));
+        Ok(Ok(visitor.visit(Simulator::new(Child::new(asked), names, scenario)?)))
+    }
+
+    fn fault(&self) -> Option<String> {
+        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = asked.iter().find_map(|asked| asked.fault().map(ToString::to_string));
+        own.or_else(|| self.rest.fault())
+    }
+}

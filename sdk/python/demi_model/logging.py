@@ -1,0 +1,69 @@
+"""Event records from a running program: what each actor did, in its own order, one JSON object a line."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from typing import Any, Dict, Optional
+
+
+class EventLog:
+    """The log of one actor (a process, usually).
+
+    Call :meth:`start` first, :meth:`send` just before a message leaves, and :meth:`receive` before it is handled. The
+    id that :meth:`send` returns travels with the message; it is what joins the two. Safe to use from several threads
+    and tasks. Each start of the program is an incarnation of its own, numbered by the clock.
+    """
+
+    def __init__(self, path: str, actor: str, incarnation: Optional[int] = None) -> None:
+        self.actor = actor
+        self.incarnation = int(time.time()) if incarnation is None else incarnation
+        self._seq = 0
+        self._sent = 0
+        self._lock = threading.Lock()
+        self._file = open(os.fspath(path), "a", encoding="utf-8")
+
+    def event(self, kind: str, **fields: Any) -> None:
+        """Writes a record of that kind; fields that are ``None`` are left out."""
+        with self._lock:
+            self._seq += 1
+            record: Dict[str, Any] = {"actor": self.actor, "seq": self._seq, "kind": kind}
+            if self.incarnation:
+                record["incarnation"] = self.incarnation
+            record.update((key, value) for key, value in fields.items() if value is not None)
+            self._file.write(json.dumps(record) + "\n")
+            self._file.flush()
+
+    def start(self) -> None:
+        """The actor starts."""
+        self.event("start")
+
+    def send(self, to: str, type: str, payload: Optional[str] = None, fields: Any = None) -> str:
+        """A message leaves; gives the id that must travel with it."""
+        with self._lock:
+            self._sent += 1
+            msg_id = "%s-%d-%d" % (self.actor, self.incarnation, self._sent)
+        payload = type if payload is None else payload
+        self.event("send", msg_id=msg_id, **{"from": self.actor}, to=to, type=type, payload=payload, fields=fields)
+        return msg_id
+
+    def receive(
+        self, sender: str, msg_id: Optional[str], type: str, payload: Optional[str] = None, fields: Any = None
+    ) -> None:
+        """A message arrived and is about to be handled."""
+        payload = type if payload is None else payload
+        self.event("receive", msg_id=msg_id, **{"from": sender}, to=self.actor, type=type, payload=payload, fields=fields)
+
+    def state(self, state: Any) -> None:
+        """The actor's variables after what it just did."""
+        self.event("state", state=state)
+
+    def violation(self, fingerprint: str) -> None:
+        """The program noticed that an invariant is broken."""
+        self.event("violation", payload=fingerprint)
+
+    def close(self) -> None:
+        """Ends the log."""
+        self._file.close()

@@ -1,0 +1,106 @@
+"""The protocol ``demi-model/0`` over standard input and output, or a Unix socket."""
+
+from __future__ import annotations
+
+import json
+import random
+import socket
+import sys
+import traceback
+from typing import IO, Any, Dict
+
+from .model import Ctx, Message, Model, _wire
+
+PROTOCOL = "demi-model/0"
+
+
+def _message(wire: Dict[str, Any]) -> Message:
+    return Message(wire["type"], wire.get("data"), wire.get("payload"))
+
+
+def hello(model: Model, request: Dict[str, Any]) -> Dict[str, Any]:
+    """The answer to ``hello``."""
+    model.configure(request["scenario"])
+    kind = type(model)
+    said = {
+        "protocol": PROTOCOL,
+        "kind": "pure",
+        "actors": list(model.actors),
+        "bootstrap": [{"to": to, "message": _wire(msg)} for to, msg in model.bootstrap],
+        "clients": kind.client is not Model.client,
+        "external": kind.external is not Model.external,
+        "disk": model.disk,
+        "restarts": model.restarts,
+        "masks": [dict(mask) for mask in model.masks],
+    }
+    if not said["actors"]:
+        raise ValueError("the model names no actors")
+    return said
+
+
+def answer(model: Model, question: Dict[str, Any]) -> Dict[str, Any]:
+    """The answer to one question."""
+    what = question["do"]
+    if what in ("start", "deliver"):
+        actor = question["actor"]
+        ctx = Ctx(actor, question.get("from"), question.get("now"), question["random"])
+        if what == "start":
+            disk = question.get("disk")
+            state = model.start(actor, ctx, None if disk is None else model.load(actor, disk))
+        else:
+            state = model.load(actor, question["state"])
+            after = model.deliver(actor, state, _message(question["message"]), ctx)
+            state = state if after is None else after
+        return {"state": model.dump(state), "seen": model.seen(actor, state), "effects": ctx.effects}
+    if what == "check":
+        broken, memory = model.check(question["seen"], question["failed"], question["memory"])
+        return {
+            "violations": [{"fingerprint": v.fingerprint, "affected": sorted(v.affected)} for v in broken],
+            "memory": memory,
+        }
+    if what == "client":
+        proposal = model.client(question["n"], random.Random(question["random"]))
+        if proposal is None:
+            return {}
+        return {"proposal": {"to": proposal[0], "message": _wire(proposal[1])}}
+    if what == "external":
+        made = model.external(question["type"], question["payload"], question["fields"])
+        if made is None:
+            return {"unknown": "the model does not know the message '%s'" % question["payload"]}
+        return {"message": _wire(made)}
+    raise ValueError("the model knows no request '%s'" % what)
+
+
+def run(model: Model, requests: IO[str], answers: IO[str]) -> None:
+    """Answers requests until their end."""
+    for line in requests:
+        request = json.loads(line)
+        reply: Dict[str, Any] = {"id": request["id"]}
+        try:
+            if "hello" in request:
+                reply["hello"] = hello(model, request["hello"])
+            else:
+                reply["answers"] = [answer(model, question) for question in request["requests"]]
+            text = json.dumps(reply, allow_nan=False)
+        except Exception:
+            text = json.dumps({"id": request["id"], "error": traceback.format_exc(limit=-4).strip()})
+        answers.write(text + "\n")
+        answers.flush()
+
+
+def serve(model: Model, path: str = "") -> None:
+    """Runs the model: over standard input and output, or on the Unix socket ``path``, one connection at a time.
+
+    What the model prints goes to standard error, because standard output belongs to the protocol.
+    """
+    if not path:
+        answers, sys.stdout = sys.stdout, sys.stderr
+        run(model, sys.stdin, answers)
+        return
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen()
+        while True:
+            connection, _ = listener.accept()
+            with connection, connection.makefile("r") as requests, connection.makefile("w") as answers:
+                run(model, requests, answers)
