@@ -245,7 +245,7 @@ impl<M: Model> Handlers<M> {
             return None;
         }
         let mut new = (*state).clone();
-        let ops = self.sim.react(&mut new, entry)?;
+        let ops = self.sim.react(&mut new, entry).ok()??;
         Some((self.state_id(Arc::new(new)), ops.into()))
     }
 
