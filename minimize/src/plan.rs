@@ -175,6 +175,16 @@ pub const ALL: usize = 12;
 /// Deliveries that one external event is worth when the yields of passes are compared, to run the best first.
 pub const YIELD: i64 = 4;
 
+/// Stretches of causes that are tried at every actor at once: halves, quarters and so on of a hundred are two hundred.
+pub const JOINT_STRETCHES: usize = 256;
+/// Pairs of causes that are tried in one round.
+pub const JOINT_PAIRS: usize = 600;
+/// Ways to sort the steps of a run by what they are about, at most.
+pub const READINGS: usize = 16;
+/// Subjects of one reading, at most.
+pub const SUBJECTS: usize = 256;
+/// Steps of candidates that keep three subjects, for one reading.
+pub const SUBJECT_STEPS: usize = 4_000_000;
 /// Policies of passes that try all pairs, places or windows.
 pub const FEW_POLICIES: usize = 4;
 /// Worlds that one search of the trace lattice may visit.

@@ -53,6 +53,12 @@ impl Policy {
         Policy { matcher, blocker }
     }
 
+    /// Whether messages are told apart by clocks; where there are none, another policy does the same.
+    #[must_use]
+    pub fn by_clock(self) -> bool {
+        matches!(self.matcher, Matcher::ClockOldest | Matcher::ClockNewest)
+    }
+
     /// A short name for tables.
     #[must_use]
     pub fn name(self) -> String {

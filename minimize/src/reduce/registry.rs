@@ -2,7 +2,9 @@
 
 use demi_replay::Model;
 
-use super::passes::{backtrack, endings, late_starts, lattice, orders, several, structure, subsets, window};
+use super::passes::{
+    backtrack, endings, joint, late_starts, lattice, orders, several, structure, subjects, subsets, window,
+};
 use super::reducer::Reducer;
 use crate::oracle::matcher::Policy;
 use crate::plan;
@@ -14,6 +16,10 @@ pub enum Pass {
     Actors,
     /// A step with all that it brought about.
     Cones,
+    /// Several steps at different actors, each with all that it brought about.
+    Joint,
+    /// All steps about one request, slot or key, or about all others.
+    Subjects,
     /// All steps of one term, ballot or job.
     Epochs,
     /// All that one actor sends another, or all of one type.
@@ -39,9 +45,11 @@ pub enum Pass {
 }
 
 /// The registry: passes that cost alike come in this order.
-pub const PASSES: [Pass; 13] = [
+pub const PASSES: [Pass; 15] = [
     Pass::Actors,
     Pass::Cones,
+    Pass::Joint,
+    Pass::Subjects,
     Pass::Epochs,
     Pass::Channels,
     Pass::Cycles,
@@ -62,6 +70,8 @@ impl Pass {
         match self {
             Pass::Actors => "actors",
             Pass::Cones => "cones",
+            Pass::Joint => "joint cones",
+            Pass::Subjects => "subjects",
             Pass::Epochs => "epochs",
             Pass::Channels => "channels",
             Pass::Cycles => "cycles",
@@ -82,6 +92,8 @@ impl Pass {
         match self {
             Pass::Actors => subsets::without_actor(reducer, policies),
             Pass::Cones => structure::cones(reducer, policies),
+            Pass::Joint => joint::cones(reducer, policies),
+            Pass::Subjects => subjects::slices(reducer, policies),
             Pass::Epochs => structure::epochs(reducer, policies),
             Pass::Channels => structure::channels(reducer, policies),
             Pass::Cycles => structure::cycles(reducer, policies),

@@ -25,16 +25,16 @@ const POLICIES: usize = 3;
 const CYCLES: usize = 48;
 
 /// What one run of a witness shows, by act.
-struct Survey {
+pub(super) struct Survey {
     /// The act that sent the message or armed the timer.
-    cause: Vec<Option<usize>>,
+    pub(super) cause: Vec<Option<usize>>,
     /// The clock of the actor after the act; where actors have none, that of the message (Spark: its job).
     epoch: Vec<Option<i64>>,
     /// A hash of all actors' states after the act.
     states: Vec<u128>,
 }
 
-fn survey<M: Model>(engine: &mut Engine<M>, witness: &Shared<M>) -> Survey {
+pub(super) fn survey<M: Model>(engine: &mut Engine<M>, witness: &Shared<M>) -> Survey {
     let mut world = engine.sim.empty_world();
     let mut causes = Causes::default();
     let n = witness.acts.len();
@@ -71,16 +71,21 @@ fn survey<M: Model>(engine: &mut Engine<M>, witness: &Shared<M>) -> Survey {
 }
 
 /// Tries candidates one after the other, each with the first policies; the first that gains ends it.
-fn try_all<M: Model>(
+pub(super) fn try_all<M: Model>(
     reducer: &mut Reducer<'_, M>,
     policies: &[Policy],
     candidates: impl IntoIterator<Item = Vec<bool>>,
 ) -> bool {
+    // Without clocks those that go by clocks do what others do.
+    let clocks =
+        reducer.best.acts.iter().any(|act| matches!(act, Act::Deliver(want) if want.clock.is_some()));
+    let policies: Vec<Policy> =
+        policies.iter().filter(|p| clocks || !p.by_clock()).take(POLICIES).copied().collect();
     for removed in candidates {
         if !removed.contains(&true) {
             continue;
         }
-        for policy in policies.iter().take(POLICIES) {
+        for policy in &policies {
             if reducer.ended() {
                 return false;
             }
@@ -115,7 +120,7 @@ pub fn cones<M: Model>(reducer: &mut Reducer<'_, M>, policies: &[Policy]) {
 }
 
 /// The act and all that it brought about.
-fn cone(cause: &[Option<usize>], head: usize) -> Vec<bool> {
+pub(super) fn cone(cause: &[Option<usize>], head: usize) -> Vec<bool> {
     let mut inside = vec![false; cause.len()];
     inside[head] = true;
     for at in head + 1..cause.len() {
