@@ -18,6 +18,7 @@ pub mod export;
 pub mod files;
 pub mod fuzz;
 pub mod minimize;
+mod minimize_args;
 pub mod replaying;
 pub mod report;
 pub mod status;

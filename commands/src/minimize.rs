@@ -8,8 +8,7 @@ use demi_common::{Kind, owned};
 use demi_minimize::ledger::{Ledger, build};
 use demi_minimize::unschedulable;
 use demi_minimize::{
-    Budget, Criteria, Objective, Options, Outcome as Minimized, Phases, Progress, Size, StopFlag,
-    minimize_with, report,
+    Budget, Criteria, Options, Outcome as Minimized, Progress, Size, StopFlag, minimize_with, report,
 };
 use demi_minimize::{Contents, Match, Repeat};
 use demi_replay::{Model, Registry, Simulator, Visitor};
@@ -17,103 +16,9 @@ use demi_schemas::{NetworkRule, Scenario, Schedule};
 
 use crate::Outcome;
 use crate::files::{read_scenario, read_schedule, write_folder};
+pub use crate::minimize_args::MinimizeArgs;
 use crate::replaying::with_scenario;
 use crate::ui::Ui;
-
-/// Arguments of `minimize`.
-#[derive(clap::Args, Debug)]
-pub struct MinimizeArgs {
-    /// An execution written by build, or a schedule file.
-    #[arg(value_name = "EXEC|SCHEDULE")]
-    input: PathBuf,
-    /// The scenario file: model, switches, network rule, invariants.
-    #[arg(long, value_name = "FILE")]
-    scenario: PathBuf,
-    /// The folder to write the result to; an older result there is replaced.
-    #[arg(long, value_name = "OUT")]
-    out: PathBuf,
-    /// How much work may be done: time (60s, 2m), replays (20000r) or states (5000000states). With replays
-    /// or states the result does not depend on the machine.
-    #[arg(long, default_value = "60s", value_name = "BUDGET")]
-    budget: Budget,
-    /// Number of threads [default: all cores]. It does not change the result of a budget of replays or
-    /// states.
-    #[arg(long, value_name = "N")]
-    jobs: Option<usize>,
-    /// The network rule: unordered, fifo-loss or fifo; replaces the scenario's.
-    #[arg(long, value_name = "RULE")]
-    network: Option<NetworkRule>,
-    /// What is tried: everything, or a baseline to compare with.
-    #[arg(long, value_enum, default_value_t = PhasesArg::All)]
-    phases: PhasesArg,
-    /// What counts as smaller. Ties of the first figure are decided by the other, ties of both by the deliveries. The
-    /// rest of the Pareto front over steps and external events is written beside the result.
-    #[arg(long, value_enum, default_value_t = ObjectiveArg::Steps)]
-    objective: ObjectiveArg,
-    /// Which violations the result may end in.
-    #[arg(long = "match", value_enum, default_value_t = MatchArg::Fingerprint, value_name = "MODE")]
-    matching: MatchArg,
-    /// Another scenario of the same model, such as the repaired program, in which the result must break no
-    /// invariant. May be given several times.
-    #[arg(long, value_name = "SCENARIO")]
-    also: Vec<PathBuf>,
-    /// For models that are not deterministic: a candidate counts if K of N runs violate.
-    #[arg(long, default_value = "1-of-1", value_name = "K-of-N")]
-    repeat: Repeat,
-    /// Whether messages from outside may get smaller contents, such as a bootstrap list with fewer members.
-    #[arg(long, value_enum, default_value_t = ContentsArg::Other)]
-    contents: ContentsArg,
-    /// The file from which a killed run continues when it is started again. By default OUT.ledger, which is
-    /// removed at the end. A file named here is kept, and later runs skip what was tried before.
-    #[arg(long, value_name = "FILE")]
-    ledger: Option<PathBuf>,
-    /// Print the summary as JSON.
-    #[arg(long)]
-    json: bool,
-}
-
-#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-enum MatchArg {
-    /// The recorded one: a fingerprint in common.
-    Fingerprint,
-    /// Any of the same invariant, whichever actors break it.
-    Invariant,
-    /// Any violation.
-    Any,
-}
-
-#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-enum ContentsArg {
-    /// No: contents stay as they were recorded.
-    Keep,
-    /// In a second result, beside the main one.
-    Other,
-    /// In the main result, where that makes nothing else larger.
-    Shrink,
-}
-
-#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-enum PhasesArg {
-    /// All passes.
-    All,
-    /// DEMi's STSSched: delta debugging of external events, then one pass over the rest.
-    Sts,
-    /// As sts, but a test fails if an expected message is missing.
-    Nodiverge,
-    /// Delta debugging (ddmin) of all steps, and nothing else.
-    Ddmin,
-    /// Probabilistic delta debugging (ProbDD) of all steps, and nothing else.
-    Probdd,
-}
-
-#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-enum ObjectiveArg {
-    /// Fewest steps of the schedule first: deliveries, starts, faults, actions.
-    #[value(alias = "deliveries")]
-    Steps,
-    /// Fewest external events first, as DEMi does.
-    Externals,
-}
 
 /// Runs `minimize`.
 pub fn run(args: MinimizeArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outcome {
@@ -136,17 +41,8 @@ pub fn run(args: MinimizeArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outc
         rule: args.network.unwrap_or(scenario.network),
         budget: args.budget,
         jobs: args.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
-        phases: match args.phases {
-            PhasesArg::All => Phases::All,
-            PhasesArg::Sts => Phases::Sts,
-            PhasesArg::Nodiverge => Phases::NoDiverge,
-            PhasesArg::Ddmin => Phases::Ddmin,
-            PhasesArg::Probdd => Phases::ProbDd,
-        },
-        objective: match args.objective {
-            ObjectiveArg::Externals => Objective::Externals,
-            ObjectiveArg::Steps => Objective::Steps,
-        },
+        phases: args.phases.into(),
+        objective: args.objective.into(),
         stop,
     };
     let bar = ui.progress();
@@ -196,19 +92,12 @@ pub fn run(args: MinimizeArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outc
         options: &options,
         asked: Asked {
             models,
-            matching: match args.matching {
-                MatchArg::Fingerprint => Match::Fingerprint,
-                MatchArg::Invariant => Match::Invariant,
-                MatchArg::Any => Match::Any,
-            },
+            matching: args.matching.into(),
             also: &also,
             repeat: args.repeat,
-            contents: match args.contents {
-                ContentsArg::Keep => Contents::Keep,
-                ContentsArg::Other => Contents::Other,
-                ContentsArg::Shrink => Contents::Shrink,
-            },
+            contents: args.contents.into(),
             ledger: ledger.clone(),
+            when_stable: args.stop_when_stable,
         },
         tell: &tell,
     };
@@ -271,6 +160,7 @@ struct Asked<'a, R> {
     repeat: Repeat,
     contents: Contents,
     ledger: Arc<Ledger>,
+    when_stable: bool,
 }
 
 /// Opens the ledger of this model with these settings.
@@ -311,6 +201,7 @@ impl<R: Registry> Asked<'_, R> {
             contents: self.contents,
             ledger,
             without: Vec::new(),
+            when_stable: self.when_stable,
         })
     }
 }

@@ -3,8 +3,9 @@
 use demi_replay::Model;
 use demi_schemas::certificate::Shortest;
 
+use crate::problem::budget::Budget;
 use crate::problem::size::{Objective, Size};
-use crate::scheduler::{Purse, Site};
+use crate::scheduler::{Purse, Share, Site};
 use crate::solution::Solution;
 
 /// All results so far.
@@ -52,6 +53,16 @@ impl<'a, M: Model> Archive<'a, M> {
         let replays = self.purse.replays + self.results.iter().map(Solution::replays).sum::<u64>();
         let executed = self.purse.executed + self.results.iter().map(Solution::executed).sum::<u64>();
         Purse { replays, executed, ..self.purse }
+    }
+}
+
+impl<M: Model> Archive<'_, M> {
+    /// Whether strategies have budget left for another batch.
+    pub fn left(&self) -> bool {
+        match self.purse().share(Share { part: 1.0, of: 1 }, 1) {
+            Budget::Seconds(seconds) => seconds > 0.2,
+            Budget::Replays(n) | Budget::States(n) => n > 0,
+        }
     }
 }
 

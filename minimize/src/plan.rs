@@ -31,6 +31,8 @@ pub enum Strategy {
     Beam(&'static [Reach]),
     /// Rounds of random walks and of iterated local search.
     Rounds(Effort),
+    /// Other beginnings, until the budget ends.
+    Restarts,
 }
 
 /// A line of the plan.
@@ -55,7 +57,7 @@ const fn turn(name: &'static str, strategy: Strategy, when: When, until: f64, pr
 /// The portfolio, from the first turn to the last. What is near a recording leads to other results than what is far better, so
 /// narrow beams come before walks and wide ones after; those end before the budget does, since what they find is often one
 /// step from something smaller. After them come checks, other endings, and the proof.
-pub const PLAN: [Turn; 8] = [
+pub const PLAN: [Turn; 9] = [
     turn("recorded", Strategy::Recorded { from: 0, to: 2, part: 0.15 }, When::Always, 1.0, true),
     turn("recorded", Strategy::Recorded { from: 2, to: POLICIES, part: 0.25 }, When::Unproven, 1.0, true),
     turn("longer", Strategy::Longer, When::Unproven, 1.0, true),
@@ -64,6 +66,7 @@ pub const PLAN: [Turn; 8] = [
     turn("quick rounds", Strategy::Rounds(QUICK), When::Unproven, 1.0, false),
     turn("wide beams", Strategy::Beam(&REACHES), When::Unproven, 0.85, false),
     turn("rounds", Strategy::Rounds(LITTLE), When::Always, 1.0, false),
+    turn("restarts", Strategy::Restarts, When::Unproven, 1.0, false),
 ];
 
 /// How much of a budget strategies may use up; the rest is for the checks of 1-minimality, the proof and smaller contents.
@@ -93,6 +96,20 @@ pub const TURNS: [(usize, bool); 8] =
     [(0, true), (1, true), (0, false), (1, false), (0, true), (0, true), (0, false), (0, true)];
 /// Violating walks of one job that are reduced.
 pub const FINDS: usize = 12;
+
+/// Jobs of a batch of restarts.
+pub const RESTART_JOBS: usize = 8;
+/// Part of what is left that a batch of restarts may take: enough for each job to come to its own end, and so little that many
+/// batches follow each other.
+pub const RESTART_PART: f64 = 0.6;
+/// Deliveries that the walks or the local search of one restart may execute.
+pub const RESTART_WALKED: u64 = 2_000_000;
+/// Results on the Pareto front that restarts begin with.
+pub const RESTART_LEADS: usize = 4;
+/// How often the searches of restarts double their limits, at most: then one takes a whole share.
+pub const RESTART_DOUBLED: u32 = 6;
+/// Random sets of messages that a restart tries to leave out of the recording.
+pub const RESTART_MASKS: usize = 60;
 
 /// Deliveries up to which a result is short enough for the searches that begin with one.
 pub const SHORT: usize = 400;

@@ -22,6 +22,7 @@ use crate::solution::Solution;
 use crate::strategies::beam::{Beams, Tried};
 use crate::strategies::longer::Longer;
 use crate::strategies::recorded::Recorded;
+use crate::strategies::restarts::Restarts;
 use crate::strategies::rounds::Rounds;
 use crate::strategies::{Strategy, exhaustive};
 
@@ -134,6 +135,8 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
             (plan::Strategy::Rounds(effort), Some(base)) => {
                 pursue(archive, &mut Rounds::new(effort, base), until);
             }
+            (plan::Strategy::Restarts, Some(_)) if self.reducer.engine.problem.criteria.when_stable => {}
+            (plan::Strategy::Restarts, Some(_)) => pursue(archive, &mut Restarts::default(), until),
             (_, None) => {}
         }
         if turn.prove {

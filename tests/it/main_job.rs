@@ -124,7 +124,7 @@ fn recorded_executions_conform_and_shrink() {
         }
         // Of the nine members, whose searches would not end, five are enough.
         let nine = case == "raft-45-9nodes";
-        let budget = ["--budget", if nine { "100000r" } else { "2000000r" }, "--json"];
+        let budget = ["--budget", if nine { "100000r" } else { "2000000r" }, "--stop-when-stable", "--json"];
         let args = ["minimize", &exec, "--scenario", &scenario, "--out", &at("min")];
         let (code, found) = json(&[&args[..], &budget[..]].concat());
         assert_eq!(code, 0);

@@ -124,6 +124,11 @@ impl Meter {
         Meter { replays: 0, executed: 0, max_replays, max_executed, max_searched, deadline, stop }
     }
 
+    /// Ends the work after so many more deliveries, if it does not end before.
+    pub fn at_most(&mut self, more: u64) {
+        self.max_executed = self.max_executed.min(self.executed.saturating_add(more));
+    }
+
     /// Deliveries that searches may still execute.
     #[must_use]
     pub fn left(&self) -> u64 {

@@ -102,6 +102,8 @@ pub struct Criteria<M: Model> {
     pub ledger: Option<Arc<Ledger>>,
     /// Passes and strategies that are left out, by name, to see what they are worth.
     pub without: Vec<String>,
+    /// Whether the work ends once nothing near the results gains any more, with budget left.
+    pub when_stable: bool,
 }
 
 impl<M: Model> Default for Criteria<M> {
@@ -113,6 +115,7 @@ impl<M: Model> Default for Criteria<M> {
             contents: Contents::default(),
             ledger: None,
             without: Vec::new(),
+            when_stable: false,
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use demi_replay::Model;
 
-use super::passes::{chunks, noop, subsets};
+use super::passes::{chunks, noop, subjects, subsets};
 use super::reducer::Reducer;
-use super::registry;
+use super::registry::{self, Pass};
 use crate::oracle::matcher::{EXACT, Policy};
 
 /// The phase that drops deliveries without effect.
@@ -17,10 +17,13 @@ impl<M: Model> Reducer<'_, M> {
         self.phase("external ddmin", |s| chunks::sweep(s, EXACT, chunks::external, 1));
     }
 
-    /// Coarse cuts on a long schedule: without an actor, and with one external message of each kind.
+    /// Coarse cuts on a long schedule: without an actor, with one external message of each kind, about few subjects.
     pub fn subsets(&mut self, policies: &[Policy]) {
         self.phase("actors", |s| subsets::without_actor(s, policies));
         self.phase("external subsets", |s| subsets::keep_one(s, &policies[..1]));
+        if !self.engine.problem.criteria.without.iter().any(|name| name == Pass::Subjects.name()) {
+            self.phase(Pass::Subjects.name(), |s| subjects::slices(s, policies));
+        }
     }
 
     /// Coarse chunks first, with the policies in this order; then single steps until nothing gains. In each round
@@ -75,7 +78,7 @@ impl<M: Model> Reducer<'_, M> {
     /// The passes that cost more, those first that won most for their work so far, until one gains. Says whether one
     /// did.
     fn costly(&mut self, policies: &[Policy]) -> bool {
-        let passes: Vec<registry::Pass> = registry::used(&self.engine.problem.criteria.without);
+        let passes: Vec<Pass> = registry::used(&self.engine.problem.criteria.without);
         let names: Vec<&str> = passes.iter().map(|pass| pass.name()).collect();
         self.account
             .order(&names)

@@ -7,6 +7,7 @@ pub mod local_search;
 pub mod longer;
 pub mod random_walk;
 pub mod recorded;
+pub mod restarts;
 pub mod rounds;
 
 use demi_replay::Model;

@@ -33,19 +33,21 @@ pub struct Walker<'a, M: Model> {
     base: &'a Shared<M>,
     /// Which of the pool's these are.
     members: Vec<usize>,
+    /// Whether some walks take fewer messages than the witness.
+    fewer: bool,
     rng: ChaCha8Rng,
 }
 
 impl<'a, M: Model> Walker<'a, M> {
     /// A walker whose walks depend on nothing but its arguments.
-    pub fn new(pool: &'a [Act], base: &'a Shared<M>, seed: u64) -> Self {
+    pub fn new(pool: &'a [Act], base: &'a Shared<M>, seed: u64, fewer: bool) -> Self {
         let mut members: Vec<usize> = Vec::new();
         for act in base.acts.iter().filter(|a| a.is_external()) {
             let found = (0..pool.len()).find(|i| !members.contains(i) && same_event(&pool[*i], act));
             members.extend(found);
         }
         members.sort_unstable();
-        Walker { pool, base, members, rng: ChaCha8Rng::seed_from_u64(seed) }
+        Walker { pool, base, members, fewer, rng: ChaCha8Rng::seed_from_u64(seed) }
     }
 
     /// Makes one walk; gives the witness if it breaks the invariant.
@@ -110,6 +112,23 @@ impl<'a, M: Model> Walker<'a, M> {
         None
     }
 
+    /// Leaves out some messages, in most walks; in some all but one or two.
+    fn leave_out(&mut self, chosen: &mut Vec<usize>) {
+        let messages = chosen.iter().filter(|i| self.pool[**i].is_delivery()).count();
+        if messages < 2 || self.rng.random_ratio(1, 4) {
+            return;
+        }
+        let gone = match self.rng.random_ratio(1, 2) {
+            true => self.rng.random_range(1..=messages.min(3) - 1),
+            false => self.rng.random_range(1..messages),
+        };
+        for _ in 0..gone {
+            let messages: Vec<usize> =
+                (0..chosen.len()).filter(|at| self.pool[chosen[*at]].is_delivery()).collect();
+            chosen.remove(messages[self.rng.random_range(0..messages.len())]);
+        }
+    }
+
     /// Adds the start of an actor that the witness does without, and what it is sent first from outside.
     fn add_an_actor(&mut self, chosen: &mut Vec<usize>) {
         let absent: Vec<usize> = (0..self.pool.len())
@@ -161,8 +180,16 @@ impl<'a, M: Model> Walker<'a, M> {
         if self.rng.random_ratio(1, 4) {
             self.add_an_actor(&mut chosen);
         }
+        if self.fewer {
+            self.leave_out(&mut chosen);
+        }
         let present: Vec<_> = chosen.iter().filter_map(|&i| self.pool[i].actor()).collect();
-        let extras = if self.pool.is_empty() { 0 } else { self.rng.random_range(0..=MAX_EXTRAS) };
+        let most = match self.fewer {
+            // What was left out shall not come back.
+            true => self.rng.random_range(0..=1) * MAX_EXTRAS / 4,
+            false => MAX_EXTRAS,
+        };
+        let extras = if self.pool.is_empty() { 0 } else { self.rng.random_range(0..=most) };
         for _ in 0..extras {
             let extra = self.rng.random_range(0..self.pool.len());
             let act = &self.pool[extra];

@@ -28,10 +28,21 @@ use crate::solution::Solution;
 
 /// What a search starts from, and what counts as smaller there.
 #[derive(Clone, Debug)]
-struct Lead {
-    size: Size,
-    schedule: Schedule,
-    objective: Objective,
+pub(super) struct Lead {
+    pub size: Size,
+    pub schedule: Schedule,
+    pub objective: Objective,
+}
+
+/// Which walks a job makes, and how many.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Walked {
+    /// Where chance begins.
+    pub seed: u64,
+    /// Deliveries after which it ends.
+    pub walked: u64,
+    /// Whether some walks take fewer messages from outside than the witness.
+    pub fewer: bool,
 }
 
 impl Lead {
@@ -88,7 +99,7 @@ impl<M: Model> Strategy<M> for Rounds {
                     key: format!("round {round} {index} {walked} {from:032x}"),
                     share: Share { part, of: TURNS.len() },
                     work: Box::new(move |site, share| match walk {
-                        true => walks(site, &lead.schedule, (seed, walked), share),
+                        true => walks(site, &lead.schedule, Walked { seed, walked, fewer: false }, share),
                         false => neighbourhood(site, &lead, (seed, walked), share),
                     }),
                 }
@@ -98,7 +109,7 @@ impl<M: Model> Strategy<M> for Rounds {
 }
 
 /// One job near what was found: a search by disturbances, and the passes that cost more on what it comes to.
-fn neighbourhood<M: Model>(
+pub(super) fn neighbourhood<M: Model>(
     site: &Site<'_, M>,
     lead: &Lead,
     (seed, walked): (u64, u64),
@@ -117,10 +128,10 @@ fn neighbourhood<M: Model>(
 }
 
 /// One job of walks: each violating walk is swept, the best of them reduced.
-fn walks<M: Model>(
+pub(super) fn walks<M: Model>(
     site: &Site<'_, M>,
     base: &Schedule,
-    (seed, walked): (u64, u64),
+    Walked { seed, walked, fewer }: Walked,
     share: Budget,
 ) -> Option<Solution> {
     let policies = Policy::portfolio(site.problem.rule());
@@ -131,7 +142,8 @@ fn walks<M: Model>(
     engine.objective = objective;
     let base = engine.restore(base)?;
     let given = base.size;
-    let mut walker = Walker::new(&pool, &base, seed);
+    let mut walker = Walker::new(&pool, &base, seed, fewer);
+    let unchanged = fewer.then(|| base.clone());
     let began = Instant::now();
     let (mut best, mut finds): (Option<Shared<M>>, usize) = (None, 0);
     while finds < FINDS && engine.meter.executed < walked && engine.meter.ended().is_none() {
@@ -148,9 +160,15 @@ fn walks<M: Model>(
         replays: engine.meter.replays,
         executed: engine.meter.executed,
         seconds: began.elapsed().as_secs_f64(),
-        ..phase_line("walks", &best.as_ref()?.acts)
+        ..phase_line("walks", &best.as_ref().or(unchanged.as_ref())?.acts)
     };
-    let mut reducer = Reducer::new(engine, best?, site.tell);
+    // What was spent in vain counts too.
+    let Some(best) = best else {
+        let mut reducer = Reducer::new(engine, unchanged?, site.tell);
+        reducer.phases.push(walked);
+        return Some(Solution::of(reducer));
+    };
+    let mut reducer = Reducer::new(engine, best, site.tell);
     let cost = Cost { replays: walked.replays, executed: walked.executed, seconds: walked.seconds };
     let size = reducer.best.size;
     let won = if objective.smaller(size, given) { size } else { given };

@@ -1,0 +1,146 @@
+//! The arguments of `minimize`, and what they mean to the library.
+
+use std::path::PathBuf;
+
+use demi_minimize::{Budget, Contents, Match, Objective, Phases, Repeat};
+use demi_schemas::NetworkRule;
+
+/// Arguments of `minimize`.
+#[derive(clap::Args, Debug)]
+pub struct MinimizeArgs {
+    /// An execution written by build, or a schedule file.
+    #[arg(value_name = "EXEC|SCHEDULE")]
+    pub(crate) input: PathBuf,
+    /// The scenario file: model, switches, network rule, invariants.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) scenario: PathBuf,
+    /// The folder to write the result to; an older result there is replaced.
+    #[arg(long, value_name = "OUT")]
+    pub(crate) out: PathBuf,
+    /// How much work may be done: time (60s, 2m), replays (20000r) or states (5000000states). With replays
+    /// or states the result does not depend on the machine.
+    #[arg(long, default_value = "60s", value_name = "BUDGET")]
+    pub(crate) budget: Budget,
+    /// End when nothing near the results gains any more, with budget left. Without it the rest of the budget is spent on
+    /// other beginnings, unless the result is proven.
+    #[arg(long)]
+    pub(crate) stop_when_stable: bool,
+    /// Number of threads [default: all cores]. It does not change the result of a budget of replays or
+    /// states.
+    #[arg(long, value_name = "N")]
+    pub(crate) jobs: Option<usize>,
+    /// The network rule: unordered, fifo-loss or fifo; replaces the scenario's.
+    #[arg(long, value_name = "RULE")]
+    pub(crate) network: Option<NetworkRule>,
+    /// What is tried: everything, or a baseline to compare with.
+    #[arg(long, value_enum, default_value_t = PhasesArg::All)]
+    pub(crate) phases: PhasesArg,
+    /// What counts as smaller. Ties of the first figure are decided by the other, ties of both by the deliveries. The
+    /// rest of the Pareto front over steps and external events is written beside the result.
+    #[arg(long, value_enum, default_value_t = ObjectiveArg::Steps)]
+    pub(crate) objective: ObjectiveArg,
+    /// Which violations the result may end in.
+    #[arg(long = "match", value_enum, default_value_t = MatchArg::Fingerprint, value_name = "MODE")]
+    pub(crate) matching: MatchArg,
+    /// Another scenario of the same model, such as the repaired program, in which the result must break no
+    /// invariant. May be given several times.
+    #[arg(long, value_name = "SCENARIO")]
+    pub(crate) also: Vec<PathBuf>,
+    /// For models that are not deterministic: a candidate counts if K of N runs violate.
+    #[arg(long, default_value = "1-of-1", value_name = "K-of-N")]
+    pub(crate) repeat: Repeat,
+    /// Whether messages from outside may get smaller contents, such as a bootstrap list with fewer members.
+    #[arg(long, value_enum, default_value_t = ContentsArg::Other)]
+    pub(crate) contents: ContentsArg,
+    /// The file from which a killed run continues when it is started again. By default OUT.ledger, which is
+    /// removed at the end. A file named here is kept, and later runs skip what was tried before.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ledger: Option<PathBuf>,
+    /// Print the summary as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MatchArg {
+    /// The recorded one: a fingerprint in common.
+    Fingerprint,
+    /// Any of the same invariant, whichever actors break it.
+    Invariant,
+    /// Any violation.
+    Any,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ContentsArg {
+    /// No: contents stay as they were recorded.
+    Keep,
+    /// In a second result, beside the main one.
+    Other,
+    /// In the main result, where that makes nothing else larger.
+    Shrink,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PhasesArg {
+    /// All passes.
+    All,
+    /// DEMi's STSSched: delta debugging of external events, then one pass over the rest.
+    Sts,
+    /// As sts, but a test fails if an expected message is missing.
+    Nodiverge,
+    /// Delta debugging (ddmin) of all steps, and nothing else.
+    Ddmin,
+    /// Probabilistic delta debugging (ProbDD) of all steps, and nothing else.
+    Probdd,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ObjectiveArg {
+    /// Fewest steps of the schedule first: deliveries, starts, faults, actions.
+    #[value(alias = "deliveries")]
+    Steps,
+    /// Fewest external events first, as DEMi does.
+    Externals,
+}
+
+impl From<MatchArg> for Match {
+    fn from(arg: MatchArg) -> Self {
+        match arg {
+            MatchArg::Fingerprint => Match::Fingerprint,
+            MatchArg::Invariant => Match::Invariant,
+            MatchArg::Any => Match::Any,
+        }
+    }
+}
+
+impl From<ContentsArg> for Contents {
+    fn from(arg: ContentsArg) -> Self {
+        match arg {
+            ContentsArg::Keep => Contents::Keep,
+            ContentsArg::Other => Contents::Other,
+            ContentsArg::Shrink => Contents::Shrink,
+        }
+    }
+}
+
+impl From<PhasesArg> for Phases {
+    fn from(arg: PhasesArg) -> Self {
+        match arg {
+            PhasesArg::All => Phases::All,
+            PhasesArg::Sts => Phases::Sts,
+            PhasesArg::Nodiverge => Phases::NoDiverge,
+            PhasesArg::Ddmin => Phases::Ddmin,
+            PhasesArg::Probdd => Phases::ProbDd,
+        }
+    }
+}
+
+impl From<ObjectiveArg> for Objective {
+    fn from(arg: ObjectiveArg) -> Self {
+        match arg {
+            ObjectiveArg::Externals => Objective::Externals,
+            ObjectiveArg::Steps => Objective::Steps,
+        }
+    }
+}
