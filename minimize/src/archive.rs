@@ -3,6 +3,7 @@
 use demi_replay::Model;
 use demi_schemas::certificate::Shortest;
 
+use crate::plan::{LEAST_REPLAYS, LEAST_SECONDS, LEAST_STATES};
 use crate::problem::budget::Budget;
 use crate::problem::size::{Objective, Size};
 use crate::scheduler::{Purse, Share, Site};
@@ -57,11 +58,12 @@ impl<'a, M: Model> Archive<'a, M> {
 }
 
 impl<M: Model> Archive<'_, M> {
-    /// Whether strategies have budget left for another batch.
-    pub fn left(&self) -> bool {
-        match self.purse().share(Share { part: 1.0, of: 1 }, 1) {
-            Budget::Seconds(seconds) => seconds > 0.2,
-            Budget::Replays(n) | Budget::States(n) => n > 0,
+    /// Whether enough is left, of a part of what strategies may use, for another batch to do anything with.
+    pub fn left(&self, until: f64) -> bool {
+        match self.purse().within(until).share(Share { part: 1.0, of: 1 }, 1) {
+            Budget::Seconds(seconds) => seconds > LEAST_SECONDS,
+            Budget::Replays(replays) => replays > LEAST_REPLAYS,
+            Budget::States(states) => states > LEAST_STATES,
         }
     }
 }

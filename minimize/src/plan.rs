@@ -97,6 +97,18 @@ pub const TURNS: [(usize, bool); 8] =
 /// Violating walks of one job that are reduced.
 pub const FINDS: usize = 12;
 
+/// Part of the budget that restarts leave for the checks of the result, and for a proof.
+pub const KEPT: f64 = 0.08;
+/// The same where messages may get smaller contents, for which something is looked for again.
+pub const FOR_CONTENTS: f64 = 0.4;
+/// How often the checks of a result try each step under each policy, at most: before and after contents, and what they gain.
+pub const CHECKS: usize = 6;
+/// Seconds that a batch of restarts needs to do anything at all.
+pub const LEAST_SECONDS: f64 = 0.2;
+/// The same in replays.
+pub const LEAST_REPLAYS: u64 = 400;
+/// The same in states.
+pub const LEAST_STATES: u64 = 40_000;
 /// Jobs of a batch of restarts.
 pub const RESTART_JOBS: usize = 8;
 /// Part of what is left that a batch of restarts may take: enough for each job to come to its own end, and so little that many

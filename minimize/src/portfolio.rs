@@ -11,8 +11,11 @@ use demi_schemas::summary::PhaseSummary;
 use crate::aim;
 use crate::archive::{Archive, pareto, result};
 use crate::oracle::matcher::Policy;
-use crate::plan::{self, CONTENTS, LATER, OTHERS, PLAN, POLISH, Turn, When};
+use crate::plan::{
+    self, CHECKS, CONTENTS, FOR_CONTENTS, KEPT, LATER, OTHERS, PLAN, POLISH, SEARCHED, Turn, When,
+};
 use crate::problem::Problem;
+use crate::problem::budget::Budget;
 use crate::problem::criteria::{Contents, Match};
 use crate::reduce::passes::{contents, endings};
 use crate::reduce::reducer::{Reducer, phase_line};
@@ -136,7 +139,10 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
                 pursue(archive, &mut Rounds::new(effort, base), until);
             }
             (plan::Strategy::Restarts, Some(_)) if self.reducer.engine.problem.criteria.when_stable => {}
-            (plan::Strategy::Restarts, Some(_)) => pursue(archive, &mut Restarts::default(), until),
+            (plan::Strategy::Restarts, Some(base)) => {
+                let until = self.unspent(base);
+                pursue(archive, &mut Restarts::new(until), until);
+            }
             (_, None) => {}
         }
         if turn.prove {
@@ -148,6 +154,23 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
             let stays = |proven: &Solution| least.is_none_or(|least| !objective.smaller(least, proven.size));
             archive.proven = archive.proven.take().filter(|(proven, _)| stays(proven));
         }
+    }
+
+    /// Up to which part of what strategies may use there is budget to spare: what the checks of a result cost is kept back, and
+    /// something for smaller contents where there may be some.
+    fn unspent(&mut self, best: &Solution) -> f64 {
+        let checks = (CHECKS * best.size.steps * self.policies.len()) as f64;
+        let kept = match self.reducer.engine.problem.options.budget {
+            Budget::Seconds(_) => KEPT,
+            Budget::Replays(n) => checks / n as f64,
+            Budget::States(n) => checks * best.size.steps as f64 / n as f64,
+        };
+        let engine = &mut self.reducer.engine;
+        let keep = engine.problem.criteria.contents == Contents::Keep;
+        let witness = engine.restore(&best.schedule).filter(|_| !keep);
+        let contents = witness.is_some_and(|witness| contents::any(engine, &witness));
+        let kept = kept.max(if contents { FOR_CONTENTS } else { KEPT });
+        (1.0 - kept).max(0.0) / SEARCHED
     }
 
     /// Tries to prove the incumbent, where it is another one than before.

@@ -29,10 +29,17 @@ use crate::scheduler::{Job, Share, Site};
 use crate::solution::Solution;
 
 /// Batches of restarts.
-#[derive(Default)]
 pub struct Restarts {
+    until: f64,
     batch: u64,
     spent: Option<(u64, u64)>,
+}
+
+impl Restarts {
+    /// Restarts up to this part of what strategies may use.
+    pub fn new(until: f64) -> Self {
+        Restarts { until, batch: 0, spent: None }
+    }
 }
 
 /// What a job begins with.
@@ -65,8 +72,7 @@ impl<M: Model> Strategy<M> for Restarts {
         // Each job has limits of its own, so that the last batches are as thorough as the first.
         let share = Share { part: RESTART_PART, of: RESTART_JOBS };
         let spent = (archive.purse().replays, archive.purse().executed);
-        // Shares too small to do anything with are the end of a budget too.
-        if !archive.left() || self.spent.replace(spent) == Some(spent) {
+        if !archive.left(self.until) || self.spent.replace(spent) == Some(spent) {
             return Vec::new();
         }
         let leads = pareto(archive.results.clone());

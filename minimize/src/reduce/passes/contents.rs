@@ -42,6 +42,11 @@ fn external(act: &Act) -> Option<&Want> {
     }
 }
 
+/// Whether a message from outside has a component that could go.
+pub fn any<M: Model>(engine: &Engine<M>, witness: &Shared<M>) -> bool {
+    !components(engine, witness).is_empty()
+}
+
 fn components<M: Model>(engine: &Engine<M>, witness: &Shared<M>) -> BTreeSet<String> {
     let sim = &engine.sim;
     let messages = witness.acts.iter().filter_map(external).filter_map(|w| w.external);
