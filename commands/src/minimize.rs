@@ -246,11 +246,20 @@ fn text(done: &Minimized, out: &Path) -> String {
         match &done.certificate.shortest {
             Some(s) if s.optimal && summary.one_minimal => "1-minimal, nothing shorter exists".to_owned(),
             Some(s) if summary.one_minimal && s.at_least >= summary.deliveries => {
-                format!("1-minimal, {} deliveries at least where all actors start first", s.at_least)
+                format!(
+                    "locally minimal: no single step can be left out; at least {} deliveries proven where all actors \
+                     start first",
+                    s.at_least
+                )
             }
-            Some(s) if summary.one_minimal => format!("1-minimal, at least {} deliveries", s.at_least),
-            _ if summary.one_minimal => "1-minimal".to_owned(),
-            _ => "not shown to be 1-minimal".to_owned(),
+            Some(s) if summary.one_minimal => format!(
+                "locally minimal: no single step can be left out; at least {} deliveries proven",
+                s.at_least
+            ),
+            _ if summary.one_minimal => {
+                "locally minimal: no single step can be left out; no lower bound proven".to_owned()
+            }
+            _ => "not shown to be locally minimal".to_owned(),
         },
         match summary.ended.as_str() {
             "fixpoint" => String::new(),

@@ -173,7 +173,7 @@ fn result_page(models: &impl Registry, out: &Path, options: &LoadOptions) -> Res
     page.fact("replays", thousands(summary.replays));
     page.fact("seconds", format!("{:.1}", summary.seconds));
     page.fact(
-        "1-minimal",
+        "locally minimal",
         if summary.one_minimal { "yes: no single step can be left out" } else { "not shown" },
     );
     match certificate.as_ref().and_then(|c| c.shortest.as_ref()) {

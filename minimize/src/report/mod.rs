@@ -179,9 +179,9 @@ pub fn trace_md(told: &[Told], summary: &MinimizeSummary, certificate: &Certific
         summary.initial_externals,
         summary.network,
         if summary.one_minimal {
-            "1-minimal: no single step can be left out."
+            "Locally minimal: no single step can be left out."
         } else {
-            "Not shown to be 1-minimal."
+            "Not shown to be locally minimal."
         }
     );
     if let Some(shortest) = &certificate.shortest {
