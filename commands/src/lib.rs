@@ -11,12 +11,14 @@
 //!
 //! Such a program has `fuzz`, `replay`, `minimize`, `verify`, `report` and `export`, on executions and schedules on
 //! disk. The included models are there too: `Models::new().and(Included)`. Neither an event store nor a server is
-//! compiled. `demi-lineage new-model NAME` writes a project that uses this crate.
+//! compiled.
 
 mod cli;
 pub mod export;
 pub mod files;
 pub mod fuzz;
+mod incumbent;
+mod memory;
 pub mod minimize;
 mod minimize_args;
 pub mod replaying;

@@ -8,7 +8,8 @@ use demi_common::{Kind, owned};
 use demi_minimize::ledger::{Ledger, build};
 use demi_minimize::unschedulable;
 use demi_minimize::{
-    Budget, Criteria, Options, Outcome as Minimized, Progress, Size, StopFlag, minimize_with, report,
+    Budget, Criteria, MinimizeError, Options, Outcome as Minimized, Progress, Size, StopFlag, minimize_with,
+    report,
 };
 use demi_minimize::{Contents, Match, Repeat};
 use demi_replay::{Model, Registry, Simulator, Visitor};
@@ -16,8 +17,11 @@ use demi_schemas::{NetworkRule, Scenario, Schedule};
 
 use crate::Outcome;
 use crate::files::{read_scenario, read_schedule, write_folder};
+use crate::incumbent::Incumbent;
+use crate::memory::Limit;
 pub use crate::minimize_args::MinimizeArgs;
-use crate::replaying::with_scenario;
+use crate::replaying::{with_best, with_scenario};
+use crate::status::{Ended, Status};
 use crate::ui::Ui;
 
 /// Runs `minimize`.
@@ -46,15 +50,20 @@ pub fn run(args: MinimizeArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outc
         stop,
     };
     let bar = ui.progress();
+    let full_memory = options.stop.clone();
+    let memory = args.memory.map(|most| Limit::new(most, move || full_memory.stop()));
+    let incumbent = Incumbent::beside(&args.out);
     let best: Mutex<Option<Size>> = Mutex::new(None);
     let began = std::time::Instant::now();
-    let tell = |p: &Progress| {
+    let tell = |p: &Progress<'_>| {
         if models.fault().is_some() {
             options.stop.stop();
         }
         if let Ok(mut best) = best.lock() {
             let smallest = best.filter(|b| !options.objective.smaller(p.size, *b)).unwrap_or(p.size);
-            *best = Some(smallest);
+            if best.replace(smallest) != Some(smallest) {
+                incumbent.take(smallest.steps, p.schedule);
+            }
             let seconds = began.elapsed().as_secs_f64();
             let left = match options.budget {
                 Budget::Seconds(s) => format!("{:.0} s left", (s - seconds).max(0.0)),
@@ -101,14 +110,22 @@ pub fn run(args: MinimizeArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outc
         },
         tell: &tell,
     };
-    let result = with_scenario(models, &args.scenario, &scenario, task)?;
+    let (write, at) = (incumbent.last(), incumbent.path().to_owned());
+    let kept_best = move || {
+        write();
+        match at.is_file() {
+            true => format!("; the best schedule so far is {}", at.display()),
+            false => "; nothing shorter than the input was found before".to_owned(),
+        }
+    };
+    let result = with_best(models, (&args.scenario, &scenario), kept_best, task)?;
     bar.finish_and_clear();
     drop(ledger);
     if args.ledger.is_none() {
         // It is for runs that were killed.
         let _ = std::fs::remove_file(&own);
     }
-    let (done, trace, shiviz) = result?;
+    let (done, trace, shiviz) = result.map_err(told)?;
     let original = kept.as_ref().map_or_else(|| full.clone(), |kept| demi_report::mark_kept(&full, kept));
     let mut files = vec![
         ("schedule.jsonl", done.schedule.to_text()),
@@ -121,6 +138,10 @@ pub fn run(args: MinimizeArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outc
     ];
     files.extend(done.others.iter().map(|(other, schedule)| (other.file.as_str(), schedule.to_text())));
     write_folder(&args.out, Kind::Minimized, &inputs, &files)?;
+    incumbent.done();
+    if memory.is_some_and(|limit| limit.reached()) {
+        ui.note("the limit of --memory was reached: this is the best until then");
+    }
     if let Some(why) = &done.summary.not_schedulable {
         ui.note(&format!(
             "warning: the result is not schedulable under the scenario's network rule {}, so no run of the system can \
@@ -136,6 +157,16 @@ pub fn run(args: MinimizeArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outc
     Ok(ExitCode::SUCCESS)
 }
 
+/// A model that is not deterministic has a status of its own.
+fn told(error: Box<dyn std::error::Error>) -> Box<dyn std::error::Error> {
+    match error.downcast_ref() {
+        Some(MinimizeError::NotDeterministic(_)) => {
+            Ended { status: Status::Diverged, text: error.to_string() }.into()
+        }
+        _ => error,
+    }
+}
+
 /// What is read and must not be replaced.
 fn inputs(args: &MinimizeArgs) -> Vec<&Path> {
     let named = [&args.input, &args.scenario].into_iter().chain(&args.also).chain(&args.ledger);
@@ -149,7 +180,7 @@ struct Task<'a, R> {
     own: NetworkRule,
     options: &'a Options,
     asked: Asked<'a, R>,
-    tell: &'a (dyn Fn(&Progress) + Sync),
+    tell: &'a (dyn Fn(&Progress<'_>) + Sync),
 }
 
 /// What else is asked.

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use demi_minimize::{Budget, Contents, Match, Objective, Phases, Repeat};
 use demi_schemas::NetworkRule;
 
+use crate::memory::Amount;
+
 /// Arguments of `minimize`.
 #[derive(clap::Args, Debug)]
 pub struct MinimizeArgs {
@@ -25,6 +27,9 @@ pub struct MinimizeArgs {
     /// other beginnings, unless the result is proven.
     #[arg(long)]
     pub(crate) stop_when_stable: bool,
+    /// End with the best so far when the program has more memory than this, such as 4GiB.
+    #[arg(long, value_name = "AMOUNT")]
+    pub(crate) memory: Option<Amount>,
     /// Number of threads [default: all cores]. It does not change the result of a budget of replays or
     /// states.
     #[arg(long, value_name = "N")]

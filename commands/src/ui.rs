@@ -76,3 +76,8 @@ impl Ui {
         bar
     }
 }
+
+/// Says why the program ends at once.
+pub fn last_words(text: &str) {
+    eprintln!("{text}");
+}

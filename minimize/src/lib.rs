@@ -6,6 +6,7 @@
 mod aim;
 mod archive;
 pub mod certify;
+mod determinism;
 pub mod dpor;
 pub mod ledger;
 mod minimize;
@@ -20,6 +21,7 @@ pub mod search;
 mod solution;
 mod strategies;
 
+pub use determinism::Parted;
 pub use minimize::{MinimizeError, Outcome, minimize, minimize_with, unschedulable};
 pub use problem::Problem;
 pub use problem::budget::{Budget, Meter, StopFlag};

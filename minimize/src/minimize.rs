@@ -14,6 +14,7 @@ use demi_schemas::summary::{
 use demi_schemas::{Certificate, NetworkRule, Schedule};
 
 use crate::certify::certify;
+use crate::determinism::{self, Parted};
 use crate::oracle::engine::Engine;
 use crate::oracle::matcher::{Blocker, EXACT, Matcher, Policy};
 use crate::oracle::witness::Shared;
@@ -58,6 +59,9 @@ pub enum MinimizeError {
         /// What was seen.
         why: String,
     },
+    /// Two runs of the input were not the same.
+    #[error(transparent)]
+    NotDeterministic(#[from] Box<Parted>),
     /// A result failed its strict replay: a defect of this program.
     #[error("the result did not pass its strict replay ({0}); this is a defect, please report it")]
     Unverified(String),
@@ -72,7 +76,7 @@ pub fn minimize<M: Model>(
     input: &Schedule,
     kept: Option<&Schedule>,
     options: &Options,
-    tell: &(dyn Fn(&Progress) + Sync),
+    tell: &(dyn Fn(&Progress<'_>) + Sync),
 ) -> Result<Outcome, MinimizeError> {
     minimize_with(sim, input, kept, options, &Criteria::default(), tell)
 }
@@ -87,12 +91,16 @@ pub fn minimize_with<M: Model>(
     kept: Option<&Schedule>,
     options: &Options,
     criteria: &Criteria<M>,
-    tell: &(dyn Fn(&Progress) + Sync),
+    tell: &(dyn Fn(&Progress<'_>) + Sync),
 ) -> Result<Outcome, MinimizeError> {
     let began = Instant::now();
     let mut sim = sim.clone();
     let fresh = sim.clone();
     let (full, _) = Script::compile(&mut sim, input)?;
+    // Whoever asks for several runs knows that they differ.
+    if criteria.repeat.runs == 1 {
+        determinism::check(&sim, &full, options.rule)?;
+    }
     let target = target(&mut sim, input, options)?;
     let initial = size(&full.acts);
     let mut phases = Vec::new();

@@ -41,7 +41,7 @@ pub struct Site<'a, M: Model> {
     /// The problem.
     pub problem: Arc<Problem<M>>,
     /// Whoever watches.
-    pub tell: &'a (dyn Fn(&Progress) + Sync),
+    pub tell: &'a (dyn Fn(&Progress<'_>) + Sync),
 }
 
 /// The budget of the whole minimization, and what of it was spent.

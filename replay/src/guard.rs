@@ -8,6 +8,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Once};
 
 use crate::names::ActorId;
+use crate::watchdog;
 
 thread_local! {
     /// Whether this thread is in a guarded call, so that the hook stays silent.
@@ -33,9 +34,16 @@ pub struct Panic {
 /// When it panics: what it said, and where in the source. What it was changing must not be used any more.
 pub fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     let before = GUARDED.replace(true);
+    let watched = !before && watchdog::watched();
+    if watched {
+        watchdog::enter();
+    }
     // What the call may have left half done is not used again: the caller breaks the world or takes a default.
     let outcome = panic::catch_unwind(AssertUnwindSafe(call));
     GUARDED.set(before);
+    if watched {
+        watchdog::leave();
+    }
     outcome.map_err(|payload| {
         let said = payload
             .downcast_ref::<&str>()

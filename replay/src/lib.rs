@@ -19,6 +19,7 @@ mod run;
 pub mod script;
 pub mod sim;
 
+pub mod watchdog;
 pub mod world;
 
 pub use model::{

@@ -291,6 +291,7 @@ impl<M: Model> Simulator<M> {
         world.deliveries += 1;
         let cell = self.cell_of(entry.to);
         if let Some(state) = &mut world.cells[cell.index()] {
+            self.announce(&entry);
             let mut ctx = Ctx {
                 me: entry.to,
                 from: entry.from,

@@ -7,6 +7,9 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
+/// Seconds that an answer of a child may take where the scenario does not say.
+pub const ANSWER_SECONDS: u32 = 10;
+
 /// A model, as a scenario names it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
@@ -44,6 +47,12 @@ impl ModelRef {
             ModelRef::Child(child) if child.socket.is_some() => "socket",
             ModelRef::Child(_) => "command",
         }
+    }
+
+    /// Seconds that a child is waited for, if it is one.
+    #[must_use]
+    pub fn patience(&self) -> Option<u32> {
+        self.child().map(|child| child.timeout_seconds.unwrap_or(ANSWER_SECONDS).max(1))
     }
 
     /// The model in a process of its own, if it is one.

@@ -182,6 +182,9 @@ pub struct Scenario {
     /// Check the invariants each time this many deliveries were made, and at the end; 1 where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invariant_check_interval: Option<u32>,
+    /// Seconds that one call of the model may take before the program ends and names it; 10 where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handler_limit_seconds: Option<u32>,
     /// Deviations of the program, by the model's names for them; absent ones are off.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub switches: BTreeMap<String, bool>,

@@ -106,7 +106,8 @@ pub struct Meter {
     max_replays: u64,
     max_executed: u64,
     max_searched: u64,
-    deadline: Option<Instant>,
+    /// When it begins and when it must end.
+    time: Option<(Instant, Instant)>,
     stop: StopFlag,
 }
 
@@ -115,13 +116,16 @@ impl Meter {
     #[must_use]
     pub fn new(budget: Budget, stop: StopFlag) -> Self {
         let (mut max_replays, mut max_executed, mut max_searched) = (u64::MAX, u64::MAX, u64::MAX);
-        let mut deadline = None;
+        let mut time = None;
         match budget {
-            Budget::Seconds(s) => deadline = Some(Instant::now() + Duration::from_secs_f64(s.min(1e9))),
+            Budget::Seconds(s) => {
+                let now = Instant::now();
+                time = Some((now, now + Duration::from_secs_f64(s.min(1e9))));
+            }
             Budget::Replays(n) => (max_replays, max_searched) = (n, n.saturating_mul(PER_REPLAY)),
             Budget::States(n) => (max_executed, max_searched) = (n, n),
         }
-        Meter { replays: 0, executed: 0, max_replays, max_executed, max_searched, deadline, stop }
+        Meter { replays: 0, executed: 0, max_replays, max_executed, max_searched, time, stop }
     }
 
     /// Ends the work after so many more deliveries, if it does not end before.
@@ -135,6 +139,13 @@ impl Meter {
         self.max_searched.saturating_sub(self.executed)
     }
 
+    /// Whether a part of the seconds there are has gone, or somebody asked to stop: what only prepares the work ends then.
+    #[must_use]
+    pub fn gone(&self, part: f64) -> bool {
+        let late = |(began, end): (Instant, Instant)| began.elapsed() >= (end - began).mul_f64(part);
+        self.stop.is_set() || self.time.is_some_and(late)
+    }
+
     /// Why the work must end now, if it must.
     #[must_use]
     pub fn ended(&self) -> Option<Ended> {
@@ -142,7 +153,7 @@ impl Meter {
             Some(Ended::Interrupted)
         } else if self.replays >= self.max_replays
             || self.executed >= self.max_executed
-            || self.deadline.is_some_and(|d| Instant::now() >= d)
+            || self.time.is_some_and(|(_, end)| Instant::now() >= end)
         {
             Some(Ended::Budget)
         } else {

@@ -1,6 +1,6 @@
 //! What a minimization is asked to do, and how it tells where it stands.
 
-use demi_schemas::NetworkRule;
+use demi_schemas::{NetworkRule, Schedule};
 
 use super::budget::{Budget, StopFlag};
 use super::size::{Objective, Size};
@@ -38,8 +38,8 @@ pub struct Options {
 }
 
 /// Where the work stands; told at each improvement.
-#[derive(Clone, Debug)]
-pub struct Progress {
+#[derive(Clone)]
+pub struct Progress<'a> {
     /// The phase that found it.
     pub phase: String,
     /// Size of the smallest witness of that line of work.
@@ -48,4 +48,6 @@ pub struct Progress {
     pub replays: u64,
     /// Deliveries executed by it.
     pub executed: u64,
+    /// The witness as a schedule, which takes time to write.
+    pub schedule: &'a dyn Fn() -> Schedule,
 }

@@ -27,12 +27,12 @@ pub struct Reducer<'a, M: Model> {
     pub account: Account,
     running: String,
     /// Whoever watches.
-    pub tell: &'a (dyn Fn(&Progress) + Sync),
+    pub tell: &'a (dyn Fn(&Progress<'_>) + Sync),
 }
 
 impl<'a, M: Model> Reducer<'a, M> {
     /// Begins with a witness.
-    pub fn new(engine: Engine<M>, best: Shared<M>, tell: &'a (dyn Fn(&Progress) + Sync)) -> Self {
+    pub fn new(engine: Engine<M>, best: Shared<M>, tell: &'a (dyn Fn(&Progress<'_>) + Sync)) -> Self {
         let (phases, curve) = (Vec::new(), Vec::new());
         Reducer { engine, best, phases, curve, account: Account::default(), running: String::new(), tell }
     }
@@ -68,7 +68,9 @@ impl<'a, M: Model> Reducer<'a, M> {
             deliveries: self.best.size.deliveries as u64,
             externals: self.best.size.externals as u64,
         });
-        (self.tell)(&Progress { phase: self.running.clone(), size: self.best.size, replays, executed });
+        let schedule = || self.engine.to_schedule(&self.best.acts);
+        let phase = self.running.clone();
+        (self.tell)(&Progress { phase, size: self.best.size, replays, executed, schedule: &schedule });
     }
 
     /// Appends the curve of a line of work that went on from this one.

@@ -24,6 +24,8 @@ const REACTIONS: usize = 200_000;
 const STATES: usize = 2_000;
 /// Combinations of ends that invariants are asked about; with more there is no bound.
 const COMBINATIONS: usize = 100_000;
+/// Part of the seconds there are that it may take: handlers may be slow, and states large.
+const PART: f64 = 0.1;
 /// Further than any execution goes.
 const FAR: usize = usize::MAX / 4;
 /// No way in the graph.
@@ -99,7 +101,7 @@ fn alone<M: Model>(engine: &Engine<M>, world: &World<M>) -> Option<Vec<Alone<M>>
                     }
                     grown = true;
                     reactions += 1;
-                    if reactions > REACTIONS {
+                    if reactions > REACTIONS || engine.meter.gone(PART) {
                         return None;
                     }
                     match &*tables.reaction(local, entry as u32) {

@@ -6,6 +6,7 @@ use super::{Did, Simulator};
 use crate::guard::{self, Panic};
 use crate::model::{Ctx, Model, Status};
 use crate::names::{ActorId, OUTSIDE};
+use crate::watchdog;
 use crate::world::World;
 
 impl<M: Model> Simulator<M> {
@@ -35,6 +36,9 @@ impl<M: Model> Simulator<M> {
             crash_reason: &mut self.crash_reason,
         };
         let asked = ctx.effects.len();
+        if watchdog::watched() {
+            watchdog::handling(ctx.names.get(actor), "its start", "its start");
+        }
         let started = guard::guarded(|| {
             let mut state = match last {
                 Some(shared) if cell != actor => shared,

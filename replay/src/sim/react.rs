@@ -5,6 +5,7 @@ use super::Simulator;
 use crate::guard;
 use crate::model::{Ctx, Effect, Model};
 use crate::names::{ActorId, OUTSIDE};
+use crate::watchdog;
 use crate::world::{Pending, PendingKind};
 
 /// Something a handler asked for, in its order.
@@ -35,6 +36,7 @@ impl<M: Model> Simulator<M> {
     /// When the handler panics: what it said. The entry cannot be delivered, and the state is of no use.
     pub fn react(&mut self, state: &mut M::State, entry: &Pending) -> Result<Option<Vec<Op>>, String> {
         self.crash_reason = None;
+        self.announce(entry);
         let mut ctx = Ctx {
             me: entry.to,
             from: entry.from,
@@ -51,6 +53,14 @@ impl<M: Model> Simulator<M> {
         let ops = effects.drain(..).map(|effect| self.op(effect)).collect::<Option<Vec<Option<Op>>>>();
         self.effects = effects;
         Ok(ops.map(|ops| ops.into_iter().flatten().collect()))
+    }
+
+    /// Tells the watchdog, where there is one, which handler runs next.
+    pub(super) fn announce(&self, entry: &Pending) {
+        if watchdog::watched() {
+            let info = &self.infos[entry.msg.0 as usize];
+            watchdog::handling(self.names.get(entry.to), self.text(info.type_), self.text(info.payload));
+        }
     }
 
     /// An effect in terms of entries: nothing at all for what leaves the system, `None` where it depends on the world.

@@ -1,0 +1,100 @@
+//! A program whose one model misbehaves, each way by a switch of the scenario: what the commands do then is tested with it.
+//!
+//! A counter takes numbers and remembers them; the invariant `Nine` breaks once it has taken 9.
+
+#![allow(clippy::panic, reason = "it shall misbehave")]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use demi_lineage::{
+    ActorId, Ctx, ExternalMessage, Logs, Model, Models, Names, Scenario, ScenarioError, View, Violation,
+};
+
+/// What no deterministic model has.
+static DICE: AtomicU64 = AtomicU64::new(0);
+
+#[derive(Clone)]
+struct Hostile {
+    actors: Vec<ActorId>,
+    on: Vec<String>,
+}
+
+impl Hostile {
+    fn new(scenario: &Scenario, names: &mut Names) -> Result<Self, ScenarioError> {
+        let members = scenario.members.unwrap_or(1);
+        let actors = (1..=members).map(|n| names.id(&format!("counter-{n}"))).collect();
+        let on = scenario.switches.iter().filter(|(_, on)| **on).map(|(name, _)| name.clone()).collect();
+        Ok(Hostile { actors, on })
+    }
+
+    fn is(&self, switch: &str) -> bool {
+        self.on.iter().any(|on| on == switch)
+    }
+}
+
+impl Model for Hostile {
+    type State = Vec<u64>;
+    type Msg = u64;
+    type History = ();
+
+    fn actors(&self) -> &[ActorId] {
+        &self.actors
+    }
+
+    fn initial(&self, _: ActorId) -> Vec<u64> {
+        Vec::new()
+    }
+
+    fn deliver(&self, state: &mut Vec<u64>, msg: &u64, ctx: &mut Ctx<'_, u64>) {
+        let lacks_five = !state.contains(&5);
+        if *msg == 9 && lacks_five && self.is("panics") {
+            panic!("nine before five");
+        }
+        while *msg == 9 && lacks_five && self.is("hangs") {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        if self.is("grows") {
+            state.extend(std::iter::repeat_n(0, 10_000));
+        }
+        state.push(if self.is("rolls dice") { DICE.fetch_add(1, Ordering::Relaxed) } else { *msg });
+        if self.is("storms") {
+            let me = ctx.me();
+            ctx.send(me, msg * 2 + 20);
+            ctx.send(me, msg * 2 + 21);
+        }
+    }
+
+    fn check(&self, view: &View<'_, Vec<u64>>, (): &mut (), found: &mut Vec<Violation>) {
+        for &actor in &self.actors {
+            let Some(state) = view.state(actor) else { continue };
+            assert!(!self.is("blind") || state.contains(&5) || !state.contains(&9), "nine before five");
+            if state.contains(&9) {
+                found.push(Violation { fingerprint: "Nine".to_owned(), affected: vec![actor] });
+            }
+        }
+    }
+
+    fn logs(&self) -> &dyn Logs<Vec<u64>, u64> {
+        self
+    }
+}
+
+impl Logs<Vec<u64>, u64> for Hostile {
+    fn type_name(&self, _: &u64) -> String {
+        "Add".to_owned()
+    }
+
+    fn payload(&self, msg: &u64, _: &Names) -> String {
+        format!("Add({msg})")
+    }
+
+    fn external(&self, message: ExternalMessage<'_>, _: &mut Names) -> Result<u64, String> {
+        let number = message.payload.strip_prefix("Add(").and_then(|rest| rest.strip_suffix(')'));
+        number.and_then(|n| n.parse().ok()).ok_or_else(|| format!("'{}' is no Add(n)", message.payload))
+    }
+}
+
+fn main() {
+    demi_lineage::main(Models::new().with("hostile", Hostile::new))
+}

@@ -1,0 +1,125 @@
+//! A model that misbehaves: whatever it does, `minimize` ends with what it found, and says what happened.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+/// The program `examples/hostile.rs`, which is built with these tests.
+fn program() -> PathBuf {
+    let mut folder = std::env::current_exe().unwrap();
+    folder.pop();
+    folder.pop();
+    folder.join("examples").join(format!("hostile{}", std::env::consts::EXE_SUFFIX))
+}
+
+struct Case {
+    folder: tempfile::TempDir,
+}
+
+impl Case {
+    /// A scenario with these switches, and a recorded schedule in which counters take these numbers.
+    fn new(switches: &[&str], more: &str, members: usize, numbers: &[u64]) -> Case {
+        let folder = tempfile::tempdir().unwrap();
+        let on: String = switches.iter().map(|name| format!("\"{name}\" = true\n")).collect();
+        let scenario =
+            format!("model = \"hostile\"\nnetwork = \"fifo\"\nmembers = {members}\n{more}\n[switches]\n{on}");
+        std::fs::write(folder.path().join("scenario.toml"), scenario).unwrap();
+        let mut lines =
+            vec![r#"{"schema":"demi-schedule/1","network":"fifo","violation":["Nine"]}"#.to_owned()];
+        lines.extend(
+            (1..=members).map(|n| format!(r#"{{"kind":"start","to":"counter-{n}","external":true}}"#)),
+        );
+        lines.extend(numbers.iter().enumerate().map(|(at, n)| {
+            let to = format!("counter-{}", if [5, 9].contains(n) { 1 } else { at % members + 1 });
+            format!(
+                r#"{{"kind":"deliver","from":"deadLetters","to":"{to}","type":"Add","payload":"Add({n})","external":true}}"#
+            )
+        }));
+        std::fs::write(folder.path().join("input.jsonl"), lines.join("\n") + "\n").unwrap();
+        Case { folder }
+    }
+
+    fn minimize(&self, more: &[&str]) -> Output {
+        let at = |name: &str| self.folder.path().join(name);
+        Command::new(program())
+            .arg("minimize")
+            .arg(at("input.jsonl"))
+            .arg("--scenario")
+            .arg(at("scenario.toml"))
+            .arg("--out")
+            .arg(at("out"))
+            .args(more)
+            .output()
+            .unwrap()
+    }
+
+    /// How many steps the result has.
+    fn steps(&self) -> usize {
+        let schedule = std::fs::read_to_string(self.folder.path().join("out/schedule.jsonl")).unwrap();
+        schedule.lines().count() - 1
+    }
+}
+
+const NUMBERS: [u64; 8] = [1, 2, 5, 3, 4, 6, 7, 9];
+
+fn told(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_step_in_which_the_handler_panics_cannot_be_taken() {
+    for switch in ["panics", "blind"] {
+        let case = Case::new(&[switch], "", 1, &NUMBERS);
+        let output = case.minimize(&["--budget", "2000r"]);
+        assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+        assert_eq!(case.steps(), 3, "the start, 5 and 9");
+        assert!(!told(&output).contains("panicked"), "{}", told(&output));
+    }
+}
+
+#[test]
+fn a_handler_that_does_not_return_ends_the_run_and_is_named() {
+    let case = Case::new(&["hangs"], "handler_limit_seconds = 1", 1, &NUMBERS);
+    let output = case.minimize(&["--budget", "60s"]);
+    assert_eq!(output.status.code(), Some(2), "{}", told(&output));
+    let expected = "the handler of counter-1 did not return from Add Add(9) within 1 s";
+    assert!(told(&output).contains(expected), "{}", told(&output));
+    let best = case.folder.path().join("out.best.jsonl");
+    if told(&output).contains("the best schedule so far") {
+        assert!(std::fs::read_to_string(best).unwrap().contains("Add(9)"));
+    } else {
+        assert!(told(&output).contains("nothing shorter"), "{}", told(&output));
+        assert!(!best.exists());
+    }
+}
+
+#[test]
+fn a_model_that_is_not_deterministic_is_named_before_anything_else() {
+    let case = Case::new(&["rolls dice"], "", 1, &NUMBERS);
+    let output = case.minimize(&["--budget", "2000r"]);
+    assert_eq!(output.status.code(), Some(3), "{}", told(&output));
+    assert!(told(&output).contains("not deterministic at step 2: counter-1, Add(1)"), "{}", told(&output));
+}
+
+#[test]
+fn growing_states_storms_and_wide_clusters_end_within_the_budget() {
+    for (switches, members) in [(&["grows"][..], 1), (&["storms"], 1), (&["storms"], 10), (&["panics"], 50)] {
+        let case = Case::new(switches, "", members, &NUMBERS);
+        let output = case.minimize(&["--budget", "3s"]);
+        assert_eq!(output.status.code(), Some(0), "{switches:?}, {members}: {}", told(&output));
+        let least = if switches == ["panics"] { 3 } else { 2 };
+        assert_eq!(case.steps(), least, "{switches:?}, {members}");
+        assert!(!case.folder.path().join("out.best.jsonl").exists(), "the result has taken its place");
+    }
+}
+
+#[test]
+fn memory_ends_the_search_with_the_best_so_far() {
+    let case = Case::new(&["grows"], "", 1, &NUMBERS);
+    let output = case.minimize(&["--budget", "60s", "--memory", "1MiB"]);
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    assert!(told(&output).contains("memory"), "{}", told(&output));
+    assert!(case.folder.path().join("out/schedule.jsonl").is_file());
+    let refused = case.minimize(&["--memory", "lots"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(told(&refused).contains("is no amount of memory"), "{}", told(&refused));
+}

@@ -1,0 +1,5 @@
+//! The commands of a program with a model of its own.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation is a failed test")]
+
+mod hostile;
