@@ -35,10 +35,10 @@ pub enum IngestCommand {
     /// When it serves, one line `NAME ADDRESS` for each listener and then `ready` go to standard output; the log goes
     /// to standard error. SIGTERM stops it, SIGHUP makes it read certificates and tokens again.
     #[cfg(feature = "daemon")]
-    Serve(ingest_daemon::ServeArgs),
+    Serve(ingest_daemon::ConfigArgs),
     /// Check a configuration file of the daemon.
     #[cfg(feature = "daemon")]
-    Validate(ingest_daemon::ValidateArgs),
+    Validate(ingest_daemon::ConfigArgs),
     /// What is complete: events, gaps and duplicates of every actor in a store.
     Status(ingest_store::StatusArgs),
     /// Compare spool, saved positions and store of a daemon that does not run: would a restart lose anything?

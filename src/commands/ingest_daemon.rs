@@ -1,6 +1,6 @@
 //! `demi-lineage ingest serve`, `validate` and `verify`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -9,20 +9,21 @@ use demi_ingest::daemon::{self, Config, Stopped, Verified};
 use super::Outcome;
 use demi_lineage::ui::Ui;
 
-/// Arguments of `ingest serve`.
+/// The configuration file, which `serve` and `validate` take alike.
 #[derive(Args)]
-pub struct ServeArgs {
+pub struct ConfigArgs {
     /// Configuration file (TOML).
+    #[arg(value_name = "FILE", required_unless_present = "config", conflicts_with = "config")]
+    file: Option<PathBuf>,
+    /// The same, by name.
     #[arg(long, value_name = "FILE")]
-    config: PathBuf,
+    config: Option<PathBuf>,
 }
 
-/// Arguments of `ingest validate`.
-#[derive(Args)]
-pub struct ValidateArgs {
-    /// Configuration file (TOML).
-    #[arg(value_name = "FILE")]
-    config: PathBuf,
+impl ConfigArgs {
+    fn path(&self) -> Result<&Path, &'static str> {
+        self.file.as_deref().or(self.config.as_deref()).ok_or("name a configuration file")
+    }
 }
 
 /// Arguments of `ingest verify`.
@@ -40,8 +41,8 @@ pub struct VerifyArgs {
 }
 
 /// Runs the daemon until it is told to stop.
-pub fn serve(args: &ServeArgs, ui: &Ui) -> Outcome {
-    let config = Config::read(&args.config)?;
+pub fn serve(args: &ConfigArgs, ui: &Ui) -> Outcome {
+    let config = Config::read(args.path()?)?;
     daemon::start_log(&config.daemon)?;
     let stopped = daemon::run(&config, |started| {
         for (name, address) in &started.addresses {
@@ -56,12 +57,12 @@ pub fn serve(args: &ServeArgs, ui: &Ui) -> Outcome {
 }
 
 /// Checks a configuration file and the files it names.
-pub fn validate(args: &ValidateArgs, ui: &Ui) -> Outcome {
-    let config = Config::read(&args.config)?;
+pub fn validate(args: &ConfigArgs, ui: &Ui) -> Outcome {
+    let config = Config::read(args.path()?)?;
     daemon::check(&config)?;
     let found: Vec<String> =
         config.sources.iter().map(|(name, source)| format!("{name} (system {})", source.system)).collect();
-    ui.result(&format!("{}: fine; sources: {}", args.config.display(), found.join(", ")));
+    ui.result(&format!("{}: fine; sources: {}", args.path()?.display(), found.join(", ")));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -90,6 +90,22 @@ fn budgets_that_mean_nothing_are_refused_with_the_reason() {
 }
 
 #[test]
+fn the_daemon_and_its_check_take_the_configuration_alike() {
+    let desk = Desk(tempfile::tempdir().unwrap());
+    fs::write(desk.at("bad.toml"), "nonsense = 1\n").unwrap();
+    for command in ["serve", "validate"] {
+        for file in ["bad.toml", "--config bad.toml", "--config=bad.toml"] {
+            let said = desk.ends(2, &format!("ingest {command} {file}"));
+            assert!(said.contains("nonsense"), "{command} {file}: {said}");
+        }
+        assert!(desk.ends(2, &format!("ingest {command}")).contains("FILE"));
+        assert!(
+            desk.ends(2, &format!("ingest {command} bad.toml --config bad.toml")).contains("cannot be used")
+        );
+    }
+}
+
+#[test]
 fn shells_and_man_know_the_commands() {
     let desk = Desk(tempfile::tempdir().unwrap());
     for shell in ["bash", "zsh", "fish"] {

@@ -197,6 +197,11 @@ fn sql_is_answered_in_every_format() {
     }
     insta::assert_snapshot!("sql", all);
 
+    let foreign = case.write("foreign.csv", "who,n\nn1,3\n");
+    let join = format!("SELECT f.n FROM read_csv('{foreign}') f JOIN actors a ON a.actor = f.who");
+    assert_eq!(asked(&exec, &["--sql", &join, "--allow-files", "--format", "csv"], ""), "n\n3\n");
+    assert!(refused(&exec, &["--sql", &join], "").contains("'read_csv' is none of the tables"));
+
     let file: PathBuf = case.dir.path().join("answer.parquet");
     let name = file.display().to_string();
     asked(&exec, &["--sql", by_type, "--format", "parquet", "--output", &name], "");
@@ -249,6 +254,7 @@ fn what_cannot_be_asked_is_refused_with_the_reason() {
         (&["--sql", "SELECT nothing FROM events"], "nothing"),
         (&["--sql", "SELECT * FROM past(12)"], "quoted texts"),
         (&["--sql", "SELECT 1", "stats"], "at once"),
+        (&["--sql", "SELECT * FROM read_csv('/etc/hostname')"], "--allow-files"),
         (&[], "nothing is asked"),
     ] {
         let error = refused(&exec, args, "");

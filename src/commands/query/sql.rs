@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use demi_order::query::Query;
-use demi_order::query::sql::{OutputFormat, write};
+use demi_order::query::sql::{Files, OutputFormat, write};
 
 use crate::commands::Outcome;
 
@@ -16,6 +16,9 @@ pub struct SqlArgs {
     /// concurrent('EVENT'), between('A','B'), cut('EVENT',..), cut('TIME'), path('A','B') and channel('FROM','TO').
     #[arg(long, value_name = "SELECT")]
     pub sql: Option<String>,
+    /// Let the SELECT read files too: read_csv('FILE'), read_parquet, read_ipc and read_json.
+    #[arg(long, requires = "sql")]
+    allow_files: bool,
     /// The form of the answer.
     #[arg(long, value_enum, default_value_t = Format::Table, requires = "sql")]
     format: Format,
@@ -47,11 +50,12 @@ pub fn run(text: &str, args: &SqlArgs, query: &Query) -> Outcome {
         Format::Parquet => OutputFormat::Parquet,
         Format::Arrow => OutputFormat::Arrow,
     };
+    let files = if args.allow_files { Files::Allowed } else { Files::Refused };
     let binary = matches!(args.format, Format::Parquet | Format::Arrow);
     if binary && args.output.is_none() && std::io::stdout().is_terminal() {
         return Err("Parquet and Arrow are no text: name a file with --output".into());
     }
-    let mut frame = query.sql(text)?;
+    let mut frame = query.sql_with(text, files)?;
     match &args.output {
         None => {
             let mut out = std::io::stdout().lock();

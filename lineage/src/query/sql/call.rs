@@ -22,6 +22,15 @@ const FUNCTIONS: [(&str, usize, usize); 7] = [
     ("cut", 1, usize::MAX),
 ];
 
+/// Whether a question may read files besides its own tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Files {
+    /// The named tables only.
+    Refused,
+    /// Any file that the process may read, by `read_csv('FILE')`, `read_parquet`, `read_ipc` and `read_json`.
+    Allowed,
+}
+
 /// A call of a table function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Call {
@@ -32,6 +41,7 @@ pub(super) struct Call {
 }
 
 struct Rewriter {
+    files: Files,
     calls: Vec<(String, Call)>,
 }
 
@@ -64,17 +74,32 @@ impl Rewriter {
             ))),
         }
     }
+
+    /// A table function that is none of ours: all that Polars has read files.
+    fn foreign(&self, name: &str) -> ControlFlow<LineageError> {
+        if self.files == Files::Allowed {
+            return ControlFlow::Continue(());
+        }
+        ControlFlow::Break(LineageError::Question(format!(
+            "'{name}' is none of the tables; files are read only where that is allowed (--allow-files)"
+        )))
+    }
 }
 
 impl VisitorMut for Rewriter {
     type Break = LineageError;
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<LineageError> {
-        let TableFactor::Table { name, args, alias, .. } = factor else { return ControlFlow::Continue(()) };
+        let (name, args, alias) = match factor {
+            TableFactor::Table { name, args, alias, .. } => (name, args, alias),
+            TableFactor::Function { name, .. } => return self.foreign(&name.to_string()),
+            TableFactor::TableFunction { expr, .. } => return self.foreign(&expr.to_string()),
+            _ => return ControlFlow::Continue(()),
+        };
         let Some(given) = args.as_ref() else { return ControlFlow::Continue(()) };
         let call = match self.call(name, &given.args) {
             Ok(Some(call)) => call,
-            Ok(None) => return ControlFlow::Continue(()),
+            Ok(None) => return self.foreign(&name.to_string()),
             Err(error) => return ControlFlow::Break(error),
         };
         let table = format!("causal_{}", self.calls.len());
@@ -92,14 +117,14 @@ impl VisitorMut for Rewriter {
 /// The text with tables in place of table functions, and what each table is to hold.
 ///
 /// # Errors
-/// When the text is no SQL, or a function is called with other than the texts it takes.
-pub(super) fn rewrite(text: &str) -> Result<(String, Vec<(String, Call)>), LineageError> {
+/// When the text is no SQL, a function is called with other than the texts it takes, or a file is named that is not to be read.
+pub(super) fn rewrite(text: &str, files: Files) -> Result<(String, Vec<(String, Call)>), LineageError> {
     let mut statements = Parser::parse_sql(&GenericDialect, text)
         .map_err(|e| LineageError::Question(e.to_string().replacen("sql parser error: ", "no SQL: ", 1)))?;
     let [statement] = statements.as_mut_slice() else {
         return Err(LineageError::Question(format!("one statement is expected, not {}", statements.len())));
     };
-    let mut rewriter = Rewriter { calls: Vec::new() };
+    let mut rewriter = Rewriter { files, calls: Vec::new() };
     if let ControlFlow::Break(error) = VisitMut::visit(statement, &mut rewriter) {
         return Err(error);
     }
@@ -112,6 +137,10 @@ pub(super) fn rewrite(text: &str) -> Result<(String, Vec<(String, Call)>), Linea
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn rewrite(text: &str) -> Result<(String, Vec<(String, Call)>), LineageError> {
+        super::rewrite(text, Files::Refused)
+    }
 
     #[test]
     fn calls_become_tables() {
@@ -135,9 +164,23 @@ mod tests {
             ("SELECT * FROM past(3)", "quoted texts"),
             ("SELECT * FROM between('a/1')", "takes 2"),
             ("", "one statement"),
+            ("SELECT * FROM read_csv('/etc/hostname')", "'read_csv' is none of the tables"),
+            ("SELECT 1 WHERE 1 IN (SELECT * FROM Read_Parquet('a'))", "--allow-files"),
+            ("WITH c AS (SELECT * FROM read_json('a')) SELECT * FROM c", "--allow-files"),
+            ("SELECT * FROM past('a/1') JOIN read_ipc('a') ON true", "--allow-files"),
+            ("SELECT 1 UNION SELECT * FROM TABLE(read_csv('a'))", "--allow-files"),
+            ("SELECT * FROM events, LATERAL read_csv('a')", "--allow-files"),
+            ("EXPLAIN SELECT * FROM read_csv('a')", "--allow-files"),
+            ("CREATE TABLE t AS SELECT * FROM read_csv('a')", "--allow-files"),
         ] {
             let error = rewrite(text).unwrap_err().to_string();
             assert!(error.contains(why), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn files_stay_where_they_are_allowed() {
+        let text = "SELECT * FROM read_csv('a.csv')";
+        assert_eq!(super::rewrite(text, Files::Allowed).unwrap(), (text.to_owned(), Vec::new()));
     }
 }

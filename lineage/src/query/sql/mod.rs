@@ -11,6 +11,7 @@ mod tables;
 use polars::prelude::{DataFrame, IntoLazy, LazyFrame, PolarsError};
 use polars::sql::SQLContext;
 
+pub use call::Files;
 pub use output::{OutputFormat, write};
 
 use self::call::{Call, rewrite};
@@ -26,12 +27,20 @@ pub(super) fn refused(error: PolarsError) -> LineageError {
 }
 
 impl Query {
-    /// Answers one SELECT.
+    /// Answers one SELECT over the tables above.
     ///
     /// # Errors
     /// When the text is no SQL that Polars knows, names what is not there, or a file cannot be read.
     pub fn sql(&self, text: &str) -> Result<DataFrame, LineageError> {
-        let (text, calls) = rewrite(text)?;
+        self.sql_with(text, Files::Refused)
+    }
+
+    /// Answers one SELECT, which may name files where that is allowed.
+    ///
+    /// # Errors
+    /// As [`Query::sql`].
+    pub fn sql_with(&self, text: &str, files: Files) -> Result<DataFrame, LineageError> {
+        let (text, calls) = rewrite(text, files)?;
         let mut context = SQLContext::new();
         context.register("events", tables::events(self)?);
         context.register("messages", tables::messages(self)?);
