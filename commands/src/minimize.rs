@@ -45,7 +45,7 @@ pub fn run(args: MinimizeArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outc
         rule: args.network.unwrap_or(scenario.network),
         budget: args.budget,
         jobs: args.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
-        phases: args.phases.into(),
+        phases: args.phases,
         objective: args.objective.into(),
         stop,
     };
@@ -104,6 +104,7 @@ pub fn run(args: MinimizeArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outc
             matching: args.matching.into(),
             also: &also,
             repeat: args.repeat,
+            without: &args.without,
             contents: args.contents.into(),
             ledger: ledger.clone(),
             when_stable: args.stop_when_stable,
@@ -191,6 +192,7 @@ struct Asked<'a, R> {
     repeat: Repeat,
     contents: Contents,
     ledger: Arc<Ledger>,
+    without: &'a [String],
     when_stable: bool,
 }
 
@@ -231,7 +233,7 @@ impl<R: Registry> Asked<'_, R> {
             repeat: self.repeat,
             contents: self.contents,
             ledger,
-            without: Vec::new(),
+            without: self.without.to_vec(),
             when_stable: self.when_stable,
         })
     }

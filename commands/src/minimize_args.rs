@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use demi_minimize::reduce::registry::names;
 use demi_minimize::{Budget, Contents, Match, Objective, Phases, Repeat};
 use demi_schemas::NetworkRule;
 
@@ -38,8 +40,12 @@ pub struct MinimizeArgs {
     #[arg(long, value_name = "RULE")]
     pub(crate) network: Option<NetworkRule>,
     /// What is tried: everything, or a baseline to compare with.
-    #[arg(long, value_enum, default_value_t = PhasesArg::All)]
-    pub(crate) phases: PhasesArg,
+    #[arg(long, default_value = Phases::All.name(), value_parser = phases())]
+    pub(crate) phases: Phases,
+    /// Leave out a pass or a strategy, to see what it is worth here; docs/passes.md says what each does. May be given several
+    /// times.
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(names()), hide_possible_values = true)]
+    pub(crate) without: Vec<String>,
     /// What counts as smaller. Ties of the first figure are decided by the other, ties of both by the deliveries. The
     /// rest of the Pareto front over steps and external events is written beside the result.
     #[arg(long, value_enum, default_value_t = ObjectiveArg::Steps)]
@@ -86,18 +92,14 @@ pub(crate) enum ContentsArg {
     Shrink,
 }
 
-#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PhasesArg {
-    /// All passes.
-    All,
-    /// DEMi's STSSched: delta debugging of external events, then one pass over the rest.
-    Sts,
-    /// As sts, but a test fails if an expected message is missing.
-    Nodiverge,
-    /// Delta debugging (ddmin) of all steps, and nothing else.
-    Ddmin,
-    /// Probabilistic delta debugging (ProbDD) of all steps, and nothing else.
-    Probdd,
+/// Reads a pipeline by its name; the list of pipelines has the names and what they mean.
+fn phases() -> impl TypedValueParser<Value = Phases> {
+    let help = |phases: Phases| phases.doc().trim_end_matches('.');
+    let values = Phases::ALL.map(|phases| PossibleValue::new(phases.name()).help(help(phases)));
+    PossibleValuesParser::new(values).map(|name| {
+        // The parser knows no other names.
+        Phases::ALL.into_iter().find(|phases| phases.name() == name).unwrap_or(Phases::All)
+    })
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,18 +127,6 @@ impl From<ContentsArg> for Contents {
             ContentsArg::Keep => Contents::Keep,
             ContentsArg::Other => Contents::Other,
             ContentsArg::Shrink => Contents::Shrink,
-        }
-    }
-}
-
-impl From<PhasesArg> for Phases {
-    fn from(arg: PhasesArg) -> Self {
-        match arg {
-            PhasesArg::All => Phases::All,
-            PhasesArg::Sts => Phases::Sts,
-            PhasesArg::Nodiverge => Phases::NoDiverge,
-            PhasesArg::Ddmin => Phases::Ddmin,
-            PhasesArg::Probdd => Phases::ProbDd,
         }
     }
 }

@@ -216,6 +216,20 @@ pub const SUBJECTS: usize = 256;
 pub const SUBJECT_STEPS: usize = 4_000_000;
 /// Policies of passes that try all pairs, places or windows.
 pub const FEW_POLICIES: usize = 4;
+/// Longest witness, in steps, whose pairs are all tried.
+pub const PAIRS: usize = 64;
+/// Longest witness, in steps, whose triples are all tried: 9,880 of them.
+pub const TRIPLES: usize = 40;
+/// Longest witness, in steps, whose starts are moved.
+pub const LATE_STARTS: usize = 128;
+/// Longest witness, in deliveries, whose trace lattice is searched.
+pub const LATTICE_DELIVERIES: usize = 70;
+/// Longest witness, in deliveries, that is backtracked into.
+pub const BACKTRACK_DELIVERIES: usize = 150;
+/// Longest witness, in deliveries, whose windows are searched.
+pub const WINDOW_DELIVERIES: usize = 120;
+/// Longest witness, in deliveries, whose steps are tried in other orders.
+pub const ORDER_DELIVERIES: usize = 150;
 /// Worlds that one search of the trace lattice may visit.
 pub const LATTICE_WORLDS: usize = 150_000;
 /// Branches that the backtracks of one candidate may take.

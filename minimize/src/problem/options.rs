@@ -20,6 +20,37 @@ pub enum Phases {
     ProbDd,
 }
 
+impl Phases {
+    /// All pipelines, the default first.
+    pub const ALL: [Phases; 5] = [Phases::All, Phases::Sts, Phases::NoDiverge, Phases::Ddmin, Phases::ProbDd];
+
+    /// The name on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Phases::All => "all",
+            Phases::Sts => "sts",
+            Phases::NoDiverge => "nodiverge",
+            Phases::Ddmin => "ddmin",
+            Phases::ProbDd => "probdd",
+        }
+    }
+
+    /// What it runs, in one line.
+    #[must_use]
+    pub fn doc(self) -> &'static str {
+        match self {
+            Phases::All => "All strategies and passes.",
+            Phases::Sts => {
+                "DEMi's STSSched: delta debugging of external events, then one pass over the rest."
+            }
+            Phases::NoDiverge => "As sts, but a test fails if an expected message is missing.",
+            Phases::Ddmin => "Delta debugging (ddmin) of all steps, and nothing else.",
+            Phases::ProbDd => "Probabilistic delta debugging (ProbDD) of all steps, and nothing else.",
+        }
+    }
+}
+
 /// What a minimization is asked to do.
 #[derive(Clone, Debug)]
 pub struct Options {

@@ -2,7 +2,7 @@
 
 use demi_replay::Model;
 
-use super::passes::{chunks, noop, subjects, subsets};
+use super::passes::{chunks, noop, subsets};
 use super::reducer::Reducer;
 use super::registry::{self, Pass};
 use crate::oracle::matcher::{EXACT, Policy};
@@ -19,10 +19,15 @@ impl<M: Model> Reducer<'_, M> {
 
     /// Coarse cuts on a long schedule: without an actor, with one external message of each kind, about few subjects.
     pub fn subsets(&mut self, policies: &[Policy]) {
-        self.phase("actors", |s| subsets::without_actor(s, policies));
+        self.coarse(Pass::Actors, policies);
         self.phase("external subsets", |s| subsets::keep_one(s, &policies[..1]));
-        if !self.engine.problem.criteria.without.iter().any(|name| name == Pass::Subjects.name()) {
-            self.phase(Pass::Subjects.name(), |s| subjects::slices(s, policies));
+        self.coarse(Pass::Subjects, policies);
+    }
+
+    /// Runs one pass of the registry, unless it is left out.
+    fn coarse(&mut self, pass: Pass, policies: &[Policy]) {
+        if registry::used(&self.engine.problem.criteria.without).contains(&pass) {
+            self.phase(pass.name(), |s| pass.step(s, policies));
         }
     }
 

@@ -1,6 +1,9 @@
 //! The passes that cost more than a sweep, each once: what runs them, what tells of them and what leaves one out reads this.
 
+use std::fmt;
+
 use demi_replay::Model;
+use demi_replay::script::Act;
 
 use super::passes::{
     backtrack, endings, joint, late_starts, lattice, orders, several, structure, subjects, subsets, window,
@@ -8,8 +11,9 @@ use super::passes::{
 use super::reducer::Reducer;
 use crate::oracle::matcher::Policy;
 use crate::plan;
+use crate::problem::size::size;
 
-/// A pass over a witness that the sweeps make no smaller.
+/// A pass over a witness that the sweeps make no smaller. [`PASSES`] says what each does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pass {
     /// All steps of one actor.
@@ -44,50 +48,146 @@ pub enum Pass {
     Endings,
 }
 
+/// On which witnesses a pass runs. The limits are inclusive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gate {
+    /// Most steps.
+    pub steps: usize,
+    /// Most deliveries.
+    pub deliveries: usize,
+    /// Whether there may be other steps than starts, deliveries and messages from outside.
+    pub faults: bool,
+}
+
+/// Runs on every witness.
+const ANY: Gate = Gate { steps: usize::MAX, deliveries: usize::MAX, faults: true };
+
+impl Gate {
+    /// Whether a witness of these steps passes.
+    #[must_use]
+    pub fn admits(&self, acts: &[Act]) -> bool {
+        let plain = |act: &Act| matches!(act, Act::Start(_) | Act::Deliver(_) | Act::Inject(..));
+        acts.len() <= self.steps
+            && size(acts).deliveries <= self.deliveries
+            && (self.faults || acts.iter().all(plain))
+    }
+}
+
+impl fmt::Display for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let most = |most: usize, what: &str| (most < usize::MAX).then(|| format!("at most {most} {what}"));
+        let faults = (!self.faults).then(|| "no faults".to_owned());
+        let limits = [most(self.steps, "steps"), most(self.deliveries, "deliveries"), faults];
+        let limits: Vec<String> = limits.into_iter().flatten().collect();
+        f.write_str(if limits.is_empty() { "any".to_owned() } else { limits.join(", ") }.as_str())
+    }
+}
+
+/// What the registry says about a pass.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// The pass.
+    pub pass: Pass,
+    /// Its name in tables and on the command line.
+    pub name: &'static str,
+    /// On which witnesses it runs.
+    pub gate: Gate,
+    /// What it does, in one line.
+    pub doc: &'static str,
+}
+
+const fn entry(pass: Pass, name: &'static str, gate: Gate, doc: &'static str) -> Entry {
+    Entry { pass, name, gate, doc }
+}
+
 /// The registry: passes that cost alike come in this order.
-pub const PASSES: [Pass; 15] = [
-    Pass::Actors,
-    Pass::Cones,
-    Pass::Joint,
-    Pass::Subjects,
-    Pass::Epochs,
-    Pass::Channels,
-    Pass::Cycles,
-    Pass::Lattice,
-    Pass::Pairs,
-    Pass::LateStarts,
-    Pass::Backtracks,
-    Pass::Windows,
-    Pass::Triples,
-    Pass::Orders,
-    Pass::Endings,
+pub const PASSES: [Entry; 15] = [
+    entry(Pass::Actors, "actors", ANY, "Leaves out all steps of one actor."),
+    entry(Pass::Cones, "cones", ANY, "Leaves out a step with all that it brought about."),
+    entry(
+        Pass::Joint,
+        "joint cones",
+        ANY,
+        "Leaves out several steps at different actors, each with all that it brought about.",
+    ),
+    entry(
+        Pass::Subjects,
+        "subjects",
+        ANY,
+        "Leaves out all steps about one request, slot or key, or about all others.",
+    ),
+    entry(Pass::Epochs, "epochs", ANY, "Leaves out all steps of one term, ballot or job."),
+    entry(
+        Pass::Channels,
+        "channels",
+        ANY,
+        "Leaves out all that one actor sends another, or all of one type.",
+    ),
+    entry(
+        Pass::Cycles,
+        "cycles",
+        ANY,
+        "Leaves out what happened between two moments at which all states were the same.",
+    ),
+    entry(
+        Pass::Lattice,
+        "trace lattice",
+        Gate { deliveries: plan::LATTICE_DELIVERIES, faults: false, ..ANY },
+        "Searches the consistent cuts of the witness's happens-before order.",
+    ),
+    entry(Pass::Pairs, "pairs", Gate { steps: plan::PAIRS, ..ANY }, "Leaves out two steps at once."),
+    entry(
+        Pass::LateStarts,
+        "late starts",
+        Gate { steps: plan::LATE_STARTS, ..ANY },
+        "Moves starts to later places.",
+    ),
+    entry(
+        Pass::Backtracks,
+        "backtracks",
+        Gate { deliveries: plan::BACKTRACK_DELIVERIES, ..ANY },
+        "Leaves out one step and tries other messages where a match is ambiguous, the most promising first.",
+    ),
+    entry(
+        Pass::Windows,
+        "windows",
+        Gate { deliveries: plan::WINDOW_DELIVERIES, ..ANY },
+        "Tries every way to spend fewer deliveries in a window.",
+    ),
+    entry(Pass::Triples, "triples", Gate { steps: plan::TRIPLES, ..ANY }, "Leaves out three steps at once."),
+    entry(
+        Pass::Orders,
+        "orders",
+        Gate { deliveries: plan::ORDER_DELIVERIES, ..ANY },
+        "Leaves out one step and tries other orders of the rest, by optimal partial-order reduction.",
+    ),
+    entry(
+        Pass::Endings,
+        "endings",
+        ANY,
+        "Looks for the shortest way to the violation from a place on the witness.",
+    ),
 ];
 
 impl Pass {
+    /// What the registry says about it.
+    #[must_use]
+    pub fn entry(self) -> &'static Entry {
+        // In the order of the variants, as a test compares.
+        &PASSES[self as usize]
+    }
+
     /// The name in the table of yields.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Pass::Actors => "actors",
-            Pass::Cones => "cones",
-            Pass::Joint => "joint cones",
-            Pass::Subjects => "subjects",
-            Pass::Epochs => "epochs",
-            Pass::Channels => "channels",
-            Pass::Cycles => "cycles",
-            Pass::Lattice => "trace lattice",
-            Pass::Pairs => "pairs",
-            Pass::LateStarts => "late starts",
-            Pass::Backtracks => "backtracks",
-            Pass::Windows => "windows",
-            Pass::Triples => "triples",
-            Pass::Orders => "orders",
-            Pass::Endings => "endings",
-        }
+        self.entry().name
     }
 
-    /// Runs the pass until it gains nothing more.
+    /// Runs the pass until it gains nothing more, if its gate admits the witness.
     pub fn step<M: Model>(self, reducer: &mut Reducer<'_, M>, policies: &[Policy]) {
+        if !self.entry().gate.admits(&reducer.best.acts) {
+            return;
+        }
         let few = &policies[..policies.len().min(plan::FEW_POLICIES)];
         match self {
             Pass::Actors => subsets::without_actor(reducer, policies),
@@ -112,5 +212,57 @@ impl Pass {
 /// The passes of the registry without those that are left out by name.
 #[must_use]
 pub fn used(left_out: &[String]) -> Vec<Pass> {
-    PASSES.into_iter().filter(|pass| !left_out.iter().any(|name| name == pass.name())).collect()
+    PASSES.iter().filter(|entry| !left_out.iter().any(|name| name == entry.name)).map(|e| e.pass).collect()
+}
+
+/// The names of all passes and strategies: what [`Criteria::without`](crate::Criteria::without) knows.
+#[must_use]
+pub fn names() -> Vec<&'static str> {
+    let mut names: Vec<&'static str> = PASSES.iter().map(|entry| entry.name).collect();
+    for turn in &plan::PLAN {
+        if !names.contains(&turn.name) {
+            names.push(turn.name);
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::problem::size::Size;
+
+    #[test]
+    fn each_pass_is_at_its_place() {
+        for (at, entry) in PASSES.iter().enumerate() {
+            assert_eq!(entry.pass as usize, at, "{}", entry.name);
+            assert_eq!(entry.pass.entry().name, entry.name);
+            assert!(entry.doc.ends_with('.') && !entry.doc.contains('|'), "{}", entry.doc);
+        }
+        let mut names = names();
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all, "a name twice");
+    }
+
+    #[test]
+    fn gates_hold_their_limits() {
+        let start = Act::Start(demi_replay::ActorId(0));
+        let fault = Act::Crash(demi_replay::ActorId(0));
+        let two = Gate { steps: 2, ..ANY };
+        assert!(two.admits(&[start, fault]) && !two.admits(&[start, start, start]));
+        let plain = Gate { faults: false, ..ANY };
+        assert!(plain.admits(&[start]) && !plain.admits(&[start, fault]));
+        assert_eq!(size(&[start]), Size { steps: 1, ..size(&[start]) });
+        assert_eq!(Gate { deliveries: 3, ..plain }.to_string(), "at most 3 deliveries, no faults");
+        assert_eq!(ANY.to_string(), "any");
+    }
+
+    #[test]
+    fn what_is_left_out_does_not_run() {
+        let left = used(&["pairs".to_owned(), "restarts".to_owned()]);
+        assert_eq!(left.len(), PASSES.len() - 1);
+        assert!(!left.contains(&Pass::Pairs));
+    }
 }

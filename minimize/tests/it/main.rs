@@ -16,6 +16,7 @@ mod oracle;
 mod partition;
 mod passes;
 mod recorded;
+mod registry;
 mod resume;
 mod search;
 mod spark;

@@ -8,11 +8,9 @@ use demi_minimize::Meter;
 use demi_minimize::oracle::engine::Engine;
 use demi_minimize::oracle::matcher::EXACT;
 use demi_minimize::oracle::matcher::Policy;
-use demi_minimize::reduce::passes::{
-    backtrack, chunks, endings, late_starts, lattice, noop, orders, probdd, several, structure, subsets,
-    window,
-};
+use demi_minimize::reduce::passes::{chunks, noop, probdd, subsets};
 use demi_minimize::reduce::reducer::Reducer;
+use demi_minimize::reduce::registry::{PASSES, Pass};
 use demi_minimize::{Budget, Objective, Problem, StopFlag};
 use demi_replay::fuzz::{FuzzOptions, fuzz};
 use demi_replay::models::{Visitor, with_model};
@@ -35,46 +33,25 @@ enum Begin {
 }
 use Begin::{Recorded, Swept};
 
-const PASSES: [(&str, Begin); 17] = [
-    ("no-op removal", Recorded),
-    ("external chunks", Recorded),
-    ("probdd", Recorded),
-    ("actors", Recorded),
-    ("external subsets", Recorded),
-    ("cones", Recorded),
-    ("epochs", Recorded),
-    ("channels", Recorded),
-    ("cycles", Recorded),
-    ("trace lattice", Swept),
-    ("pairs", Swept),
-    ("late starts", Swept),
-    ("triples", Swept),
-    ("backtracks", Swept),
-    ("windows", Swept),
-    ("orders", Swept),
-    ("endings", Recorded),
-];
+/// The sweeps, which are not in the registry.
+const SWEEPS: [&str; 4] = ["no-op removal", "external chunks", "probdd", "external subsets"];
 
-fn one<M: Model>(name: &str, stage: &mut Reducer<'_, M>, policies: &[Policy]) {
+fn sweep<M: Model>(name: &str, stage: &mut Reducer<'_, M>, policies: &[Policy]) {
     match name {
         "no-op removal" => noop::remove(stage),
         "external chunks" => chunks::sweep(stage, EXACT, chunks::external, 1),
         "probdd" => probdd::sweep(stage, policies[0], chunks::any),
-        "actors" => subsets::without_actor(stage, policies),
-        "external subsets" => subsets::keep_one(stage, &policies[..1]),
-        "cones" => structure::cones(stage, policies),
-        "epochs" => structure::epochs(stage, policies),
-        "channels" => structure::channels(stage, policies),
-        "cycles" => structure::cycles(stage, policies),
-        "trace lattice" => lattice::search(stage, 150_000),
-        "pairs" => several::pairs(stage, policies),
-        "late starts" => late_starts::starts(stage, policies),
-        "triples" => several::triples(stage, policies),
-        "backtracks" => backtrack::remove(stage, 24),
-        "windows" => window::search(stage, 4, policies),
-        "orders" => orders::remove(stage, 16),
-        _ => endings::search(stage, 60_000, 1),
+        _ => subsets::keep_one(stage, &policies[..1]),
     }
+}
+
+/// What is run, and from where: passes whose gate has limits start with what is short.
+fn passes() -> Vec<(&'static str, Option<Pass>, Begin)> {
+    let registered = PASSES.iter().map(|entry| {
+        let limited = entry.gate.to_string() != "any";
+        (entry.name, Some(entry.pass), if limited { Swept } else { Recorded })
+    });
+    SWEEPS.into_iter().map(|name| (name, None, Recorded)).chain(registered).collect()
 }
 
 /// Runs every pass on fuzzed executions of a scenario; gives how often each gained.
@@ -100,13 +77,16 @@ impl Visitor for Try<'_> {
             let mut stage = Reducer::new(engine, witness.clone(), &|_| ());
             stage.sweep(&policies[..1]);
             let Reducer { mut engine, best: swept, .. } = stage;
-            for (name, from) in PASSES {
+            for (name, pass, from) in passes() {
                 engine.forget();
                 engine.meter = meter();
                 let witness = if from == Swept { swept.clone() } else { witness.clone() };
                 let before = witness.size;
                 let mut stage = Reducer::new(engine, witness, &|_| ());
-                stage.phase(name, |s| one(name, s, &policies));
+                stage.phase(name, |s| match pass {
+                    Some(pass) => pass.step(s, &policies),
+                    None => sweep(name, s, &policies),
+                });
                 let after = stage.best.size;
                 let smaller = Objective::Externals.smaller(after, before);
                 assert!(smaller || after == before, "{name}, seed {seed}: {before:?} became {after:?}");

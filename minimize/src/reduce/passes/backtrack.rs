@@ -13,9 +13,6 @@ use crate::oracle::matcher::{Blocker, Matcher, Policy};
 use crate::oracle::witness::Shared;
 use crate::reduce::reducer::Reducer;
 
-/// Longest witness, in deliveries, on which backtracks are explored.
-pub const MAX_DELIVERIES: usize = 150;
-
 /// A way to go on that was not chosen.
 struct Branch<M: Model> {
     depth: usize,
@@ -48,7 +45,7 @@ impl<M: Model> Ord for Branch<M> {
 pub fn remove<M: Model>(reducer: &mut Reducer<'_, M>, per_candidate: usize) {
     let mut explored = FxHashSet::default();
     let mut at = 0;
-    while at < reducer.best.acts.len() && reducer.best.size.deliveries <= MAX_DELIVERIES && !reducer.ended() {
+    while at < reducer.best.acts.len() && !reducer.ended() {
         let best = reducer.best.clone();
         let found = chunks::internal(&best.acts[at])
             .then(|| candidate(&mut reducer.engine, &best, at, per_candidate, &mut explored))

@@ -8,12 +8,9 @@ use demi_replay::script::Act;
 use crate::oracle::matcher::Policy;
 use crate::reduce::reducer::Reducer;
 
-/// Longest witness, in steps, whose starts are moved.
-const MOST: usize = 128;
-
 /// Tries each start at each later place, with each policy; after a success goes on with what is smaller.
 pub fn starts<M: Model>(reducer: &mut Reducer<'_, M>, policies: &[Policy]) {
-    while reducer.best.acts.len() <= MOST && one(reducer, policies) {}
+    while one(reducer, policies) {}
 }
 
 /// Moves the first start that makes the witness smaller somewhere. Says whether there is one.

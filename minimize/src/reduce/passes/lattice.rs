@@ -11,9 +11,6 @@ use rustc_hash::FxHashMap;
 use crate::oracle::engine::Engine;
 use crate::reduce::reducer::Reducer;
 
-/// Longest witness, in deliveries, on which the lattice is searched.
-pub const MAX_DELIVERIES: usize = 70;
-
 struct Node<M: Model> {
     world: World<M>,
     position: usize,
@@ -22,12 +19,9 @@ struct Node<M: Model> {
     act: Option<Act>,
 }
 
-/// Searches the lattice of a witness's deliveries; `max_worlds` bounds the search.
+/// Searches the lattice of a witness's deliveries, which has no injected faults; `max_worlds` bounds the search.
 pub fn search<M: Model>(reducer: &mut Reducer<'_, M>, max_worlds: usize) {
     let start = reducer.best.clone();
-    if start.size.deliveries > MAX_DELIVERIES || start.acts.iter().any(injected_fault) {
-        return;
-    }
     let engine = &mut reducer.engine;
     let starts: Vec<Act> = start.acts.iter().filter(|a| matches!(a, Act::Start(_))).copied().collect();
     let wants: Vec<Want> = start
@@ -81,10 +75,6 @@ pub fn search<M: Model>(reducer: &mut Reducer<'_, M>, max_worlds: usize) {
         cleared = next;
         level = next..nodes.len();
     }
-}
-
-fn injected_fault(act: &Act) -> bool {
-    !matches!(act, Act::Start(_) | Act::Deliver(_) | Act::Inject(..))
 }
 
 /// Adds the successors of a node; gives the one that violates.

@@ -17,8 +17,6 @@ use crate::oracle::matcher::Matcher;
 use crate::oracle::witness::Shared;
 use crate::reduce::reducer::Reducer;
 
-/// Longest witness, in deliveries, on which orders are explored.
-pub const MAX_DELIVERIES: usize = 150;
 /// Worlds that one exploration keeps.
 const SNAPSHOTS: usize = 4_096;
 
@@ -26,10 +24,7 @@ const SNAPSHOTS: usize = 4_096;
 pub fn remove<M: Model>(reducer: &mut Reducer<'_, M>, executions: u64) {
     for which in [chunks::external, chunks::internal] {
         let mut at = 0;
-        while at < reducer.best.acts.len()
-            && reducer.best.size.deliveries <= MAX_DELIVERIES
-            && !reducer.ended()
-        {
+        while at < reducer.best.acts.len() && !reducer.ended() {
             let best = reducer.best.clone();
             let tried =
                 which(&best.acts[at]) && at >= best.pinned && !matches!(best.acts[at], Act::Action(_));

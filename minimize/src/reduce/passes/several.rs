@@ -5,19 +5,14 @@ use demi_replay::Model;
 use crate::oracle::matcher::Policy;
 use crate::reduce::reducer::Reducer;
 
-/// Longest witness, in steps, whose pairs are all tried.
-pub const PAIRS: usize = 64;
-/// Longest witness, in steps, whose triples are all tried: 9,880 of them.
-pub const TRIPLES: usize = 40;
-
 /// Tries every pair of steps with each policy; after a success starts again.
 pub fn pairs<M: Model>(reducer: &mut Reducer<'_, M>, policies: &[Policy]) {
-    while reducer.best.acts.len() <= PAIRS && one(reducer, policies, 2) {}
+    while one(reducer, policies, 2) {}
 }
 
 /// Tries every three steps with each policy; after a success starts again.
 pub fn triples<M: Model>(reducer: &mut Reducer<'_, M>, policies: &[Policy]) {
-    while reducer.best.acts.len() <= TRIPLES && one(reducer, policies, 3) {}
+    while one(reducer, policies, 3) {}
 }
 
 /// Leaves out the first `count` steps without which the witness still violates. Says whether there are such.

@@ -13,14 +13,11 @@ use crate::oracle::matcher::Policy;
 use crate::oracle::witness::Shared;
 use crate::reduce::reducer::Reducer;
 
-/// Longest witness, in deliveries, on which windows are searched.
-pub const MAX_DELIVERIES: usize = 120;
-
 /// For each window of `width` deliveries, tries every way to spend fewer deliveries there and then runs the rest
 /// with each policy.
 pub fn search<M: Model>(reducer: &mut Reducer<'_, M>, width: usize, policies: &[Policy]) {
     let mut at = 0;
-    while at + width <= reducer.best.acts.len() && reducer.best.size.deliveries <= MAX_DELIVERIES {
+    while at + width <= reducer.best.acts.len() {
         let best = reducer.best.clone();
         let found = one(&mut reducer.engine, &best, at, width, policies);
         if reducer.keep(found) {
