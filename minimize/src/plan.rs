@@ -218,8 +218,6 @@ pub const SUBJECT_STEPS: usize = 4_000_000;
 pub const FEW_POLICIES: usize = 4;
 /// Longest witness, in steps, whose pairs are all tried.
 pub const PAIRS: usize = 64;
-/// Longest witness, in steps, whose triples are all tried: 9,880 of them.
-pub const TRIPLES: usize = 40;
 /// Longest witness, in steps, whose starts are moved.
 pub const LATE_STARTS: usize = 128;
 /// Longest witness, in deliveries, whose trace lattice is searched.

@@ -6,7 +6,7 @@ use demi_replay::Model;
 use demi_replay::script::Act;
 
 use super::passes::{
-    backtrack, endings, joint, late_starts, lattice, orders, several, structure, subjects, subsets, window,
+    backtrack, endings, joint, late_starts, lattice, orders, pairs, structure, subjects, subsets, window,
 };
 use super::reducer::Reducer;
 use crate::oracle::matcher::Policy;
@@ -40,8 +40,6 @@ pub enum Pass {
     Backtracks,
     /// Every way to spend fewer deliveries in a window.
     Windows,
-    /// Three steps at once.
-    Triples,
     /// Other orders of the steps without one, by optimal partial-order reduction.
     Orders,
     /// The shortest way to the violation from a place on the witness.
@@ -101,7 +99,7 @@ const fn entry(pass: Pass, name: &'static str, gate: Gate, doc: &'static str) ->
 }
 
 /// The registry: passes that cost alike come in this order.
-pub const PASSES: [Entry; 15] = [
+pub const PASSES: [Entry; 14] = [
     entry(Pass::Actors, "actors", ANY, "Leaves out all steps of one actor."),
     entry(Pass::Cones, "cones", ANY, "Leaves out a step with all that it brought about."),
     entry(
@@ -154,7 +152,6 @@ pub const PASSES: [Entry; 15] = [
         Gate { deliveries: plan::WINDOW_DELIVERIES, ..ANY },
         "Tries every way to spend fewer deliveries in a window.",
     ),
-    entry(Pass::Triples, "triples", Gate { steps: plan::TRIPLES, ..ANY }, "Leaves out three steps at once."),
     entry(
         Pass::Orders,
         "orders",
@@ -198,11 +195,10 @@ impl Pass {
             Pass::Channels => structure::channels(reducer, policies),
             Pass::Cycles => structure::cycles(reducer, policies),
             Pass::Lattice => lattice::search(reducer, plan::LATTICE_WORLDS),
-            Pass::Pairs => several::pairs(reducer, few),
+            Pass::Pairs => pairs::remove(reducer, few),
             Pass::LateStarts => late_starts::starts(reducer, few),
             Pass::Backtracks => backtrack::remove(reducer, plan::BRANCHES),
             Pass::Windows => window::search(reducer, plan::WINDOW, few),
-            Pass::Triples => several::triples(reducer, &policies[..1]),
             Pass::Orders => orders::remove(reducer, plan::ORDERS),
             Pass::Endings => endings::search(reducer, plan::ENDING, 1),
         }
