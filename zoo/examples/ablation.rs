@@ -93,7 +93,7 @@ fn cases(name: &str, seeds: usize) -> Result<Vec<Case>, Box<dyn Error>> {
     };
     let found = with_model(&scenario, Record(&scenario, seeds))??;
     if found.is_empty() {
-        eprintln!("{name}: no execution of the right size");
+        return Err(format!("{name}: no execution of the right size").into());
     }
     let case =
         |(seed, schedule)| Case { name: format!("{name} {seed}"), scenario: scenario.clone(), schedule };
