@@ -139,3 +139,33 @@ impl From<ObjectiveArg> for Objective {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: MinimizeArgs,
+    }
+
+    fn parse(more: &[&str]) -> Option<MinimizeArgs> {
+        let line = ["minimize", "exec", "--scenario", "s.toml", "--out", "min"];
+        Line::try_parse_from(line.iter().chain(more)).ok().map(|line| line.args)
+    }
+
+    #[test]
+    fn names_are_those_of_the_registries() {
+        assert_eq!(parse(&[]).map(|args| args.phases), Some(Phases::All));
+        for phases in Phases::ALL {
+            assert_eq!(parse(&["--phases", phases.name()]).map(|args| args.phases), Some(phases));
+        }
+        assert!(parse(&["--phases", "some"]).is_none());
+        let all: Vec<&str> = names().into_iter().flat_map(|name| ["--without", name]).collect();
+        assert_eq!(parse(&all).map(|args| args.without.len()), Some(names().len()));
+        assert!(parse(&["--without", "nonesuch"]).is_none());
+    }
+}
