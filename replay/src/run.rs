@@ -150,9 +150,22 @@ impl<'a, M: Model> Run<'a, M> {
         self.schedule.steps.get(index.checked_sub(self.started)?)
     }
 
+    /// What a step wants, as it is pending: where nothing has exactly its content, the oldest that has it under the masks.
+    /// What a mask hides is not compared, neither of what is sent nor of what is delivered.
+    fn shown(&self, sim: &Simulator<M>, want: &Want) -> Want {
+        if want.external.is_some() || want.find(sim, &self.world).is_some() {
+            return *want;
+        }
+        let pending = self.world.pending();
+        let fits = |at: &usize| want.same_place(&pending[*at]) && want.fits(sim.info(pending[*at].msg));
+        let masked = self.world.pending_at(want.place()).find(fits);
+        masked.map_or(*want, |at| Want::of(sim, &self.world, &pending[at]))
+    }
+
     /// Delivers what is wanted; says so, or notes why it could not.
     fn deliver(&mut self, sim: &mut Simulator<M>, want: &Want, position: usize, act: &Act) -> bool {
         let rule = self.rule;
+        let want = &self.shown(sim, want);
         let index = match want.locate(sim, &mut self.world, rule) {
             Ok(index) => index,
             Err(refusal) => {

@@ -28,6 +28,7 @@ mod minimize_options;
 mod nats_daemon;
 mod otlp_daemon;
 mod otlp_grpc;
+mod python_model;
 mod query;
 mod report;
 mod third_party;

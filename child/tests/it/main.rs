@@ -8,6 +8,8 @@
     reason = "a failed expectation is a failed test"
 )]
 
+mod raft;
+
 use std::process::Command;
 
 use demi_child::WithChildren;

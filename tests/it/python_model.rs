@@ -1,0 +1,56 @@
+//! Recordings on a model in another language: an akka-raft in Python that was written apart from the included one.
+
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+fn json(args: &[&str]) -> (i32, Value) {
+    let output = Command::cargo_bin("demi-lineage").unwrap().arg("-q").args(args).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let value = serde_json::from_str(&text)
+        .unwrap_or_else(|e| panic!("{args:?}: {e}: {text}{}", String::from_utf8_lossy(&output.stderr)));
+    (output.status.code().unwrap(), value)
+}
+
+/// A folder of the material that tests use where it is at hand.
+fn material(variable: &str, default: &str, part: &str) -> Option<PathBuf> {
+    let root = std::env::var_os(variable)
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join(default), PathBuf::from);
+    let folder = root.join(part);
+    if !folder.exists() {
+        println!("skipped: no {part} (set {variable})");
+        return None;
+    }
+    Some(folder)
+}
+
+#[test]
+fn recordings_replay_on_a_model_in_python() {
+    let Some(model) = material("DEMI_MODELS", "../shared/models", "python") else { return };
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (program, sdk) = (root.join("child/tests/python/akka_raft.py"), root.join("sdk/python"));
+    let command = serde_json::json!({ "command": ["python3", program, sdk, model] });
+    let command = command["command"].to_string();
+    for (case, deliveries) in [("raft-45", 2160), ("raft-58b", 1500), ("raft-66", 400)] {
+        let Some(recording) = material("DEMI_CORPUS", "../shared/corpus", &format!("demi/{case}")) else {
+            continue;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name).display().to_string();
+        let (store, exec, scenario) = (at("store"), at("exec"), at("scenario.toml"));
+        let text = std::fs::read_to_string(recording.join("scenario.toml")).unwrap();
+        let text = text.replace("\"akka-raft\"", &format!("{{ command = {command} }}"));
+        std::fs::write(&scenario, text).unwrap();
+        let logs = recording.join("logs").display().to_string();
+        json(&["ingest", "load", "--store", &store, "--system", case, &logs, "--json"]);
+        json(&["build", "--store", &store, "--system", case, "--out", &exec, "--json"]);
+        let (code, replayed) = json(&["replay", &exec, "--scenario", &scenario, "--json"]);
+        assert_eq!((code, &replayed["divergences"]), (0, &Value::from(0)), "{case}: {replayed}");
+        assert_eq!(
+            (&replayed["deliveries"], &replayed["matches_recorded"]),
+            (&deliveries.into(), &true.into()),
+            "{case}: {replayed}"
+        );
+    }
+}
