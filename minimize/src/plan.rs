@@ -1,6 +1,10 @@
 //! The plan: which strategy runs when, with what share of the budget, until when. Every number that tunes the work is here.
 
-use crate::search::Lead::{self, Light, Nearest};
+use crate::search::Lead::{self, Light, Nearest, Rare};
+use crate::search::{
+    Alike::{self, ReceiverAndType, Type},
+    Near,
+};
 
 /// When a turn is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +32,9 @@ pub enum Strategy {
     /// Goes on with recordings that are still long.
     Longer,
     /// Beam searches over sets of external events.
-    Beam(&'static [Reach]),
+    Beam(Reaches),
+    /// Searches over the kinds of deliveries that results have.
+    Kinds(&'static [Near]),
     /// Rounds of random walks and of iterated local search.
     Rounds(Effort),
     /// Other beginnings, until the budget ends.
@@ -57,15 +63,17 @@ const fn turn(name: &'static str, strategy: Strategy, when: When, until: f64, pr
 /// The portfolio, from the first turn to the last. What is near a recording leads to other results than what is far better, so
 /// narrow beams come before walks and wide ones after; those end before the budget does, since what they find is often one
 /// step from something smaller. After them come checks, other endings, and the proof.
-pub const PLAN: [Turn; 9] = [
+pub const PLAN: [Turn; 11] = [
     turn("recorded", Strategy::Recorded { from: 0, to: 2, part: 0.15 }, When::Always, 1.0, true),
     turn("recorded", Strategy::Recorded { from: 2, to: POLICIES, part: 0.25 }, When::Unproven, 1.0, true),
     turn("longer", Strategy::Longer, When::Unproven, 1.0, true),
-    turn("beams elsewhere", Strategy::Beam(&OTHERS), When::Proven, 1.0, false),
+    turn("kinds", Strategy::Kinds(&RINGS), When::Unproven, 1.0, true),
+    turn("beams elsewhere", Strategy::Beam(ELSEWHERE), When::Proven, 1.0, false),
     turn("narrow beams", Strategy::Beam(NARROW), When::Unproven, 1.0, false),
     turn("quick rounds", Strategy::Rounds(QUICK), When::Unproven, 1.0, false),
-    turn("wide beams", Strategy::Beam(&REACHES), When::Unproven, 0.85, false),
+    turn("wide beams", Strategy::Beam(WIDE), When::Unproven, 0.85, false),
     turn("rounds", Strategy::Rounds(LITTLE), When::Always, 1.0, false),
+    turn("kinds", Strategy::Kinds(&RINGS), When::Unproven, 1.0, true),
     turn("restarts", Strategy::Restarts, When::Unproven, 1.0, false),
 ];
 
@@ -123,6 +131,34 @@ pub const RESTART_DOUBLED: u32 = 6;
 /// Random sets of messages that a restart tries to leave out of the recording.
 pub const RESTART_MASKS: usize = 60;
 
+/// How far the searches over kinds go, in the order in which they are tried. A beam comes before the whole of a ring, since it is
+/// quick, and a long result has far more configurations around it than can be looked at.
+pub const RINGS: [Near; 9] = [
+    near(ReceiverAndType, 0, Some(3_200)),
+    near(Type, 0, Some(3_200)),
+    near(ReceiverAndType, 1, Some(3_200)),
+    near(Type, 0, Some(24_000)),
+    near(ReceiverAndType, 2, Some(3_200)),
+    near(ReceiverAndType, 1, Some(24_000)),
+    near(Type, 1, Some(24_000)),
+    near(ReceiverAndType, 1, None),
+    near(Type, 0, Some(100_000)),
+];
+
+const fn near(alike: Alike, beyond: u8, width: Option<u64>) -> Near {
+    let states = if width.is_some() { u64::MAX } else { RING_STATES };
+    Near { alike, beyond, states, width }
+}
+
+/// Configurations of a ring that is searched without a beam.
+pub const RING_STATES: u64 = 4_000_000;
+/// External events of a result without each of which they search, at most.
+pub const KINDS_WITHOUT: usize = 16;
+/// Results that are searched around at the same time.
+pub const KINDS_LEADS: usize = 2;
+/// Part of what is left that one batch of these searches may take.
+pub const KINDS_PART: f64 = 0.3;
+
 /// Deliveries up to which a result is short enough for the searches that begin with one.
 pub const SHORT: usize = 400;
 /// Jobs of a round that goes on with long results, half of them from each of the two best.
@@ -143,6 +179,15 @@ pub struct Reach {
     pub choices: usize,
     /// Over how many of the others, the nearest first.
     pub near: usize,
+}
+
+/// What beams try where a bound says how near a configuration is, and where none does.
+#[derive(Clone, Copy, Debug)]
+pub struct Reaches {
+    /// With a bound.
+    pub led: &'static [Reach],
+    /// Without.
+    pub blind: &'static [Reach],
 }
 
 const fn reach(width: u64, lead: Lead, choices: usize, near: usize) -> Reach {
@@ -170,10 +215,23 @@ pub const REACHES: [Reach; 17] = [
     reach(400_000, Nearest, 0, 2),
 ];
 /// What comes before walks.
-pub const NARROW: &[Reach] = REACHES.split_at(1).0;
+pub const NARROW: Reaches = Reaches { led: REACHES.split_at(1).0, blind: BLIND.split_at(1).0 };
+/// What comes after them.
+pub const WIDE: Reaches = Reaches { led: &REACHES, blind: &BLIND };
+/// What is tried where no bound says how near a configuration is.
+pub const BLIND: [Reach; 6] = [
+    reach(24_000, Light(1), CHOICES, 4),
+    reach(24_000, Rare, 0, 8),
+    reach(100_000, Rare, 0, 4),
+    reach(100_000, Rare, 2, 16),
+    reach(400_000, Rare, 0, 2),
+    reach(400_000, Rare, 2, 4),
+];
 /// What is tried around a result over whose external events nothing is shorter: others may be worth more.
 pub const OTHERS: [Reach; 3] =
     [reach(3_200, Light(4), CHOICES, 0), reach(3_200, Nearest, CHOICES, 0), reach(100_000, Nearest, 0, LESS)];
+/// The same for both sorts of models.
+pub const ELSEWHERE: Reaches = Reaches { led: &OTHERS, blind: BLIND.split_at(1).0 };
 /// Sets of external events from which a search is to choose, at most.
 pub const CHOICES: usize = 12;
 /// How many sets hold what has an actor or an event less.

@@ -12,7 +12,7 @@ use crate::aim;
 use crate::archive::{Archive, pareto, result};
 use crate::oracle::matcher::Policy;
 use crate::plan::{
-    self, CHECKS, CONTENTS, FOR_CONTENTS, KEPT, LATER, OTHERS, PLAN, POLISH, SEARCHED, Turn, When,
+    self, CHECKS, CONTENTS, ELSEWHERE, FOR_CONTENTS, KEPT, LATER, PLAN, POLISH, SEARCHED, Turn, When,
 };
 use crate::problem::Problem;
 use crate::problem::budget::Budget;
@@ -23,6 +23,7 @@ use crate::scheduler::{self, Purse, Site};
 use crate::search;
 use crate::solution::Solution;
 use crate::strategies::beam::{Beams, Tried};
+use crate::strategies::kinds::OverKinds;
 use crate::strategies::longer::Longer;
 use crate::strategies::recorded::Recorded;
 use crate::strategies::restarts::Restarts;
@@ -135,6 +136,7 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
                 let problem = archive.site.problem.clone();
                 pursue(archive, &mut Beams::new(&problem, reaches, base, tried), until);
             }
+            (plan::Strategy::Kinds(rings), Some(_)) => pursue(archive, &mut OverKinds::new(rings), until),
             (plan::Strategy::Rounds(effort), Some(base)) => {
                 pursue(archive, &mut Rounds::new(effort, base), until);
             }
@@ -286,7 +288,7 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
         let best = archive.incumbent().unwrap_or(&given).clone();
         let problem = archive.site.problem.clone();
         let mut tried = Vec::new();
-        pursue(&mut archive, &mut Beams::new(&problem, &OTHERS, &best, &mut tried), CONTENTS);
+        pursue(&mut archive, &mut Beams::new(&problem, ELSEWHERE, &best, &mut tried), CONTENTS);
         let mut found = archive.results;
         // The result with its contents as recorded stands beside this one: nothing may have grown.
         found.retain(|s| s.size == given.size || s.size.dominates(given.size));

@@ -12,6 +12,8 @@ use demi_replay::{Model, Pending, PendingKind, Simulator, World};
 use demi_schemas::NetworkRule;
 
 use super::faults::Faults;
+use super::kinds::Kinds;
+use super::layer::{self, Lead, Place, Rarity, Segment};
 use super::packed;
 use super::symmetry::Renaming;
 use super::tables::Tables;
@@ -37,47 +39,6 @@ struct Step {
     parent: u32,
     /// Of the pending entry that was delivered, or the number of the fault and [`FAULT`].
     index: u32,
-}
-
-/// Configurations in one piece of memory.
-#[derive(Default)]
-struct Segment {
-    words: Vec<u32>,
-    /// Where each ends, and its hash.
-    ends: Vec<(usize, u128)>,
-    /// What each seems to miss.
-    missing: Vec<u16>,
-    /// The number of the step that led to the first; the others follow.
-    first: u32,
-}
-
-impl Segment {
-    fn get(&self, at: usize) -> (&[u32], u128, u32) {
-        let start = if at == 0 { 0 } else { self.ends[at - 1].0 };
-        let (end, hash) = self.ends[at];
-        (&self.words[start..end], hash, self.first + at as u32)
-    }
-}
-
-/// Which configurations of a layer come first in a beam search; of equals those of the least hash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lead {
-    /// Those that seem to miss least.
-    Nearest,
-    /// Those of the least sum of what seems to be missing, this many times, and the messages on their way. A way that leaves
-    /// little lying about is often the shortest, and a bound that cannot tell configurations apart leaves the choice to
-    /// hashes otherwise.
-    Light(u8),
-}
-
-impl Lead {
-    /// By what configurations are sorted.
-    fn key(self, missing: u16, pending: usize) -> u64 {
-        match self {
-            Lead::Nearest => u64::from(missing),
-            Lead::Light(times) => u64::from(times) * u64::from(missing) + pending as u64,
-        }
-    }
 }
 
 /// How far a search may go.
@@ -138,6 +99,7 @@ pub struct Layers<M: Model> {
     states: u64,
     /// Whether a layer was left before its end.
     cut: bool,
+    rarity: Rarity,
 }
 
 impl<M: Model> Layers<M> {
@@ -148,10 +110,10 @@ impl<M: Model> Layers<M> {
         rule: NetworkRule,
         target: Vec<String>,
         bound: Option<Arc<DistanceOf<M>>>,
-        (renamings, faults): (Vec<Renaming>, Faults),
+        (renamings, faults, kinds): (Vec<Renaming>, Faults, Kinds),
         jobs: usize,
     ) -> Self {
-        let mut tables = Tables::new(sim, bound.clone(), renamings.clone());
+        let mut tables = Tables::new(sim, bound.clone(), (renamings.clone(), kinds.clone()));
         let mut words = Vec::new();
         packed::pack(&mut tables, (root, faults.all()), None, &mut words);
         let outside = |pending: &&Pending| pending.kind == PendingKind::External;
@@ -166,10 +128,12 @@ impl<M: Model> Layers<M> {
             faults,
             outside,
             most_outside,
+            kinds,
         };
         let workers: Vec<Worker<M>> = (0..jobs.max(1)).map(|_| Worker::new(&common)).collect();
         let hash = workers[0].hash(&words);
-        let layer = vec![Segment { ends: vec![(words.len(), hash)], missing: vec![0], words, first: 0 }];
+        let (ends, counts) = (vec![(words.len(), hash)], vec![0; common.kinds.len()]);
+        let layer = vec![Segment { ends, missing: vec![0], counts, words, first: 0 }];
         let seen = vec![Seen::default(); SHARDS];
         Layers {
             common,
@@ -179,6 +143,7 @@ impl<M: Model> Layers<M> {
             layer,
             states: 0,
             cut: false,
+            rarity: Rarity::default(),
         }
     }
 
@@ -193,17 +158,9 @@ impl<M: Model> Layers<M> {
             let mut layer = std::mem::take(&mut self.layer);
             self.fail(&mut layer, limit - depth + 1);
             // Whole batches only: what is where in a layer is the same for any number of threads.
-            let mut places: Vec<(usize, usize)> = layer
-                .iter()
-                .enumerate()
-                .flat_map(|(at, segment)| (0..segment.ends.len()).map(move |place| (at, place)))
-                .collect();
+            let mut places = layer::places(&layer);
             if let Some((_, lead)) = limits.width {
-                places.sort_by_cached_key(|&(at, place)| {
-                    let (words, hash, _) = layer[at].get(place);
-                    let pending = words.len() - packed::first_pending(words);
-                    (lead.key(layer[at].missing[place], pending), hash)
-                });
+                layer::sort(lead, &layer, &mut places, &mut self.rarity);
             }
             let enough = limits.width.map_or(u64::MAX, |(width, _)| self.states.saturating_add(width));
             let batch = if limits.width.is_some() { CHUNK } else { BATCH };
@@ -262,6 +219,7 @@ impl<M: Model> Layers<M> {
                     new.words.extend_from_slice(&after);
                     new.ends.push((new.words.len(), hash));
                     new.missing.push(toward);
+                    new.counts.extend_from_slice(layer[at].counts(place, self.common.kinds.len()));
                     self.steps.push(Step { parent, index: FAULT | fault as u32 });
                 }
             }
@@ -289,14 +247,15 @@ impl<M: Model> Layers<M> {
     }
 
     /// Makes all deliveries of a batch, chunk by chunk.
-    fn expand(&mut self, layer: &[Segment], batch: &[(usize, usize)], room: usize) -> Vec<Chunk> {
+    fn expand(&mut self, layer: &[Segment], batch: &[Place], room: usize) -> Vec<Chunk> {
         let (common, seen) = (&self.common, &self.seen[..]);
         self.workers.iter_mut().for_each(|worker| worker.catch_up(common));
-        let pieces: Vec<&[(usize, usize)]> = batch.chunks(CHUNK).collect();
+        let pieces: Vec<&[Place]> = batch.chunks(CHUNK).collect();
         let work = |worker: &mut Worker<M>, at: usize| {
             let mut chunk = Chunk::default();
             for &(segment, place) in pieces[at] {
-                worker.expand(common, layer[segment].get(place), room, seen, &mut chunk);
+                let counts = layer[segment].counts(place, common.kinds.len());
+                worker.expand(common, (layer[segment].get(place), counts), room, seen, &mut chunk);
                 if chunk.violation.is_some() {
                     break;
                 }
@@ -309,13 +268,15 @@ impl<M: Model> Layers<M> {
     /// Enters the children that are new, first come first.
     fn take_in(&mut self, chunks: &[Chunk]) {
         let slots: Vec<Mutex<&mut Seen>> = self.seen.iter_mut().map(Mutex::new).collect();
+        let kinds = self.common.kinds.len();
         let work = |_: &mut Worker<M>, shard: usize| {
             let mut seen = slots[shard].lock().unwrap_or_else(PoisonError::into_inner);
             let (mut segment, mut steps) = (Segment::default(), Vec::new());
             for chunk in chunks {
                 for child in &chunk.children[shard] {
                     if seen.insert(child.key) {
-                        let Child { start, len, parent, index, hash, missing, .. } = *child;
+                        let Child { start, len, parent, index, hash, missing, counted, .. } = *child;
+                        segment.counts.extend_from_slice(&chunk.counts[counted..counted + kinds]);
                         segment.missing.push(missing);
                         segment.words.extend_from_slice(&chunk.words[start..start + len as usize]);
                         segment.ends.push((segment.words.len(), hash));

@@ -12,7 +12,10 @@
 
 mod canonical;
 mod faults;
+mod kinds;
+mod layer;
 mod layers;
+mod near;
 mod packed;
 mod partition;
 mod symmetry;
@@ -27,7 +30,9 @@ use demi_replay::{ActorId, Model, World};
 use demi_schemas::NetworkRule;
 
 use self::faults::Faults;
-pub use self::layers::Lead;
+pub use self::kinds::Alike;
+use self::kinds::Kinds;
+pub use self::layer::Lead;
 use self::layers::{End, Layers, Limits, Move};
 use crate::oracle::engine::Engine;
 use crate::oracle::matcher::EXACT;
@@ -35,6 +40,7 @@ use crate::oracle::witness::Shared;
 use crate::problem::size::starts_late;
 
 pub use self::layers::MAX_STATES;
+pub use self::near::{Near, blind, near};
 pub use self::partition::bound as partition;
 
 /// What a search came to.
@@ -199,11 +205,21 @@ fn layers<M: Model>(
     limits: Limits,
     jobs: usize,
 ) -> layers::Ended {
+    layers_over(engine, (root, faults, Kinds::default()), bound, limits, jobs)
+}
+
+fn layers_over<M: Model>(
+    engine: &Engine<M>,
+    (root, faults, kinds): (&World<M>, &Faults, Kinds),
+    bound: Option<&Arc<DistanceOf<M>>>,
+    limits: Limits,
+    jobs: usize,
+) -> layers::Ended {
     let (wanted, unbounded) = (limits.states, bound.is_none());
     let limits = Limits { states: wanted.min(engine.meter.left()), ..limits };
     let search = |renamings, jobs| {
         let (sim, target) = (engine.sim.clone(), engine.problem.target.clone());
-        let apart = (renamings, faults.clone());
+        let apart = (renamings, faults.clone(), kinds.clone());
         Layers::new(sim, root, engine.rule, target, bound.cloned(), apart, jobs).search(limits, &engine.meter)
     };
     let alike = symmetry::renamings(&engine.sim, root, &engine.problem.target, &faults.actors());

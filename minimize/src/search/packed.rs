@@ -46,6 +46,8 @@ pub struct Hot {
     pub repeats: bool,
     /// Whether it is sent from outside.
     pub external: bool,
+    /// Its kind ([`Kinds`](super::kinds::Kinds)).
+    pub kind: u16,
 }
 
 impl Hot {
@@ -62,6 +64,7 @@ impl Hot {
             seen: entry.seen,
             repeats: pending.kind == PendingKind::Repeating,
             external: pending.kind == PendingKind::External,
+            kind: entry.kind,
         }
     }
 }

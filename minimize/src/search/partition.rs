@@ -14,6 +14,7 @@ use demi_replay::script::Act;
 use demi_replay::{ActorId, Model, View, World};
 
 use super::faults::Faults;
+use super::kinds::Kinds;
 use super::tables::{Reaction, Tables};
 use super::{packed, root};
 use crate::oracle::engine::Engine;
@@ -76,7 +77,7 @@ pub fn bound<M: Model>(engine: &mut Engine<M>, acts: &[Act]) -> Option<DistanceO
 
 /// What each actor can become if everything that is ever sent may come at any time.
 fn alone<M: Model>(engine: &Engine<M>, world: &World<M>) -> Option<Vec<Alone<M>>> {
-    let mut tables = Tables::new(engine.sim.clone(), None, Vec::new());
+    let mut tables = Tables::new(engine.sim.clone(), None, (Vec::new(), Kinds::default()));
     let mut words = Vec::new();
     packed::pack(&mut tables, (world, 0), None, &mut words);
     let places: Vec<usize> = (0..world.actors()).filter(|at| packed::local(&words, *at) != 0).collect();

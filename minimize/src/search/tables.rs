@@ -14,6 +14,7 @@ use demi_replay::{ActorId, Model, Names, Op, Pending, PendingKind, Simulator, Wo
 use rustc_hash::FxHashMap;
 use xxhash_rust::xxh3::Xxh3;
 
+use super::kinds::Kinds;
 use super::symmetry::Renaming;
 
 /// No channel: the entry may be delivered at any time.
@@ -54,6 +55,8 @@ pub struct Entry<M: Model> {
     pub timer: u32,
     /// Whether the bound looks at it.
     pub seen: bool,
+    /// Its kind ([`Kinds`]).
+    pub kind: u16,
     /// The hashes of what it is under each renaming.
     pub renamed: Arc<[u128]>,
 }
@@ -100,6 +103,7 @@ pub struct Tables<M: Model> {
     /// Whether the model could not rename something, so that there must be no renamings.
     pub unequal: bool,
     bound: Option<Arc<DistanceOf<M>>>,
+    kinds: Kinds,
     local_numbers: FxHashMap<(usize, Arc<M::State>), u32>,
     entry_numbers: FxHashMap<u128, u32>,
     channels: FxHashMap<(ActorId, ActorId), u32>,
@@ -108,7 +112,11 @@ pub struct Tables<M: Model> {
 
 impl<M: Model> Tables<M> {
     /// Empty tables.
-    pub fn new(sim: Simulator<M>, bound: Option<Arc<DistanceOf<M>>>, renamings: Vec<Renaming>) -> Self {
+    pub fn new(
+        sim: Simulator<M>,
+        bound: Option<Arc<DistanceOf<M>>>,
+        (renamings, kinds): (Vec<Renaming>, Kinds),
+    ) -> Self {
         Tables {
             sim,
             renamings,
@@ -116,6 +124,7 @@ impl<M: Model> Tables<M> {
             locals: Vec::new(),
             entries: Vec::new(),
             bound,
+            kinds,
             local_numbers: HashMap::default(),
             entry_numbers: HashMap::default(),
             channels: HashMap::default(),
@@ -178,7 +187,8 @@ impl<M: Model> Tables<M> {
         let timer = timer_of(pending);
         let cell = self.sim.cell_of(pending.to).index();
         let seen = self.bound.as_ref().is_some_and(|b| (b.sees)(&msg));
-        self.entries.push(Entry { pending: *pending, msg, hash, channel, cell, timer, seen, renamed });
+        let kind = self.kinds.number(pending.to, self.sim.info(pending.msg).type_);
+        self.entries.push(Entry { pending: *pending, msg, hash, channel, cell, timer, seen, kind, renamed });
         let number = self.entries.len() as u32 - 1;
         self.entry_numbers.insert(hash, number);
         number

@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 
 use super::canonical::Canonical;
 use super::faults::Faults;
+use super::kinds::Kinds;
 use super::packed::{self, Glance, Hot};
 use super::symmetry::Renaming;
 use super::tables::{Entry, FREE, Local, Reaction, Tables};
@@ -67,12 +68,16 @@ pub struct Child {
     pub index: u32,
     /// What seems to be missing, 1 where nobody knows.
     pub missing: u16,
+    /// Where its counts begin among those of the chunk.
+    pub counted: usize,
 }
 
 /// What follows from a chunk of configurations.
 pub struct Chunk {
     /// Numbers of all children.
     pub words: Vec<u32>,
+    /// Deliveries of each kind behind the children, where they are counted.
+    pub counts: Vec<u8>,
     /// The children, by shard.
     pub children: [Vec<Child>; SHARDS],
     /// The first delivery that leads to the violation: the parent's step and the index.
@@ -84,7 +89,7 @@ pub struct Chunk {
 impl Default for Chunk {
     fn default() -> Self {
         let children = std::array::from_fn(|_| Vec::new());
-        Chunk { words: Vec::new(), children, violation: None, states: 0 }
+        Chunk { words: Vec::new(), counts: Vec::new(), children, violation: None, states: 0 }
     }
 }
 
@@ -106,6 +111,8 @@ pub struct Common<M: Model> {
     pub outside: usize,
     /// Most of them that may be taken ([`Limits::outside`](super::layers::Limits)).
     pub most_outside: Option<usize>,
+    /// How often each kind of delivery may happen, where that is limited.
+    pub kinds: Kinds,
 }
 
 /// A worker, with its own copy of what it needs of the tables.
@@ -246,7 +253,7 @@ impl<M: Model> Worker<M> {
     pub fn expand(
         &mut self,
         common: &Common<M>,
-        (words, hash, step): (&[u32], u128, u32),
+        ((words, hash, step), counts): ((&[u32], u128, u32), &[u8]),
         room: usize,
         seen: &[Seen],
         chunk: &mut Chunk,
@@ -272,6 +279,7 @@ impl<M: Model> Worker<M> {
                 Status::Isolated if !of.external => {}
                 _ => continue,
             }
+            let Some(counts_as) = common.kinds.room(counts, of.kind) else { continue };
             let local = packed::local(words, usize::from(of.cell));
             let number = match self.reaction_numbers.get(&(local, entry)) {
                 Some(number) => *number,
@@ -352,6 +360,11 @@ impl<M: Model> Worker<M> {
             if least <= room || packed::faults(&after) != 0 {
                 let (start, len) = (chunk.words.len(), after.len() as u32);
                 chunk.words.extend_from_slice(&after);
+                let counted = chunk.counts.len();
+                chunk.counts.extend_from_slice(counts);
+                if let Some(count) = chunk.counts.get_mut(counted + usize::from(counts_as)) {
+                    *count += 1;
+                }
                 chunk.children[shard].push(Child {
                     hash,
                     key,
@@ -360,6 +373,7 @@ impl<M: Model> Worker<M> {
                     parent: step,
                     index: index as u32,
                     missing: toward,
+                    counted,
                 });
             }
             self.after = after;

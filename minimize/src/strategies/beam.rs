@@ -2,7 +2,8 @@
 //!
 //! What is found depends on the external events, the rule and the violation alone, not on the order in which things were
 //! recorded: results of different recordings of one bug that end at different places meet here. A model that gives a
-//! bound says which configurations of a layer are nearest to the violation; without one there is nothing to go by.
+//! bound says which configurations of a layer are nearest to the violation; without one those come first that are unlike
+//! what was there before.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use super::event_sets::{self, Set};
 use crate::archive::Archive;
 use crate::oracle::engine::Engine;
 use crate::oracle::matcher::Policy;
-use crate::plan::{BEAM_JOBS, BEAM_PART, FEWER, MORE, Reach};
+use crate::plan::{BEAM_JOBS, BEAM_PART, FEWER, MORE, Reach, Reaches};
 use crate::problem::Problem;
 use crate::problem::budget::Budget;
 use crate::problem::size::{Objective, Size};
@@ -53,7 +54,7 @@ pub struct Beams<'t, M: Model> {
     best: Solution,
     around: Vec<Set>,
     pool: Vec<Act>,
-    bound: Option<Arc<DistanceOf<M>>>,
+    bound: Arc<DistanceOf<M>>,
     /// What was searched over, last the batch that is under way, and how many are in that.
     tried: &'t mut Vec<Tried>,
     under_way: usize,
@@ -63,13 +64,16 @@ impl<'t, M: Model> Beams<'t, M> {
     /// Beams around a solution.
     pub fn new(
         problem: &Arc<Problem<M>>,
-        reaches: &'static [Reach],
+        reaches: Reaches,
         best: &Solution,
         tried: &'t mut Vec<Tried>,
     ) -> Self {
         let bound = Engine::new(problem, Budget::Replays(u64::MAX)).bound();
+        // Without a bound beams are led by what they have not seen yet.
+        let reaches = if bound.is_some() { reaches.led } else { reaches.blind };
+        let bound = bound.unwrap_or_else(|| Arc::new(search::blind::<M>()));
         let pool = problem.pool();
-        let around = if bound.is_some() { event_sets::around(problem, best, &pool) } else { Vec::new() };
+        let around = event_sets::around(problem, best, &pool);
         Beams { reaches, next: 0, best: best.clone(), around, pool, bound, tried, under_way: 0 }
     }
 
@@ -98,7 +102,7 @@ impl<M: Model> Strategy<M> for Beams<'_, M> {
         if self.under_way > 0 {
             self.learn(archive);
         }
-        let Some(bound) = &self.bound else { return Vec::new() };
+        let bound = &self.bound;
         while let Some(&reach) = self.reaches.get(self.next) {
             let work = work(archive.objective(), (&self.best, &self.around), reach, self.tried);
             if work.is_empty() {

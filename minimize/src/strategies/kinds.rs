@@ -1,0 +1,103 @@
+//! Exhaustive searches near the results, over the kinds of their deliveries: wider for what is better, and wider each time
+//! that nothing is found.
+
+use demi_replay::Model;
+use demi_replay::script::Act;
+use demi_schemas::Schedule;
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::Strategy;
+use crate::archive::{Archive, pareto};
+use crate::oracle::engine::Engine;
+use crate::oracle::matcher::Policy;
+use crate::plan::{KINDS_LEADS, KINDS_PART, KINDS_WITHOUT};
+use crate::problem::budget::Budget;
+use crate::problem::size::Objective;
+use crate::reduce::reducer::Reducer;
+use crate::scheduler::{Job, Share, Site};
+use crate::search::{self, Near};
+use crate::solution::Solution;
+
+/// Searches over kinds, ring by ring.
+pub struct OverKinds {
+    rings: &'static [Near],
+    /// What was searched near: the digest of a lead, and of how many rings.
+    done: Vec<(u128, usize)>,
+}
+
+impl OverKinds {
+    /// Searches in these rings around the results.
+    pub fn new(rings: &'static [Near]) -> Self {
+        OverKinds { rings, done: Vec::new() }
+    }
+}
+
+impl<M: Model> Strategy<M> for OverKinds {
+    fn propose(&mut self, archive: &Archive<'_, M>) -> Vec<Job<M>> {
+        let mut leads = pareto(archive.results.clone());
+        let objective = archive.objective();
+        leads.sort_by_key(|solution| objective.key(solution.size));
+        leads.truncate(KINDS_LEADS);
+        let mut jobs = Vec::new();
+        for lead in leads {
+            let from = xxh3_128(lead.schedule.to_text().as_bytes());
+            let at = match self.done.iter().position(|(known, _)| *known == from) {
+                Some(at) => at,
+                None => {
+                    self.done.push((from, 0));
+                    self.done.len() - 1
+                }
+            };
+            let Some(ring) = self.rings.get(self.done[at].1).copied() else { continue };
+            self.done[at].1 += 1;
+            jobs.push((format!("kinds {ring:?} {from:032x}"), lead.schedule, ring));
+        }
+        let share = Share { part: KINDS_PART, of: jobs.len() };
+        let job = |(key, lead, ring): (String, Schedule, Near)| Job {
+            key,
+            share,
+            work: Box::new(move |site: &Site<'_, M>, share| one(site, &lead, ring, objective, share)),
+        };
+        jobs.into_iter().map(job).collect()
+    }
+}
+
+/// One search near a result, and the reduction of what it finds; again near that, as long as it finds anything.
+pub(super) fn one<M: Model>(
+    site: &Site<'_, M>,
+    lead: &Schedule,
+    near: Near,
+    objective: Objective,
+    share: Budget,
+) -> Option<Solution> {
+    let policies = Policy::portfolio(site.problem.rule());
+    let mut engine = Engine::new(&site.problem, share);
+    if engine.meter.ended().is_some() {
+        return None;
+    }
+    engine.objective = objective;
+    let given = engine.restore(lead)?;
+    let mut reducer = Reducer::new(engine, given, site.tell);
+    while round(&mut reducer, near) {
+        reducer.reduce(&policies);
+    }
+    Some(Solution::of(reducer))
+}
+
+/// Searches near the witness, with all of its external events and without each; says whether something was found.
+fn round<M: Model>(reducer: &mut Reducer<'_, M>, near: Near) -> bool {
+    let mut found = false;
+    reducer.phase("kinds", |s| {
+        let witness = s.best.clone();
+        let messages = (0..witness.acts.len()).rev().filter(|at| !matches!(witness.acts[*at], Act::Start(_)));
+        let outside = messages.filter(|at| witness.acts[*at].is_external()).take(KINDS_WITHOUT);
+        for without in [None].into_iter().chain(outside.map(Some)) {
+            let shorter = search::near(&mut s.engine, &witness, (near, without), 1).0;
+            found = s.keep(shorter);
+            if found || s.ended() {
+                return;
+            }
+        }
+    });
+    found
+}
