@@ -2,9 +2,10 @@
 //! has, and how many the shortest execution has, which an independent search finds.
 //!
 //! Run it with `cargo run --release -p demi-zoo --features measure --example measure`, optionally followed by `--half tuning` or
-//! `--half measuring`, `--budget 60s`, `--system NAME` and `--configurations N` (of the independent search).
+//! `--half measuring`, `--budget 60s`, `--system NAME` and `--configurations N` (of the independent search). Where a result is
+//! longer than the shortest execution, both go to standard error.
 
-#![expect(clippy::print_stdout, reason = "an example prints what it finds")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example prints what it finds")]
 
 use std::error::Error;
 
@@ -87,6 +88,11 @@ impl Visitor for Measure<'_> {
                     false => format!("{} deliveries at least", s.at_least),
                 }),
             );
+            if let Optimum::Proven(shortest) = &row.optimum
+                && row.result > shortest.steps.len()
+            {
+                eprintln!("# the result\n{}# the shortest\n{}", outcome.schedule.to_text(), shortest.to_text());
+            }
             rows.push(row);
         }
         Ok(rows)

@@ -41,7 +41,9 @@ pub fn near<M: Model>(
     let width = near.width.map(|width| (width, Lead::Rare));
     let limits = Limits { deliveries: shorter, states: near.states, width, outside: None };
     let kinds = Kinds::of(acts, near.alike, near.beyond);
-    let ended = layers_over(engine, (&root, &faults, kinds), None, limits, jobs);
+    // Bounds are about executions without faults. Beams may be led by them all the same.
+    let bound = engine.bound().filter(|_| faults.all() == 0 || near.width.is_some());
+    let ended = layers_over(engine, (&root, &faults, kinds), bound.as_ref(), limits, jobs);
     engine.meter.executed += ended.states;
     engine.meter.replays += 1;
     match ended.end {
