@@ -91,7 +91,11 @@ impl Visitor for Measure<'_> {
             if let Optimum::Proven(shortest) = &row.optimum
                 && row.result > shortest.steps.len()
             {
-                eprintln!("# the result\n{}# the shortest\n{}", outcome.schedule.to_text(), shortest.to_text());
+                eprintln!(
+                    "# the result\n{}# the shortest\n{}",
+                    outcome.schedule.to_text(),
+                    shortest.to_text()
+                );
             }
             rows.push(row);
         }
