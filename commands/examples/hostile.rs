@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use demi_lineage::{
-    ActorId, Ctx, ExternalMessage, Logs, Model, Models, Names, Scenario, ScenarioError, View, Violation,
+    ActorId, Ctx, ExternalMessage, Logs, Model, Models, Names, Proposal, Scenario, ScenarioError, View,
+    Violation, Workload,
 };
 
 /// What no deterministic model has.
@@ -77,6 +78,17 @@ impl Model for Hostile {
 
     fn logs(&self) -> &dyn Logs<Vec<u64>, u64> {
         self
+    }
+
+    fn workload(&self) -> &dyn Workload<Vec<u64>, u64> {
+        self
+    }
+}
+
+impl Workload<Vec<u64>, u64> for Hostile {
+    fn client_message(&self, _: u64, choice: u64, _: &Names) -> Option<Proposal<u64>> {
+        let to = *self.actors.get(choice as usize % self.actors.len())?;
+        Some(Proposal::new(to, choice / 7 % 12))
     }
 }
 

@@ -3,18 +3,18 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use demi_common::{Kind, owned, path_name};
-use demi_replay::fuzz::{Found, FuzzError, FuzzOptions, fuzz};
+use demi_minimize::Budget;
+use demi_replay::fuzz::{Found, FuzzError, FuzzOptions, Made, fuzz};
 use demi_replay::{Model, Registry, Simulator, Visitor};
 use demi_schemas::summary::FuzzSummary;
 use demi_schemas::{NetworkRule, Scenario};
 
 use crate::Outcome;
 use crate::files::{read_scenario, write_folder};
+use crate::minimize::{self, MinimizeArgs};
 use crate::ui::Ui;
 
 /// Arguments of `fuzz`.
@@ -32,6 +32,9 @@ pub struct FuzzArgs {
     /// Largest number of deliveries in a run.
     #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..))]
     deliveries: u64,
+    /// Smallest number of deliveries in a run that counts: runs that break an invariant sooner are passed over.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    min_deliveries: u64,
     /// Client messages in a run; replaces the scenario's number.
     #[arg(long, value_name = "N")]
     externals: Option<u32>,
@@ -41,7 +44,13 @@ pub struct FuzzArgs {
     /// The folder for logs, schedule, scenario and summary; what an earlier run wrote there is replaced.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Print the summary as JSON.
+    /// Minimize what was found, as `minimize` does by default, and write the result to this folder.
+    #[arg(long, value_name = "DIR")]
+    minimize: Option<PathBuf>,
+    /// How much work --minimize may do: time, replays or states, as in `minimize`.
+    #[arg(long, value_name = "BUDGET", requires = "minimize", default_value = "60s")]
+    budget: Budget,
+    /// Print the summary as JSON; with --minimize that of the result as a second object.
     #[arg(long)]
     json: bool,
 }
@@ -50,7 +59,7 @@ pub struct FuzzArgs {
 struct Search<'a> {
     scenario: &'a Scenario,
     options: FuzzOptions,
-    progress: &'a mut dyn FnMut(u64, u64) -> bool,
+    progress: &'a mut dyn FnMut(Made) -> bool,
 }
 
 impl Visitor for Search<'_> {
@@ -62,7 +71,11 @@ impl Visitor for Search<'_> {
 }
 
 /// Runs `fuzz`.
-pub fn run(args: FuzzArgs, models: &impl Registry, ui: &Ui) -> Outcome {
+pub fn run(args: FuzzArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outcome {
+    if args.min_deliveries > args.deliveries {
+        let (least, most) = (args.min_deliveries, args.deliveries);
+        return Err(format!("--min-deliveries {least} is more than a run has: --deliveries is {most}").into());
+    }
     let mut scenario = read_scenario(&args.scenario)?;
     let mut text = fs::read_to_string(&args.scenario)?;
     if let Some(rule) = args.network.filter(|&rule| rule != scenario.network) {
@@ -70,24 +83,28 @@ pub fn run(args: FuzzArgs, models: &impl Registry, ui: &Ui) -> Outcome {
         text = scenario.to_text();
     }
     owned::check(&args.out, Kind::Fuzzed, &[&args.scenario])?;
+    if let Some(result) = &args.minimize {
+        // The folder of the run is an input of what comes after it.
+        owned::check(result, Kind::Minimized, &[&args.scenario, &args.out])?;
+    }
     let options = FuzzOptions {
         seed: args.seed,
         runs: args.runs,
         deliveries: args.deliveries,
         externals: args.externals,
+        at_least: args.min_deliveries,
     };
 
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&stop);
-    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))?;
+    let stop = minimize::interruptible();
     let bar = ui.progress();
     let start = Instant::now();
-    let mut made = (0, 0);
-    let mut progress = |runs: u64, executed: u64| {
-        made = (runs, executed);
-        let rate = executed as f64 / start.elapsed().as_secs_f64().max(1e-3);
+    let mut made = Made::default();
+    let mut progress = |so_far: Made| {
+        made = so_far;
+        let rate = made.executed as f64 / start.elapsed().as_secs_f64().max(1e-3);
+        let (runs, executed) = (made.runs, made.executed);
         bar.set_message(format!("{runs} of {} runs, {executed} deliveries, {rate:.0}/s", args.runs));
-        !stop.load(Ordering::Relaxed) && models.fault().is_none()
+        !stop.is_set() && models.fault().is_none()
     };
     let search = Search { scenario: &scenario, options, progress: &mut progress };
     let found = models.visit(&scenario, search).map_err(|e| format!("{}: {e}", args.scenario.display()));
@@ -106,31 +123,45 @@ pub fn run(args: FuzzArgs, models: &impl Registry, ui: &Ui) -> Outcome {
     } else {
         ui.result(&describe(&summary, &args.out));
     }
-    if found.is_none() && stop.load(Ordering::Relaxed) {
+    if found.is_none() && stop.is_set() {
         ui.note("interrupted: not all runs were made");
     }
-    Ok(ExitCode::from(u8::from(found.is_none())))
+    match &args.minimize {
+        Some(result) if found.is_some() => {
+            let schedule = args.out.join("schedule.jsonl");
+            let mut task = MinimizeArgs::plain(&schedule, &args.out.join("scenario.toml"), result)?;
+            (task.budget, task.json) = (args.budget, args.json);
+            minimize::run_until(task, models, ui, stop)
+        }
+        _ => Ok(ExitCode::from(u8::from(found.is_none()))),
+    }
 }
 
-fn summarize(args: &FuzzArgs, scenario: &Scenario, found: Option<&Found>, made: (u64, u64)) -> FuzzSummary {
-    let run = found.map(|f| f.run);
+fn summarize(args: &FuzzArgs, scenario: &Scenario, found: Option<&Found>, made: Made) -> FuzzSummary {
+    let made = found.map_or(made, |f| f.made);
     FuzzSummary {
         found: found.is_some(),
         violation: found.map(|f| f.violation.clone()).unwrap_or_default(),
         affected: found.map(|f| f.affected.clone()).unwrap_or_default(),
         seed: args.seed,
-        run: run.unwrap_or(0),
-        runs: run.map_or(made.0, |run| run + 1),
+        run: found.map_or(0, |f| f.made.runs - 1),
+        runs: made.runs,
+        passed_over: made.passed_over,
         deliveries: found.map_or(0, |f| f.deliveries),
         externals: found.map_or(0, |f| f.externals),
-        executed: found.map_or(made.1, |f| f.executed),
+        executed: made.executed,
         network: scenario.network,
     }
 }
 
 fn describe(s: &FuzzSummary, out: &Path) -> String {
     if !s.found {
-        return format!("no violation in {} runs ({} deliveries, {})", s.runs, s.executed, s.network);
+        let sooner = match s.passed_over {
+            0 => String::new(),
+            n => format!("; {n} runs broke an invariant before --min-deliveries"),
+        };
+        let (runs, executed) = (s.runs, s.executed);
+        return format!("no violation in {runs} runs ({executed} deliveries, {}){sooner}", s.network);
     }
     format!(
         "{} at {}\nrun {} of seed {}: {} deliveries, {} externals ({}); {} deliveries in all\nwrote {}",

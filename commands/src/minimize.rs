@@ -24,23 +24,38 @@ use crate::replaying::{with_best, with_scenario};
 use crate::status::{Ended, Status};
 use crate::ui::Ui;
 
-/// Runs `minimize`.
-pub fn run(args: MinimizeArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outcome {
-    // Before any work is done.
-    let inputs = inputs(&args);
-    owned::check(&args.out, Kind::Minimized, &inputs)?;
-    let scenario = read_scenario(&args.scenario)?;
-    let full = read_schedule(&args.input, false)?;
-    let kept = if args.input.is_dir() { Some(read_schedule(&args.input, true)?) } else { None };
+/// What the first Ctrl-C sets, so that a command ends with the best so far. The second ends the program.
+pub(crate) fn interruptible() -> StopFlag {
     let stop = StopFlag::default();
     let flag = stop.clone();
-    // The first Ctrl-C ends the search with the best so far, the second ends the program.
+    // Where there is a handler already, the command is part of a program that has its own.
     let _ = ctrlc::set_handler(move || {
         if flag.is_set() {
             std::process::exit(130);
         }
         flag.stop();
     });
+    stop
+}
+
+/// Runs `minimize`.
+pub fn run(args: MinimizeArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outcome {
+    run_until(args, models, ui, interruptible())
+}
+
+/// Runs `minimize` until somebody asks for the end.
+pub(crate) fn run_until(
+    args: MinimizeArgs,
+    models: &(impl Registry + Sync),
+    ui: &Ui,
+    stop: StopFlag,
+) -> Outcome {
+    // Before any work is done.
+    let inputs = inputs(&args);
+    owned::check(&args.out, Kind::Minimized, &inputs)?;
+    let scenario = read_scenario(&args.scenario)?;
+    let full = read_schedule(&args.input, false)?;
+    let kept = if args.input.is_dir() { Some(read_schedule(&args.input, true)?) } else { None };
     let options = Options {
         rule: args.network.unwrap_or(scenario.network),
         budget: args.budget,

@@ -1,7 +1,9 @@
 //! The arguments of `minimize`, and what they mean to the library.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
+use clap::Parser;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use demi_minimize::reduce::registry::names;
 use demi_minimize::{Budget, Contents, Match, Objective, Phases, Repeat};
@@ -70,6 +72,27 @@ pub struct MinimizeArgs {
     /// Print the summary as JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(clap::Parser)]
+struct Line {
+    #[command(flatten)]
+    args: MinimizeArgs,
+}
+
+impl MinimizeArgs {
+    /// What a command line without further options says.
+    pub(crate) fn plain(input: &Path, scenario: &Path, out: &Path) -> Result<Self, clap::Error> {
+        let set = |name: &str, path: &Path| {
+            let mut arg = OsString::from(name);
+            arg.push(path);
+            arg
+        };
+        let end = OsString::from("--");
+        let words = [set("minimize", Path::new("")), set("--scenario=", scenario), set("--out=", out)];
+        let words = words.into_iter().chain([end, input.into()]);
+        Line::try_parse_from(words).map(|line| line.args)
+    }
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,15 +165,7 @@ impl From<ObjectiveArg> for Objective {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: MinimizeArgs,
-    }
 
     fn parse(more: &[&str]) -> Option<MinimizeArgs> {
         let line = ["minimize", "exec", "--scenario", "s.toml", "--out", "min"];

@@ -8,7 +8,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use demi_replay::fuzz::{Found, FuzzError, FuzzOptions, fuzz};
+use demi_replay::fuzz::{Found, FuzzError, FuzzOptions, Made, fuzz};
 use demi_replay::models::{Visitor, with_model};
 use demi_replay::{Model, Simulator};
 use demi_schemas::Scenario;
@@ -26,15 +26,13 @@ impl Visitor for Search<'_> {
     type Output = Result<(Option<Found>, u64, u64), FuzzError>;
 
     fn visit<M: Model>(self, mut sim: Simulator<M>) -> Self::Output {
-        let mut made = (0, 0);
-        let found = fuzz(&mut sim, self.scenario, &self.options, &mut |runs, executed| {
-            made = (runs, executed);
+        let mut made = Made::default();
+        let found = fuzz(&mut sim, self.scenario, &self.options, &mut |so_far| {
+            made = so_far;
             true
         })?;
-        if let Some(found) = &found {
-            made = (found.run + 1, found.executed);
-        }
-        Ok((found, made.0, made.1))
+        let made = found.as_ref().map_or(made, |found| found.made);
+        Ok((found, made.runs, made.executed))
     }
 }
 
@@ -66,7 +64,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for name in &names {
         let scenario = Scenario::parse(&std::fs::read_to_string(dir.join(format!("{name}.toml")))?)?;
         for seed in seed..seed + seeds {
-            let options = FuzzOptions { seed, runs, deliveries, externals: None };
+            let options = FuzzOptions { seed, runs, deliveries, externals: None, at_least: 0 };
             let start = Instant::now();
             let (found, runs, executed) = with_model(&scenario, Search { scenario: &scenario, options })??;
             let seconds = start.elapsed().as_secs_f64();

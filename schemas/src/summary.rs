@@ -389,6 +389,9 @@ pub struct FuzzSummary {
     pub run: u64,
     /// Runs made.
     pub runs: u64,
+    /// Runs that broke an invariant with fewer deliveries than were asked for, and so do not count.
+    #[serde(default)]
+    pub passed_over: u64,
     /// Deliveries of the violating run.
     pub deliveries: u64,
     /// Its external events.

@@ -26,8 +26,9 @@ pub fn record<M: Model>(
         if recorded.len() == count {
             break;
         }
-        let options = FuzzOptions { seed, runs: RUNS, deliveries: *DELIVERIES.end(), externals: None };
-        let found = fuzz(&mut sim.clone(), scenario, &options, &mut |_, _| true)?;
+        let options =
+            FuzzOptions { seed, runs: RUNS, deliveries: *DELIVERIES.end(), externals: None, at_least: 0 };
+        let found = fuzz(&mut sim.clone(), scenario, &options, &mut |_| true)?;
         recorded.extend(found.filter(|f| DELIVERIES.contains(&f.deliveries)).map(|f| (seed, f)));
     }
     Ok(recorded)

@@ -2,4 +2,5 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation is a failed test")]
 
+mod fuzz;
 mod hostile;

@@ -33,7 +33,7 @@ struct Fuzz<'a>(&'a Scenario, FuzzOptions);
 impl Visitor for Fuzz<'_> {
     type Output = Result<Option<Found>, FuzzError>;
     fn visit<M: Model>(self, mut sim: Simulator<M>) -> Self::Output {
-        fuzz(&mut sim, self.0, &self.1, &mut |_, _| true)
+        fuzz(&mut sim, self.0, &self.1, &mut |_| true)
     }
 }
 
@@ -52,7 +52,7 @@ pub fn made(
     let scenario = Scenario::parse(&std::fs::read_to_string(file)?)?;
     let (mut done, mut next) = (0, seed);
     while done < seeds && next < seed + seeds as u64 * TRIES {
-        let options = FuzzOptions { seed: next, runs: RUNS, deliveries: most, externals: None };
+        let options = FuzzOptions { seed: next, runs: RUNS, deliveries: most, externals: None, at_least: 0 };
         let found = with_model(&scenario, Fuzz(&scenario, options))??;
         next += 1;
         let Some(found) = found.filter(|f| f.deliveries >= least) else { continue };

@@ -36,8 +36,8 @@ fn raft(scenario: &Scenario) -> Simulator<AkkaRaft> {
 }
 
 fn fuzzed(scenario: &Scenario, seed: u64, deliveries: u64) -> Schedule {
-    let limits = FuzzOptions { seed, runs: 20_000, deliveries, externals: None };
-    fuzz(&mut raft(scenario), scenario, &limits, &mut |_, _| true).unwrap().unwrap().schedule
+    let limits = FuzzOptions { seed, runs: 20_000, deliveries, externals: None, at_least: 0 };
+    fuzz(&mut raft(scenario), scenario, &limits, &mut |_| true).unwrap().unwrap().schedule
 }
 
 fn options(rule: NetworkRule, replays: u64) -> Options {

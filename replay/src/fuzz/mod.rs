@@ -29,13 +29,26 @@ pub struct FuzzOptions {
     pub deliveries: u64,
     /// Client messages a run, instead of the scenario's number.
     pub externals: Option<u32>,
+    /// Deliveries that a violating run has at least. Runs that violate sooner are passed over.
+    pub at_least: u64,
+}
+
+/// What was made so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Made {
+    /// Runs.
+    pub runs: u64,
+    /// Their deliveries.
+    pub executed: u64,
+    /// Runs that broke an invariant too soon to count.
+    pub passed_over: u64,
 }
 
 /// A violating run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// Its number, from 0.
-    pub run: u64,
+    /// What was made until it was found; it is the last of the runs.
+    pub made: Made,
     /// The log of each actor, in the order of their names.
     pub records: Vec<(String, Vec<EventRecord>)>,
     /// The same run as one schedule, in the order in which it happened, as no log tells it.
@@ -48,8 +61,6 @@ pub struct Found {
     pub deliveries: u64,
     /// Its external events: delivered messages from outside, starts, injected crashes and restarts.
     pub externals: u64,
-    /// Deliveries of all runs made.
-    pub executed: u64,
 }
 
 /// Why a scenario cannot be fuzzed.
@@ -66,8 +77,8 @@ pub enum FuzzError {
     Range(&'static str, String),
 }
 
-/// Makes random runs until one breaks an invariant, the runs are used up, or `progress`, which is told the runs
-/// and deliveries made so far, answers that it is enough.
+/// Makes random runs until one breaks an invariant, the runs are used up, or `progress`, which is told what
+/// was made so far, answers that it is enough.
 ///
 /// A violation counts only if the last configuration also breaks the invariant by itself, judged without memory of
 /// earlier ones.
@@ -78,20 +89,23 @@ pub fn fuzz<M: Model>(
     sim: &mut Simulator<M>,
     scenario: &Scenario,
     options: &FuzzOptions,
-    progress: &mut dyn FnMut(u64, u64) -> bool,
+    progress: &mut dyn FnMut(Made) -> bool,
 ) -> Result<Option<Found>, FuzzError> {
     let settings = run::settings(scenario)?;
     let program = program::Program::new(sim, &settings.program)?;
-    let mut executed = 0;
+    let (mut executed, mut passed_over) = (0, 0);
     for number in 0..options.runs {
         let mut run = run::Run::new(sim, scenario, (&settings, &program), options, number);
         let violations = run.go()?;
         executed += run.deliveries();
-        if !violations.is_empty() {
+        if !violations.is_empty() && run.deliveries() < options.at_least {
+            passed_over += 1;
+        } else if !violations.is_empty() {
             let choices = run.into_choices();
-            return Ok(Some(found(sim, (scenario, &program), &choices, &violations, number, executed)));
+            let at = Made { runs: number + 1, executed, passed_over };
+            return Ok(Some(found(sim, (scenario, &program), &choices, &violations, at)));
         }
-        if !progress(number + 1, executed) {
+        if !progress(Made { runs: number + 1, executed, passed_over }) {
             break;
         }
     }
@@ -103,8 +117,7 @@ fn found<M: Model>(
     (scenario, program): (&Scenario, &program::Program),
     choices: &[choice::Choice],
     violations: &[Violation],
-    run: u64,
-    executed: u64,
+    made: Made,
 ) -> Found {
     let violation: Vec<String> = violations.iter().map(|v| v.fingerprint.clone()).collect();
     let mut affected: Vec<String> =
@@ -120,5 +133,5 @@ fn found<M: Model>(
     schedule.header.violation.clone_from(&violation);
     schedule.header.affected.clone_from(&affected);
     schedule.header.deliveries = Some(deliveries);
-    Found { run, records, schedule, violation, affected, deliveries, externals, executed }
+    Found { made, records, schedule, violation, affected, deliveries, externals }
 }

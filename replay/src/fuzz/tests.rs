@@ -11,12 +11,13 @@ struct Fuzz<'a>(&'a Scenario, FuzzOptions);
 impl Visitor for Fuzz<'_> {
     type Output = Option<Found>;
     fn visit<M: Model>(self, mut sim: Simulator<M>) -> Option<Found> {
-        fuzz(&mut sim, self.0, &self.1, &mut |_, _| true).unwrap()
+        fuzz(&mut sim, self.0, &self.1, &mut |_| true).unwrap()
     }
 }
 
 fn try_fuzz(scenario: &Scenario, seed: u64, runs: u64, deliveries: u64) -> Option<Found> {
-    with_model(scenario, Fuzz(scenario, FuzzOptions { seed, runs, deliveries, externals: None })).unwrap()
+    with_model(scenario, Fuzz(scenario, FuzzOptions { seed, runs, deliveries, externals: None, at_least: 0 }))
+        .unwrap()
 }
 
 fn two_phase(network: NetworkRule, buggy: bool, fuzz: &str) -> Scenario {
@@ -55,13 +56,30 @@ fn only_the_buggy_two_phase_commit_breaks() {
 }
 
 #[test]
+fn runs_that_violate_too_soon_are_passed_over() {
+    let scenario = two_phase(NetworkRule::Fifo, true, FAULTS);
+    let soon = try_fuzz(&scenario, 7, 400, 300).unwrap();
+    let options = FuzzOptions {
+        seed: 7,
+        runs: 400,
+        deliveries: 300,
+        externals: None,
+        at_least: soon.schedule.header.deliveries.unwrap() + 1,
+    };
+    let late = with_model(&scenario, Fuzz(&scenario, options)).unwrap().unwrap();
+    assert!(late.deliveries >= options.at_least && late.made.runs > soon.made.runs, "{:?}", late.made);
+    assert_eq!(soon.made.passed_over, 0);
+    assert!(late.made.passed_over > 0);
+}
+
+#[test]
 fn bad_settings_are_named() {
-    let options = FuzzOptions { seed: 1, runs: 1, deliveries: 10, externals: None };
+    let options = FuzzOptions { seed: 1, runs: 1, deliveries: 10, externals: None, at_least: 0 };
     struct Visit<'a>(&'a Scenario, FuzzOptions);
     impl Visitor for Visit<'_> {
         type Output = FuzzError;
         fn visit<M: Model>(self, mut sim: Simulator<M>) -> FuzzError {
-            fuzz(&mut sim, self.0, &self.1, &mut |_, _| true).unwrap_err()
+            fuzz(&mut sim, self.0, &self.1, &mut |_| true).unwrap_err()
         }
     }
     for (text, word) in
@@ -78,11 +96,11 @@ fn progress_can_stop_the_search() {
     impl Visitor for Visit<'_> {
         type Output = u64;
         fn visit<M: Model>(self, mut sim: Simulator<M>) -> u64 {
-            let options = FuzzOptions { seed: 1, runs: 100, deliveries: 10, externals: None };
+            let options = FuzzOptions { seed: 1, runs: 100, deliveries: 10, externals: None, at_least: 0 };
             let mut calls = 0;
-            let found = fuzz(&mut sim, self.0, &options, &mut |runs, _| {
-                calls = runs;
-                runs < 3
+            let found = fuzz(&mut sim, self.0, &options, &mut |made| {
+                calls = made.runs;
+                calls < 3
             });
             assert_eq!(found.unwrap(), None);
             calls

@@ -67,7 +67,8 @@ fn simulator(size: usize, panics: Panics) -> (Simulator<Hostile>, Scenario) {
     (Simulator::new(model, names, &scenario).unwrap(), scenario)
 }
 
-const OPTIONS: FuzzOptions = FuzzOptions { seed: 1, runs: 3, deliveries: 200, externals: Some(0) };
+const OPTIONS: FuzzOptions =
+    FuzzOptions { seed: 1, runs: 3, deliveries: 200, externals: Some(0), at_least: 0 };
 const STRICT: ReplayOptions = ReplayOptions { rule: NetworkRule::Fifo, strict: true, interval: 1 };
 
 #[test]
@@ -79,7 +80,7 @@ fn a_panic_is_a_finding_and_its_schedule_diverges_there() {
     ] {
         for size in [5, 10, 50] {
             let (mut sim, scenario) = simulator(size, panics);
-            let found = fuzz(&mut sim, &scenario, &OPTIONS, &mut |_, _| true).unwrap().unwrap();
+            let found = fuzz(&mut sim, &scenario, &OPTIONS, &mut |_| true).unwrap().unwrap();
             let told = &found.violation[0];
             assert!(told.starts_with(says) && told.contains("hostile.rs:"), "{panics:?}: {told}");
             let (mut fresh, _) = simulator(size, panics);
@@ -97,7 +98,7 @@ fn a_panic_is_a_finding_and_its_schedule_diverges_there() {
 #[test]
 fn a_workload_that_panics_is_a_finding() {
     let (mut sim, scenario) = simulator(3, Panics::Workload);
-    let found = fuzz(&mut sim, &scenario, &OPTIONS, &mut |_, _| true).unwrap().unwrap();
+    let found = fuzz(&mut sim, &scenario, &OPTIONS, &mut |_| true).unwrap().unwrap();
     assert!(found.violation[0].starts_with("panic in the workload: nothing to propose"), "{found:?}");
 }
 
@@ -121,5 +122,5 @@ fn a_world_that_a_panic_broke_goes_no_further() {
 #[test]
 fn without_a_panic_nothing_is_found() {
     let (mut sim, scenario) = simulator(5, Panics::Nothing);
-    assert_eq!(fuzz(&mut sim, &scenario, &OPTIONS, &mut |_, _| true), Ok(None));
+    assert_eq!(fuzz(&mut sim, &scenario, &OPTIONS, &mut |_| true), Ok(None));
 }
