@@ -101,7 +101,7 @@ pub(crate) fn run_until(
         .map(|path| Ok((path.clone(), read_scenario(path)?)))
         .collect::<Result<Vec<_>, Box<dyn std::error::Error>>>()?;
     let own = args.out.with_added_extension("ledger");
-    let ledger = Arc::new(open_ledger(args.ledger.as_deref().unwrap_or(&own), &scenario, &also)?);
+    let ledger = Arc::new(open_ledger(args.ledger.as_deref().unwrap_or(&own), &scenario, &also, &args)?);
     if ledger.known() != (0, 0) {
         let (attempts, starts) = ledger.known();
         let path = args.ledger.as_deref().unwrap_or(&own).display();
@@ -123,6 +123,7 @@ pub(crate) fn run_until(
             contents: args.contents.into(),
             ledger: ledger.clone(),
             when_stable: args.stop_when_stable,
+            guided: !args.no_guidance,
         },
         tell: &tell,
     };
@@ -209,6 +210,7 @@ struct Asked<'a, R> {
     ledger: Arc<Ledger>,
     without: &'a [String],
     when_stable: bool,
+    guided: bool,
 }
 
 /// Opens the ledger of this model with these settings.
@@ -216,6 +218,7 @@ fn open_ledger(
     path: &Path,
     scenario: &Scenario,
     also: &[(PathBuf, Scenario)],
+    args: &MinimizeArgs,
 ) -> Result<Ledger, Box<dyn std::error::Error>> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
@@ -228,6 +231,7 @@ fn open_ledger(
     });
     let mut identity = format!("{program:032x} {}", scenario.to_text());
     also.iter().for_each(|(_, other)| identity.push_str(&other.to_text()));
+    identity.push_str(&format!("{:?} {}", args.without, args.no_guidance));
     Ok(Ledger::open(path, identity.as_bytes())?)
 }
 
@@ -269,6 +273,7 @@ impl<R: Registry> Visitor for Task<'_, R> {
     type Output = Result<(Minimized, String, String), Box<dyn std::error::Error>>;
 
     fn visit<M: Model>(self, sim: Simulator<M>) -> Self::Output {
+        let sim = if self.asked.guided { sim } else { sim.without_guidance() };
         let oracle = self.asked.oracle()?;
         let mut done = minimize_with(&sim, self.full, self.kept, self.options, &oracle, self.tell)?;
         if self.own != self.options.rule {

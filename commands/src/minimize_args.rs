@@ -48,6 +48,9 @@ pub struct MinimizeArgs {
     /// times.
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(names()), hide_possible_values = true)]
     pub(crate) without: Vec<String>,
+    /// Search without what the model knows of itself: lower bound, heuristic, smaller contents, clocks and symmetry.
+    #[arg(long)]
+    pub(crate) no_guidance: bool,
     /// What counts as smaller. Ties of the first figure are decided by the other, ties of both by the deliveries. The
     /// rest of the Pareto front over steps and external events is written beside the result.
     #[arg(long, value_enum, default_value_t = ObjectiveArg::Steps)]

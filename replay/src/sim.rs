@@ -2,6 +2,7 @@
 
 mod effects;
 mod incarnations;
+mod led;
 mod look;
 mod react;
 
@@ -86,6 +87,7 @@ pub struct Simulator<M: Model> {
     timer_numbers: FxHashMap<(&'static str, u64), u16>,
     did: Vec<Did>,
     crash_reason: Option<String>,
+    led: bool,
 }
 
 impl<M: Model> Simulator<M> {
@@ -109,6 +111,7 @@ impl<M: Model> Simulator<M> {
             timer_numbers: FxHashMap::default(),
             did: Vec::new(),
             crash_reason: None,
+            led: true,
         })
     }
 
@@ -210,7 +213,7 @@ impl<M: Model> Simulator<M> {
             payload: self.texts.intern(&payload),
             fingerprint,
             shown,
-            clock: guard::or(None, || self.model.guidance().clock(&msg)),
+            clock: self.clock(&msg),
             msg,
         };
         self.infos.push(info);

@@ -9,12 +9,12 @@ use demi_minimize::oracle::engine::Engine;
 use demi_minimize::oracle::matcher::EXACT;
 use demi_minimize::oracle::witness::Shared;
 use demi_minimize::{Budget, Objective, Problem};
+use demi_replay::Simulator;
 use demi_replay::fuzz::{FuzzOptions, fuzz};
 use demi_replay::model::DistanceOf;
 use demi_replay::models::akka_raft::AkkaRaft;
 use demi_replay::names::Names;
 use demi_replay::script::Script;
-use demi_replay::{Model, Simulator};
 use demi_schemas::{NetworkRule, Scenario};
 
 pub struct Case {
@@ -34,7 +34,7 @@ impl Case {
         let found = fuzz(&mut sim.clone(), &scenario, &limits, &mut |_| true).unwrap().unwrap();
         let schedule = recorded::schedule(&found);
         let (script, _) = Script::compile(&mut sim, &schedule).unwrap();
-        let bound = sim.model().guidance().distance(&found.violation, sim.names()).map(Arc::new);
+        let bound = sim.distance(&found.violation).map(Arc::new);
         let target = found.violation.clone();
         let problem = Problem::plain(sim, script.clone(), rule, target, Objective::Steps);
         let mut engine = Engine::new(&problem, Budget::Seconds(1e6));

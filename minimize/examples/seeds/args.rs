@@ -43,6 +43,8 @@ pub struct Args {
     pub objective: Objective,
     /// Which pipeline.
     pub phases: Phases,
+    /// Whether searches are led by what the model knows of itself.
+    pub guided: bool,
     /// Where to write results.
     pub save: Option<PathBuf>,
 }
@@ -64,6 +66,7 @@ impl Args {
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
             objective: Objective::default(),
             phases: Phases::All,
+            guided: true,
             save: None,
         };
         let (mut least, mut most) = (400, 3000);
@@ -81,6 +84,7 @@ impl Args {
                         args.lengths.push((length - length / 8, length + length / 8));
                     }
                 }
+                "--no-guidance" => args.guided = false,
                 "--jobs" => args.jobs = value()?.parse()?,
                 "--budget" => args.budget = Budget::from_str(&value()?)?,
                 "--save" => args.save = Some(value()?.into()),

@@ -10,6 +10,7 @@
 //! * `--recorded DIR`: an execution made before instead of fuzzed ones, with `schedule.jsonl` and `scenario.toml`;
 //! * `--rules own|weaker|all`: the scenario's network rule (default), every weaker one, or both;
 //! * `--phases all|ddmin|probdd`: everything (default), or delta debugging alone, by halves or by probabilities;
+//! * `--no-guidance`: without what the model knows of itself;
 //! * `--objective steps|externals`, `--budget B` (60s) and `--jobs N` (all cores), as for `demi-lineage minimize`;
 //! * `--save DIR`: writes `trace.md`, `schedule.jsonl` and more of each result.
 //!
@@ -36,11 +37,12 @@ use cases::Case;
 use table::{Group, Row};
 
 /// The result and its trace.
-struct Minimize<'a>(&'a Schedule, &'a Options);
+struct Minimize<'a>(&'a Schedule, &'a Options, bool);
 
 impl Visitor for Minimize<'_> {
     type Output = Result<(Outcome, String), Box<dyn Error>>;
     fn visit<M: Model>(self, sim: Simulator<M>) -> Self::Output {
+        let sim = if self.2 { sim } else { sim.without_guidance() };
         let done = minimize(&sim, self.0, None, self.1, &|_| ())?;
         let told = report::tell(&sim, &done.schedule, self.1.rule)?;
         let trace = report::trace_md(&told, &done.summary, &done.certificate);
@@ -92,7 +94,7 @@ fn run(
             objective: args.objective,
             stop: StopFlag::default(),
         };
-        let (done, trace) = with_model(&case.scenario, Minimize(&case.schedule, &options))??;
+        let (done, trace) = with_model(&case.scenario, Minimize(&case.schedule, &options, args.guided))??;
         let summary = &done.summary;
         let size = |steps: u64, deliveries: u64, externals: u64| Size {
             steps: steps as usize,

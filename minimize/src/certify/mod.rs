@@ -6,7 +6,6 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use demi_replay::guard;
 use demi_replay::model::DistanceOf;
 use demi_replay::script::{Act, Refusal, Script, ScriptError};
 use demi_replay::{ActorId, Did, Model, Pending, PendingKind, Simulator, Status, World, network};
@@ -122,9 +121,7 @@ impl<'a, M: Model> Checked<'a, M> {
         if bounded && !faults.is_empty() {
             return Err(CertificateError::False("bounds say nothing of executions with faults".into()));
         }
-        let bound = bounded
-            .then(|| guard::or(None, || self.sim.model().guidance().distance(self.target, self.sim.names())))
-            .flatten();
+        let bound = bounded.then(|| self.sim.distance(self.target)).flatten();
         let mut level = vec![(world, faults)];
         let mut seen: FxHashSet<u128> = FxHashSet::default();
         let mut states = 0;

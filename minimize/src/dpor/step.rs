@@ -256,7 +256,7 @@ impl<M: Model> Ground<'_, M> {
         }
         let mut after = M::State::clone(state);
         let global = self.sim.react(&mut after, entry).ok()?.is_none();
-        let watch = |state: &M::State| self.sim.model().guidance().watch(state);
+        let watch = |state: &M::State| self.sim.watch_state(state);
         let differs = match (watch(state), watch(&after)) {
             (Some(was), Some(is)) => was != is,
             _ => **state != after,

@@ -3,7 +3,6 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use demi_replay::guard;
 use demi_replay::model::DistanceOf;
 use demi_replay::script::{Act, Script};
 use demi_replay::{Model, Simulator, Violation, World};
@@ -97,8 +96,7 @@ impl<M: Model> Engine<M> {
 
     /// The model's own lower bound on the deliveries to the violation.
     pub fn own_bound(&self) -> Option<Arc<DistanceOf<M>>> {
-        guard::or(None, || self.sim.model().guidance().distance(&self.problem.target, self.sim.names()))
-            .map(Arc::new)
+        self.sim.distance(&self.problem.target).map(Arc::new)
     }
 
     /// A lower bound on the deliveries to the violation: the model's own, or a general one where it knows none.
@@ -170,15 +168,16 @@ impl<M: Model> Engine<M> {
         let creations = witness.acts.iter().filter_map(|act| match act {
             Act::Action(index) => {
                 let (name, fields) = self.actions.get(*index as usize)?;
-                self.sim.model().runtime().creates(name, fields.as_ref())
+                self.sim.creates(name, fields.as_ref())
             }
             _ => None,
         });
         for actor in creations {
             let pair = |act: &Act| match act {
-                Act::Action(index) => self.actions.get(*index as usize).is_some_and(|(name, f)| {
-                    self.sim.model().runtime().creates(name, f.as_ref()) == Some(actor)
-                }),
+                Act::Action(index) => self
+                    .actions
+                    .get(*index as usize)
+                    .is_some_and(|(name, f)| self.sim.creates(name, f.as_ref()) == Some(actor)),
                 Act::Crash(a) | Act::Isolate(a) | Act::Stop(a) => *a == actor,
                 _ => false,
             };

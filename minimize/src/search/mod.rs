@@ -327,8 +327,7 @@ pub fn interchangeable<M: Model>(engine: &mut Engine<M>, acts: &[Act]) -> Vec<Ac
     let free = symmetry::free(&engine.sim, &world, &engine.problem.target);
     let view = engine.sim.view(&world);
     let state = free.first().and_then(|actor| view.state(*actor));
-    let symmetry = engine.sim.model().symmetry();
-    match symmetry.and_then(|symmetry| symmetry.state(state?, &|actor| actor)) {
+    match state.and_then(|state| engine.sim.renamed_state(state, &|actor| actor)) {
         Some(_) => free,
         None => Vec::new(),
     }

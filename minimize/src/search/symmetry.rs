@@ -23,7 +23,7 @@ impl Renaming {
 
     /// The entry with its actors renamed; nothing where the model cannot.
     pub fn entry<M: Model>(&self, sim: &mut Simulator<M>, entry: &Pending) -> Option<Pending> {
-        let msg = sim.model().symmetry()?.message(&sim.info(entry.msg).msg, &|a| self.of(a))?;
+        let msg = sim.renamed_message(entry.msg, &|a| self.of(a))?;
         let msg = sim.intern(msg);
         let (from, to, channel) = (self.of(entry.from), self.of(entry.to), self.of(entry.channel));
         Some(Pending { from, to, channel, msg, ..*entry })

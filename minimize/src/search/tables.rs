@@ -142,11 +142,11 @@ impl<M: Model> Tables<M> {
         if let Some(&known) = self.local_numbers.get(&(place, Arc::clone(&state))) {
             return known;
         }
-        let (hash, watch) = (local_hash(place, &*state), self.sim.model().guidance().watch(&state));
+        let (hash, watch) = (local_hash(place, &*state), self.sim.watch_state(&state));
         let mut renamed = Vec::with_capacity(self.renamings.len());
         for renaming in &self.renamings {
             let of = |actor| renaming.of(actor);
-            match self.sim.model().symmetry().and_then(|symmetry| symmetry.state(&state, &of)) {
+            match self.sim.renamed_state(&state, &of) {
                 Some(state) => renamed.push(local_hash(of(ActorId(place as u16)).index(), &state)),
                 None => {
                     self.unequal = true;

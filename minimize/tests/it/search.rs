@@ -43,8 +43,7 @@ const RAFT_58B: &str = include_str!("../../../replay/scenarios/raft-58b.toml");
 fn threads_change_nothing() {
     for rule in RULES {
         let (mut engine, witness) = witness(RAFT_46, 1, rule);
-        let bound =
-            engine.sim.model().guidance().distance(&engine.problem.target, engine.sim.names()).map(Arc::new);
+        let bound = engine.sim.distance(&engine.problem.target).map(Arc::new);
         let one = shortest(&mut engine, &witness, bound.as_ref(), 22, 1).unwrap();
         let acts = one.found.unwrap().acts.clone();
         assert_eq!((one.at_least, one.complete), (22, true));
@@ -60,12 +59,7 @@ fn names_change_nothing_but_the_number_of_configurations() {
         let mut fewer = 0;
         for rule in RULES {
             let (mut engine, witness) = witness(scenario, seed, rule);
-            let bound = engine
-                .sim
-                .model()
-                .guidance()
-                .distance(&engine.problem.target, engine.sim.names())
-                .map(Arc::new);
+            let bound = engine.sim.distance(&engine.problem.target).map(Arc::new);
             let everybody: Vec<&str> =
                 engine.sim.model().actors().iter().map(|actor| engine.sim.names().get(*actor)).collect();
             let everybody = everybody.join(" ");
@@ -105,8 +99,7 @@ fn over(deliveries: usize, width: u64, lead: Lead) -> Beam {
 #[test]
 fn a_beam_takes_no_more_messages_from_outside_than_it_may() {
     let (mut engine, witness) = witness(RAFT_45, 2, NetworkRule::Fifo);
-    let bound =
-        Arc::new(engine.sim.model().guidance().distance(&engine.problem.target, engine.sim.names()).unwrap());
+    let bound = Arc::new(engine.sim.distance(&engine.problem.target).unwrap());
     let mut taken = Vec::new();
     for most in 0..5 {
         let choice = Beam { deliveries: 40, width: 20_000, lead: Lead::Nearest, outside: Some(most) };
@@ -125,9 +118,7 @@ fn a_beam_finds_nothing_shorter_and_a_wide_one_the_shortest() {
     for (scenario, shortest_of) in [(RAFT_45, 22), (RAFT_46, 22)] {
         for rule in RULES {
             let (mut engine, witness) = witness(scenario, 2, rule);
-            let bound = Arc::new(
-                engine.sim.model().guidance().distance(&engine.problem.target, engine.sim.names()).unwrap(),
-            );
+            let bound = Arc::new(engine.sim.distance(&engine.problem.target).unwrap());
             let limit = witness.size.deliveries;
             let mut lengths = Vec::new();
             let leads = [Lead::Nearest, Lead::Light(2)];
@@ -155,8 +146,7 @@ fn a_beam_finds_nothing_shorter_and_a_wide_one_the_shortest() {
 #[test]
 fn what_lies_about_leads_a_beam_where_the_bound_leaves_the_choice_to_hashes() {
     let (mut engine, witness) = witness(RAFT_42, 1, NetworkRule::Fifo);
-    let bound =
-        Arc::new(engine.sim.model().guidance().distance(&engine.problem.target, engine.sim.names()).unwrap());
+    let bound = Arc::new(engine.sim.distance(&engine.problem.target).unwrap());
     let externals: Vec<Act> = witness.acts.iter().filter(|act| act.is_external()).copied().collect();
     let starts: Vec<Act> = externals.iter().filter(|act| !act.is_delivery()).copied().collect();
     let to = |start: &Act, at: usize| {
@@ -189,8 +179,7 @@ fn what_lies_about_leads_a_beam_where_the_bound_leaves_the_choice_to_hashes() {
 #[test]
 fn what_leads_to_logs_that_do_not_match_leads_a_narrow_beam() {
     let (mut engine, witness) = witness(RAFT_58B, 1, NetworkRule::Fifo);
-    let bound =
-        Arc::new(engine.sim.model().guidance().distance(&engine.problem.target, engine.sim.names()).unwrap());
+    let bound = Arc::new(engine.sim.distance(&engine.problem.target).unwrap());
     let externals: Vec<Act> = witness.acts.iter().filter(|act| act.is_external()).copied().collect();
     let (messages, starts): (Vec<Act>, Vec<Act>) = externals.iter().partition(|act| act.is_delivery());
     let to = |start: &Act| {
@@ -228,9 +217,7 @@ fn what_leads_to_logs_that_do_not_match_leads_a_narrow_beam() {
 fn a_beam_finds_what_three_of_four_members_suffice_for() {
     for seed in 1..=3 {
         let (mut engine, witness) = witness(RAFT_46, seed, NetworkRule::Unordered);
-        let bound = Arc::new(
-            engine.sim.model().guidance().distance(&engine.problem.target, engine.sim.names()).unwrap(),
-        );
+        let bound = Arc::new(engine.sim.distance(&engine.problem.target).unwrap());
         let externals: Vec<Act> = witness.acts.iter().filter(|act| act.is_external()).copied().collect();
         let is_named =
             |actor| engine.problem.target.iter().any(|told| told.contains(engine.sim.names().get(actor)));

@@ -124,9 +124,7 @@ impl<M: Model> Simulator<M> {
     /// `None` where the model does not say.
     #[must_use]
     pub fn watch(&self, world: &World<M>, actor: ActorId) -> Option<u64> {
-        world.cells[self.cell_of(actor).index()]
-            .as_ref()
-            .and_then(|state| guard::or(None, || self.model.guidance().watch(state)))
+        world.cells[self.cell_of(actor).index()].as_ref().and_then(|state| self.watch_state(state))
     }
 
     /// How an actor's clock stands to a message's when it would be delivered now: −1 the message is older, 0 the
@@ -135,7 +133,7 @@ impl<M: Model> Simulator<M> {
     pub fn relative_clock(&self, world: &World<M>, entry: &Pending) -> Option<i8> {
         let message = self.infos[entry.msg.0 as usize].clock?;
         let cell = world.cells[self.cell_of(entry.to).index()].as_ref()?;
-        let actor = guard::or(None, || self.model.guidance().actor_clock(cell))?;
+        let actor = self.actor_clock(cell)?;
         Some(message.cmp(&actor) as i8)
     }
 }

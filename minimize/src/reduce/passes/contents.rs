@@ -5,7 +5,6 @@
 //! figures grows.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use demi_replay::Model;
 use demi_replay::script::{Act, Want};
@@ -50,10 +49,7 @@ pub fn any<M: Model>(engine: &Engine<M>, witness: &Shared<M>) -> bool {
 fn components<M: Model>(engine: &Engine<M>, witness: &Shared<M>) -> BTreeSet<String> {
     let sim = &engine.sim;
     let messages = witness.acts.iter().filter_map(external).filter_map(|w| w.external);
-    messages
-        .flat_map(|m| sim.model().guidance().smaller(&sim.info(m).msg, sim.names()))
-        .map(|s| s.without)
-        .collect()
+    messages.flat_map(|m| sim.smaller(m)).map(|s| s.without).collect()
 }
 
 /// Tries to do without a component; keeps what is no larger in either figure.
@@ -77,13 +73,7 @@ fn without<M: Model>(reducer: &mut Reducer<'_, M>, component: &str, policies: &[
         }
     }
     // With fewer actors another way may be the only one: no part of the recorded order leads there.
-    let bound = reducer
-        .engine
-        .sim
-        .model()
-        .guidance()
-        .distance(&reducer.engine.problem.target, reducer.engine.sim.names())
-        .map(Arc::new);
+    let bound = reducer.engine.own_bound();
     let most = if bound.is_some() { SEARCHED } else { SEARCHED / 4 };
     let limit = best.size.deliveries;
     let found =
@@ -99,7 +89,6 @@ fn without<M: Model>(reducer: &mut Reducer<'_, M>, component: &str, policies: &[
 /// The acts with smaller messages, and without the actor that the component names; nothing if no message has it.
 pub fn lacking<M: Model>(engine: &mut Engine<M>, acts: &[Act], component: &str) -> Option<Vec<Act>> {
     let actor = engine.sim.names().find(component);
-    let model = engine.sim.model().clone();
     let mut changed = false;
     let mut left = Vec::with_capacity(acts.len());
     for act in acts {
@@ -114,7 +103,7 @@ pub fn lacking<M: Model>(engine: &mut Engine<M>, acts: &[Act], component: &str) 
             left.push(*act);
             continue;
         };
-        let smaller = model.guidance().smaller(&engine.sim.info(msg).msg, engine.sim.names());
+        let smaller = engine.sim.smaller(msg);
         let Some(smaller) = smaller.into_iter().find(|s| s.without == component) else {
             left.push(*act);
             continue;

@@ -51,8 +51,7 @@ pub(super) fn survey<M: Model>(engine: &mut Engine<M>, witness: &Shared<M>) -> S
         survey.cause.push(causes.follow(world.pending(), delivered, engine.sim.did(), at).map(|c| c.0));
         let sim = &engine.sim;
         let view = sim.view(&world);
-        let epoch =
-            act.actor().and_then(|a| view.state(a)).and_then(|s| sim.model().guidance().actor_clock(s));
+        let epoch = act.actor().and_then(|a| view.state(a)).and_then(|s| sim.actor_clock(s));
         survey.epoch.push(epoch.or(message));
         // Only what the act touched is hashed anew, unless it may have touched more.
         let touched: Vec<ActorId> = match act {
