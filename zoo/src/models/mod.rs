@@ -59,6 +59,8 @@ zoo! {
     snapshot::Snapshot, "snapshot", Tuning, "Chandy–Lamport snapshot", "plain_markers";
     ring::Ring, "ring", Measuring, "ring election (Chang–Roberts)", "no_hops";
     bully::Bully, "bully", Tuning, "bully election (Zen)", "joins_twice";
+    ricart::Ricart, "ricart", Measuring, "Ricart–Agrawala", "own_numbers";
+    token::Token, "token", Tuning, "token mutual exclusion", "times_out";
     ibft::Ibft, "ibft", Measuring, "PBFT view change (IBFT)", "forgets_prepared";
     crdt::Crdt, "crdt", Tuning, "CRDT set", "common_dots";
     swim::Swim, "swim", Measuring, "gossip membership (SWIM)", "dead_keeps_incarnation";
