@@ -53,7 +53,11 @@ pub fn status(store: &Store, system: Option<&str>) -> Result<Vec<CompletenessRow
     };
     let mut rows = Vec::new();
     for system in systems {
-        let files = store.event_files(&system)?;
+        let files = match store.quarantine_files(&system)?.is_empty() {
+            true => store.event_files(&system)?,
+            // All of its lines may be there.
+            false => store.known_event_files(&system)?,
+        };
         let scratch = std::env::temp_dir();
         let seen = Seen::read(store.dir().display().to_string(), scratch, files)?;
         for mut counts in seen.completeness() {

@@ -45,6 +45,7 @@ pub mod otlp;
 #[cfg(feature = "daemon")]
 mod power_cut;
 mod quarantine;
+mod quarantined;
 mod read;
 mod requeue;
 mod scan;
@@ -64,6 +65,7 @@ pub use intervals::IntervalSet;
 pub use load::{Damage, LoadOptions, LoadReport, Progress, load};
 pub use load_mapped::load_mapped;
 pub use nature::likely_reason;
+pub use quarantined::{Quarantined, quarantined};
 pub use read::encoding::{Encoding, UnknownEncoding};
 pub use read::lines;
 pub use read::source::{Source, Sources};

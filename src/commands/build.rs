@@ -7,6 +7,7 @@ use demi_order::{BuildOptions, ViolationSpec};
 use demi_schemas::summary::{BuildSummary, ProvenanceRule};
 
 use super::Outcome;
+use super::incomplete::Incomplete;
 use demi_lineage::ui::Ui;
 
 /// Arguments of `build`.
@@ -28,6 +29,9 @@ pub struct BuildArgs {
     /// The folder to write the execution to; an older execution there is replaced.
     #[arg(long, value_name = "EXEC")]
     out: PathBuf,
+    /// Refuse to build where the logs have gaps, conflicts or quarantined lines; without this they are warned of.
+    #[arg(long)]
+    refuse_incomplete: bool,
     /// Print the summary as JSON.
     #[arg(long)]
     json: bool,
@@ -47,6 +51,10 @@ pub fn run(args: BuildArgs, ui: &Ui) -> Outcome {
     let store = demi_ingest::Store::open(&args.store)?;
     let system = super::built::system(&store, args.system.as_deref())?;
     let files = store.event_files(&system)?;
+    let quarantined = demi_ingest::quarantined(&store, Some(&system))?;
+    if args.refuse_incomplete {
+        Incomplete::of_store(&store, &system)?.refuse()?;
+    }
     let options = BuildOptions {
         system,
         violation: args.violation.unwrap_or_default(),
@@ -65,6 +73,8 @@ pub fn run(args: BuildArgs, ui: &Ui) -> Outcome {
     } else {
         ui.result(&describe(&summary, &args.out.display().to_string()));
     }
+    let query = demi_order::query::Query::open(&args.out, false)?;
+    Incomplete::of_order(&query, quarantined)?.warn(ui);
     for warning in &summary.warnings {
         ui.note(&format!("warning: {warning}"));
     }

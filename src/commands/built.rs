@@ -34,8 +34,17 @@ pub fn system(store: &Store, named: Option<&str>) -> Result<String, Box<dyn Erro
 
 /// The folder of an execution; that of a store is built when it is not there, and grown when events were added.
 pub fn folder(target: &Path, named: Option<&str>, ui: &Ui) -> Result<PathBuf, Box<dyn Error>> {
+    Ok(order(target, named, ui)?.0)
+}
+
+/// As [`folder`], with the store and the system where the target is a store.
+pub fn order(
+    target: &Path,
+    named: Option<&str>,
+    ui: &Ui,
+) -> Result<(PathBuf, Option<(Store, String)>), Box<dyn Error>> {
     if !is_store(target) {
-        return Ok(target.to_owned());
+        return Ok((target.to_owned(), None));
     }
     let store = Store::open(target)?;
     let system = system(&store, named)?;
@@ -50,5 +59,5 @@ pub fn folder(target: &Path, named: Option<&str>, ui: &Ui) -> Result<PathBuf, Bo
         Refreshed::Grown => ui.note(&format!("added new events to {}", folder.display())),
         Refreshed::Built(why) => ui.note(&format!("built {} of all events: {why}", folder.display())),
     }
-    Ok(folder)
+    Ok((folder, Some((store, system))))
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use demi_ingest::{CompletenessRow, Store};
+use demi_ingest::{CompletenessRow, Quarantined, Store};
 
 use super::Outcome;
 use demi_lineage::ui::Ui;
@@ -59,19 +59,39 @@ pub fn requeue(args: &RequeueArgs, ui: &Ui) -> Outcome {
 /// Prints what is complete.
 pub fn status(args: &StatusArgs, ui: &Ui) -> Outcome {
     let store = Store::open(&args.store)?;
-    let rows = demi_ingest::status(&store, args.system.as_deref())?;
+    let completeness = demi_ingest::status(&store, args.system.as_deref())?;
+    let quarantine = demi_ingest::quarantined(&store, args.system.as_deref())?;
     if args.json {
-        ui.json(&rows)?;
+        ui.json(&Status { completeness, quarantine })?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut from = 0;
-    while from < rows.len() {
-        let system = &rows[from].system;
-        let to = from + rows[from..].iter().take_while(|row| row.system == *system).count();
-        ui.result(&system_text(&rows[from..to]));
-        from = to;
+    for rows in completeness.chunk_by(|a, b| a.system == b.system) {
+        ui.result(&system_text(rows));
+    }
+    for rows in quarantine.chunk_by(|a, b| a.system == b.system) {
+        ui.result(&quarantine_text(rows));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What `--json` prints.
+#[derive(serde::Serialize)]
+struct Status {
+    /// One row an incarnation of an actor.
+    completeness: Vec<CompletenessRow>,
+    /// One row a system and code.
+    quarantine: Vec<Quarantined>,
+}
+
+/// How many records of a system are in quarantine and why, the commonest reasons first.
+fn quarantine_text(rows: &[Quarantined]) -> String {
+    let all: u64 = rows.iter().map(|row| row.rows).sum();
+    let mut text = format!("{}: {all} in quarantine\n", rows[0].system.escape_debug());
+    for row in rows {
+        let (source, reason) = (row.source.escape_debug(), row.reason.escape_debug());
+        text.push_str(&format!("  {:>8}  {}; first {source}:{}: {reason}\n", row.rows, row.code, row.line));
+    }
+    text
 }
 
 fn system_text(rows: &[CompletenessRow]) -> String {

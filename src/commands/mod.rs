@@ -3,6 +3,7 @@
 pub mod build;
 pub mod built;
 pub mod demo;
+pub mod incomplete;
 pub mod ingest;
 #[cfg(feature = "daemon")]
 pub mod ingest_daemon;

@@ -21,6 +21,7 @@ mod docs;
 mod folders;
 mod foreign_logs;
 mod formats_cli;
+mod incomplete;
 mod ingest;
 mod logging_layer;
 mod main_job;

@@ -122,7 +122,16 @@ impl Store {
     /// # Errors
     /// When the table's state cannot be read.
     pub fn systems(&self) -> Result<Vec<String>, IngestError> {
-        let parts = self.parts(&self.events)?;
+        self.systems_of(&self.events)
+    }
+
+    /// The systems that have something in quarantine, sorted.
+    pub(crate) fn quarantined_systems(&self) -> Result<Vec<String>, IngestError> {
+        self.systems_of(&self.quarantine)
+    }
+
+    fn systems_of(&self, table: &DeltaTable) -> Result<Vec<String>, IngestError> {
+        let parts = self.parts(table)?;
         let names: BTreeSet<String> = parts.into_iter().filter_map(|part| part.system).collect();
         Ok(names.into_iter().collect())
     }

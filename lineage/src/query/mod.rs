@@ -12,6 +12,7 @@ mod past;
 mod predicate;
 mod ranges;
 mod rows;
+mod runs;
 #[cfg(feature = "sql")]
 pub mod sql;
 mod state;
@@ -29,6 +30,7 @@ pub use past::PastAnswer;
 #[cfg(feature = "sql")]
 pub use predicate::Predicate;
 pub use ranges::EventSet;
+pub use runs::Run;
 pub use state::{ActorState, GlobalState};
 pub use stats::{ChannelStats, Latency, Stats};
 pub use store::{Refreshed, refresh};

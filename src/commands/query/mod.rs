@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use demi_order::query::Query;
 
+use super::incomplete::Incomplete;
 use super::{Outcome, built};
 use demi_lineage::ui::Ui;
 
@@ -24,6 +25,9 @@ pub struct QueryArgs {
     /// Use only certain edges: leave out messages that were matched by content, or after loss.
     #[arg(long, global = true)]
     certain: bool,
+    /// Refuse to answer where the logs have gaps, conflicts or quarantined lines; without this they are warned of.
+    #[arg(long, global = true)]
+    refuse_incomplete: bool,
     #[command(flatten)]
     sql: sql::SqlArgs,
     /// What to ask.
@@ -33,11 +37,21 @@ pub struct QueryArgs {
 
 /// Runs `query`.
 pub fn run(args: QueryArgs, ui: &Ui) -> Outcome {
-    let folder = built::folder(&args.target, args.system.as_deref(), ui)?;
+    let (folder, store) = built::order(&args.target, args.system.as_deref(), ui)?;
     let query = Query::open(&folder, args.certain)?;
+    let quarantined = match &store {
+        Some((store, system)) => demi_ingest::quarantined(store, Some(system))?,
+        None => Vec::new(),
+    };
+    let incomplete = Incomplete::of_order(&query, quarantined)?;
+    match args.refuse_incomplete {
+        true => incomplete.refuse()?,
+        false => incomplete.warn(ui),
+    }
+    let quarantine = store.map(|(store, system)| store.quarantine_files(&system)).transpose()?;
     match (&args.ask, &args.sql.sql) {
         (Some(ask), None) => ask::run(ask, &query, ui),
-        (None, Some(text)) => sql::run(text, &args.sql, &query),
+        (None, Some(text)) => sql::run(text, &args.sql, quarantine, &query),
         (Some(_), Some(_)) => Err("--sql and a question cannot be asked at once".into()),
         (None, None) => Err("nothing is asked: name a question (see --help) or give --sql".into()),
     }

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use demi_order::query::Query;
-use demi_order::query::sql::{Files, OutputFormat, write};
+use demi_order::query::sql::{Around, Files, OutputFormat, write};
 
 use crate::commands::Outcome;
 
 /// A SELECT and where its answer goes.
 #[derive(clap::Args, Debug)]
 pub struct SqlArgs {
-    /// A SELECT over events, messages, actors and completeness; in FROM and JOIN also past('EVENT'), future('EVENT'),
+    /// A SELECT over events, messages, actors, completeness, and of a store quarantine; in FROM and JOIN also past('EVENT'), future('EVENT'),
     /// concurrent('EVENT'), between('A','B'), cut('EVENT',..), cut('TIME'), path('A','B') and channel('FROM','TO').
     #[arg(long, value_name = "SELECT")]
     pub sql: Option<String>,
@@ -42,7 +42,7 @@ enum Format {
 }
 
 /// Answers a SELECT.
-pub fn run(text: &str, args: &SqlArgs, query: &Query) -> Outcome {
+pub fn run(text: &str, args: &SqlArgs, quarantine: Option<Vec<PathBuf>>, query: &Query) -> Outcome {
     let format = match args.format {
         Format::Table => OutputFormat::Table,
         Format::Csv => OutputFormat::Csv,
@@ -55,7 +55,7 @@ pub fn run(text: &str, args: &SqlArgs, query: &Query) -> Outcome {
     if binary && args.output.is_none() && std::io::stdout().is_terminal() {
         return Err("Parquet and Arrow are no text: name a file with --output".into());
     }
-    let mut frame = query.sql_with(text, files)?;
+    let mut frame = query.sql_with(text, &Around { files, quarantine })?;
     match &args.output {
         None => {
             let mut out = std::io::stdout().lock();

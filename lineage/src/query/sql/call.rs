@@ -23,9 +23,10 @@ const FUNCTIONS: [(&str, usize, usize); 7] = [
 ];
 
 /// Whether a question may read files besides its own tables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Files {
     /// The named tables only.
+    #[default]
     Refused,
     /// Any file that the process may read, by `read_csv('FILE')`, `read_parquet`, `read_ipc` and `read_json`.
     Allowed,

@@ -1,12 +1,14 @@
 //! SQL over an execution, by Polars, with the causal questions as tables.
 //!
-//! Tables: `events`, `messages`, `actors`, `completeness`. In FROM and JOIN stand as well `past('EVENT')`, `future('EVENT')`,
+//! Tables: `events`, `messages`, `actors`, `completeness`, and `quarantine` where a store is asked. In FROM and JOIN stand as well `past('EVENT')`, `future('EVENT')`,
 //! `concurrent('EVENT')`, `between('A', 'B')` and `cut('EVENT or TIME', ..)`, which have the columns of `events`;
 //! `path('A', 'B')`, one row an edge of a shortest causal chain; and `channel('FROM', 'TO')`, which has the columns of `messages`.
 
 mod call;
 mod output;
 mod tables;
+
+use std::path::PathBuf;
 
 use polars::prelude::{DataFrame, IntoLazy, LazyFrame, PolarsError};
 use polars::sql::SQLContext;
@@ -26,26 +28,38 @@ pub(super) fn refused(error: PolarsError) -> LineageError {
     LineageError::Question(text.lines().next().unwrap_or_default().to_owned())
 }
 
+/// What a SELECT sees besides the execution.
+#[derive(Clone, Debug, Default)]
+pub struct Around {
+    /// Whether it may read files.
+    pub files: Files,
+    /// The files of the store's quarantine; without a store there is no such table.
+    pub quarantine: Option<Vec<PathBuf>>,
+}
+
 impl Query {
     /// Answers one SELECT over the tables above.
     ///
     /// # Errors
     /// When the text is no SQL that Polars knows, names what is not there, or a file cannot be read.
     pub fn sql(&self, text: &str) -> Result<DataFrame, LineageError> {
-        self.sql_with(text, Files::Refused)
+        self.sql_with(text, &Around::default())
     }
 
-    /// Answers one SELECT, which may name files where that is allowed.
+    /// Answers one SELECT, which sees what is around the execution too.
     ///
     /// # Errors
     /// As [`Query::sql`].
-    pub fn sql_with(&self, text: &str, files: Files) -> Result<DataFrame, LineageError> {
-        let (text, calls) = rewrite(text, files)?;
+    pub fn sql_with(&self, text: &str, around: &Around) -> Result<DataFrame, LineageError> {
+        let (text, calls) = rewrite(text, around.files)?;
         let mut context = SQLContext::new();
         context.register("events", tables::events(self)?);
         context.register("messages", tables::messages(self)?);
         context.register("actors", tables::actors(self)?.lazy());
         context.register("completeness", tables::completeness(self)?.lazy());
+        if let Some(files) = &around.quarantine {
+            context.register("quarantine", tables::quarantine(files)?);
+        }
         for (name, call) in calls {
             context.register(&name, self.table(&call)?);
         }

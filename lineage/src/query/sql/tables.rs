@@ -1,6 +1,6 @@
 //! The tables that SQL sees.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use arrow_array::Array;
 use polars::prelude::*;
@@ -124,25 +124,32 @@ pub(super) fn actors(query: &Query) -> Result<DataFrame, LineageError> {
 pub(super) fn completeness(query: &Query) -> Result<DataFrame, LineageError> {
     let (mut names, mut incarnations, mut froms, mut tos, mut gaps) =
         (vec![], vec![], vec![], vec![], vec![]);
-    for (a, actor) in query.index.header().actors.iter().enumerate() {
-        let mut last: Option<(u32, u64)> = None;
-        for (incarnation, from, to) in query.index.runs_of_log(a)? {
-            let expected = match last {
-                Some((l, seq)) if l == incarnation => seq + 1,
-                _ => 1,
-            };
-            // Sequence numbers that come from a clock say nothing of gaps.
-            let counted = !demi_schemas::event::is_clock_seq(from);
-            names.push(actor.name.clone());
-            incarnations.push(incarnation);
-            froms.push(from);
-            tos.push(to);
-            gaps.push(if counted { from.saturating_sub(expected) } else { 0 });
-            last = Some((incarnation, to));
-        }
+    for run in query.runs()? {
+        names.push(run.actor);
+        incarnations.push(run.incarnation);
+        froms.push(run.from);
+        tos.push(run.to);
+        gaps.push(run.missing_before);
     }
     df!("actor" => names, "incarnation" => incarnations, "from_seq" => froms, "to_seq" => tos, "missing_before" => gaps)
         .map_err(refused)
+}
+
+/// What stands in quarantine, from the store's files; `raw` is text, and null where the bytes are none.
+pub(super) fn quarantine(files: &[PathBuf]) -> Result<LazyFrame, LineageError> {
+    let columns = ["source", "offset", "line", "raw_length", "raw", "code", "reason", "digest"];
+    if files.is_empty() {
+        let none: [&str; 0] = [];
+        let numbers: [i64; 0] = [];
+        let frame = df!("source" => none, "offset" => numbers, "line" => numbers, "raw_length" => numbers,
+            "raw" => none, "code" => none, "reason" => none, "digest" => numbers);
+        return Ok(frame.map_err(refused)?.lazy());
+    }
+    let parts = files.iter().map(|file| {
+        let raw = col("raw").cast(DataType::String);
+        Ok(scan(file)?.select([cols(columns).as_expr()]).with_columns([raw]))
+    });
+    together(parts.collect::<Result<_, LineageError>>()?)
 }
 
 /// One row an edge of a causal chain.

@@ -1,0 +1,103 @@
+//! What is missing of the logs that an order is made of: gaps, conflicts, quarantined lines.
+
+use std::error::Error;
+
+use demi_ingest::{Quarantined, Store};
+use demi_order::query::Query;
+
+use demi_lineage::ui::Ui;
+
+/// Most actors and reasons that are named.
+const NAMED: usize = 5;
+
+/// What is missing of the logs of a system.
+#[derive(Default)]
+pub struct Incomplete {
+    /// Actors with how many sequence numbers are missing in their logs.
+    gaps: Vec<(String, u64)>,
+    /// What stands in quarantine.
+    quarantined: Vec<Quarantined>,
+}
+
+impl Incomplete {
+    /// What is missing in the store.
+    pub fn of_store(store: &Store, system: &str) -> Result<Incomplete, Box<dyn Error>> {
+        let rows = demi_ingest::status(store, Some(system))?;
+        let gaps = gaps(rows.into_iter().map(|row| (row.counts.actor, row.counts.missing)));
+        Ok(Incomplete { gaps, quarantined: demi_ingest::quarantined(store, Some(system))? })
+    }
+
+    /// What is missing in an execution, and in the quarantine of the store it was built from.
+    pub fn of_order(query: &Query, quarantined: Vec<Quarantined>) -> Result<Incomplete, Box<dyn Error>> {
+        let gaps = gaps(query.runs()?.into_iter().map(|run| (run.actor, run.missing_before)));
+        Ok(Incomplete { gaps, quarantined })
+    }
+
+    /// Says what is missing.
+    pub fn warn(&self, ui: &Ui) {
+        for warning in self.warnings() {
+            ui.note(&format!("warning: {warning}"));
+        }
+    }
+
+    /// Goes no further where something is missing.
+    ///
+    /// # Errors
+    /// When something is missing; the error says what.
+    pub fn refuse(&self) -> Result<(), Box<dyn Error>> {
+        let warnings = self.warnings();
+        match warnings.is_empty() {
+            true => Ok(()),
+            false => Err(format!("the logs are not complete: {}", warnings.join("; ")).into()),
+        }
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        if !self.gaps.is_empty() {
+            let missing: u64 = self.gaps.iter().map(|(_, n)| n).sum();
+            let named = self.gaps.iter().map(|(actor, n)| format!("{}: {n}", actor.escape_debug()));
+            all.push(format!("{missing} sequence numbers are missing ({})", first_of(named)));
+        }
+        for found in self.quarantined.iter().take(NAMED) {
+            let (source, line) = (found.source.escape_debug(), found.line);
+            let what = match (found.code.as_str(), found.rows) {
+                ("conflict", 1) => "1 record contradicts a stored one".to_owned(),
+                ("conflict", n) => {
+                    format!("{n} records contradict stored ones; two processes may share a name")
+                }
+                (code, 1) => format!("1 line is in quarantine ({code})"),
+                (code, n) => format!("{n} lines are in quarantine ({code})"),
+            };
+            all.push(format!("{what}; first {source}:{line}: {}", found.reason.escape_debug()));
+        }
+        let more: u64 = self.quarantined.iter().skip(NAMED).map(|found| found.rows).sum();
+        if more > 0 {
+            all.push(format!("{more} more lines are in quarantine for other reasons"));
+        }
+        all
+    }
+}
+
+/// Sums of what is missing, by actor, those with most first.
+fn gaps(missing: impl Iterator<Item = (String, u64)>) -> Vec<(String, u64)> {
+    let mut sums: Vec<(String, u64)> = Vec::new();
+    for (actor, n) in missing.filter(|(_, n)| *n > 0) {
+        match sums.last_mut() {
+            Some((last, sum)) if *last == actor => *sum += n,
+            _ => sums.push((actor, n)),
+        }
+    }
+    sums.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    sums
+}
+
+/// The first few, and how many more there are.
+fn first_of(names: impl ExactSizeIterator<Item = String>) -> String {
+    let more = names.len().saturating_sub(NAMED);
+    let mut text = names.take(NAMED).collect::<Vec<_>>().join(", ");
+    if more > 0 {
+        text.push_str(&format!(" and {more} more actors"));
+    }
+    text
+}
