@@ -135,20 +135,16 @@ pub(super) fn completeness(query: &Query) -> Result<DataFrame, LineageError> {
         .map_err(refused)
 }
 
-/// What stands in quarantine, from the store's files; `raw` is text, and null where the bytes are none.
+/// What stands in quarantine, from the store's files without the bytes, which need not be text.
 pub(super) fn quarantine(files: &[PathBuf]) -> Result<LazyFrame, LineageError> {
-    let columns = ["source", "offset", "line", "raw_length", "raw", "code", "reason", "digest"];
+    let columns = ["source", "offset", "line", "raw_length", "code", "reason", "digest"];
     if files.is_empty() {
         let none: [&str; 0] = [];
         let numbers: [i64; 0] = [];
-        let frame = df!("source" => none, "offset" => numbers, "line" => numbers, "raw_length" => numbers,
-            "raw" => none, "code" => none, "reason" => none, "digest" => numbers);
+        let frame = df!("source" => none, "offset" => numbers, "line" => numbers, "raw_length" => numbers, "code" => none, "reason" => none, "digest" => numbers);
         return Ok(frame.map_err(refused)?.lazy());
     }
-    let parts = files.iter().map(|file| {
-        let raw = col("raw").cast(DataType::String);
-        Ok(scan(file)?.select([cols(columns).as_expr()]).with_columns([raw]))
-    });
+    let parts = files.iter().map(|file| Ok(scan(file)?.select([cols(columns).as_expr()])));
     together(parts.collect::<Result<_, LineageError>>()?)
 }
 
