@@ -37,12 +37,11 @@ pub fn folder(target: &Path, named: Option<&str>, ui: &Ui) -> Result<PathBuf, Bo
     Ok(order(target, named, ui)?.0)
 }
 
+/// The folder of an order, and what it was built from where that is a store.
+type Order = (PathBuf, Option<(Store, String)>);
+
 /// As [`folder`], with the store and the system where the target is a store.
-pub fn order(
-    target: &Path,
-    named: Option<&str>,
-    ui: &Ui,
-) -> Result<(PathBuf, Option<(Store, String)>), Box<dyn Error>> {
+pub fn order(target: &Path, named: Option<&str>, ui: &Ui) -> Result<Order, Box<dyn Error>> {
     if !is_store(target) {
         return Ok((target.to_owned(), None));
     }
