@@ -47,6 +47,8 @@ pub enum Act {
     Restart(ActorId),
     /// Cut off from the network.
     Isolate(ActorId),
+    /// Back on the network.
+    Heal(ActorId),
     /// Gone for good.
     Stop(ActorId),
     /// Code outside the actors; the number is an index into [`Script::actions`].
@@ -79,10 +81,11 @@ impl Act {
         matches!(self, Act::Deliver(_))
     }
 
-    /// Whether it is a fault: the failure of an actor, a new life after one, an end, or a cut from the network.
+    /// Whether it is a fault: the failure of an actor, a new life after one, an end, a cut from the network or
+    /// its end.
     #[must_use]
     pub fn is_fault(&self) -> bool {
-        matches!(self, Act::Crash(_) | Act::Restart(_) | Act::Isolate(_) | Act::Stop(_))
+        matches!(self, Act::Crash(_) | Act::Restart(_) | Act::Isolate(_) | Act::Heal(_) | Act::Stop(_))
     }
 
     /// Whether it counts as an external event: a delivered message from outside, a start, or an injected fault.
@@ -105,6 +108,7 @@ impl Act {
             | Act::Crash(a)
             | Act::Restart(a)
             | Act::Isolate(a)
+            | Act::Heal(a)
             | Act::Stop(a)
             | Act::Noted(a) => Some(*a),
             Act::Action(_) | Act::Sent => None,
@@ -128,6 +132,7 @@ impl Act {
             Act::Crash(actor) => sim.crash(world, *actor),
             Act::Restart(actor) => sim.restart(world, *actor),
             Act::Isolate(actor) => sim.isolate(world, *actor),
+            Act::Heal(actor) => sim.heal(world, *actor),
             Act::Stop(actor) => sim.stop(world, *actor),
             Act::Noted(_) | Act::Sent => {}
             Act::Inject(to, msg) => {
@@ -235,6 +240,7 @@ impl Script {
             StepKind::Crash => Act::Crash(to),
             StepKind::Restart => Act::Restart(to),
             StepKind::Isolate => Act::Isolate(to),
+            StepKind::Heal => Act::Heal(to),
             StepKind::Stop => Act::Stop(to),
             StepKind::Action => {
                 self.actions.push((step.type_.clone().unwrap_or_default(), step.fields.clone()));

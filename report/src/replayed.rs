@@ -132,6 +132,7 @@ fn kind(step: StepKind) -> Kind {
         StepKind::Crash => Kind::Crash,
         StepKind::Restart => Kind::Restart,
         StepKind::Isolate => Kind::Isolate,
+        StepKind::Heal => Kind::Heal,
         StepKind::Stop => Kind::Stop,
         StepKind::Action => Kind::Action,
     }

@@ -39,11 +39,13 @@ pub enum Kind {
     Violation,
     /// Something else that the actor logged: no message and no timer (an internal event; L. Lamport, CACM 21(7), 1978).
     Local,
+    /// The actor that was cut off is back on the network.
+    Heal,
 }
 
 impl Kind {
     /// All kinds, in the order of their declaration; the position is the code used in compact columns.
-    pub const ALL: [Kind; 16] = [
+    pub const ALL: [Kind; 17] = [
         Kind::Start,
         Kind::Send,
         Kind::Receive,
@@ -60,6 +62,7 @@ impl Kind {
         Kind::State,
         Kind::Violation,
         Kind::Local,
+        Kind::Heal,
     ];
 
     /// The name written in records and tables.
@@ -76,6 +79,7 @@ impl Kind {
             Kind::Restart => "restart",
             Kind::Stop => "stop",
             Kind::Isolate => "isolate",
+            Kind::Heal => "heal",
             Kind::Action => "action",
             Kind::BlockBegin => "block_begin",
             Kind::BlockEnd => "block_end",

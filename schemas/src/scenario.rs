@@ -86,6 +86,11 @@ pub struct FuzzSettings {
     pub weight_restart: f64,
     /// Relative weight of partitions and of their healing.
     pub weight_partition: f64,
+    /// Relative weight of cutting single actors off from the network, and of bringing them back.
+    pub weight_isolate: f64,
+    /// How many times faster or slower than others an actor's clock may run: its timers fire so much more or less often. 1 where all
+    /// clocks run alike.
+    pub clock_drift: f64,
     /// Probability that a drawn timer is put back.
     pub timer_putback: f64,
     /// Order of deliveries: `random`, `priorities` (PCT-like) or `bursts`.
@@ -126,6 +131,8 @@ pub enum ProgramStep {
     },
     /// Cuts an actor off from the network.
     Isolate(String),
+    /// Brings an actor that was cut off back on the network.
+    Heal(String),
     /// Ends an actor, with everything pending for it.
     Stop(String),
     /// Makes an actor fail.
@@ -143,6 +150,8 @@ impl Default for FuzzSettings {
             weight_crash: 0.0,
             weight_restart: 0.0,
             weight_partition: 0.0,
+            weight_isolate: 0.0,
+            clock_drift: 1.0,
             timer_putback: 0.0,
             strategy: Strategy::Random,
             priority_changes: 3,

@@ -69,6 +69,8 @@ pub enum StepKind {
     Restart,
     /// The actor `to` is cut off from the network.
     Isolate,
+    /// The actor `to`, which was cut off, is back on the network.
+    Heal,
     /// The actor `to` is gone for good.
     Stop,
     /// Code outside the actors runs.

@@ -252,6 +252,7 @@ fn kind_name(kind: Kind) -> &'static str {
         Kind::Restart => "restart",
         Kind::Stop => "stop",
         Kind::Isolate => "isolate",
+        Kind::Heal => "heal",
         Kind::Action => "action",
         _ => "",
     }

@@ -30,6 +30,7 @@ pub(crate) fn role(kind: Kind, via: Option<Via>, in_environment: bool) -> Role {
         | Kind::Restart
         | Kind::Stop
         | Kind::Isolate
+        | Kind::Heal
         | Kind::Action => Role::Head,
         _ => Role::Member,
     }

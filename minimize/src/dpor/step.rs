@@ -125,6 +125,7 @@ impl<M: Model> Ground<'_, M> {
         match act {
             Act::Crash(a) => matches!(world.status(*a), Status::Running | Status::Isolated),
             Act::Restart(a) => world.status(*a) == Status::Crashed,
+            Act::Heal(a) => world.status(*a) == Status::Isolated,
             _ => true,
         }
     }

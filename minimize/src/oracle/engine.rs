@@ -178,7 +178,7 @@ impl<M: Model> Engine<M> {
                     .actions
                     .get(*index as usize)
                     .is_some_and(|(name, f)| self.sim.creates(name, f.as_ref()) == Some(actor)),
-                Act::Crash(a) | Act::Isolate(a) | Act::Stop(a) => *a == actor,
+                Act::Crash(a) | Act::Isolate(a) | Act::Heal(a) | Act::Stop(a) => *a == actor,
                 _ => false,
             };
             let members: Vec<usize> =

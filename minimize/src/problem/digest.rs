@@ -46,6 +46,7 @@ impl Digests {
                 | Act::Crash(a)
                 | Act::Restart(a)
                 | Act::Isolate(a)
+                | Act::Heal(a)
                 | Act::Stop(a)
                 | Act::Noted(a) => self.actor(sim, *a).hash(hasher),
                 Act::Inject(to, msg) => {

@@ -28,6 +28,7 @@ pub fn to_schedule<M: Model>(
                 Act::Crash(a) => Step::new(StepKind::Crash, name(*a)),
                 Act::Restart(a) => Step::new(StepKind::Restart, name(*a)),
                 Act::Isolate(a) => Step::new(StepKind::Isolate, name(*a)),
+                Act::Heal(a) => Step::new(StepKind::Heal, name(*a)),
                 Act::Stop(a) => Step::new(StepKind::Stop, name(*a)),
                 Act::Inject(..) | Act::Noted(_) | Act::Sent => return None,
                 Act::Action(index) => {

@@ -125,6 +125,7 @@ fn what<M: Model>(sim: &Simulator<M>, script: &Script, act: &Act) -> String {
         Act::Crash(_) => "fails (injected)".to_owned(),
         Act::Restart(_) => "begins a new life".to_owned(),
         Act::Isolate(_) => "is cut off".to_owned(),
+        Act::Heal(_) => "is back on the network".to_owned(),
         Act::Stop(_) => "is gone".to_owned(),
         Act::Inject(..) | Act::Noted(_) | Act::Sent => String::new(),
         Act::Action(index) => {

@@ -22,6 +22,10 @@ pub(crate) enum Choice {
     Crash(ActorId),
     /// A failed actor begins a new life.
     Restart(ActorId),
+    /// An actor is cut off from the network.
+    Isolate(ActorId),
+    /// An actor that was cut off is back.
+    Heal(ActorId),
     /// The program's act of that number is done.
     Program(u32),
     /// The pending entry of that index is delivered.
@@ -40,6 +44,8 @@ pub(crate) fn apply<M: Model>(
         Choice::Start(actor) => sim.start(world, actor),
         Choice::Crash(actor) => sim.crash(world, actor),
         Choice::Restart(actor) => sim.restart(world, actor),
+        Choice::Isolate(actor) => sim.isolate(world, actor),
+        Choice::Heal(actor) => sim.heal(world, actor),
         Choice::Program(act) => {
             // What is not possible is left out; the run says nothing of it.
             let _ = program.perform(sim, world, act, rule);

@@ -87,6 +87,18 @@ impl<'a, M: Model> Logger<'a, M> {
                 apply(self.sim, &mut self.world, self.program, *choice, self.rule);
                 self.log_effects(actor, true);
             }
+            Choice::Isolate(actor) | Choice::Heal(actor) => {
+                self.externals += 1;
+                let (step, kind) = match choice {
+                    Choice::Isolate(_) => (StepKind::Isolate, Kind::Isolate),
+                    _ => (StepKind::Heal, Kind::Heal),
+                };
+                let step = Step::new(step, self.sim.names().get(actor));
+                self.steps.push(Step { external: Some(true), ..step });
+                apply(self.sim, &mut self.world, self.program, *choice, self.rule);
+                let record = self.with_external(kind, true);
+                self.push(actor, record);
+            }
             Choice::Program(act) => self.program(act),
             Choice::Deliver(index) => {
                 let entry = self.world.pending()[index as usize];
@@ -162,6 +174,7 @@ impl<'a, M: Model> Logger<'a, M> {
         let kind = match step.map(|s| s.kind) {
             Some(StepKind::Action) => Kind::Action,
             Some(StepKind::Isolate) => Kind::Isolate,
+            Some(StepKind::Heal) => Kind::Heal,
             Some(StepKind::Stop) => Kind::Stop,
             // The effects tell of others.
             _ => return self.log_effects(self.program.actor(act).unwrap_or(OUTSIDE), true),

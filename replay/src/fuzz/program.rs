@@ -136,6 +136,7 @@ fn step_of(step: &ProgramStep) -> Step {
             ..Step::new(StepKind::External, to)
         },
         ProgramStep::Isolate(actor) => fault(StepKind::Isolate, actor),
+        ProgramStep::Heal(actor) => fault(StepKind::Heal, actor),
         ProgramStep::Stop(actor) => fault(StepKind::Stop, actor),
         ProgramStep::Crash(actor) => fault(StepKind::Crash, actor),
         ProgramStep::Restart(actor) | ProgramStep::Wait(actor) => fault(StepKind::Restart, actor),

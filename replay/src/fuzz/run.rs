@@ -29,16 +29,33 @@ pub(crate) fn settings(scenario: &Scenario) -> Result<FuzzSettings, FuzzError> {
         ("weight_crash", s.weight_crash),
         ("weight_restart", s.weight_restart),
         ("weight_partition", s.weight_partition),
+        ("weight_isolate", s.weight_isolate),
     ];
     for (name, value) in weights {
         if !(0.0..=1e9).contains(&value) {
             return Err(FuzzError::Range(name, value.to_string()));
         }
     }
+    if !(1.0..=1e6).contains(&s.clock_drift) {
+        return Err(FuzzError::Range("clock_drift", s.clock_drift.to_string()));
+    }
     if !(0.0..=1.0).contains(&s.timer_putback) {
         return Err(FuzzError::Range("timer_putback", s.timer_putback.to_string()));
     }
     Ok(s)
+}
+
+/// How fast each actor's clock runs, the fastest having 1: evenly spread between `drift` times slower and faster than the
+/// middle, on a scale of ratios.
+pub(crate) fn clocks(drift: f64, actors: &[ActorId], rng: &mut ChaCha8Rng) -> Vec<f64> {
+    let mut speeds = Vec::new();
+    if drift > 1.0 {
+        speeds.resize(1 + actors.iter().map(|a| a.index()).max().unwrap_or(0), 1.0);
+        actors.iter().for_each(|a| speeds[a.index()] = drift.powf(rng.random_range(-1.0..=1.0)));
+        let fastest = actors.iter().map(|a| speeds[a.index()]).fold(f64::MIN, f64::max);
+        actors.iter().for_each(|a| speeds[a.index()] = (speeds[a.index()] / fastest).clamp(0.0, 1.0));
+    }
+    speeds
 }
 
 /// A run that is being made.
@@ -59,6 +76,8 @@ pub(crate) struct Run<'a, M: Model> {
     limit: u64,
     /// Client messages sent, and how many there are to be.
     clients: (u64, u64),
+    /// For each actor, how fast its clock runs: 1 for the fastest. Empty where all run alike.
+    clocks: Vec<f64>,
     /// Probability of a random external event before a delivery.
     event_rate: f64,
     /// Whether the condition that client messages wait for has held.
@@ -80,7 +99,11 @@ impl<'a, M: Model> Run<'a, M> {
         rng.set_stream(number);
         let order = Order::new(settings, number, options.deliveries, &mut rng);
         let total = u64::from(options.externals.unwrap_or(settings.client_messages));
-        let faults = settings.weight_crash + settings.weight_restart + settings.weight_partition;
+        let faults = settings.weight_crash
+            + settings.weight_restart
+            + settings.weight_partition
+            + settings.weight_isolate;
+        let clocks = clocks(settings.clock_drift, sim.model().actors(), &mut rng);
         // With faults, so many events a run that about all client messages find a place among them.
         let event_rate = if faults > 0.0 {
             let share =
@@ -96,6 +119,7 @@ impl<'a, M: Model> Run<'a, M> {
             scenario,
             settings,
             program,
+            clocks,
             done: 0,
             rng,
             order,
@@ -207,12 +231,21 @@ impl<'a, M: Model> Run<'a, M> {
         for _ in 0..PUTBACKS {
             let pending = self.world.pending();
             index = self.order.draw(&self.candidates, pending, now, &self.actors, &mut self.rng);
-            let one_shot = pending[index].kind == PendingKind::Timer;
-            if !(one_shot && self.candidates.len() > 1 && self.rng.random_bool(self.settings.timer_putback)) {
+            let (kind, to) = (pending[index].kind, pending[index].to);
+            if self.candidates.len() == 1 || !self.put_back(kind, to) {
                 break;
             }
         }
         skip(self.scenario.network, self.world.pending(), index, &mut self.rng)
+    }
+
+    /// Whether a drawn entry waits longer: a timer that is not due yet, on a clock that runs slower than others or at all.
+    fn put_back(&mut self, kind: PendingKind, to: ActorId) -> bool {
+        let slow = match self.clocks.get(to.index()) {
+            Some(speed) if kind.is_timer() => self.rng.random_bool(1.0 - speed),
+            _ => false,
+        };
+        slow || kind == PendingKind::Timer && self.rng.random_bool(self.settings.timer_putback)
     }
 
     /// Injects client messages and faults that are due.
@@ -257,6 +290,7 @@ impl<'a, M: Model> Run<'a, M> {
     /// One random external event.
     fn event(&mut self) {
         let (running, crashed) = (self.with_status(Status::Running), self.with_status(Status::Crashed));
+        let cut_off = self.with_status(Status::Isolated);
         let s = self.settings;
         let when = |possible: bool, weight: f64| if possible { weight } else { 0.0 };
         let weights = [
@@ -264,6 +298,7 @@ impl<'a, M: Model> Run<'a, M> {
             when(running.len() > 1, s.weight_crash),
             when(!crashed.is_empty(), s.weight_restart),
             when(self.actors.len() > 1, s.weight_partition),
+            when(running.len() > 1 || !cut_off.is_empty(), s.weight_isolate),
         ];
         let mut at = self.rng.random::<f64>() * weights.iter().sum::<f64>();
         let kind = weights.iter().position(|&w| {
@@ -282,8 +317,17 @@ impl<'a, M: Model> Run<'a, M> {
                 let one = crashed[self.rng.random_range(0..crashed.len())];
                 self.apply(Choice::Restart(one));
             }
-            Some(_) if self.holds.far.is_empty() => self.partition(),
-            Some(_) => self.holds.far.clear(),
+            Some(3) if self.holds.far.is_empty() => self.partition(),
+            Some(3) => self.holds.far.clear(),
+            // As often back as away, so that a run is not mostly about who is alone.
+            Some(_) if running.len() < 2 || !cut_off.is_empty() && self.rng.random_bool(0.5) => {
+                let one = cut_off[self.rng.random_range(0..cut_off.len())];
+                self.apply(Choice::Heal(one));
+            }
+            Some(_) => {
+                let one = running[self.rng.random_range(0..running.len())];
+                self.apply(Choice::Isolate(one));
+            }
             None => {}
         }
     }
@@ -304,6 +348,12 @@ impl<'a, M: Model> Run<'a, M> {
             return true;
         }
         if self.event_rate > 0.0 && self.settings.weight_client > 0.0 && self.client() {
+            return true;
+        }
+        if let Some(&actor) =
+            self.with_status(Status::Isolated).first().filter(|_| self.settings.weight_isolate > 0.0)
+        {
+            self.apply(Choice::Heal(actor));
             return true;
         }
         match self.with_status(Status::Crashed).first() {

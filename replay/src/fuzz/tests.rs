@@ -1,10 +1,14 @@
 use std::collections::BTreeMap;
 
+use demi_schemas::schedule::StepKind;
 use demi_schemas::{EventRecord, Kind, NetworkRule, Scenario};
 use proptest::prelude::*;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
 
 use super::*;
 use crate::models::{Visitor, with_model};
+use crate::names::ActorId;
 
 struct Fuzz<'a>(&'a Scenario, FuzzOptions);
 
@@ -37,7 +41,7 @@ const FAULTS: &str =
 
 #[test]
 fn the_same_seed_gives_the_same_bytes() {
-    for faults in ["", FAULTS] {
+    for faults in ["", FAULTS, "weight_isolate = 1.0\nclock_drift = 4.0\n"] {
         let scenario = two_phase(NetworkRule::Fifo, true, faults);
         let (a, b) = (try_fuzz(&scenario, 7, 200, 300).unwrap(), try_fuzz(&scenario, 7, 200, 300).unwrap());
         assert_eq!(lines(&a), lines(&b));
@@ -70,6 +74,42 @@ fn runs_that_violate_too_soon_are_passed_over() {
     assert!(late.deliveries >= options.at_least && late.made.runs > soon.made.runs, "{:?}", late.made);
     assert_eq!(soon.made.passed_over, 0);
     assert!(late.made.passed_over > 0);
+}
+
+#[test]
+fn who_is_cut_off_comes_back() {
+    let scenario = two_phase(NetworkRule::Fifo, true, "weight_isolate = 3.0\n");
+    let kinds: Vec<_> = (1..40)
+        .filter_map(|seed| try_fuzz(&scenario, seed, 200, 300))
+        .flat_map(|found| found.schedule.steps.into_iter().map(|step| step.kind))
+        .collect();
+    for kind in [StepKind::Isolate, StepKind::Heal] {
+        assert!(kinds.contains(&kind), "{kind:?}");
+    }
+}
+
+#[test]
+fn clocks_run_apart_as_far_as_they_may() {
+    let actors: Vec<ActorId> = (1..=5).map(ActorId).collect();
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    assert!(run::clocks(1.0, &actors, &mut rng).is_empty(), "all run alike");
+    for drift in [1.5, 4.0, 100.0] {
+        let speeds = run::clocks(drift, &actors, &mut rng);
+        let of: Vec<f64> = actors.iter().map(|a| speeds[a.index()]).collect();
+        assert!(of.contains(&1.0) && of.iter().all(|s| (1.0 / drift.powi(2)..=1.0).contains(s)), "{of:?}");
+        assert!(of.iter().any(|s| *s < 1.0), "{of:?}");
+    }
+}
+
+#[test]
+fn timers_of_slow_clocks_fire_later() {
+    // With clocks that run far apart, the coordinator's timer is often slow, and more is delivered before it decides.
+    let deliveries = |drift: &str| {
+        let scenario = two_phase(NetworkRule::Fifo, true, drift);
+        let found = (1..200).filter_map(|seed| try_fuzz(&scenario, seed, 50, 300));
+        found.map(|found| found.made.executed).sum::<u64>()
+    };
+    assert!(deliveries("clock_drift = 1000.0\n") > deliveries(""));
 }
 
 #[test]

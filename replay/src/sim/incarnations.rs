@@ -111,6 +111,14 @@ impl<M: Model> Simulator<M> {
         }
     }
 
+    /// Brings an actor that was cut off back on the network. What was sent meanwhile is lost.
+    pub fn heal(&mut self, world: &mut World<M>, actor: ActorId) {
+        self.did.clear();
+        if world.status(actor) == Status::Isolated {
+            world.status[actor.index()] = Status::Running;
+        }
+    }
+
     /// Ends an actor for good, with everything pending for it.
     pub fn stop(&mut self, world: &mut World<M>, actor: ActorId) {
         self.did.clear();

@@ -111,9 +111,10 @@ fn try_all(schedule: &Schedule, rule: NetworkRule, strict: bool) -> Vec<ReplaySu
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    use StepKind::{Action, Crash, Deliver, External, Isolate, Restart, Send, Start, Stop, Timer};
-    let kind =
-        vec![Start, Start, External, Deliver, Deliver, Timer, Crash, Restart, Isolate, Stop, Action, Send];
+    use StepKind::{Action, Crash, Deliver, External, Heal, Isolate, Restart, Send, Start, Stop, Timer};
+    let kind = vec![
+        Start, Start, External, Deliver, Deliver, Timer, Crash, Restart, Isolate, Heal, Stop, Action, Send,
+    ];
     let kind = select(kind);
     let name = || prop_oneof![12 => select(NAMES.to_vec()).prop_map(str::to_owned), 1 => any::<String>()];
     let payload = prop_oneof![9 => select(PAYLOADS.to_vec()).prop_map(str::to_owned), 1 => any::<String>()];

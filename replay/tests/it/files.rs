@@ -65,8 +65,8 @@ fn sent() -> impl Strategy<Value = Sent> {
 }
 
 fn kind() -> impl Strategy<Value = StepKind> {
-    use StepKind::{Action, Crash, Deliver, External, Isolate, Restart, Start, Stop, Timer};
-    let kinds = vec![Start, External, Deliver, Timer, Crash, Restart, Isolate, Stop, Action];
+    use StepKind::{Action, Crash, Deliver, External, Heal, Isolate, Restart, Start, Stop, Timer};
+    let kinds = vec![Start, External, Deliver, Timer, Crash, Restart, Isolate, Heal, Stop, Action];
     prop::sample::select(kinds)
 }
 

@@ -18,6 +18,7 @@ enum Op {
     Crash(u16),
     Restart(u16),
     Isolate(u16),
+    Heal(u16),
     Stop(u16),
     /// A client's message, delivered at once if the coordinator takes it.
     Begin(u64),
@@ -31,6 +32,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => actor().prop_map(Op::Crash),
         1 => actor().prop_map(Op::Restart),
         1 => actor().prop_map(Op::Isolate),
+        1 => actor().prop_map(Op::Heal),
         1 => actor().prop_map(Op::Stop),
         4 => (0..9u64).prop_map(Op::Begin),
         8 => any::<usize>().prop_map(Op::Deliver),
@@ -44,6 +46,7 @@ fn next(status: Status, op: Op) -> Status {
         (Op::Start(_), _) | (Op::Restart(_), _) => Status::Running,
         (Op::Crash(_), Status::Running | Status::Isolated) => Status::Crashed,
         (Op::Isolate(_), Status::Running) => Status::Isolated,
+        (Op::Heal(_), Status::Isolated) => Status::Running,
         (Op::Stop(_), _) => Status::Stopped,
         (_, same) => same,
     }
@@ -69,6 +72,7 @@ fn apply(sim: &mut Simulator<TwoPhase>, world: &mut World<TwoPhase>, op: Op) {
         Op::Crash(a) => sim.crash(world, ActorId(a)),
         Op::Restart(a) => sim.restart(world, ActorId(a)),
         Op::Isolate(a) => sim.isolate(world, ActorId(a)),
+        Op::Heal(a) => sim.heal(world, ActorId(a)),
         Op::Stop(a) => sim.stop(world, ActorId(a)),
         Op::Begin(tx) => {
             let msg = sim.intern(Msg::Begin(tx, None));
@@ -101,7 +105,7 @@ proptest! {
             let before = world.clone();
             apply(&mut sim, &mut world, op);
             let hit = match op {
-                Op::Start(a) | Op::Crash(a) | Op::Restart(a) | Op::Isolate(a) | Op::Stop(a) => Some(a),
+                Op::Start(a) | Op::Crash(a) | Op::Restart(a) | Op::Isolate(a) | Op::Heal(a) | Op::Stop(a) => Some(a),
                 Op::Begin(_) | Op::Deliver(_) => None,
             };
             if let Some(status) = hit.and_then(|a| statuses.get_mut(&a)) {

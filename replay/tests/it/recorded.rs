@@ -51,6 +51,7 @@ pub fn from_records(logs: Vec<Vec<EventRecord>>) -> Schedule {
                 Kind::Receive => StepKind::Deliver,
                 Kind::Action => StepKind::Action,
                 Kind::Isolate => StepKind::Isolate,
+                Kind::Heal => StepKind::Heal,
                 Kind::Stop => StepKind::Stop,
                 Kind::Send if r.actor == ENVIRONMENT => StepKind::External,
                 Kind::Send if r.via == Some(Via::Thread) => StepKind::Send,

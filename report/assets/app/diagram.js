@@ -283,7 +283,7 @@ class Diagram {
 
 // What an event is called on its row.
 function titleOf(event) {
-  const words = { start: "starts", crash: "fails", restart: "new incarnation", stop: "is gone", isolate: "is cut off", violation: "violation", block_begin: "block begins", block_end: "block ends", state: "state" };
+  const words = { start: "starts", crash: "fails", restart: "new incarnation", stop: "is gone", isolate: "is cut off", heal: "is back on the network", violation: "violation", block_begin: "block begins", block_end: "block ends", state: "state" };
   const word = words[event.kind];
   if (word) return event.type ? `${word} ${event.type}` : word;
   const type = event.type || clip(event.payload || "", 40) || event.kind;

@@ -23,7 +23,7 @@ function mark(ctx, event, x, y, size, color) {
       diamond(ctx, x, y, size * 1.15);
       ctx.fill();
       return;
-    case "start": case "restart":
+    case "start": case "restart": case "heal":
       ctx.rect(x - size * 0.85, y - size * 0.85, size * 1.7, size * 1.7);
       ctx.fill();
       return;

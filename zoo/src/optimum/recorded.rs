@@ -61,7 +61,9 @@ impl Recorded {
                     }
                 }
                 Act::Inject(..) | Act::Noted(_) | Act::Sent => {}
-                Act::Isolate(_) | Act::Stop(_) | Act::Action(_) => return Err(Unsupported::Act),
+                Act::Isolate(_) | Act::Heal(_) | Act::Stop(_) | Act::Action(_) => {
+                    return Err(Unsupported::Act);
+                }
             }
         }
         let messages: Vec<_> = counts.keys().copied().collect();

@@ -68,7 +68,12 @@ pub fn without<M: Model>(
                     engine.sim.inject(&mut world, want.to, msg);
                 }
             }
-            Act::Crash(_) | Act::Restart(_) | Act::Isolate(_) | Act::Stop(_) | Act::Action(_) => {
+            Act::Crash(_)
+            | Act::Restart(_)
+            | Act::Isolate(_)
+            | Act::Heal(_)
+            | Act::Stop(_)
+            | Act::Action(_) => {
                 faults.push(*act);
             }
             Act::Inject(..) | Act::Noted(_) | Act::Sent => {}

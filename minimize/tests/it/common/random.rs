@@ -11,7 +11,8 @@ use demi_schemas::schedule::{Schedule, Step, StepKind};
 use super::{HOPS, Machine, Msg, TARGET, Table, actor_name, simulator, step};
 
 pub const RULES: [NetworkRule; 3] = [NetworkRule::Unordered, NetworkRule::FifoLoss, NetworkRule::Fifo];
-pub const FAULTS: [StepKind; 4] = [StepKind::Crash, StepKind::Restart, StepKind::Isolate, StepKind::Stop];
+pub const FAULTS: [StepKind; 5] =
+    [StepKind::Crash, StepKind::Restart, StepKind::Isolate, StepKind::Heal, StepKind::Stop];
 
 /// A budget that does not end.
 pub fn meter() -> Meter {
