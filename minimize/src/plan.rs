@@ -35,6 +35,8 @@ pub enum Strategy {
     Beam(Reaches),
     /// Searches over the kinds of deliveries that results have.
     Kinds(&'static [Near]),
+    /// Searches in which actors start at any time.
+    Late,
     /// Rounds of random walks and of iterated local search.
     Rounds(Effort),
     /// Other beginnings, until the budget ends.
@@ -63,14 +65,16 @@ const fn turn(name: &'static str, strategy: Strategy, when: When, until: f64, pr
 /// The portfolio, from the first turn to the last. What is near a recording leads to other results than what is far better, so
 /// narrow beams come before walks and wide ones after; those end before the budget does, since what they find is often one
 /// step from something smaller. After them come checks, other endings, and the proof.
-pub const PLAN: [Turn; 11] = [
+pub const PLAN: [Turn; 13] = [
     turn("recorded", Strategy::Recorded { from: 0, to: 2, part: 0.15 }, When::Always, 1.0, true),
     turn("recorded", Strategy::Recorded { from: 2, to: POLICIES, part: 0.25 }, When::Unproven, 1.0, true),
     turn("longer", Strategy::Longer, When::Unproven, 1.0, true),
+    turn("starts at any time", Strategy::Late, When::Proven, 1.0, true),
     turn("beams elsewhere", Strategy::Beam(ELSEWHERE), When::Proven, 1.0, false),
     turn("narrow beams", Strategy::Beam(NARROW), When::Unproven, 1.0, false),
     turn("quick rounds", Strategy::Rounds(QUICK), When::Unproven, 1.0, false),
     turn("kinds", Strategy::Kinds(&RINGS), When::Unproven, 1.0, true),
+    turn("starts at any time", Strategy::Late, When::Unproven, 1.0, true),
     turn("wide beams", Strategy::Beam(WIDE), When::Unproven, 0.85, false),
     turn("rounds", Strategy::Rounds(LITTLE), When::Always, 1.0, false),
     turn("kinds", Strategy::Kinds(&RINGS), When::Unproven, 1.0, true),
@@ -158,6 +162,19 @@ pub const KINDS_WITHOUT: usize = 16;
 pub const KINDS_LEADS: usize = 2;
 /// Part of what is left that one batch of these searches may take.
 pub const KINDS_PART: f64 = 0.3;
+
+/// Sets of external events around a result over which actors start at any time, at most.
+pub const LATE_SETS: usize = 48;
+/// Configurations of such a search over the result's own external events, not many more.
+pub const LATE_OWN: u64 = 4_000_000;
+/// Part of what is left for it.
+pub const LATE_OWN_PART: f64 = 0.4;
+/// The same over others, of which there are many.
+pub const LATE_STATES: u64 = 300_000;
+/// Such searches of one batch.
+pub const LATE_JOBS: usize = 8;
+/// Part of what is left for one batch of them.
+pub const LATE_PART: f64 = 0.15;
 
 /// Deliveries up to which a result is short enough for the searches that begin with one.
 pub const SHORT: usize = 400;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use demi_replay::Model;
+use demi_schemas::NetworkRule;
 use demi_schemas::certificate::Shortest;
 use demi_schemas::summary::PhaseSummary;
 
@@ -12,7 +13,7 @@ use crate::aim;
 use crate::archive::{Archive, pareto, result};
 use crate::oracle::matcher::Policy;
 use crate::plan::{
-    self, CHECKS, CONTENTS, ELSEWHERE, FOR_CONTENTS, KEPT, LATER, PLAN, POLISH, SEARCHED, Turn, When,
+    self, CHECKS, CONTENTS, ELSEWHERE, FOR_CONTENTS, KEPT, LATER, PLAN, POLISH, SEARCHED, SHORT, Turn, When,
 };
 use crate::problem::Problem;
 use crate::problem::budget::Budget;
@@ -24,6 +25,7 @@ use crate::search;
 use crate::solution::Solution;
 use crate::strategies::beam::{Beams, Tried};
 use crate::strategies::kinds::OverKinds;
+use crate::strategies::late::Late;
 use crate::strategies::longer::Longer;
 use crate::strategies::recorded::Recorded;
 use crate::strategies::restarts::Restarts;
@@ -137,6 +139,11 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
                 pursue(archive, &mut Beams::new(&problem, reaches, base, tried), until);
             }
             (plan::Strategy::Kinds(rings), Some(_)) => pursue(archive, &mut OverKinds::new(rings), until),
+            (plan::Strategy::Late, Some(base)) if self.late_starts_matter(base) => {
+                let problem = archive.site.problem.clone();
+                pursue(archive, &mut Late::new(&problem, base), until);
+            }
+            (plan::Strategy::Late, Some(_)) => {}
             (plan::Strategy::Rounds(effort), Some(base)) => {
                 pursue(archive, &mut Rounds::new(effort, base), until);
             }
@@ -156,6 +163,13 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
             let stays = |proven: &Solution| least.is_none_or(|least| !objective.smaller(least, proven.size));
             archive.proven = archive.proven.take().filter(|(proven, _)| stays(proven));
         }
+    }
+
+    /// Whether an execution with a late start may be shorter than all without: what is sent too early is in the way only where
+    /// messages keep their order, and over all external events nothing is shorter where that is proven.
+    fn late_starts_matter(&self, base: &Solution) -> bool {
+        let ordered = self.reducer.engine.rule == NetworkRule::Fifo;
+        ordered && self.whole.is_none() && base.size.deliveries <= SHORT
     }
 
     /// Up to which part of what strategies may use there is budget to spare: what the checks of a result cost is kept back, and

@@ -30,6 +30,14 @@ impl Faults {
         (faults.len() <= MOST).then_some(Faults(faults))
     }
 
+    /// The same with the starts, which may then happen at any time as well.
+    pub fn with_starts(acts: &[Act]) -> Option<Faults> {
+        Faults::of(acts)?;
+        let free = acts.iter().filter(|act| act.is_fault() || matches!(act, Act::Start(_)));
+        let free: Vec<Act> = free.copied().collect();
+        (free.len() <= MOST).then_some(Faults(free))
+    }
+
     /// All of them.
     pub fn all(&self) -> u32 {
         (1 << self.0.len()) - 1

@@ -13,6 +13,7 @@
 mod canonical;
 mod faults;
 mod kinds;
+mod late;
 mod layer;
 mod layers;
 mod near;
@@ -39,6 +40,7 @@ use crate::oracle::matcher::EXACT;
 use crate::oracle::witness::Shared;
 use crate::problem::size::starts_late;
 
+pub use self::late::late;
 pub use self::layers::MAX_STATES;
 pub use self::near::{Near, blind, near};
 pub use self::partition::bound as partition;

@@ -4,6 +4,7 @@ pub mod beam;
 pub mod event_sets;
 pub mod exhaustive;
 pub mod kinds;
+pub mod late;
 pub mod local_search;
 pub mod longer;
 pub mod random_walk;
