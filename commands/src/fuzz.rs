@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::Instant;
 
 use demi_common::{Kind, owned, path_name};
@@ -15,6 +14,7 @@ use demi_schemas::{NetworkRule, Scenario};
 use crate::Outcome;
 use crate::files::{read_scenario, write_folder};
 use crate::minimize::{self, MinimizeArgs};
+use crate::status::Expect;
 use crate::ui::Ui;
 
 /// Arguments of `fuzz`.
@@ -50,6 +50,9 @@ pub struct FuzzArgs {
     /// How much work --minimize may do: time, replays or states, as in `minimize`.
     #[arg(long, value_name = "BUDGET", requires = "minimize", default_value = "60s")]
     budget: Budget,
+    /// Which outcome is success, as the exit status says it.
+    #[arg(long, value_enum, default_value_t, value_name = "OUTCOME")]
+    expect: Expect,
     /// Print the summary as JSON; with --minimize that of the result as a second object.
     #[arg(long)]
     json: bool,
@@ -126,15 +129,13 @@ pub fn run(args: FuzzArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outcome 
     if found.is_none() && stop.is_set() {
         ui.note("interrupted: not all runs were made");
     }
-    match &args.minimize {
-        Some(result) if found.is_some() => {
-            let schedule = args.out.join("schedule.jsonl");
-            let mut task = MinimizeArgs::plain(&schedule, &args.out.join("scenario.toml"), result)?;
-            (task.budget, task.json) = (args.budget, args.json);
-            minimize::run_until(task, models, ui, stop)
-        }
-        _ => Ok(ExitCode::from(u8::from(found.is_none()))),
+    if let (Some(result), true) = (&args.minimize, found.is_some()) {
+        let schedule = args.out.join("schedule.jsonl");
+        let mut task = MinimizeArgs::plain(&schedule, &args.out.join("scenario.toml"), result)?;
+        (task.budget, task.json) = (args.budget, args.json);
+        minimize::run_until(task, models, ui, stop)?;
     }
+    Ok(args.expect.status(u8::from(found.is_none())))
 }
 
 fn summarize(args: &FuzzArgs, scenario: &Scenario, found: Option<&Found>, made: Made) -> FuzzSummary {

@@ -1,7 +1,6 @@
 //! `demi-lineage replay`: replay a schedule on the model and say whether it conforms and whether it violates.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use demi_replay::replay::{ReplayOptions, replay, replay_kept};
@@ -13,7 +12,7 @@ use demi_schemas::{NetworkRule, Scenario, Schedule};
 
 use crate::Outcome;
 use crate::files::{read_scenario, read_schedule};
-use crate::status::{Ended, Status};
+use crate::status::{Ended, Expect, Status};
 use crate::ui::Ui;
 
 /// Arguments of `replay`.
@@ -39,6 +38,9 @@ pub struct ReplayArgs {
     /// Skip the second run, which checks that the model is deterministic.
     #[arg(long)]
     no_self_check: bool,
+    /// Which outcome is success, as the exit status says it.
+    #[arg(long, value_enum, default_value_t, value_name = "OUTCOME")]
+    expect: Expect,
     /// Print the result as JSON.
     #[arg(long)]
     json: bool,
@@ -66,7 +68,7 @@ pub fn run(args: ReplayArgs, models: &impl Registry, ui: &Ui) -> Outcome {
     } else {
         ui.result(&text(&summary, &args.input));
     }
-    Ok(ExitCode::from(summary.verdict.exit_code()))
+    Ok(args.expect.status(summary.verdict.exit_code()))
 }
 
 /// Runs a task on the scenario's model; errors name the file.

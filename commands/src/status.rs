@@ -20,6 +20,28 @@ pub enum Status {
     BudgetEnded = 4,
 }
 
+/// Which outcome a command that looks for a violation is to call success.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Expect {
+    /// A violation: status 0 if there is one, 1 if there is none.
+    #[default]
+    Violation,
+    /// None: status 0 if there is none, 1 if there is one. For CI.
+    None,
+}
+
+impl Expect {
+    /// The status, given that of a command that was to find a violation. Divergences and failures stay what they are.
+    #[must_use]
+    pub fn status(self, code: u8) -> ExitCode {
+        ExitCode::from(match (self, code) {
+            (Expect::None, 0) => 1,
+            (Expect::None, 1) => 0,
+            (_, code) => code,
+        })
+    }
+}
+
 /// The table as `--help` shows it.
 pub const TABLE: &str = "Exit status of every command:\n  \
      0  what was asked for is there: a violation found, a claim true, a predicate that holds, work done\n  \

@@ -42,6 +42,29 @@ fn what_was_found_is_minimized_at_once() {
 }
 
 #[test]
+fn who_expects_no_violation_succeeds_without_one() {
+    let folder = tempfile::tempdir().unwrap();
+    for (more, status) in [
+        (&["--expect", "violation"][..], 0),
+        (&["--expect", "none"], 1),
+        (&["--expect", "none", "--minimize", "min", "--budget", "500r"], 1),
+        (&["--expect", "none", "--externals", "0"], 0),
+        (&["--externals", "0"], 1),
+    ] {
+        assert_eq!(fuzz(folder.path(), more).status.code(), Some(status), "{more:?}");
+    }
+    for (expect, status) in [("violation", 0), ("none", 1)] {
+        let mut replay = Command::new(program());
+        replay.args(["replay", "min/schedule.jsonl", "--scenario", "scenario.toml", "--expect", expect]);
+        assert_eq!(
+            replay.current_dir(folder.path()).output().unwrap().status.code(),
+            Some(status),
+            "{expect}"
+        );
+    }
+}
+
+#[test]
 fn a_run_is_at_least_as_long_as_asked() {
     let folder = tempfile::tempdir().unwrap();
     assert_eq!(fuzz(folder.path(), &[]).status.code(), Some(0));
