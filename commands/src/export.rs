@@ -6,9 +6,11 @@ use std::process::ExitCode;
 
 use demi_order::export::{Format, Selection, Trace, WriteOptions, write};
 use demi_replay::Registry;
+use demi_schemas::Scenario;
 
 use crate::Outcome;
-use crate::files::{read_scenario, replace_file};
+use crate::export_test::{self, Language};
+use crate::files::{read_scenario, read_schedule, replace_file};
 use crate::ui::Ui;
 
 /// Which events are wanted; conditions are joined by "and".
@@ -82,9 +84,22 @@ enum FormatArg {
     Mermaid,
     /// JSON for programs.
     Json,
+    /// A test for pytest or unittest that fails while the bug is there, of a model that is a command.
+    Pytest,
+    /// A test for `cargo test` that fails while the bug is there, of a model in Rust.
+    RustTest,
 }
 
 impl FormatArg {
+    /// The language, if it is a test.
+    fn test(self) -> Option<Language> {
+        match self {
+            FormatArg::Pytest => Some(Language::Python),
+            FormatArg::RustTest => Some(Language::Rust),
+            _ => None,
+        }
+    }
+
     fn format(self) -> Format {
         match self {
             FormatArg::Shiviz => Format::Shiviz,
@@ -92,7 +107,7 @@ impl FormatArg {
             FormatArg::Graphml => Format::Graphml,
             FormatArg::Perfetto => Format::Perfetto,
             FormatArg::Mermaid => Format::Mermaid,
-            FormatArg::Json => Format::Json,
+            FormatArg::Json | FormatArg::Pytest | FormatArg::RustTest => Format::Json,
         }
     }
 }
@@ -100,6 +115,9 @@ impl FormatArg {
 /// Runs `export`.
 pub fn run(args: ExportArgs, models: &impl Registry, ui: &Ui) -> Outcome {
     let scenario = args.scenario.as_deref().map(read_scenario).transpose()?;
+    if let Some(language) = args.format.test() {
+        return test(&args, language, scenario, ui);
+    }
     let selection = args.slice.selection(&args.actors);
     let trace = demi_report::open_trace(models, &args.input, scenario.as_ref(), &selection)?;
     let (format, options) = (args.format.format(), WriteOptions { split_loose: args.split });
@@ -115,6 +133,25 @@ pub fn run(args: ExportArgs, models: &impl Registry, ui: &Ui) -> Outcome {
     for note in trace.notes(format, options) {
         ui.note(&format!("note: {note}"));
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the schedule of a result, or of a run that `fuzz` found, as a test.
+fn test(args: &ExportArgs, language: Language, scenario: Option<Scenario>, ui: &Ui) -> Outcome {
+    let of_folder = args.input.join("schedule.jsonl");
+    let input = if of_folder.is_file() { &of_folder } else { &args.input };
+    let schedule = read_schedule(input, false)?;
+    let scenario = match scenario {
+        Some(scenario) => scenario,
+        None => read_scenario(&args.input.join("scenario.toml"))
+            .map_err(|e| format!("{e}; name the scenario with --scenario"))?,
+    };
+    let text = export_test::text(language, &scenario, &schedule)?;
+    match &args.output {
+        Some(path) => replace_file(path, |file| Ok(file.write_all(text.as_bytes())?))?,
+        None => ui.result(text.trim_end()),
+    }
+    ui.note(&format!("a test of {} steps", schedule.steps.len()));
     Ok(ExitCode::SUCCESS)
 }
 

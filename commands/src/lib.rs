@@ -15,6 +15,7 @@
 
 mod cli;
 pub mod export;
+mod export_test;
 pub mod files;
 pub mod fuzz;
 mod incumbent;
@@ -24,6 +25,7 @@ mod minimize_args;
 pub mod replaying;
 pub mod report;
 pub mod status;
+pub mod testing;
 pub mod ui;
 pub mod verify;
 

@@ -1,0 +1,120 @@
+//! `export --format pytest|rust-test`: a schedule as a test of the system that it was found in.
+
+use std::fmt::Write as _;
+
+use demi_schemas::{Scenario, Schedule};
+
+/// A language of tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    /// Python, for pytest or unittest, over the protocol of models.
+    Python,
+    /// Rust, with the library `demi-lineage`.
+    Rust,
+}
+
+/// The text of a test that fails while the schedule breaks its invariant.
+///
+/// # Errors
+/// When a Python test is asked for, and the scenario's model is no command.
+pub fn text(language: Language, scenario: &Scenario, schedule: &Schedule) -> Result<String, String> {
+    match language {
+        Language::Python => python(scenario, schedule),
+        Language::Rust => Ok(rust(scenario, schedule)),
+    }
+}
+
+/// What is broken, in one line that may stand in a comment.
+fn broken(schedule: &Schedule) -> String {
+    let all = schedule.header.violation.join(", ");
+    all.chars().map(|c| if c.is_control() || "\"\\".contains(c) { ' ' } else { c }).collect()
+}
+
+/// The name of the test: the invariant's, as identifiers are written.
+fn name(schedule: &Schedule) -> String {
+    let invariant = schedule.header.violation.first().map_or("", String::as_str);
+    let invariant = invariant.split(':').next().unwrap_or_default();
+    let mut name = String::from("test");
+    let mut gap = true;
+    for c in invariant.chars() {
+        if !c.is_ascii_alphanumeric() {
+            gap = true;
+            continue;
+        }
+        if gap || c.is_ascii_uppercase() {
+            name.push('_');
+        }
+        gap = false;
+        name.push(c.to_ascii_lowercase());
+    }
+    name
+}
+
+fn python(scenario: &Scenario, schedule: &Schedule) -> Result<String, String> {
+    let value = serde_json::to_value(scenario).map_err(|e| e.to_string())?;
+    let Some(command) = value.pointer("/model/command").filter(|command| command.is_array()) else {
+        return Err(
+            "a Python test drives a model that is a command: the scenario has none; for a model in Rust use \
+                    --format rust-test"
+                .to_owned(),
+        );
+    };
+    let literal = |text: &str| serde_json::to_string(text).map_err(|e| e.to_string());
+    let mut lines = String::new();
+    for line in schedule.to_text().lines() {
+        let _ = writeln!(lines, "    {},", literal(line)?);
+    }
+    Ok(format!(
+        "\"\"\"The shortest execution found that breaks {broken}.\n\nWritten by `demi-lineage export --format pytest`. It \
+         fails while the bug is there. Run it where the model's command\nis found.\n\"\"\"\n\nimport json\nimport \
+         unittest\n\nfrom demi_model.testing import follow\n\nCOMMAND = {command}\nSCENARIO = \
+         json.loads({scenario})\nSCHEDULE = [\n{lines}]\n\n\nclass Schedule(unittest.TestCase):\n    def {name}(self):\n        \
+         outcome = follow(COMMAND, SCENARIO, \"\\n\".join(SCHEDULE))\n        self.assertEqual(outcome.violations, [], \"at \
+         step %d\" % outcome.step)\n\n\nif __name__ == \"__main__\":\n    unittest.main()\n",
+        broken = broken(schedule),
+        scenario = literal(&value.to_string())?,
+        name = name(schedule),
+    ))
+}
+
+fn rust(scenario: &Scenario, schedule: &Schedule) -> String {
+    let mut lines = String::new();
+    for line in schedule.to_text().lines() {
+        let _ = writeln!(lines, "    {line:?},");
+    }
+    format!(
+        "//! The shortest execution found that breaks {broken}.\n//!\n//! Written by `demi-lineage export --format \
+         rust-test`. It fails while the bug is there.\n\n// The function of your crate that gives its models.\nuse \
+         my_crate::models;\n\nconst SCENARIO: &str = {scenario:?};\n\nconst SCHEDULE: &[&str] = &[\n{lines}];\n\n#[test]\nfn \
+         {name}() {{\n    let broken = demi_lineage::testing::violations(&models(), SCENARIO, &SCHEDULE.join(\"\\n\"));\n    \
+         assert_eq!(broken.expect(\"it can be followed\"), [\"\"; 0]);\n}}\n",
+        broken = broken(schedule),
+        scenario = scenario.to_text(),
+        name = name(schedule),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_identifiers() {
+        for (violation, expected) in [
+            ("MutualExclusion:a:b", "test_mutual_exclusion"),
+            ("no two leaders!", "test_no_two_leaders"),
+            ("Größe", "test_gr_e"),
+            ("", "test"),
+        ] {
+            let mut schedule = Schedule::new(Vec::new());
+            schedule.header.violation = vec![violation.to_owned()];
+            assert_eq!(name(&schedule), expected);
+        }
+    }
+
+    #[test]
+    fn a_model_in_rust_has_no_python_test() {
+        let scenario = Scenario::parse("model = \"raft\"\nnetwork = \"fifo\"\n").unwrap();
+        assert!(text(Language::Python, &scenario, &Schedule::new(Vec::new())).is_err());
+    }
+}
