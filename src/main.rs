@@ -7,7 +7,9 @@ mod commands;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use demi_lineage::{Included, WithChildren, ended, export, fuzz, minimize, replaying, status, ui, verify};
+use demi_lineage::{
+    Included, WithChildren, ended, export, fuzz, minimize, model, replaying, status, ui, verify,
+};
 
 /// From per-actor production logs to the shortest execution that still breaks the invariant.
 #[derive(Parser)]
@@ -44,6 +46,9 @@ enum Command {
     Verify(verify::VerifyArgs),
     /// Write an execution, a slice of it, or a minimized schedule for other tools.
     Export(export::ExportArgs),
+    /// Try models in other languages.
+    #[command(subcommand)]
+    Model(model::ModelCommand),
     /// Make a page to read an execution or a minimized schedule on, or serve it.
     Report(commands::report::ReportArgs),
     /// Take an included incident from raw logs to the minimized trace.
@@ -81,6 +86,7 @@ fn dispatch(command: Command, models: &Known, ui: &ui::Ui) -> commands::Outcome 
         Command::Minimize(args) => minimize::run(args, models, ui),
         Command::Verify(args) => verify::run(args, models, ui),
         Command::Export(args) => export::run(args, models, ui),
+        Command::Model(command) => model::run(command, ui),
         Command::Report(args) => commands::report::run(args, models, ui),
         Command::Demo(args) => commands::demo::run(args, ui),
         Command::Completions(args) => commands::manual::completions(&args, Cli::command()),

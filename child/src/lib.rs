@@ -13,6 +13,7 @@ pub mod model;
 pub mod pool;
 mod registry;
 mod state;
+pub mod tried;
 mod values;
 pub mod wire;
 

@@ -30,18 +30,11 @@ impl Pool {
     /// # Errors
     /// When it cannot be started or does not speak the protocol.
     pub fn open(spec: &ChildModel, scenario: &Scenario) -> Result<(Pool, Hello), ChildError> {
-        let told = json!({
-            "members": scenario.members,
-            "invariants": scenario.invariants,
-            "switches": scenario.switches,
-            "settings": scenario.settings,
-            "payload": scenario.payload,
-        });
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let children = spec.children.map_or(cores, |n| n as usize).clamp(1, 256);
         let pool = Pool {
             spec: spec.clone(),
-            greeting: format!("\"hello\":{{\"protocol\":\"{VERSION}\",\"scenario\":{told}}}"),
+            greeting: greeting(scenario),
             slots: (0..children).map(|_| Mutex::new(None)).collect(),
             hello: OnceLock::new(),
             requests: AtomicU64::new(0),
@@ -100,18 +93,8 @@ impl Pool {
             None => self.greet()?.0,
         };
         self.requests.fetch_add(1, Ordering::Relaxed);
-        let mut answer = connection.ask(content)?;
-        let one = match answer.get_mut("answers").map(Value::take) {
-            Some(Value::Array(mut answers)) if answers.len() == 1 => answers.pop(),
-            _ => None,
-        };
-        let Some(one) = one else {
-            let problem = Problem::Form(format!(
-                "'answers' must be a list with one answer for each request, got {}",
-                cut(&answer.to_string())
-            ));
-            return Err(ChildError { problem, request: content.to_owned(), stderr: String::new() });
-        };
+        let answer = connection.ask(content)?;
+        let one = only(answer, content)?;
         *slot = Some(connection);
         Ok((one, at))
     }
@@ -129,24 +112,57 @@ impl Pool {
     fn greet(&self) -> Result<(Connection, Hello), ChildError> {
         let mut connection = Connection::open(&self.spec)?;
         self.requests.fetch_add(1, Ordering::Relaxed);
-        let failed = |problem| ChildError { problem, request: self.greeting.clone(), stderr: String::new() };
-        let answer = connection.ask(&self.greeting)?;
-        let Some(said) = answer.get("hello") else {
-            return Err(failed(Problem::Form(format!("no 'hello' in {}", cut(&answer.to_string())))));
-        };
-        let version = said.get("protocol").and_then(Value::as_str).unwrap_or_default();
-        if version != VERSION {
-            return Err(failed(Problem::Version(version.to_owned())));
-        }
-        let hello: Hello =
-            serde_json::from_value(said.clone()).map_err(|e| failed(Problem::Form(format!("hello: {e}"))))?;
-        let own = Canonical::of(said);
+        let (own, hello) = greet(&mut connection, &self.greeting)?;
         let first = self.hello.get_or_init(|| own.clone());
         if *first != own {
-            return Err(failed(Problem::Differs(cut(&first.text), cut(&own.text))));
+            let problem = Problem::Differs(cut(&first.text), cut(&own.text));
+            return Err(ChildError { problem, request: self.greeting.clone(), stderr: String::new() });
         }
         Ok((connection, hello))
     }
+}
+
+/// The first request to a child, without its number.
+pub(crate) fn greeting(scenario: &Scenario) -> String {
+    let told = json!({
+        "members": scenario.members,
+        "invariants": scenario.invariants,
+        "switches": scenario.switches,
+        "settings": scenario.settings,
+        "payload": scenario.payload,
+    });
+    format!("\"hello\":{{\"protocol\":\"{VERSION}\",\"scenario\":{told}}}")
+}
+
+/// Greets a child: what it says of itself, as it says it and as it is meant.
+pub(crate) fn greet(connection: &mut Connection, greeting: &str) -> Result<(Canonical, Hello), ChildError> {
+    let failed = |problem| ChildError { problem, request: greeting.to_owned(), stderr: String::new() };
+    let answer = connection.ask(greeting)?;
+    let Some(said) = answer.get("hello") else {
+        return Err(failed(Problem::Form(format!("no 'hello' in {}", cut(&answer.to_string())))));
+    };
+    let version = said.get("protocol").and_then(Value::as_str).unwrap_or_default();
+    if version != VERSION {
+        return Err(failed(Problem::Version(version.to_owned())));
+    }
+    let hello: Hello =
+        serde_json::from_value(said.clone()).map_err(|e| failed(Problem::Form(format!("hello: {e}"))))?;
+    Ok((Canonical::of(said), hello))
+}
+
+/// The one answer of a batch of one.
+pub(crate) fn only(mut answer: Value, content: &str) -> Result<Value, ChildError> {
+    let one = match answer.get_mut("answers").map(Value::take) {
+        Some(Value::Array(mut answers)) if answers.len() == 1 => answers.pop(),
+        _ => None,
+    };
+    one.ok_or_else(|| {
+        let problem = Problem::Form(format!(
+            "'answers' must be a list with one answer for each request, got {}",
+            cut(&answer.to_string())
+        ));
+        ChildError { problem, request: content.to_owned(), stderr: String::new() }
+    })
 }
 
 /// A slot that a thread died with is empty.

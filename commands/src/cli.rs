@@ -7,7 +7,7 @@ use demi_child::WithChildren;
 use demi_replay::Registry;
 
 use crate::ui::{Ui, UiArgs};
-use crate::{Outcome, export, fuzz, minimize, replaying, report, status, verify};
+use crate::{Outcome, export, fuzz, minimize, model, replaying, report, status, verify};
 
 /// Replays, fuzzes and minimizes schedules of this program's models.
 #[derive(Parser)]
@@ -33,6 +33,9 @@ enum Command {
     Report(report::ReportArgs),
     /// Write an execution, a slice of it, or a minimized schedule for other tools.
     Export(export::ExportArgs),
+    /// Try models in other languages.
+    #[command(subcommand)]
+    Model(model::ModelCommand),
 }
 
 fn dispatch(command: Command, models: &(impl Registry + Sync), ui: &Ui) -> Outcome {
@@ -43,6 +46,7 @@ fn dispatch(command: Command, models: &(impl Registry + Sync), ui: &Ui) -> Outco
         Command::Verify(args) => verify::run(args, models, ui),
         Command::Report(args) => report::run(args, models, ui),
         Command::Export(args) => export::run(args, models, ui),
+        Command::Model(command) => model::run(command, ui),
     }
 }
 

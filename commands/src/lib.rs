@@ -22,6 +22,7 @@ mod incumbent;
 mod memory;
 pub mod minimize;
 mod minimize_args;
+pub mod model;
 pub mod replaying;
 pub mod report;
 pub mod status;

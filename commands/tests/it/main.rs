@@ -5,3 +5,4 @@
 mod export;
 mod fuzz;
 mod hostile;
+mod model_check;

@@ -1,0 +1,102 @@
+//! `demi-lineage model check`: tries a model in another language against the protocol.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use demi_child::tried::{Trial, try_model};
+use demi_schemas::{ChildModel, ModelRef, Scenario};
+use serde_json::json;
+
+use crate::Outcome;
+use crate::files::read_scenario;
+use crate::ui::Ui;
+
+/// Commands about models.
+#[derive(clap::Subcommand, Debug)]
+pub enum ModelCommand {
+    /// Try a model in another language against the protocol, and say in words what is wrong.
+    Check(CheckArgs),
+}
+
+/// Arguments of `model check`.
+#[derive(clap::Args, Debug)]
+pub struct CheckArgs {
+    /// The scenario file, which names the model's command or socket, and whose switches and settings the model gets.
+    #[arg(long, value_name = "FILE", required_unless_present = "command")]
+    scenario: Option<PathBuf>,
+    /// About how many questions are asked.
+    #[arg(long, value_name = "N", default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    questions: u32,
+    /// Print the findings as JSON.
+    #[arg(long)]
+    json: bool,
+    /// The model's command, instead of the scenario's.
+    #[arg(value_name = "COMMAND", last = true)]
+    command: Vec<String>,
+}
+
+/// Runs a command about models.
+pub fn run(command: ModelCommand, ui: &Ui) -> Outcome {
+    match command {
+        ModelCommand::Check(args) => check(&args, ui),
+    }
+}
+
+fn check(args: &CheckArgs, ui: &Ui) -> Outcome {
+    let mut scenario = match &args.scenario {
+        Some(path) => read_scenario(path)?,
+        None => Scenario::parse("model = \"command\"\nnetwork = \"fifo\"\n")?,
+    };
+    if !args.command.is_empty() {
+        let child = ChildModel { command: args.command.clone(), ..ChildModel::default() };
+        scenario.model = ModelRef::Child(child);
+    }
+    let Some(spec) = scenario.model.child().cloned() else {
+        let model = scenario.model.as_str();
+        return Err(format!(
+            "the scenario's model is '{model}', no command and no socket; name a command after --"
+        )
+        .into());
+    };
+    let trial = try_model(&spec, &scenario, args.questions as usize)?;
+    if args.json {
+        let findings: Vec<_> = trial
+            .findings
+            .iter()
+            .map(|f| json!({ "wrong": f.wrong, "what": f.what, "request": f.request }))
+            .collect();
+        ui.json(&json!({
+            "ok": !trial.wrong(),
+            "actors": trial.actors,
+            "types": trial.types,
+            "questions": trial.questions,
+            "findings": findings,
+        }))?;
+    } else {
+        ui.result(&text(&trial));
+    }
+    Ok(ExitCode::from(u8::from(trial.wrong())))
+}
+
+fn text(trial: &Trial) -> String {
+    let mut text = format!(
+        "{} actors: {}\n{} questions; types of messages: {}\n",
+        trial.actors.len(),
+        trial.actors.join(", "),
+        trial.questions,
+        if trial.types.is_empty() { "none".to_owned() } else { trial.types.join(", ") },
+    );
+    for finding in &trial.findings {
+        let kind = if finding.wrong { "wrong" } else { "note" };
+        text.push_str(&format!("\n{kind}: {}\n", finding.what));
+        if !finding.request.is_empty() {
+            text.push_str(&format!("  request: {}\n", finding.request));
+        }
+    }
+    text.push_str(if trial.wrong() {
+        "\nthe model does not keep to docs/model-protocol.md"
+    } else {
+        "\nthe model keeps to the protocol: it gave the same answers twice, in another order and after a restart"
+    });
+    text
+}
