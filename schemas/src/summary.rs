@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use crate::fuzz_summary::FuzzSummary;
 use crate::scenario::NetworkRule;
 
 /// What is complete of one incarnation of one actor.
@@ -372,32 +373,4 @@ pub struct MinimizeSummary {
     pub passes: Vec<PassYield>,
     /// Size against work, one point an improvement.
     pub curve: Vec<CurvePoint>,
-}
-
-/// What `fuzz` writes to `summary.json`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct FuzzSummary {
-    /// Whether a violation was found.
-    pub found: bool,
-    /// Its fingerprints.
-    pub violation: Vec<String>,
-    /// The actors it names.
-    pub affected: Vec<String>,
-    /// The seed given.
-    pub seed: u64,
-    /// The run that found it, from 0.
-    pub run: u64,
-    /// Runs made.
-    pub runs: u64,
-    /// Runs that broke an invariant with fewer deliveries than were asked for, and so do not count.
-    #[serde(default)]
-    pub passed_over: u64,
-    /// Deliveries of the violating run.
-    pub deliveries: u64,
-    /// Its external events.
-    pub externals: u64,
-    /// Deliveries of all runs.
-    pub executed: u64,
-    /// The network rule.
-    pub network: NetworkRule,
 }
