@@ -32,6 +32,9 @@ fn python(folder: &Path, file: &str) -> (bool, String) {
 
 #[test]
 fn a_python_test_fails_until_the_bug_is_mended() {
+    if !crate::python() {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let model = std::fs::read_to_string(sdk().join("examples/lock.py")).unwrap();
     let (path, at) = (folder.path().join("lock.py"), folder.path());

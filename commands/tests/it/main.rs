@@ -1,8 +1,22 @@
 //! The commands of a program with a model of its own.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation is a failed test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a failed expectation is a failed test"
+)]
 
 mod export;
 mod fuzz;
 mod hostile;
 mod model_check;
+
+/// Whether there is a Python to run models with; says so where there is none.
+fn python() -> bool {
+    let there = std::process::Command::new("python3").arg("--version").output().is_ok();
+    if !there {
+        eprintln!("skipped: there is no python3");
+    }
+    there
+}

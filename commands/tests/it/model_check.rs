@@ -43,6 +43,9 @@ fn check(deliver: &str, protocol: &str, more: &[&str]) -> Output {
 
 #[test]
 fn a_good_model_keeps_to_the_protocol() {
+    if !crate::python() {
+        return;
+    }
     let output = check("pass", "demi-model/0", &[]);
     let told = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.code() == Some(0) && told.contains("keeps to the protocol"), "{told}");
@@ -54,6 +57,9 @@ fn a_good_model_keeps_to_the_protocol() {
 
 #[test]
 fn what_is_wrong_is_told_in_words() {
+    if !crate::python() {
+        return;
+    }
     for (deliver, word) in [
         ("return {'state': random.random()}", "asked the same twice"),
         ("return {'state': count}", "asked the same twice"),
@@ -76,6 +82,9 @@ fn what_is_wrong_is_told_in_words() {
 
 #[test]
 fn what_a_process_keeps_to_itself_is_found_by_another_order() {
+    if !crate::python() {
+        return;
+    }
     // The same question gets the same answer as long as the process lives, but it depends on what was asked before.
     let deliver = "key = json.dumps([q['actor'], q['state'], q['from']]); seen = globals().setdefault('seen', {}); \
                    return {'state': seen.setdefault(key, len(seen))}";
@@ -86,6 +95,9 @@ fn what_a_process_keeps_to_itself_is_found_by_another_order() {
 
 #[test]
 fn worth_knowing_is_no_failure() {
+    if !crate::python() {
+        return;
+    }
     let deliver = "return {'state': 1, 'effects': [{'send': {'to': 'nobody', 'message': {'type': 'Hit'}}}]}";
     let output = check(deliver, "demi-model/0", &[]);
     let told = String::from_utf8_lossy(&output.stdout);
