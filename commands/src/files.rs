@@ -13,8 +13,11 @@ pub fn read_scenario(path: &Path) -> Result<Scenario, Box<dyn Error>> {
     Ok(Scenario::parse(&text).map_err(|e| format!("{}: {e}", path.display()))?)
 }
 
-/// Reads a schedule file, or the schedule of an execution: all that was recorded, or what was kept of it.
+/// Reads a schedule file, that of a folder that `fuzz` or `minimize` wrote, or the schedule of an execution: all that was recorded,
+/// or what was kept of it.
 pub fn read_schedule(path: &Path, kept: bool) -> Result<Schedule, Box<dyn Error>> {
+    let inside = path.join("schedule.jsonl");
+    let path = if inside.is_file() && !path.join("events.parquet").exists() { &inside } else { path };
     if path.is_dir() {
         return Ok(demi_order::execution::load_schedule(path, kept)?);
     }

@@ -55,7 +55,11 @@ pub(crate) fn run_until(
     owned::check(&args.out, Kind::Minimized, &inputs)?;
     let scenario = read_scenario(&args.scenario)?;
     let full = read_schedule(&args.input, false)?;
-    let kept = if args.input.is_dir() { Some(read_schedule(&args.input, true)?) } else { None };
+    let kept = if args.input.join("events.parquet").exists() {
+        Some(read_schedule(&args.input, true)?)
+    } else {
+        None
+    };
     let options = Options {
         rule: args.network.unwrap_or(scenario.network),
         budget: args.budget,

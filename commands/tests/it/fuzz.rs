@@ -42,6 +42,21 @@ fn what_was_found_is_minimized_at_once() {
 }
 
 #[test]
+fn the_folder_of_a_run_is_minimized_and_replayed_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(fuzz(folder.path(), &[]).status.code(), Some(0));
+    for line in [
+        "minimize found --scenario found/scenario.toml --out min --budget 500r",
+        "replay min --scenario min/scenario.toml",
+    ] {
+        let output =
+            Command::new(program()).args(line.split(' ')).current_dir(folder.path()).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{line}: {told}");
+    }
+}
+
+#[test]
 fn who_expects_no_violation_succeeds_without_one() {
     let folder = tempfile::tempdir().unwrap();
     for (more, status) in [
