@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use demi_lineage::{
-    Included, WithChildren, ended, export, fuzz, minimize, model, replaying, status, ui, verify,
+    Included, WithChildren, ended, export, fuzz, minimize, model, new_model, replaying, status, ui, verify,
 };
 
 /// From per-actor production logs to the shortest execution that still breaks the invariant.
@@ -46,6 +46,8 @@ enum Command {
     Verify(verify::VerifyArgs),
     /// Write an execution, a slice of it, or a minimized schedule for other tools.
     Export(export::ExportArgs),
+    /// Write a project with a model of your own to start from, in Rust or Python.
+    NewModel(new_model::NewModelArgs),
     /// Try models in other languages.
     #[command(subcommand)]
     Model(model::ModelCommand),
@@ -86,6 +88,7 @@ fn dispatch(command: Command, models: &Known, ui: &ui::Ui) -> commands::Outcome 
         Command::Minimize(args) => minimize::run(args, models, ui),
         Command::Verify(args) => verify::run(args, models, ui),
         Command::Export(args) => export::run(args, models, ui),
+        Command::NewModel(args) => new_model::run(&args, ui),
         Command::Model(command) => model::run(command, ui),
         Command::Report(args) => commands::report::run(args, models, ui),
         Command::Demo(args) => commands::demo::run(args, ui),

@@ -11,7 +11,7 @@ use demi_schemas::Scenario;
 use crate::Outcome;
 use crate::export_test::{self, Language};
 use crate::files::{read_scenario, read_schedule, replace_file};
-use crate::ui::Ui;
+use crate::ui::{Ui, program};
 
 /// Which events are wanted; conditions are joined by "and".
 #[derive(clap::Args, Debug)]
@@ -146,7 +146,7 @@ fn test(args: &ExportArgs, language: Language, scenario: Option<Scenario>, ui: &
         None => read_scenario(&args.input.join("scenario.toml"))
             .map_err(|e| format!("{e}; name the scenario with --scenario"))?,
     };
-    let text = export_test::text(language, &scenario, &schedule)?;
+    let text = export_test::text(language, &scenario, &schedule, &program())?;
     match &args.output {
         Some(path) => replace_file(path, |file| Ok(file.write_all(text.as_bytes())?))?,
         None => ui.result(text.trim_end()),

@@ -13,14 +13,20 @@ pub enum Language {
     Rust,
 }
 
-/// The text of a test that fails while the schedule breaks its invariant.
+/// The text of a test that fails while the schedule breaks its invariant. A test in Rust takes its models from the library
+/// with the name of `program`, the one that runs.
 ///
 /// # Errors
 /// When a Python test is asked for, and the scenario's model is no command.
-pub fn text(language: Language, scenario: &Scenario, schedule: &Schedule) -> Result<String, String> {
+pub fn text(
+    language: Language,
+    scenario: &Scenario,
+    schedule: &Schedule,
+    program: &str,
+) -> Result<String, String> {
     match language {
         Language::Python => python(scenario, schedule),
-        Language::Rust => Ok(rust(scenario, schedule)),
+        Language::Rust => Ok(rust(scenario, schedule, program)),
     }
 }
 
@@ -77,7 +83,11 @@ fn python(scenario: &Scenario, schedule: &Schedule) -> Result<String, String> {
     ))
 }
 
-fn rust(scenario: &Scenario, schedule: &Schedule) -> String {
+fn rust(scenario: &Scenario, schedule: &Schedule, program: &str) -> String {
+    let library = match program {
+        "demi-lineage" => "my_crate".to_owned(),
+        own => own.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect(),
+    };
     let mut lines = String::new();
     for line in schedule.to_text().lines() {
         let _ = writeln!(lines, "    {line:?},");
@@ -85,7 +95,7 @@ fn rust(scenario: &Scenario, schedule: &Schedule) -> String {
     format!(
         "//! The shortest execution found that breaks {broken}.\n//!\n//! Written by `demi-lineage export --format \
          rust-test`. It fails while the bug is there.\n\n// The function of your crate that gives its models.\nuse \
-         my_crate::models;\n\nconst SCENARIO: &str = {scenario:?};\n\nconst SCHEDULE: &[&str] = &[\n{lines}];\n\n#[test]\nfn \
+         {library}::models;\n\nconst SCENARIO: &str = {scenario:?};\n\nconst SCHEDULE: &[&str] = &[\n{lines}];\n\n#[test]\nfn \
          {name}() {{\n    let broken = demi_lineage::testing::violations(&models(), SCENARIO, &SCHEDULE.join(\"\\n\"));\n    \
          assert_eq!(broken.expect(\"it can be followed\"), [\"\"; 0]);\n}}\n",
         broken = broken(schedule),
@@ -115,6 +125,6 @@ mod tests {
     #[test]
     fn a_model_in_rust_has_no_python_test() {
         let scenario = Scenario::parse("model = \"raft\"\nnetwork = \"fifo\"\n").unwrap();
-        assert!(text(Language::Python, &scenario, &Schedule::new(Vec::new())).is_err());
+        assert!(text(Language::Python, &scenario, &Schedule::new(Vec::new()), "demi-lineage").is_err());
     }
 }

@@ -23,6 +23,7 @@ mod memory;
 pub mod minimize;
 mod minimize_args;
 pub mod model;
+pub mod new_model;
 pub mod replaying;
 pub mod report;
 pub mod status;

@@ -22,7 +22,7 @@ use crate::memory::Limit;
 pub use crate::minimize_args::MinimizeArgs;
 use crate::replaying::{with_best, with_scenario};
 use crate::status::{Ended, Status};
-use crate::ui::Ui;
+use crate::ui::{Ui, program};
 
 /// What the first Ctrl-C sets, so that a command ends with the best so far. The second ends the program.
 pub(crate) fn interruptible() -> StopFlag {
@@ -369,8 +369,9 @@ fn text(done: &Minimized, out: &Path) -> String {
     // The scenario's own rule would refuse such a result.
     let network = summary.not_schedulable.as_ref().map(|_| format!(" --network {}", summary.network));
     let network = network.unwrap_or_default();
+    let program = program();
     text.push_str(&format!(
-        "{:<28} {:>8} {:>10} {:>8.3}\n\nviolation: {}\nread it:   {}\n{others}replay it: demi-lineage replay {} --scenario {} --strict{network}\ncheck it:  demi-lineage verify {}",
+        "{:<28} {:>8} {:>10} {:>8.3}\n\nviolation: {}\nread it:   {}\n{others}replay it: {program} replay {} --scenario {} --strict{network}\ncheck it:  {program} verify {}",
         "total",
         summary.replays,
         summary.executed,

@@ -17,6 +17,12 @@ pub struct UiArgs {
     pub quiet: bool,
 }
 
+/// The name of the program that runs: `demi-lineage`, or that of a program with models of its own.
+pub fn program() -> String {
+    let path = std::env::current_exe().unwrap_or_default();
+    path.file_stem().map_or_else(|| "demi-lineage".into(), |name| name.to_string_lossy().into_owned())
+}
+
 /// Where a command writes.
 pub struct Ui {
     quiet: bool,

@@ -54,3 +54,42 @@ fn recordings_replay_on_a_model_in_python() {
         );
     }
 }
+
+#[test]
+fn a_new_project_in_python_passes_its_own_tests() {
+    if std::process::Command::new("python3").arg("--version").output().is_err() {
+        println!("skipped: there is no python3");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let new = |args: &[&str]| {
+        let mut command = Command::cargo_bin("demi-lineage").unwrap();
+        command.arg("new-model").args(args).arg("--source").arg(root).current_dir(&folder);
+        command.output().unwrap()
+    };
+    assert_eq!(new(&["my-lock", "--language", "python"]).status.code(), Some(0));
+    let program = assert_cmd::cargo::cargo_bin("demi-lineage");
+    let path = std::env::join_paths(
+        [program.parent().unwrap().to_owned()]
+            .into_iter()
+            .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
+    );
+    let tests = std::process::Command::new("python3")
+        .args(["-m", "unittest", "test_model"])
+        .env("PATH", path.unwrap())
+        .env("PYTHONPATH", root.join("sdk/python"))
+        .current_dir(folder.path().join("my-lock"))
+        .output()
+        .unwrap();
+    assert!(tests.status.success(), "{}", String::from_utf8_lossy(&tests.stderr));
+
+    // What is there is somebody's work.
+    let model = folder.path().join("my-lock/model.py");
+    std::fs::write(&model, "mine").unwrap();
+    assert_eq!(new(&["my-lock", "--language", "python"]).status.code(), Some(2));
+    assert_eq!(std::fs::read_to_string(&model).unwrap(), "mine");
+    for name in ["../my-lock", "my lock", "-x", "self", "Größe"] {
+        assert_eq!(new(&[name]).status.code(), Some(2), "{name}");
+    }
+}

@@ -11,6 +11,7 @@ mod export;
 mod fuzz;
 mod hostile;
 mod model_check;
+mod new_model;
 
 /// Whether there is a Python to run models with; says so where there is none.
 fn python() -> bool {

@@ -5,9 +5,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use demi_common::nearest;
 use demi_schemas::event::TimerInfo;
-use demi_schemas::{Scenario, ScenarioError};
+use demi_schemas::{Known, Scenario, ScenarioError};
 use serde_json::{Value, json};
 
 use crate::model::{Ctx, ExternalMessage, Guidance, Logs, Model, Proposal, View, Violation, Workload};
@@ -52,22 +51,8 @@ impl TwoPhase {
     /// # Errors
     /// When a switch, invariant, setting or payload name is unknown or there are no participants.
     pub fn new(scenario: &Scenario, names: &mut Names) -> Result<Self, ScenarioError> {
-        let known = |what, name: &str, known: &[&str]| {
-            if known.contains(&name) {
-                return Ok(());
-            }
-            let near = nearest(name, known.iter().copied()).map(str::to_owned);
-            Err(ScenarioError::UnknownName {
-                what,
-                name: name.into(),
-                model: "two-phase".into(),
-                nearest: near,
-            })
-        };
-        scenario.switches.keys().try_for_each(|k| known("switch", k, &["commit_on_timeout"]))?;
-        scenario.invariants.iter().flatten().try_for_each(|k| known("invariant", k, &["Atomicity"]))?;
-        scenario.settings.keys().try_for_each(|k| known("setting", k, &[]))?;
-        scenario.payload.keys().try_for_each(|k| known("payload form", k, &[]))?;
+        Known { switches: &["commit_on_timeout"], invariants: &["Atomicity"], ..Known::default() }
+            .check(scenario)?;
         let members = scenario.members.unwrap_or(3);
         if !(1..=1000).contains(&members) {
             return Err(ScenarioError::Value(format!("members must be from 1 to 1000, got {members}")));

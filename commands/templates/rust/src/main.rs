@@ -1,0 +1,3 @@
+fn main() {
+    demi_lineage::main({{crate}}::models())
+}
