@@ -346,7 +346,8 @@ fn paths_that_pages_name_exist() {
             let inside = token.split_once('/').is_some_and(|(room, _)| ROOMS.contains(&room));
             if plain && inside {
                 seen += 1;
-                if !root().join(token).exists() {
+                let beside = page.parent().is_some_and(|folder| folder.join(token).exists());
+                if !root().join(token).exists() && !beside {
                     gone.push(format!("{}: {token}", page.strip_prefix(root()).unwrap().display()));
                 }
             }

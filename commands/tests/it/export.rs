@@ -84,7 +84,7 @@ fn a_rust_test_holds_scenario_and_schedule() {
     std::fs::write(at.join("s.jsonl"), &schedule).unwrap();
     let args = ["export", "s.jsonl", "--scenario", "s.toml", "--format", "rust-test"];
     let test = String::from_utf8(run(at, &args).stdout).unwrap();
-    assert!(test.contains("use my_crate::models;") && test.contains("#[test]\nfn test_"), "{test}");
+    assert!(test.contains("use hostile::models;") && test.contains("#[test]\nfn test_"), "{test}");
     // What the test calls.
     let broken = demi_lineage::testing::violations(&Included, scenario, &schedule).unwrap();
     assert!(!broken.is_empty());
