@@ -301,7 +301,12 @@ fn text(done: &Minimized, out: &Path) -> String {
         summary.initial_externals,
         summary.network,
         match &done.certificate.shortest {
-            Some(s) if s.optimal && summary.one_minimal => "1-minimal, nothing shorter exists".to_owned(),
+            _ if done.certificate.settled.is_some() => {
+                "nothing shorter exists, over any of the recorded external events".to_owned()
+            }
+            Some(s) if s.optimal && summary.one_minimal => {
+                "1-minimal, nothing shorter exists over these external events".to_owned()
+            }
             Some(s) if summary.one_minimal && s.at_least >= summary.deliveries => {
                 format!(
                     "locally minimal: no single step can be left out; at least {} deliveries proven where all actors \

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use demi_minimize::Meter;
-use demi_minimize::certify::{CertificateError, verify};
+use demi_minimize::certify::{CertificateError, verify, verify_settled};
 use demi_minimize::{Budget, StopFlag};
 use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::{Model, Registry, Simulator, Visitor};
@@ -40,7 +40,8 @@ pub fn run(args: VerifyArgs, models: &impl Registry, ui: &Ui) -> Outcome {
     let named = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
     let text = std::fs::read_to_string(&path).map_err(|e| named(&e))?;
     let certificate: Certificate = serde_json::from_str(&text).map_err(|e| named(&e))?;
-    let task = Task { schedule: &schedule, certificate: &certificate, budget: args.budget };
+    let recorded = certificate.settled.map(|_| read_schedule(&at("original.jsonl"), false)).transpose()?;
+    let task = Task { schedule: &schedule, recorded, certificate: &certificate, budget: args.budget };
     let lines = with_scenario(models, &at("scenario.toml"), &scenario, task)?.map_err(|e| {
         let status = match e {
             CertificateError::False(_) => Status::NotThere,
@@ -75,6 +76,8 @@ pub fn run(args: VerifyArgs, models: &impl Registry, ui: &Ui) -> Outcome {
 
 struct Task<'a> {
     schedule: &'a Schedule,
+    /// What was recorded, where something is said of all of it.
+    recorded: Option<Schedule>,
     certificate: &'a Certificate,
     budget: Budget,
 }
@@ -100,6 +103,9 @@ impl Visitor for Task<'_> {
         let mut lines = vec![format!("strict replay violates {}", run.violation.join(", "))];
         let meter = Meter::new(self.budget, StopFlag::default());
         lines.extend(verify(&fresh, self.schedule, self.certificate, &meter)?);
+        if let Some(recorded) = &self.recorded {
+            lines.extend(verify_settled(&fresh, recorded, self.certificate, &meter)?);
+        }
         Ok(lines)
     }
 }

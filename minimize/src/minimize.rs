@@ -112,8 +112,8 @@ pub fn minimize_with<M: Model>(
     let mut reducer = Reducer::new(engine, witness, tell);
     let policies = Policy::portfolio(options.rule);
     let used = if options.phases == Phases::All { &policies[..] } else { &policies[..1] };
-    let nothing = |tried| Ending { others: Vec::new(), tried, shortest: None };
-    let Ending { others, tried, shortest } = match options.phases {
+    let nothing = |tried| Ending { others: Vec::new(), tried, shortest: None, settled: None };
+    let Ending { others, tried, shortest, settled } = match options.phases {
         Phases::Sts => {
             reducer.baseline(Policy::new(Matcher::Payload, Blocker::Skip));
             nothing(None)
@@ -142,6 +142,7 @@ pub fn minimize_with<M: Model>(
     schedule.header.violation.clone_from(&checked.violation);
     let mut certificate =
         certify(&fresh, &schedule, options.rule, &target, &checked.digest, tried.is_some(), shortest)?;
+    certificate.settled = settled;
     for removal in certificate.removals.iter_mut().filter(|r| r.violates && !criteria.also.is_empty()) {
         let mut rest = schedule.clone();
         rest.steps.remove(removal.step as usize - 1);

@@ -13,6 +13,8 @@ pub enum When {
     Always,
     /// While nothing is proven of the incumbent.
     Unproven,
+    /// While something smaller may exist over everything recorded.
+    Open,
     /// Once the shortest execution over some external events is proven, and nothing smaller was found.
     Proven,
 }
@@ -76,9 +78,9 @@ pub const PLAN: [Turn; 13] = [
     turn("kinds", Strategy::Kinds(&RINGS), When::Unproven, 1.0, true),
     turn("starts at any time", Strategy::Late, When::Unproven, 1.0, true),
     turn("wide beams", Strategy::Beam(WIDE), When::Unproven, 0.85, false),
-    turn("rounds", Strategy::Rounds(LITTLE), When::Always, 1.0, false),
+    turn("rounds", Strategy::Rounds(LITTLE), When::Open, 1.0, false),
     turn("kinds", Strategy::Kinds(&RINGS), When::Unproven, 1.0, true),
-    turn("restarts", Strategy::Restarts, When::Unproven, 1.0, false),
+    turn("restarts", Strategy::Restarts, When::Open, 1.0, false),
 ];
 
 /// How much of a budget strategies may use up; the rest is for the checks of 1-minimality, the proof and smaller contents.
@@ -274,6 +276,12 @@ pub const NEAR: usize = 2;
 pub const LATER: u64 = 8_000_000;
 /// Configurations that a proof may visit where no bound leads the way.
 pub const UNBOUNDED: u64 = 1_000_000;
+/// Configurations that the proof over everything recorded may visit: it is tried early, and is worth little time.
+pub const SETTLED: u64 = 2_000_000;
+/// Starts of a recording for which it is tried, at most: there is a search for each set of them.
+pub const SETTLED_STARTS: usize = 8;
+/// Messages from outside for which it is tried, at most.
+pub const SETTLED_EXTERNALS: usize = 64;
 /// External events of a recording over all of which the shortest execution is looked for at the beginning, at most.
 pub const ALL: usize = 12;
 /// Deliveries that one external event is worth when the yields of passes are compared, to run the best first.

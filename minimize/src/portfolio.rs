@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use demi_replay::Model;
 use demi_schemas::NetworkRule;
-use demi_schemas::certificate::Shortest;
+use demi_schemas::certificate::{Settled, Shortest};
 use demi_schemas::summary::PhaseSummary;
 
 use crate::aim;
@@ -30,6 +30,7 @@ use crate::strategies::longer::Longer;
 use crate::strategies::recorded::Recorded;
 use crate::strategies::restarts::Restarts;
 use crate::strategies::rounds::Rounds;
+use crate::strategies::settled::settled;
 use crate::strategies::{Strategy, exhaustive};
 
 /// What stands beside the result, and what was proven of it.
@@ -40,6 +41,8 @@ pub struct Ending {
     pub tried: Option<u64>,
     /// What was proven.
     pub shortest: Option<Shortest>,
+    /// What was proven over everything recorded.
+    pub settled: Option<Settled>,
 }
 
 /// The portfolio on one reducer.
@@ -50,13 +53,15 @@ pub struct Portfolio<'r, 'a, M: Model> {
     policies: Vec<Policy>,
     /// A proof over all recorded external events.
     whole: Option<(Solution, Shortest)>,
+    /// A proof that nothing smaller than the incumbent exists over any of them.
+    settled: Option<Settled>,
 }
 
 impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
     /// A portfolio whose reducer begins with the recorded witness and ends with the smallest found.
     pub fn new(reducer: &'r mut Reducer<'a, M>, phases: &'r mut Vec<PhaseSummary>, began: Instant) -> Self {
         let policies = Policy::portfolio(reducer.engine.problem.rule());
-        Portfolio { reducer, phases, began, policies, whole: None }
+        Portfolio { reducer, phases, began, policies, whole: None, settled: None }
     }
 
     /// Runs it.
@@ -71,6 +76,7 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
         for (number, turn) in PLAN.iter().enumerate() {
             let fits = match turn.when {
                 When::Always => true,
+                When::Open => self.settled.is_none() && self.whole.is_none(),
                 When::Proven => archive.proven.is_some(),
                 When::Unproven => archive.proven.is_none(),
             };
@@ -169,7 +175,7 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
     /// messages keep their order, and over all external events nothing is shorter where that is proven.
     fn late_starts_matter(&self, base: &Solution) -> bool {
         let ordered = self.reducer.engine.rule == NetworkRule::Fifo;
-        ordered && self.whole.is_none() && base.size.deliveries <= SHORT
+        ordered && self.whole.is_none() && self.settled.is_none() && base.size.deliveries <= SHORT
     }
 
     /// Up to which part of what strategies may use there is budget to spare: what the checks of a result cost is kept back, and
@@ -193,14 +199,19 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
     fn prove(&mut self, archive: &mut Archive<'a, M>, known: Option<&Solution>) {
         let best = archive.incumbent().cloned();
         let better = best.filter(|best| known.is_none_or(|known| known.size != best.size));
-        if aim::at_solution(&mut self.reducer.engine, better.as_ref()) {
+        // What is proven of the incumbent stays proven.
+        let Some(better) = better else { return };
+        if aim::at_solution(&mut self.reducer.engine, Some(&better)) {
             archive.site = self.site();
         }
         archive.proven = match &self.whole {
             Some(whole) => Some(whole.clone()),
-            None => better.and_then(|best| exhaustive::soon(self.reducer, &best)),
+            None => exhaustive::soon(self.reducer, &better),
         };
         if let Some((proven, _)) = &archive.proven {
+            if self.settled.is_none() && self.reducer.engine.problem.asked.matching == Match::Fingerprint {
+                self.settled = settled(self.reducer, proven.size);
+            }
             let phases = std::mem::take(&mut self.reducer.phases);
             archive.add(vec![Solution { phases, ..proven.clone() }]);
         }
@@ -259,7 +270,8 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
             self.phases.append(&mut self.reducer.phases);
             others.extend(self.smaller());
         }
-        Ending { others, tried, shortest }
+        let steps = self.reducer.best.size.steps as u64;
+        Ending { others, tried, shortest, settled: self.settled.filter(|settled| settled.steps == steps) }
     }
 
     /// A solution with smaller contents, if there is one, beside that of the reducer.

@@ -103,4 +103,20 @@ pub struct Certificate {
     /// What is known of shorter executions; null where the schedule has external events other than starts, messages and
     /// faults, or nothing was searched.
     pub shortest: Option<Shortest>,
+    /// What is known of everything recorded; null where that was too much, or the recording has external events other than first
+    /// starts and messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settled: Option<Settled>,
+}
+
+/// What was proven over everything recorded: no violating execution over any of the external events of `OUT/original.jsonl` has
+/// fewer steps, whenever its actors start, and under whatever network rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Settled {
+    /// The steps of the result: starts and deliveries.
+    pub steps: u64,
+    /// Whether the model's lower bound was used; if so, the proof is worth what the bound is.
+    pub bounded: bool,
+    /// Configurations that the proof visited.
+    pub states: u64,
 }

@@ -3,6 +3,8 @@
 //! The checker is kept simple and apart: it knows the simulator, the model's bound and the rules, and nothing of
 //! matching, passes or the search. What it does not re-check are the other matchers of the 1-minimality check.
 
+mod settled;
+
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -16,6 +18,8 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::problem::budget::Meter;
 use crate::problem::size::starts_late;
+
+pub use self::settled::verify_settled;
 
 /// Steps up to which each single removal is tried of any result: all of them together run nearly as many steps as the square
 /// of that. Of longer ones only what is said to be 1-minimal, which took as long to find out.
@@ -293,6 +297,7 @@ pub fn certify<M: Model>(
         digest: digest.to_owned(),
         removals: if one_minimal || !checked.long() { checked.removals() } else { Vec::new() },
         shortest,
+        settled: None,
     })
 }
 
@@ -317,6 +322,10 @@ pub fn verify<M: Model>(
     }
     let target: Arc<[String]> = certificate.violation.clone().into();
     let mut checked = Checked::new(sim, schedule, certificate.network, &target)?;
+    let has = crate::problem::size::size(&checked.script.acts).steps as u64;
+    if certificate.settled.is_some_and(|settled| settled.steps != has) {
+        return wrong(format!("the schedule has {has} steps, not what is proven of everything recorded"));
+    }
     let mut lines = vec![format!("{} deliveries, {} external events", size.0, size.1)];
     let untried = certificate.removals.is_empty() && checked.long();
     let steps = checked.script.acts.len();

@@ -185,7 +185,13 @@ pub fn trace_md(told: &[Told], summary: &MinimizeSummary, certificate: &Certific
             "Not shown to be locally minimal."
         }
     );
-    if let Some(shortest) = &certificate.shortest {
+    if let Some(settled) = &certificate.settled {
+        let _ = writeln!(
+            text,
+            "No violating execution over any of the recorded external events has fewer than {} steps: all was looked at.\n",
+            settled.steps
+        );
+    } else if let Some(shortest) = &certificate.shortest {
         let _ = match shortest.optimal {
             true => writeln!(
                 text,

@@ -3,8 +3,10 @@
 
 use std::sync::Arc;
 
+use demi_replay::model::DistanceOf;
 use demi_replay::script::Act;
 use demi_replay::{Model, OUTSIDE, Pending, PendingKind, Status, World};
+use demi_schemas::NetworkRule;
 
 use super::faults::Faults;
 use super::layers::{End, Limits};
@@ -33,9 +35,38 @@ pub fn late<M: Model>(
     }
 }
 
+/// How many configurations there are on the ways of at most `limit` deliveries in which these actors are started, all recorded
+/// messages from outside may be taken, and messages come in any order, if none of the ways violates; nothing if one does, or if there are
+/// many more than `most`. What holds then holds of executions under any network rule in which no other actors are
+/// started, and these at any time ([`none_in_any_order`](super::none_in_any_order)).
+pub fn none_with<M: Model>(
+    engine: &mut Engine<M>,
+    (starts, recorded): (&[Act], &[Act]),
+    bound: Option<&Arc<DistanceOf<M>>>,
+    (limit, most): (usize, u64),
+    jobs: usize,
+) -> Option<u64> {
+    let mut world = engine.sim.empty_world();
+    for act in starts {
+        engine.follow(&mut world, act);
+    }
+    let root = with_outside(engine, &world, recorded);
+    let limits = Limits { deliveries: limit, states: most, width: None, outside: None };
+    let rule = std::mem::replace(&mut engine.rule, NetworkRule::Unordered);
+    let ended = layers(engine, (&root, &Faults::default()), bound, limits, jobs);
+    engine.rule = rule;
+    engine.meter.executed += ended.states;
+    (matches!(ended.end, End::Nothing) && !ended.cut).then_some(ended.states)
+}
+
 /// Nobody started, and all messages from outside pending.
 fn nobody<M: Model>(engine: &mut Engine<M>, acts: &[Act]) -> World<M> {
     let world = engine.sim.empty_world();
+    with_outside(engine, &world, acts)
+}
+
+/// A world with all messages from outside pending, whether their receivers have started or not.
+fn with_outside<M: Model>(engine: &Engine<M>, world: &World<M>, acts: &[Act]) -> World<M> {
     let mut pending = world.pending().to_vec();
     for act in acts {
         if let Act::Deliver(want) = act

@@ -40,7 +40,7 @@ use crate::oracle::matcher::EXACT;
 use crate::oracle::witness::Shared;
 use crate::problem::size::starts_late;
 
-pub use self::late::late;
+pub use self::late::{late, none_with};
 pub use self::layers::MAX_STATES;
 pub use self::near::{Near, blind, near};
 pub use self::partition::bound as partition;

@@ -11,6 +11,7 @@ pub mod random_walk;
 pub mod recorded;
 pub mod restarts;
 pub mod rounds;
+pub mod settled;
 
 use demi_replay::Model;
 

@@ -6,15 +6,18 @@ use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashSet};
 
+use crate::common::random::meter;
 use crate::common::{
     HOPS, KINDS, Msg, Rule, STATES, TARGET, Table, actor_name, key, options, simulator, step, superfluous,
     table,
 };
+use demi_minimize::certify::{verify, verify_settled};
 use demi_minimize::{Objective, minimize};
 use demi_replay::replay::{ReplayOptions, replay};
-use demi_schemas::NetworkRule;
+use demi_schemas::certificate::Settled;
 use demi_schemas::schedule::{Schedule, Step, StepKind};
 use demi_schemas::summary::Verdict;
+use demi_schemas::{Certificate, NetworkRule};
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 
@@ -247,6 +250,7 @@ struct Count {
     proven: usize,
     at_any_time: usize,
     smaller: usize,
+    settled: usize,
 }
 
 #[test]
@@ -313,6 +317,21 @@ fn results_are_minimal_and_often_optimal() {
             let which = usize::from(objective == Objective::Steps);
             count.compared[which] += 1;
             count.optimal[which] += usize::from(after == best);
+            if let Some(settled) = result.certificate.settled {
+                prop_assert_eq!((objective, settled.steps), (Objective::Steps, best.0 as u64));
+                prop_assert_eq!(after.0, best.0);
+                count.settled += 1;
+            }
+        }
+        if let Some(settled) = result.certificate.settled {
+            let line = verify_settled(&sim, &schedule, &result.certificate, &meter()).unwrap();
+            let told = format!("fewer than {} steps", settled.steps);
+            prop_assert!(line.is_some_and(|line| line.contains(&told)));
+            // What claims a step more claims too much: the result itself is smaller.
+            let more = Settled { steps: settled.steps + 1, ..settled };
+            let claimed = Certificate { settled: Some(more), ..result.certificate };
+            prop_assert!(verify_settled(&sim, &schedule, &claimed, &meter()).is_err());
+            prop_assert!(verify(&sim, &result.schedule, &claimed, &meter()).is_err());
         }
         Ok(())
     };
@@ -323,6 +342,7 @@ fn results_are_minimal_and_often_optimal() {
         assert!(compared >= 100 && optimal * 100 >= compared * 95, "{count:?}");
     }
     assert!(count.minimal >= 240 && count.smaller >= 200, "{count:?}");
+    assert!(count.settled >= 60, "{count:?}");
     assert!(count.proven >= 200 && count.at_any_time >= 200, "{count:?}");
 }
 

@@ -1,0 +1,137 @@
+//! Checking from scratch that nothing smaller exists over everything recorded.
+
+use demi_replay::script::Act;
+use demi_replay::{ActorId, Model, OUTSIDE, Pending, PendingKind, Simulator, Status, World};
+use demi_schemas::certificate::Settled;
+use demi_schemas::{Certificate, NetworkRule, Schedule};
+use rustc_hash::FxHashSet;
+
+use super::{CertificateError, Checked};
+use crate::problem::budget::Meter;
+
+/// Starts for which the sets of them are counted out, at most.
+const MOST_STARTS: usize = 16;
+
+/// Checks what a certificate says of everything recorded, and gives a line about it; nothing where it says nothing.
+///
+/// # Errors
+/// When it is not true, or the budget ends before that is known.
+pub fn verify_settled<M: Model>(
+    sim: &Simulator<M>,
+    recorded: &Schedule,
+    certificate: &Certificate,
+    meter: &Meter,
+) -> Result<Option<String>, CertificateError> {
+    let Some(settled) = certificate.settled else { return Ok(None) };
+    let target = &certificate.violation;
+    let mut checked = Checked::new(sim, recorded, certificate.network, target)?;
+    // Whoever starts late may as well start first and not get what was sent before, if messages come in any order.
+    checked.rule = NetworkRule::Unordered;
+    let starts = starts(&checked.script.acts)?;
+    let mut states = 0;
+    for set in 0..1_u32 << starts.len() {
+        let chosen: Vec<ActorId> =
+            (0..starts.len()).filter(|at| set >> at & 1 == 1).map(|at| starts[at]).collect();
+        let deliveries = settled.steps.saturating_sub(chosen.len() as u64);
+        states += checked.none_with(&chosen, deliveries, settled, meter)?;
+    }
+    Ok(Some(format!(
+        "no violating execution over any of the recorded external events with fewer than {} steps ({states} looked at)",
+        settled.steps
+    )))
+}
+
+/// The actors that the recording starts.
+fn starts(acts: &[Act]) -> Result<Vec<ActorId>, CertificateError> {
+    let wrong = |why: &str| Err(CertificateError::False(why.to_owned()));
+    let mut starts = Vec::new();
+    for act in acts {
+        match act {
+            Act::Start(actor) if !starts.contains(actor) => starts.push(*actor),
+            Act::Deliver(_) | Act::Inject(..) | Act::Noted(_) => {}
+            _ => {
+                return wrong(
+                    "the recording has faults, actions or second starts: nothing is known of all executions",
+                );
+            }
+        }
+    }
+    if starts.len() > MOST_STARTS {
+        return wrong("the recording has too many starts to look at every set of them");
+    }
+    Ok(starts)
+}
+
+impl<M: Model> Checked<'_, M> {
+    /// Looks at every execution with fewer than so many deliveries in which these actors are started. Gives how many configurations
+    /// there were.
+    fn none_with(
+        &mut self,
+        starts: &[ActorId],
+        deliveries: u64,
+        settled: Settled,
+        meter: &Meter,
+    ) -> Result<u64, CertificateError> {
+        let mut world = self.sim.empty_world();
+        for &actor in starts {
+            self.sim.start(&mut world, actor);
+        }
+        if self.violates(&world) {
+            return Err(CertificateError::False("starts alone violate".into()));
+        }
+        let bound = settled.bounded.then(|| self.sim.distance(self.target)).flatten();
+        let mut level = vec![self.with_recorded(&world)];
+        let mut seen: FxHashSet<u128> = FxHashSet::default();
+        let mut states = 0;
+        for made in 1..deliveries {
+            let mut next = Vec::new();
+            for world in level.drain(..) {
+                if meter.ended().is_some() {
+                    return Err(CertificateError::Budget);
+                }
+                for index in 0..world.pending().len() {
+                    if !self.sim.deliverable(&world, index, self.rule) {
+                        continue;
+                    }
+                    let mut after = world.clone();
+                    self.sim.deliver(&mut after, index, self.rule);
+                    states += 1;
+                    if self.violates(&after) {
+                        let steps = made + starts.len() as u64;
+                        let why =
+                            format!("messages in any order, there is a violating execution of {steps} steps");
+                        return Err(CertificateError::False(why));
+                    }
+                    let far = made + self.missing(&after, bound.as_ref()) as u64;
+                    if far < deliveries
+                        && !self.pointless(&world, &after, index)
+                        && seen.insert(self.hash(&after, &[]))
+                    {
+                        next.push(after);
+                    }
+                }
+            }
+            level = next;
+        }
+        Ok(states)
+    }
+
+    /// A world in which all recorded messages from outside are pending, whether their receivers are there or not.
+    fn with_recorded(&self, world: &World<M>) -> World<M> {
+        let mut pending = world.pending().to_vec();
+        let mut actors = world.actors();
+        for act in &self.script.acts {
+            if let Act::Deliver(want) = act
+                && let Some(msg) = want.external
+            {
+                let (from, to, channel, kind) = (OUTSIDE, want.to, OUTSIDE, PendingKind::External);
+                pending.push(Pending { from, to, channel, msg, kind, timer: 0, survives: false, via: None });
+                actors = actors.max(to.index() + 1).max(self.sim.cell_of(to).index() + 1);
+            }
+        }
+        let mut cells = world.cells().to_vec();
+        cells.resize_with(actors.max(cells.len()), || None);
+        let status = |at| if at < world.actors() { world.status(ActorId(at as u16)) } else { Status::Absent };
+        World::assemble(cells, (0..actors).map(status).collect(), pending)
+    }
+}
