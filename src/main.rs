@@ -46,7 +46,7 @@ enum Command {
     Verify(verify::VerifyArgs),
     /// Write an execution, a slice of it, or a minimized schedule for other tools.
     Export(export::ExportArgs),
-    /// Write a project with a model of your own to start from, in Rust or Python.
+    /// Write a project with a model of your own to start from, in Rust, Python or JavaScript.
     NewModel(new_model::NewModelArgs),
     /// Try models in other languages.
     #[command(subcommand)]

@@ -74,7 +74,8 @@ impl Asked {
     /// What an actor does when it starts.
     pub(crate) fn started(&self, actor: ActorId, disk: Option<&Known>) -> Option<Arc<Reaction>> {
         let key = mixed(&[0, actor.0.into(), disk.map_or(0, |disk| disk.state.hash), disk.is_some().into()]);
-        self.reaction(key, None, || {
+        let call = || format!("{{\"from\":null,\"message\":null,\"random\":{}}}", random(key));
+        self.reaction(key, (None, &call), || {
             let disk = disk.map_or("null", |disk| &disk.state.text);
             format!(
                 "{{\"do\":\"start\",\"actor\":{},\"disk\":{disk},\"now\":null,\"random\":{}}}",
@@ -97,7 +98,7 @@ impl Asked {
         let from = if from == OUTSIDE { "null".to_owned() } else { self.name(from) };
         let call =
             || format!("{{\"from\":{from},\"message\":{},\"random\":{}}}", msg.0.text.text, random(key));
-        self.reaction(key, Some((state, &call)), || {
+        self.reaction(key, (state.calls.as_ref(), &call), || {
             let before = match self.hello.kind {
                 ModelKind::Pure => format!("\"state\":{}", state.state.text),
                 ModelKind::Stateful => format!("\"calls\":{}", Call::list(state.calls.as_ref())),
@@ -114,7 +115,7 @@ impl Asked {
     fn reaction(
         &self,
         key: u128,
-        after: Option<(&Known, &dyn Fn() -> String)>,
+        (before, call): (Option<&Arc<Call>>, &dyn Fn() -> String),
         question: impl FnOnce() -> String,
     ) -> Option<Arc<Reaction>> {
         self.remembered(&self.reactions, key, question, |answer: Reacted| {
@@ -124,9 +125,8 @@ impl Asked {
             };
             let state = Canonical::of(&told);
             let seen = answer.seen.as_ref().map_or_else(|| state.clone(), Canonical::of);
-            let calls = after
-                .filter(|_| self.hello.kind == ModelKind::Stateful)
-                .map(|(known, call)| Arc::new(Call { text: call(), before: known.calls.clone() }));
+            let told = self.hello.kind == ModelKind::Stateful;
+            let calls = told.then(|| Arc::new(Call { text: call(), before: before.cloned() }));
             let acts = answer.effects.into_iter().map(|wish| self.act(wish)).collect::<Result<_, _>>()?;
             Ok(Reaction { next: State::At(Arc::new(Known { state, seen, calls })), acts })
         })

@@ -113,6 +113,11 @@ pub fn try_model(spec: &ChildModel, scenario: &Scenario, questions: usize) -> Re
     Ok(trial)
 }
 
+/// The start, as a stateful model is told of it later.
+fn began() -> Value {
+    json!({"from": null, "message": null, "random": RANDOM})
+}
+
 impl Walk {
     fn ask(&mut self, question: &Value) -> Result<Value, ChildError> {
         let text = question.to_string();
@@ -127,7 +132,7 @@ impl Walk {
                 json!({"do": "start", "actor": actor, "disk": null, "now": null, "random": RANDOM});
             let answer = self.ask(&question)?;
             self.states.push((Value::Null, Vec::new(), Value::Null));
-            self.take(trial, (&actor, None, None), answer, &question)?;
+            self.take(trial, (&actor, None, began()), answer, &question)?;
         }
         self.check(trial, true)?;
         for one in self.hello.bootstrap.clone() {
@@ -162,7 +167,7 @@ impl Walk {
                 ModelKind::Stateful => question["calls"] = Value::Array(calls.clone()),
             }
             let answer = self.ask(&question)?;
-            self.take(trial, (&to, from.as_deref(), Some(call)), answer, &question)?;
+            self.take(trial, (&to, from.as_deref(), call), answer, &question)?;
             self.check(trial, false)?;
         }
         if trial.types.is_empty() {
@@ -181,7 +186,7 @@ impl Walk {
     fn take(
         &mut self,
         trial: &mut Trial,
-        (actor, from, call): (&str, Option<&str>, Option<Value>),
+        (actor, from, call): (&str, Option<&str>, Value),
         answer: Value,
         question: &Value,
     ) -> Result<(), ChildError> {
@@ -221,7 +226,7 @@ impl Walk {
         let (old, calls, seen) = &mut self.states[at];
         *seen = told.seen.unwrap_or_else(|| state.clone());
         *old = state;
-        calls.extend(call);
+        calls.push(call);
         Ok(())
     }
 
@@ -291,7 +296,7 @@ fn unknown(
         "message": {"type": "demi-lineage: no such message", "payload": "", "data": null}});
     match hello.kind {
         ModelKind::Pure => question["state"] = state,
-        ModelKind::Stateful => question["calls"] = json!([]),
+        ModelKind::Stateful => question["calls"] = json!([began()]),
     }
     let outcome = Connection::open(spec).and_then(|mut connection| {
         greet(&mut connection, greeting)?;

@@ -86,6 +86,8 @@ enum FormatArg {
     Json,
     /// A test for pytest or unittest that fails while the bug is there, of a model that is a command.
     Pytest,
+    /// A test for `node --test` that fails while the bug is there, of a model that is a command.
+    JsTest,
     /// A test for `cargo test` that fails while the bug is there, of a model in Rust.
     RustTest,
 }
@@ -95,6 +97,7 @@ impl FormatArg {
     fn test(self) -> Option<Language> {
         match self {
             FormatArg::Pytest => Some(Language::Python),
+            FormatArg::JsTest => Some(Language::JavaScript),
             FormatArg::RustTest => Some(Language::Rust),
             _ => None,
         }
@@ -107,7 +110,7 @@ impl FormatArg {
             FormatArg::Graphml => Format::Graphml,
             FormatArg::Perfetto => Format::Perfetto,
             FormatArg::Mermaid => Format::Mermaid,
-            FormatArg::Json | FormatArg::Pytest | FormatArg::RustTest => Format::Json,
+            FormatArg::Json | FormatArg::Pytest | FormatArg::JsTest | FormatArg::RustTest => Format::Json,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `export --format pytest|rust-test`: a schedule as a test of the system that it was found in.
+//! `export --format pytest|js-test|rust-test`: a schedule as a test of the system that it was found in.
 
 use std::fmt::Write as _;
 
@@ -9,6 +9,8 @@ use demi_schemas::{Scenario, Schedule};
 pub enum Language {
     /// Python, for pytest or unittest, over the protocol of models.
     Python,
+    /// JavaScript, for `node --test`, over the protocol of models.
+    JavaScript,
     /// Rust, with the library `demi-lineage`.
     Rust,
 }
@@ -17,7 +19,7 @@ pub enum Language {
 /// with the name of `program`, the one that runs.
 ///
 /// # Errors
-/// When a Python test is asked for, and the scenario's model is no command.
+/// When a test over the protocol is asked for, and the scenario's model is no command.
 pub fn text(
     language: Language,
     scenario: &Scenario,
@@ -26,6 +28,7 @@ pub fn text(
 ) -> Result<String, String> {
     match language {
         Language::Python => python(scenario, schedule),
+        Language::JavaScript => javascript(scenario, schedule),
         Language::Rust => Ok(rust(scenario, schedule, program)),
     }
 }
@@ -56,20 +59,44 @@ fn name(schedule: &Schedule) -> String {
     name
 }
 
-fn python(scenario: &Scenario, schedule: &Schedule) -> Result<String, String> {
+/// What a test over the protocol holds: the model's command, the scenario, and the schedule's lines, all as JSON.
+fn parts(scenario: &Scenario, schedule: &Schedule) -> Result<(String, String, Vec<String>), String> {
     let value = serde_json::to_value(scenario).map_err(|e| e.to_string())?;
     let Some(command) = value.pointer("/model/command").filter(|command| command.is_array()) else {
         return Err(
-            "a Python test drives a model that is a command: the scenario has none; for a model in Rust use \
+            "such a test drives a model that is a command: the scenario has none; for a model in Rust use \
                     --format rust-test"
                 .to_owned(),
         );
     };
-    let literal = |text: &str| serde_json::to_string(text).map_err(|e| e.to_string());
-    let mut lines = String::new();
-    for line in schedule.to_text().lines() {
-        let _ = writeln!(lines, "    {},", literal(line)?);
-    }
+    let text = schedule.to_text();
+    let lines = text.lines().map(literal).collect::<Result<_, _>>()?;
+    Ok((command.to_string(), value.to_string(), lines))
+}
+
+fn literal(text: &str) -> Result<String, String> {
+    serde_json::to_string(text).map_err(|e| e.to_string())
+}
+
+fn javascript(scenario: &Scenario, schedule: &Schedule) -> Result<String, String> {
+    let (command, scenario, lines) = parts(scenario, schedule)?;
+    let lines: String = lines.iter().map(|line| format!("  {line},\n")).collect();
+    let broken = broken(schedule);
+    Ok(format!(
+        "// The shortest execution found that breaks {broken}.\n//\n// Written by `demi-lineage export --format \
+         js-test`. It fails while the bug is there. Run it with `node --test` where the\n// model's command is \
+         found.\n\nimport assert from \"node:assert/strict\";\nimport {{ test }} from \"node:test\";\n\nimport {{ \
+         follow }} from \"demi-model/testing\";\n\nconst COMMAND = {command};\nconst SCENARIO = \
+         {scenario};\nconst SCHEDULE = [\n{lines}];\n\ntest({name}, async () => {{\n  const {{ violations, step }} = \
+         await follow(COMMAND, SCENARIO, SCHEDULE.join(\"\\n\"));\n  assert.deepEqual(violations, [], `at step \
+         ${{step}}`);\n}});\n",
+        name = literal(&broken)?,
+    ))
+}
+
+fn python(scenario: &Scenario, schedule: &Schedule) -> Result<String, String> {
+    let (command, value, lines) = parts(scenario, schedule)?;
+    let lines: String = lines.iter().map(|line| format!("    {line},\n")).collect();
     Ok(format!(
         "\"\"\"The shortest execution found that breaks {broken}.\n\nWritten by `demi-lineage export --format pytest`. It \
          fails while the bug is there. Run it where the model's command\nis found.\n\"\"\"\n\nimport json\nimport \
@@ -78,7 +105,7 @@ fn python(scenario: &Scenario, schedule: &Schedule) -> Result<String, String> {
          outcome = follow(COMMAND, SCENARIO, \"\\n\".join(SCHEDULE))\n        self.assertEqual(outcome.violations, [], \"at \
          step %d\" % outcome.step)\n\n\nif __name__ == \"__main__\":\n    unittest.main()\n",
         broken = broken(schedule),
-        scenario = literal(&value.to_string())?,
+        scenario = literal(&value)?,
         name = name(schedule),
     ))
 }

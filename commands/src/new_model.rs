@@ -16,6 +16,9 @@ pub enum Language {
     Rust,
     /// A program that `demi-lineage` starts and asks.
     Python,
+    /// The same for Node.
+    #[value(name = "javascript")]
+    JavaScript,
 }
 
 /// Arguments of `new-model`.
@@ -181,6 +184,15 @@ impl Source {
         }
     }
 
+    /// What stands behind `"demi-model":` in a package of Node. NPM takes no folder of a repository.
+    fn js(&self) -> String {
+        let place = match self {
+            Source::Checkout(path) => format!("file:{path}/sdk/js"),
+            Source::Git(_) => "*".to_owned(),
+        };
+        serde_json::Value::from(place).to_string()
+    }
+
     fn place(&self) -> &str {
         match self {
             Source::Checkout(place) | Source::Git(place) => place,
@@ -207,6 +219,16 @@ fn project(language: Language, name: &str, source: &Source) -> Vec<(&'static str
                 ("tests/model.rs", include_str!("../templates/rust/tests/model.rs")),
             ],
         ),
+        Language::JavaScript => (
+            "{ command = [\"node\", \"model.js\"] }".to_owned(),
+            &[
+                (".gitignore", "node_modules\n/found\n/min\n"),
+                ("README.md", include_str!("../templates/javascript/README.md")),
+                ("package.json", include_str!("../templates/javascript/package.json.in")),
+                ("model.js", include_str!("../templates/javascript/model.js")),
+                ("test/model.test.js", include_str!("../templates/javascript/test/model.test.js")),
+            ],
+        ),
         Language::Python => (
             "{ command = [\"python3\", \"model.py\"] }".to_owned(),
             &[
@@ -223,6 +245,7 @@ fn project(language: Language, name: &str, source: &Source) -> Vec<(&'static str
             .replace("{{model}}", &model)
             .replace("{{dependency}}", &source.dependency())
             .replace("{{sdk}}", &source.sdk())
+            .replace("{{js}}", &source.js())
             .replace("{{guide}}", source.place())
     };
     let all = files.iter().copied().chain([("scenario.toml", scenario)]);

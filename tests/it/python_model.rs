@@ -56,11 +56,17 @@ fn recordings_replay_on_a_model_in_python() {
 }
 
 #[test]
-fn a_new_project_in_python_passes_its_own_tests() {
-    if std::process::Command::new("python3").arg("--version").output().is_err() {
-        println!("skipped: there is no python3");
-        return;
+fn new_projects_pass_their_own_tests() {
+    for (language, interpreter) in [("python", "python3"), ("javascript", "node")] {
+        if std::process::Command::new(interpreter).arg("--version").output().is_err() {
+            println!("skipped: there is no {interpreter}");
+            continue;
+        }
+        new_project(language);
     }
+}
+
+fn new_project(language: &str) {
     let folder = tempfile::tempdir().unwrap();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let new = |args: &[&str]| {
@@ -68,26 +74,37 @@ fn a_new_project_in_python_passes_its_own_tests() {
         command.arg("new-model").args(args).arg("--source").arg(root).current_dir(&folder);
         command.output().unwrap()
     };
-    assert_eq!(new(&["my-lock", "--language", "python"]).status.code(), Some(0));
+    assert_eq!(new(&["my-lock", "--language", language]).status.code(), Some(0));
     let program = assert_cmd::cargo::cargo_bin("demi-lineage");
     let path = std::env::join_paths(
         [program.parent().unwrap().to_owned()]
             .into_iter()
             .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
     );
-    let tests = std::process::Command::new("python3")
-        .args(["-m", "unittest", "test_model"])
+    let project = folder.path().join("my-lock");
+    let (program, args): (_, &[&str]) = match language {
+        "python" => ("python3", &["-m", "unittest", "test_model"]),
+        _ => ("node", &["--test"]),
+    };
+    if language == "javascript" {
+        // What `npm install` does with a folder.
+        std::fs::create_dir(project.join("node_modules")).unwrap();
+        std::os::unix::fs::symlink(root.join("sdk/js"), project.join("node_modules/demi-model")).unwrap();
+    }
+    let tests = std::process::Command::new(program)
+        .args(args)
         .env("PATH", path.unwrap())
         .env("PYTHONPATH", root.join("sdk/python"))
-        .current_dir(folder.path().join("my-lock"))
+        .current_dir(&project)
         .output()
         .unwrap();
-    assert!(tests.status.success(), "{}", String::from_utf8_lossy(&tests.stderr));
+    let told = [tests.stdout, tests.stderr].concat();
+    assert!(tests.status.success(), "{}", String::from_utf8_lossy(&told));
 
     // What is there is somebody's work.
-    let model = folder.path().join("my-lock/model.py");
+    let model = project.join("README.md");
     std::fs::write(&model, "mine").unwrap();
-    assert_eq!(new(&["my-lock", "--language", "python"]).status.code(), Some(2));
+    assert_eq!(new(&["my-lock", "--language", language]).status.code(), Some(2));
     assert_eq!(std::fs::read_to_string(&model).unwrap(), "mine");
     for name in ["../my-lock", "my lock", "-x", "self", "Größe"] {
         assert_eq!(new(&[name]).status.code(), Some(2), "{name}");

@@ -8,6 +8,7 @@
     reason = "a failed expectation is a failed test"
 )]
 
+mod lines;
 mod raft;
 
 use std::process::Command;

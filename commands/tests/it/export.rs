@@ -56,6 +56,10 @@ fn a_python_test_fails_until_the_bug_is_mended() {
         std::fs::write(&path, mended).unwrap();
         let (passes, told) = python(at, "test_lock.py");
         assert!(passes, "{told}");
+        // Of a system with other names nothing can be said, and that is no success.
+        std::fs::write(&path, model.replace("\"client-", "\"user-").replace("\"server\"", "\"s\"")).unwrap();
+        let (passes, told) = python(at, "test_lock.py");
+        assert!(!passes && told.contains("takes no step of the schedule"), "{told}");
     }
 }
 
@@ -90,4 +94,42 @@ fn a_rust_test_holds_scenario_and_schedule() {
     assert!(!broken.is_empty());
     let mended = scenario.replace("= true", "= false");
     assert_eq!(demi_lineage::testing::violations(&Included, &mended, &schedule).unwrap(), [""; 0]);
+}
+
+#[test]
+fn a_javascript_test_fails_until_the_bug_is_mended() {
+    if Command::new("node").arg("--version").output().is_err() {
+        eprintln!("skipped: there is no node");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let sdk = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sdk/js").canonicalize().unwrap();
+    std::fs::create_dir(at.join("node_modules")).unwrap();
+    std::os::unix::fs::symlink(&sdk, at.join("node_modules/demi-model")).unwrap();
+    let model = std::fs::read_to_string(sdk.join("examples/lock.js")).unwrap();
+    let model = model.replace("../index.js", "demi-model");
+    std::fs::write(at.join("lock.mjs"), &model).unwrap();
+    let scenario = "model = { command = [\"node\", \"lock.mjs\"] }\nnetwork = \"fifo\"\n";
+    std::fs::write(at.join("lock.toml"), scenario).unwrap();
+    run(at, &["model", "check", "--scenario", "lock.toml"]);
+    let fuzz = ["fuzz", "--scenario", "lock.toml", "--seed", "1", "--out", "found", "--minimize", "min"];
+    run(at, &[&fuzz[..], &["--budget", "2000r"]].concat());
+    run(at, &["export", "min", "--format", "js-test", "--output", "lock.test.mjs"]);
+    let test = || {
+        let output = Command::new("node").args(["--test", "lock.test.mjs"]).current_dir(at).output().unwrap();
+        (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let (passes, told) = test();
+    assert!(!passes && told.contains("MutualExclusion") && told.contains("at step"), "{told}");
+    let mended = model.replace("msg.type === \"LeaseEnds\" || ", "");
+    assert_ne!(mended, model);
+    std::fs::write(at.join("lock.mjs"), mended).unwrap();
+    let (passes, told) = test();
+    assert!(passes, "{told}");
+    // Of a system with other names nothing can be said, and that is no success.
+    std::fs::write(at.join("lock.mjs"), model.replace("\"client-", "\"user-").replace("\"server\"", "\"s\""))
+        .unwrap();
+    let (passes, told) = test();
+    assert!(!passes && told.contains("takes no step of the schedule"), "{told}");
 }

@@ -115,7 +115,7 @@ class _World:
             self.pending.append({"from": sender, "to": to, "message": message, "timer": None})
 
     def start(self, actor: str) -> bool:
-        if self.status.get(actor) in ("running", "isolated"):
+        if actor not in self.hello["actors"] or self.status.get(actor) in ("running", "isolated"):
             return False
         failed = self.status.get(actor) == "crashed"
         disk = self.states.get(actor) if failed and self.hello.get("disk") else None
@@ -238,6 +238,7 @@ def follow(
             "heal": world.heal,
         }
         passed_over: List[int] = []
+        deliveries = 0
         for number, step in enumerate(steps, 1):
             kind = step["kind"]
             if kind in does and step.get("external") is not False:
@@ -249,9 +250,12 @@ def follow(
             if not taken:
                 passed_over.append(number)
                 continue
+            deliveries += kind in ("deliver", "timer")
             violations = world.check()
             if violations:
                 return Outcome(violations, number, passed_over)
+        if not deliveries:
+            raise ValueError("the model takes no step of the schedule: its actors and messages have other names")
         return Outcome([], len(steps), passed_over)
     finally:
         child.close()

@@ -1,0 +1,310 @@
+/**
+ * Schedules as tests: a model takes the steps of a schedule, and what breaks on the way is told.
+ *
+ * `demi-lineage export OUT --format js-test` writes such a test. It fails while the bug is there. Steps that a mended model does not
+ * offer any more are passed over.
+ */
+
+import { spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { createInterface } from "node:readline";
+
+/** A model in a process of its own. */
+class Child {
+  #process;
+  #lines;
+  #count = 0;
+  #failed;
+
+  constructor(command, cwd) {
+    this.#process = spawn(command[0], command.slice(1), { cwd, stdio: ["pipe", "pipe", "inherit"] });
+    this.#failed = new Promise((_, reject) => this.#process.once("error", reject));
+    this.#failed.catch(() => {});
+    // What a model that has ended is told goes nowhere; that it gives no answer is what counts.
+    this.#process.stdin.on("error", () => {});
+    this.#lines = createInterface({ input: this.#process.stdout, crlfDelay: Infinity })[Symbol.asyncIterator]();
+  }
+
+  async send(request) {
+    this.#count += 1;
+    this.#process.stdin.write(`${JSON.stringify({ id: this.#count, ...request })}\n`);
+    const { value, done } = await Promise.race([this.#lines.next(), this.#failed]);
+    if (done) {
+      throw new Error(`the model ended at the request ${JSON.stringify(request)}`);
+    }
+    const reply = JSON.parse(value);
+    if (reply.error !== undefined) {
+      throw new Error(`the model says: ${reply.error}`);
+    }
+    return reply;
+  }
+
+  async ask(question) {
+    return (await this.send({ requests: [question] })).answers[0];
+  }
+
+  close() {
+    this.#process.stdin.end();
+    this.#process.kill();
+  }
+}
+
+/** A value as text in which the order of keys does not count. */
+function canonical(value) {
+  if (Array.isArray(value)) {
+    return `[${value.map(canonical).join()}]`;
+  }
+  if (value !== null && typeof value === "object") {
+    const keys = Object.keys(value).sort();
+    return `{${keys.map((key) => `${JSON.stringify(key)}:${canonical(value[key])}`).join()}}`;
+  }
+  return JSON.stringify(value) ?? "null";
+}
+
+/** A number of 53 bits that is the same for the same question. */
+function random(question) {
+  const digest = createHash("sha256").update(canonical(question)).digest();
+  return Number(digest.readBigUInt64LE() >> 11n);
+}
+
+/** What a log says of a message. */
+function textOf(message) {
+  if (message.payload !== undefined && message.payload !== null) {
+    return message.payload;
+  }
+  const data = message.data ?? null;
+  return data === null ? message.type : `${message.type} ${JSON.stringify(data)}`;
+}
+
+/** States, and what is pending in the order in which it was sent. */
+class World {
+  states = new Map();
+  seen = new Map();
+  status = new Map();
+  pending = [];
+  memory = null;
+
+  constructor(child, hello, network) {
+    Object.assign(this, { child, hello, network });
+  }
+
+  is(actor, ...statuses) {
+    return statuses.includes(this.status.get(actor));
+  }
+
+  async #do(actor, sender, question) {
+    const whole = { ...question, actor, now: null };
+    const answer = await this.child.ask({ ...whole, random: random(whole) });
+    this.states.set(actor, answer.state);
+    this.seen.set(actor, answer.seen === undefined ? answer.state : answer.seen);
+    for (const effect of answer.effects ?? []) {
+      await this.#effect(actor, sender, effect);
+    }
+  }
+
+  async #effect(me, sender, effect) {
+    if (effect.send) {
+      this.#send(effect.send.as ?? me, effect.send.to, effect.send.message);
+    } else if (effect.forward) {
+      this.#send(sender, me, effect.forward);
+    } else if (effect.set || effect.cancel) {
+      const { timer, key = 0, repeats, survives, message } = effect.set ?? effect.cancel;
+      this.pending = this.pending.filter((p) => !(p.to === me && p.timer === timer && p.key === key));
+      if (effect.set) {
+        this.pending.push({ from: me, to: me, message, timer, key, repeats, survives });
+      }
+    } else if (effect.start) {
+      await this.start(effect.start);
+    } else if (effect.stop) {
+      await this.stop(effect.stop);
+    } else if (effect.fail !== undefined) {
+      await this.crash(me);
+    }
+  }
+
+  #send(from, to, message) {
+    if (this.is(to, "running", "crashed") && !this.is(from, "isolated")) {
+      this.pending.push({ from, to, message });
+    }
+  }
+
+  async start(actor) {
+    if (!this.hello.actors.includes(actor) || this.is(actor, "running", "isolated")) {
+      return false;
+    }
+    const kept = this.is(actor, "crashed") && this.hello.disk;
+    const disk = kept ? (this.states.get(actor) ?? null) : null;
+    this.status.set(actor, "running");
+    await this.#do(actor, null, { do: "start", disk });
+    return true;
+  }
+
+  async crash(actor) {
+    if (!this.is(actor, "running", "isolated")) {
+      return false;
+    }
+    this.status.set(actor, "crashed");
+    this.seen.delete(actor);
+    if (this.hello.restarts) {
+      return this.restart(actor);
+    }
+    this.pending = this.pending.filter((p) => p.to !== actor || !p.timer);
+    return true;
+  }
+
+  async restart(actor) {
+    this.pending = this.pending.filter((p) => p.to !== actor || !p.timer || p.survives);
+    if (this.is(actor, "running", "isolated")) {
+      this.status.set(actor, "crashed");
+    }
+    return this.start(actor);
+  }
+
+  async stop(actor) {
+    this.status.set(actor, "stopped");
+    this.seen.delete(actor);
+    this.pending = this.pending.filter((p) => p.to !== actor);
+    return true;
+  }
+
+  async isolate(actor) {
+    return this.#change(actor, "running", "isolated");
+  }
+
+  async heal(actor) {
+    return this.#change(actor, "isolated", "running");
+  }
+
+  #change(actor, before, after) {
+    const fits = this.is(actor, before);
+    if (fits) {
+      this.status.set(actor, after);
+    }
+    return fits;
+  }
+
+  async deliver(step) {
+    const { to } = step;
+    if (!this.is(to, "running", "isolated")) {
+      return false;
+    }
+    const state = this.states.get(to);
+    if (step.kind === "deliver" && step.external) {
+      const message = await this.#external(step);
+      if (!message || this.is(to, "isolated")) {
+        return false;
+      }
+      await this.#do(to, null, { do: "deliver", state, from: null, message });
+      return true;
+    }
+    const entry = this.#find(step);
+    if (!entry) {
+      return false;
+    }
+    const from = entry.timer ? null : entry.from;
+    if (!entry.timer) {
+      const before = this.pending.slice(0, this.pending.indexOf(entry));
+      const overtaken = before.filter((p) => !p.timer && p.from === from && p.to === to);
+      if (overtaken.length > 0 && this.network === "fifo") {
+        return false;
+      }
+      if (this.network === "fifo-loss") {
+        this.pending = this.pending.filter((p) => !overtaken.includes(p));
+      }
+    }
+    this.pending = this.pending.filter((p) => p !== entry);
+    if (entry.repeats) {
+      this.pending.push(entry);
+    }
+    await this.#do(to, from, { do: "deliver", state, from, message: entry.message });
+    return true;
+  }
+
+  async #external({ type = "", payload = "", fields = null }) {
+    if (!this.hello.external) {
+      return { type, payload, data: fields };
+    }
+    return (await this.child.ask({ do: "external", type, payload, fields })).message;
+  }
+
+  /** What the step means: the oldest of its content, or of its type where a mended model writes it otherwise. */
+  #find(step) {
+    const timer = step.kind === "timer";
+    const alike = this.pending.filter(
+      (p) =>
+        p.to === step.to &&
+        Boolean(p.timer) === timer &&
+        (timer || p.from === step.from) &&
+        p.message.type === (step.type ?? p.message.type),
+    );
+    return alike.find((p) => textOf(p.message) === step.payload) ?? alike[0];
+  }
+
+  async check() {
+    const seen = {};
+    for (const [actor, value] of this.seen) {
+      if (this.is(actor, "running", "isolated")) {
+        seen[actor] = value;
+      }
+    }
+    const failed = [...this.status].filter(([, status]) => status === "crashed").map(([actor]) => actor);
+    const answer = await this.child.ask({ do: "check", seen, failed: failed.sort(), memory: this.memory });
+    this.memory = answer.memory ?? null;
+    return (answer.violations ?? []).map((v) => v.fingerprint);
+  }
+}
+
+/**
+ * Has the model that `command` starts take the steps of a schedule, until an invariant breaks or the end.
+ *
+ * `scenario` has the keys of the scenario file, `schedule` the text of a schedule file. Random numbers that a model asks for are others
+ * than under demi-lineage.
+ */
+export async function follow(command, scenario, schedule, cwd = undefined) {
+  const child = new Child(command, cwd);
+  try {
+    const asked = {};
+    for (const key of ["members", "invariants"]) {
+      if (scenario[key] !== undefined && scenario[key] !== null) {
+        asked[key] = scenario[key];
+      }
+    }
+    for (const key of ["switches", "settings", "payload"]) {
+      asked[key] = scenario[key] ?? {};
+    }
+    const { hello } = await child.send({ hello: { protocol: "demi-model/0", scenario: asked } });
+    if (hello.kind !== "pure") {
+      throw new Error(`only pure models can be followed here; this one is ${hello.kind}`);
+    }
+    const steps = schedule.trim().split("\n").slice(1).map((line) => JSON.parse(line));
+    const world = new World(child, hello, scenario.network ?? "fifo");
+    const acts = ["start", "crash", "restart", "stop", "isolate", "heal"];
+    const passedOver = [];
+    let taken = 0;
+    for (const [at, step] of steps.entries()) {
+      let made;
+      if (acts.includes(step.kind) && step.external !== false) {
+        made = await world[step.kind](step.to);
+      } else if (step.kind === "deliver" || step.kind === "timer") {
+        made = await world.deliver(step);
+      } else {
+        continue;
+      }
+      if (!made) {
+        passedOver.push(at + 1);
+        continue;
+      }
+      taken += Number(step.kind === "deliver" || step.kind === "timer");
+      const violations = await world.check();
+      if (violations.length > 0) {
+        return { violations, step: at + 1, passedOver };
+      }
+    }
+    if (taken === 0) {
+      throw new Error("the model takes no step of the schedule: its actors and messages have other names");
+    }
+    return { violations: [], step: steps.length, passedOver };
+  } finally {
+    child.close();
+  }
+}
