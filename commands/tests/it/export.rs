@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// The program `examples/hostile.rs`, which is built with these tests; models that are commands are known to every program.
-fn program() -> PathBuf {
+pub fn program() -> PathBuf {
     let mut folder = std::env::current_exe().unwrap();
     folder.pop();
     folder.pop();
@@ -15,7 +15,7 @@ fn sdk() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../sdk/python")
 }
 
-fn run(folder: &Path, args: &[&str]) -> Output {
+pub fn run(folder: &Path, args: &[&str]) -> Output {
     let output =
         Command::new(program()).args(args).env("PYTHONPATH", sdk()).current_dir(folder).output().unwrap();
     let told = String::from_utf8_lossy(&output.stderr);

@@ -10,6 +10,7 @@
 mod export;
 mod fuzz;
 mod hostile;
+mod languages;
 mod model_check;
 mod new_model;
 
