@@ -8,7 +8,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use demi_lineage::{
-    Included, WithChildren, ended, export, fuzz, minimize, model, new_model, replaying, status, ui, verify,
+    Included, WithChildren, ended, explore, export, fuzz, minimize, model, new_model, replaying, status, ui,
+    verify,
 };
 
 /// From per-actor production logs to the shortest execution that still breaks the invariant.
@@ -40,6 +41,8 @@ enum Command {
     Replay(replaying::ReplayArgs),
     /// Make random runs until an invariant breaks, and write the logs of that run.
     Fuzz(fuzz::FuzzArgs),
+    /// Look at every execution that deviates little from a default order, and promise what was not found.
+    Explore(explore::ExploreArgs),
     /// Find the shortest schedule that still breaks the invariant, and prove what can be proven.
     Minimize(minimize::MinimizeArgs),
     /// Check the certificate of a minimized schedule from scratch.
@@ -85,6 +88,7 @@ fn dispatch(command: Command, models: &Known, ui: &ui::Ui) -> commands::Outcome 
         Command::Query(args) => commands::query::run(args, ui),
         Command::Replay(args) => replaying::run(args, models, ui),
         Command::Fuzz(args) => fuzz::run(args, models, ui),
+        Command::Explore(args) => explore::run(&args, models, ui),
         Command::Minimize(args) => minimize::run(args, models, ui),
         Command::Verify(args) => verify::run(args, models, ui),
         Command::Export(args) => export::run(args, models, ui),

@@ -7,7 +7,7 @@ use demi_child::WithChildren;
 use demi_replay::Registry;
 
 use crate::ui::{Ui, UiArgs};
-use crate::{Outcome, export, fuzz, minimize, model, replaying, report, status, verify};
+use crate::{Outcome, explore, export, fuzz, minimize, model, replaying, report, status, verify};
 
 /// Replays, fuzzes and minimizes schedules of this program's models.
 #[derive(Parser)]
@@ -25,6 +25,8 @@ enum Command {
     Fuzz(fuzz::FuzzArgs),
     /// Replay a schedule or a recorded execution on the model.
     Replay(replaying::ReplayArgs),
+    /// Look at every execution that deviates little from a default order, and promise what was not found.
+    Explore(explore::ExploreArgs),
     /// Find the shortest schedule that still breaks the invariant, and prove what can be proven.
     Minimize(minimize::MinimizeArgs),
     /// Check the certificate of a minimized schedule from scratch.
@@ -42,6 +44,7 @@ fn dispatch(command: Command, models: &(impl Registry + Sync), ui: &Ui) -> Outco
     match command {
         Command::Fuzz(args) => fuzz::run(args, models, ui),
         Command::Replay(args) => replaying::run(args, models, ui),
+        Command::Explore(args) => explore::run(&args, models, ui),
         Command::Minimize(args) => minimize::run(args, models, ui),
         Command::Verify(args) => verify::run(args, models, ui),
         Command::Report(args) => report::run(args, models, ui),

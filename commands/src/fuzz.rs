@@ -184,6 +184,15 @@ fn files(
     scenario: String,
     summary: &FuzzSummary,
 ) -> Result<Vec<(String, String)>, serde_json::Error> {
+    let mut files = logs(found)?;
+    files.push(("schedule.jsonl".into(), found.schedule.to_text()));
+    files.push(("scenario.toml".into(), scenario));
+    files.push(("summary.json".into(), serde_json::to_string_pretty(summary)? + "\n"));
+    Ok(files)
+}
+
+/// The logs of a run, with their paths.
+pub fn logs(found: &Found) -> Result<Vec<(String, String)>, serde_json::Error> {
     let mut files = Vec::new();
     for (actor, records) in &found.records {
         let mut text = String::new();
@@ -193,8 +202,5 @@ fn files(
         }
         files.push((format!("logs/{}.jsonl", path_name(actor)), text));
     }
-    files.push(("schedule.jsonl".into(), found.schedule.to_text()));
-    files.push(("scenario.toml".into(), scenario));
-    files.push(("summary.json".into(), serde_json::to_string_pretty(summary)? + "\n"));
     Ok(files)
 }

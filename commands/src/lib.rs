@@ -14,6 +14,7 @@
 //! compiled.
 
 mod cli;
+pub mod explore;
 pub mod export;
 mod export_test;
 pub mod files;

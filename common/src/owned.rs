@@ -35,6 +35,8 @@ pub enum Kind {
     Fuzzed,
     /// What `demo` writes.
     Demo,
+    /// What `explore` writes.
+    Explored,
 }
 
 impl Kind {
@@ -46,6 +48,7 @@ impl Kind {
             Kind::Minimized => "a result of minimize",
             Kind::Fuzzed => "a run found by fuzz",
             Kind::Demo => "a demo",
+            Kind::Explored => "a result of explore",
         }
     }
 }

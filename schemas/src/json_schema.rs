@@ -23,6 +23,7 @@ pub fn all() -> Vec<Named> {
         named::<summary::BuildSummary>("build-summary.schema.json"),
         named::<certificate::Certificate>("certificate.schema.json"),
         named::<event::EventRecord>("event-record.schema.json"),
+        named::<summary::ExploreSummary>("explore-summary.schema.json"),
         named::<summary::FuzzSummary>("fuzz-summary.schema.json"),
         named::<summary::LoadSummary>("load-summary.schema.json"),
         named::<summary::MinimizeSummary>("minimize-summary.schema.json"),

@@ -8,6 +8,7 @@
 pub mod certificate;
 pub mod event;
 pub mod event_id;
+mod explore_summary;
 mod fuzz_summary;
 pub mod json_schema;
 pub mod kind;

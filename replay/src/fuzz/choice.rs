@@ -11,7 +11,7 @@ use crate::world::World;
 
 /// All that has to be kept to make a run again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Choice {
+pub enum Choice {
     /// An actor starts.
     Start(ActorId),
     /// The model's bootstrap messages arrive.
@@ -32,8 +32,8 @@ pub(crate) enum Choice {
     Deliver(u32),
 }
 
-/// Makes one choice happen.
-pub(crate) fn apply<M: Model>(
+/// Makes one choice happen. What is not possible is left out.
+pub fn apply<M: Model>(
     sim: &mut Simulator<M>,
     world: &mut World<M>,
     program: &Program,

@@ -15,6 +15,10 @@ mod tests;
 
 use demi_schemas::{EventRecord, Scenario, Schedule};
 
+pub use self::choice::{Choice, apply};
+pub use self::program::Program;
+pub use self::run::settings;
+
 use crate::model::{Model, Violation};
 use crate::sim::Simulator;
 
@@ -91,8 +95,8 @@ pub fn fuzz<M: Model>(
     options: &FuzzOptions,
     progress: &mut dyn FnMut(Made) -> bool,
 ) -> Result<Option<Found>, FuzzError> {
-    let settings = run::settings(scenario)?;
-    let program = program::Program::new(sim, &settings.program)?;
+    let settings = settings(scenario)?;
+    let program = Program::new(sim, &settings.program)?;
     let (mut executed, mut passed_over) = (0, 0);
     for number in 0..options.runs {
         let mut run = run::Run::new(sim, scenario, (&settings, &program), options, number);
@@ -103,7 +107,7 @@ pub fn fuzz<M: Model>(
         } else if !violations.is_empty() {
             let choices = run.into_choices();
             let at = Made { runs: number + 1, executed, passed_over };
-            return Ok(Some(found(sim, (scenario, &program), &choices, &violations, at)));
+            return Ok(Some(written(sim, (scenario, &program), &choices, &violations, at)));
         }
         if !progress(Made { runs: number + 1, executed, passed_over }) {
             break;
@@ -112,10 +116,11 @@ pub fn fuzz<M: Model>(
     Ok(None)
 }
 
-fn found<M: Model>(
+/// Makes a run again that ends in these violations, and writes the logs and the schedule of it.
+pub fn written<M: Model>(
     sim: &mut Simulator<M>,
-    (scenario, program): (&Scenario, &program::Program),
-    choices: &[choice::Choice],
+    (scenario, program): (&Scenario, &Program),
+    choices: &[Choice],
     violations: &[Violation],
     made: Made,
 ) -> Found {

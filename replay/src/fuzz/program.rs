@@ -26,7 +26,7 @@ enum Due {
 
 /// A program in a simulator's terms.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Program {
+pub struct Program {
     due: Vec<Due>,
     script: Script,
     /// By act: what logs say of it.
@@ -35,7 +35,10 @@ pub(crate) struct Program {
 
 impl Program {
     /// Translates the scenario's program.
-    pub(crate) fn new<M: Model>(sim: &mut Simulator<M>, steps: &[ProgramStep]) -> Result<Self, FuzzError> {
+    ///
+    /// # Errors
+    /// When the model does not know something that the program says.
+    pub fn new<M: Model>(sim: &mut Simulator<M>, steps: &[ProgramStep]) -> Result<Self, FuzzError> {
         let mut program = Program::default();
         for step in steps {
             program.due.push(match step {
@@ -61,7 +64,10 @@ impl Program {
     }
 
     /// The act that is due after so many steps of the program, and how many steps are then done.
-    pub(crate) fn due<M: Model>(
+    ///
+    /// # Errors
+    /// When the model does not know a condition.
+    pub fn due<M: Model>(
         &self,
         sim: &Simulator<M>,
         world: &World<M>,
@@ -86,6 +92,12 @@ impl Program {
             done += 1;
         }
         Ok((done, None))
+    }
+
+    /// Whether everything is done after so many steps of the program.
+    #[must_use]
+    pub fn is_over(&self, done: usize) -> bool {
+        done >= self.due.len()
     }
 
     /// Does the act of that number; says why it could not be done.

@@ -22,7 +22,10 @@ const PUTBACKS: u32 = 16;
 const FAULTS: u64 = 20;
 
 /// The scenario's settings, checked.
-pub(crate) fn settings(scenario: &Scenario) -> Result<FuzzSettings, FuzzError> {
+///
+/// # Errors
+/// When a weight or probability is out of range.
+pub fn settings(scenario: &Scenario) -> Result<FuzzSettings, FuzzError> {
     let s = scenario.fuzz.clone().unwrap_or_default();
     let weights = [
         ("weight_client", s.weight_client),

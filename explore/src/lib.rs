@@ -1,0 +1,22 @@
+//! Systematic exploration: every execution that deviates at most so often from a default order, and a promise where none of them
+//! violates.
+//!
+//! Random runs that find nothing prove nothing. CHESS (Musuvathi et al., OSDI 2008, §2) explores every execution with at most so
+//! many preemptions instead, and says so when it is done. Here the default order is that of sending, and a [`Cost`] says what it costs to
+//! choose something else.
+//!
+//! The data flows through the modules in this order: [`scene`] (where the exploration begins and what it may do), [`moment`] (a
+//! configuration with all that its future depends on), [`menu`] (what may happen next, and what it costs), [`search`] (all executions, the
+//! cheapest first), [`promise`] (what is then known).
+
+pub mod cost;
+pub mod menu;
+pub mod moment;
+pub mod promise;
+pub mod scene;
+pub mod search;
+
+pub use cost::{Bounds, Cost, Spent};
+pub use promise::Promise;
+pub use scene::{Scene, SceneError};
+pub use search::{Ended, Explored, Finding, Level, Told, explore};

@@ -1,0 +1,95 @@
+//! What may happen next, in the default order, with what each choice costs.
+//!
+//! The default order is: messages, the oldest first; then the next message from outside; then timers, the one that was armed first. Under
+//! the cost of preemptions, what the actor may take that took something last comes before the rest.
+
+use demi_replay::fuzz::Choice;
+use demi_replay::network::same_channel;
+use demi_replay::{ActorId, Model, Simulator, Status};
+use demi_schemas::NetworkRule;
+
+use crate::cost::{Cost, Spent};
+use crate::moment::Moment;
+use crate::scene::Scene;
+
+/// A choice and what it costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// What happens.
+    pub choice: Choice,
+    /// What it adds to what the execution has spent.
+    pub spends: Spent,
+}
+
+/// All choices at a moment, the default one first; faults come last, and only where `faults` of them are left.
+#[must_use]
+pub fn menu<M: Model>(
+    sim: &Simulator<M>,
+    scene: &Scene,
+    moment: &Moment<M>,
+    cost: Cost,
+    faults: u32,
+) -> Vec<Item> {
+    let world = &moment.world;
+    // By choice: who takes something, and the messages that are lost by it.
+    let mut first: Vec<(Choice, Option<ActorId>, u32)> = Vec::new();
+    let mut timers = Vec::new();
+    for (index, entry) in world.pending().iter().enumerate() {
+        if !sim.deliverable(world, index, scene.rule) {
+            continue;
+        }
+        let choice = Choice::Deliver(index as u32);
+        if entry.kind.is_timer() {
+            timers.push((choice, Some(entry.to), 0));
+        } else {
+            let lost = match scene.rule {
+                NetworkRule::FifoLoss => {
+                    world.pending()[..index].iter().filter(|older| same_channel(older, entry)).count()
+                }
+                _ => 0,
+            };
+            first.push((choice, Some(entry.to), lost as u32));
+        }
+    }
+    if let Some(&random) = scene.clients.get(moment.sent).filter(|_| moment.open) {
+        first.push((Choice::Client(moment.sent as u64, random), None, 0));
+    }
+    first.extend(timers);
+    let stays = |who: Option<ActorId>| cost == Cost::Preempt && who.is_some() && who == moment.last;
+    let goes_on = first.iter().any(|(_, who, _)| stays(*who));
+    if goes_on {
+        first.sort_by_key(|(_, who, _)| !stays(*who));
+    }
+    let mut items: Vec<Item> = first
+        .iter()
+        .enumerate()
+        .map(|(at, &(choice, who, lost))| {
+            let cost = match cost {
+                Cost::Deviation => u32::from(at > 0),
+                Cost::Delay => at as u32,
+                Cost::Preempt => u32::from(goes_on && !stays(who)),
+            };
+            Item { choice, spends: Spent { cost, faults: lost, steps: 1 } }
+        })
+        .filter(|item| item.spends.faults <= faults)
+        .collect();
+    if faults > 0 {
+        let spends = Spent { cost: 0, faults: 1, steps: 1 };
+        items.extend(failures(sim, moment).into_iter().map(|choice| Item { choice, spends }));
+    }
+    items
+}
+
+/// The faults that are possible.
+fn failures<M: Model>(sim: &Simulator<M>, moment: &Moment<M>) -> Vec<Choice> {
+    let mut all = Vec::new();
+    for &actor in sim.model().actors() {
+        match moment.world.status(actor) {
+            Status::Running => all.extend([Choice::Crash(actor), Choice::Isolate(actor)]),
+            Status::Isolated => all.extend([Choice::Crash(actor), Choice::Heal(actor)]),
+            Status::Crashed => all.push(Choice::Restart(actor)),
+            Status::Absent | Status::Stopped => {}
+        }
+    }
+    all
+}

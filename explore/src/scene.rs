@@ -1,0 +1,106 @@
+//! Where an exploration begins, and what the environment may do in it.
+
+use demi_replay::fuzz::{self, Choice, FuzzError, Program};
+use demi_replay::{Model, Simulator, World};
+use demi_schemas::scenario::FuzzSettings;
+use demi_schemas::{NetworkRule, Scenario};
+
+use crate::moment::Moment;
+
+/// Why a scenario cannot be explored.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SceneError {
+    /// Its settings make no sense to the model.
+    #[error(transparent)]
+    Settings(#[from] FuzzError),
+    /// Something panics before there is anything to choose.
+    #[error("{0}")]
+    Panic(String),
+}
+
+/// A beginning: all actors started, the model's first messages from outside pending.
+#[derive(Debug)]
+pub struct Scene {
+    /// The network rule.
+    pub rule: NetworkRule,
+    /// What the test driver does in every run, without a choice.
+    pub program: Program,
+    /// What leads to the beginning.
+    pub before: Vec<Choice>,
+    /// Messages from outside that come one after the other: the random numbers that they are made with.
+    pub clients: Vec<u64>,
+    settings: FuzzSettings,
+}
+
+impl Scene {
+    /// The beginning of a scenario, with so many messages from outside, or as many as the scenario says. `seed` decides what they are.
+    ///
+    /// # Errors
+    /// When the scenario's settings make no sense to the model, or the model panics.
+    pub fn of<M: Model>(
+        sim: &mut Simulator<M>,
+        scenario: &Scenario,
+        clients: Option<u32>,
+        seed: u64,
+    ) -> Result<(Scene, Moment<M>), SceneError> {
+        let settings = fuzz::settings(scenario)?;
+        let program = Program::new(sim, &settings.program)?;
+        let count = u64::from(clients.unwrap_or(settings.client_messages));
+        let mut before = Vec::new();
+        if !sim.model().runtime().starts_by_itself() {
+            before.extend(sim.model().actors().iter().map(|&actor| Choice::Start(actor)));
+        }
+        before.push(Choice::Bootstrap);
+        let clients = (0..count).map(|n| number(seed, n)).collect();
+        let scene = Scene { rule: scenario.network, program, before, clients, settings };
+        let mut world = sim.empty_world();
+        for choice in &scene.before {
+            fuzz::apply(sim, &mut world, &scene.program, *choice, scene.rule);
+        }
+        if let Some(panic) = world.panic() {
+            return Err(SceneError::Panic(sim.explain(panic)));
+        }
+        let mut first = Moment::first(world);
+        scene.settle(sim, &mut first, &mut Vec::new())?;
+        Ok((scene, first))
+    }
+
+    /// Does what the test driver's program has due, and notes whether messages from outside may come by now.
+    ///
+    /// # Errors
+    /// When the model does not know a condition.
+    pub(crate) fn settle<M: Model>(
+        &self,
+        sim: &mut Simulator<M>,
+        moment: &mut Moment<M>,
+        choices: &mut Vec<Choice>,
+    ) -> Result<(), FuzzError> {
+        while let (done, Some(act)) = self.program.due(sim, &moment.world, moment.done)? {
+            moment.done = done;
+            let choice = Choice::Program(act);
+            fuzz::apply(sim, &mut moment.world, &self.program, choice, self.rule);
+            choices.push(choice);
+        }
+        if !moment.open {
+            moment.open = self.condition(sim, &moment.world)?;
+        }
+        Ok(())
+    }
+
+    /// Whether messages from outside may come in a world.
+    fn condition<M: Model>(&self, sim: &Simulator<M>, world: &World<M>) -> Result<bool, FuzzError> {
+        let Some(name) = &self.settings.wait_for else { return Ok(true) };
+        let view = sim.view(world);
+        demi_replay::guard::guarded(|| sim.model().workload().condition(name, &view))
+            .unwrap_or_else(|message| Err(format!("'{name}' panicked: {message}")))
+            .map_err(FuzzError::Condition)
+    }
+}
+
+/// A random number for the `n`-th message (SplitMix64; Steele, Lea and Flood, OOPSLA 2014, fig. 14).
+fn number(seed: u64, n: u64) -> u64 {
+    let mut z = seed.wrapping_add((n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

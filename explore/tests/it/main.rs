@@ -1,0 +1,7 @@
+//! Exploration against a search of all interleavings, and with its cache against without.
+
+#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+
+mod cache;
+mod machine;
+mod promise;

@@ -1,0 +1,82 @@
+//! The summary of `explore`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::scenario::NetworkRule;
+
+/// What `explore` prints with `--json` and writes to `OUT/summary.json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ExploreSummary {
+    /// What was counted: `deviation`, `delay` or `preempt`.
+    pub cost: String,
+    /// Most that an execution might spend of it.
+    pub bound: u32,
+    /// Most faults of an execution.
+    pub faults: u32,
+    /// Messages from outside, one after the other.
+    pub clients: u64,
+    /// Decides what they are.
+    pub seed: u64,
+    /// Most steps of an execution.
+    pub depth: u32,
+    /// The network rule.
+    pub network: NetworkRule,
+    /// How it ended: `complete`, `found` or `stopped`.
+    pub ended: String,
+    /// What is promised; null where nothing is.
+    pub promise: Option<ExplorePromise>,
+    /// What was found, the least first.
+    pub findings: Vec<ExploreFinding>,
+    /// What was done, by cost from 0 on.
+    pub levels: Vec<ExploreLevel>,
+}
+
+/// No execution within these limits violates an invariant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ExplorePromise {
+    /// Most that an execution spends of the cost.
+    pub bound: u32,
+    /// Most faults of an execution.
+    pub faults: u32,
+    /// Most steps of an execution; null where the promise is of executions of any length.
+    pub steps: Option<u32>,
+    /// The promise in words.
+    pub text: String,
+}
+
+/// A violation, with what the cheapest execution has spent that ends in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ExploreFinding {
+    /// Fingerprints.
+    pub violation: Vec<String>,
+    /// The actors whose state breaks the invariants.
+    pub affected: Vec<String>,
+    /// Units of the cost.
+    pub cost: u32,
+    /// Faults.
+    pub faults: u32,
+    /// Deliveries of the execution.
+    pub deliveries: u64,
+    /// Its external events.
+    pub externals: u64,
+    /// Its schedule, from the folder on.
+    pub schedule: String,
+}
+
+/// What was done with the executions of one cost.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ExploreLevel {
+    /// The cost.
+    pub cost: u32,
+    /// Configurations that were gone on from.
+    pub configurations: u64,
+    /// Steps that were executed.
+    pub steps: u64,
+    /// Configurations that were known already.
+    pub known: u64,
+    /// Executions that came to an end by themselves.
+    pub ends: u64,
+    /// Executions that were cut off after as many steps as one may have.
+    pub cut: u64,
+}

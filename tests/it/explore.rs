@@ -1,0 +1,71 @@
+//! `explore`: the promise, what is found, and the statuses.
+
+#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+const SCENARIO: &str =
+    "model = \"two-phase\"\nnetwork = \"fifo\"\nmembers = 2\n[switches]\ncommit_on_timeout = BUG\n";
+
+fn run(folder: &Path, line: &str) -> (Option<i32>, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_demi-lineage"))
+        .args(line.split(' '))
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+fn folder(bug: bool) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("s.toml"), SCENARIO.replace("BUG", &bug.to_string())).unwrap();
+    folder
+}
+
+#[test]
+fn the_least_violation_is_found_and_minimized() {
+    let folder = folder(true);
+    let at = folder.path();
+    let (status, told, _) = run(at, "explore --scenario s.toml --externals 2 --out e --json -q");
+    assert_eq!(status, Some(1), "{told}");
+    let summary: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(summary["findings"][0]["cost"], 1, "{told}");
+    assert_eq!(summary["promise"]["bound"], 0, "{told}");
+    let (status, ..) = run(at, "explore --scenario s.toml --externals 2 --out e --expect violation -q");
+    assert_eq!(status, Some(0));
+    assert_eq!(run(at, "replay e --scenario s.toml --strict -q").0, Some(0));
+    let (status, told, _) = run(at, "minimize e --scenario s.toml --out m -q --budget 2000r");
+    assert!(status == Some(0) && told.contains("Atomicity"), "{told}");
+    // Two runs write the same.
+    let first = std::fs::read_to_string(at.join("e/summary.json")).unwrap();
+    run(at, "explore --scenario s.toml --externals 2 --out e -q");
+    assert_eq!(std::fs::read_to_string(at.join("e/summary.json")).unwrap(), first);
+}
+
+#[test]
+fn what_is_not_there_is_promised() {
+    let folder = folder(false);
+    let at = folder.path();
+    let line = "explore --scenario s.toml --externals 1 --bound 2 --faults 1 --out e -q";
+    let (status, told, _) = run(at, line);
+    assert_eq!(status, Some(0), "{told}");
+    assert!(
+        told.contains(
+            "at most 2 deviations from the default order, at most 1 fault and at most 1 client message"
+        ),
+        "{told}"
+    );
+    assert!(told.contains("whatever its length"), "{told}");
+    let (status, told, _) = run(at, "explore --scenario s.toml --externals 1 --depth 3 --out e -q");
+    assert!(status == Some(0) && told.contains("within 3 steps"), "{told}");
+    let (status, told, _) = run(at, "explore --scenario s.toml --bound 3 --budget 100states --out e -q");
+    assert!(status == Some(4) && told.contains("The budget ended before the bound"), "{told}");
+    let (status, _, told) = run(at, "explore --scenario s.toml --budget 10r --out e -q");
+    assert!(status == Some(2) && told.contains("replays nothing"), "{told}");
+    let (status, _, told) = run(at, "explore --scenario s.toml --cost distance --out e -q");
+    assert!(status == Some(2) && told.contains("no cost 'distance'"), "{told}");
+}
