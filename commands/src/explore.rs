@@ -1,23 +1,28 @@
 //! `demi-lineage explore`: every execution that deviates little from a default order, and a promise where none violates.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use demi_common::{Kind, owned};
-use demi_explore::{Bounds, Cost, Ended, Explored, Promise, Scene, SceneError, Spent, Told, explore};
+use demi_explore::moment::Moment;
+use demi_explore::{Bounds, Cost, Ended, Explored, Scene, SceneError, Spent, Told, explore};
 use demi_minimize::{Budget, StopFlag};
 use demi_replay::fuzz::{Found, Made, written};
+use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::{Model, Registry, Simulator, Visitor};
-use demi_schemas::summary::{ExploreFinding, ExploreLevel, ExplorePromise, ExploreSummary};
-use demi_schemas::{NetworkRule, Scenario};
+use demi_schemas::{NetworkRule, Scenario, Schedule};
 
 use crate::Outcome;
-use crate::files::{read_scenario, write_folder};
+use crate::explore_told::{describe, least, summarize};
+use crate::files::{read_scenario, read_schedule, write_folder};
 use crate::fuzz::logs;
 use crate::minimize;
 use crate::status::{Expect, Status};
 use crate::ui::Ui;
+
+/// How many deliveries before the end of a recording an exploration begins.
+const LAST: u64 = 8;
 
 /// Arguments of `explore`.
 #[derive(clap::Args, Debug)]
@@ -25,25 +30,37 @@ pub struct ExploreArgs {
     /// The scenario file.
     #[arg(long, value_name = "FILE")]
     scenario: PathBuf,
+    /// A recorded execution or a schedule: explore around it instead of from the scenario's beginning. Its own order costs nothing.
+    #[arg(long, value_name = "EXEC|FILE")]
+    from: Option<PathBuf>,
+    /// With --from: begin after so many of its deliveries.
+    #[arg(long, value_name = "N", requires = "from", conflicts_with_all = ["every", "last"])]
+    at: Option<u64>,
+    /// With --from: begin at the start and after every N deliveries.
+    #[arg(long, value_name = "N", requires = "from", conflicts_with = "last", value_parser = clap::value_parser!(u64).range(1..))]
+    every: Option<u64>,
+    /// With --from: begin so many deliveries before its violation, or its end where there is none [default: 8].
+    #[arg(long, value_name = "N", requires = "from")]
+    last: Option<u64>,
     /// Most that an execution may spend of the cost. All executions that spend less are looked at first.
     #[arg(long, value_name = "N", default_value_t = 2)]
-    bound: u32,
+    pub bound: u32,
     /// What is counted: deviation (1 for anything but the oldest), delay (1 for each choice passed over), or preempt (1 for leaving an
     /// actor that could go on).
     #[arg(long, value_name = "COST", default_value_t)]
-    cost: Cost,
+    pub cost: Cost,
     /// Most faults in an execution: failures, restarts, actors cut off or back, messages lost under fifo-loss.
     #[arg(long, value_name = "N", default_value_t = 0)]
-    faults: u32,
+    pub faults: u32,
     /// Client messages, one after the other; replaces the scenario's number.
     #[arg(long, value_name = "N")]
     externals: Option<u32>,
     /// Decides what the client messages are.
     #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
+    pub seed: u64,
     /// Most steps in an execution.
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
-    depth: u32,
+    pub depth: u32,
     /// Go on after the first violation, to the cheapest execution of each.
     #[arg(long)]
     all: bool,
@@ -55,7 +72,7 @@ pub struct ExploreArgs {
     network: Option<NetworkRule>,
     /// The folder for the summary, and for logs and schedules of what is found; what an earlier run wrote there is replaced.
     #[arg(long, value_name = "DIR")]
-    out: PathBuf,
+    pub out: PathBuf,
     /// Which outcome is success, as the exit status says it.
     #[arg(long, value_enum, default_value = "none", value_name = "OUTCOME")]
     expect: Expect,
@@ -64,34 +81,86 @@ pub struct ExploreArgs {
     json: bool,
 }
 
+/// What was explored from one beginning: after so many deliveries of the recording, or at the scenario's beginning.
+pub struct Part {
+    /// After how many deliveries.
+    pub from: Option<u64>,
+    /// What came of it.
+    pub explored: Explored,
+    /// What is written of each finding.
+    pub found: Vec<Found>,
+    /// How many client messages there were.
+    pub clients: usize,
+}
+
 /// Explores with whichever model the scenario names.
 struct Task<'a> {
     scenario: &'a Scenario,
     args: &'a ExploreArgs,
+    recorded: Option<&'a Schedule>,
     tell: &'a mut dyn FnMut(Told) -> bool,
 }
 
 impl Visitor for Task<'_> {
-    /// What was explored, how many client messages there were, and the executions that were found.
-    type Output = Result<(Explored, usize, Vec<Found>), SceneError>;
+    type Output = Result<Vec<Part>, SceneError>;
 
     fn visit<M: Model>(self, mut sim: Simulator<M>) -> Self::Output {
-        let (scene, first) = Scene::of(&mut sim, self.scenario, self.args.externals, self.args.seed)?;
-        let explored =
-            explore(&mut sim, (&scene, first), bounds(self.args), (self.args.all, true), self.tell)?;
-        let found = explored
-            .findings
-            .iter()
-            .map(|finding| {
-                let parts = (self.scenario, &scene.program);
-                written(&mut sim, parts, &finding.choices, &finding.violations, Made::default())
-            })
-            .collect();
-        Ok((explored, scene.clients.len(), found))
+        let Task { scenario, args, recorded, tell } = self;
+        let Some(recorded) = recorded else {
+            let begin = Scene::of(&mut sim, scenario, args.externals, args.seed)?;
+            return Ok(vec![part(&mut sim, None, begin, args, scenario, tell)?]);
+        };
+        // What comes after the violation is not before it.
+        let options = ReplayOptions { rule: scenario.network, strict: false, interval: 1 };
+        let violation =
+            replay(&mut sim.clone(), recorded, &options).map_err(SceneError::Script)?.violation_at;
+        let mut parts = Vec::new();
+        for from in beginnings(args, violation.unwrap_or(recorded.deliveries() as u64)) {
+            let begin = Scene::around(&mut sim, scenario, recorded, from)?;
+            let part = part(&mut sim, Some(from), begin, args, scenario, tell)?;
+            let ended = part.explored.ended;
+            parts.push(part);
+            if ended == Ended::Stopped {
+                break;
+            }
+        }
+        Ok(parts)
     }
 }
 
-fn bounds(args: &ExploreArgs) -> Bounds {
+/// Where to begin in a recording with so many deliveries until its violation or its end, what is nearest to that first.
+fn beginnings(args: &ExploreArgs, deliveries: u64) -> Vec<u64> {
+    if let Some(at) = args.at {
+        return vec![at.min(deliveries)];
+    }
+    match args.every {
+        Some(every) => (0..deliveries.div_ceil(every).max(1)).rev().map(|n| n * every).collect(),
+        None => vec![deliveries.saturating_sub(args.last.unwrap_or(LAST))],
+    }
+}
+
+fn part<M: Model>(
+    sim: &mut Simulator<M>,
+    from: Option<u64>,
+    (scene, first): (Scene, Moment<M>),
+    args: &ExploreArgs,
+    scenario: &Scenario,
+    tell: &mut dyn FnMut(Told) -> bool,
+) -> Result<Part, SceneError> {
+    let explored = explore(sim, (&scene, first), bounds(args), (args.all, true), tell)?;
+    let found = explored
+        .findings
+        .iter()
+        .map(|finding| {
+            let parts = (scenario, &scene.program);
+            written(sim, parts, &finding.choices, &finding.violations, Made::default())
+        })
+        .collect();
+    Ok(Part { from, explored, found, clients: scene.clients.len() })
+}
+
+/// The bounds that the arguments ask for.
+pub fn bounds(args: &ExploreArgs) -> Bounds {
     Bounds { cost: args.cost, most: Spent { cost: args.bound, faults: args.faults, steps: args.depth } }
 }
 
@@ -108,7 +177,16 @@ pub fn run(args: &ExploreArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outc
         scenario.network = rule;
         text = scenario.to_text();
     }
-    owned::check(&args.out, Kind::Explored, &[&args.scenario])?;
+    let inputs: Vec<&Path> =
+        [Some(&args.scenario), args.from.as_ref()].into_iter().flatten().map(PathBuf::as_path).collect();
+    owned::check(&args.out, Kind::Explored, &inputs)?;
+    let recorded = args.from.as_ref().map(|path| read_schedule(path, false)).transpose()?;
+    if recorded.is_some() && args.externals.is_some() {
+        return Err(
+            "--externals is for the scenario's beginning: a recording has its own messages from outside"
+                .into(),
+        );
+    }
 
     let stop: StopFlag = minimize::interruptible();
     let bar = ui.progress();
@@ -133,129 +211,35 @@ pub fn run(args: &ExploreArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outc
         };
         left && !stop.is_set() && models.fault().is_none()
     };
-    let task = Task { scenario: &scenario, args, tell: &mut tell };
+    let task = Task { scenario: &scenario, args, recorded: recorded.as_ref(), tell: &mut tell };
     let done = models.visit(&scenario, task).map_err(|e| format!("{}: {e}", args.scenario.display()));
     bar.finish_and_clear();
-    let (explored, clients, found) = done?.map_err(|e| format!("{}: {e}", args.scenario.display()))?;
+    let parts =
+        done?.map_err(|e| format!("{}: {e}", args.from.as_ref().unwrap_or(&args.scenario).display()))?;
 
-    let summary = summarize(args, &scenario, clients, &explored, &found);
+    let least = least(&parts);
+    let summary = summarize(args, &scenario, &parts, &least);
     let mut files = Vec::new();
-    for (finding, found) in summary.findings.iter().zip(&found) {
+    for (finding, (_, _, found)) in summary.findings.iter().zip(&least) {
         files.push((finding.schedule.clone(), found.schedule.to_text()));
     }
-    if let Some(first) = found.first() {
+    if let Some((_, _, first)) = least.first() {
         files.extend(logs(first)?);
     }
     files.push(("scenario.toml".into(), text));
     files.push(("summary.json".into(), serde_json::to_string_pretty(&summary)? + "\n"));
     let files: Vec<(&str, String)> = files.iter().map(|(path, text)| (path.as_str(), text.clone())).collect();
-    write_folder(&args.out, Kind::Explored, &[&args.scenario], &files)?;
+    write_folder(&args.out, Kind::Explored, &inputs, &files)?;
     if args.json {
         ui.json(&summary)?;
     } else {
         ui.result(&describe(&summary, args));
     }
-    let status = match (explored.ended, found.is_empty()) {
+    let stopped = parts.iter().any(|part| part.explored.ended == Ended::Stopped);
+    let status = match (stopped, least.is_empty()) {
         (_, false) => Status::There,
-        (Ended::Stopped, true) => return Ok(Status::BudgetEnded.into()),
-        (_, true) => Status::NotThere,
+        (true, true) => return Ok(Status::BudgetEnded.into()),
+        (false, true) => Status::NotThere,
     };
     Ok(args.expect.status(status as u8))
-}
-
-fn summarize(
-    args: &ExploreArgs,
-    scenario: &Scenario,
-    clients: usize,
-    explored: &Explored,
-    found: &[Found],
-) -> ExploreSummary {
-    let promise = Promise::of(explored, bounds(args), scenario.network, clients);
-    let finding = |(at, (finding, found)): (usize, (&demi_explore::Finding, &Found))| ExploreFinding {
-        violation: found.violation.clone(),
-        affected: found.affected.clone(),
-        cost: finding.spent.cost,
-        faults: finding.spent.faults,
-        deliveries: found.deliveries,
-        externals: found.externals,
-        schedule: match at {
-            0 => "schedule.jsonl".into(),
-            at => format!("schedule-{}.jsonl", at + 1),
-        },
-    };
-    let level = |(cost, level): (usize, &demi_explore::Level)| ExploreLevel {
-        cost: cost as u32,
-        configurations: level.moments,
-        steps: level.steps,
-        known: level.known,
-        ends: level.ends,
-        cut: level.cut,
-    };
-    ExploreSummary {
-        cost: args.cost.to_string(),
-        bound: args.bound,
-        faults: args.faults,
-        clients: clients as u64,
-        seed: args.seed,
-        depth: args.depth,
-        network: scenario.network,
-        ended: match explored.ended {
-            Ended::Complete => "complete",
-            Ended::Found => "found",
-            Ended::Stopped => "stopped",
-        }
-        .into(),
-        promise: promise.map(|promise| ExplorePromise {
-            bound: promise.bound,
-            faults: promise.faults,
-            steps: promise.steps,
-            text: promise.to_string(),
-        }),
-        findings: explored.findings.iter().zip(found).enumerate().map(finding).collect(),
-        levels: explored.levels.iter().enumerate().map(level).collect(),
-    }
-}
-
-fn describe(summary: &ExploreSummary, args: &ExploreArgs) -> String {
-    let mut text = String::new();
-    for finding in &summary.findings {
-        text.push_str(&format!(
-            "{} at {}: {} {}, {} faults, {} deliveries, {} external events: {}\n",
-            finding.violation.join(", "),
-            finding.affected.join(", "),
-            summary.cost,
-            finding.cost,
-            finding.faults,
-            finding.deliveries,
-            finding.externals,
-            args.out.join(&finding.schedule).display(),
-        ));
-    }
-    if !text.is_empty() {
-        text.push('\n');
-    }
-    let mut table = demi_common::Table::new([
-        summary.cost.as_str(),
-        "configurations",
-        "steps",
-        "known",
-        "ends",
-        "cut off",
-    ]);
-    for level in &summary.levels {
-        let counts =
-            [u64::from(level.cost), level.configurations, level.steps, level.known, level.ends, level.cut];
-        table.row(counts.map(|count| count.to_string()));
-    }
-    text.push_str(&table.to_string());
-    text.push_str("\n\n");
-    text.push_str(match &summary.promise {
-        Some(promise) => promise.text.as_str(),
-        None => "Nothing is promised: not even the default order is done without a violation.",
-    });
-    if summary.ended == "stopped" {
-        text.push_str("\nThe budget ended before the bound.");
-    }
-    text.push_str(&format!("\nwrote {}", args.out.display()));
-    text
 }

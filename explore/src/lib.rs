@@ -10,6 +10,7 @@
 //! cheapest first), [`promise`] (what is then known).
 
 pub mod cost;
+pub mod log;
 pub mod menu;
 pub mod moment;
 pub mod promise;
@@ -17,6 +18,6 @@ pub mod scene;
 pub mod search;
 
 pub use cost::{Bounds, Cost, Spent};
-pub use promise::Promise;
+pub use promise::{Origin, Promise};
 pub use scene::{Scene, SceneError};
 pub use search::{Ended, Explored, Finding, Level, Told, explore};

@@ -1,7 +1,8 @@
 //! What may happen next, in the default order, with what each choice costs.
 //!
 //! The default order is: messages, the oldest first; then the next message from outside; then timers, the one that was armed first. Under
-//! the cost of preemptions, what the actor may take that took something last comes before the rest.
+//! the cost of preemptions, what the actor may take that took something last comes before the rest. Around a recorded execution its next step
+//! that is possible comes before everything, at any cost.
 
 use demi_replay::fuzz::Choice;
 use demi_replay::network::same_channel;
@@ -17,6 +18,10 @@ use crate::scene::Scene;
 pub struct Item {
     /// What happens.
     pub choice: Choice,
+    /// What happens right after it, without a choice.
+    pub then: Option<Choice>,
+    /// How much of the recorded execution is then done or passed over.
+    pub at: usize,
     /// What it adds to what the execution has spent.
     pub spends: Spent,
 }
@@ -24,7 +29,7 @@ pub struct Item {
 /// All choices at a moment, the default one first; faults come last, and only where `faults` of them are left.
 #[must_use]
 pub fn menu<M: Model>(
-    sim: &Simulator<M>,
+    sim: &mut Simulator<M>,
     scene: &Scene,
     moment: &Moment<M>,
     cost: Cost,
@@ -55,8 +60,14 @@ pub fn menu<M: Model>(
         first.push((Choice::Client(moment.sent as u64, random), None, 0));
     }
     first.extend(timers);
+    let logged = scene.log.next(sim, world, moment.at, scene);
+    if let Some(next) = &logged {
+        // The recorded step comes first, and is not offered a second time.
+        first.retain(|(choice, ..)| next.then.is_some() || *choice != next.choice);
+        first.insert(0, (next.choice, next.who, 0));
+    }
     let stays = |who: Option<ActorId>| cost == Cost::Preempt && who.is_some() && who == moment.last;
-    let goes_on = first.iter().any(|(_, who, _)| stays(*who));
+    let goes_on = logged.is_none() && first.iter().any(|(_, who, _)| stays(*who));
     if goes_on {
         first.sort_by_key(|(_, who, _)| !stays(*who));
     }
@@ -67,15 +78,19 @@ pub fn menu<M: Model>(
             let cost = match cost {
                 Cost::Deviation => u32::from(at > 0),
                 Cost::Delay => at as u32,
+                Cost::Preempt if logged.is_some() => u32::from(at > 0),
                 Cost::Preempt => u32::from(goes_on && !stays(who)),
             };
-            Item { choice, spends: Spent { cost, faults: lost, steps: 1 } }
+            let then = logged.as_ref().filter(|_| at == 0).map(|next| (next.then, next.at + 1));
+            let (then, at) = then.unwrap_or((None, moment.at));
+            Item { choice, then, at, spends: Spent { cost, faults: lost, steps: 1 } }
         })
         .filter(|item| item.spends.faults <= faults)
         .collect();
     if faults > 0 {
         let spends = Spent { cost: 0, faults: 1, steps: 1 };
-        items.extend(failures(sim, moment).into_iter().map(|choice| Item { choice, spends }));
+        let (then, at) = (None, moment.at);
+        items.extend(failures(sim, moment).into_iter().map(|choice| Item { choice, then, at, spends }));
     }
     items
 }

@@ -14,6 +14,8 @@ pub struct Moment<M: Model> {
     pub done: usize,
     /// How many messages from outside were sent.
     pub sent: usize,
+    /// How much of the recorded execution is done or passed over.
+    pub at: usize,
     /// Whether messages from outside may come.
     pub open: bool,
     /// Who took something last.
@@ -22,8 +24,8 @@ pub struct Moment<M: Model> {
 
 impl<M: Model> Clone for Moment<M> {
     fn clone(&self) -> Self {
-        let Moment { done, sent, open, last, .. } = *self;
-        Moment { world: self.world.clone(), done, sent, open, last }
+        let Moment { done, sent, at, open, last, .. } = *self;
+        Moment { world: self.world.clone(), done, sent, at, open, last }
     }
 }
 
@@ -31,7 +33,7 @@ impl<M: Model> Moment<M> {
     /// A beginning.
     #[must_use]
     pub fn first(world: World<M>) -> Self {
-        Moment { world, done: 0, sent: 0, open: false, last: None }
+        Moment { world, done: 0, sent: 0, at: 0, open: false, last: None }
     }
 
     /// A number for the moment and the faults that were spent on it: two executions whose moments have the same number can go on alike. The
@@ -50,7 +52,7 @@ impl<M: Model> Moment<M> {
             entries.for_each(|entry| content(sim, entry, &mut hasher));
             u8::MAX.hash(&mut hasher);
         }
-        (self.done, self.sent, self.open, faults).hash(&mut hasher);
+        (self.done, self.sent, self.at, self.open, faults).hash(&mut hasher);
         if waits {
             self.world.deliveries().hash(&mut hasher);
         }

@@ -1,10 +1,13 @@
 //! Where an exploration begins, and what the environment may do in it.
 
+use demi_replay::follow::follow;
 use demi_replay::fuzz::{self, Choice, FuzzError, Program};
+use demi_replay::script::{Act, Script, ScriptError};
 use demi_replay::{Model, Simulator, World};
 use demi_schemas::scenario::FuzzSettings;
-use demi_schemas::{NetworkRule, Scenario};
+use demi_schemas::{NetworkRule, Scenario, Schedule};
 
+use crate::log::Log;
 use crate::moment::Moment;
 
 /// Why a scenario cannot be explored.
@@ -13,6 +16,12 @@ pub enum SceneError {
     /// Its settings make no sense to the model.
     #[error(transparent)]
     Settings(#[from] FuzzError),
+    /// A recorded execution makes no sense to the model.
+    #[error(transparent)]
+    Script(#[from] ScriptError),
+    /// The model cannot follow a recorded execution to where the exploration is to begin.
+    #[error("step {0} of the recorded execution is not possible: replay it first to see why")]
+    Diverged(usize),
     /// Something panics before there is anything to choose.
     #[error("{0}")]
     Panic(String),
@@ -29,6 +38,8 @@ pub struct Scene {
     pub before: Vec<Choice>,
     /// Messages from outside that come one after the other: the random numbers that they are made with.
     pub clients: Vec<u64>,
+    /// What was recorded, whose order is the default one; empty without a recording.
+    pub log: Log,
     settings: FuzzSettings,
 }
 
@@ -52,7 +63,8 @@ impl Scene {
         }
         before.push(Choice::Bootstrap);
         let clients = (0..count).map(|n| number(seed, n)).collect();
-        let scene = Scene { rule: scenario.network, program, before, clients, settings };
+        let log = Log::default();
+        let scene = Scene { rule: scenario.network, program, before, clients, log, settings };
         let mut world = sim.empty_world();
         for choice in &scene.before {
             fuzz::apply(sim, &mut world, &scene.program, *choice, scene.rule);
@@ -63,6 +75,56 @@ impl Scene {
         let mut first = Moment::first(world);
         scene.settle(sim, &mut first, &mut Vec::new())?;
         Ok((scene, first))
+    }
+
+    /// A configuration of a recorded execution: that after so many of its deliveries. From there on the recorded order is the default one.
+    ///
+    /// # Errors
+    /// When the model cannot follow the execution so far.
+    pub fn around<M: Model>(
+        sim: &mut Simulator<M>,
+        scenario: &Scenario,
+        recorded: &Schedule,
+        deliveries: u64,
+    ) -> Result<(Scene, Moment<M>), SceneError> {
+        let (script, started) = Script::compile(sim, recorded)?;
+        let rule = scenario.network;
+        let acts: Vec<(usize, Act)> = match follow(sim, recorded, &script, rule) {
+            Some(followed) => followed.acts,
+            None => script.acts[started..].iter().copied().enumerate().collect(),
+        };
+        // What comes from outside is sent first and then taken, so that a log can tell both.
+        let sends = |act: &Act| match act {
+            Act::Deliver(want) => want.external.map_or(*act, |msg| Act::Inject(want.to, msg)),
+            _ => *act,
+        };
+        let does = Script { acts: script.acts[started..].iter().map(sends).collect(), ..script.clone() };
+        let program = Program::of_acts(does, recorded.steps.clone());
+        let before = script.acts[..started].iter().filter_map(Act::actor).map(Choice::Start).collect();
+        let settings = FuzzSettings::default();
+        let (clients, log) = (Vec::new(), Log::new(acts));
+        let mut scene = Scene { rule, program, before, clients, log, settings };
+        let mut world = sim.empty_world();
+        for choice in scene.before.clone() {
+            fuzz::apply(sim, &mut world, &scene.program, choice, rule);
+        }
+        let mut moment = Moment::first(world);
+        moment.open = true;
+        while moment.world.deliveries() < deliveries {
+            let Some(next) = scene.log.next(sim, &moment.world, moment.at, &scene) else { break };
+            if let Some(step) = scene.log.passed_over(moment.at, next.at) {
+                return Err(SceneError::Diverged(step + 1));
+            }
+            moment.at = next.at + 1;
+            for choice in next.choices() {
+                fuzz::apply(sim, &mut moment.world, &scene.program, choice, rule);
+                scene.before.push(choice);
+            }
+            if let Some(panic) = moment.world.panic() {
+                return Err(SceneError::Panic(sim.explain(panic)));
+            }
+        }
+        Ok((scene, moment))
     }
 
     /// Does what the test driver's program has due, and notes whether messages from outside may come by now.

@@ -225,6 +225,11 @@ impl<M: Model> Search<'_, M> {
             let mut choices = vec![item.choice];
             self.level(spent).steps += 1;
             make(sim, self.scene, &mut moment, item.choice);
+            if let Some(then) = item.then {
+                make(sim, self.scene, &mut moment, then);
+                choices.push(then);
+            }
+            moment.at = item.at;
             let mut violations = broken(sim, &moment);
             if violations.is_empty() {
                 self.scene.settle(sim, &mut moment, &mut choices)?;

@@ -20,6 +20,8 @@ pub struct ExploreSummary {
     pub seed: u64,
     /// Most steps of an execution.
     pub depth: u32,
+    /// After how many deliveries of a recording executions begin; empty where they begin at the scenario's beginning.
+    pub beginnings: Vec<u64>,
     /// The network rule.
     pub network: NetworkRule,
     /// How it ended: `complete`, `found` or `stopped`.
@@ -52,6 +54,8 @@ pub struct ExploreFinding {
     pub violation: Vec<String>,
     /// The actors whose state breaks the invariants.
     pub affected: Vec<String>,
+    /// After how many deliveries of the recording it leaves it at the earliest; null without a recording.
+    pub from: Option<u64>,
     /// Units of the cost.
     pub cost: u32,
     /// Faults.
@@ -65,7 +69,7 @@ pub struct ExploreFinding {
 }
 
 /// What was done with the executions of one cost.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExploreLevel {
     /// The cost.
     pub cost: u32,

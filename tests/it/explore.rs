@@ -55,7 +55,7 @@ fn what_is_not_there_is_promised() {
     assert_eq!(status, Some(0), "{told}");
     assert!(
         told.contains(
-            "at most 2 deviations from the default order, at most 1 fault and at most 1 client message"
+            "at most 2 deviations from the default order, at most 1 client message and at most 1 fault"
         ),
         "{told}"
     );
@@ -68,4 +68,37 @@ fn what_is_not_there_is_promised() {
     assert!(status == Some(2) && told.contains("replays nothing"), "{told}");
     let (status, _, told) = run(at, "explore --scenario s.toml --cost distance --out e -q");
     assert!(status == Some(2) && told.contains("no cost 'distance'"), "{told}");
+}
+
+#[test]
+fn what_else_could_have_gone_wrong_around_a_recording() {
+    let folder = folder(true);
+    let at = folder.path();
+    let (status, ..) = run(at, "fuzz --scenario s.toml --seed 3 --out f -q");
+    assert_eq!(status, Some(0));
+    let recorded: Value =
+        serde_json::from_str(&std::fs::read_to_string(at.join("f/summary.json")).unwrap()).unwrap();
+    let (status, told, _) =
+        run(at, "explore --from f --last 4 --bound 0 --scenario s.toml --out e --json -q");
+    assert_eq!(status, Some(1), "{told}");
+    let summary: Value = serde_json::from_str(&told).unwrap();
+    let finding = &summary["findings"][0];
+    assert_eq!(
+        (&finding["cost"], &finding["violation"]),
+        (&Value::from(0), &recorded["violation"]),
+        "{told}"
+    );
+    assert_eq!(finding["deliveries"], recorded["deliveries"], "{told}");
+    assert_eq!(run(at, "replay e --scenario s.toml --strict -q").0, Some(0));
+
+    let (status, told, _) =
+        run(at, "explore --from f --every 5 --depth 30 --bound 1 --all --scenario s.toml --out e --json -q");
+    let summary: Value = serde_json::from_str(&told).unwrap();
+    assert!(status == Some(1) && !summary["findings"].as_array().unwrap().is_empty(), "{told}");
+    assert!(summary["beginnings"].as_array().unwrap().len() > 2, "{told}");
+
+    let (status, _, told) = run(at, "explore --from f --externals 2 --scenario s.toml --out e -q");
+    assert!(status == Some(2) && told.contains("--externals is for the scenario's beginning"), "{told}");
+    let (status, _, told) = run(at, "explore --from f --scenario s.toml --out f -q");
+    assert!(status == Some(2) && told.contains("is being read"), "{told}");
 }

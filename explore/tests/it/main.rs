@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
+mod around;
 mod cache;
 mod machine;
 mod promise;

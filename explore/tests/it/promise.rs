@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-use demi_explore::{Bounds, Cost, Ended, Promise, Scene, Spent, explore};
+use demi_explore::{Bounds, Cost, Ended, Origin, Promise, Scene, Spent, explore};
 use demi_replay::fuzz::{Made, written};
 use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::{ActorId, Model, MsgId, PendingKind, Proposal, Simulator, Status, World};
@@ -159,7 +159,7 @@ fn exactly_what_costs_no_more_is_found() {
             // The first is the least of all, and what is promised below it is true.
             let sooner = explore(&mut sim, (&scene, first), bounds, (false, true), &mut |_| true).unwrap();
             prop_assert_eq!(sooner.findings.first(), explored.findings.first());
-            let promise = Promise::of(&sooner, bounds, rule, table.clients.len());
+            let promise = Promise::of(&sooner, bounds, rule, Origin::Beginning(table.clients.len()));
             let least = expected.values().map(|spent| spent.0).min();
             let kept = least.map_or(Some(bound), |least| least.checked_sub(1));
             prop_assert_eq!(promise.map(|promise| promise.bound), kept);

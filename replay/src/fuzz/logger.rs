@@ -163,7 +163,8 @@ impl<'a, M: Model> Logger<'a, M> {
     /// Does an act of the program and logs it: code and messages as the environment's, faults as their actor's.
     fn program(&mut self, act: u32) {
         if let Some((to, msg)) = self.program.message(&self.world, act) {
-            return self.inject_one(to, msg, Value::Null);
+            let fields = self.program.steps.get(act as usize).and_then(|step| step.fields.clone());
+            return self.inject_one(to, msg, fields.unwrap_or_default());
         }
         if self.program.perform(self.sim, &mut self.world, act, self.rule).is_err() {
             return;

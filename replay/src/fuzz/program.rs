@@ -63,6 +63,12 @@ impl Program {
         Ok(program)
     }
 
+    /// A program without conditions, whose acts happen when somebody chooses them: `acts[i]` is what logs tell as `steps[i]`.
+    #[must_use]
+    pub fn of_acts(script: Script, steps: Vec<Step>) -> Self {
+        Program { due: Vec::new(), script, steps }
+    }
+
     /// The act that is due after so many steps of the program, and how many steps are then done.
     ///
     /// # Errors
@@ -100,8 +106,11 @@ impl Program {
         done >= self.due.len()
     }
 
-    /// Does the act of that number; says why it could not be done.
-    pub(crate) fn perform<M: Model>(
+    /// Does the act of that number.
+    ///
+    /// # Errors
+    /// Why it could not be done.
+    pub fn perform<M: Model>(
         &self,
         sim: &mut Simulator<M>,
         world: &mut World<M>,

@@ -1,0 +1,68 @@
+//! Explores the scenarios that come with the tool, one cost after the other, and prints what it took.
+//!
+//! Run it with `cargo run --release -p demi-explore --example bounds`, optionally followed by rows `SCENARIO:COST:BOUND:DEPTH`.
+
+#![expect(clippy::print_stdout, reason = "an example prints what it finds")]
+
+use std::path::Path;
+use std::time::Instant;
+
+use demi_explore::{Bounds, Explored, Scene, SceneError, Spent, explore};
+use demi_replay::models::with_model;
+use demi_replay::{Model, Simulator, Visitor};
+use demi_schemas::Scenario;
+
+const ROWS: [&str; 8] = [
+    "two-phase:deviation:3:60",
+    "two-phase:delay:3:60",
+    "raft-46:deviation:2:40",
+    "raft-66:delay:6:60",
+    "raft-45:deviation:3:40",
+    "raft-56:deviation:3:40",
+    "raft-58b:deviation:3:40",
+    "raft-42:deviation:2:60",
+];
+/// Client messages, where the scenario has any.
+const CLIENTS: u32 = 4;
+
+struct Task<'a>(&'a Scenario, Bounds);
+
+impl Visitor for Task<'_> {
+    type Output = Result<Explored, SceneError>;
+
+    fn visit<M: Model>(self, mut sim: Simulator<M>) -> Self::Output {
+        let clients = self.0.fuzz.as_ref().map_or(0, |fuzz| fuzz.client_messages).min(CLIENTS);
+        let (scene, first) = Scene::of(&mut sim, self.0, Some(clients), 1)?;
+        Ok(explore(&mut sim, (&scene, first), self.1, (false, true), &mut |_| true)?)
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let rows: Vec<&str> =
+        if args.is_empty() { ROWS.to_vec() } else { args.iter().map(String::as_str).collect() };
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../replay/scenarios");
+    println!("scenario    cost       bound  steps      configurations  seconds  steps/s   found");
+    for row in rows {
+        let [name, cost, bound, depth] = row.split(':').collect::<Vec<_>>()[..] else {
+            return Err(format!("'{row}' is no SCENARIO:COST:BOUND:DEPTH").into());
+        };
+        let scenario = Scenario::parse(&std::fs::read_to_string(dir.join(format!("{name}.toml")))?)?;
+        let most = Spent { cost: bound.parse()?, faults: 0, steps: depth.parse()? };
+        let bounds = Bounds { cost: cost.parse()?, most };
+        let start = Instant::now();
+        let explored = with_model(&scenario, Task(&scenario, bounds))??;
+        let seconds = start.elapsed().as_secs_f64();
+        let steps: u64 = explored.levels.iter().map(|level| level.steps).sum();
+        let found = explored.findings.first().map_or("nothing".to_owned(), |finding| {
+            let name = &finding.violations[0].fingerprint;
+            format!("{name} at {} after {} steps", finding.spent.cost, finding.spent.steps)
+        });
+        println!(
+            "{name:<11} {cost:<10} {bound:>5}  {steps:>9}  {:>14}  {seconds:>7.2}  {:>7.0}   {found}",
+            explored.met,
+            steps as f64 / seconds
+        );
+    }
+    Ok(())
+}
