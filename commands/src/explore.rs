@@ -9,7 +9,6 @@ use demi_explore::moment::Moment;
 use demi_explore::{Bounds, Cost, Ended, Explored, Scene, SceneError, Spent, Told, explore};
 use demi_minimize::{Budget, StopFlag};
 use demi_replay::fuzz::{Found, Made, written};
-use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::{Model, Registry, Simulator, Visitor};
 use demi_schemas::{NetworkRule, Scenario, Schedule};
 
@@ -111,11 +110,9 @@ impl Visitor for Task<'_> {
             return Ok(vec![part(&mut sim, None, begin, args, scenario, tell)?]);
         };
         // What comes after the violation is not before it.
-        let options = ReplayOptions { rule: scenario.network, strict: false, interval: 1 };
-        let violation =
-            replay(&mut sim.clone(), recorded, &options).map_err(SceneError::Script)?.violation_at;
+        let violation = Scene::violation_of(&mut sim, scenario, recorded)?;
         let mut parts = Vec::new();
-        for from in beginnings(args, violation.unwrap_or(recorded.deliveries() as u64)) {
+        for from in beginnings(args, violation) {
             let begin = Scene::around(&mut sim, scenario, recorded, from)?;
             let part = part(&mut sim, Some(from), begin, args, scenario, tell)?;
             let ended = part.explored.ended;

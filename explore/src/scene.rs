@@ -110,21 +110,49 @@ impl Scene {
         }
         let mut moment = Moment::first(world);
         moment.open = true;
-        while moment.world.deliveries() < deliveries {
-            let Some(next) = scene.log.next(sim, &moment.world, moment.at, &scene) else { break };
-            if let Some(step) = scene.log.passed_over(moment.at, next.at) {
-                return Err(SceneError::Diverged(step + 1));
-            }
-            moment.at = next.at + 1;
-            for choice in next.choices() {
-                fuzz::apply(sim, &mut moment.world, &scene.program, choice, rule);
-                scene.before.push(choice);
-            }
-            if let Some(panic) = moment.world.panic() {
-                return Err(SceneError::Panic(sim.explain(panic)));
+        while moment.world.deliveries() < deliveries && scene.next_recorded(sim, &mut moment)? {}
+        Ok((scene, moment))
+    }
+
+    /// After how many deliveries of a recorded execution the model first breaks an invariant; all of them, where it breaks none.
+    ///
+    /// # Errors
+    /// When the model cannot follow the execution so far.
+    pub fn violation_of<M: Model>(
+        sim: &mut Simulator<M>,
+        scenario: &Scenario,
+        recorded: &Schedule,
+    ) -> Result<u64, SceneError> {
+        let (mut scene, mut moment) = Scene::around(sim, scenario, recorded, 0)?;
+        let mut found = Vec::new();
+        while scene.next_recorded(sim, &mut moment)? {
+            sim.check(&moment.world, &mut M::History::default(), &mut found);
+            if !found.is_empty() {
+                break;
             }
         }
-        Ok((scene, moment))
+        Ok(moment.world.deliveries())
+    }
+
+    /// Takes the next recorded step to what leads to the beginning; says whether there was one.
+    fn next_recorded<M: Model>(
+        &mut self,
+        sim: &mut Simulator<M>,
+        moment: &mut Moment<M>,
+    ) -> Result<bool, SceneError> {
+        let Some(next) = self.log.next(sim, &moment.world, moment.at, self) else { return Ok(false) };
+        if let Some(step) = self.log.passed_over(moment.at, next.at) {
+            return Err(SceneError::Diverged(step + 1));
+        }
+        moment.at = next.at + 1;
+        for choice in next.choices() {
+            fuzz::apply(sim, &mut moment.world, &self.program, choice, self.rule);
+            self.before.push(choice);
+        }
+        match moment.world.panic() {
+            Some(panic) => Err(SceneError::Panic(sim.explain(panic))),
+            None => Ok(true),
+        }
     }
 
     /// Does what the test driver's program has due, and notes whether messages from outside may come by now.
