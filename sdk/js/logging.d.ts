@@ -7,8 +7,8 @@ export class EventLog {
   event(kind: string, fields?: Record<string, Json | undefined>): void;
   start(): void;
   send(to: string, type: string, payload?: string, fields?: Json): string;
-  receive(sender: string, id: string | null, type: string, payload?: string, fields?: Json): void;
+  receive(sender: string | null, id: string | null, type: string, payload?: string, fields?: Json): void;
   state(state: Json): void;
-  violation(fingerprint: string): void;
+  violation(fingerprint: string, affected?: Iterable<string>): void;
   close(): void;
 }

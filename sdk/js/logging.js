@@ -2,6 +2,9 @@
 
 import { closeSync, openSync, writeSync } from "node:fs";
 
+/** Who sends, in records, what comes from outside the system. */
+const OUTSIDE = "deadLetters";
+
 /**
  * The log of one actor, usually a process.
  *
@@ -47,9 +50,10 @@ export class EventLog {
     return id;
   }
 
-  /** A message arrived and is about to be handled. */
+  /** A message arrived and is about to be handled; `sender` is `null` for one from outside the logged system. */
   receive(sender, id, type, payload = type, fields = null) {
-    this.event("receive", { msg_id: id, from: sender, to: this.actor, type, payload, fields });
+    const came = sender === null ? { from: OUTSIDE, external: true } : { from: sender };
+    this.event("receive", { msg_id: id, ...came, to: this.actor, type, payload, fields });
   }
 
   /** The actor's variables after what it just did. */
@@ -57,9 +61,10 @@ export class EventLog {
     this.event("state", { state });
   }
 
-  /** The program noticed that an invariant is broken. */
-  violation(fingerprint) {
-    this.event("violation", { payload: fingerprint });
+  /** The program noticed that an invariant is broken, and whose states break it: `build` keeps what led to these. */
+  violation(fingerprint, affected = []) {
+    const fields = { fingerprints: [fingerprint], affected: [...affected].sort() };
+    this.event("violation", { type: fingerprint.split(":")[0], fields });
   }
 
   /** Ends the log. */

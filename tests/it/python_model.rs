@@ -110,3 +110,68 @@ fn new_project(language: &str) {
         assert_eq!(new(&[name]).status.code(), Some(2), "{name}");
     }
 }
+
+/// A real program, its log, the model, the minimized schedule and the test.
+#[test]
+fn the_whole_road_in_python() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let example = root.join("sdk/python/examples/store");
+    if std::process::Command::new("python3").arg("--version").output().is_err() {
+        println!("skipped: there is no python3");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let python = |args: &[&str]| {
+        let mut python = std::process::Command::new("python3");
+        python.args(args).env("PYTHONPATH", root.join("sdk/python")).current_dir(at).output().unwrap()
+    };
+    for file in ["store.py", "model.py", "scenario.toml"] {
+        std::fs::copy(example.join(file), at.join(file)).unwrap();
+    }
+    // How long the network takes is chance, and whether the replicas differ at the end is too.
+    let broken = (0..20).find(|n| {
+        let output = python(&["store.py", "--logs", &format!("logs-{n}")]);
+        let told = String::from_utf8_lossy(&output.stdout);
+        assert!(told.contains("after the same 12 writes"), "{}", String::from_utf8_lossy(&output.stderr));
+        output.status.code() == Some(1)
+    });
+    let logs = format!("logs-{}", broken.unwrap());
+    let demi = |line: &str| {
+        let output = Command::cargo_bin("demi-lineage")
+            .unwrap()
+            .args(line.split(' '))
+            .env("PYTHONPATH", root.join("sdk/python"))
+            .current_dir(at)
+            .output()
+            .unwrap();
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{line}: {told}{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        told
+    };
+    demi(&format!("ingest load --store store --system register {logs}"));
+    demi("build --store store --out exec");
+    let replayed = demi("replay exec --scenario scenario.toml");
+    assert!(
+        replayed.contains("36 deliveries") && replayed.contains("every step was followed exactly"),
+        "{replayed}"
+    );
+    let minimized = demi("minimize exec --scenario scenario.toml --out min --budget 20000r");
+    assert!(minimized.starts_with("9 steps, 6 deliveries, 5 external events"), "{minimized}");
+    demi("verify min");
+    demi("export min --format pytest --output test_store.py");
+    let failed = python(&["test_store.py"]);
+    let told = String::from_utf8_lossy(&failed.stderr).into_owned();
+    assert!(!failed.status.success() && told.contains("Converged"), "{told}");
+    // The repaired program passes.
+    let test = std::fs::read_to_string(at.join("test_store.py")).unwrap();
+    let repaired = test.replace("\\\"last_wins\\\":true", "\\\"last_wins\\\":false");
+    assert_ne!(test, repaired);
+    std::fs::write(at.join("test_store.py"), repaired).unwrap();
+    assert!(python(&["test_store.py"]).status.success());
+}

@@ -6,7 +6,11 @@ import json
 import os
 import threading
 import time
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Sequence
+
+
+OUTSIDE = "deadLetters"
+"""Who sends, in records, what comes from outside the system."""
 
 
 class EventLog:
@@ -50,19 +54,24 @@ class EventLog:
         return msg_id
 
     def receive(
-        self, sender: str, msg_id: Optional[str], type: str, payload: Optional[str] = None, fields: Any = None
+        self, sender: Optional[str], msg_id: Optional[str], type: str, payload: Optional[str] = None, fields: Any = None
     ) -> None:
-        """A message arrived and is about to be handled."""
+        """A message arrived and is about to be handled; ``sender`` is ``None`` for one from outside the logged system."""
         payload = type if payload is None else payload
-        self.event("receive", msg_id=msg_id, **{"from": sender}, to=self.actor, type=type, payload=payload, fields=fields)
+        came = {"from": OUTSIDE, "external": True} if sender is None else {"from": sender}
+        self.event("receive", msg_id=msg_id, **came, to=self.actor, type=type, payload=payload, fields=fields)
 
     def state(self, state: Any) -> None:
         """The actor's variables after what it just did."""
         self.event("state", state=state)
 
-    def violation(self, fingerprint: str) -> None:
-        """The program noticed that an invariant is broken."""
-        self.event("violation", payload=fingerprint)
+    def violation(self, fingerprint: str, affected: Sequence[str] = ()) -> None:
+        """The program noticed that an invariant is broken, and whose states break it.
+
+        ``build`` keeps what led to the states of ``affected``; without them it must be told.
+        """
+        fields = {"fingerprints": [fingerprint], "affected": sorted(affected)}
+        self.event("violation", type=fingerprint.split(":")[0], fields=fields)
 
     def close(self) -> None:
         """Ends the log."""
