@@ -127,8 +127,9 @@ impl Asked {
             let seen = answer.seen.as_ref().map_or_else(|| state.clone(), Canonical::of);
             let told = self.hello.kind == ModelKind::Stateful;
             let calls = told.then(|| Arc::new(Call { text: call(), before: before.cloned() }));
+            let waits = answer.waits_for.iter().map(|name| self.find(name)).collect::<Result<_, _>>()?;
             let acts = answer.effects.into_iter().map(|wish| self.act(wish)).collect::<Result<_, _>>()?;
-            Ok(Reaction { next: State::At(Arc::new(Known { state, seen, calls })), acts })
+            Ok(Reaction { next: State::At(Arc::new(Known { state, seen, waits, calls })), acts })
         })
     }
 

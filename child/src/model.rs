@@ -177,6 +177,13 @@ impl Runtime<State, Msg> for Child {
         }
     }
 
+    fn waits_for(&self, state: &State, _: ActorId) -> Vec<ActorId> {
+        match state {
+            State::At(known) => known.waits.clone(),
+            State::New(_) | State::Lost => Vec::new(),
+        }
+    }
+
     fn restarts_by_itself(&self) -> bool {
         self.asked.hello.restarts
     }

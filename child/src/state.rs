@@ -3,6 +3,7 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use demi_replay::ActorId;
 use serde_json::Value;
 
 use crate::values::{Canonical, mixed, quoted};
@@ -26,6 +27,8 @@ pub struct Known {
     pub(crate) state: Canonical,
     /// What invariants read of it.
     pub(crate) seen: Canonical,
+    /// For whom the actor waits.
+    pub(crate) waits: Vec<ActorId>,
     /// Of a stateful model: the calls that led here.
     pub(crate) calls: Option<Arc<Call>>,
 }

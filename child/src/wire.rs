@@ -133,6 +133,9 @@ pub struct Reacted {
     /// What invariants read of the state; the state itself, or its digest, where absent.
     #[serde(default, deserialize_with = "given")]
     pub seen: Option<Value>,
+    /// For whom the actor waits in that state before it takes anything else. The same state must always wait for the same.
+    #[serde(default)]
+    pub waits_for: Vec<String>,
     /// What the handler asked for, in order.
     #[serde(default)]
     pub effects: Vec<Wish>,

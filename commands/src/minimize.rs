@@ -314,7 +314,7 @@ fn text(done: &Minimized, out: &Path) -> String {
                     s.at_least
                 )
             }
-            Some(s) if summary.one_minimal => format!(
+            Some(s) if summary.one_minimal && s.at_least > 0 => format!(
                 "locally minimal: no single step can be left out; at least {} deliveries proven",
                 s.at_least
             ),

@@ -5,6 +5,7 @@ mod incarnations;
 mod led;
 mod look;
 mod react;
+mod stuck;
 
 use std::borrow::Cow;
 use std::hash::BuildHasher;
@@ -88,6 +89,7 @@ pub struct Simulator<M: Model> {
     did: Vec<Did>,
     crash_reason: Option<String>,
     led: bool,
+    stuck_counts: bool,
 }
 
 impl<M: Model> Simulator<M> {
@@ -112,6 +114,7 @@ impl<M: Model> Simulator<M> {
             did: Vec::new(),
             crash_reason: None,
             led: true,
+            stuck_counts: scenario.deadlock,
         })
     }
 

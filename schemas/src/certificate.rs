@@ -51,6 +51,7 @@ impl Shortest {
                 "the model has no bound here, and the search visited as many configurations as it may"
             }
             "late start" => "an actor starts late here, and loses what it was sent before",
+            "deadlock" => "searches do not look at what is pending, which decides who cannot go on",
             other => other,
         })
     }
@@ -78,7 +79,8 @@ pub struct Shortest {
     /// Why nothing better was proven; null where it is optimal. `budget`: it ended. `memory`: what a search may keep was full.
     /// `states`: as many configurations as one search may visit were visited. `no bound`: the same, where the model knows
     /// no bound for this violation and these external events, so that every execution up to some length is looked at. `late
-    /// start`: an actor of the result starts late, which nothing that was looked at does.
+    /// start`: an actor of the result starts late, which nothing that was looked at does. `deadlock`: actors that cannot go on count as
+    /// a violation, and searches do not look at what is pending.
     pub limited_by: Option<String>,
 }
 

@@ -194,6 +194,10 @@ pub struct Scenario {
     /// Seconds that one call of the model may take before the program ends and names it; 10 where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handler_limit_seconds: Option<u32>,
+    /// Whether actors that cannot go on are a violation: `Deadlock` where they wait for each other, `Stuck` where nothing is
+    /// pending and somebody still waits. The model must say who waits for whom.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deadlock: bool,
     /// Deviations of the program, by the model's names for them; absent ones are off.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub switches: BTreeMap<String, bool>,

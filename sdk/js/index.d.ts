@@ -85,6 +85,7 @@ export class Model<State = any> {
   start(actor: string, ctx: Ctx, disk: State | null): State;
   deliver(actor: string, state: State, msg: Message, ctx: Ctx): State | void;
   seen(actor: string, state: State): Json;
+  waitsFor(actor: string, state: State): Iterable<string>;
   check(
     seen: Record<string, any>,
     failed: string[],

@@ -137,6 +137,11 @@ export class Model {
     return state;
   }
 
+  /** For whom an actor waits in a state before it takes anything else; for scenarios with `deadlock = true`. */
+  waitsFor(_actor, _state) {
+    return [];
+  }
+
   /**
    * The invariants: `violations`, and `memory` for the next check of the same run. `seen` has what `seen` returned for each actor
    * that answers. `memory` is `null` at first.
@@ -189,7 +194,9 @@ function handled(model, question) {
   if (state === undefined) {
     throw new Error(`'${question.do}' of ${actor} gave no state`);
   }
-  return { state: model.dump(state), seen: model.seen(actor, state), effects: ctx.effects };
+  const told = { state: model.dump(state), seen: model.seen(actor, state), effects: ctx.effects };
+  const waits = [...model.waitsFor(actor, state)];
+  return waits.length > 0 ? { ...told, waits_for: waits } : told;
 }
 
 /** The answer to one question. */

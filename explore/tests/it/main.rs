@@ -6,3 +6,4 @@ mod around;
 mod cache;
 mod machine;
 mod promise;
+mod stuck;

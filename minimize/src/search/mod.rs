@@ -217,6 +217,11 @@ fn layers_over<M: Model>(
     limits: Limits,
     jobs: usize,
 ) -> layers::Ended {
+    if engine.sim.stuck_counts() {
+        // Who cannot go on is seen with what is pending, and searches ask invariants about states alone.
+        let (end, names) = (End::Stopped(0, "deadlock"), engine.sim.names().len());
+        return layers::Ended { end, states: 0, names, unequal: false, cut: true };
+    }
     let (wanted, unbounded) = (limits.states, bound.is_none());
     let limits = Limits { states: wanted.min(engine.meter.left()), ..limits };
     let search = |renamings, jobs| {

@@ -51,7 +51,7 @@ struct Alone<M: Model> {
 /// The bound for executions over the external events of some acts, or fewer of them. Nothing where these have faults,
 /// actors share memory, or there is too much to look at.
 pub fn bound<M: Model>(engine: &mut Engine<M>, acts: &[Act]) -> Option<DistanceOf<M>> {
-    if Faults::of(acts)?.all() != 0 {
+    if Faults::of(acts)?.all() != 0 || engine.sim.stuck_counts() {
         return None;
     }
     let (_, world) = root(engine, acts);

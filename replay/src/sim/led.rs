@@ -55,9 +55,12 @@ impl<M: Model> Simulator<M> {
     }
 
     /// The number that changes when anything changes that an invariant reads of a state; `None` where the model does not
-    /// say.
+    /// say. Who cannot go on depends on what is pending too, so that no state alone tells then.
     #[must_use]
     pub fn watch_state(&self, state: &M::State) -> Option<u64> {
+        if self.stuck_counts {
+            return None;
+        }
         guard::or(None, || self.guidance().watch(state))
     }
 

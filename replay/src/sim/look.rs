@@ -44,29 +44,6 @@ impl<M: Model> Simulator<M> {
             .is_some_and(|state| guard::or(false, || self.model.runtime().starting_up(state)))
     }
 
-    /// The actors that can never go on by themselves, in the order of their ids: each takes nothing that is pending, and
-    /// waits for another one of them ([`Runtime::waits_for`](crate::Runtime::waits_for)).
-    #[must_use]
-    pub fn deadlocked(&self, world: &World<M>) -> Vec<ActorId> {
-        let view = self.view(world);
-        let takes = |actor| world.pending().iter().any(|p| p.to == actor && self.takes(world, p));
-        let mut waiting: Vec<(ActorId, Vec<ActorId>)> = view
-            .actors()
-            .filter_map(|actor| {
-                let state = view.state(actor)?;
-                Some((actor, guard::or(Vec::new(), || self.model.runtime().waits_for(state, actor))))
-            })
-            .filter(|(actor, others)| !others.is_empty() && !takes(*actor))
-            .collect();
-        loop {
-            let stuck: Vec<ActorId> = waiting.iter().map(|(actor, _)| *actor).collect();
-            waiting.retain(|(_, others)| others.iter().any(|other| stuck.contains(other)));
-            if waiting.len() == stuck.len() {
-                return stuck;
-            }
-        }
-    }
-
     /// Checks the invariants on one configuration, with what earlier checks remembered. Where one panics, or the step
     /// that led here did, nothing is found.
     pub fn check(&self, world: &World<M>, history: &mut M::History, found: &mut Vec<Violation>) {
@@ -91,7 +68,11 @@ impl<M: Model> Simulator<M> {
         guard::guarded(|| self.model.check(&self.view(world), history, found)).map_err(|message| {
             found.truncate(before);
             Panic { actor: OUTSIDE, doing: "an invariant".to_owned(), message }
-        })
+        })?;
+        if self.stuck_counts() {
+            self.stuck(world, found);
+        }
+        Ok(())
     }
 
     /// Checks the invariants on a configuration alone. Where one panics the world goes no further.

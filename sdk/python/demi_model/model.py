@@ -124,6 +124,10 @@ class Model:
         """What invariants read of a state. The less it is, the fewer questions are asked. By default all of it."""
         return state
 
+    def waits_for(self, actor: str, state: Any) -> Sequence[str]:
+        """For whom an actor waits in a state before it takes anything else; for scenarios with ``deadlock = true``."""
+        return ()
+
     def check(self, seen: Mapping[str, Any], failed: Sequence[str], memory: Any) -> Tuple[Sequence[Violation], Any]:
         """The invariants: what is broken, and what to remember until the next check of the same run.
 

@@ -51,7 +51,9 @@ def answer(model: Model, question: Dict[str, Any]) -> Dict[str, Any]:
             state = model.load(actor, question["state"])
             after = model.deliver(actor, state, _message(question["message"]), ctx)
             state = state if after is None else after
-        return {"state": model.dump(state), "seen": model.seen(actor, state), "effects": ctx.effects}
+        told: Dict[str, Any] = {"state": model.dump(state), "seen": model.seen(actor, state), "effects": ctx.effects}
+        waits_for = list(model.waits_for(actor, state))
+        return {**told, "waits_for": waits_for} if waits_for else told
     if what == "check":
         broken, memory = model.check(question["seen"], question["failed"], question["memory"])
         return {
