@@ -213,13 +213,17 @@ fn holds(
     groups: &mut Map<String, Value>,
     known: &dyn Fn(&str) -> Option<Value>,
 ) -> bool {
+    if rule.absent.is_empty() && rule.when.is_empty() {
+        return true;
+    }
     let nothing = Map::new();
     let scope = Scope { record, groups: &nothing, known };
     if rule.absent.iter().any(|name| scope.get(name).is_some()) {
         return false;
     }
     rule.when.iter().all(|(name, regex)| {
-        let Some(text) = scope.get(name).as_ref().and_then(text_of) else { return false };
+        let value = scope.get(name);
+        let Some(text) = value.as_deref().and_then(text_of) else { return false };
         let Some(found) = regex.captures(&text) else { return false };
         for group in regex.capture_names().flatten() {
             if let Some(value) = found.name(group) {

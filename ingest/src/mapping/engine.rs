@@ -211,6 +211,11 @@ impl Mapper {
             return;
         }
         if self.mapping.input.container == Container::Text {
+            let single = self.mapping.start.is_none() && self.source.patterns.iter().all(|p| p.lines == 1);
+            if single && self.source.pending.is_empty() && std::str::from_utf8(bytes).is_ok() {
+                self.single(line, bytes, text, out);
+                return;
+            }
             let begins = self.mapping.start.as_ref().is_some_and(|s| s.is_match(text));
             let full = self.source.pending.len() >= self.mapping.input.max_lines
                 || self.source.pending_bytes + bytes.len() > MOST_RECORD;

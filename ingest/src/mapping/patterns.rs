@@ -103,6 +103,11 @@ pub(crate) struct Pattern {
     /// Lines of a record.
     pub(crate) lines: usize,
     regex: Regex,
+    /// The same for a text that is one line: it is anchored where the expression begins with `^`, so that the engine
+    /// need not look for a beginning and can take the groups in one pass.
+    anchored: Option<Regex>,
+    /// The named groups.
+    names: Vec<(usize, String)>,
 }
 
 impl Pattern {
@@ -115,7 +120,10 @@ impl Pattern {
         if lines > max_lines {
             return Err(format!("the pattern spans {lines} lines, more than max_lines, {max_lines}"));
         }
-        Ok(Pattern { lines, regex })
+        let anchored = RegexBuilder::new(regex.as_str()).size_limit(SIZE).dfa_size_limit(4 * SIZE).build();
+        let names = regex.capture_names().enumerate();
+        let names = names.filter_map(|(i, n)| Some((i, n?.to_owned()))).collect();
+        Ok(Pattern { lines, anchored: anchored.ok().filter(|_| lines == 1), names, regex })
     }
 
     /// The expression.
@@ -130,15 +138,16 @@ impl Pattern {
 
     /// The groups, if the pattern is found in the text and begins in its first line.
     pub(crate) fn find(&self, text: &str) -> Option<Map<String, Value>> {
-        let found = self.regex.captures(text)?;
+        let one_line = self.anchored.as_ref().filter(|_| memchr::memchr(b'\n', text.as_bytes()).is_none());
+        let found = one_line.unwrap_or(&self.regex).captures(text)?;
         let start = found.get(0)?.start();
         if text[..start].contains('\n') {
             return None;
         }
-        let groups = self.regex.capture_names().flatten();
+        let groups = self.names.iter();
         Some(
             groups
-                .filter_map(|n| found.name(n).map(|m| (n.to_owned(), Value::String(m.as_str().to_owned()))))
+                .filter_map(|(i, n)| found.get(*i).map(|m| (n.clone(), Value::String(m.as_str().to_owned()))))
                 .collect(),
         )
     }

@@ -8,6 +8,31 @@ use crate::formats::Decoded;
 use crate::read::lines::Line;
 
 impl Mapper {
+    /// Takes a line where each record is one: nothing is kept for later.
+    pub(crate) fn single(&mut self, mut line: Line, bytes: &[u8], text: &str, out: &mut Vec<Unit>) {
+        line.length = bytes.len() as u64;
+        let text = text.strip_suffix('\r').unwrap_or(text);
+        let found = self.source.patterns.iter().find_map(|p| p.find(text));
+        let decoded = match found {
+            Some(groups) => Decoded::Record(Value::Object(groups)),
+            None if text.trim_ascii().is_empty() => return,
+            None => self.not_found(text),
+        };
+        self.take(line, 1, bytes.to_vec(), decoded, out);
+    }
+
+    /// What becomes of text in which no pattern is found.
+    fn not_found(&self, text: &str) -> Decoded {
+        if self.mapping.skip.iter().any(|s| s.is_match(text)) {
+            return Decoded::Nothing("a skip expression is found in it");
+        }
+        let reason = match self.source.patterns.len() {
+            1 => "the pattern is not found in this line".to_owned(),
+            n => format!("none of the {n} patterns is found in this line"),
+        };
+        Decoded::Bad { code: "no_match", reason }
+    }
+
     /// Finds records at the front of the pending lines; with `end` all of them are dealt with.
     pub(crate) fn drain(&mut self, end: bool, out: &mut Vec<Unit>) {
         let by_start = self.mapping.start.is_some();
@@ -48,16 +73,11 @@ impl Mapper {
                     if text.trim_ascii().is_empty() {
                         continue;
                     }
-                    let decoded = if self.mapping.skip.iter().any(|s| s.is_match(&text)) {
-                        Decoded::Nothing("a skip expression is found in it")
-                    } else if let Err(error) = std::str::from_utf8(&raw) {
-                        Decoded::Bad { code: "not_utf8", reason: not_utf8(&raw, error) }
-                    } else {
-                        let reason = match self.source.patterns.len() {
-                            1 => "the pattern is not found in this line".to_owned(),
-                            n => format!("none of the {n} patterns is found in this line"),
-                        };
-                        Decoded::Bad { code: "no_match", reason }
+                    let decoded = match (self.not_found(&text), std::str::from_utf8(&raw)) {
+                        (Decoded::Bad { .. }, Err(error)) => {
+                            Decoded::Bad { code: "not_utf8", reason: not_utf8(&raw, error) }
+                        }
+                        (decoded, _) => decoded,
                     };
                     self.take(line, lines as u64, raw, decoded, out);
                 }

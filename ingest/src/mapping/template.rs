@@ -1,5 +1,7 @@
 //! Templates: text with names in braces, filled from a record.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use super::error::MappingError;
@@ -17,15 +19,17 @@ pub(crate) struct Scope<'a> {
 }
 
 impl Scope<'_> {
-    /// The value of a name; `null`, and what is not there, have none.
-    pub(crate) fn get(&self, path: &str) -> Option<Value> {
+    /// The value of a name; `null`, and what is not there, have none. What the record holds is not copied.
+    pub(crate) fn get(&self, path: &str) -> Option<Cow<'_, Value>> {
         if let Some(name) = path.strip_prefix('@') {
-            return (self.known)(name);
+            return (self.known)(name).map(Cow::Owned);
         }
-        if let Some(value) = self.groups.get(path) {
-            return Some(value.clone());
+        if !self.groups.is_empty()
+            && let Some(value) = self.groups.get(path)
+        {
+            return Some(Cow::Borrowed(value));
         }
-        find(self.record, path).filter(|v| !v.is_null()).cloned()
+        find(self.record, path).filter(|v| !v.is_null()).map(Cow::Borrowed)
     }
 }
 
@@ -53,18 +57,27 @@ pub(crate) fn find<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
 }
 
 /// A value as text: strings as they are, everything else as JSON; `null` is no text.
-pub(crate) fn text_of(value: &Value) -> Option<String> {
+pub(crate) fn text_of(value: &Value) -> Option<Cow<'_, str>> {
     match value {
         Value::Null => None,
-        Value::String(text) => Some(text.clone()),
-        other => Some(other.to_string()),
+        Value::String(text) => Some(Cow::Borrowed(text)),
+        other => Some(Cow::Owned(other.to_string())),
+    }
+}
+
+/// As [`text_of`], of a value that is not needed any more.
+fn into_text(value: Cow<'_, Value>) -> Option<String> {
+    match value {
+        Cow::Owned(Value::String(text)) => Some(text),
+        value => text_of(&value).map(Cow::into_owned),
     }
 }
 
 #[derive(Clone, Debug, PartialEq)]
 enum Source {
     Path(String),
-    Constant(String),
+    /// Always a string.
+    Constant(Value),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -115,7 +128,7 @@ impl Template {
     /// The value: that of the name where the template is a single one, else text. None where a name has no value.
     pub(crate) fn value(&self, scope: &Scope<'_>) -> Result<Option<Value>, String> {
         if let [Part::Name { sources, filters }] = self.parts.as_slice() {
-            return fill(sources, filters, scope);
+            return Ok(fill(sources, filters, scope)?.map(Cow::into_owned));
         }
         Ok(self.joined(scope)?.map(Value::String))
     }
@@ -123,9 +136,7 @@ impl Template {
     /// The value as text.
     pub(crate) fn text(&self, scope: &Scope<'_>) -> Result<Option<String>, String> {
         match self.parts.as_slice() {
-            [Part::Name { sources, filters }] => {
-                Ok(fill(sources, filters, scope)?.as_ref().and_then(text_of))
-            }
+            [Part::Name { sources, filters }] => Ok(fill(sources, filters, scope)?.and_then(into_text)),
             _ => self.joined(scope),
         }
     }
@@ -136,7 +147,7 @@ impl Template {
             match part {
                 Part::Text(text) => out.push_str(text),
                 Part::Name { sources, filters } => {
-                    match fill(sources, filters, scope)?.as_ref().and_then(text_of) {
+                    match fill(sources, filters, scope)?.as_deref().and_then(text_of) {
                         Some(text) => out.push_str(&text),
                         None => return Ok(None),
                     }
@@ -147,16 +158,20 @@ impl Template {
     }
 }
 
-fn fill(sources: &[Source], filters: &[Filter], scope: &Scope<'_>) -> Result<Option<Value>, String> {
+fn fill<'a>(
+    sources: &'a [Source],
+    filters: &[Filter],
+    scope: &'a Scope<'_>,
+) -> Result<Option<Cow<'a, Value>>, String> {
     for source in sources {
         let found = match source {
-            Source::Constant(text) => Some(Value::String(text.clone())),
+            Source::Constant(text) => Some(Cow::Borrowed(text)),
             Source::Path(path) => scope.get(path),
         };
         if let Some(mut value) = found {
             for filter in filters {
-                match filter.apply(value)? {
-                    Some(next) => value = next,
+                match filter.apply(value.into_owned())? {
+                    Some(next) => value = Cow::Owned(next),
                     None => return Ok(None),
                 }
             }
@@ -184,7 +199,7 @@ fn name(inner: &str) -> Result<Part, String> {
         .map(|source| {
             let source = source.trim();
             match source.strip_prefix('\'').and_then(|s| s.strip_suffix('\'')) {
-                Some(constant) => Ok(Source::Constant(constant.to_owned())),
+                Some(constant) => Ok(Source::Constant(Value::from(constant))),
                 None if source.is_empty() => Err("a name is missing between the braces".to_owned()),
                 None => Ok(Source::Path(source.to_owned())),
             }
