@@ -4,10 +4,12 @@
 //! and not the lattice of all cuts (R. Cooper and K. Marzullo, "Consistent detection of global predicates", 1991), whose size is
 //! exponential. So a failure found is one that can have been; a failure of cuts that this order does not pass is not found.
 
+use std::sync::Arc;
+
+use demi_predicate::{Predicate, State};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use super::predicate::{Predicate, Row, State};
 use super::{GlobalState, Query};
 use crate::error::LineageError;
 
@@ -42,11 +44,20 @@ pub struct CheckAnswer {
     pub first: Option<GlobalState>,
 }
 
-/// All states, each text once.
-struct Told {
-    states: Vec<State>,
-    /// By state record, in the order of the linear extension: its event, its actor, its state.
-    records: Vec<(u32, usize, usize)>,
+/// The states that an execution tells, in the order of its linear extension. Each text is read once.
+#[derive(Debug, Default)]
+pub struct Told {
+    states: Vec<Arc<State>>,
+    records: Vec<Record>,
+}
+
+/// A state record.
+#[derive(Clone, Copy, Debug)]
+struct Record {
+    event: u32,
+    actor: usize,
+    incarnation: u32,
+    state: usize,
 }
 
 impl Query {
@@ -60,8 +71,9 @@ impl Query {
     pub fn check(&self, predicate: &Predicate) -> Result<CheckAnswer, LineageError> {
         let told = self.told()?;
         known_variables(predicate, &told.states)?;
-        let names: Vec<&str> = self.index.header().actors.iter().map(|a| a.name.as_str()).collect();
-        let mut now: Vec<Option<(u32, usize)>> = vec![None; names.len()];
+        let actors = &self.index.header().actors;
+        let mut checker = predicate.checker();
+        let mut now: Vec<Option<u32>> = vec![None; actors.len()];
         let mut answer = CheckAnswer {
             predicate: predicate.text().to_owned(),
             holds: true,
@@ -71,31 +83,26 @@ impl Query {
             first: None,
         };
         let (mut failing, mut first) = (None::<String>, Vec::new());
-        for &(event, actor, state) in &told.records {
-            let same = now[actor].is_some_and(|(_, before)| before == state);
-            now[actor] = Some((event, state));
-            if !same {
-                let told_by = now.iter().enumerate().filter_map(|(a, now)| now.map(|(_, state)| (a, state)));
-                let rows: Vec<Row<'_>> =
-                    told_by.map(|(a, s)| Row { actor: names[a], state: &told.states[s] }).collect();
-                let at = |reason| match self.index.name(event) {
-                    Ok(name) => LineageError::Question(format!("at {name}: {reason}")),
-                    Err(error) => error,
-                };
-                let found = predicate.failure(&rows).map_err(at)?;
-                if found != failing {
-                    let name = self.index.name(event)?.to_string();
-                    if let (Some(_), Some(last)) = (&failing, answer.failures.last_mut()) {
-                        last.until = Some(name.clone());
-                    }
-                    if let Some(of) = &found {
-                        if first.is_empty() {
-                            first = now.iter().flatten().map(|(event, _)| *event).collect();
-                        }
-                        answer.failures.push(Failure { from: name, until: None, of: of.clone() });
-                    }
-                    failing = found;
+        for record in &told.records {
+            let Record { event, actor, incarnation, state } = *record;
+            now[actor] = Some(event);
+            let at = |reason| match self.index.name(event) {
+                Ok(name) => LineageError::Question(format!("at {name}: {reason}")),
+                Err(error) => error,
+            };
+            let found = checker.tell(&actors[actor].name, incarnation, &told.states[state]).map_err(at)?;
+            if found != failing.as_deref() {
+                let name = self.index.name(event)?.to_string();
+                if let (Some(_), Some(last)) = (&failing, answer.failures.last_mut()) {
+                    last.until = Some(name.clone());
                 }
+                if let Some(of) = found {
+                    if first.is_empty() {
+                        first = now.iter().flatten().copied().collect();
+                    }
+                    answer.failures.push(Failure { from: name, until: None, of: of.to_owned() });
+                }
+                failing = found.map(str::to_owned);
             }
             answer.failing += u64::from(failing.is_some());
         }
@@ -106,7 +113,11 @@ impl Query {
         Ok(answer)
     }
 
-    fn told(&self) -> Result<Told, LineageError> {
+    /// The states of all actors, in the order of the linear extension.
+    ///
+    /// # Errors
+    /// When no record tells a state, or a file cannot be read.
+    pub fn told(&self) -> Result<Told, LineageError> {
         let header = self.index.header();
         let events = (0..header.states).map(|i| self.index.states.get(i)).collect::<Result<Vec<_>, _>>()?;
         if events.is_empty() {
@@ -115,35 +126,46 @@ impl Query {
             ));
         }
         let mut known: FxHashMap<String, usize> = FxHashMap::default();
-        let mut states = Vec::new();
-        let mut records = Vec::with_capacity(events.len());
+        let mut told = Told::default();
+        let states = &mut told.states;
+        let mut placed = Vec::with_capacity(events.len());
         self.each_state(&events, &mut |event, text| {
             let state = match known.get(text) {
                 Some(&state) => state,
                 None => {
-                    states.push(State::parse(text));
+                    states.push(Arc::new(State::parse(text)));
                     known.insert(text.to_owned(), states.len() - 1);
                     states.len() - 1
                 }
             };
-            records.push((event, self.index.actor_of(event), state));
+            placed.push((event, state));
         })?;
-        let mut placed = Vec::with_capacity(records.len());
-        for record in records {
-            placed.push((self.index.order(record.0)?, record));
+        let place = |(event, state): (u32, usize)| {
+            let actor = self.index.actor_of(event);
+            let incarnation = self.index.name(event)?.incarnation;
+            Ok::<_, LineageError>((self.index.order(event)?, Record { event, actor, incarnation, state }))
+        };
+        let mut placed = placed.into_iter().map(place).collect::<Result<Vec<_>, _>>()?;
+        placed.sort_unstable_by_key(|(order, record)| (*order, record.event));
+        told.records = placed.into_iter().map(|(_, record)| record).collect();
+        Ok(told)
+    }
+
+    /// Calls `f` with each state, in the order of the linear extension: whose it is, in which incarnation, and the state.
+    pub fn each_told(&self, told: &Told, f: &mut dyn FnMut(&str, u32, &Arc<State>)) {
+        for record in &told.records {
+            f(&self.index.header().actors[record.actor].name, record.incarnation, &told.states[record.state]);
         }
-        placed.sort_unstable();
-        Ok(Told { states, records: placed.into_iter().map(|(_, record)| record).collect() })
     }
 }
 
 /// A variable that no state has is a slip of the pen.
-fn known_variables(predicate: &Predicate, states: &[State]) -> Result<(), LineageError> {
+fn known_variables(predicate: &Predicate, states: &[Arc<State>]) -> Result<(), LineageError> {
     for name in predicate.variables() {
         if states.iter().any(|s| s.variables().any(|v| v == name)) {
             continue;
         }
-        let mut all: Vec<&str> = states.iter().flat_map(State::variables).collect();
+        let mut all: Vec<&str> = states.iter().flat_map(|s| s.variables()).collect();
         all.sort_unstable();
         all.dedup();
         let near = demi_common::nearest(name, all.iter().copied());

@@ -8,8 +8,6 @@ mod check;
 mod cut;
 mod order;
 mod past;
-#[cfg(feature = "sql")]
-mod predicate;
 mod ranges;
 mod rows;
 mod runs;
@@ -23,12 +21,12 @@ mod time;
 use std::path::{Path, PathBuf};
 
 #[cfg(feature = "sql")]
-pub use check::{CheckAnswer, Failure};
+pub use check::{CheckAnswer, Failure, Told};
 pub use cut::{CutAnswer, CutSpec, Missing};
+#[cfg(feature = "sql")]
+pub use demi_predicate::Predicate;
 pub use order::Relation;
 pub use past::PastAnswer;
-#[cfg(feature = "sql")]
-pub use predicate::Predicate;
 pub use ranges::EventSet;
 pub use runs::Run;
 pub use state::{ActorState, GlobalState};

@@ -1,43 +1,10 @@
 //! Whether a predicate holds of rows.
 
-use super::parse::{ACTOR, Aggregate, Compare, Parsed, Sum, Term};
-use super::value::Value;
-
-/// A state that an actor told of itself.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct State(serde_json::Value);
-
-impl State {
-    /// Reads the text of a state record; text that is no JSON is a state without variables.
-    pub(crate) fn parse(text: &str) -> State {
-        State(serde_json::from_str(text).unwrap_or_default())
-    }
-
-    /// The names of its variables.
-    pub(crate) fn variables(&self) -> impl Iterator<Item = &str> {
-        self.0.as_object().into_iter().flat_map(|o| o.keys().map(String::as_str))
-    }
-
-    fn get(&self, path: &[String]) -> Value {
-        let mut at = &self.0;
-        for name in path {
-            match at.get(name) {
-                Some(inner) => at = inner,
-                None => return Value::Null,
-            }
-        }
-        Value::from(at)
-    }
-}
-
-/// A row: an actor and its state.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Row<'a> {
-    /// The actor's name.
-    pub(crate) actor: &'a str,
-    /// The state it last told.
-    pub(crate) state: &'a State,
-}
+use crate::list;
+use crate::print::name_of;
+use crate::row::Row;
+use crate::term::{Aggregate, Call, Compare, Parsed, Sum, Term};
+use crate::value::Value;
 
 type Found = Result<Value, String>;
 
@@ -49,7 +16,7 @@ struct Scope<'a> {
 }
 
 /// The first row or group of which the predicate does not hold; the text is empty for the table as a whole.
-pub(super) fn failure(predicate: &Parsed, rows: &[Row<'_>]) -> Result<Option<String>, String> {
+pub(crate) fn failure(predicate: &Parsed, rows: &[Row<'_>]) -> Result<Option<String>, String> {
     let mut left = Vec::with_capacity(rows.len());
     for row in rows {
         let scope = Scope { one: Some(*row), group: &[] };
@@ -63,7 +30,7 @@ pub(super) fn failure(predicate: &Parsed, rows: &[Row<'_>]) -> Result<Option<Str
     let Some(groups) = &predicate.groups else {
         for row in &left {
             if truth(&predicate.holds, Scope { one: Some(*row), group: &[] })? == Some(false) {
-                return Ok(Some(format!("actor = '{}'", row.actor)));
+                return Ok(Some(row.named(&predicate.scope)));
             }
         }
         return Ok(None);
@@ -87,7 +54,7 @@ pub(super) fn failure(predicate: &Parsed, rows: &[Row<'_>]) -> Result<Option<Str
         let scope = Scope { one: members.first().copied(), group: members };
         if truth(&predicate.holds, scope)? == Some(false) {
             let named = |(term, value): (&Term, &Value)| match term {
-                Term::Variable(path) => format!("{} = {value}", path.join(".")),
+                Term::Column(column) => format!("{} = {value}", name_of(&predicate.scope, column)),
                 _ => value.to_string(),
             };
             let parts: Vec<String> = groups.iter().zip(key).map(named).collect();
@@ -95,6 +62,19 @@ pub(super) fn failure(predicate: &Parsed, rows: &[Row<'_>]) -> Result<Option<Str
         }
     }
     Ok(None)
+}
+
+/// The group that a row belongs to; nothing where `WHERE` leaves it out.
+pub(crate) fn key(predicate: &Parsed, row: Row<'_>) -> Result<Option<String>, String> {
+    let scope = Scope { one: Some(row), group: &[] };
+    if let Some(filter) = &predicate.filter
+        && truth(filter, scope)? != Some(true)
+    {
+        return Ok(None);
+    }
+    let groups = predicate.groups.iter().flatten();
+    let values = groups.map(|t| Ok(value(t, scope)?.to_string())).collect::<Result<Vec<_>, String>>()?;
+    Ok(Some(values.join("\u{1f}")))
 }
 
 fn truth(term: &Term, scope: Scope<'_>) -> Result<Option<bool>, String> {
@@ -108,11 +88,7 @@ fn known(truth: Option<bool>) -> Value {
 fn value(term: &Term, scope: Scope<'_>) -> Found {
     Ok(match term {
         Term::Literal(value) => value.clone(),
-        Term::Variable(path) => match scope.one {
-            Some(row) if path.len() == 1 && path[0] == ACTOR => Value::Text(row.actor.to_owned()),
-            Some(row) => row.state.get(path),
-            None => Value::Null,
-        },
+        Term::Column(column) => scope.one.map_or(Value::Null, |row| row.get(column)),
         Term::Compare(how, two) => {
             let (a, b) = (value(&two.0, scope)?, value(&two.1, scope)?);
             known(match how {
@@ -149,8 +125,21 @@ fn value(term: &Term, scope: Scope<'_>) -> Found {
             }
             known(found)
         }
-        Term::Length(one) => value(one, scope)?.length(),
+        Term::Call(call, arguments) => called(*call, arguments, scope)?,
         Term::Aggregate(aggregate) => sum(aggregate, scope.group)?,
+    })
+}
+
+fn called(call: Call, arguments: &[Term], scope: Scope<'_>) -> Found {
+    let argument = |n: usize| arguments.get(n).map_or(Ok(Value::Null), |t| value(t, scope));
+    let (one, two) = (argument(0)?, argument(1)?);
+    Ok(match call {
+        Call::Length => one.length(),
+        Call::Last => list::last(&one),
+        Call::Head => list::head(&one, &two)?,
+        Call::Item => list::item(&one, &two)?,
+        Call::StartsWith => known(list::starts_with(&one, &two)),
+        Call::Contains => known(list::contains(&one, &two)),
     })
 }
 
@@ -190,6 +179,7 @@ fn sum(aggregate: &Aggregate, rows: &[Row<'_>]) -> Found {
         Sum::Mean => total(&values)?.calculate('/', &Value::Int(values.len() as i64))?,
         Sum::Least => most(std::cmp::Ordering::Less)?,
         Sum::Most => most(std::cmp::Ordering::Greater)?,
+        Sum::Prefixes | Sum::Aligned | Sum::Disjoint => known(list::together(aggregate.sum, &values)),
         _ if values.is_empty() => Value::Null,
         Sum::Every => Value::Bool(truths()?.iter().all(|t| *t == Some(true))),
         Sum::Some => Value::Bool(truths()?.contains(&Some(true))),

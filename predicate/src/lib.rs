@@ -2,33 +2,59 @@
 //!
 //! A predicate is what would stand after `HAVING` over a table with one row for each actor that has told its state, whose columns are
 //! the variables of the state, and `actor`. Without an aggregate it must hold for each row; with one, for the table; after
-//! `WHERE` and `GROUP BY`, for each group of the rows left. As with a CHECK constraint, unknown is no failure.
+//! `WHERE` and `GROUP BY`, for each group of the rows left. As with a CHECK constraint, unknown is no failure. A [`Scope`] in front
+//! makes the rows something else: pairs of actors, or all states told so far.
 
+mod checker;
+mod error;
 mod eval;
+mod function;
+mod list;
 mod parse;
+mod print;
+mod row;
+mod scope;
+mod term;
 mod value;
 
 use std::collections::BTreeSet;
+use std::fmt;
 
-pub(crate) use self::eval::{Row, State};
-use self::parse::Parsed;
-use crate::error::LineageError;
+pub use self::checker::Checker;
+pub use self::error::ParseError;
+pub use self::row::{Row, State, Told};
+pub use self::scope::Scope;
+use self::term::Parsed;
 
 /// Something that is to hold of the states of all actors.
+///
+/// It prints as a text that reads back to an equal predicate.
 #[derive(Clone, Debug)]
 pub struct Predicate {
     text: String,
     parsed: Parsed,
 }
 
+/// Two predicates are equal when they say the same in the same way, however they were written.
+impl PartialEq for Predicate {
+    fn eq(&self, other: &Predicate) -> bool {
+        self.parsed == other.parsed
+    }
+}
+
+impl fmt::Display for Predicate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.parsed.fmt(f)
+    }
+}
+
 impl Predicate {
     /// Reads a predicate.
     ///
     /// # Errors
-    /// When the text is no predicate; the message says what is not understood.
-    pub fn parse(text: &str) -> Result<Predicate, LineageError> {
-        let parsed = parse::parse(text).map_err(LineageError::Question)?;
-        Ok(Predicate { text: text.trim().to_owned(), parsed })
+    /// When the text is no predicate; the message says what is not understood, and points to it where that is one place.
+    pub fn parse(text: &str) -> Result<Predicate, ParseError> {
+        Ok(Predicate { text: text.trim().to_owned(), parsed: parse::parse(text)? })
     }
 
     /// The text as it was given.
@@ -37,17 +63,39 @@ impl Predicate {
         &self.text
     }
 
+    /// What its rows are.
+    #[must_use]
+    pub fn scope(&self) -> &Scope {
+        &self.parsed.scope
+    }
+
+    /// Whether it reads the state before an actor's last.
+    #[must_use]
+    pub fn reads_before(&self) -> bool {
+        self.parsed.scope == Scope::Actors && self.parsed.columns().iter().any(|c| c.side == 1)
+    }
+
     /// The variables it speaks of, without what is inside them.
-    pub(crate) fn variables(&self) -> BTreeSet<&str> {
+    #[must_use]
+    pub fn variables(&self) -> BTreeSet<&str> {
         self.parsed.variables()
     }
 
-    /// The group that it does not hold of, or nothing where it holds.
+    /// The group of these rows, which are those of its scope, that it does not hold of, or nothing where it holds.
     ///
     /// # Errors
     /// When values cannot be compared or counted with.
-    pub(crate) fn failure(&self, rows: &[Row<'_>]) -> Result<Option<String>, String> {
+    pub fn failure(&self, rows: &[Row<'_>]) -> Result<Option<String>, String> {
         eval::failure(&self.parsed, rows)
+    }
+
+    /// The group that a row of a history belongs to; nothing where `WHERE` leaves it out.
+    fn key(&self, row: Row<'_>) -> Result<Option<String>, String> {
+        match self.scope() {
+            // Which pairs a state is in depends on the other.
+            Scope::EverPairs(..) => Ok(Some(String::new())),
+            _ => eval::key(&self.parsed, row),
+        }
     }
 }
 
@@ -60,7 +108,8 @@ mod tests {
     fn check(predicate: &str, states: &[(&str, &str)]) -> Result<Option<String>, String> {
         let predicate = Predicate::parse(predicate).map_err(|e| e.to_string())?;
         let states: Vec<(&str, State)> = states.iter().map(|(a, text)| (*a, State::parse(text))).collect();
-        let rows: Vec<Row<'_>> = states.iter().map(|(actor, state)| Row { actor, state }).collect();
+        let rows: Vec<Row<'_>> =
+            states.iter().map(|(actor, state)| Row::one(Told { actor, state })).collect();
         predicate.failure(&rows)
     }
 
@@ -146,7 +195,7 @@ mod tests {
                 .enumerate()
                 .map(|(i, (x, y, z))| (format!("n{i}"), State::parse(&format!(r#"{{"x":{x},"y":{y},"z":{z}}}"#))))
                 .collect();
-            let table: Vec<Row<'_>> = states.iter().map(|(actor, state)| Row { actor, state }).collect();
+            let table: Vec<Row<'_>> = states.iter().map(|(actor, state)| Row::one(Told { actor, state })).collect();
             let predicate = Predicate::parse(&format!("WHERE z > 1 GROUP BY x HAVING sum(y) <= {most}")).unwrap();
             let fails = (0..3).any(|x| {
                 let sum: i64 = rows.iter().filter(|r| r.0 == x && r.2 > 1).map(|r| r.1).sum();
@@ -160,7 +209,7 @@ mod tests {
         fn any_text_is_read_or_refused(text in "[ a-z0-9'()*<>=+/%,.-]{0,40}") {
             if let Ok(predicate) = Predicate::parse(&text) {
                 let state = State::parse(r#"{"a":1,"b":"x","c":[true,null],"d":{"e":9223372036854775807}}"#);
-                let _ = predicate.failure(&[Row { actor: "n", state: &state }]);
+                let _ = predicate.failure(&[Row::one(Told { actor: "n", state: &state })]);
             }
         }
     }

@@ -5,7 +5,7 @@ use std::fmt;
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Value {
+pub(crate) enum Value {
     /// Unknown, or not there.
     Null,
     /// True or false.
@@ -16,8 +16,8 @@ pub(super) enum Value {
     Float(f64),
     /// A text.
     Text(String),
-    /// A list or an object: how many members it has, and its JSON.
-    Json(usize, String),
+    /// A list or an object.
+    Json(serde_json::Value),
 }
 
 impl fmt::Display for Value {
@@ -26,9 +26,9 @@ impl fmt::Display for Value {
             Value::Null => f.write_str("null"),
             Value::Bool(b) => write!(f, "{b}"),
             Value::Int(n) => write!(f, "{n}"),
-            Value::Float(n) => write!(f, "{n}"),
-            Value::Text(text) => write!(f, "'{text}'"),
-            Value::Json(_, text) => f.write_str(text),
+            Value::Float(n) => write!(f, "{n:?}"),
+            Value::Text(text) => write!(f, "'{}'", text.replace('\'', "''")),
+            Value::Json(json) => json.fmt(f),
         }
     }
 }
@@ -43,8 +43,7 @@ impl From<&serde_json::Value> for Value {
                 None => Value::Float(n.as_f64().unwrap_or(f64::NAN)),
             },
             serde_json::Value::String(text) => Value::Text(text.clone()),
-            serde_json::Value::Array(all) => Value::Json(all.len(), value.to_string()),
-            serde_json::Value::Object(all) => Value::Json(all.len(), value.to_string()),
+            serde_json::Value::Array(_) | serde_json::Value::Object(_) => Value::Json(value.clone()),
         }
     }
 }
@@ -62,7 +61,7 @@ impl Value {
     ///
     /// # Errors
     /// When they are of different kinds.
-    pub(super) fn compare(&self, other: &Value) -> Result<Option<Ordering>, String> {
+    pub(crate) fn compare(&self, other: &Value) -> Result<Option<Ordering>, String> {
         Ok(match (self, other) {
             (Value::Null, _) | (_, Value::Null) => None,
             (Value::Bool(a), Value::Bool(b)) => Some(a.cmp(b)),
@@ -76,10 +75,10 @@ impl Value {
     }
 
     /// Whether two values are equal; nothing where one is unknown. Values of different kinds are not.
-    pub(super) fn equal(&self, other: &Value) -> Option<bool> {
+    pub(crate) fn equal(&self, other: &Value) -> Option<bool> {
         match (self, other) {
             (Value::Null, _) | (_, Value::Null) => None,
-            (Value::Json(_, a), Value::Json(_, b)) => Some(a == b),
+            (Value::Json(a), Value::Json(b)) => Some(a == b),
             _ => Some(self.compare(other).ok().flatten() == Some(Ordering::Equal)),
         }
     }
@@ -88,7 +87,7 @@ impl Value {
     ///
     /// # Errors
     /// When it is another value.
-    pub(super) fn truth(&self) -> Result<Option<bool>, String> {
+    pub(crate) fn truth(&self) -> Result<Option<bool>, String> {
         match self {
             Value::Null => Ok(None),
             Value::Bool(b) => Ok(Some(*b)),
@@ -100,7 +99,7 @@ impl Value {
     ///
     /// # Errors
     /// When one is no number.
-    pub(super) fn calculate(&self, sign: char, other: &Value) -> Result<Value, String> {
+    pub(crate) fn calculate(&self, sign: char, other: &Value) -> Result<Value, String> {
         if *self == Value::Null || *other == Value::Null {
             return Ok(Value::Null);
         }
@@ -131,10 +130,11 @@ impl Value {
     }
 
     /// Members of a list or object, or letters of a text; unknown for what has none.
-    pub(super) fn length(&self) -> Value {
+    pub(crate) fn length(&self) -> Value {
         match self {
             Value::Text(text) => Value::Int(text.chars().count() as i64),
-            Value::Json(members, _) => Value::Int(*members as i64),
+            Value::Json(serde_json::Value::Array(all)) => Value::Int(all.len() as i64),
+            Value::Json(serde_json::Value::Object(all)) => Value::Int(all.len() as i64),
             _ => Value::Null,
         }
     }

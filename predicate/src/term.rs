@@ -1,0 +1,165 @@
+//! Terms: what a predicate consists of once it is read.
+
+use std::collections::BTreeSet;
+
+use crate::scope::Scope;
+use crate::value::Value;
+
+/// How two values are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compare {
+    Equal,
+    Unequal,
+    Less,
+    AtMost,
+    More,
+    AtLeast,
+}
+
+/// What an aggregate makes of its values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sum {
+    Count,
+    Total,
+    Mean,
+    Least,
+    Most,
+    Every,
+    Some,
+    /// Of any two lists one begins the other.
+    Prefixes,
+    /// Where two lists share an element, they are equal up to it.
+    Aligned,
+    /// No element stands in two lists.
+    Disjoint,
+}
+
+/// What is made of a list, a text or an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Call {
+    Length,
+    Last,
+    Head,
+    Item,
+    StartsWith,
+    Contains,
+}
+
+/// A variable of one side of a row, and what is inside it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Column {
+    /// Which state of the row, as its scope counts them.
+    pub(crate) side: usize,
+    /// The variable, and the names inside it; never empty.
+    pub(crate) path: Vec<String>,
+}
+
+impl Column {
+    /// Whether this is the name of the actor.
+    pub(crate) fn is_actor(&self) -> bool {
+        self.path.len() == 1 && self.path[0] == ACTOR
+    }
+}
+
+/// The column with the actor's name.
+pub(crate) const ACTOR: &str = "actor";
+
+/// A term.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Term {
+    Literal(Value),
+    Column(Column),
+    Compare(Compare, Box<(Term, Term)>),
+    Calculate(char, Box<(Term, Term)>),
+    And(Box<(Term, Term)>),
+    Or(Box<(Term, Term)>),
+    Not(Box<Term>),
+    IsNull(Box<Term>),
+    OneOf(Box<Term>, Vec<Term>),
+    /// A function of one or two arguments.
+    Call(Call, Vec<Term>),
+    Aggregate(Box<Aggregate>),
+}
+
+/// An aggregate: of what, and of which rows. Without a value it is of the rows themselves.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Aggregate {
+    pub(crate) sum: Sum,
+    pub(crate) distinct: bool,
+    pub(crate) of: Option<Term>,
+    pub(crate) filter: Option<Term>,
+}
+
+/// A predicate taken apart.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Parsed {
+    /// What the rows are.
+    pub(crate) scope: Scope,
+    /// Which rows count.
+    pub(crate) filter: Option<Term>,
+    /// What rows of one group have in common; absent where each row is for itself.
+    pub(crate) groups: Option<Vec<Term>>,
+    /// What is to hold.
+    pub(crate) holds: Term,
+}
+
+impl Parsed {
+    /// The columns that it reads, each as often as it does.
+    pub(crate) fn columns(&self) -> Vec<&Column> {
+        let mut columns = Vec::new();
+        let terms = self.filter.iter().chain(self.groups.iter().flatten()).chain([&self.holds]);
+        terms.for_each(|t| {
+            t.visit(&mut |term| {
+                if let Term::Column(column) = term {
+                    columns.push(column);
+                }
+            });
+        });
+        columns
+    }
+
+    /// The names of variables.
+    pub(crate) fn variables(&self) -> BTreeSet<&str> {
+        self.columns().into_iter().map(|c| c.path[0].as_str()).filter(|name| *name != ACTOR).collect()
+    }
+}
+
+impl Term {
+    /// The terms that it is made of.
+    fn inner(&self) -> Vec<&Term> {
+        match self {
+            Term::Literal(_) | Term::Column(_) => Vec::new(),
+            Term::Compare(_, two) | Term::Calculate(_, two) | Term::And(two) | Term::Or(two) => {
+                vec![&two.0, &two.1]
+            }
+            Term::Not(one) | Term::IsNull(one) => vec![one],
+            Term::OneOf(one, others) => std::iter::once(&**one).chain(others).collect(),
+            Term::Call(_, arguments) => arguments.iter().collect(),
+            Term::Aggregate(a) => a.of.iter().chain(&a.filter).collect(),
+        }
+    }
+
+    /// Calls `f` with the term and all in it.
+    pub(crate) fn visit<'a>(&'a self, f: &mut impl FnMut(&'a Term)) {
+        f(self);
+        self.inner().into_iter().for_each(|t| t.visit(f));
+    }
+
+    pub(crate) fn has_aggregate(&self) -> bool {
+        let mut found = false;
+        self.visit(&mut |t| found |= matches!(t, Term::Aggregate(_)));
+        found
+    }
+
+    /// A column outside all aggregates that is none of `groups`.
+    pub(crate) fn loose<'a>(&'a self, groups: &[Term]) -> Option<&'a Column> {
+        if groups.contains(self) {
+            return None;
+        }
+        match self {
+            Term::Column(column) => Some(column),
+            Term::Aggregate(_) => None,
+            _ => self.inner().into_iter().find_map(|t| t.loose(groups)),
+        }
+    }
+}
