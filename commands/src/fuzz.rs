@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use demi_common::{Kind, owned, path_name};
 use demi_minimize::Budget;
-use demi_replay::fuzz::{Found, FuzzError, FuzzOptions, Made, fuzz};
+use demi_replay::fuzz::{Found, FuzzError, FuzzOptions, Made, fuzz, healthy};
 use demi_replay::{Model, Registry, Simulator, Visitor};
 use demi_schemas::summary::FuzzSummary;
 use demi_schemas::{NetworkRule, Scenario};
@@ -44,6 +44,13 @@ pub struct FuzzArgs {
     /// The folder for logs, schedule, scenario and summary; what an earlier run wrote there is replaced.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
+    /// Tell in the logs the state of each actor after each of its handlers that changed it.
+    #[arg(long)]
+    state: bool,
+    /// Look for no violation: write the logs and the schedules of N runs without one, each to a folder run-N of
+    /// its own, for `infer`.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "minimize")]
+    healthy: Option<u64>,
     /// Minimize what was found, as `minimize` does by default, and write the result to this folder.
     #[arg(long, value_name = "DIR")]
     minimize: Option<PathBuf>,
@@ -73,6 +80,56 @@ impl Visitor for Search<'_> {
     }
 }
 
+/// Makes runs that break no invariant.
+struct Healthy<'a> {
+    scenario: &'a Scenario,
+    options: FuzzOptions,
+    wanted: u64,
+    progress: &'a mut dyn FnMut(Made) -> bool,
+}
+
+impl Visitor for Healthy<'_> {
+    type Output = Result<Vec<Found>, FuzzError>;
+
+    fn visit<M: Model>(self, mut simulator: Simulator<M>) -> Self::Output {
+        healthy(&mut simulator, self.scenario, (&self.options, self.wanted), self.progress)
+    }
+}
+
+/// Writes runs without a violation, each to a folder of its own; fewer than were asked for are a failure.
+fn write_healthy(
+    args: &FuzzArgs,
+    scenario: &Scenario,
+    text: String,
+    (runs, made): (&[Found], Made),
+    ui: &Ui,
+) -> Outcome {
+    let mut summary = summarize(args, scenario, None, made);
+    summary.healthy = Some(runs.len() as u64);
+    let mut files = vec![
+        ("scenario.toml".to_owned(), text),
+        ("summary.json".to_owned(), serde_json::to_string_pretty(&summary)? + "\n"),
+    ];
+    for (i, run) in runs.iter().enumerate() {
+        let folder = format!("run-{:04}", i + 1);
+        files.push((format!("{folder}/schedule.jsonl"), run.schedule.to_text()));
+        files.extend(logs(run)?.into_iter().map(|(path, text)| (format!("{folder}/{path}"), text)));
+    }
+    let files: Vec<(&str, String)> = files.iter().map(|(path, text)| (path.as_str(), text.clone())).collect();
+    write_folder(&args.out, Kind::Fuzzed, &[&args.scenario], &files)?;
+    let (out, executed) = (args.out.display(), made.executed);
+    match args.json {
+        true => ui.json(&summary)?,
+        false => ui.result(&format!(
+            "{} runs without a violation, of {} made ({executed} deliveries, {})\nwrote {out}",
+            runs.len(),
+            made.runs,
+            scenario.network,
+        )),
+    }
+    Ok(args.expect.status(u8::from(args.healthy.is_some_and(|wanted| wanted > runs.len() as u64))))
+}
+
 /// Runs `fuzz`.
 pub fn run(args: FuzzArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outcome {
     if args.min_deliveries > args.deliveries {
@@ -96,6 +153,7 @@ pub fn run(args: FuzzArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outcome 
         deliveries: args.deliveries,
         externals: args.externals,
         at_least: args.min_deliveries,
+        states: args.state,
     };
 
     let stop = minimize::interruptible();
@@ -109,6 +167,12 @@ pub fn run(args: FuzzArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outcome 
         bar.set_message(format!("{runs} of {} runs, {executed} deliveries, {rate:.0}/s", args.runs));
         !stop.is_set() && models.fault().is_none()
     };
+    if let Some(wanted) = args.healthy {
+        let search = Healthy { scenario: &scenario, options, wanted, progress: &mut progress };
+        let runs = models.visit(&scenario, search).map_err(|e| format!("{}: {e}", args.scenario.display()));
+        bar.finish_and_clear();
+        return write_healthy(&args, &scenario, text, (&runs??, made), ui);
+    }
     let search = Search { scenario: &scenario, options, progress: &mut progress };
     let found = models.visit(&scenario, search).map_err(|e| format!("{}: {e}", args.scenario.display()));
     bar.finish_and_clear();
@@ -152,6 +216,7 @@ fn summarize(args: &FuzzArgs, scenario: &Scenario, found: Option<&Found>, made: 
         externals: found.map_or(0, |f| f.externals),
         executed: made.executed,
         network: scenario.network,
+        healthy: None,
     }
 }
 

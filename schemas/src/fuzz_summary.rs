@@ -31,4 +31,7 @@ pub struct FuzzSummary {
     pub executed: u64,
     /// The network rule.
     pub network: NetworkRule,
+    /// How many runs without a violation were written, where those were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub healthy: Option<u64>,
 }

@@ -58,7 +58,7 @@ proptest! {
     #[test]
     fn nothing_is_lost_around_random_executions(table in table(), seed: u64, from in 0..6_u64, bound in 0..3_u32) {
         let (scenario, mut sim) = simulator(&table, NetworkRule::Fifo);
-        let options = FuzzOptions { seed, runs: 20, deliveries: 12, externals: None, at_least: 0 };
+        let options = FuzzOptions { seed, runs: 20, deliveries: 12, externals: None, at_least: 0, states: false };
         let Some(found) = fuzz(&mut sim, &scenario, &options, &mut |_| true).unwrap() else { return Ok(()) };
         for cost in [Cost::Deviation, Cost::Delay, Cost::Preempt] {
             let bounds = Bounds { cost, most: Spent { cost: bound, faults: 0, steps: 7 } };

@@ -133,7 +133,8 @@ fn table(philosophers: usize, repaired: bool) -> (Scenario, Simulator<Table>) {
 
 /// What random runs find.
 fn random<M: Model>(scenario: &Scenario, sim: &mut Simulator<M>) -> Option<(Vec<String>, Schedule)> {
-    let options = FuzzOptions { seed: 1, runs: 300, deliveries: 200, externals: None, at_least: 0 };
+    let options =
+        FuzzOptions { seed: 1, runs: 300, deliveries: 200, externals: None, at_least: 0, states: false };
     fuzz(sim, scenario, &options, &mut |_| true).unwrap().map(|found| (found.violation, found.schedule))
 }
 

@@ -29,7 +29,14 @@ struct Minimize<'a> {
 impl Visitor for Minimize<'_> {
     type Output = Outcome;
     fn visit<M: Model>(self, sim: Simulator<M>) -> Outcome {
-        let limits = FuzzOptions { seed: 4, runs: 5_000, deliveries: 500, externals: None, at_least: 0 };
+        let limits = FuzzOptions {
+            seed: 4,
+            runs: 5_000,
+            deliveries: 500,
+            externals: None,
+            at_least: 0,
+            states: false,
+        };
         let found = fuzz(&mut sim.clone(), self.scenario, &limits, &mut |_| true).unwrap().unwrap();
         assert!(found.deliveries > 128, "long enough for the ledger: {}", found.deliveries);
         let options = Options {

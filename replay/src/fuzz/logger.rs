@@ -43,10 +43,18 @@ pub(crate) struct Logger<'a, M: Model> {
     /// Structured content of messages from outside.
     fields: HashMap<(ActorId, MsgId), Value, FxBuildHasher>,
     externals: u64,
+    /// What each actor told of its state, where states are told.
+    told: Option<Vec<Option<Value>>>,
 }
 
 impl<'a, M: Model> Logger<'a, M> {
-    pub(crate) fn new(sim: &'a mut Simulator<M>, program: &'a Program, rule: NetworkRule) -> Self {
+    /// With `states`, an actor's log tells its state at the end of each handler that changed it.
+    pub(crate) fn new(
+        sim: &'a mut Simulator<M>,
+        program: &'a Program,
+        rule: NetworkRule,
+        states: bool,
+    ) -> Self {
         let mut logger = Logger {
             world: sim.empty_world(),
             sim,
@@ -60,10 +68,21 @@ impl<'a, M: Model> Logger<'a, M> {
             armed: HashMap::default(),
             fields: HashMap::default(),
             externals: 0,
+            told: states.then(Vec::new),
         };
         // What the system did when it started by itself.
         logger.log_effects(OUTSIDE, false);
         logger
+    }
+
+    /// The name of an actor.
+    pub(crate) fn name(&self, actor: ActorId) -> &str {
+        self.sim.names().get(actor)
+    }
+
+    /// The network rule of the run.
+    pub(crate) fn rule(&self) -> NetworkRule {
+        self.rule
     }
 
     /// Deliveries and external events so far.
@@ -115,10 +134,13 @@ impl<'a, M: Model> Logger<'a, M> {
         violation: &[String],
         affected: &[String],
     ) -> (Vec<(String, Vec<EventRecord>)>, Vec<Step>) {
-        let mut finding = EventRecord::new(MONITOR, 1, Kind::Violation);
-        finding.type_ = violation.first().and_then(|v| v.split(':').next()).map(str::to_owned);
-        finding.fields = Some(json!({ "fingerprints": violation, "affected": affected }));
-        let mut all = vec![(MONITOR.to_owned(), vec![finding]), (ENVIRONMENT.to_owned(), self.environment)];
+        let mut all = vec![(ENVIRONMENT.to_owned(), self.environment)];
+        if !violation.is_empty() {
+            let mut finding = EventRecord::new(MONITOR, 1, Kind::Violation);
+            finding.type_ = violation.first().and_then(|v| v.split(':').next()).map(str::to_owned);
+            finding.fields = Some(json!({ "fingerprints": violation, "affected": affected }));
+            all.push((MONITOR.to_owned(), vec![finding]));
+        }
         for (index, log) in self.logs.iter_mut().enumerate() {
             let name = self.sim.names().get(ActorId(index as u16)).to_owned();
             all.push((name, std::mem::take(&mut log.records)));
@@ -247,6 +269,9 @@ impl<'a, M: Model> Logger<'a, M> {
                     self.push(*who, record);
                 }
                 Did::Restarted(who) => {
+                    if let Some(told) = self.told.as_mut().and_then(|t| t.get_mut(who.index())) {
+                        *told = None;
+                    }
                     // A member that begins anew by itself after an injected crash does so on its own account.
                     let log = self.log(*who);
                     (log.incarnation, log.seq) = (log.incarnation + 1, 0);
@@ -261,6 +286,37 @@ impl<'a, M: Model> Logger<'a, M> {
                     let record = self.with_external(Kind::Start, injected);
                     self.push(*who, record);
                 }
+            }
+        }
+        self.tell(actor);
+    }
+
+    /// Logs the states of the actors that the last step of an actor can have changed.
+    fn tell(&mut self, actor: ActorId) {
+        if self.told.is_none() {
+            return;
+        }
+        let mut actors = vec![actor];
+        actors.extend(self.sim.did().iter().filter_map(|did| match did {
+            Did::Started(who) | Did::Restarted(who) => Some(*who),
+            _ => None,
+        }));
+        actors.sort_unstable_by_key(|a| a.index());
+        actors.dedup();
+        for actor in actors.into_iter().filter(|a| *a != OUTSIDE) {
+            let Some(state) = self.sim.view(&self.world).state(actor) else { continue };
+            let model = self.sim.model();
+            let names = self.sim.names();
+            let state =
+                guard::or(Value::String(format!("{state:?}")), || model.logs().describe(state, names));
+            let Some(told) = &mut self.told else { return };
+            if told.len() <= actor.index() {
+                told.resize(actor.index() + 1, None);
+            }
+            if told[actor.index()].as_ref() != Some(&state) {
+                told[actor.index()] = Some(state.clone());
+                let record = EventRecord { state: Some(state), ..self.blank(Kind::State) };
+                self.push(actor, record);
             }
         }
     }

@@ -35,6 +35,8 @@ pub struct FuzzOptions {
     pub externals: Option<u32>,
     /// Deliveries that a violating run has at least. Runs that violate sooner are passed over.
     pub at_least: u64,
+    /// Whether the logs tell the state of each actor after each of its handlers, where it changed.
+    pub states: bool,
 }
 
 /// What was made so far.
@@ -107,13 +109,51 @@ pub fn fuzz<M: Model>(
         } else if !violations.is_empty() {
             let choices = run.into_choices();
             let at = Made { runs: number + 1, executed, passed_over };
-            return Ok(Some(written(sim, (scenario, &program), &choices, &violations, at)));
+            let logger = logger::Logger::new(sim, &program, scenario.network, options.states);
+            return Ok(Some(logged(logger, &choices, &violations, at)));
         }
         if !progress(Made { runs: number + 1, executed, passed_over }) {
             break;
         }
     }
     Ok(None)
+}
+
+/// Makes random runs, and writes the logs of those that break no invariant and have at least as many deliveries as the options
+/// ask for, until there are `wanted`, the runs are used up, or `progress` answers that it is enough.
+///
+/// # Errors
+/// When the scenario's `[fuzz]` settings make no sense for the model.
+pub fn healthy<M: Model>(
+    sim: &mut Simulator<M>,
+    scenario: &Scenario,
+    (options, wanted): (&FuzzOptions, u64),
+    progress: &mut dyn FnMut(Made) -> bool,
+) -> Result<Vec<Found>, FuzzError> {
+    let settings = settings(scenario)?;
+    let program = Program::new(sim, &settings.program)?;
+    let (mut executed, mut passed_over) = (0, 0);
+    let mut all = Vec::new();
+    for number in 0..options.runs {
+        if all.len() as u64 >= wanted {
+            break;
+        }
+        let mut run = run::Run::new(sim, scenario, (&settings, &program), options, number);
+        let violations = run.go()?;
+        executed += run.deliveries();
+        if violations.is_empty() && run.deliveries() >= options.at_least {
+            let choices = run.into_choices();
+            let at = Made { runs: number + 1, executed, passed_over };
+            let logger = logger::Logger::new(sim, &program, scenario.network, options.states);
+            all.push(logged(logger, &choices, &[], at));
+        } else {
+            passed_over += 1;
+        }
+        if !progress(Made { runs: number + 1, executed, passed_over }) {
+            break;
+        }
+    }
+    Ok(all)
 }
 
 /// Makes a run again that ends in these violations, and writes the logs and the schedule of it.
@@ -124,17 +164,26 @@ pub fn written<M: Model>(
     violations: &[Violation],
     made: Made,
 ) -> Found {
+    logged(logger::Logger::new(sim, program, scenario.network, false), choices, violations, made)
+}
+
+fn logged<M: Model>(
+    mut logger: logger::Logger<'_, M>,
+    choices: &[Choice],
+    violations: &[Violation],
+    made: Made,
+) -> Found {
     let violation: Vec<String> = violations.iter().map(|v| v.fingerprint.clone()).collect();
     let mut affected: Vec<String> =
-        violations.iter().flat_map(|v| &v.affected).map(|&a| sim.names().get(a).to_owned()).collect();
+        violations.iter().flat_map(|v| &v.affected).map(|&a| logger.name(a).to_owned()).collect();
     affected.sort_unstable();
     affected.dedup();
-    let mut logger = logger::Logger::new(sim, program, scenario.network);
     choices.iter().for_each(|choice| logger.apply(choice));
     let (deliveries, externals) = logger.counts();
+    let network = logger.rule();
     let (records, steps) = logger.finish(&violation, &affected);
     let mut schedule = Schedule::new(steps);
-    schedule.header.network = Some(scenario.network);
+    schedule.header.network = Some(network);
     schedule.header.violation.clone_from(&violation);
     schedule.header.affected.clone_from(&affected);
     schedule.header.deliveries = Some(deliveries);

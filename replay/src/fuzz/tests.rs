@@ -20,8 +20,11 @@ impl Visitor for Fuzz<'_> {
 }
 
 fn try_fuzz(scenario: &Scenario, seed: u64, runs: u64, deliveries: u64) -> Option<Found> {
-    with_model(scenario, Fuzz(scenario, FuzzOptions { seed, runs, deliveries, externals: None, at_least: 0 }))
-        .unwrap()
+    with_model(
+        scenario,
+        Fuzz(scenario, FuzzOptions { seed, runs, deliveries, externals: None, at_least: 0, states: false }),
+    )
+    .unwrap()
 }
 
 fn two_phase(network: NetworkRule, buggy: bool, fuzz: &str) -> Scenario {
@@ -69,6 +72,7 @@ fn runs_that_violate_too_soon_are_passed_over() {
         deliveries: 300,
         externals: None,
         at_least: soon.schedule.header.deliveries.unwrap() + 1,
+        states: false,
     };
     let late = with_model(&scenario, Fuzz(&scenario, options)).unwrap().unwrap();
     assert!(late.deliveries >= options.at_least && late.made.runs > soon.made.runs, "{:?}", late.made);
@@ -114,7 +118,8 @@ fn timers_of_slow_clocks_fire_later() {
 
 #[test]
 fn bad_settings_are_named() {
-    let options = FuzzOptions { seed: 1, runs: 1, deliveries: 10, externals: None, at_least: 0 };
+    let options =
+        FuzzOptions { seed: 1, runs: 1, deliveries: 10, externals: None, at_least: 0, states: false };
     struct Visit<'a>(&'a Scenario, FuzzOptions);
     impl Visitor for Visit<'_> {
         type Output = FuzzError;
@@ -136,7 +141,14 @@ fn progress_can_stop_the_search() {
     impl Visitor for Visit<'_> {
         type Output = u64;
         fn visit<M: Model>(self, mut sim: Simulator<M>) -> u64 {
-            let options = FuzzOptions { seed: 1, runs: 100, deliveries: 10, externals: None, at_least: 0 };
+            let options = FuzzOptions {
+                seed: 1,
+                runs: 100,
+                deliveries: 10,
+                externals: None,
+                at_least: 0,
+                states: false,
+            };
             let mut calls = 0;
             let found = fuzz(&mut sim, self.0, &options, &mut |made| {
                 calls = made.runs;

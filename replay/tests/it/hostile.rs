@@ -68,7 +68,7 @@ fn simulator(size: usize, panics: Panics) -> (Simulator<Hostile>, Scenario) {
 }
 
 const OPTIONS: FuzzOptions =
-    FuzzOptions { seed: 1, runs: 3, deliveries: 200, externals: Some(0), at_least: 0 };
+    FuzzOptions { seed: 1, runs: 3, deliveries: 200, externals: Some(0), at_least: 0, states: false };
 const STRICT: ReplayOptions = ReplayOptions { rule: NetworkRule::Fifo, strict: true, interval: 1 };
 
 #[test]
