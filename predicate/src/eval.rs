@@ -1,7 +1,7 @@
 //! Whether a predicate holds of rows.
 
 use crate::list;
-use crate::print::name_of;
+use crate::print::column_name;
 use crate::row::Row;
 use crate::term::{Aggregate, Call, Compare, Parsed, Sum, Term};
 use crate::value::Value;
@@ -54,7 +54,7 @@ pub(crate) fn failure(predicate: &Parsed, rows: &[Row<'_>]) -> Result<Option<Str
         let scope = Scope { one: members.first().copied(), group: members };
         if truth(&predicate.holds, scope)? == Some(false) {
             let named = |(term, value): (&Term, &Value)| match term {
-                Term::Column(column) => format!("{} = {value}", name_of(&predicate.scope, column)),
+                Term::Column(column) => format!("{} = {value}", column_name(&predicate.scope, column)),
                 _ => value.to_string(),
             };
             let parts: Vec<String> = groups.iter().zip(key).map(named).collect();

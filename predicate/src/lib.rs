@@ -22,6 +22,7 @@ use std::fmt;
 
 pub use self::checker::Checker;
 pub use self::error::ParseError;
+pub use self::print::name_of;
 pub use self::row::{Row, State, Told};
 pub use self::scope::Scope;
 use self::term::Parsed;

@@ -8,7 +8,7 @@ use sqlparser::parser::Parser;
 
 use crate::error::{ParseError, Wrong};
 use crate::function;
-use crate::print::name_of;
+use crate::print::column_name;
 use crate::scope::{Scope, is_clause};
 use crate::term::{Column, Compare, Parsed, Term};
 use crate::value::Value;
@@ -73,7 +73,7 @@ impl Reader {
         if let Some(groups) = grouped.then_some(&groups)
             && let Some(column) = holds.loose(groups)
         {
-            let name = name_of(&self.scope, column);
+            let name = column_name(&self.scope, column);
             return Err(format!(
                 "'{name}' differs from row to row: put it in an aggregate, or after GROUP BY"
             )

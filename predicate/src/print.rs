@@ -54,7 +54,7 @@ impl Display for Printed<'_> {
         };
         match term {
             Term::Literal(value) => value.fmt(f),
-            Term::Column(column) => f.write_str(&name_of(scope, column)),
+            Term::Column(column) => f.write_str(&column_name(scope, column)),
             Term::Compare(how, two) => {
                 let sign = match how {
                     Compare::Equal => "=",
@@ -114,13 +114,20 @@ fn strength(term: &Term) -> u8 {
 }
 
 /// How a column is written in a predicate of a scope.
-pub(crate) fn name_of(scope: &Scope, column: &Column) -> String {
+pub(crate) fn column_name(scope: &Scope, column: &Column) -> String {
     let mut parts: Vec<String> = scope.name(column.side).map(str::to_owned).into_iter().collect();
     for name in &column.path {
         let declared = parts.is_empty() && column.path.len() > 1 && scope.side(name).is_some();
         parts.push(if declared || !is_bare(name) { quoted(name) } else { name.clone() });
     }
     parts.join(".")
+}
+
+/// A variable, and what is inside it, as a predicate has to write them: in quotes where the language needs it.
+#[must_use]
+pub fn name_of(path: &[&str]) -> String {
+    let path = path.iter().map(|name| (*name).to_owned()).collect();
+    column_name(&Scope::Actors, &Column { side: 0, path })
 }
 
 fn quoted(name: &str) -> String {

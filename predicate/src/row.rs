@@ -20,6 +20,12 @@ impl State {
         self.0.as_object().into_iter().flat_map(|o| o.keys().map(String::as_str))
     }
 
+    /// The state as JSON.
+    #[must_use]
+    pub fn value(&self) -> &serde_json::Value {
+        &self.0
+    }
+
     pub(crate) fn get(&self, path: &[String]) -> Value {
         let mut at = &self.0;
         for name in path {

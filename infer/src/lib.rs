@@ -1,0 +1,293 @@
+//! Invariants inferred from the states that actors told, after S. Grant, H. Cech and I. Beschastnikh, "Inferring and asserting
+//! distributed system invariants" (Dinv, ICSE 2018), and M. D. Ernst et al., "The Daikon system for dynamic detection of likely
+//! invariants" (2007).
+//!
+//! Templates are filled with the variables of a class of actors; what a state contradicts is dropped; what is left is weighed by how
+//! unlikely it is of values that have nothing to do with each other ([`Invariant::bits`]). Where several executions are given, some are
+//! held out: what they contradict is refuted. Nothing here is proven, and nothing is called an invariant that is more than that: it held.
+//! No template and no threshold knows a system.
+
+mod across;
+mod check;
+mod classes;
+mod evidence;
+mod execution;
+mod moments;
+mod relation;
+mod rows;
+mod shadow;
+mod steps;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use demi_predicate::Predicate;
+
+pub use self::check::{Broken, broken};
+pub use self::classes::matches;
+pub use self::execution::{Execution, Record};
+use self::relation::Relation;
+use self::table::Table;
+
+/// What an invariant says, in kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Template {
+    /// Who has a value has what counted when its key was lower.
+    Inheritance,
+    /// Who has a value under a key is the only one ever to.
+    Owner,
+    /// A key decides a value, at a moment or ever.
+    KeyDecides,
+    /// Lists begin each other, agree, or share nothing.
+    Lists,
+    /// At most one actor has a value.
+    AtMostOne,
+    /// The most of some is at least that of the others.
+    Dominance,
+    /// All actors agree, nearly or quite.
+    Agreement,
+    /// A variable never falls, moves in small steps, a list only grows.
+    Step,
+    /// Which value follows which.
+    Transition,
+    /// Where a variable has a value, something else holds.
+    Implication,
+    /// Two variables are equal.
+    Equal,
+    /// A variable is computed from others.
+    Function,
+    /// A list has or begins with something.
+    Member,
+    /// A variable is less than another, or different.
+    Order,
+    /// One of few values.
+    OneOf,
+    /// A least or largest value.
+    Bound,
+}
+
+impl Template {
+    /// A short, stable word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Template::Inheritance => "inheritance",
+            Template::Owner => "owner",
+            Template::KeyDecides => "key",
+            Template::Lists => "lists",
+            Template::AtMostOne => "at-most-one",
+            Template::Dominance => "dominance",
+            Template::Agreement => "agreement",
+            Template::Step => "step",
+            Template::Transition => "transition",
+            Template::Implication => "implication",
+            Template::Equal => "equal",
+            Template::Function => "function",
+            Template::Member => "member",
+            Template::Order => "order",
+            Template::OneOf => "one-of",
+            Template::Bound => "bound",
+        }
+    }
+}
+
+/// A candidate that was not contradicted within its table.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    template: Template,
+    text: String,
+    episodes: usize,
+    bits: f64,
+    /// Predicates that it implies.
+    shadows: Vec<String>,
+}
+
+impl Found {
+    fn new(template: Template, text: String, episodes: usize, bits: f64) -> Found {
+        Found { template, text, episodes, bits, shadows: Vec::new() }
+    }
+}
+
+/// What held of all states given.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Invariant {
+    /// Its template and a digest of what it says: the same text of the same class has the same name in every run.
+    pub id: String,
+    /// What it says, in kind.
+    pub template: Template,
+    /// The predicate.
+    pub holds: String,
+    /// The actors that its rows are.
+    pub class: String,
+    /// How often it was tried.
+    pub episodes: usize,
+    /// How much speaks for it; 6.64 bits are one in a hundred that it is chance.
+    pub bits: f64,
+    /// Others that imply it.
+    pub shadowed_by: Vec<String>,
+}
+
+/// What was seen of a class of actors.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Seen {
+    /// Its pattern of names.
+    pub class: String,
+    /// How many actors it has.
+    pub actors: usize,
+    /// How many states they told.
+    pub states: usize,
+    /// The variables that took part.
+    pub variables: Vec<String>,
+    /// Variables that always had one value: name and value.
+    pub constants: Vec<(String, String)>,
+    /// Variables that took no part: identifiers, addresses, what is beyond the limit.
+    pub left_out: Vec<String>,
+}
+
+/// How to infer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// Least bits of what is reported.
+    pub min_bits: f64,
+    /// The share of the executions that is held out to refute what the others suggest.
+    pub holdout: f64,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { min_bits: 6.64, holdout: 0.3 }
+    }
+}
+
+/// What was inferred.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Inferred {
+    /// What held, the most telling first.
+    pub invariants: Vec<Invariant>,
+    /// What held of the executions inferred from, and not of those held out.
+    pub refuted: Vec<Invariant>,
+    /// The classes of actors.
+    pub classes: Vec<Seen>,
+    /// Candidates with too little evidence.
+    pub below: usize,
+    /// Executions inferred from.
+    pub learned_from: usize,
+    /// Executions held out.
+    pub held_out: usize,
+}
+
+/// Infers what holds of the states of executions. `progress` is told how many candidates of how many are checked.
+#[must_use]
+pub fn infer(
+    executions: &[Execution],
+    options: &Options,
+    progress: &mut dyn FnMut(usize, usize),
+) -> Inferred {
+    let held = (executions.len() as f64 * options.holdout.clamp(0.0, 0.9)).floor() as usize;
+    let (learn, held) = executions.split_at(executions.len() - held);
+    let mut inferred = Inferred { learned_from: learn.len(), held_out: held.len(), ..Inferred::default() };
+    for class in classes::classes(learn) {
+        let table = Table::new(learn, &class);
+        let mut found = candidates(&table);
+        let all = found.len();
+        found.retain(|f| f.bits >= options.min_bits);
+        inferred.below += all - found.len();
+        let (mut kept, mut refuted) = (Vec::new(), Vec::new());
+        let all = found.len();
+        for (i, candidate) in found.into_iter().enumerate() {
+            progress(i, all);
+            let Ok(predicate) = Predicate::parse(&candidate.text) else { continue };
+            let fails = |executions: &[Execution]| {
+                executions.iter().any(|e| !matches!(broken(&predicate, &class.pattern, e), Ok(None)))
+            };
+            match fails(learn) {
+                true => {}
+                false if fails(held) => refuted.push(candidate),
+                false => kept.push(candidate),
+            }
+        }
+        inferred.refuted.extend(refuted.iter().map(|f| named(f, &class.pattern)));
+        inferred.invariants.extend(shadow::cast(&kept, &class.pattern));
+        inferred.classes.push(Seen {
+            class: class.pattern,
+            actors: class.actors.len(),
+            states: table.rows.len(),
+            variables: table.variables.iter().map(|v| v.text("")).collect(),
+            constants: table.constants,
+            left_out: table.left_out,
+        });
+    }
+    let rank = |i: &Invariant| (i.template, -(i.bits * 100.0).round() as i64);
+    inferred.invariants.sort_by(|a, b| rank(a).cmp(&rank(b)).then_with(|| a.holds.cmp(&b.holds)));
+    inferred
+}
+
+/// All that the table does not contradict, and what can only be seen by following the executions.
+fn candidates(table: &Table) -> Vec<Found> {
+    let rows = rows::distinct(table);
+    let equal = rows::equal(table, &rows);
+    let variables: Vec<usize> =
+        (0..table.variables.len()).filter(|v| equal.iter().all(|(_, follower)| follower != v)).collect();
+    let mut relations: Vec<Relation> = equal.iter().map(|(a, b)| Relation::Equal(*a, *b)).collect();
+    relations.extend(rows::relations(table, &rows, &variables));
+    let implications = rows::implications(table, &rows, &variables, &relations);
+    relations.extend(implications);
+    let mut found: Vec<Found> = relations
+        .iter()
+        .map(|relation| {
+            let (episodes, bits) = evidence::of_relation(table, relation);
+            Found::new(template_of(relation), relation.text(table), episodes, bits)
+        })
+        .collect();
+    found.extend(steps::steps(table, &variables));
+    found.extend(across::candidates(table, &rows, &variables));
+    let mut seen = rustc_hash::FxHashSet::default();
+    found.retain(|f| seen.insert(f.text.clone()));
+    found
+}
+
+fn template_of(relation: &Relation) -> Template {
+    match relation {
+        Relation::OneOf(..) | Relation::Is(..) => Template::OneOf,
+        Relation::AtLeast(..) | Relation::AtMost(..) => Template::Bound,
+        Relation::Equal(..) => Template::Equal,
+        Relation::Less(..) | Relation::NotMore(..) | Relation::Unequal(..) => Template::Order,
+        Relation::Linear { .. } | Relation::Sum(..) | Relation::Product(..) | Relation::Residue { .. } => {
+            Template::Function
+        }
+        Relation::Contains(..) | Relation::StartsWith(..) => Template::Member,
+        Relation::Implies(..) => Template::Implication,
+    }
+}
+
+fn named(found: &Found, class: &str) -> Invariant {
+    let digest = xxhash_rust::xxh3::xxh3_64(format!("{class}\n{}", found.text).as_bytes());
+    Invariant {
+        id: format!("{}-{:08x}", found.template.word(), digest >> 32),
+        template: found.template,
+        holds: found.text.clone(),
+        class: class.to_owned(),
+        episodes: found.episodes,
+        bits: (found.bits * 10.0).round() / 10.0,
+        shadowed_by: Vec::new(),
+    }
+}
+
+/// Candidates within a row or between two states of an actor that the states contradict, judged by their text: none, if both ways of
+/// evaluation agree. What is between actors is proposed freely, and judged by its text alone.
+#[cfg(test)]
+fn disagreements(executions: &[Execution]) -> Vec<String> {
+    let mut found = Vec::new();
+    for class in classes::classes(executions) {
+        let table = Table::new(executions, &class);
+        for candidate in candidates(&table).into_iter().filter(|c| c.template > Template::Agreement) {
+            let held = Predicate::parse(&candidate.text).is_ok_and(|predicate| {
+                executions.iter().all(|e| broken(&predicate, &class.pattern, e) == Ok(None))
+            });
+            if !held {
+                found.push(candidate.text);
+            }
+        }
+    }
+    found
+}

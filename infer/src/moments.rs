@@ -1,0 +1,41 @@
+//! The states of all actors of a class at one moment, one moment a state record.
+
+use rustc_hash::FxHashSet;
+
+use crate::table::Table;
+
+/// The values of an actor: its number, and the number of each value.
+pub(crate) type Now = (u32, Vec<u32>);
+
+/// Calls `f` with the values of these variables of all actors that have told one, at each moment at which one changed, in the order
+/// of the actors. A new execution begins with nothing.
+pub(crate) fn each_moment(table: &Table, variables: &[usize], f: &mut dyn FnMut(u32, &[Now])) {
+    let mut now: Vec<Now> = Vec::new();
+    let mut execution = None;
+    for (row, at) in table.rows.iter().enumerate() {
+        if execution != Some(at.execution) {
+            execution = Some(at.execution);
+            now.clear();
+        }
+        let values: Vec<u32> = variables.iter().map(|v| table.variables[*v].column[row]).collect();
+        match now.binary_search_by_key(&at.actor, |(actor, _)| *actor) {
+            Ok(i) if now[i].1 == values => continue,
+            Ok(i) => now[i].1 = values,
+            Err(i) => now.insert(i, (at.actor, values)),
+        }
+        f(at.execution, &now);
+    }
+}
+
+/// How many different moments there were of at least two actors, whichever actor had which values.
+pub(crate) fn moments(table: &Table, variables: &[usize]) -> usize {
+    let mut seen: FxHashSet<Vec<Vec<u32>>> = FxHashSet::default();
+    each_moment(table, variables, &mut |_, now| {
+        if now.len() > 1 {
+            let mut values: Vec<Vec<u32>> = now.iter().map(|(_, v)| v.clone()).collect();
+            values.sort_unstable();
+            seen.insert(values);
+        }
+    });
+    seen.len()
+}

@@ -1,0 +1,186 @@
+//! Relations within a row: what they say, and whether a row fits.
+
+use serde_json::{Number, Value};
+
+use crate::table::{Sort, Table};
+
+/// A relation between variables of one state. Variables are numbers of the table's.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Relation {
+    /// One of these values.
+    OneOf(usize, Vec<u32>),
+    AtLeast(usize, i64),
+    AtMost(usize, i64),
+    /// A value of an enumerable variable.
+    Is(usize, u32),
+    Equal(usize, usize),
+    Less(usize, usize),
+    NotMore(usize, usize),
+    Unequal(usize, usize),
+    /// `y = a * x + b`.
+    Linear {
+        y: usize,
+        x: usize,
+        a: i64,
+        b: i64,
+    },
+    /// `z = x + y`.
+    Sum(usize, usize, usize),
+    /// `z = x * y`.
+    Product(usize, usize, usize),
+    /// `y = x % m`.
+    Residue {
+        y: usize,
+        x: usize,
+        m: i64,
+    },
+    /// The list has the value.
+    Contains(usize, usize),
+    /// The first list begins with the second.
+    StartsWith(usize, usize),
+    /// Where the variable has the value, the relation holds.
+    Implies(usize, u32, Box<Relation>),
+}
+
+impl Relation {
+    /// The variables that it reads.
+    pub(crate) fn variables(&self) -> Vec<usize> {
+        match self {
+            Relation::OneOf(x, _) | Relation::AtLeast(x, _) | Relation::AtMost(x, _) | Relation::Is(x, _) => {
+                vec![*x]
+            }
+            Relation::Equal(x, y)
+            | Relation::Less(x, y)
+            | Relation::NotMore(x, y)
+            | Relation::Unequal(x, y)
+            | Relation::Linear { y, x, .. }
+            | Relation::Residue { y, x, .. }
+            | Relation::Contains(x, y)
+            | Relation::StartsWith(x, y) => vec![*x, *y],
+            Relation::Sum(z, x, y) | Relation::Product(z, x, y) => vec![*z, *x, *y],
+            Relation::Implies(x, _, then) => {
+                let mut all = vec![*x];
+                all.extend(then.variables().into_iter().filter(|v| v != x));
+                all
+            }
+        }
+    }
+
+    /// The relation as a predicate.
+    pub(crate) fn text(&self, table: &Table) -> String {
+        let name = |v: &usize| table.variables[*v].text("");
+        let sql = |v: &u32| literal(&table.values[*v as usize]);
+        match self {
+            Relation::OneOf(x, values) => {
+                format!("{} IN ({})", name(x), values.iter().map(sql).collect::<Vec<_>>().join(", "))
+            }
+            Relation::AtLeast(x, c) => format!("{} >= {c}", name(x)),
+            Relation::AtMost(x, c) => format!("{} <= {c}", name(x)),
+            Relation::Is(x, v) => format!("{} = {}", name(x), sql(v)),
+            Relation::Equal(x, y) => format!("{} = {}", name(x), name(y)),
+            Relation::Less(x, y) => format!("{} < {}", name(x), name(y)),
+            Relation::NotMore(x, y) => format!("{} <= {}", name(x), name(y)),
+            Relation::Unequal(x, y) => format!("{} <> {}", name(x), name(y)),
+            Relation::Linear { y, x, a, b } => {
+                let product = if *a == 1 { name(x) } else { format!("{a} * {}", name(x)) };
+                match b.signum() {
+                    0 => format!("{} = {product}", name(y)),
+                    1 => format!("{} = {product} + {b}", name(y)),
+                    _ => format!("{} = {product} - {}", name(y), b.unsigned_abs()),
+                }
+            }
+            Relation::Sum(z, x, y) => format!("{} = {} + {}", name(z), name(x), name(y)),
+            Relation::Product(z, x, y) => format!("{} = {} * {}", name(z), name(x), name(y)),
+            Relation::Residue { y, x, m } => format!("{} = {} % {m}", name(y), name(x)),
+            Relation::Contains(l, x) => format!("contains({}, {})", name(l), name(x)),
+            Relation::StartsWith(l, k) => format!("starts_with({}, {})", name(l), name(k)),
+            Relation::Implies(x, v, then) => {
+                format!("{} <> {} OR {}", name(x), sql(v), then.text(table))
+            }
+        }
+    }
+
+    /// Whether these values fit, in the order of [`Relation::variables`]; nothing where one is unknown.
+    pub(crate) fn fits(&self, table: &Table, numbers: &[u32]) -> Option<bool> {
+        if let Relation::Implies(x, v, then) = self {
+            return match numbers.first() {
+                Some(0) | None => None,
+                Some(n) if n != v => Some(true),
+                Some(_) => {
+                    let own = self.variables();
+                    let inner: Vec<u32> = then
+                        .variables()
+                        .iter()
+                        .map(|w| if w == x { *v } else { number_of(&own, numbers, *w) })
+                        .collect();
+                    then.fits(table, &inner)
+                }
+            };
+        }
+        if numbers.contains(&0) {
+            return None;
+        }
+        let value = |i: usize| &table.values[numbers[i] as usize];
+        let whole = |i: usize| value(i).as_i64();
+        match self {
+            Relation::OneOf(_, values) => Some(values.contains(&numbers[0])),
+            Relation::Is(_, v) => Some(numbers[0] == *v),
+            Relation::AtLeast(_, c) => Some(number(value(0))? >= *c as f64),
+            Relation::AtMost(_, c) => Some(number(value(0))? <= *c as f64),
+            Relation::Equal(..) => Some(numbers[0] == numbers[1]),
+            Relation::Unequal(..) => Some(numbers[0] != numbers[1]),
+            Relation::Less(..) => Some(compare(value(0), value(1))?.is_lt()),
+            Relation::NotMore(..) => Some(compare(value(0), value(1))?.is_le()),
+            Relation::Linear { a, b, .. } => Some(a.checked_mul(whole(0)?)?.checked_add(*b)? == whole(1)?),
+            Relation::Sum(..) => Some(whole(0)? == whole(1)?.checked_add(whole(2)?)?),
+            Relation::Product(..) => Some(whole(0)? == whole(1)?.checked_mul(whole(2)?)?),
+            Relation::Residue { m, .. } => Some(whole(0)?.checked_rem(*m)? == whole(1)?),
+            Relation::Contains(..) => Some(value(0).as_array()?.contains(value(1))),
+            Relation::StartsWith(..) => Some(value(0).as_array()?.starts_with(value(1).as_array()?)),
+            Relation::Implies(..) => None,
+        }
+    }
+
+    /// Whether a row of the table fits.
+    pub(crate) fn fits_row(&self, table: &Table, variables: &[usize], row: usize) -> Option<bool> {
+        let numbers: Vec<u32> = variables.iter().map(|v| table.variables[*v].column[row]).collect();
+        self.fits(table, &numbers)
+    }
+}
+
+fn number_of(variables: &[usize], numbers: &[u32], wanted: usize) -> u32 {
+    variables.iter().position(|v| *v == wanted).map_or(0, |i| numbers[i])
+}
+
+/// A number as such.
+pub(crate) fn number(value: &Value) -> Option<f64> {
+    value.as_f64()
+}
+
+fn compare(a: &Value, b: &Value) -> Option<std::cmp::Ordering> {
+    match (a.as_i64(), b.as_i64()) {
+        // Whole numbers beyond 2^53 are not what they were as others.
+        (Some(a), Some(b)) => Some(a.cmp(&b)),
+        _ => number(a)?.partial_cmp(&number(b)?),
+    }
+}
+
+/// A value as a predicate writes it.
+pub(crate) fn literal(value: &Value) -> String {
+    match value {
+        Value::String(text) => format!("'{}'", text.replace('\'', "''")),
+        other => other.to_string(),
+    }
+}
+
+/// Whole numbers of a column.
+pub(crate) fn wholes(table: &Table, variable: usize) -> Option<Vec<i64>> {
+    if table.variables[variable].sort != Sort::Number {
+        return None;
+    }
+    table
+        .distinct(variable)
+        .into_iter()
+        .map(|v| table.values[v as usize].as_number().and_then(Number::as_i64))
+        .collect()
+}

@@ -1,0 +1,270 @@
+//! The states of a class as a table: one row a state, one column a variable, values by number.
+
+use demi_predicate::name_of;
+use rustc_hash::FxHashMap;
+use serde_json::Value;
+
+use crate::Execution;
+use crate::classes::Class;
+
+/// Most variables of a class; those that change most often are kept.
+const MOST: usize = 60;
+/// Most members of an object whose members are variables of their own.
+const MEMBERS: usize = 8;
+
+/// What is read of a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Part {
+    Whole,
+    Length,
+    Last,
+}
+
+/// What values a variable has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sort {
+    Number,
+    Text,
+    Truth,
+    List,
+}
+
+/// A variable, or what is derived from one.
+#[derive(Clone, Debug)]
+pub(crate) struct Variable {
+    path: Vec<String>,
+    pub(crate) part: Part,
+    pub(crate) sort: Sort,
+    /// For each row the number of its value; 0 where it has none.
+    pub(crate) column: Vec<u32>,
+}
+
+/// Whose state a row is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RowAt {
+    pub(crate) execution: u32,
+    pub(crate) actor: u32,
+    /// The row with the state before, of the same incarnation.
+    pub(crate) before: Option<u32>,
+}
+
+/// The states of a class.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    pub(crate) rows: Vec<RowAt>,
+    pub(crate) variables: Vec<Variable>,
+    /// Values by number; the first is unknown.
+    pub(crate) values: Vec<Value>,
+    /// Variables with one value, which take no part: name and value.
+    pub(crate) constants: Vec<(String, String)>,
+    /// Names of variables that take no part: identifiers, addresses, and what is beyond the limit.
+    pub(crate) left_out: Vec<String>,
+}
+
+impl Variable {
+    /// How it is written in a predicate, with a name in front of it where there is one.
+    pub(crate) fn text(&self, side: &str) -> String {
+        let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
+        let mut name = name_of(&path);
+        if !side.is_empty() {
+            name = format!("{side}.{name}");
+        }
+        match self.part {
+            Part::Whole => name,
+            Part::Length => format!("length({name})"),
+            Part::Last => format!("last({name})"),
+        }
+    }
+
+    /// Whether this is the length of that list.
+    pub(crate) fn is_length_of(&self, list: &Variable) -> bool {
+        self.part == Part::Length && list.part == Part::Whole && self.path == list.path
+    }
+
+    /// Whether both are read of one variable of the log.
+    pub(crate) fn is_beside(&self, other: &Variable) -> bool {
+        self.path == other.path
+    }
+}
+
+impl Table {
+    /// The states that the actors of a class told.
+    pub(crate) fn new(executions: &[Execution], class: &Class) -> Table {
+        let actors: FxHashMap<&str, u32> =
+            class.actors.iter().enumerate().map(|(i, a)| (a.as_str(), i as u32)).collect();
+        let mut table = Table { values: vec![Value::Null], ..Table::default() };
+        let mut states: Vec<&Value> = Vec::new();
+        for (number, execution) in executions.iter().enumerate() {
+            let mut last: FxHashMap<u32, (u32, u32)> = FxHashMap::default();
+            for record in &execution.records {
+                let Some(&actor) = actors.get(&*record.actor) else { continue };
+                let row = table.rows.len() as u32;
+                let before = last.insert(actor, (record.incarnation, row));
+                let before = before.filter(|b| b.0 == record.incarnation).map(|b| b.1);
+                table.rows.push(RowAt { execution: number as u32, actor, before });
+                states.push(record.state.value());
+            }
+        }
+        let mut paths = Vec::new();
+        let mut top: Vec<&str> =
+            states.iter().filter_map(|s| s.as_object()).flat_map(|o| o.keys().map(String::as_str)).collect();
+        top.sort_unstable();
+        top.dedup();
+        top.iter().for_each(|name| spread(&states, vec![(*name).to_owned()], &mut paths));
+        let mut numbers: FxHashMap<String, u32> = FxHashMap::default();
+        for (path, part) in paths {
+            table.add(&states, path, part, &mut numbers);
+        }
+        table.limit();
+        table
+    }
+
+    fn add(
+        &mut self,
+        states: &[&Value],
+        path: Vec<String>,
+        part: Part,
+        numbers: &mut FxHashMap<String, u32>,
+    ) {
+        let mut sorts = Vec::new();
+        let mut column = Vec::with_capacity(states.len());
+        let mut counts: FxHashMap<u32, usize> = FxHashMap::default();
+        for state in states {
+            let value = read(state, &path, part);
+            if value.is_null() {
+                column.push(0);
+                continue;
+            }
+            let sort = match &value {
+                Value::Number(_) => Sort::Number,
+                Value::String(_) => Sort::Text,
+                Value::Bool(_) => Sort::Truth,
+                Value::Array(_) => Sort::List,
+                _ => return,
+            };
+            if !sorts.contains(&sort) {
+                sorts.push(sort);
+            }
+            let next = self.values.len() as u32;
+            let number = *numbers.entry(value.to_string()).or_insert(next);
+            if number == next {
+                self.values.push(value);
+            }
+            *counts.entry(number).or_default() += 1;
+            column.push(number);
+        }
+        let variable = |sort| Variable { path, part, sort, column };
+        // A variable whose values are of several kinds is compared with nothing.
+        let [sort] = sorts.as_slice() else { return };
+        let variable = variable(*sort);
+        if counts.len() == 1 {
+            if let Some(value) = counts.keys().next() {
+                self.constants.push((variable.text(""), self.values[*value as usize].to_string()));
+            }
+        } else if *sort == Sort::Text && counts.len() > 8 && counts.len() * 4 > states.len() {
+            self.left_out.push(variable.text(""));
+        } else {
+            self.variables.push(variable);
+        }
+    }
+
+    /// Leaves out what changes least, where there are too many variables.
+    fn limit(&mut self) {
+        if self.variables.len() > MOST {
+            let changes = |v: &Variable| {
+                let rows = self.rows.iter().enumerate();
+                rows.filter(|(i, r)| r.before.is_some_and(|b| v.column[b as usize] != v.column[*i])).count()
+            };
+            let mut order: Vec<(usize, usize)> =
+                self.variables.iter().enumerate().map(|(i, v)| (changes(v), i)).collect();
+            order.sort_by_key(|(changes, i)| (std::cmp::Reverse(*changes), *i));
+            let kept: Vec<usize> = order[..MOST].iter().map(|o| o.1).collect();
+            let mut i = 0;
+            let left_out = &mut self.left_out;
+            self.variables.retain(|v| {
+                let keep = kept.contains(&i);
+                if !keep {
+                    left_out.push(v.text(""));
+                }
+                i += 1;
+                keep
+            });
+        }
+        self.variables.sort_by_cached_key(|v| (v.text("").len(), v.text("")));
+    }
+
+    /// The value of a variable in a row.
+    pub(crate) fn value(&self, variable: usize, row: usize) -> &Value {
+        &self.values[self.variables[variable].column[row] as usize]
+    }
+
+    /// The values of a variable, each once, in a fixed order.
+    pub(crate) fn distinct(&self, variable: usize) -> Vec<u32> {
+        let mut all = self.variables[variable].column.clone();
+        all.sort_unstable();
+        all.dedup();
+        all.retain(|v| *v != 0);
+        all.sort_by_cached_key(|v| self.values[*v as usize].to_string());
+        all
+    }
+
+    /// The values of a variable that has few: texts and truths at most 8, numbers at most 3.
+    pub(crate) fn few(&self, variable: usize) -> Option<Vec<u32>> {
+        let most = match self.variables[variable].sort {
+            Sort::Text | Sort::Truth => 8,
+            Sort::Number => 3,
+            Sort::List => return None,
+        };
+        Some(self.distinct(variable)).filter(|all| all.len() <= most)
+    }
+}
+
+/// What is read of a variable: its members where it is an object that always has the same few, its length, its last element.
+fn spread(states: &[&Value], path: Vec<String>, out: &mut Vec<(Vec<String>, Part)>) {
+    let mut keys: Option<Vec<&str>> = None;
+    let (mut objects, mut lists, mut same) = (false, false, true);
+    for state in states {
+        match at(state, &path) {
+            Some(Value::Object(members)) => {
+                objects = true;
+                let here: Vec<&str> = members.keys().map(String::as_str).collect();
+                same &= keys.get_or_insert_with(|| here.clone()) == &here;
+            }
+            Some(Value::Array(_)) => lists = true,
+            _ => {}
+        }
+    }
+    match (objects, lists) {
+        (true, false) => {
+            let keys = keys.unwrap_or_default();
+            if same && keys.len() <= MEMBERS && path.len() < 3 {
+                for key in keys {
+                    spread(states, path.iter().cloned().chain([key.to_owned()]).collect(), out);
+                }
+            } else {
+                out.push((path, Part::Length));
+            }
+        }
+        (false, true) => {
+            let parts = [Part::Whole, Part::Length, Part::Last];
+            out.extend(parts.into_iter().map(|part| (path.clone(), part)));
+        }
+        _ => out.push((path, Part::Whole)),
+    }
+}
+
+fn at<'a>(state: &'a Value, path: &[String]) -> Option<&'a Value> {
+    path.iter().try_fold(state, |at, name| at.get(name))
+}
+
+fn read(state: &Value, path: &[String], part: Part) -> Value {
+    let found = at(state, path);
+    match (part, found) {
+        (_, None) => Value::Null,
+        (Part::Whole, Some(value)) => value.clone(),
+        (Part::Length, Some(Value::Array(all))) => Value::from(all.len()),
+        (Part::Length, Some(Value::Object(all))) => Value::from(all.len()),
+        (Part::Last, Some(Value::Array(all))) => all.last().cloned().unwrap_or_default(),
+        _ => Value::Null,
+    }
+}

@@ -1,0 +1,130 @@
+//! What is inferred from made-up executions.
+
+use std::sync::Arc;
+
+use demi_predicate::{Predicate, State};
+use proptest::prelude::*;
+
+use crate::{Execution, Inferred, Options, Record, infer};
+
+/// An execution of one incarnation.
+pub(crate) fn execution(told: &[(&str, &str)]) -> Execution {
+    let record = |(actor, state): &(&str, &str)| Record {
+        actor: Arc::from(*actor),
+        incarnation: 0,
+        state: Arc::new(State::parse(state)),
+    };
+    Execution { name: "e".into(), records: told.iter().map(record).collect() }
+}
+
+fn says(inferred: &Inferred, text: &str) -> bool {
+    inferred.invariants.iter().any(|i| i.holds == text)
+}
+
+/// Three members take turns as the leader of a new term each; a leader adds to the log, and the others follow.
+fn rotating(turns: u64, seed: u64, two_leaders: bool) -> Execution {
+    let mut told: Vec<(String, String)> = Vec::new();
+    let mut logs = vec![Vec::<u64>::new(); 3];
+    let mut terms = [0; 3];
+    let state = |role: &str, term: u64, log: &[u64]| {
+        format!(r#"{{"role":"{role}","term":{term},"log":{log:?},"kept":{},"port":80}}"#, log.len() / 2 * 2)
+    };
+    for actor in 0..3 {
+        told.push((format!("n-{actor}"), state("Follower", 0, &[])));
+    }
+    for turn in 1..=turns {
+        let leader = ((turn * 7 + seed) % 3) as usize;
+        let longest = logs.iter().max_by_key(|l| l.len()).cloned().unwrap_or_default();
+        logs[leader] = longest;
+        logs[leader].push(turn * 10 + seed);
+        terms[leader] = turn;
+        told.push((format!("n-{leader}"), state("Leader", turn, &logs[leader])));
+        if two_leaders && turn == turns {
+            let other = (leader + 1) % 3;
+            told.push((format!("n-{other}"), state("Leader", turn, &logs[other])));
+        }
+        for other in (0..3).filter(|o| *o != leader && !(turn + *o as u64).is_multiple_of(4)) {
+            logs[other] = logs[leader].clone();
+            terms[other] = turn;
+            told.push((format!("n-{other}"), state("Follower", turn, &logs[other])));
+        }
+        told.push((format!("n-{leader}"), state("Follower", turn, &logs[leader])));
+    }
+    execution(&told.iter().map(|(a, s)| (a.as_str(), s.as_str())).collect::<Vec<_>>())
+}
+
+#[test]
+fn a_leader_a_term_is_found_and_flagged() {
+    let healthy: Vec<Execution> = (0..6).map(|seed| rotating(12, seed, false)).collect();
+    let inferred = infer(&healthy, &Options::default(), &mut |_, _| {});
+    let owner = "EVER WHERE role = 'Leader' GROUP BY term HAVING count(DISTINCT actor) <= 1";
+    let texts: Vec<&str> = inferred.invariants.iter().map(|i| i.holds.as_str()).collect();
+    for expected in [
+        owner,
+        "term >= prev.term",
+        "prefixes(log)",
+        "starts_with(log, prev.log)",
+        "kept <= term",
+        "term = length(log)",
+    ] {
+        assert!(says(&inferred, expected), "{expected} in {texts:#?}");
+    }
+    assert_eq!(inferred.classes[0].class, "n-*");
+    assert_eq!(inferred.classes[0].constants, [("port".to_owned(), "80".to_owned())]);
+    let predicate = Predicate::parse(owner).unwrap();
+    let bad = rotating(12, 9, true);
+    assert!(crate::broken(&predicate, "n-*", &bad).unwrap().is_some());
+    assert_eq!(crate::broken(&predicate, "n-*", &rotating(12, 9, false)), Ok(None));
+}
+
+#[test]
+fn what_held_out_executions_contradict_is_refuted() {
+    let rise = |most: u64| {
+        let told: Vec<(String, String)> = (0..most)
+            .map(|i| (format!("a{}", i % 2), format!(r#"{{"x":{i},"y":{}}}"#, i.min(60) * 2)))
+            .collect();
+        execution(&told.iter().map(|(a, s)| (a.as_str(), s.as_str())).collect::<Vec<_>>())
+    };
+    let inferred = infer(
+        &[rise(40), rise(50), rise(90)],
+        &Options { holdout: 0.4, ..Options::default() },
+        &mut |_, _| {},
+    );
+    assert!(inferred.refuted.iter().any(|i| i.holds == "y = 2 * x"), "{:#?}", inferred.refuted);
+    assert!(!says(&inferred, "y = 2 * x") && says(&inferred, "x >= prev.x"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    /// Whatever is reported holds of every execution that was given, judged by the predicate's own text.
+    #[test]
+    fn what_is_reported_holds(
+        told in proptest::collection::vec(
+            proptest::collection::vec((0..3_u8, 0..4_i64, 0..4_i64, 0..3_usize, proptest::collection::vec(0..3_u8, 0..3)), 3..24),
+            1..4,
+        ),
+    ) {
+        let executions: Vec<Execution> = told
+            .iter()
+            .map(|records| {
+                let text = |(_, x, y, mode, l): &(u8, i64, i64, usize, Vec<u8>)| {
+                    let mode = ["up", "down", "it's"][*mode];
+                    format!(r#"{{"x":{x},"y":{y},"mode":"{mode}","l":{l:?},"in":{{"select":{}}}}}"#, x + y)
+                };
+                let told: Vec<(String, String)> = records.iter().map(|r| (format!("n{}", r.0), text(r))).collect();
+                execution(&told.iter().map(|(a, s)| (a.as_str(), s.as_str())).collect::<Vec<_>>())
+            })
+            .collect();
+        let inferred = infer(&executions, &Options { min_bits: 0.1, holdout: 0.0 }, &mut |_, _| {});
+        for invariant in &inferred.invariants {
+            let predicate = Predicate::parse(&invariant.holds).unwrap();
+            for execution in &executions {
+                let found = crate::broken(&predicate, &invariant.class, execution);
+                prop_assert_eq!(found, Ok(None), "{}", invariant.holds);
+            }
+        }
+        // Relations within a row are judged by code of their own: each must agree with its text.
+        prop_assert_eq!(super::disagreements(&executions), Vec::<String>::new());
+    }
+}
