@@ -37,6 +37,10 @@ enum Command {
     /// Answer questions about the order: what happened before what, what was in flight, how one event led
     /// to another.
     Query(commands::query::QueryArgs),
+    /// Find what held of all states that actors told: invariants that nobody wrote.
+    Infer(commands::infer::InferArgs),
+    /// Check the invariants of a file in executions, stores and logs.
+    Check(commands::check::CheckArgs),
     /// Replay a schedule or a recorded execution on the model.
     Replay(replaying::ReplayArgs),
     /// Make random runs until an invariant breaks, and write the logs of that run.
@@ -86,6 +90,8 @@ fn dispatch(command: Command, models: &Known, ui: &ui::Ui) -> commands::Outcome 
         Command::Ingest(command) => commands::ingest::run(command, ui),
         Command::Build(args) => commands::build::run(args, ui),
         Command::Query(args) => commands::query::run(args, ui),
+        Command::Infer(args) => commands::infer::run(&args, ui),
+        Command::Check(args) => commands::check::run(&args, ui),
         Command::Replay(args) => replaying::run(args, models, ui),
         Command::Fuzz(args) => fuzz::run(args, models, ui),
         Command::Explore(args) => explore::run(&args, models, ui),

@@ -39,6 +39,12 @@ impl Ui {
         let _ = writeln!(std::io::stdout().lock(), "{text}");
     }
 
+    /// For work within other work: nothing is shown but results and errors.
+    #[must_use]
+    pub fn silent() -> Ui {
+        Ui { quiet: true }
+    }
+
     /// A result for machines, on standard output.
     pub fn json<T: Serialize>(&self, value: &T) -> Result<(), serde_json::Error> {
         let text = serde_json::to_string_pretty(value)?;

@@ -18,7 +18,7 @@ pub(crate) fn candidates(table: &Table, rows: &[usize], variables: &[usize]) -> 
     let mut found = Vec::new();
     for &x in variables {
         agreement(table, x, &mut found);
-        for value in table.few(x).unwrap_or_default() {
+        for value in table.modes(x).unwrap_or_default() {
             at_most_one(table, (x, value), variables, &mut found);
             dominance(table, (x, value), variables, &mut found);
         }
@@ -287,7 +287,7 @@ fn clock(table: &Table, variables: &[usize]) -> Option<usize> {
 fn inheritance(table: &Table, rows: &[usize], variables: &[usize], found: &mut Vec<Found>) {
     let Some(k) = clock(table, variables) else { return };
     for &x in variables {
-        for value in table.few(x).unwrap_or_default() {
+        for value in table.modes(x).unwrap_or_default() {
             if owner(table, (x, value), k).is_none() {
                 continue;
             }

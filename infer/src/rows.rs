@@ -123,7 +123,7 @@ pub(crate) fn implications(
 ) -> Vec<Relation> {
     let mut found = Vec::new();
     for &x in variables {
-        for value in table.few(x).unwrap_or_default() {
+        for value in table.modes(x).unwrap_or_default() {
             let there: Vec<usize> =
                 rows.iter().copied().filter(|row| table.variables[x].column[*row] == value).collect();
             for &y in variables.iter().filter(|y| **y != x) {

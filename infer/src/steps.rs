@@ -91,7 +91,7 @@ fn small_steps(table: &Table, x: usize) -> Option<Found> {
 
 /// Which value of an enumerable variable follows which, where not every one follows every other.
 fn transitions(table: &Table, x: usize) -> Option<Found> {
-    let values = table.few(x).filter(|_| table.variables[x].sort != Sort::Number)?;
+    let values = table.modes(x)?;
     let mut next: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut n = 0;
     for row in changes(table, &[x]) {

@@ -1,5 +1,7 @@
 //! The states of a class as a table: one row a state, one column a variable, values by number.
 
+use std::collections::BTreeSet;
+
 use demi_predicate::name_of;
 use rustc_hash::FxHashMap;
 use serde_json::Value;
@@ -59,6 +61,8 @@ pub(crate) struct Table {
     pub(crate) constants: Vec<(String, String)>,
     /// Names of variables that take no part: identifiers, addresses, and what is beyond the limit.
     pub(crate) left_out: Vec<String>,
+    /// Names of the actors of the class.
+    actors: BTreeSet<String>,
 }
 
 impl Variable {
@@ -92,7 +96,7 @@ impl Table {
     pub(crate) fn new(executions: &[Execution], class: &Class) -> Table {
         let actors: FxHashMap<&str, u32> =
             class.actors.iter().enumerate().map(|(i, a)| (a.as_str(), i as u32)).collect();
-        let mut table = Table { values: vec![Value::Null], ..Table::default() };
+        let mut table = Table { values: vec![Value::Null], actors: class.actors.clone(), ..Table::default() };
         let mut states: Vec<&Value> = Vec::new();
         for (number, execution) in executions.iter().enumerate() {
             let mut last: FxHashMap<u32, (u32, u32)> = FxHashMap::default();
@@ -208,14 +212,22 @@ impl Table {
         all
     }
 
-    /// The values of a variable that has few: texts and truths at most 8, numbers at most 3.
+    /// The values of a variable that tells a mode: at most 8 texts or truths. Numbers are quantities, and names of actors are no modes:
+    /// what holds of one actor by name would hold of the next by another.
+    pub(crate) fn modes(&self, variable: usize) -> Option<Vec<u32>> {
+        self.few(variable).filter(|_| self.variables[variable].sort != Sort::Number)
+    }
+
+    /// The values of a variable that has few: texts and truths at most 8, numbers at most 3; not names of actors.
     pub(crate) fn few(&self, variable: usize) -> Option<Vec<u32>> {
         let most = match self.variables[variable].sort {
             Sort::Text | Sort::Truth => 8,
             Sort::Number => 3,
             Sort::List => return None,
         };
-        Some(self.distinct(variable)).filter(|all| all.len() <= most)
+        let named =
+            |v: &u32| self.values[*v as usize].as_str().is_some_and(|text| self.actors.contains(text));
+        Some(self.distinct(variable)).filter(|all| all.len() <= most && !all.iter().any(named))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use schemars::{JsonSchema, Schema, schema_for};
 
-use crate::{certificate, event, scenario, schedule, summary};
+use crate::{certificate, event, invariants, scenario, schedule, summary};
 
 /// A file name and the schema it holds.
 pub struct Named {
@@ -25,6 +25,7 @@ pub fn all() -> Vec<Named> {
         named::<event::EventRecord>("event-record.schema.json"),
         named::<summary::ExploreSummary>("explore-summary.schema.json"),
         named::<summary::FuzzSummary>("fuzz-summary.schema.json"),
+        named::<invariants::InvariantsFile>("invariants.schema.json"),
         named::<summary::LoadSummary>("load-summary.schema.json"),
         named::<summary::MinimizeSummary>("minimize-summary.schema.json"),
         named::<summary::ReplaySummary>("replay-summary.schema.json"),

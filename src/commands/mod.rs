@@ -2,8 +2,11 @@
 
 pub mod build;
 pub mod built;
+pub mod check;
 pub mod demo;
+pub mod executions;
 pub mod incomplete;
+pub mod infer;
 pub mod ingest;
 #[cfg(feature = "daemon")]
 pub mod ingest_daemon;

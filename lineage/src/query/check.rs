@@ -6,12 +6,15 @@
 
 use std::sync::Arc;
 
+use arrow_array::Array;
 use demi_predicate::{Predicate, State};
+use demi_schemas::Kind;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::{GlobalState, Query};
 use crate::error::LineageError;
+use crate::read::{columns, some_rows};
 
 /// A run of global states at which a predicate fails.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -71,13 +74,27 @@ impl Query {
     pub fn check(&self, predicate: &Predicate) -> Result<CheckAnswer, LineageError> {
         let told = self.told()?;
         known_variables(predicate, &told.states)?;
+        self.check_told(&told, predicate, &|_| true)
+    }
+
+    /// As [`check`](Self::check), of states that were read before, and of some of the actors. A variable that no state has is unknown.
+    ///
+    /// # Errors
+    /// When values cannot be compared as the predicate does, or a file cannot be read.
+    pub fn check_told(
+        &self,
+        told: &Told,
+        predicate: &Predicate,
+        among: &dyn Fn(&str) -> bool,
+    ) -> Result<CheckAnswer, LineageError> {
         let actors = &self.index.header().actors;
         let mut checker = predicate.checker();
         let mut now: Vec<Option<u32>> = vec![None; actors.len()];
+        let among: Vec<bool> = actors.iter().map(|a| among(&a.name)).collect();
         let mut answer = CheckAnswer {
             predicate: predicate.text().to_owned(),
             holds: true,
-            checked: told.records.len() as u64,
+            checked: 0,
             failing: 0,
             failures: Vec::new(),
             first: None,
@@ -85,6 +102,10 @@ impl Query {
         let (mut failing, mut first) = (None::<String>, Vec::new());
         for record in &told.records {
             let Record { event, actor, incarnation, state } = *record;
+            if !among[actor] {
+                continue;
+            }
+            answer.checked += 1;
             now[actor] = Some(event);
             let at = |reason| match self.index.name(event) {
                 Ok(name) => LineageError::Question(format!("at {name}: {reason}")),
@@ -149,6 +170,32 @@ impl Query {
         placed.sort_unstable_by_key(|(order, record)| (*order, record.event));
         told.records = placed.into_iter().map(|(_, record)| record).collect();
         Ok(told)
+    }
+
+    /// The records that say that an invariant was broken.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn violations(&self) -> Result<Vec<String>, LineageError> {
+        let all = 0..self.index.header().events;
+        let rows = self.rows();
+        let mut found = Vec::new();
+        for &part in rows.parts() {
+            let chosen = rows.rows_of(part, std::slice::from_ref(&all));
+            let path = rows.path(&self.folder, part);
+            let reader = some_rows(&path, "kind", chosen.iter().cloned())?;
+            let mut here = rows.numbers_of(part, &chosen).into_iter();
+            for batch in reader {
+                let batch = batch?;
+                let column = columns::text(&batch, "kind")?;
+                for (row, event) in (0..column.len()).zip(&mut here) {
+                    if column.value(row) == Kind::Violation.as_str() {
+                        found.push(self.index.name(event)?.to_string());
+                    }
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// Calls `f` with each state, in the order of the linear extension: whose it is, in which incarnation, and the state.

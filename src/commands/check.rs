@@ -1,0 +1,117 @@
+//! `demi-lineage check`: whether the invariants of a file hold of executions.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use demi_common::text::printable;
+use demi_infer::matches;
+use demi_order::query::{CheckAnswer, Predicate};
+use demi_schemas::{InvariantEntry, Standing};
+use serde::Serialize;
+
+use super::{Outcome, executions, infer};
+use demi_lineage::ui::Ui;
+
+/// Arguments of `check`.
+#[derive(clap::Args, Debug)]
+pub struct CheckArgs {
+    /// What to check: event stores, of which each system is an execution, executions that build wrote, and folders
+    /// with logs of event records.
+    #[arg(value_name = "SOURCE", required = true)]
+    sources: Vec<PathBuf>,
+    /// The file of invariants; those that are muted are passed over.
+    #[arg(long, value_name = "FILE")]
+    invariants: PathBuf,
+    /// Check only the invariant of this id or name.
+    #[arg(long, value_name = "ID")]
+    only: Option<String>,
+    /// Of stores with several systems, the one that is meant.
+    #[arg(long, value_name = "NAME")]
+    system: Option<String>,
+    /// Print all answers as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What became of an invariant in an execution.
+#[derive(Serialize)]
+struct Answer<'a> {
+    execution: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    #[serde(flatten)]
+    answer: CheckAnswer,
+}
+
+/// Runs `check`.
+pub fn run(args: &CheckArgs, ui: &Ui) -> Outcome {
+    let file = infer::read(&args.invariants)?;
+    let wanted = |e: &&InvariantEntry| match &args.only {
+        Some(only) => e.id == *only || e.name.as_ref() == Some(only),
+        None => e.status != Standing::Muted,
+    };
+    let chosen: Vec<&InvariantEntry> = file.invariants.iter().filter(wanted).collect();
+    let path = args.invariants.display();
+    if let (true, Some(only)) = (chosen.is_empty(), &args.only) {
+        let known = file.invariants.iter().flat_map(|e| e.name.as_deref().into_iter().chain([e.id.as_str()]));
+        let hint = demi_common::hint::did_you_mean(only, known);
+        return Err(format!("{path}: no invariant is called '{only}'{hint}").into());
+    }
+    let mut predicates = Vec::new();
+    for entry in &chosen {
+        let predicate = Predicate::parse(&entry.holds);
+        let place =
+            entry.name.as_deref().unwrap_or(if entry.id.is_empty() { &entry.holds } else { &entry.id });
+        predicates.push(predicate.map_err(|e| format!("{path}: '{place}': {e}"))?);
+    }
+    let opened = executions::open(&args.sources, args.system.as_deref(), ui)?;
+    let bar = ui.progress();
+    let (mut answers, mut failing) = (Vec::new(), 0);
+    for execution in &opened {
+        for (entry, predicate) in chosen.iter().zip(&predicates) {
+            bar.set_message(format!("{}: {}", execution.name, entry.holds));
+            let among = |actor: &str| entry.class.as_deref().is_none_or(|class| matches(class, actor));
+            let answer = execution.query.check_told(&execution.told, predicate, &among);
+            let answer = answer.map_err(|e| format!("{}: '{}': {e}", execution.name, entry.holds))?;
+            failing += usize::from(!answer.holds);
+            answers.push(Answer {
+                execution: &execution.name,
+                id: &entry.id,
+                name: entry.name.as_deref(),
+                answer,
+            });
+        }
+    }
+    bar.finish_and_clear();
+    if args.json {
+        ui.json(&answers)?;
+    } else {
+        answers.iter().filter(|a| !a.answer.holds).for_each(|a| ui.result(&failure(a)));
+        let (all, executions) = (chosen.len(), opened.len());
+        ui.result(&match failing {
+            0 => format!("all {all} invariants hold in {executions} executions"),
+            n => format!("{n} failures of {all} invariants in {executions} executions"),
+        });
+    }
+    Ok(if failing == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+fn failure(answer: &Answer<'_>) -> String {
+    let Answer { execution, id, name, answer } = answer;
+    let called = name.unwrap_or(id);
+    let mut text = format!("{}: fails: {called}\n  {}", printable(execution), printable(&answer.predicate));
+    if let Some(first) = answer.failures.first() {
+        let of = if first.of.is_empty() { String::new() } else { format!(" ({})", printable(&first.of)) };
+        text.push_str(&format!(
+            "\n  from {}{of}, in {} of {} states",
+            first.from, answer.failing, answer.checked
+        ));
+    }
+    for (actor, known) in answer.first.iter().flat_map(|f| &f.states) {
+        let state = known.state.to_string();
+        text.push_str(&format!("\n    {} at {}: {}", printable(actor), known.event, printable(&state)));
+    }
+    text
+}

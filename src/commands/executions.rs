@@ -1,0 +1,118 @@
+//! Executions to infer from and to check: stores, executions, folders of logs.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use demi_infer::{Execution, Record};
+use demi_ingest::{LoadOptions, Sources, Store};
+use demi_order::query::{Query, Told};
+use tempfile::TempDir;
+
+use super::built;
+use demi_lineage::ui::Ui;
+
+/// An execution with its order.
+pub struct Ordered {
+    /// What people call it: the system of a store, the folder otherwise.
+    pub name: String,
+    pub query: Query,
+    pub told: Told,
+    /// The store of logs that were read from a folder, for as long as it is asked.
+    _store: Option<Arc<TempDir>>,
+}
+
+impl Ordered {
+    /// Its states.
+    pub fn execution(&self) -> Execution {
+        let mut records = Vec::new();
+        let mut names: std::collections::BTreeMap<String, Arc<str>> = std::collections::BTreeMap::new();
+        self.query.each_told(&self.told, &mut |actor, incarnation, state| {
+            let name = names.entry(actor.to_owned()).or_insert_with(|| Arc::from(actor)).clone();
+            records.push(Record { actor: name, incarnation, state: state.clone() });
+        });
+        Execution { name: self.name.clone(), records }
+    }
+}
+
+/// The executions of these places: each system of a store is one, each folder with logs, each folder that `build` wrote.
+///
+/// # Errors
+/// When a place holds none of these, or an execution tells no state.
+pub fn open(places: &[PathBuf], system: Option<&str>, ui: &Ui) -> Result<Vec<Ordered>, Box<dyn Error>> {
+    let mut all = Vec::new();
+    for place in places {
+        if built::is_store(place) {
+            let systems = match system {
+                Some(named) => vec![named.to_owned()],
+                None => Store::open(place)?.systems()?,
+            };
+            for system in systems {
+                let folder = built::folder(place, Some(&system), ui)?;
+                all.push(ordered(system, &folder, None)?);
+            }
+        } else if place.join("index").is_dir() {
+            all.push(ordered(place.display().to_string(), place, None)?);
+        } else {
+            from_logs(place, ui, &mut all)?;
+        }
+    }
+    Ok(all)
+}
+
+fn ordered(name: String, folder: &Path, store: Option<Arc<TempDir>>) -> Result<Ordered, Box<dyn Error>> {
+    let query = Query::open(folder, false)?;
+    let told = query.told().map_err(|e| format!("{name}: {e}"))?;
+    Ok(Ordered { name, query, told, _store: store })
+}
+
+/// Loads each folder with logs into a store that lives as long as the execution.
+fn from_logs(place: &Path, ui: &Ui, all: &mut Vec<Ordered>) -> Result<(), Box<dyn Error>> {
+    let mut folders = Vec::new();
+    folders_of_logs(place, &mut folders).map_err(|e| format!("{}: {e}", place.display()))?;
+    if folders.is_empty() {
+        let reason = "holds no store, no execution and no logs of event records (*.jsonl)";
+        return Err(format!("{}: {reason}", place.display()).into());
+    }
+    let bar = ui.progress();
+    for (i, folder) in folders.iter().enumerate() {
+        bar.set_message(format!("reading {} of {} folders", i + 1, folders.len()));
+        let path =
+            folder.to_str().ok_or_else(|| format!("{}: the name is not UTF-8", folder.display()))?.to_owned();
+        let temporary = Arc::new(TempDir::new()?);
+        let mut store = Store::create(temporary.path().join("store"))?;
+        let report =
+            demi_ingest::load(&mut store, Sources::plan(&[path])?, &LoadOptions::new("logs"), |_| {})?;
+        if report.summary.quarantined > 0 {
+            let (n, folder) = (report.summary.quarantined, folder.display());
+            ui.note(&format!("warning: {folder}: {n} lines are no event records and are left out"));
+        }
+        let order = built::folder(store.dir(), Some("logs"), &Ui::silent())?;
+        let shown = if folder.ends_with("logs") { folder.parent().unwrap_or(folder) } else { folder };
+        all.push(ordered(shown.display().to_string(), &order, Some(temporary))?);
+    }
+    bar.finish_and_clear();
+    Ok(())
+}
+
+/// The folders that hold logs, in the order of their names. A schedule is no log.
+fn folders_of_logs(place: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    let mut inner: Vec<PathBuf> = Vec::new();
+    let mut logs = false;
+    for entry in std::fs::read_dir(place)? {
+        let path = entry?.path();
+        let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        let plain = name.trim_end_matches(".gz").trim_end_matches(".zst");
+        if path.is_dir() {
+            inner.push(path);
+        } else if plain.ends_with(".jsonl") && plain != "schedule.jsonl" {
+            logs = true;
+        }
+    }
+    if logs {
+        found.push(place.to_owned());
+        return Ok(());
+    }
+    inner.sort();
+    inner.iter().try_for_each(|folder| folders_of_logs(folder, found))
+}

@@ -1,0 +1,233 @@
+//! `demi-lineage infer`: what held of all states that were told.
+
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use demi_common::table::Table;
+use demi_common::text::printable;
+use demi_infer::{Inferred, Invariant, Options, infer};
+use demi_schemas::{InvariantEntry, InvariantsFile, Standing};
+use serde_json::json;
+
+use super::{Outcome, executions, replace_file};
+use demi_lineage::ui::Ui;
+
+/// Bits from which an invariant that is lost makes `--against` fail.
+const WELL_KNOWN: f64 = 20.0;
+
+/// Arguments of `infer`.
+#[derive(clap::Args, Debug)]
+pub struct InferArgs {
+    /// What to infer from: event stores, of which each system is an execution, executions that build wrote, and
+    /// folders with logs of event records. Several executions refute what one suggests.
+    #[arg(value_name = "SOURCE", required = true)]
+    sources: Vec<PathBuf>,
+    /// Of stores with several systems, the one that is meant.
+    #[arg(long, value_name = "NAME")]
+    system: Option<String>,
+    /// The share of the executions that is held out: what they contradict is refuted.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.3, value_parser = share)]
+    holdout: f64,
+    /// How much must speak for an invariant, in bits; 6.64 are one in a hundred that it is chance.
+    #[arg(long, value_name = "BITS", default_value_t = 6.64)]
+    min_bits: f64,
+    /// How many to show; the file has all.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    top: usize,
+    /// A file of an earlier release: tell what was lost and gained. Something lost that much spoke for ends with status 1.
+    #[arg(long, value_name = "FILE")]
+    against: Option<PathBuf>,
+    /// The file to write them to. What people said in it before, names and standing, is kept.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Infer from executions too in which an invariant was broken: what they did is then taken for right.
+    #[arg(long)]
+    anyway: bool,
+    /// Print everything as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share: f64 = text.parse().map_err(|_| format!("'{text}' is no number"))?;
+    if (0.0..=0.9).contains(&share) { Ok(share) } else { Err("a share is between 0 and 0.9".into()) }
+}
+
+/// Runs `infer`.
+pub fn run(args: &InferArgs, ui: &Ui) -> Outcome {
+    // A file that cannot be kept is told before the work.
+    let before = args.out.as_deref().filter(|out| out.exists()).map(read).transpose()?;
+    let against = args.against.as_deref().map(read).transpose()?;
+    let opened = executions::open(&args.sources, args.system.as_deref(), ui)?;
+    if !args.anyway {
+        for execution in &opened {
+            if let Some(first) = execution.query.violations()?.first() {
+                return Err(format!(
+                    "{}: an invariant was broken there ({first}); what is inferred from it would allow that. \
+                     Leave it out, or say --anyway",
+                    execution.name
+                )
+                .into());
+            }
+        }
+    }
+    let all: Vec<_> = opened.iter().map(executions::Ordered::execution).collect();
+    let options = Options { min_bits: args.min_bits, holdout: args.holdout };
+    let bar = ui.progress();
+    let inferred =
+        infer(&all, &options, &mut |done, of| bar.set_message(format!("checked {done} of {of} candidates")));
+    bar.finish_and_clear();
+    let entries = merged(&inferred, before.as_ref(), all.len());
+    if let Some(out) = &args.out {
+        let text = InvariantsFile::new(entries.clone()).to_text();
+        replace_file(out, |file| Ok(file.write_all(text.as_bytes())?))?;
+    }
+    let changes = against.map(|old| compared(&old, &entries));
+    if args.json {
+        let refuted: Vec<InvariantEntry> = inferred.refuted.iter().map(|i| entry(i, all.len())).collect();
+        let classes: Vec<_> = inferred
+            .classes
+            .iter()
+            .map(|c| {
+                let constants: serde_json::Map<String, serde_json::Value> =
+                    c.constants.iter().map(|(n, v)| (n.clone(), json!(v))).collect();
+                json!({
+                    "class": c.class, "actors": c.actors, "states": c.states, "variables": c.variables,
+                    "constants": constants, "left_out": c.left_out,
+                })
+            })
+            .collect();
+        ui.json(&json!({
+            "executions": all.len(), "held_out": inferred.held_out, "classes": classes,
+            "invariants": entries, "refuted": refuted, "below": inferred.below,
+            "lost": changes.as_ref().map(|c| &c.lost), "gained": changes.as_ref().map(|c| &c.gained),
+        }))?;
+    } else {
+        ui.result(&told(&inferred, all.len(), args.top));
+        if let Some(changes) = &changes {
+            ui.result(&changes.text());
+        }
+        if let Some(out) = &args.out {
+            ui.result(&format!("wrote {}", out.display()));
+        }
+    }
+    let lost = changes.is_some_and(|c| c.lost.iter().any(|l| l.bits >= Some(WELL_KNOWN)));
+    Ok(if lost { ExitCode::from(1) } else { ExitCode::SUCCESS })
+}
+
+/// Reads a file of invariants; errors name it.
+pub fn read(path: &Path) -> Result<InvariantsFile, Box<dyn Error>> {
+    let text = fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    InvariantsFile::parse(&text).map_err(|e| format!("{}: {e}", path.display()).into())
+}
+
+fn entry(invariant: &Invariant, executions: usize) -> InvariantEntry {
+    InvariantEntry {
+        id: invariant.id.clone(),
+        name: None,
+        holds: invariant.holds.clone(),
+        class: Some(invariant.class.clone()),
+        status: Standing::Inferred,
+        bits: Some(invariant.bits),
+        episodes: Some(invariant.episodes as u64),
+        executions: Some(executions as u64),
+        shadowed_by: invariant.shadowed_by.clone(),
+    }
+}
+
+/// What was inferred, with what people said before: their names, their standing, and what they wrote themselves.
+fn merged(inferred: &Inferred, before: Option<&InvariantsFile>, executions: usize) -> Vec<InvariantEntry> {
+    let mut entries: Vec<InvariantEntry> = inferred.invariants.iter().map(|i| entry(i, executions)).collect();
+    for old in before.into_iter().flat_map(|file| &file.invariants) {
+        match entries.iter_mut().find(|e| e.holds == old.holds && e.class == old.class) {
+            Some(entry) => (entry.name, entry.status) = (old.name.clone(), old.status),
+            None if old.status != Standing::Inferred || old.name.is_some() || old.id.is_empty() => {
+                entries.push(old.clone());
+            }
+            None => {}
+        }
+    }
+    entries
+}
+
+/// What differs from a file of an earlier release.
+struct Changes {
+    lost: Vec<InvariantEntry>,
+    gained: Vec<InvariantEntry>,
+}
+
+fn compared(old: &InvariantsFile, new: &[InvariantEntry]) -> Changes {
+    let key = |e: &InvariantEntry| (e.holds.clone(), e.class.clone());
+    let known: BTreeSet<_> = old.invariants.iter().map(key).collect();
+    let now: BTreeSet<_> = new.iter().map(key).collect();
+    let lost = old.invariants.iter().filter(|e| e.status != Standing::Muted && !now.contains(&key(e)));
+    Changes {
+        lost: lost.cloned().collect(),
+        gained: new
+            .iter()
+            .filter(|e| e.shadowed_by.is_empty() && !known.contains(&key(e)))
+            .cloned()
+            .collect(),
+    }
+}
+
+impl Changes {
+    fn text(&self) -> String {
+        let mut text = format!("{} lost, {} gained", self.lost.len(), self.gained.len());
+        for (sign, all) in [('-', &self.lost), ('+', &self.gained)] {
+            for entry in all {
+                let bits = entry.bits.map_or(String::new(), |b| format!(" ({b:.0} bits)"));
+                text.push_str(&format!("\n  {sign} {}{bits}", printable(&entry.holds)));
+            }
+        }
+        text
+    }
+}
+
+/// The result for people: the most telling first.
+fn told(inferred: &Inferred, executions: usize, top: usize) -> String {
+    let mut text = String::new();
+    for class in &inferred.classes {
+        let (name, actors, states) = (printable(&class.class), class.actors, class.states);
+        text.push_str(&format!(
+            "{name}: {actors} actors, {states} states, {} variables",
+            class.variables.len()
+        ));
+        if !class.constants.is_empty() {
+            let all: Vec<String> = class.constants.iter().map(|(n, v)| format!("{n} = {v}")).collect();
+            text.push_str(&format!("; always {}", printable(&all.join(", "))));
+        }
+        if !class.left_out.is_empty() {
+            text.push_str(&format!("; left out: {}", printable(&class.left_out.join(", "))));
+        }
+        text.push('\n');
+    }
+    let shown: Vec<&Invariant> = inferred.invariants.iter().filter(|i| i.shadowed_by.is_empty()).collect();
+    let states: usize = inferred.classes.iter().map(|c| c.states).sum();
+    let shadows = inferred.invariants.len() - shown.len();
+    text.push_str(&format!(
+        "\n{} held in {executions} executions ({} held out) and {states} states; {shadows} more follow from them; \
+         {} refuted by the executions held out; {} with too little evidence\n",
+        shown.len(),
+        inferred.held_out,
+        inferred.refuted.len(),
+        inferred.below,
+    ));
+    if shown.is_empty() {
+        return text.trim_end().to_owned();
+    }
+    let mut table = Table::new([">bits", ">tried", "class", "held"]);
+    for invariant in shown.iter().take(top) {
+        let (bits, tried) = (format!("{:.0}", invariant.bits), invariant.episodes.to_string());
+        table.row([&bits, &tried, &invariant.class, &invariant.holds]);
+    }
+    text.push_str(&format!("\n{table}"));
+    if shown.len() > top {
+        text.push_str(&format!("\nand {} more (--top, --out and --json have them)", shown.len() - top));
+    }
+    text
+}
