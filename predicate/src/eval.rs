@@ -15,53 +15,76 @@ struct Scope<'a> {
     group: &'a [Row<'a>],
 }
 
-/// The first row or group of which the predicate does not hold; the text is empty for the table as a whole.
-pub(crate) fn failure(predicate: &Parsed, rows: &[Row<'_>]) -> Result<Option<String>, String> {
+/// What a predicate does not hold of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failing {
+    /// The row or group in words; empty for the table as a whole.
+    pub of: String,
+    /// The rows that it has, by their numbers.
+    pub rows: Vec<usize>,
+}
+
+/// The rows or groups of which the predicate does not hold, in their order; with `first` no more than one.
+pub(crate) fn failing(predicate: &Parsed, rows: &[Row<'_>], first: bool) -> Result<Vec<Failing>, String> {
+    let mut failing = Vec::new();
     let mut left = Vec::with_capacity(rows.len());
-    for row in rows {
+    for (number, row) in rows.iter().enumerate() {
         let scope = Scope { one: Some(*row), group: &[] };
         if match &predicate.filter {
             None => true,
             Some(filter) => truth(filter, scope)? == Some(true),
         } {
-            left.push(*row);
+            left.push((number, *row));
         }
     }
     let Some(groups) = &predicate.groups else {
-        for row in &left {
+        for (number, row) in &left {
             if truth(&predicate.holds, Scope { one: Some(*row), group: &[] })? == Some(false) {
-                return Ok(Some(row.named(&predicate.scope)));
+                failing.push(Failing { of: row.named(&predicate.scope), rows: vec![*number] });
+                if first {
+                    break;
+                }
             }
         }
-        return Ok(None);
+        return Ok(failing);
     };
     if groups.is_empty() {
+        let members: Vec<Row<'_>> = left.iter().map(|(_, row)| *row).collect();
         // The sums of nothing say nothing: before any actor told its state nothing can fail.
-        let whole = Scope { one: left.first().copied(), group: &left };
-        let fails = !rows.is_empty() && truth(&predicate.holds, whole)? == Some(false);
-        return Ok(fails.then(String::new));
+        let whole = Scope { one: members.first().copied(), group: &members };
+        if !rows.is_empty() && truth(&predicate.holds, whole)? == Some(false) {
+            let rows = left.iter().map(|(number, _)| *number).collect();
+            failing.push(Failing { of: String::new(), rows });
+        }
+        return Ok(failing);
     }
-    let mut found: Vec<(Vec<Value>, Vec<Row<'_>>)> = Vec::new();
-    for row in &left {
+    let mut found: Vec<(Vec<Value>, Vec<usize>, Vec<Row<'_>>)> = Vec::new();
+    for (number, row) in &left {
         let scope = Scope { one: Some(*row), group: &[] };
         let key = groups.iter().map(|t| value(t, scope)).collect::<Result<Vec<_>, _>>()?;
-        match found.iter_mut().find(|(k, _)| *k == key) {
-            Some((_, members)) => members.push(*row),
-            None => found.push((key, vec![*row])),
+        match found.iter_mut().find(|(k, ..)| *k == key) {
+            Some((_, numbers, members)) => {
+                numbers.push(*number);
+                members.push(*row);
+            }
+            None => found.push((key, vec![*number], vec![*row])),
         }
     }
-    for (key, members) in &found {
-        let scope = Scope { one: members.first().copied(), group: members };
+    for (key, numbers, members) in found {
+        let scope = Scope { one: members.first().copied(), group: &members };
         if truth(&predicate.holds, scope)? == Some(false) {
             let named = |(term, value): (&Term, &Value)| match term {
                 Term::Column(column) => format!("{} = {value}", column_name(&predicate.scope, column)),
                 _ => value.to_string(),
             };
-            let parts: Vec<String> = groups.iter().zip(key).map(named).collect();
-            return Ok(Some(parts.join(", ")));
+            let parts: Vec<String> = groups.iter().zip(&key).map(named).collect();
+            failing.push(Failing { of: parts.join(", "), rows: numbers });
+            if first {
+                break;
+            }
         }
     }
-    Ok(None)
+    Ok(failing)
 }
 
 /// The group that a row belongs to; nothing where `WHERE` leaves it out.

@@ -22,10 +22,12 @@ use std::fmt;
 
 pub use self::checker::Checker;
 pub use self::error::ParseError;
+pub use self::eval::Failing;
 pub use self::print::name_of;
 pub use self::row::{Row, State, Told};
 pub use self::scope::Scope;
-use self::term::Parsed;
+use self::term::{Parsed, Term};
+use self::value::Value;
 
 /// Something that is to hold of the states of all actors.
 ///
@@ -87,7 +89,28 @@ impl Predicate {
     /// # Errors
     /// When values cannot be compared or counted with.
     pub fn failure(&self, rows: &[Row<'_>]) -> Result<Option<String>, String> {
-        eval::failure(&self.parsed, rows)
+        Ok(eval::failing(&self.parsed, rows, true)?.pop().map(|failing| failing.of))
+    }
+
+    /// All groups of these rows, which are those of its scope, that it does not hold of.
+    ///
+    /// # Errors
+    /// When values cannot be compared or counted with.
+    pub fn failing(&self, rows: &[Row<'_>]) -> Result<Vec<Failing>, String> {
+        eval::failing(&self.parsed, rows, false)
+    }
+
+    /// Whether it is about actors as such: it reads no actor's name and has none of these as a literal, so that what it says stays when
+    /// actors take each other's places.
+    #[must_use]
+    pub fn names_nobody(&self, is_actor: &dyn Fn(&str) -> bool) -> bool {
+        let mut nobody = true;
+        self.parsed.visit(&mut |term| match term {
+            Term::Column(column) => nobody &= !column.is_actor(),
+            Term::Literal(Value::Text(text)) => nobody &= !is_actor(text),
+            _ => {}
+        });
+        nobody
     }
 
     /// The group that a row of a history belongs to; nothing where `WHERE` leaves it out.

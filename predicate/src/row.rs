@@ -20,6 +20,12 @@ impl State {
         self.0.as_object().into_iter().flat_map(|o| o.keys().map(String::as_str))
     }
 
+    /// A state with these variables.
+    #[must_use]
+    pub fn new(variables: serde_json::Value) -> State {
+        State(variables)
+    }
+
     /// The state as JSON.
     #[must_use]
     pub fn value(&self) -> &serde_json::Value {

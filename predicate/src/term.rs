@@ -104,16 +104,19 @@ pub(crate) struct Parsed {
 }
 
 impl Parsed {
+    /// Calls `f` with all its terms.
+    pub(crate) fn visit<'a>(&'a self, f: &mut impl FnMut(&'a Term)) {
+        let terms = self.filter.iter().chain(self.groups.iter().flatten()).chain([&self.holds]);
+        terms.for_each(|t| t.visit(f));
+    }
+
     /// The columns that it reads, each as often as it does.
     pub(crate) fn columns(&self) -> Vec<&Column> {
         let mut columns = Vec::new();
-        let terms = self.filter.iter().chain(self.groups.iter().flatten()).chain([&self.holds]);
-        terms.for_each(|t| {
-            t.visit(&mut |term| {
-                if let Term::Column(column) = term {
-                    columns.push(column);
-                }
-            });
+        self.visit(&mut |term| {
+            if let Term::Column(column) = term {
+                columns.push(column);
+            }
         });
         columns
     }

@@ -1,5 +1,6 @@
 //! The simulator: delivers one pending entry at a time and applies what the handler asked for.
 
+mod asserted;
 mod effects;
 mod incarnations;
 mod led;
@@ -16,6 +17,7 @@ use demi_schemas::{NetworkRule, Scenario, ScenarioError};
 use hashbrown::HashTable;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
+pub use self::asserted::Asserted;
 pub use self::react::Op;
 use crate::fingerprint::Masks;
 use crate::guard::{self, Panic};
@@ -90,15 +92,17 @@ pub struct Simulator<M: Model> {
     crash_reason: Option<String>,
     led: bool,
     stuck_counts: bool,
+    asserted: Asserted<M>,
 }
 
 impl<M: Model> Simulator<M> {
     /// A simulator of `model`, whose constructor filled `names`.
     ///
     /// # Errors
-    /// When a mask of the scenario is no regular expression.
+    /// When a mask of the scenario is no regular expression, or an invariant is no predicate over the model's states.
     pub fn new(model: M, names: Names, scenario: &Scenario) -> Result<Self, ScenarioError> {
         guard::install();
+        let asserted = Asserted::new(&model, &names, scenario)?;
         let masks = Masks::new(model.logs().masks().iter().chain(&scenario.masks))?;
         Ok(Simulator {
             model,
@@ -115,6 +119,7 @@ impl<M: Model> Simulator<M> {
             crash_reason: None,
             led: true,
             stuck_counts: scenario.deadlock,
+            asserted,
         })
     }
 
@@ -122,6 +127,12 @@ impl<M: Model> Simulator<M> {
     #[must_use]
     pub fn model(&self) -> &M {
         &self.model
+    }
+
+    /// The invariants that the scenario gives as predicates.
+    #[must_use]
+    pub fn asserted(&self) -> &Asserted<M> {
+        &self.asserted
     }
 
     /// Names of the actors.

@@ -5,6 +5,7 @@
 //! written as JSON has a JSON Schema generated from it ([`json_schema`]) and committed under
 //! `schemas/json/`.
 
+mod asserted;
 pub mod certificate;
 pub mod event;
 pub mod event_id;
@@ -20,6 +21,7 @@ pub mod schedule;
 pub mod summary;
 pub mod tables;
 
+pub use asserted::{Asserted, Assertion};
 pub use certificate::Certificate;
 pub use event::{EventRecord, Kind, RecordError, TimerInfo, Via};
 pub use event_id::EventId;

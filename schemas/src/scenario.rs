@@ -7,6 +7,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::asserted::Asserted;
 use crate::model_ref::ModelRef;
 
 /// Which pending messages of a channel may be delivered.
@@ -188,6 +189,10 @@ pub struct Scenario {
     /// The invariants to check; all of the model's where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invariants: Option<Vec<String>>,
+    /// Invariants as predicates over the actors' states: one text, or a list. The model's own are then checked only where
+    /// `invariants` names them.
+    #[serde(default, skip_serializing_if = "Asserted::is_empty")]
+    pub invariant: Asserted,
     /// Check the invariants each time this many deliveries were made, and at the end; 1 where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invariant_check_interval: Option<u32>,
@@ -250,7 +255,7 @@ impl Scenario {
     /// When it is not TOML, a key is unknown (the nearest known one is named), missing or of a wrong type, or the
     /// check interval is 0.
     pub fn parse(text: &str) -> Result<Scenario, ScenarioError> {
-        let scenario: Scenario = toml::from_str(text).map_err(|e| {
+        let mut scenario: Scenario = toml::from_str(text).map_err(|e| {
             let mut message = e.to_string().trim_end().to_owned();
             if let Some(known) = demi_common::hint::nearest_in_message(e.message()) {
                 message.push_str(&format!("\ndid you mean '{known}'?"));
@@ -261,6 +266,10 @@ impl Scenario {
             return Err(ScenarioError::Value(
                 "invariant_check_interval counts deliveries from 1, got 0".into(),
             ));
+        }
+        scenario.invariant.check()?;
+        if scenario.invariants.is_none() && !scenario.invariant.is_empty() {
+            scenario.invariants = Some(scenario.invariant.same_as());
         }
         Ok(scenario)
     }

@@ -23,6 +23,7 @@ mod folders;
 mod foreign_logs;
 mod formats_cli;
 mod incomplete;
+mod infer;
 mod ingest;
 mod logging_layer;
 mod main_job;

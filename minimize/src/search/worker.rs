@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use demi_replay::guard;
 use demi_replay::model::{DistanceOf, Waiting};
+use demi_replay::sim::Asserted;
 use demi_replay::{Model, Names, Status, View};
 use demi_schemas::NetworkRule;
 use rustc_hash::FxHashMap;
@@ -118,6 +119,7 @@ pub struct Common<M: Model> {
 /// A worker, with its own copy of what it needs of the tables.
 pub struct Worker<M: Model> {
     model: M,
+    asserted: Asserted<M>,
     names: Names,
     locals: Vec<Local<M>>,
     entries: Vec<Entry<M>>,
@@ -139,6 +141,7 @@ impl<M: Model> Worker<M> {
         let tables = common.tables.lock().unwrap_or_else(PoisonError::into_inner);
         let mut worker = Worker {
             model: tables.sim.model().clone(),
+            asserted: tables.sim.asserted().clone(),
             names: tables.names().clone(),
             locals: Vec::new(),
             entries: Vec::new(),
@@ -218,6 +221,7 @@ impl<M: Model> Worker<M> {
         let mut found = Vec::new();
         let view = View::new(&glance, &self.model, &self.names);
         guard::guarded(|| self.model.check(&view, &mut M::History::default(), &mut found)).ok()?;
+        self.asserted.check(&self.model, &view, &mut found).ok()?;
         Some(found.iter().any(|v| target.contains(&v.fingerprint)))
     }
 

@@ -28,12 +28,17 @@ impl<M: Model> Simulator<M> {
     }
 
     fn symmetry(&self) -> Option<&dyn Symmetry<M::State, M::Msg>> {
-        if self.led { self.model.symmetry() } else { None }
+        let nobody = || self.asserted.is_empty() || self.asserted.names_nobody(&self.names);
+        if self.led && nobody() { self.model.symmetry() } else { None }
     }
 
     /// How far a violation with one of these fingerprints is, where the model knows.
     #[must_use]
     pub fn distance(&self, target: &[String]) -> Option<DistanceOf<M>> {
+        // What the model does not know of an invariant leads to others.
+        if !self.asserted.all_known_to_model() {
+            return None;
+        }
         guard::or(None, || self.guidance().distance(target, &self.names))
     }
 
@@ -61,7 +66,11 @@ impl<M: Model> Simulator<M> {
         if self.stuck_counts {
             return None;
         }
-        guard::or(None, || self.guidance().watch(state))
+        let own = guard::or(None, || self.guidance().watch(state));
+        if self.asserted.is_empty() {
+            return own;
+        }
+        self.asserted.watch(&self.model, &self.names, state, own)
     }
 
     /// A state with actors in each other's places; `None` where the model cannot tell.

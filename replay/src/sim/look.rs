@@ -69,6 +69,10 @@ impl<M: Model> Simulator<M> {
             found.truncate(before);
             Panic { actor: OUTSIDE, doing: "an invariant".to_owned(), message }
         })?;
+        self.asserted.check(&self.model, &self.view(world), found).map_err(|message| {
+            found.truncate(before);
+            Panic { actor: OUTSIDE, doing: "an invariant".to_owned(), message }
+        })?;
         if self.stuck_counts() {
             self.stuck(world, found);
         }

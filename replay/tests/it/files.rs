@@ -149,6 +149,17 @@ fn scenario() -> impl Strategy<Value = Scenario> {
         members: head.1,
         network: head.2,
         invariants: head.3,
+        invariant: match (head.4, &head.3) {
+            // A scenario that is read with predicates says which invariants of the model are asked besides.
+            (Some(n), Some(own)) if n % 2 == 0 => {
+                demi_schemas::Asserted::Several(vec![demi_schemas::Assertion {
+                    name: format!("n{n}"),
+                    holds: own.concat(),
+                    same_as: own.first().cloned(),
+                }])
+            }
+            _ => demi_schemas::Asserted::default(),
+        },
         invariant_check_interval: head.4,
         handler_limit_seconds: head.1.filter(|n| n % 2 == 0),
         deadlock: head.1.is_some_and(|n| n % 3 == 0),

@@ -1,0 +1,156 @@
+//! `infer` and `check`: what held of healthy runs is flagged where it breaks, and is an oracle.
+
+#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+const OWNER: &str = "EVER WHERE role = 'Leader' GROUP BY term HAVING count(DISTINCT actor) <= 1";
+const ONE_LEADER: &str = "WHERE role = 'Leader' GROUP BY term HAVING count(*) <= 1";
+
+fn run(folder: &Path, line: &[&str]) -> (Option<i32>, String, String) {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_demi-lineage")).args(line).current_dir(folder).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+fn words(folder: &Path, line: &str) -> (Option<i32>, String, String) {
+    run(folder, &line.split(' ').collect::<Vec<_>>())
+}
+
+/// A folder with scenarios: a right program, and one in which a voter is counted twice.
+fn scenarios() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let head = "model = \"akka-raft\"\nmembers = 4\nnetwork = \"unordered\"\n";
+    let fuzz = "[fuzz]\ntimer_putback = 0.7\nstrategy = \"mixed\"\n";
+    let bug = "[switches]\nraft45_duplicate_votes = true\n";
+    let write = |name: &str, text: String| std::fs::write(folder.path().join(name), text).unwrap();
+    write("right.toml", format!("{head}{fuzz}client_messages = 20\nwait_for = \"leader\"\n"));
+    write("bug.toml", format!("{head}{bug}{fuzz}client_messages = 0\n"));
+    let own =
+        |same: &str, holds: &str| format!("[[invariant]]\nname = \"OneLeader\"\nholds = \"{holds}\"\n{same}");
+    write("oracle.toml", format!("{head}{}{bug}{fuzz}client_messages = 0\n", own("", ONE_LEADER)));
+    let same = "same_as = \"ElectionSafety\"\n";
+    write("same.toml", format!("{head}{}{bug}{fuzz}client_messages = 0\n", own(same, ONE_LEADER)));
+    write("other.toml", format!("{head}{}{bug}{fuzz}client_messages = 0\n", own(same, "term >= 0")));
+    folder
+}
+
+/// Runs to infer from are healthy ones: their states become invariants, and the violating run breaks the one it is about.
+#[test]
+fn what_held_is_flagged_where_it_breaks() {
+    let folder = scenarios();
+    let at = folder.path();
+    let (status, told, error) =
+        words(at, "fuzz --scenario right.toml --seed 11 --healthy 12 --deliveries 600 --state --out runs -q");
+    assert_eq!(status, Some(0), "{told}{error}");
+    let (status, told, error) = words(at, "infer runs --out i.toml --json -q");
+    assert_eq!(status, Some(0), "{error}");
+    let answer: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!((&answer["executions"], &answer["held_out"]), (&12.into(), &3.into()));
+    let held: Vec<&str> =
+        answer["invariants"].as_array().unwrap().iter().map(|i| i["holds"].as_str().unwrap()).collect();
+    for expected in
+        [OWNER, "term >= prev.term", "committed >= prev.committed", "prefixes(head(log, committed))"]
+    {
+        assert!(held.contains(&expected), "{expected} in {held:#?}");
+    }
+    assert_eq!(answer["classes"][0]["class"], "raft-member-*");
+    // The same input gives the same file; what people said in it stays.
+    let first = std::fs::read_to_string(at.join("i.toml")).unwrap();
+    let reviewed = first.replacen("status = \"inferred\"", "status = \"confirmed\"\nname = \"seen\"", 1);
+    std::fs::write(at.join("i.toml"), &reviewed).unwrap();
+    assert_eq!(words(at, "infer runs --out i.toml -q").0, Some(0));
+    let again = std::fs::read_to_string(at.join("i.toml")).unwrap();
+    assert!(again.contains("status = \"confirmed\"") && again.contains("name = \"seen\""));
+    assert_eq!(again.lines().count(), first.lines().count() + 1);
+
+    let (status, told, _) = words(at, "check runs --invariants i.toml -q");
+    assert!(status == Some(0) && told.contains("hold in 12 executions"), "{told}");
+    let (status, ..) = words(at, "fuzz --scenario bug.toml --seed 7 --deliveries 600 --state --out bad -q");
+    assert_eq!(status, Some(0));
+    let (status, told, _) = words(at, "check bad --invariants i.toml --json -q");
+    assert_eq!(status, Some(1));
+    let answers: Value = serde_json::from_str(&told).unwrap();
+    let failing: Vec<&str> = answers
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|a| a["holds"] == false)
+        .map(|a| a["predicate"].as_str().unwrap())
+        .collect();
+    assert!(failing.contains(&OWNER), "{failing:?}");
+    // The bug is about leaders, and nothing else is flagged.
+    assert!(failing.iter().all(|p| p.contains("'Leader'")), "{failing:?}");
+    let (status, _, error) = words(at, "infer runs bad -q");
+    assert!(status == Some(2) && error.contains("an invariant was broken"), "{error}");
+    let lost = "infer runs bad --anyway --holdout 0 --against i.toml -q";
+    let (status, told, _) = words(at, lost);
+    assert!(status == Some(1) && told.contains(&format!("- {OWNER}")), "{told}");
+}
+
+#[test]
+fn a_predicate_is_an_oracle() {
+    let folder = scenarios();
+    let at = folder.path();
+    for (scenario, name) in
+        [("oracle.toml", "OneLeader:raft-member-"), ("same.toml", "ElectionSafety:raft-member-")]
+    {
+        let line = format!("fuzz --scenario {scenario} --seed 7 --deliveries 600 --out found --json -q");
+        let (status, told, error) = words(at, &line);
+        assert_eq!(status, Some(0), "{told}{error}");
+        let summary: Value = serde_json::from_str(&told).unwrap();
+        assert!(summary["violation"][0].as_str().unwrap().starts_with(name), "{told}");
+        let line = format!("replay found/schedule.jsonl --scenario {scenario} --strict -q");
+        assert_eq!(words(at, &line).0, Some(0));
+    }
+    // What an execution breaks that says another name for it is what the predicate says.
+    let line = "minimize found/schedule.jsonl --scenario oracle.toml --budget 400r --out m --json -q";
+    let (status, told, error) = words(at, line);
+    assert_eq!(status, Some(0), "{error}");
+    let summary: Value = serde_json::from_str(&told).unwrap();
+    assert!(summary["violation"][0].as_str().unwrap().starts_with("OneLeader:"), "{told}");
+    assert_eq!(words(at, "verify m -q").0, Some(0));
+    // A predicate that says something else than the model's is no stand-in for it.
+    let (status, told, error) = words(at, "replay found/schedule.jsonl --scenario other.toml -q");
+    let text = format!("{told}{error}");
+    assert!(status != Some(0) && text.contains("'ElectionSafety'"), "{status:?} {text}");
+}
+
+#[test]
+fn what_cannot_be_meant_is_told() {
+    let folder = scenarios();
+    let at = folder.path();
+    let write = |name: &str, text: &str| std::fs::write(at.join(name), text).unwrap();
+    write("foreign.toml", "[package]\nname = \"x\"\n");
+    write("typo.toml", "schema = \"demi-invariants/1\"\n[[invariant]]\nholds = \"lenght(log) > 1\"\n");
+    std::fs::create_dir(at.join("empty")).unwrap();
+    std::fs::create_dir(at.join("logs")).unwrap();
+    write("logs/a.jsonl", "{\"actor\":\"a\",\"seq\":1,\"kind\":\"local\"}\n");
+    for (line, why) in [
+        ("infer runs", "runs"),
+        ("infer empty", "no store, no execution and no logs"),
+        ("infer logs", "no record tells a state"),
+        ("infer logs --out foreign.toml", "foreign.toml"),
+        ("infer logs --holdout 2", "between 0 and 0.9"),
+        ("check logs --invariants absent.toml", "absent.toml"),
+        ("check logs --invariants typo.toml", "did you mean 'length'"),
+    ] {
+        let (status, _, error) = words(at, &format!("{line} -q"));
+        assert!(status == Some(2) && error.contains(why), "{line}: {status:?} {error}");
+    }
+    assert_eq!(std::fs::read_to_string(at.join("foreign.toml")).unwrap(), "[package]\nname = \"x\"\n");
+    let scenario = std::fs::read_to_string(at.join("oracle.toml")).unwrap();
+    for (from, to, why) in [
+        ("GROUP BY term", "GROUP BY trem", "did you mean 'term'"),
+        ("WHERE role", "EVER WHERE role", "speaks of the past"),
+        ("HAVING count(*) <= 1", "HAVNG count(*) <= 1", "did you mean 'HAVING'"),
+    ] {
+        write("bad.toml", &scenario.replace(from, to));
+        let (status, _, error) = words(at, "fuzz --scenario bad.toml --seed 1 --out o -q");
+        assert!(status == Some(2) && error.contains(why) && error.contains("bad.toml"), "{to}: {error}");
+    }
+}
