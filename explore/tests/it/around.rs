@@ -18,8 +18,14 @@ impl Visitor for Recorded<'_> {
     type Output = ();
 
     fn visit<M: Model>(self, mut sim: Simulator<M>) {
-        let options =
-            FuzzOptions { seed: self.1, runs: 50_000, deliveries: 400, externals: None, at_least: 20 };
+        let options = FuzzOptions {
+            seed: self.1,
+            runs: 50_000,
+            deliveries: 400,
+            externals: None,
+            at_least: 20,
+            states: false,
+        };
         let found = fuzz(&mut sim, self.0, &options, &mut |_| true).unwrap().unwrap();
         for before in [1, 2, 4, 8, 16] {
             let from = found.deliveries - before;
@@ -81,8 +87,14 @@ fn a_recording_of_another_system_is_refused() {
     impl Visitor for Cut<'_> {
         type Output = ();
         fn visit<M: Model>(self, mut sim: Simulator<M>) {
-            let options =
-                FuzzOptions { seed: 1, runs: 50_000, deliveries: 400, externals: None, at_least: 20 };
+            let options = FuzzOptions {
+                seed: 1,
+                runs: 50_000,
+                deliveries: 400,
+                externals: None,
+                at_least: 20,
+                states: false,
+            };
             let found = fuzz(&mut sim, self.0, &options, &mut |_| true).unwrap().unwrap();
             let mut schedule = found.schedule;
             // Without its first timer nothing comes of it.

@@ -148,7 +148,7 @@ fn scenario() -> impl Strategy<Value = Scenario> {
         model: head.0.into(),
         members: head.1,
         network: head.2,
-        invariants: head.3,
+        invariants: head.3.clone(),
         invariant: match (head.4, &head.3) {
             // A scenario that is read with predicates says which invariants of the model are asked besides.
             (Some(n), Some(own)) if n % 2 == 0 => {
