@@ -1,6 +1,7 @@
 //! Upkeep of a table between commits: small files merged, old ones removed.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,10 +14,16 @@ use deltalake_core::writer::{DeltaWriter, RecordBatchWriter};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::table::{TableWriter, properties};
+use super::tiers;
 use crate::IngestError;
 
 /// Bytes of small files merged at a time, so that commits are not held up for long.
 const MOST_BYTES: u64 = 256 << 20;
+/// How many times what a table has its dead files may be, after a vacuum.
+const DEAD: u64 = 2;
+/// How long a dead file stays in any case, for readers that are at it.
+const LEAST_KEEP: Duration = Duration::from_secs(30);
+
 /// When files are small, and few.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SmallFiles {
@@ -32,8 +39,17 @@ struct Small {
     files: Vec<(i64, String, u64, Remove)>,
 }
 
-/// Merges the small files of the first partition that has enough of them; says how many.
-pub(crate) fn merge(table: &mut TableWriter, few: SmallFiles) -> Result<u64, IngestError> {
+/// What a merge did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Merged {
+    /// Files merged into one.
+    pub files: u64,
+    /// Their bytes, which are dead from then on.
+    pub bytes: u64,
+}
+
+/// Merges small files of like size of the first partition that has enough of them; says how many.
+pub(crate) fn merge(table: &mut TableWriter, few: SmallFiles) -> Result<Merged, IngestError> {
     let mut partitions: BTreeMap<Vec<(String, Option<String>)>, Small> = BTreeMap::new();
     let snapshot = table.table.snapshot().map_err(table.error("read the table"))?;
     for file in snapshot.log_data() {
@@ -46,17 +62,14 @@ pub(crate) fn merge(table: &mut TableWriter, few: SmallFiles) -> Result<u64, Ing
         let entry = (file.modification_time(), file.path().into_owned(), size, file.remove_action(false));
         partitions.entry(key).or_default().files.push(entry);
     }
-    let Some((partition, mut small)) =
-        partitions.into_iter().find(|(_, small)| small.files.len() >= few.count.max(2))
-    else {
-        return Ok(0);
-    };
-    small.files.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
-    let mut bytes = 0;
-    small.files.retain(|file| {
-        bytes += file.2;
-        bytes <= MOST_BYTES
+    let chosen = partitions.into_iter().find_map(|(partition, mut small)| {
+        small.files.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
+        let sizes: Vec<u64> = small.files.iter().map(|file| file.2).collect();
+        let run = tiers::run(&sizes, few.count, MOST_BYTES)?;
+        small.files = small.files.drain(run).collect();
+        Some((partition, small))
     });
+    let Some((partition, small)) = chosen else { return Ok(Merged::default()) };
     // The merged file stands where the last of its parts stood in the order of the files.
     let time = small.files.last().map_or(0, |file| file.0);
     let runtime = table.runtime().clone();
@@ -81,9 +94,9 @@ pub(crate) fn merge(table: &mut TableWriter, few: SmallFiles) -> Result<u64, Ing
     });
     let mut adds = merged.map_err(table.error("merge small files"))?;
     adds.iter_mut().for_each(|add| add.modification_time = time);
-    let count = small.files.len() as u64;
+    let done = Merged { files: small.files.len() as u64, bytes: small.files.iter().map(|file| file.2).sum() };
     table.rewrite(adds, small.files.into_iter().map(|file| file.3).collect())?;
-    Ok(count)
+    Ok(done)
 }
 
 /// A batch of a data file with all columns of the table: partition values are in the file's path, and columns that
@@ -110,8 +123,52 @@ fn with_partition(
     RecordBatch::try_new(schema.clone(), columns.collect::<Result<_, _>>()?)
 }
 
-/// Removes data files that have not been part of the table for so long.
+/// Removes data files that have not been part of the table for so long, and earlier where they are more than twice what the table has;
+/// none before a reader that holds the version before had a moment.
 pub(crate) fn vacuum(table: &mut TableWriter, keep: Duration) -> Result<(), IngestError> {
+    let mut keep = keep;
+    loop {
+        remove(table, keep)?;
+        let (live, dead) = live_and_dead(table)?;
+        if dead <= live.saturating_mul(DEAD) || keep <= LEAST_KEEP {
+            return Ok(());
+        }
+        keep = (keep / 4).max(LEAST_KEEP);
+    }
+}
+
+/// Bytes of the files that the table has, and of those beside them that it had.
+fn live_and_dead(table: &TableWriter) -> Result<(u64, u64), IngestError> {
+    let snapshot = table.table.snapshot().map_err(table.error("read the table"))?;
+    let live: u64 = snapshot.log_data().iter().map(|file| u64::try_from(file.size()).unwrap_or(0)).sum();
+    let all = bytes_of(table.folder()).map_err(|source| IngestError::Io {
+        path: table.folder().to_owned(),
+        action: "list the files",
+        source,
+    })?;
+    Ok((live, all.saturating_sub(live)))
+}
+
+/// Bytes of the files below a folder, the log left out.
+fn bytes_of(folder: &Path) -> std::io::Result<u64> {
+    let mut all = 0;
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder)? {
+            let entry = entry?;
+            let kind = entry.file_type()?;
+            if kind.is_dir() && entry.file_name() != "_delta_log" {
+                folders.push(entry.path());
+            } else if kind.is_file() {
+                // A file that went while it was looked at is no burden.
+                all += entry.metadata().map_or(0, |m| m.len());
+            }
+        }
+    }
+    Ok(all)
+}
+
+fn remove(table: &mut TableWriter, keep: Duration) -> Result<(), IngestError> {
     let keep = TimeDelta::from_std(keep).unwrap_or(TimeDelta::MAX);
     let delta = table.table.clone();
     let done = table.runtime().block_on(async {

@@ -5,6 +5,7 @@ mod compact;
 mod durable;
 mod open;
 mod table;
+mod tiers;
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};

@@ -10,15 +10,20 @@ use crate::store::{SmallFiles, merge, vacuum};
 /// Time between two looks for files to remove.
 const VACUUM_EVERY: Duration = Duration::from_secs(3600);
 
+/// Dead bytes after which files are removed before that.
+const DEAD_BYTES: u64 = 64 << 20;
+
 /// What is done when.
 pub(super) struct Upkeep<'a> {
     settings: &'a Settings,
     next_vacuum: Instant,
+    /// Bytes of files that were merged since files were removed.
+    dead: u64,
 }
 
 impl<'a> Upkeep<'a> {
     pub(super) fn new(settings: &'a Settings) -> Self {
-        Upkeep { settings, next_vacuum: Instant::now() + Duration::from_secs(60) }
+        Upkeep { settings, next_vacuum: Instant::now() + Duration::from_secs(60), dead: 0 }
     }
 
     /// Merges small files if a partition has many, and removes old ones from time to time.
@@ -26,9 +31,11 @@ impl<'a> Upkeep<'a> {
         let few = SmallFiles { bytes: self.settings.small_file_bytes, count: self.settings.compact_files };
         for table in [session.events.get()?, &mut session.quarantine] {
             let merged = merge(table, few)?;
-            metrics.compacted_files.inc_by(merged);
+            metrics.compacted_files.inc_by(merged.files);
+            self.dead += merged.bytes;
         }
-        if Instant::now() >= self.next_vacuum {
+        if Instant::now() >= self.next_vacuum || self.dead >= DEAD_BYTES {
+            self.dead = 0;
             self.next_vacuum = Instant::now() + VACUUM_EVERY;
             for table in [session.events.get()?, &mut session.quarantine] {
                 vacuum(table, self.settings.keep_removed)?;

@@ -97,7 +97,7 @@ fn small_commits_are_merged_and_readers_never_see_half_a_batch() {
         let mut merged = 0;
         for n in 1..50 {
             commit(&mut table, n);
-            merged += merge(&mut table, FEW).unwrap();
+            merged += merge(&mut table, FEW).unwrap().files;
         }
         stop.store(true, Ordering::Relaxed);
         (merged, reader.join().unwrap())
@@ -121,11 +121,11 @@ fn large_files_and_few_files_are_left_alone() {
     for n in 0..4 {
         commit(&mut table, n);
     }
-    assert_eq!(merge(&mut table, FEW).unwrap(), 0, "four are not five");
+    assert_eq!(merge(&mut table, FEW).unwrap().files, 0, "four are not five");
     commit(&mut table, 4);
     let large = SmallFiles { bytes: 10, ..FEW };
-    assert_eq!(merge(&mut table, large).unwrap(), 0);
-    assert_eq!(merge(&mut table, FEW).unwrap(), 5);
+    assert_eq!(merge(&mut table, large).unwrap().files, 0);
+    assert_eq!(merge(&mut table, FEW).unwrap().files, 5);
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn only_old_files_that_are_no_part_of_the_table_are_removed() {
     }
     // A reader that looked before the merging.
     let opened = Store::open(dir.path()).unwrap().event_files("s").unwrap();
-    while merge(&mut table, FEW).unwrap() > 0 {}
+    while merge(&mut table, FEW).unwrap().files > 0 {}
     // Files of commits that failed, one long ago.
     let folder = opened[0].parent().unwrap();
     let (old, fresh) = (folder.join("old.parquet"), folder.join("fresh.parquet"));
@@ -168,4 +168,48 @@ fn only_old_files_that_are_no_part_of_the_table_are_removed() {
     // The table can still be written.
     commit(&mut table, 5);
     assert_eq!(read(dir.path(), "s").len() as u64, 6 * BATCH);
+}
+
+#[test]
+fn dead_files_go_early_where_they_are_most_of_the_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut table = events(dir.path());
+    for n in 0..60 {
+        commit(&mut table, n);
+        while merge(&mut table, FEW).unwrap().files > 0 {}
+    }
+    let (live, dead) = live_and_dead(&table).unwrap();
+    assert!(dead > DEAD * live, "{dead} of {live}");
+    vacuum(&mut table, KEEP).unwrap();
+    assert_eq!(live_and_dead(&table).unwrap(), (live, dead), "a reader may be at what is just dead");
+    // The same files, some minutes later: the log says when they went, the folder when they were made.
+    let (listed, now) = (data_files(dir.path()).len(), SystemTime::now());
+    let log = dir.path().join("events/_delta_log");
+    for entry in std::fs::read_dir(&log).unwrap() {
+        let path = entry.unwrap().path();
+        let Ok(text) = std::fs::read_to_string(&path) else { continue };
+        let aged = aged(&text, now - Duration::from_secs(300));
+        std::fs::write(&path, aged).unwrap();
+    }
+    for path in data_files(dir.path()) {
+        File::options().write(true).open(path).unwrap().set_modified(now - Duration::from_secs(300)).unwrap();
+    }
+    let mut table = events(dir.path());
+    vacuum(&mut table, KEEP).unwrap();
+    let (live, dead) = live_and_dead(&table).unwrap();
+    assert!(dead <= DEAD * live && data_files(dir.path()).len() < listed, "{dead} of {live}");
+    assert_eq!(read(dir.path(), "s"), (1..=60 * BATCH).collect::<Vec<_>>());
+}
+
+/// A commit of the log with all deletions at another time.
+fn aged(text: &str, time: SystemTime) -> String {
+    let millis = time.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis() as u64;
+    let line = |line: &str| {
+        let mut action: serde_json::Value = serde_json::from_str(line).unwrap();
+        if let Some(at) = action.pointer_mut("/remove/deletionTimestamp") {
+            *at = millis.into();
+        }
+        format!("{action}\n")
+    };
+    text.lines().map(line).collect()
 }
