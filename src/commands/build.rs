@@ -48,15 +48,14 @@ enum Rule {
 
 /// Runs `build`.
 pub fn run(args: BuildArgs, ui: &Ui) -> Outcome {
-    let store = demi_ingest::Store::open(&args.store)?;
+    let mut store = demi_ingest::Store::open(&args.store)?;
     let system = super::built::system(&store, args.system.as_deref())?;
-    let files = store.event_files(&system)?;
     let quarantined = demi_ingest::quarantined(&store, Some(&system))?;
     if args.refuse_incomplete {
         Incomplete::of_store(&store, &system)?.refuse()?;
     }
     let options = BuildOptions {
-        system,
+        system: system.clone(),
         violation: args.violation.unwrap_or_default(),
         rule: match args.rule {
             Rule::Inclusive => ProvenanceRule::Inclusive,
@@ -64,8 +63,10 @@ pub fn run(args: BuildArgs, ui: &Ui) -> Outcome {
         },
     };
     let bar = ui.progress();
-    let result =
-        demi_order::build(&files, &options, &args.out, &mut |stage| bar.set_message(stage.to_owned()));
+    let mut say = |stage: &str| bar.set_message(stage.to_owned());
+    let result = super::built::with_files(&mut store, &system, |files| {
+        demi_order::build(files, &options, &args.out, &mut say).map_err(Into::into)
+    });
     bar.finish_and_clear();
     let summary = result?;
     if args.json {

@@ -81,3 +81,51 @@ fn quarantined_lines_are_read_again() {
     assert_eq!(rows(&opened.event_files("s").unwrap()), 3);
     assert_eq!(rows(&opened.quarantine_files("s").unwrap()), 1);
 }
+
+/// More files than may be open: all are read, in turn, and a line added later too.
+#[test]
+fn more_files_than_descriptors_are_read_in_turn() {
+    let dir = tempfile::tempdir().unwrap();
+    let d = dir.path().display();
+    fs::create_dir(dir.path().join("logs")).unwrap();
+    let line = |file: u32, seq: u32| format!("{{\"actor\":\"a{file}\",\"seq\":{seq},\"kind\":\"local\"}}\n");
+    for file in 0..400 {
+        let text = line(file, 1) + &line(file, 2);
+        fs::write(dir.path().join(format!("logs/{file}.jsonl")), text).unwrap();
+    }
+    let config = format!(
+        "[store]\ndir = \"{d}/store\"\nseal_millis = 50\n[spool]\ndir = \"{d}/spool\"\n\
+         [sources.logs]\ntype = \"files\"\nsystem = \"s\"\npaths = [\"{d}/logs/*\"]\npoll_millis = 20\nscan_millis = 200\n"
+    );
+    let path = dir.path().join("c.toml");
+    fs::write(&path, config).unwrap();
+    let program = env!("CARGO_BIN_EXE_demi-lineage");
+    let mut daemon = std::process::Command::new("sh")
+        .args(["-c", "ulimit -n 128; exec \"$0\" ingest serve --config \"$1\" 2> \"$2\"", program])
+        .args([&path, &dir.path().join("log")])
+        .spawn()
+        .unwrap();
+    let stored = || {
+        let store = Store::open(dir.path().join("store")).ok()?;
+        Some(rows(&store.event_files("s").ok()?))
+    };
+    let wait_for = |expected: u64| {
+        let begin = std::time::Instant::now();
+        while stored() != Some(expected) && begin.elapsed().as_secs() < 60 {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        stored()
+    };
+    let all = wait_for(800);
+    for file in [3, 399] {
+        let path = dir.path().join(format!("logs/{file}.jsonl"));
+        let mut log = fs::OpenOptions::new().append(true).open(path).unwrap();
+        std::io::Write::write_all(&mut log, line(file, 3).as_bytes()).unwrap();
+    }
+    let more = wait_for(802);
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
+    let log = fs::read_to_string(dir.path().join("log")).unwrap();
+    assert_eq!((all, more), (Some(800), Some(802)), "{log}");
+    assert_eq!(log.matches("read in turn").count(), 1, "{log}");
+}

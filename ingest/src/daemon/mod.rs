@@ -19,6 +19,7 @@ pub mod check;
 pub mod codec;
 pub mod committer;
 pub mod config;
+mod descriptors;
 pub mod intake;
 pub mod metrics;
 pub mod net;

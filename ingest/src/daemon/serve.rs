@@ -20,7 +20,7 @@ use super::positions::{LivePositions, Positions};
 use super::shutdown::{Reload, Shutdown};
 use super::sources::rate::Rate;
 use super::sources::{Context, Running};
-use super::{codec, writer};
+use super::{codec, descriptors, writer};
 use crate::Store;
 use crate::fs::{self, FileSystem};
 use crate::spool::{Folder, Options, Spool};
@@ -44,6 +44,8 @@ pub struct Daemon {
     committer: JoinHandle<()>,
     give_up: Arc<AtomicBool>,
     drain: Duration,
+    /// How many files a source may have open.
+    open_files: usize,
     /// Held until the end: one daemon a spool.
     _lock: std::fs::File,
     started: Started,
@@ -98,6 +100,7 @@ impl Daemon {
             committer,
             give_up,
             drain: Duration::from_secs(config.daemon.drain_secs),
+            open_files: 0,
             _lock: lock,
             started: Started::default(),
         };
@@ -109,6 +112,9 @@ impl Daemon {
     }
 
     async fn start_sources(&mut self, config: &Config) -> Result<(), ServeError> {
+        let limit = descriptors::raise();
+        self.open_files = descriptors::share(limit, config.sources.len());
+        tracing::info!(limit, each_source = self.open_files, "files that may be open");
         for (name, source) in &config.sources {
             let context = self.context(config, name, &source.system);
             let running = source.kind.start(context).await;
@@ -133,6 +139,7 @@ impl Daemon {
             shutdown: self.shutdown.clone(),
             reload: self.reload.clone(),
             limits: config.limits,
+            open_files: self.open_files,
             metrics: self.metrics.clone(),
             rate: Arc::new(Rate::new(Some(config.limits.bytes_per_sec))),
         }

@@ -48,6 +48,8 @@ pub struct Context {
     pub reload: Reload,
     /// Limits that hold for all sources.
     pub limits: Limits,
+    /// How many files it may have open at once.
+    pub open_files: usize,
     /// What is counted.
     pub metrics: Arc<Metrics>,
     /// How fast the source may be: wait for it before handing over.

@@ -59,7 +59,16 @@ impl Known {
         self.closed_at = None;
         self.unpacked = None;
         self.tried = None;
+        self.modified = None;
         self.active = Instant::now();
+    }
+
+    /// Whether it is open and was read to its end.
+    pub(super) fn is_done(&self) -> bool {
+        self.file.is_some()
+            && self.unpacked.is_none()
+            && self.modified.is_some()
+            && self.grown.0 == self.state.offset
     }
 
     pub(super) fn close(&mut self) {
@@ -82,11 +91,13 @@ pub(super) struct Follower {
     pub mapped: Option<Mapped>,
     pub known: Vec<Known>,
     next_key: u64,
-    complained: BTreeSet<String>,
+    pub complained: BTreeSet<String>,
     /// Files that are left alone for now.
     pub waiting: Waiting,
     /// Whether files must be looked for before anything more is read.
     pub rescan: bool,
+    /// Whether the last look left files out because too many are open.
+    pub left_out: bool,
 }
 
 impl Follower {
@@ -117,6 +128,7 @@ impl Follower {
             complained: BTreeSet::new(),
             waiting: BTreeMap::new(),
             rescan: false,
+            left_out: false,
         }
     }
 
@@ -145,6 +157,8 @@ impl Follower {
     pub(super) fn read(&mut self) -> bool {
         let ordered = self.mapped.as_ref().is_some_and(|mapped| mapped.ordered);
         let any = if ordered { self.read_oldest() } else { self.read_each() };
+        // What was open is read to its end: those that were left out take the places.
+        self.rescan |= self.left_out && !any;
         let open = self.known.iter().filter(|k| k.file.is_some()).count();
         let label = SourceLabel { source: self.context.origin.source.to_string() };
         self.context.metrics.files.get_or_create(&label).set(open as i64);

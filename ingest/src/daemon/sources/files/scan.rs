@@ -42,7 +42,7 @@ impl Follower {
         for known in &mut self.known {
             known.present = false;
         }
-        self.rescan = false;
+        (self.rescan, self.left_out) = (false, false);
         let waited = std::mem::take(&mut self.waiting);
         for path in self.expand() {
             let Ok(meta) = std::fs::metadata(&path) else { continue };
@@ -89,6 +89,9 @@ impl Follower {
             known.state.path = name;
             return;
         }
+        if !self.make_room(&name) {
+            return;
+        }
         let identified = self.identify(&path, meta);
         let place = (meta.dev(), meta.ino());
         let identified = match identified {
@@ -108,6 +111,28 @@ impl Follower {
             Ok((file, is_packed, found)) => self.open(name, file, meta, is_packed, found, now),
             Err(error) => self.complain(&name, "cannot be read", &error.to_string()),
         }
+    }
+
+    /// Makes room for one more open file: of those that are read to their end the one that was quiet longest is closed, and opened again
+    /// when it changes. Says whether there is room; what is left out is found by a later scan.
+    fn make_room(&mut self, name: &str) -> bool {
+        // Where positions are counted the oldest file is read first, and must be seen.
+        let ordered = self.mapped.as_ref().is_some_and(|mapped| mapped.ordered);
+        let open = self.known.iter().filter(|k| k.file.is_some()).count();
+        if ordered || open < self.context.open_files {
+            return true;
+        }
+        let quiet = self.known.iter_mut().filter(|k| k.is_done()).min_by_key(|k| k.active);
+        let room = quiet.is_some();
+        quiet.into_iter().for_each(Known::close);
+        if !room {
+            self.left_out = true;
+            if self.complained.insert(String::new()) {
+                let (source, most) = (&self.context.origin.source, self.context.open_files);
+                tracing::warn!(%source, most, path = name, "more files than may be open at once are read in turn");
+            }
+        }
+        room
     }
 
     fn open(&mut self, name: String, file: File, meta: &Metadata, is_packed: bool, found: Found, now: u64) {
