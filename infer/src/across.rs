@@ -173,6 +173,9 @@ fn key_decides(table: &Table, k: usize, y: usize, found: &mut Vec<Found>) {
     let mut together: FxHashSet<(u32, u32, u32)> = FxHashSet::default();
     let mut fails = false;
     each_moment(table, &[k, y], &mut |execution, now| {
+        if fails {
+            return;
+        }
         for (i, (_, a)) in now.iter().enumerate() {
             for (_, b) in now[i + 1..].iter().filter(|(_, b)| a[0] == b[0] && a[0] != 0) {
                 fails |= a[1] != 0 && b[1] != 0 && a[1] != b[1];

@@ -200,7 +200,9 @@ pub fn infer(
             let fails = |executions: &[Execution]| {
                 executions.iter().any(|e| !matches!(broken(&predicate, &class.pattern, e), Ok(None)))
             };
-            match fails(learn) {
+            // What is within an actor's own states was asked of every row of the table already.
+            let asked = candidate.template > Template::Agreement;
+            match !asked && fails(learn) {
                 true => {}
                 false if fails(held) => refuted.push(candidate),
                 false => kept.push(candidate),

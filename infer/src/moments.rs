@@ -27,11 +27,14 @@ pub(crate) fn each_moment(table: &Table, variables: &[usize], f: &mut dyn FnMut(
     }
 }
 
-/// How many different moments there were of at least two actors, whichever actor had which values.
+/// Moments that are told apart. What so many speak for is beyond doubt, and keeping all would take the memory of the execution.
+const MOST: usize = 10_000;
+
+/// How many different moments there were of at least two actors, whichever actor had which values; no more than [`MOST`].
 pub(crate) fn moments(table: &Table, variables: &[usize]) -> usize {
     let mut seen: FxHashSet<Vec<Vec<u32>>> = FxHashSet::default();
     each_moment(table, variables, &mut |_, now| {
-        if now.len() > 1 {
+        if now.len() > 1 && seen.len() < MOST {
             let mut values: Vec<Vec<u32>> = now.iter().map(|(_, v)| v.clone()).collect();
             values.sort_unstable();
             seen.insert(values);

@@ -38,7 +38,7 @@ pub(crate) enum Relation {
     Contains(usize, usize),
     /// The first list begins with the second.
     StartsWith(usize, usize),
-    /// Where the variable has the value, the relation holds.
+    /// Where the variable has the value, the relation, which is about other variables, holds.
     Implies(usize, u32, Box<Relation>),
 }
 
@@ -60,7 +60,7 @@ impl Relation {
             Relation::Sum(z, x, y) | Relation::Product(z, x, y) => vec![*z, *x, *y],
             Relation::Implies(x, _, then) => {
                 let mut all = vec![*x];
-                all.extend(then.variables().into_iter().filter(|v| v != x));
+                all.extend(then.variables());
                 all
             }
         }
@@ -102,19 +102,12 @@ impl Relation {
 
     /// Whether these values fit, in the order of [`Relation::variables`]; nothing where one is unknown.
     pub(crate) fn fits(&self, table: &Table, numbers: &[u32]) -> Option<bool> {
-        if let Relation::Implies(x, v, then) = self {
+        if let Relation::Implies(_, v, then) = self {
             return match numbers.first() {
                 Some(0) | None => None,
                 Some(n) if n != v => Some(true),
-                Some(_) => {
-                    let own = self.variables();
-                    let inner: Vec<u32> = then
-                        .variables()
-                        .iter()
-                        .map(|w| if w == x { *v } else { number_of(&own, numbers, *w) })
-                        .collect();
-                    then.fits(table, &inner)
-                }
+                // What is implied speaks of other variables: theirs follow.
+                Some(_) => then.fits(table, &numbers[1..]),
             };
         }
         if numbers.contains(&0) {
@@ -143,13 +136,13 @@ impl Relation {
 
     /// Whether a row of the table fits.
     pub(crate) fn fits_row(&self, table: &Table, variables: &[usize], row: usize) -> Option<bool> {
-        let numbers: Vec<u32> = variables.iter().map(|v| table.variables[*v].column[row]).collect();
-        self.fits(table, &numbers)
+        // No relation has more variables; a list for each row would cost more than the comparison.
+        let mut numbers = [0; 4];
+        for (number, v) in numbers.iter_mut().zip(variables) {
+            *number = table.variables[*v].column[row];
+        }
+        self.fits(table, &numbers[..variables.len().min(4)])
     }
-}
-
-fn number_of(variables: &[usize], numbers: &[u32], wanted: usize) -> u32 {
-    variables.iter().position(|v| *v == wanted).map_or(0, |i| numbers[i])
 }
 
 /// A number as such.
