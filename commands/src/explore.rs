@@ -188,19 +188,24 @@ pub fn run(args: &ExploreArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outc
     let stop: StopFlag = minimize::interruptible();
     let bar = ui.progress();
     let start = Instant::now();
+    let mut shown = 0;
     let mut tell = |told: Told| {
         let seconds = start.elapsed().as_secs_f64();
-        bar.set_message(format!(
-            "{} {}, {} faults, {} steps deep: {} steps, {} configurations wait, {:.0}/s, {} violations",
-            args.cost,
-            told.at.cost,
-            told.at.faults,
-            told.at.steps,
-            told.steps,
-            told.waiting,
-            told.steps as f64 / seconds.max(1e-3),
-            told.found,
-        ));
+        // Writing the message takes longer than a step does.
+        if told.steps >= shown {
+            shown = told.steps + 1024;
+            bar.set_message(format!(
+                "{} {}, {} faults, {} steps deep: {} steps, {} configurations wait, {:.0}/s, {} violations",
+                args.cost,
+                told.at.cost,
+                told.at.faults,
+                told.at.steps,
+                told.steps,
+                told.waiting,
+                told.steps as f64 / seconds.max(1e-3),
+                told.found,
+            ));
+        }
         let left = match args.budget {
             Some(Budget::Seconds(most)) => seconds < most,
             Some(Budget::States(most)) => told.steps < most,
