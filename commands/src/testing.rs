@@ -48,7 +48,7 @@ pub fn search(
     deliveries: u64,
 ) -> Result<Option<Schedule>, Box<dyn Error>> {
     let scenario = Scenario::parse(scenario)?;
-    let options = FuzzOptions { seed, runs, deliveries, externals: None, at_least: 0, states: false };
+    let options = FuzzOptions::new(seed, runs, deliveries);
     models.visit(&scenario, Search(&scenario, options))?
 }
 

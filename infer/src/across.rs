@@ -105,13 +105,13 @@ fn at_most_one(table: &Table, (x, value): (usize, u32), variables: &[usize], fou
     let n = moments(table, &[x]);
     let shadows = keys.iter().map(|k| keyed(*k)).collect();
     found.push(Found { shadows, ..Found::new(Template::AtMostOne, unkeyed, n, bits(chance(1.0), n)) });
+    let mut together = 0;
+    each_moment(table, &[x], &mut |_, now| {
+        together += usize::from(now.iter().filter(|(_, v)| v[0] == value).count() > 1);
+    });
     for &k in &keys {
         let key = &table.variables[k].column;
         let there: Vec<u32> = (0..column.len()).filter(|r| column[*r] == value).map(|r| key[r]).collect();
-        let mut together = 0;
-        each_moment(table, &[x], &mut |_, now| {
-            together += usize::from(now.iter().filter(|(_, v)| v[0] == value).count() > 1);
-        });
         if together >= SHARED {
             let n = moments(table, &[x, k]);
             found.push(Found::new(Template::AtMostOne, keyed(k), n, bits(chance(collision(&there)), n)));

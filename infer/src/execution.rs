@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use demi_predicate::State;
+use demi_predicate::{Predicate, State};
+use glob::Pattern;
 
 /// A state that an actor told.
 #[derive(Clone, Debug)]
@@ -22,4 +23,19 @@ pub struct Execution {
     pub name: String,
     /// The states.
     pub records: Vec<Record>,
+}
+
+impl Execution {
+    /// The same execution, of the actors of a class alone.
+    pub(crate) fn among(&self, class: &Pattern) -> Execution {
+        let records = self.records.iter().filter(|record| class.matches(&record.actor));
+        Execution { name: self.name.clone(), records: records.cloned().collect() }
+    }
+
+    /// Whether a predicate holds throughout; not where its values cannot be compared.
+    pub(crate) fn fits(&self, predicate: &Predicate) -> bool {
+        let mut checker = predicate.checker();
+        let mut told = self.records.iter();
+        told.all(|r| matches!(checker.tell(&r.actor, r.incarnation, &r.state), Ok(None)))
+    }
 }

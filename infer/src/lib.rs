@@ -8,7 +8,6 @@
 //! No template and no threshold knows a system.
 
 mod across;
-mod check;
 mod classes;
 mod evidence;
 mod execution;
@@ -23,8 +22,6 @@ mod tests;
 
 use demi_predicate::Predicate;
 
-pub use self::check::{Broken, broken};
-pub use self::classes::matches;
 pub use self::execution::{Execution, Record};
 use self::relation::Relation;
 use self::table::Table;
@@ -187,7 +184,9 @@ pub fn infer(
     let (learn, held) = executions.split_at(executions.len() - held);
     let mut inferred = Inferred { learned_from: learn.len(), held_out: held.len(), ..Inferred::default() };
     for class in classes::classes(learn) {
-        let table = Table::new(learn, &class);
+        let among = |all: &[Execution]| all.iter().map(|e| e.among(&class.names)).collect::<Vec<_>>();
+        let (own, others) = (among(learn), among(held));
+        let table = Table::new(&own, &class);
         let mut found = candidates(&table);
         let all = found.len();
         found.retain(|f| f.bits >= options.min_bits);
@@ -197,21 +196,20 @@ pub fn infer(
         for (i, candidate) in found.into_iter().enumerate() {
             progress(i, all);
             let Ok(predicate) = Predicate::parse(&candidate.text) else { continue };
-            let fails = |executions: &[Execution]| {
-                executions.iter().any(|e| !matches!(broken(&predicate, &class.pattern, e), Ok(None)))
-            };
+            let fails = |executions: &[Execution]| !executions.iter().all(|e| e.fits(&predicate));
             // What is within an actor's own states was asked of every row of the table already.
             let asked = candidate.template > Template::Agreement;
-            match !asked && fails(learn) {
+            match !asked && fails(&own) {
                 true => {}
-                false if fails(held) => refuted.push(candidate),
+                false if fails(&others) => refuted.push(candidate),
                 false => kept.push(candidate),
             }
         }
-        inferred.refuted.extend(refuted.iter().map(|f| named(f, &class.pattern)));
-        inferred.invariants.extend(shadow::cast(&kept, &class.pattern));
+        let pattern = class.names.as_str();
+        inferred.refuted.extend(refuted.iter().map(|f| named(f, pattern)));
+        inferred.invariants.extend(shadow::cast(&kept, pattern));
         inferred.classes.push(Seen {
-            class: class.pattern,
+            class: pattern.to_owned(),
             actors: class.actors.len(),
             states: table.rows.len(),
             variables: table.variables.iter().map(|v| v.text("")).collect(),
@@ -283,9 +281,9 @@ fn disagreements(executions: &[Execution]) -> Vec<String> {
     for class in classes::classes(executions) {
         let table = Table::new(executions, &class);
         for candidate in candidates(&table).into_iter().filter(|c| c.template > Template::Agreement) {
-            let held = Predicate::parse(&candidate.text).is_ok_and(|predicate| {
-                executions.iter().all(|e| broken(&predicate, &class.pattern, e) == Ok(None))
-            });
+            let fits =
+                |predicate: Predicate| executions.iter().all(|e| e.among(&class.names).fits(&predicate));
+            let held = Predicate::parse(&candidate.text).is_ok_and(fits);
             if !held {
                 found.push(candidate.text);
             }

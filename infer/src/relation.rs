@@ -1,6 +1,6 @@
 //! Relations within a row: what they say, and whether a row fits.
 
-use serde_json::{Number, Value};
+use serde_json::Value;
 
 use crate::table::{Sort, Table};
 
@@ -118,10 +118,10 @@ impl Relation {
         match self {
             Relation::OneOf(_, values) => Some(values.contains(&numbers[0])),
             Relation::Is(_, v) => Some(numbers[0] == *v),
-            Relation::AtLeast(_, c) => Some(number(value(0))? >= *c as f64),
-            Relation::AtMost(_, c) => Some(number(value(0))? <= *c as f64),
+            Relation::AtLeast(_, c) => Some(value(0).as_f64()? >= *c as f64),
+            Relation::AtMost(_, c) => Some(value(0).as_f64()? <= *c as f64),
             Relation::Equal(..) => Some(numbers[0] == numbers[1]),
-            Relation::Unequal(..) => Some(numbers[0] != numbers[1]),
+            Relation::Unequal(..) => Some(compare(value(0), value(1))?.is_ne()),
             Relation::Less(..) => Some(compare(value(0), value(1))?.is_lt()),
             Relation::NotMore(..) => Some(compare(value(0), value(1))?.is_le()),
             Relation::Linear { a, b, .. } => Some(a.checked_mul(whole(0)?)?.checked_add(*b)? == whole(1)?),
@@ -145,16 +145,11 @@ impl Relation {
     }
 }
 
-/// A number as such.
-pub(crate) fn number(value: &Value) -> Option<f64> {
-    value.as_f64()
-}
-
 fn compare(a: &Value, b: &Value) -> Option<std::cmp::Ordering> {
     match (a.as_i64(), b.as_i64()) {
         // Whole numbers beyond 2^53 are not what they were as others.
         (Some(a), Some(b)) => Some(a.cmp(&b)),
-        _ => number(a)?.partial_cmp(&number(b)?),
+        _ => a.as_f64()?.partial_cmp(&b.as_f64()?),
     }
 }
 
@@ -171,9 +166,6 @@ pub(crate) fn wholes(table: &Table, variable: usize) -> Option<Vec<i64>> {
     if table.variables[variable].sort != Sort::Number {
         return None;
     }
-    table
-        .distinct(variable)
-        .into_iter()
-        .map(|v| table.values[v as usize].as_number().and_then(Number::as_i64))
-        .collect()
+    let values = table.variables[variable].values.iter();
+    values.map(|v| table.values[*v as usize].as_i64()).collect()
 }

@@ -59,6 +59,8 @@ pub(crate) fn relations(table: &Table, rows: &[usize], variables: &[usize]) -> V
         found.extend(table.few(x).map(|values| Relation::OneOf(x, values)));
         found.extend(bounds(table, x));
     }
+    let most =
+        |x: usize| table.variables[x].values.iter().filter_map(|v| table.values[*v as usize].as_i64()).max();
     let mut keep = |relation: Relation| {
         let yes = holds(table, &relation, rows);
         if yes {
@@ -68,21 +70,23 @@ pub(crate) fn relations(table: &Table, rows: &[usize], variables: &[usize]) -> V
     };
     for (i, &x) in numbers.iter().enumerate() {
         for &y in &numbers[i + 1..] {
-            let strict = keep(Relation::Less(x, y)) || keep(Relation::Less(y, x));
-            let _ = strict
-                || keep(Relation::NotMore(x, y))
-                || keep(Relation::NotMore(y, x))
-                || keep(Relation::Unequal(x, y));
+            // The strongest that holds is enough.
+            let _ = [
+                Relation::Less(x, y),
+                Relation::Less(y, x),
+                Relation::NotMore(x, y),
+                Relation::NotMore(y, x),
+                Relation::Unequal(x, y),
+            ]
+            .into_iter()
+            .any(&mut keep);
             if let Some(line) = line(table, x, y, rows) {
                 keep(line);
             }
-            for m in DIVISORS {
-                for (x, y) in [(x, y), (y, x)] {
-                    let wraps =
-                        || table.distinct(x).iter().any(|v| table.values[*v as usize].as_i64() >= Some(m));
-                    if wraps() {
-                        keep(Relation::Residue { y, x, m });
-                    }
+            for (x, y) in [(x, y), (y, x)] {
+                // Where nothing is as large as the divisor it is equality.
+                for m in DIVISORS.into_iter().filter(|m| most(x) >= Some(*m)) {
+                    keep(Relation::Residue { y, x, m });
                 }
             }
         }
@@ -130,7 +134,7 @@ pub(crate) fn implications(
                 for &z in variables.iter().filter(|z| **z > y && **z != x) {
                     found.extend(
                         strongest(table, (y, z), &there)
-                            .filter(|r| !implied(known, r))
+                            .filter(|r| !known.contains(r))
                             .map(|r| (x, value, r)),
                     );
                 }
@@ -163,10 +167,6 @@ fn strongest(table: &Table, (x, y): (usize, usize), rows: &[usize]) -> Option<Re
         ]);
     }
     all.into_iter().find(|r| holds(table, r, rows))
-}
-
-fn implied(known: &[Relation], relation: &Relation) -> bool {
-    known.contains(relation)
 }
 
 /// Bounds, where the values gather at them (the test of M. D. Ernst et al., "The Daikon system", 2007).

@@ -1,5 +1,6 @@
 //! The states of a class as a table: one row a state, one column a variable, values by number.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use demi_predicate::name_of;
@@ -39,6 +40,8 @@ pub(crate) struct Variable {
     pub(crate) sort: Sort,
     /// For each row the number of its value; 0 where it has none.
     pub(crate) column: Vec<u32>,
+    /// The values that it has, each once.
+    pub(crate) values: Vec<u32>,
 }
 
 /// Whose state a row is.
@@ -132,14 +135,12 @@ impl Table {
     ) {
         let mut sorts = Vec::new();
         let mut column = Vec::with_capacity(states.len());
-        let mut counts: FxHashMap<u32, usize> = FxHashMap::default();
         for state in states {
-            let value = read(state, &path, part);
-            if value.is_null() {
+            let Some(value) = read(state, &path, part) else {
                 column.push(0);
                 continue;
-            }
-            let sort = match &value {
+            };
+            let sort = match value.as_ref() {
                 Value::Number(_) => Sort::Number,
                 Value::String(_) => Sort::Text,
                 Value::Bool(_) => Sort::Truth,
@@ -152,20 +153,21 @@ impl Table {
             let next = self.values.len() as u32;
             let number = *numbers.entry(value.to_string()).or_insert(next);
             if number == next {
-                self.values.push(value);
+                self.values.push(value.into_owned());
             }
-            *counts.entry(number).or_default() += 1;
             column.push(number);
         }
-        let variable = |sort| Variable { path, part, sort, column };
         // A variable whose values are of several kinds is compared with nothing.
-        let [sort] = sorts.as_slice() else { return };
-        let variable = variable(*sort);
-        if counts.len() == 1 {
-            if let Some(value) = counts.keys().next() {
-                self.constants.push((variable.text(""), self.values[*value as usize].to_string()));
-            }
-        } else if *sort == Sort::Text && counts.len() > 8 && counts.len() * 4 > states.len() {
+        let &[sort] = sorts.as_slice() else { return };
+        let mut values = column.clone();
+        values.sort_unstable();
+        values.dedup();
+        values.retain(|v| *v != 0);
+        let many = values.len() > 8 && values.len() * 4 > states.len();
+        let variable = Variable { path, part, sort, column, values };
+        if let &[only] = variable.values.as_slice() {
+            self.constants.push((variable.text(""), self.values[only as usize].to_string()));
+        } else if sort == Sort::Text && many {
             self.left_out.push(variable.text(""));
         } else {
             self.variables.push(variable);
@@ -202,16 +204,6 @@ impl Table {
         &self.values[self.variables[variable].column[row] as usize]
     }
 
-    /// The values of a variable, each once, in a fixed order.
-    pub(crate) fn distinct(&self, variable: usize) -> Vec<u32> {
-        let mut all = self.variables[variable].column.clone();
-        all.sort_unstable();
-        all.dedup();
-        all.retain(|v| *v != 0);
-        all.sort_by_cached_key(|v| self.values[*v as usize].to_string());
-        all
-    }
-
     /// The values of a variable that tells a mode: at most 8 texts or truths. Numbers are quantities, and names of actors are no modes:
     /// what holds of one actor by name would hold of the next by another.
     pub(crate) fn modes(&self, variable: usize) -> Option<Vec<u32>> {
@@ -220,6 +212,7 @@ impl Table {
 
     /// The values of a variable that has few: texts and truths at most 8, numbers at most 3; not names of actors.
     pub(crate) fn few(&self, variable: usize) -> Option<Vec<u32>> {
+        let all = &self.variables[variable].values;
         let most = match self.variables[variable].sort {
             Sort::Text | Sort::Truth => 8,
             Sort::Number => 3,
@@ -227,7 +220,12 @@ impl Table {
         };
         let named =
             |v: &u32| self.values[*v as usize].as_str().is_some_and(|text| self.actors.contains(text));
-        Some(self.distinct(variable)).filter(|all| all.len() <= most && !all.iter().any(named))
+        if all.len() > most || all.iter().any(named) {
+            return None;
+        }
+        let mut few = all.clone();
+        few.sort_by_cached_key(|v| self.values[*v as usize].to_string());
+        Some(few)
     }
 }
 
@@ -269,14 +267,14 @@ fn at<'a>(state: &'a Value, path: &[String]) -> Option<&'a Value> {
     path.iter().try_fold(state, |at, name| at.get(name))
 }
 
-fn read(state: &Value, path: &[String], part: Part) -> Value {
-    let found = at(state, path);
-    match (part, found) {
-        (_, None) => Value::Null,
-        (Part::Whole, Some(value)) => value.clone(),
-        (Part::Length, Some(Value::Array(all))) => Value::from(all.len()),
-        (Part::Length, Some(Value::Object(all))) => Value::from(all.len()),
-        (Part::Last, Some(Value::Array(all))) => all.last().cloned().unwrap_or_default(),
-        _ => Value::Null,
-    }
+/// The value of a variable in a state; `null` is none.
+fn read<'a>(state: &'a Value, path: &[String], part: Part) -> Option<Cow<'a, Value>> {
+    let found = match (part, at(state, path)?) {
+        (Part::Whole, value) => Cow::Borrowed(value),
+        (Part::Length, Value::Array(all)) => Cow::Owned(Value::from(all.len())),
+        (Part::Length, Value::Object(all)) => Cow::Owned(Value::from(all.len())),
+        (Part::Last, Value::Array(all)) => Cow::Borrowed(all.last()?),
+        _ => return None,
+    };
+    Some(found).filter(|value| !value.is_null())
 }

@@ -29,14 +29,7 @@ impl Visitor for Compare<'_> {
     type Output = Option<String>;
 
     fn visit<M: Model>(self, mut sim: Simulator<M>) -> Option<String> {
-        let limits = FuzzOptions {
-            seed: self.1,
-            runs: 2_000,
-            deliveries: 400,
-            externals: None,
-            at_least: 0,
-            states: false,
-        };
+        let limits = FuzzOptions::new(self.1, 2_000, 400);
         let found = fuzz(&mut sim.clone(), self.0, &limits, &mut |_| true).unwrap()?;
         let schedule = recorded::schedule(&found);
         let (script, _) = Script::compile(&mut sim, &schedule).unwrap();

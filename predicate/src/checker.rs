@@ -123,27 +123,25 @@ impl Checker<'_> {
 
     /// The pairs of an actor that told a state, anew.
     fn pairs(&mut self, actor: &Arc<str>) -> Result<(), String> {
+        if self.predicate.parsed.groups.is_some() {
+            // All pairs count together.
+            let all = self.actors.iter().flat_map(|(a, first)| {
+                let others = self.actors.iter().filter(move |(b, _)| *b != a);
+                others.map(move |(b, second)| Row::pair(first.told(a), second.told(b)))
+            });
+            let rows: Vec<Row<'_>> = all.collect();
+            self.failure = self.predicate.failure(&rows)?;
+            return Ok(());
+        }
         let others: Vec<Arc<str>> = self.actors.keys().filter(|name| *name != actor).cloned().collect();
         for other in others {
             for (a, b) in [(actor, &other), (&other, actor)] {
                 let (Some(first), Some(second)) = (self.actors.get(a), self.actors.get(b)) else { continue };
-                let row = Row::pair(first.told(a), second.told(b));
-                // With groups all pairs count together.
-                let fails =
-                    self.predicate.parsed.groups.is_none() && self.predicate.failure(&[row])?.is_some();
+                let fails = self.predicate.failure(&[Row::pair(first.told(a), second.told(b))])?.is_some();
                 self.mark((a.clone(), Some(b.clone())), fails);
             }
         }
-        if self.predicate.parsed.groups.is_none() {
-            return self.name_first();
-        }
-        let all = self.actors.iter().flat_map(|(a, first)| {
-            let others = self.actors.iter().filter(move |(b, _)| *b != a);
-            others.map(move |(b, second)| Row::pair(first.told(a), second.told(b)))
-        });
-        let rows: Vec<Row<'_>> = all.collect();
-        self.failure = self.predicate.failure(&rows)?;
-        Ok(())
+        self.name_first()
     }
 
     /// Says which row fails: the first by names.

@@ -21,14 +21,7 @@ struct Logs(Scenario, u64);
 impl Visitor for Logs {
     type Output = Schedule;
     fn visit<M: Model>(self, mut sim: Simulator<M>) -> Schedule {
-        let options = FuzzOptions {
-            seed: 1,
-            runs: 20,
-            deliveries: self.1,
-            externals: None,
-            at_least: 0,
-            states: false,
-        };
+        let options = FuzzOptions::new(1, 20, self.1);
         let found = fuzz(&mut sim, &self.0, &options, &mut |_| true).unwrap().unwrap();
         recorded::from_records(found.records.into_iter().map(|(_, records)| records).collect())
     }

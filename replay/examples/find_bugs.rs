@@ -64,7 +64,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for name in &names {
         let scenario = Scenario::parse(&std::fs::read_to_string(dir.join(format!("{name}.toml")))?)?;
         for seed in seed..seed + seeds {
-            let options = FuzzOptions { seed, runs, deliveries, externals: None, at_least: 0, states: false };
+            let options = FuzzOptions::new(seed, runs, deliveries);
             let start = Instant::now();
             let (found, runs, executed) = with_model(&scenario, Search { scenario: &scenario, options })??;
             let seconds = start.elapsed().as_secs_f64();

@@ -204,8 +204,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut names = Names::default();
     let model = Registration::new(&mut names);
     let mut sim = Simulator::new(model, names, &scenario)?;
-    let options =
-        FuzzOptions { seed: 1, runs: 100, deliveries: 50, externals: None, at_least: 0, states: false };
+    let options = FuzzOptions::new(1, 100, 50);
     let found = fuzz(&mut sim, &scenario, &options, &mut |_| true)?.ok_or("no run breaks it")?;
     for (actor, records) in &found.records {
         println!("{actor}.jsonl");

@@ -70,8 +70,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut names = Names::default();
     let ring = Ring((1..=4).map(|n| names.id(&format!("node-{n}"))).collect());
     let mut sim = Simulator::new(ring, names, &scenario)?;
-    let options =
-        FuzzOptions { seed: 2, runs: 100, deliveries: 50, externals: None, at_least: 0, states: false };
+    let options = FuzzOptions::new(2, 100, 50);
     let found = fuzz(&mut sim, &scenario, &options, &mut |_| true)?.ok_or("no run breaks it")?;
     let holders = found.affected.join(" and ");
     println!("{} breaks after {} deliveries: {holders} hold a token", found.violation[0], found.deliveries);

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::scenario::from_toml;
+
 /// The mark of the format.
 pub const FORMAT: &str = "demi-invariants/1";
 
@@ -29,7 +31,7 @@ pub struct InvariantEntry {
     pub name: Option<String>,
     /// The predicate.
     pub holds: String,
-    /// A pattern of the names of the actors that it is about; `*` stands for any letters. Without one it is about all.
+    /// A pattern of the names of the actors that it is about, as a shell has it: `*`, `?`, `[..]`. Without one it is about all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
     /// What people think of it.
@@ -85,7 +87,7 @@ impl InvariantsFile {
     /// # Errors
     /// When the text is no TOML of that shape, or of another format.
     pub fn parse(text: &str) -> Result<InvariantsFile, InvariantsError> {
-        let file: InvariantsFile = toml::from_str(text).map_err(|e| InvariantsError::Toml(e.to_string()))?;
+        let file: InvariantsFile = from_toml(text).map_err(InvariantsError::Toml)?;
         if file.schema != FORMAT {
             return Err(InvariantsError::Format(file.schema));
         }
@@ -128,6 +130,6 @@ mod tests {
         assert!(matches!(InvariantsFile::parse("schema = \"x/1\""), Err(InvariantsError::Format(_))));
         let error =
             InvariantsFile::parse("schema = \"demi-invariants/1\"\n[[invariant]]\nhold = 1").unwrap_err();
-        assert!(error.to_string().contains("hold"), "{error}");
+        assert!(error.to_string().contains("did you mean 'holds'"), "{error}");
     }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::asserted::Asserted;
@@ -221,6 +222,17 @@ pub struct Scenario {
     pub fuzz: Option<FuzzSettings>,
 }
 
+/// Reads a TOML file; the error has the place, and the key that was likely meant.
+pub(crate) fn from_toml<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    toml::from_str(text).map_err(|e: toml::de::Error| {
+        let mut message = e.to_string().trim_end().to_owned();
+        if let Some(known) = demi_common::hint::nearest_in_message(e.message()) {
+            message.push_str(&format!("\ndid you mean '{known}'?"));
+        }
+        message
+    })
+}
+
 /// Why a text is not a scenario.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScenarioError {
@@ -255,13 +267,7 @@ impl Scenario {
     /// When it is not TOML, a key is unknown (the nearest known one is named), missing or of a wrong type, or the
     /// check interval is 0.
     pub fn parse(text: &str) -> Result<Scenario, ScenarioError> {
-        let mut scenario: Scenario = toml::from_str(text).map_err(|e| {
-            let mut message = e.to_string().trim_end().to_owned();
-            if let Some(known) = demi_common::hint::nearest_in_message(e.message()) {
-                message.push_str(&format!("\ndid you mean '{known}'?"));
-            }
-            ScenarioError::Toml(message)
-        })?;
+        let mut scenario: Scenario = from_toml(text).map_err(ScenarioError::Toml)?;
         if scenario.invariant_check_interval == Some(0) {
             return Err(ScenarioError::Value(
                 "invariant_check_interval counts deliveries from 1, got 0".into(),

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use demi_common::text::printable;
-use demi_infer::matches;
 use demi_order::query::{CheckAnswer, Predicate};
 use demi_schemas::{InvariantEntry, Standing};
+use glob::Pattern;
 use serde::Serialize;
 
 use super::{Outcome, executions, infer};
@@ -64,15 +64,18 @@ pub fn run(args: &CheckArgs, ui: &Ui) -> Outcome {
         let predicate = Predicate::parse(&entry.holds);
         let place =
             entry.name.as_deref().unwrap_or(if entry.id.is_empty() { &entry.holds } else { &entry.id });
-        predicates.push(predicate.map_err(|e| format!("{path}: '{place}': {e}"))?);
+        let predicate = predicate.map_err(|e| format!("{path}: '{place}': {e}"))?;
+        let class = entry.class.as_deref().map(Pattern::new).transpose();
+        let class = class.map_err(|e| format!("{path}: '{place}': class: {e}"))?;
+        predicates.push((predicate, class));
     }
     let opened = executions::open(&args.sources, args.system.as_deref(), ui)?;
     let bar = ui.progress();
     let (mut answers, mut failing) = (Vec::new(), 0);
     for execution in &opened {
-        for (entry, predicate) in chosen.iter().zip(&predicates) {
+        for (entry, (predicate, class)) in chosen.iter().zip(&predicates) {
             bar.set_message(format!("{}: {}", execution.name, entry.holds));
-            let among = |actor: &str| entry.class.as_deref().is_none_or(|class| matches(class, actor));
+            let among = |actor: &str| class.as_ref().is_none_or(|class| class.matches(actor));
             let answer = execution.query.check_told(&execution.told, predicate, &among);
             let answer = answer.map_err(|e| format!("{}: '{}': {e}", execution.name, entry.holds))?;
             failing += usize::from(!answer.holds);
@@ -85,6 +88,17 @@ pub fn run(args: &CheckArgs, ui: &Ui) -> Outcome {
         }
     }
     bar.finish_and_clear();
+    for (i, entry) in chosen.iter().enumerate() {
+        // The answers come execution by execution, each with all invariants in their order.
+        let mut own = answers.iter().skip(i).step_by(chosen.len());
+        if let Some(absent) = own.clone().find_map(|a| a.answer.absent.as_ref())
+            && own.all(|a| a.answer.absent.is_some())
+        {
+            let of = entry.class.as_deref().map_or(String::new(), |class| format!(" of {class}"));
+            let holds = &entry.holds;
+            return Err(format!("{path}: '{holds}': no state{of} has a variable '{absent}'").into());
+        }
+    }
     if args.json {
         ui.json(&answers)?;
     } else {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use demi_infer::{Execution, Record};
 use demi_ingest::{LoadOptions, Sources, Store};
-use demi_order::query::{Query, Told};
+use demi_order::query::{INDEX_FOLDER, Query, Told};
 use tempfile::TempDir;
 
 use super::built;
@@ -51,7 +51,7 @@ pub fn open(places: &[PathBuf], system: Option<&str>, ui: &Ui) -> Result<Vec<Ord
                 let folder = built::folder(place, Some(&system), ui)?;
                 all.push(ordered(system, &folder, None)?);
             }
-        } else if place.join("index").is_dir() {
+        } else if place.join(INDEX_FOLDER).is_dir() {
             all.push(ordered(place.display().to_string(), place, None)?);
         } else {
             from_logs(place, ui, &mut all)?;
@@ -75,23 +75,25 @@ fn from_logs(place: &Path, ui: &Ui, all: &mut Vec<Ordered>) -> Result<(), Box<dy
         return Err(format!("{}: {reason}", place.display()).into());
     }
     let bar = ui.progress();
+    let temporary = Arc::new(TempDir::new()?);
+    let mut store = Store::create(temporary.path().join("store"))?;
     for (i, folder) in folders.iter().enumerate() {
         bar.set_message(format!("reading {} of {} folders", i + 1, folders.len()));
-        let path =
-            folder.to_str().ok_or_else(|| format!("{}: the name is not UTF-8", folder.display()))?.to_owned();
-        let temporary = Arc::new(TempDir::new()?);
-        let mut store = Store::create(temporary.path().join("store"))?;
-        let report =
-            demi_ingest::load(&mut store, Sources::plan(&[path])?, &LoadOptions::new("logs"), |_| {})?;
+        let path = folder.to_str().ok_or_else(|| format!("{}: the name is not UTF-8", folder.display()))?;
+        let system = i.to_string();
+        let sources = Sources::plan(&[path.to_owned()])?;
+        let report = demi_ingest::load(&mut store, sources, &LoadOptions::new(&*system), |_| {})?;
         if report.summary.quarantined > 0 {
-            let (n, folder) = (report.summary.quarantined, folder.display());
-            ui.note(&format!("warning: {folder}: {n} lines are no event records and are left out"));
+            let n = report.summary.quarantined;
+            ui.note(&format!("warning: {path}: {n} lines are no event records and are left out"));
         }
-        let order = built::folder(store.dir(), Some("logs"), &Ui::silent())?;
-        let shown = if folder.ends_with("logs") { folder.parent().unwrap_or(folder) } else { folder };
-        all.push(ordered(shown.display().to_string(), &order, Some(temporary))?);
     }
     bar.finish_and_clear();
+    for (i, folder) in folders.iter().enumerate() {
+        let order = built::folder(store.dir(), Some(&i.to_string()), &Ui::silent())?;
+        let shown = if folder.ends_with("logs") { folder.parent().unwrap_or(folder) } else { folder };
+        all.push(ordered(shown.display().to_string(), &order, Some(temporary.clone()))?);
+    }
     Ok(())
 }
 

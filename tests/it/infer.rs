@@ -208,6 +208,18 @@ fn what_cannot_be_meant_is_told() {
         assert!(status == Some(2) && error.contains(why), "{line}: {status:?} {error}");
     }
     assert_eq!(std::fs::read_to_string(at.join("foreign.toml")).unwrap(), "[package]\nname = \"x\"\n");
+    // What cannot be tried does not hold: a variable that no state has, a class that no actor is of.
+    write("logs/a.jsonl", "{\"actor\":\"a\",\"seq\":1,\"kind\":\"state\",\"state\":{\"x\":1}}\n");
+    for (entry, status, why) in [
+        ("holds = \"x > 0\"", 0, "all 1 invariants hold"),
+        ("holds = \"xx > 0\"", 2, "no state has a variable 'xx'"),
+        ("holds = \"x > 0\"\nclass = \"b*\"", 2, "no state of b* has a variable 'x'"),
+        ("holds = \"x > 0\"\nclass = \"[\"", 2, "class"),
+    ] {
+        write("i.toml", &format!("schema = \"demi-invariants/1\"\n[[invariant]]\n{entry}\n"));
+        let (found, told, error) = words(at, "check logs --invariants i.toml -q");
+        assert!(found == Some(status) && format!("{told}{error}").contains(why), "{entry}: {told}{error}");
+    }
     let scenario = std::fs::read_to_string(at.join("oracle.toml")).unwrap();
     for (from, to, why) in [
         ("GROUP BY term", "GROUP BY trem", "did you mean 'term'"),

@@ -32,8 +32,7 @@ pub fn record<M: Model>(
                 break;
             }
             let deliveries = *DELIVERIES.end();
-            let options =
-                FuzzOptions { seed, runs: RUNS, deliveries, externals: None, at_least, states: false };
+            let options = FuzzOptions { at_least, ..FuzzOptions::new(seed, RUNS, deliveries) };
             let found = fuzz(&mut sim.clone(), scenario, &options, &mut |_| true)?;
             recorded.extend(found.filter(|f| DELIVERIES.contains(&f.deliveries)).map(|f| (seed, f)));
         }

@@ -21,14 +21,7 @@ impl Visitor for Holds<'_> {
     type Output = Option<Vec<String>>;
 
     fn visit<M: Model>(self, mut sim: Simulator<M>) -> Self::Output {
-        let options = FuzzOptions {
-            seed: 7,
-            runs: RUNS,
-            deliveries: DELIVERIES,
-            externals: None,
-            at_least: 0,
-            states: false,
-        };
+        let options = FuzzOptions::new(7, RUNS, DELIVERIES);
         fuzz(&mut sim, self.0, &options, &mut |_| true).unwrap().map(|f| f.violation)
     }
 }

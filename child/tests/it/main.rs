@@ -70,8 +70,7 @@ impl Visitor for Search<'_> {
     type Output = Option<Schedule>;
 
     fn visit<M: Model>(self, mut sim: Simulator<M>) -> Self::Output {
-        let options =
-            FuzzOptions { seed: 1, runs: 20, deliveries: 60, externals: Some(0), at_least: 0, states: false };
+        let options = FuzzOptions { externals: Some(0), ..FuzzOptions::new(1, 20, 60) };
         fuzz(&mut sim, self.0, &options, &mut |_| true).unwrap().map(|found| found.schedule)
     }
 }

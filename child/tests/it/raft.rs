@@ -35,14 +35,7 @@ impl Visitor for Found<'_> {
     type Output = (Schedule, Vec<String>);
 
     fn visit<M: Model>(self, mut sim: Simulator<M>) -> Self::Output {
-        let options = FuzzOptions {
-            seed: self.1,
-            runs: 10_000,
-            deliveries: 2_000,
-            externals: None,
-            at_least: 0,
-            states: false,
-        };
+        let options = FuzzOptions::new(self.1, 10_000, 2_000);
         let found = fuzz(&mut sim, self.0, &options, &mut |_| true).unwrap().expect("a violation");
         (found.schedule, found.violation)
     }

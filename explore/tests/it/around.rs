@@ -18,14 +18,7 @@ impl Visitor for Recorded<'_> {
     type Output = ();
 
     fn visit<M: Model>(self, mut sim: Simulator<M>) {
-        let options = FuzzOptions {
-            seed: self.1,
-            runs: 50_000,
-            deliveries: 400,
-            externals: None,
-            at_least: 20,
-            states: false,
-        };
+        let options = FuzzOptions { at_least: 20, ..FuzzOptions::new(self.1, 50_000, 400) };
         let found = fuzz(&mut sim, self.0, &options, &mut |_| true).unwrap().unwrap();
         for before in [1, 2, 4, 8, 16] {
             let from = found.deliveries - before;
@@ -64,7 +57,7 @@ proptest! {
     #[test]
     fn nothing_is_lost_around_random_executions(table in table(), seed: u64, from in 0..6_u64, bound in 0..3_u32) {
         let (scenario, mut sim) = simulator(&table, NetworkRule::Fifo);
-        let options = FuzzOptions { seed, runs: 20, deliveries: 12, externals: None, at_least: 0, states: false };
+        let options = FuzzOptions::new(seed, 20, 12);
         let Some(found) = fuzz(&mut sim, &scenario, &options, &mut |_| true).unwrap() else { return Ok(()) };
         for cost in [Cost::Deviation, Cost::Delay, Cost::Preempt] {
             let bounds = Bounds { cost, most: Spent { cost: bound, faults: 0, steps: 7 } };
@@ -87,14 +80,7 @@ fn a_recording_of_another_system_is_refused() {
     impl Visitor for Cut<'_> {
         type Output = ();
         fn visit<M: Model>(self, mut sim: Simulator<M>) {
-            let options = FuzzOptions {
-                seed: 1,
-                runs: 50_000,
-                deliveries: 400,
-                externals: None,
-                at_least: 20,
-                states: false,
-            };
+            let options = FuzzOptions { at_least: 20, ..FuzzOptions::new(1, 50_000, 400) };
             let found = fuzz(&mut sim, self.0, &options, &mut |_| true).unwrap().unwrap();
             let mut schedule = found.schedule;
             // Without its first timer nothing comes of it.

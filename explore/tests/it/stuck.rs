@@ -133,8 +133,7 @@ fn table(philosophers: usize, repaired: bool) -> (Scenario, Simulator<Table>) {
 
 /// What random runs find.
 fn random<M: Model>(scenario: &Scenario, sim: &mut Simulator<M>) -> Option<(Vec<String>, Schedule)> {
-    let options =
-        FuzzOptions { seed: 1, runs: 300, deliveries: 200, externals: None, at_least: 0, states: false };
+    let options = FuzzOptions::new(1, 300, 200);
     fuzz(sim, scenario, &options, &mut |_| true).unwrap().map(|found| (found.violation, found.schedule))
 }
 

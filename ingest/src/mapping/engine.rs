@@ -180,6 +180,7 @@ impl Mapper {
                 return;
             }
         };
+        let is_text = matches!(text, Cow::Borrowed(_));
         let text = text.as_ref();
         if let Some((what, problem)) = self.source.header.pop_front() {
             if problem.is_some() || !text.trim_ascii().is_empty() {
@@ -212,7 +213,7 @@ impl Mapper {
         }
         if self.mapping.input.container == Container::Text {
             let single = self.mapping.start.is_none() && self.source.patterns.iter().all(|p| p.lines == 1);
-            if single && self.source.pending.is_empty() && std::str::from_utf8(bytes).is_ok() {
+            if single && self.source.pending.is_empty() && is_text {
                 self.single(line, bytes, text, out);
                 return;
             }

@@ -120,10 +120,12 @@ impl Pattern {
         if lines > max_lines {
             return Err(format!("the pattern spans {lines} lines, more than max_lines, {max_lines}"));
         }
-        let anchored = RegexBuilder::new(regex.as_str()).size_limit(SIZE).dfa_size_limit(4 * SIZE).build();
+        let alone =
+            || RegexBuilder::new(regex.as_str()).size_limit(SIZE).dfa_size_limit(4 * SIZE).build().ok();
+        let anchored = (lines == 1).then(alone).flatten();
         let names = regex.capture_names().enumerate();
         let names = names.filter_map(|(i, n)| Some((i, n?.to_owned()))).collect();
-        Ok(Pattern { lines, anchored: anchored.ok().filter(|_| lines == 1), names, regex })
+        Ok(Pattern { lines, anchored, names, regex })
     }
 
     /// The expression.

@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 
-use arrow_array::Array;
 use demi_predicate::{Predicate, State};
 use demi_schemas::Kind;
 use rustc_hash::FxHashMap;
@@ -14,7 +13,6 @@ use serde::Serialize;
 
 use super::{GlobalState, Query};
 use crate::error::LineageError;
-use crate::read::{columns, some_rows};
 
 /// A run of global states at which a predicate fails.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -36,6 +34,9 @@ pub struct CheckAnswer {
     pub predicate: String,
     /// Whether it holds of every global state looked at.
     pub holds: bool,
+    /// A variable that no state of the actors in question has, so that nothing could be checked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub absent: Option<String>,
     /// Global states looked at: one a state record.
     pub checked: u64,
     /// How many of them it fails of.
@@ -73,11 +74,13 @@ impl Query {
     /// file cannot be read.
     pub fn check(&self, predicate: &Predicate) -> Result<CheckAnswer, LineageError> {
         let told = self.told()?;
-        known_variables(predicate, &told.states)?;
-        self.check_told(&told, predicate, &|_| true)
+        let answer = self.check_told(&told, predicate, &|_| true)?;
+        answer.absent.as_deref().map_or(Ok(()), |name| Err(told.slip(name)))?;
+        Ok(answer)
     }
 
-    /// As [`check`](Self::check), of states that were read before, and of some of the actors. A variable that no state has is unknown.
+    /// As [`check`](Self::check), of states that were read before, and of some of the actors. Where a variable is absent from all of their states
+    /// the answer names it: nothing was checked then.
     ///
     /// # Errors
     /// When values cannot be compared as the predicate does, or a file cannot be read.
@@ -88,17 +91,21 @@ impl Query {
         among: &dyn Fn(&str) -> bool,
     ) -> Result<CheckAnswer, LineageError> {
         let actors = &self.index.header().actors;
+        let among: Vec<bool> = actors.iter().map(|a| among(&a.name)).collect();
         let mut checker = predicate.checker();
         let mut now: Vec<Option<u32>> = vec![None; actors.len()];
-        let among: Vec<bool> = actors.iter().map(|a| among(&a.name)).collect();
         let mut answer = CheckAnswer {
             predicate: predicate.text().to_owned(),
             holds: true,
+            absent: told.absent(predicate, &among).map(str::to_owned),
             checked: 0,
             failing: 0,
             failures: Vec::new(),
             first: None,
         };
+        if answer.absent.is_some() {
+            return Ok(answer);
+        }
         let (mut failing, mut first) = (None::<String>, Vec::new());
         for record in &told.records {
             let Record { event, actor, incarnation, state } = *record;
@@ -178,24 +185,13 @@ impl Query {
     /// When a file cannot be read.
     pub fn violations(&self) -> Result<Vec<String>, LineageError> {
         let all = 0..self.index.header().events;
-        let rows = self.rows();
         let mut found = Vec::new();
-        for &part in rows.parts() {
-            let chosen = rows.rows_of(part, std::slice::from_ref(&all));
-            let path = rows.path(&self.folder, part);
-            let reader = some_rows(&path, "kind", chosen.iter().cloned())?;
-            let mut here = rows.numbers_of(part, &chosen).into_iter();
-            for batch in reader {
-                let batch = batch?;
-                let column = columns::text(&batch, "kind")?;
-                for (row, event) in (0..column.len()).zip(&mut here) {
-                    if column.value(row) == Kind::Violation.as_str() {
-                        found.push(self.index.name(event)?.to_string());
-                    }
-                }
+        self.each_text("kind", std::slice::from_ref(&all), &mut |event, kind| {
+            if kind == Kind::Violation.as_str() {
+                found.push(event);
             }
-        }
-        Ok(found)
+        })?;
+        found.into_iter().map(|event| Ok(self.index.name(event)?.to_string())).collect()
     }
 
     /// Calls `f` with each state, in the order of the linear extension: whose it is, in which incarnation, and the state.
@@ -206,21 +202,29 @@ impl Query {
     }
 }
 
-/// A variable that no state has is a slip of the pen.
-fn known_variables(predicate: &Predicate, states: &[Arc<State>]) -> Result<(), LineageError> {
-    for name in predicate.variables() {
-        if states.iter().any(|s| s.variables().any(|v| v == name)) {
-            continue;
+impl Told {
+    /// The first variable of a predicate that no state of these actors has.
+    fn absent<'p>(&self, predicate: &'p Predicate, among: &[bool]) -> Option<&'p str> {
+        let mut absent = predicate.variables();
+        for record in self.records.iter().filter(|record| among[record.actor]) {
+            if absent.is_empty() {
+                break;
+            }
+            self.states[record.state].variables().for_each(|name| {
+                absent.remove(name);
+            });
         }
-        let mut all: Vec<&str> = states.iter().flat_map(|s| s.variables()).collect();
+        absent.into_iter().next()
+    }
+
+    /// A variable that no state has is a slip of the pen.
+    fn slip(&self, name: &str) -> LineageError {
+        let mut all: Vec<&str> = self.states.iter().flat_map(|s| s.variables()).collect();
         all.sort_unstable();
         all.dedup();
         let near = demi_common::nearest(name, all.iter().copied());
         let near = near.map_or(String::new(), |n| format!("; '{n}' is near"));
         let all = all.join(", ");
-        return Err(LineageError::Question(format!(
-            "no state has a variable '{name}'{near} (there are: {all})"
-        )));
+        LineageError::Question(format!("no state has a variable '{name}'{near} (there are: {all})"))
     }
-    Ok(())
 }

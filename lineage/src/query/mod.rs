@@ -36,7 +36,8 @@ pub use store::{Refreshed, refresh};
 pub use crate::grow::Anew;
 
 use crate::error::LineageError;
-use crate::index::{INDEX_FOLDER, Index};
+pub use crate::index::INDEX_FOLDER;
+use crate::index::Index;
 
 /// An execution to ask.
 pub struct Query {

@@ -79,15 +79,25 @@ impl Query {
             return Err(self.index.broken("the events with a state are not in order".into()));
         }
         let ranges: Vec<Range<u32>> = events.iter().map(|&e| e..e + 1).collect();
+        self.each_text("state", &ranges, f)
+    }
+
+    /// Calls `f` with each event of these ranges, which are in order, and its text in a column.
+    pub(super) fn each_text(
+        &self,
+        name: &str,
+        ranges: &[Range<u32>],
+        f: &mut dyn FnMut(u32, &str),
+    ) -> Result<(), LineageError> {
         let rows = self.rows();
         for &part in rows.parts() {
-            let chosen = rows.rows_of(part, &ranges);
+            let chosen = rows.rows_of(part, ranges);
             let path = rows.path(&self.folder, part);
-            let reader = some_rows(&path, "state", chosen.iter().cloned())?;
+            let reader = some_rows(&path, name, chosen.iter().cloned())?;
             let mut here = rows.numbers_of(part, &chosen).into_iter();
             for batch in reader {
                 let batch = batch?;
-                let column = columns::text(&batch, "state")?;
+                let column = columns::text(&batch, name)?;
                 for (row, event) in (0..column.len()).zip(&mut here) {
                     f(event, column.value(row));
                 }

@@ -30,14 +30,7 @@ impl Case {
         let mut names = Names::default();
         let model = AkkaRaft::new(&scenario, &mut names).unwrap();
         let mut sim = Simulator::new(model, names, &scenario).unwrap();
-        let limits = FuzzOptions {
-            seed: 1,
-            runs: 10_000,
-            deliveries: 1_000,
-            externals: None,
-            at_least: 0,
-            states: false,
-        };
+        let limits = FuzzOptions::new(1, 10_000, 1_000);
         let found = fuzz(&mut sim.clone(), &scenario, &limits, &mut |_| true).unwrap().unwrap();
         let schedule = recorded::schedule(&found);
         let (script, _) = Script::compile(&mut sim, &schedule).unwrap();

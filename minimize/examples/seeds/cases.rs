@@ -52,14 +52,7 @@ pub fn made(
     let scenario = Scenario::parse(&std::fs::read_to_string(file)?)?;
     let (mut done, mut next) = (0, seed);
     while done < seeds && next < seed + seeds as u64 * TRIES {
-        let options = FuzzOptions {
-            seed: next,
-            runs: RUNS,
-            deliveries: most,
-            externals: None,
-            at_least: 0,
-            states: false,
-        };
+        let options = FuzzOptions::new(next, RUNS, most);
         let found = with_model(&scenario, Fuzz(&scenario, options))??;
         next += 1;
         let Some(found) = found.filter(|f| f.deliveries >= least) else { continue };

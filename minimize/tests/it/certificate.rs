@@ -34,8 +34,7 @@ fn check(schedule: &Schedule, certificate: &Certificate) -> Result<Vec<String>, 
 fn minimized(scenario: &str, deliveries: u64) -> Outcome {
     let sim = raft(scenario);
     let scenario = Scenario::parse(scenario).unwrap();
-    let limits =
-        FuzzOptions { seed: 1, runs: 200_000, deliveries, externals: None, at_least: 0, states: false };
+    let limits = FuzzOptions::new(1, 200_000, deliveries);
     let found = fuzz(&mut sim.clone(), &scenario, &limits, &mut |_| true).unwrap().unwrap();
     let recorded = crate::recorded::schedule(&found);
     let options = Options {

@@ -25,14 +25,7 @@ impl Visitor for Golden<'_> {
 
     fn visit<M: Model>(self, sim: Simulator<M>) -> Self::Output {
         let rule = self.scenario.network;
-        let limits = FuzzOptions {
-            seed: self.seed,
-            runs: 5_000,
-            deliveries: 300,
-            externals: None,
-            at_least: 0,
-            states: false,
-        };
+        let limits = FuzzOptions::new(self.seed, 5_000, 300);
         let found = fuzz(&mut sim.clone(), self.scenario, &limits, &mut |_| true).unwrap().unwrap();
         let input = crate::recorded::schedule(&found);
         assert_eq!(

@@ -27,14 +27,7 @@ impl Long {
         let mut names = Names::default();
         let model = AkkaRaft::new(&scenario, &mut names).unwrap();
         let mut sim = Simulator::new(model, names, &scenario).unwrap();
-        let limits = FuzzOptions {
-            seed: 11,
-            runs: 20_000,
-            deliveries: 11_250,
-            externals: None,
-            at_least: 0,
-            states: false,
-        };
+        let limits = FuzzOptions::new(11, 20_000, 11_250);
         let found = fuzz(&mut sim, &scenario, &limits, &mut |_| true).unwrap().unwrap();
         assert!(found.deliveries > 9_000, "{}", found.deliveries);
         Long { sim, found }

@@ -36,7 +36,7 @@ fn raft(scenario: &Scenario) -> Simulator<AkkaRaft> {
 }
 
 fn fuzzed(scenario: &Scenario, seed: u64, deliveries: u64) -> Schedule {
-    let limits = FuzzOptions { seed, runs: 20_000, deliveries, externals: None, at_least: 0, states: false };
+    let limits = FuzzOptions::new(seed, 20_000, deliveries);
     fuzz(&mut raft(scenario), scenario, &limits, &mut |_| true).unwrap().unwrap().schedule
 }
 

@@ -65,14 +65,7 @@ impl Visitor for Try<'_> {
         let policies = Policy::portfolio(rule);
         let mut gains = BTreeMap::new();
         for seed in 1..=SEEDS {
-            let limits = FuzzOptions {
-                seed,
-                runs: 10_000,
-                deliveries: 400,
-                externals: None,
-                at_least: 0,
-                states: false,
-            };
+            let limits = FuzzOptions::new(seed, 10_000, 400);
             let found = fuzz(&mut sim.clone(), self.0, &limits, &mut |_| true).unwrap().unwrap();
             let mut with = sim.clone();
             let (script, _) = Script::compile(&mut with, &found.schedule).unwrap();

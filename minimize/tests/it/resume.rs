@@ -29,14 +29,7 @@ struct Minimize<'a> {
 impl Visitor for Minimize<'_> {
     type Output = Outcome;
     fn visit<M: Model>(self, sim: Simulator<M>) -> Outcome {
-        let limits = FuzzOptions {
-            seed: 4,
-            runs: 5_000,
-            deliveries: 500,
-            externals: None,
-            at_least: 0,
-            states: false,
-        };
+        let limits = FuzzOptions::new(4, 5_000, 500);
         let found = fuzz(&mut sim.clone(), self.scenario, &limits, &mut |_| true).unwrap().unwrap();
         assert!(found.deliveries > 128, "long enough for the ledger: {}", found.deliveries);
         let options = Options {

@@ -25,8 +25,7 @@ fn witness(scenario: &str, seed: u64, rule: NetworkRule) -> (Engine<AkkaRaft>, S
     let mut names = Names::default();
     let model = AkkaRaft::new(&scenario, &mut names).unwrap();
     let mut sim = Simulator::new(model, names, &scenario).unwrap();
-    let limits =
-        FuzzOptions { seed, runs: 10_000, deliveries: 1_000, externals: None, at_least: 0, states: false };
+    let limits = FuzzOptions::new(seed, 10_000, 1_000);
     let found = fuzz(&mut sim.clone(), &scenario, &limits, &mut |_| true).unwrap().unwrap();
     let (script, _) = Script::compile(&mut sim, &crate::recorded::schedule(&found)).unwrap();
     let problem = Problem::plain(sim, script.clone(), rule, found.violation.clone(), Objective::Steps);

@@ -307,8 +307,8 @@ impl<'a, M: Model> Logger<'a, M> {
             let Some(state) = self.sim.view(&self.world).state(actor) else { continue };
             let model = self.sim.model();
             let names = self.sim.names();
-            let state =
-                guard::or(Value::String(format!("{state:?}")), || model.logs().describe(state, names));
+            let state = guard::guarded(|| model.logs().describe(state, names))
+                .unwrap_or_else(|_| Value::String(format!("{state:?}")));
             let Some(told) = &mut self.told else { return };
             if told.len() <= actor.index() {
                 told.resize(actor.index() + 1, None);

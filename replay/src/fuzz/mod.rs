@@ -33,10 +33,19 @@ pub struct FuzzOptions {
     pub deliveries: u64,
     /// Client messages a run, instead of the scenario's number.
     pub externals: Option<u32>,
-    /// Deliveries that a violating run has at least. Runs that violate sooner are passed over.
+    /// Deliveries that a run that counts has at least. Shorter ones are passed over.
     pub at_least: u64,
     /// Whether the logs tell the state of each actor after each of its handlers, where it changed.
     pub states: bool,
+}
+
+impl FuzzOptions {
+    /// So many runs of so many deliveries; of client messages as many as the scenario says, of violating runs the first, and no states in
+    /// the logs.
+    #[must_use]
+    pub const fn new(seed: u64, runs: u64, deliveries: u64) -> FuzzOptions {
+        FuzzOptions { seed, runs, deliveries, externals: None, at_least: 0, states: false }
+    }
 }
 
 /// What was made so far.
@@ -46,7 +55,7 @@ pub struct Made {
     pub runs: u64,
     /// Their deliveries.
     pub executed: u64,
-    /// Runs that broke an invariant too soon to count.
+    /// Runs that were too short to count.
     pub passed_over: u64,
 }
 
@@ -97,63 +106,62 @@ pub fn fuzz<M: Model>(
     options: &FuzzOptions,
     progress: &mut dyn FnMut(Made) -> bool,
 ) -> Result<Option<Found>, FuzzError> {
-    let settings = settings(scenario)?;
-    let program = Program::new(sim, &settings.program)?;
-    let (mut executed, mut passed_over) = (0, 0);
-    for number in 0..options.runs {
-        let mut run = run::Run::new(sim, scenario, (&settings, &program), options, number);
-        let violations = run.go()?;
-        executed += run.deliveries();
-        if !violations.is_empty() && run.deliveries() < options.at_least {
-            passed_over += 1;
-        } else if !violations.is_empty() {
-            let choices = run.into_choices();
-            let at = Made { runs: number + 1, executed, passed_over };
-            let logger = logger::Logger::new(sim, &program, scenario.network, options.states);
-            return Ok(Some(logged(logger, &choices, &violations, at)));
-        }
-        if !progress(Made { runs: number + 1, executed, passed_over }) {
-            break;
-        }
-    }
-    Ok(None)
+    let wanted = Wanted { violating: true, count: 1 };
+    Ok(each(sim, scenario, options, wanted, progress)?.pop())
 }
 
 /// Makes random runs, and writes the logs of those that break no invariant and have at least as many deliveries as the options
-/// ask for, until there are `wanted`, the runs are used up, or `progress` answers that it is enough.
+/// ask for, until there are `count`, the runs are used up, or `progress` answers that it is enough.
 ///
 /// # Errors
 /// When the scenario's `[fuzz]` settings make no sense for the model.
 pub fn healthy<M: Model>(
     sim: &mut Simulator<M>,
     scenario: &Scenario,
-    (options, wanted): (&FuzzOptions, u64),
+    (options, count): (&FuzzOptions, u64),
+    progress: &mut dyn FnMut(Made) -> bool,
+) -> Result<Vec<Found>, FuzzError> {
+    each(sim, scenario, options, Wanted { violating: false, count }, progress)
+}
+
+/// Which runs are kept, and how many.
+#[derive(Clone, Copy)]
+struct Wanted {
+    violating: bool,
+    count: u64,
+}
+
+fn each<M: Model>(
+    sim: &mut Simulator<M>,
+    scenario: &Scenario,
+    options: &FuzzOptions,
+    wanted: Wanted,
     progress: &mut dyn FnMut(Made) -> bool,
 ) -> Result<Vec<Found>, FuzzError> {
     let settings = settings(scenario)?;
     let program = Program::new(sim, &settings.program)?;
     let (mut executed, mut passed_over) = (0, 0);
-    let mut all = Vec::new();
+    let mut found = Vec::new();
     for number in 0..options.runs {
-        if all.len() as u64 >= wanted {
-            break;
-        }
         let mut run = run::Run::new(sim, scenario, (&settings, &program), options, number);
         let violations = run.go()?;
         executed += run.deliveries();
-        if violations.is_empty() && run.deliveries() >= options.at_least {
-            let choices = run.into_choices();
-            let at = Made { runs: number + 1, executed, passed_over };
-            let logger = logger::Logger::new(sim, &program, scenario.network, options.states);
-            all.push(logged(logger, &choices, &[], at));
-        } else {
-            passed_over += 1;
+        if violations.is_empty() != wanted.violating {
+            if run.deliveries() < options.at_least {
+                passed_over += 1;
+            } else {
+                let choices = run.into_choices();
+                let at = Made { runs: number + 1, executed, passed_over };
+                let logger = logger::Logger::new(sim, &program, scenario.network, options.states);
+                found.push(logged(logger, &choices, &violations, at));
+            }
         }
-        if !progress(Made { runs: number + 1, executed, passed_over }) {
+        let go_on = progress(Made { runs: number + 1, executed, passed_over });
+        if !go_on || found.len() as u64 >= wanted.count {
             break;
         }
     }
-    Ok(all)
+    Ok(found)
 }
 
 /// Makes a run again that ends in these violations, and writes the logs and the schedule of it.

@@ -20,11 +20,7 @@ impl Visitor for Fuzz<'_> {
 }
 
 fn try_fuzz(scenario: &Scenario, seed: u64, runs: u64, deliveries: u64) -> Option<Found> {
-    with_model(
-        scenario,
-        Fuzz(scenario, FuzzOptions { seed, runs, deliveries, externals: None, at_least: 0, states: false }),
-    )
-    .unwrap()
+    with_model(scenario, Fuzz(scenario, FuzzOptions::new(seed, runs, deliveries))).unwrap()
 }
 
 fn two_phase(network: NetworkRule, buggy: bool, fuzz: &str) -> Scenario {
@@ -67,12 +63,8 @@ fn runs_that_violate_too_soon_are_passed_over() {
     let scenario = two_phase(NetworkRule::Fifo, true, FAULTS);
     let soon = try_fuzz(&scenario, 7, 400, 300).unwrap();
     let options = FuzzOptions {
-        seed: 7,
-        runs: 400,
-        deliveries: 300,
-        externals: None,
         at_least: soon.schedule.header.deliveries.unwrap() + 1,
-        states: false,
+        ..FuzzOptions::new(7, 400, 300)
     };
     let late = with_model(&scenario, Fuzz(&scenario, options)).unwrap().unwrap();
     assert!(late.deliveries >= options.at_least && late.made.runs > soon.made.runs, "{:?}", late.made);
@@ -118,8 +110,7 @@ fn timers_of_slow_clocks_fire_later() {
 
 #[test]
 fn bad_settings_are_named() {
-    let options =
-        FuzzOptions { seed: 1, runs: 1, deliveries: 10, externals: None, at_least: 0, states: false };
+    let options = FuzzOptions::new(1, 1, 10);
     struct Visit<'a>(&'a Scenario, FuzzOptions);
     impl Visitor for Visit<'_> {
         type Output = FuzzError;
@@ -141,14 +132,7 @@ fn progress_can_stop_the_search() {
     impl Visitor for Visit<'_> {
         type Output = u64;
         fn visit<M: Model>(self, mut sim: Simulator<M>) -> u64 {
-            let options = FuzzOptions {
-                seed: 1,
-                runs: 100,
-                deliveries: 10,
-                externals: None,
-                at_least: 0,
-                states: false,
-            };
+            let options = FuzzOptions::new(1, 100, 10);
             let mut calls = 0;
             let found = fuzz(&mut sim, self.0, &options, &mut |made| {
                 calls = made.runs;

@@ -63,8 +63,7 @@ fn the_example_finds_its_bug() {
     let mut names = Names::default();
     let model = crate::registration::Registration::new(&mut names);
     let mut sim = Simulator::new(model, names, &scenario).unwrap();
-    let options =
-        FuzzOptions { seed: 1, runs: 100, deliveries: 50, externals: None, at_least: 0, states: false };
+    let options = FuzzOptions::new(1, 100, 50);
     let found = fuzz(&mut sim, &scenario, &options, &mut |_| true).unwrap().unwrap();
     assert_eq!((found.violation, found.affected), (vec!["CountedTwice".into()], vec!["server".into()]));
     assert_eq!(found.externals, 3);
@@ -77,8 +76,7 @@ fn the_small_example_is_small_and_finds_its_bug() {
     let mut names = Names::default();
     let ring = crate::token_ring::Ring((1..=4).map(|n| names.id(&format!("node-{n}"))).collect());
     let mut sim = Simulator::new(ring, names, &scenario).unwrap();
-    let options =
-        FuzzOptions { seed: 2, runs: 100, deliveries: 50, externals: None, at_least: 0, states: false };
+    let options = FuzzOptions::new(2, 100, 50);
     let found = fuzz(&mut sim, &scenario, &options, &mut |_| true).unwrap().unwrap();
     assert_eq!((found.violation, found.affected.len()), (vec!["OneToken".into()], 2));
 }

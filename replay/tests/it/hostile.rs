@@ -67,8 +67,7 @@ fn simulator(size: usize, panics: Panics) -> (Simulator<Hostile>, Scenario) {
     (Simulator::new(model, names, &scenario).unwrap(), scenario)
 }
 
-const OPTIONS: FuzzOptions =
-    FuzzOptions { seed: 1, runs: 3, deliveries: 200, externals: Some(0), at_least: 0, states: false };
+const OPTIONS: FuzzOptions = FuzzOptions { externals: Some(0), ..FuzzOptions::new(1, 3, 200) };
 const STRICT: ReplayOptions = ReplayOptions { rule: NetworkRule::Fifo, strict: true, interval: 1 };
 
 #[test]

@@ -93,14 +93,7 @@ struct Fuzz<'a>(&'a Scenario, u64);
 impl Visitor for Fuzz<'_> {
     type Output = Option<Found>;
     fn visit<M: Model>(self, mut sim: Simulator<M>) -> Option<Found> {
-        let options = FuzzOptions {
-            seed: self.1,
-            runs: 50,
-            deliveries: 1500,
-            externals: None,
-            at_least: 0,
-            states: false,
-        };
+        let options = FuzzOptions::new(self.1, 50, 1500);
         fuzz(&mut sim, self.0, &options, &mut |_| true).unwrap()
     }
 }

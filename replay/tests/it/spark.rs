@@ -84,14 +84,7 @@ fn programs_find_their_bugs() {
     for (text, violation, externals) in PROGRAMS {
         let scenario = Scenario::parse(text).unwrap();
         for seed in 1..25 {
-            let options = FuzzOptions {
-                seed,
-                runs: 200,
-                deliveries: 1500,
-                externals: None,
-                at_least: 0,
-                states: false,
-            };
+            let options = FuzzOptions::new(seed, 200, 1500);
             let found = with_model(&scenario, Fuzz(&scenario, options)).unwrap().unwrap();
             assert!(
                 found.violation.len() == 1 && found.violation[0].starts_with(violation),
@@ -111,14 +104,7 @@ fn programs_find_their_bugs() {
         // With cached data the repair is none where a task's data is cached and that of one before it is not.
         if !text.contains("cached_data_sets") {
             let mended = Scenario { switches: std::collections::BTreeMap::default(), ..scenario.clone() };
-            let options = FuzzOptions {
-                seed: 1,
-                runs: 20,
-                deliveries: 1500,
-                externals: None,
-                at_least: 0,
-                states: false,
-            };
+            let options = FuzzOptions::new(1, 20, 1500);
             assert!(with_model(&mended, Fuzz(&mended, options)).unwrap().is_none(), "{violation}");
         }
     }
@@ -131,8 +117,7 @@ fn long_logs_conform() {
         let mut scenario = Scenario::parse(text).unwrap();
         scenario.invariant_check_interval = Some(3000);
         for seed in 1..5 {
-            let options =
-                FuzzOptions { seed, runs: 5, deliveries: 3000, externals: None, at_least: 0, states: false };
+            let options = FuzzOptions::new(seed, 5, 3000);
             let found = with_model(&scenario, Fuzz(&scenario, options)).unwrap().unwrap();
             let records: Vec<_> = found.records.into_iter().map(|(_, records)| records).collect();
             let summary = run(&from_records(records), &scenario);

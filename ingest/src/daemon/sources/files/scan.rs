@@ -118,6 +118,10 @@ impl Follower {
     fn make_room(&mut self, name: &str) -> bool {
         // Where positions are counted the oldest file is read first, and must be seen.
         let ordered = self.mapped.as_ref().is_some_and(|mapped| mapped.ordered);
+        if self.left_out {
+            // Nothing is read while files are looked for: who was left out is not the last.
+            return false;
+        }
         let open = self.known.iter().filter(|k| k.file.is_some()).count();
         if ordered || open < self.context.open_files {
             return true;
