@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use demi_replay::{
-    ActorId, Ctx, ExternalMessage, Guidance, Logs, Model, Names, Proposal, Runtime, View, Violation, Workload,
+    ActorId, Ctx, Duplicates, ExternalMessage, Guidance, Logs, Model, Names, Proposal, Runtime, View,
+    Violation, Workload,
 };
 use demi_schemas::event::{TimerInfo, Via};
 use demi_schemas::scenario::Mask;
@@ -186,6 +187,13 @@ impl Runtime<State, Msg> for Child {
 
     fn restarts_by_itself(&self) -> bool {
         self.asked.hello.restarts
+    }
+
+    fn duplicates(&self, msg: &Msg) -> Duplicates {
+        match self.asked.hello.once.contains(&msg.0.type_) {
+            true => Duplicates::Never,
+            false => Duplicates::Any,
+        }
     }
 }
 

@@ -38,6 +38,9 @@ pub struct Hello {
     /// Rewritings of payloads before they are compared.
     #[serde(default)]
     pub masks: Vec<Mask>,
+    /// Types of messages that are delivered once at most, even where the network repeats messages.
+    #[serde(default)]
+    pub once: Vec<String>,
 }
 
 /// How a model keeps states.

@@ -48,7 +48,7 @@ pub struct ExploreArgs {
     /// actor that could go on).
     #[arg(long, value_name = "COST", default_value_t)]
     pub cost: Cost,
-    /// Most faults in an execution: failures, restarts, actors cut off or back, messages lost under fifo-loss.
+    /// Most faults in an execution: failures, restarts, actors cut off or back, messages lost under fifo-loss, messages repeated where the network does.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub faults: u32,
     /// Client messages, one after the other; replaces the scenario's number.

@@ -60,7 +60,7 @@ impl FromStr for Cost {
 pub struct Spent {
     /// Units of the cost.
     pub cost: u32,
-    /// Faults: failures, restarts, actors cut off or back, and messages lost.
+    /// Faults: failures, restarts, actors cut off or back, and messages lost or repeated.
     pub faults: u32,
     /// Steps: deliveries, messages that the environment sends, and faults.
     pub steps: u32,

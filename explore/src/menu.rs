@@ -90,13 +90,18 @@ pub fn menu<M: Model>(
     if faults > 0 {
         let spends = Spent { cost: 0, faults: 1, steps: 1 };
         let (then, at) = (None, moment.at);
-        items.extend(failures(sim, moment).into_iter().map(|choice| Item { choice, then, at, spends }));
+        items.extend(failures(sim, moment, scene.repeats).into_iter().map(|choice| Item {
+            choice,
+            then,
+            at,
+            spends,
+        }));
     }
     items
 }
 
 /// The faults that are possible.
-fn failures<M: Model>(sim: &Simulator<M>, moment: &Moment<M>) -> Vec<Choice> {
+fn failures<M: Model>(sim: &Simulator<M>, moment: &Moment<M>, repeats: bool) -> Vec<Choice> {
     let mut all = Vec::new();
     for &actor in sim.model().actors() {
         match moment.world.status(actor) {
@@ -105,6 +110,15 @@ fn failures<M: Model>(sim: &Simulator<M>, moment: &Moment<M>) -> Vec<Choice> {
             Status::Crashed => all.push(Choice::Restart(actor)),
             Status::Absent | Status::Stopped => {}
         }
+    }
+    if repeats {
+        let pending = moment.world.pending();
+        // Copies of one message are alike.
+        let what = |at: usize| (pending[at].from, pending[at].to, pending[at].msg);
+        let first = |at: usize| (0..at).all(|other| what(other) != what(at));
+        let entries = pending.iter().enumerate();
+        let may = entries.filter(|(at, entry)| first(*at) && sim.may_repeat(entry));
+        all.extend(may.map(|(at, _)| Choice::Duplicate(at as u32)));
     }
     all
 }

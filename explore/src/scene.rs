@@ -32,6 +32,8 @@ pub enum SceneError {
 pub struct Scene {
     /// The network rule.
     pub rule: NetworkRule,
+    /// Whether the network may repeat messages.
+    pub repeats: bool,
     /// What the test driver does in every run, without a choice.
     pub program: Program,
     /// What leads to the beginning.
@@ -64,7 +66,8 @@ impl Scene {
         before.push(Choice::Bootstrap);
         let clients = (0..count).map(|n| number(seed, n)).collect();
         let log = Log::default();
-        let scene = Scene { rule: scenario.network, program, before, clients, log, settings };
+        let (rule, repeats) = (scenario.network, scenario.duplicates);
+        let scene = Scene { rule, repeats, program, before, clients, log, settings };
         let mut world = sim.empty_world();
         for choice in &scene.before {
             fuzz::apply(sim, &mut world, &scene.program, *choice, scene.rule);
@@ -103,7 +106,8 @@ impl Scene {
         let before = script.acts[..started].iter().filter_map(Act::actor).map(Choice::Start).collect();
         let settings = FuzzSettings::default();
         let (clients, log) = (Vec::new(), Log::new(acts));
-        let mut scene = Scene { rule, program, before, clients, log, settings };
+        let repeats = scenario.duplicates;
+        let mut scene = Scene { rule, repeats, program, before, clients, log, settings };
         let mut world = sim.empty_world();
         for choice in scene.before.clone() {
             fuzz::apply(sim, &mut world, &scene.program, choice, rule);

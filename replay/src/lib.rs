@@ -18,13 +18,13 @@ pub mod replay;
 mod run;
 pub mod script;
 pub mod sim;
-
+mod want;
 pub mod watchdog;
 pub mod world;
 
 pub use model::{
-    Configuration, Ctx, ExternalMessage, Guidance, Logs, Model, Proposal, Runtime, Status, Symmetry, Timer,
-    View, Violation, Workload,
+    Configuration, Ctx, Duplicates, ExternalMessage, Guidance, Logs, Model, Proposal, Runtime, Status,
+    Symmetry, Timer, View, Violation, Workload,
 };
 pub use names::{ActorId, Names, OUTSIDE};
 pub use registry::{Models, Registry, Visitor};

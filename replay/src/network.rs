@@ -7,8 +7,8 @@ use demi_schemas::NetworkRule;
 use crate::names::OUTSIDE;
 use crate::world::{Pending, PendingKind};
 
-/// Whether an entry belongs to a channel at all: timers, messages from outside and messages without a sender
-/// do not, and may be delivered at any time.
+/// Whether an entry belongs to a channel at all: timers, messages from outside, messages without a sender and second copies
+/// of a message do not, and may be delivered at any time.
 #[must_use]
 pub fn ordered(entry: &Pending) -> bool {
     entry.kind == PendingKind::Message && entry.channel != OUTSIDE

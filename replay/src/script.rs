@@ -4,33 +4,12 @@ use demi_schemas::NetworkRule;
 use demi_schemas::schedule::{Schedule, Step, StepKind};
 use serde_json::Value;
 
-use crate::model::{ExternalMessage, Model};
-use crate::names::{ActorId, OUTSIDE, TextId};
-use crate::network;
-use crate::queue::Place;
-use crate::sim::{Did, MsgId, MsgInfo, Simulator};
-use crate::world::{Pending, PendingKind, World};
-
-/// Which message or timer a step wants delivered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Want {
-    /// The sender it names; not compared for timers.
-    pub from: ActorId,
-    /// The receiver.
-    pub to: ActorId,
-    /// Type tag.
-    pub type_: TextId,
-    /// Full content.
-    pub payload: TextId,
-    /// Content under the masks.
-    pub fingerprint: TextId,
-    /// Whether it is a timer.
-    pub timer: bool,
-    /// For messages from outside: the message, injected if it is not pending.
-    pub external: Option<MsgId>,
-    /// How the message's clock stood to the receiver's: −1 older, 0 same, 1 newer, if both have one.
-    pub clock: Option<i8>,
-}
+use crate::model::Model;
+use crate::names::{ActorId, OUTSIDE};
+use crate::sim::{Did, MsgId, Simulator};
+pub use crate::want::{Refusal, Want};
+use crate::want::{external_message, sends_itself, want};
+use crate::world::World;
 
 /// One step of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -49,6 +28,8 @@ pub enum Act {
     Isolate(ActorId),
     /// Back on the network.
     Heal(ActorId),
+    /// A second copy of a pending message.
+    Duplicate(Want),
     /// Gone for good.
     Stop(ActorId),
     /// Code outside the actors; the number is an index into [`Script::actions`].
@@ -59,21 +40,6 @@ pub enum Act {
     Sent,
 }
 
-/// Why an act could not be performed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// What is wanted is not pending.
-    NotPending,
-    /// The receiver of this pending entry does not take it.
-    NotTaken(usize),
-    /// The network holds this pending entry back.
-    Held(usize),
-    /// The model refuses the action.
-    Action(String),
-    /// The model's code panicked; the world goes no further ([`World::panic`]).
-    Panicked,
-}
-
 impl Act {
     /// Whether it counts as a delivery.
     #[must_use]
@@ -82,10 +48,11 @@ impl Act {
     }
 
     /// Whether it is a fault: the failure of an actor, a new life after one, an end, a cut from the network or
-    /// its end.
+    /// its end, or a message that the network repeats.
     #[must_use]
     pub fn is_fault(&self) -> bool {
-        matches!(self, Act::Crash(_) | Act::Restart(_) | Act::Isolate(_) | Act::Heal(_) | Act::Stop(_))
+        use Act::{Crash, Duplicate, Heal, Isolate, Restart, Stop};
+        matches!(self, Crash(_) | Restart(_) | Isolate(_) | Heal(_) | Stop(_) | Duplicate(_))
     }
 
     /// Whether it counts as an external event: a delivered message from outside, a start, or an injected fault.
@@ -102,7 +69,7 @@ impl Act {
     #[must_use]
     pub fn actor(&self) -> Option<ActorId> {
         match self {
-            Act::Deliver(want) => Some(want.to),
+            Act::Deliver(want) | Act::Duplicate(want) => Some(want.to),
             Act::Start(a)
             | Act::Inject(a, _)
             | Act::Crash(a)
@@ -144,6 +111,10 @@ impl Act {
                 }
                 None => return Err(Refusal::Action("there is no such action".into())),
             },
+            Act::Duplicate(want) => {
+                let index = want.find(sim, world).ok_or(Refusal::NotPending)?;
+                sim.duplicate(world, index).ok_or(Refusal::NotPending)?;
+            }
             Act::Deliver(want) => {
                 let index = want.locate(sim, world, rule)?;
                 sim.deliver(world, index, rule);
@@ -241,143 +212,12 @@ impl Script {
             StepKind::Restart => Act::Restart(to),
             StepKind::Isolate => Act::Isolate(to),
             StepKind::Heal => Act::Heal(to),
+            StepKind::Duplicate => Act::Duplicate(Want { external: None, ..want(sim, step, to)? }),
             StepKind::Stop => Act::Stop(to),
             StepKind::Action => {
                 self.actions.push((step.type_.clone().unwrap_or_default(), step.fields.clone()));
                 Act::Action(self.actions.len() as u32 - 1)
             }
         })
-    }
-}
-
-fn message_of(step: &Step) -> ExternalMessage<'_> {
-    let type_ = step.type_.as_deref().unwrap_or("");
-    let payload = step.payload.as_deref().unwrap_or("");
-    ExternalMessage { type_, payload, fields: step.fields.as_ref() }
-}
-
-fn sends_itself<M: Model>(sim: &Simulator<M>, step: &Step) -> bool {
-    sim.model().logs().sends_itself(message_of(step))
-}
-
-fn external_message<M: Model>(sim: &mut Simulator<M>, step: &Step) -> Result<MsgId, String> {
-    let model = sim.model().clone();
-    let message = message_of(step);
-    let msg = model.logs().external(message, sim.names_mut()).or_else(|reason| {
-        let proposed = model.workload().bootstrap(sim.names()).into_iter().map(|proposal| proposal.msg);
-        let is_it = |msg: &M::Msg| model.logs().payload(msg, sim.names()) == message.payload;
-        proposed.into_iter().find(is_it).ok_or(reason)
-    })?;
-    Ok(sim.intern(msg))
-}
-
-fn want<M: Model>(sim: &mut Simulator<M>, step: &Step, to: ActorId) -> Result<Want, String> {
-    let type_text = step.type_.as_deref().unwrap_or("");
-    let payload_text = step.payload.as_deref().unwrap_or("");
-    let timer = step.kind == StepKind::Timer;
-    let from = match step.from.as_deref() {
-        Some(name) => sim.names_mut().id(name),
-        None if timer => to,
-        None => OUTSIDE,
-    };
-    let external = if step.external == Some(true) && !timer && !sends_itself(sim, step) {
-        Some(external_message(sim, step)?)
-    } else {
-        None
-    };
-    let masked = step.fingerprint.as_deref().unwrap_or(payload_text);
-    Ok(Want {
-        from,
-        to,
-        type_: sim.intern_text(type_text),
-        payload: sim.intern_text(payload_text),
-        fingerprint: sim.fingerprint(type_text, masked),
-        timer,
-        external,
-        clock: None,
-    })
-}
-
-impl Want {
-    /// The want that asks for exactly this pending entry.
-    #[must_use]
-    pub fn of<M: Model>(sim: &Simulator<M>, world: &World<M>, entry: &Pending) -> Want {
-        let info = sim.info(entry.msg);
-        Want {
-            from: entry.from,
-            to: entry.to,
-            type_: info.type_,
-            payload: info.payload,
-            fingerprint: info.fingerprint,
-            timer: entry.kind.is_timer(),
-            external: (entry.kind == PendingKind::External).then_some(entry.msg),
-            clock: sim.relative_clock(world, entry),
-        }
-    }
-
-    /// Where the entry is pending.
-    #[must_use]
-    pub fn place(&self) -> Place {
-        if self.timer { Place::timers(self.to) } else { Place::between(self.from, self.to) }
-    }
-
-    /// Whether the entry is between the same two actors, and of the same sort.
-    #[must_use]
-    pub fn same_place(&self, entry: &Pending) -> bool {
-        self.to == entry.to && self.timer == entry.kind.is_timer() && (self.timer || self.from == entry.from)
-    }
-
-    /// Index of the oldest pending entry with exactly this content.
-    #[must_use]
-    pub fn find<M: Model>(&self, sim: &Simulator<M>, world: &World<M>) -> Option<usize> {
-        world.pending_at(self.place()).find(|&at| {
-            let p = &world.pending()[at];
-            self.same_place(p) && {
-                let info = sim.info(p.msg);
-                // What a log does not show is compared where the schedule tells it.
-                info.payload == self.payload && (info.fingerprint == info.shown || self.fits(info))
-            }
-        })
-    }
-
-    /// Whether a message has the wanted fingerprint, which may leave out what logs do not show.
-    #[must_use]
-    pub fn fits<Msg>(&self, info: &MsgInfo<Msg>) -> bool {
-        self.fingerprint == info.fingerprint || self.fingerprint == info.shown
-    }
-
-    /// Index of the pending entry to deliver now; a message from outside is put among the pending ones first.
-    ///
-    /// # Errors
-    /// When there is none, or it may not be delivered now.
-    pub fn locate<M: Model>(
-        &self,
-        sim: &mut Simulator<M>,
-        world: &mut World<M>,
-        rule: NetworkRule,
-    ) -> Result<usize, Refusal> {
-        let index = match (self.find(sim, world), self.external) {
-            (Some(index), _) => index,
-            (None, Some(msg)) => sim.inject(world, self.to, msg).ok_or(Refusal::NotPending)?,
-            (None, None) => return Err(Refusal::NotPending),
-        };
-        if !sim.takes(world, &world.pending()[index]) {
-            return Err(Refusal::NotTaken(index));
-        }
-        if !network::allows(rule, world.pending(), index) {
-            return Err(Refusal::Held(index));
-        }
-        Ok(index)
-    }
-
-    /// The want as text, for people.
-    #[must_use]
-    pub fn text<M: Model>(&self, sim: &Simulator<M>) -> String {
-        let payload = sim.text(self.payload);
-        if self.timer {
-            format!("timer {payload} of {}", sim.names().get(self.to))
-        } else {
-            format!("{} -> {}: {payload}", sim.names().get(self.from), sim.names().get(self.to))
-        }
     }
 }

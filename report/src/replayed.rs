@@ -133,6 +133,8 @@ fn kind(step: StepKind) -> Kind {
         StepKind::Restart => Kind::Restart,
         StepKind::Isolate => Kind::Isolate,
         StepKind::Heal => Kind::Heal,
+        // The copy that it sends stands beside it.
+        StepKind::Duplicate => Kind::Action,
         StepKind::Stop => Kind::Stop,
         StepKind::Action => Kind::Action,
     }

@@ -90,6 +90,8 @@ pub struct FuzzSettings {
     pub weight_partition: f64,
     /// Relative weight of cutting single actors off from the network, and of bringing them back.
     pub weight_isolate: f64,
+    /// Relative weight of messages that the network repeats, where the scenario's network does.
+    pub weight_duplicate: f64,
     /// How many times faster or slower than others an actor's clock may run: its timers fire so much more or less often. 1 where all
     /// clocks run alike.
     pub clock_drift: f64,
@@ -153,6 +155,7 @@ impl Default for FuzzSettings {
             weight_restart: 0.0,
             weight_partition: 0.0,
             weight_isolate: 0.0,
+            weight_duplicate: 1.0,
             clock_drift: 1.0,
             timer_putback: 0.0,
             strategy: Strategy::Random,
@@ -187,6 +190,10 @@ pub struct Scenario {
     pub members: Option<u32>,
     /// Which pending messages may be delivered.
     pub network: NetworkRule,
+    /// Whether the network may deliver a message more than once. Where it may, random runs and explorations have it do so;
+    /// recorded executions are replayed as they are.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub duplicates: bool,
     /// The invariants to check; all of the model's where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invariants: Option<Vec<String>>,

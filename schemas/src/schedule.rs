@@ -71,6 +71,8 @@ pub enum StepKind {
     Isolate,
     /// The actor `to`, which was cut off, is back on the network.
     Heal,
+    /// The network makes a second copy of a pending message. Both are then delivered by a `deliver` step each.
+    Duplicate,
     /// The actor `to` is gone for good.
     Stop,
     /// Code outside the actors runs.
@@ -138,6 +140,9 @@ pub struct Step {
     /// faults and starts did; `false` marks a failure or a new incarnation that the actor brought about itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external: Option<bool>,
+    /// Whether the copy that the network made is delivered, where the message itself may be pending too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub copy: bool,
     /// Set where `from` is not the actor that sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<Via>,
@@ -180,6 +185,7 @@ impl Step {
             payload: None,
             fingerprint: None,
             external: None,
+            copy: false,
             via: None,
             fields: None,
             timer: None,

@@ -79,6 +79,8 @@ export class Model<State = any> {
   actors: string[];
   bootstrap: [string, Message][];
   masks: Mask[];
+  /** Types of messages that are delivered once at most, even where the network repeats messages. */
+  once: string[];
   disk: boolean;
   restarts: boolean;
   configure(scenario: Scenario): void;

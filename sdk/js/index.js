@@ -114,6 +114,8 @@ export class Model {
   bootstrap = [];
   /** Rewritings of payloads before they are compared: `type`, `pattern` and `replace`. */
   masks = [];
+  /** Types of messages that are delivered once at most, even where the network repeats messages. */
+  once = [];
   /** Whether `start` gets the state in which the actor failed. */
   disk = false;
   /** Whether a failed actor begins anew by itself at once. */
@@ -176,6 +178,7 @@ function greeting(model, { scenario }) {
     disk: model.disk,
     restarts: model.restarts,
     masks: model.masks,
+    once: model.once,
   };
 }
 

@@ -202,9 +202,9 @@ class World {
       return false;
     }
     const from = entry.timer ? null : entry.from;
-    if (!entry.timer) {
+    if (!entry.timer && !entry.copy) {
       const before = this.pending.slice(0, this.pending.indexOf(entry));
-      const overtaken = before.filter((p) => !p.timer && p.from === from && p.to === to);
+      const overtaken = before.filter((p) => !p.timer && !p.copy && p.from === from && p.to === to);
       if (overtaken.length > 0 && this.network === "fifo") {
         return false;
       }
@@ -217,6 +217,16 @@ class World {
       this.pending.push(entry);
     }
     await this.#do(to, from, { do: "deliver", state, from, message: entry.message });
+    return true;
+  }
+
+  duplicate(step) {
+    const entry = this.#find(step);
+    if (!entry) {
+      return false;
+    }
+    // A copy has no place in the order of its channel.
+    this.pending.push({ ...entry, copy: true });
     return true;
   }
 
@@ -237,7 +247,9 @@ class World {
         (timer || p.from === step.from) &&
         p.message.type === (step.type ?? p.message.type),
     );
-    return alike.find((p) => textOf(p.message) === step.payload) ?? alike[0];
+    const exact = alike.filter((p) => textOf(p.message) === step.payload);
+    const all = exact.length > 0 ? exact : alike;
+    return all.find((p) => Boolean(p.copy) === Boolean(step.copy)) ?? all[0];
   }
 
   async check() {
@@ -285,6 +297,8 @@ export async function follow(command, scenario, schedule, cwd = undefined) {
       let made;
       if (acts.includes(step.kind) && step.external !== false) {
         made = await world[step.kind](step.to);
+      } else if (step.kind === "duplicate") {
+        made = world.duplicate(step);
       } else if (step.kind === "deliver" || step.kind === "timer") {
         made = await world.deliver(step);
       } else {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use demi_schemas::schedule::{ScheduleHeader, StepKind};
-use demi_schemas::{Schedule, Via, tables};
+use demi_schemas::{Kind, Schedule, Via, tables};
 use rustc_hash::FxHashMap;
 
 use super::names::{EVENTS, MESSAGES, SCHEDULE};
@@ -40,6 +40,26 @@ pub fn load_schedule(exec_dir: &Path, kept_only: bool) -> Result<Schedule, Linea
 }
 
 type EventKey = (String, i32, i64);
+/// The actor that receives a message, and the message's id.
+type MessageKey = (String, String);
+
+/// How many times actors received messages again. What has no id is not told.
+fn repeats(exec_dir: &Path) -> Result<FxHashMap<MessageKey, u32>, LineageError> {
+    let mut counts = FxHashMap::default();
+    let wanted = columns_of(&tables::execution_messages(), &["msg_id", "receive_actor", "status"]);
+    for batch in Source::open(&exec_dir.join(MESSAGES), &wanted)? {
+        let batch = batch?;
+        let (id, status) = (columns::text(&batch, "msg_id")?, columns::text(&batch, "status")?);
+        let actor = columns::text(&batch, "receive_actor")?;
+        for row in 0..batch.num_rows() {
+            if let (Some("duplicate"), Some(actor), Some(id)) = (at(status, row), at(actor, row), at(id, row))
+            {
+                *counts.entry((actor.to_owned(), id.to_owned())).or_default() += 1;
+            }
+        }
+    }
+    Ok(counts)
+}
 
 /// How each received message was sent, where that is special and only its send says so.
 fn sent_via(exec_dir: &Path) -> Result<FxHashMap<EventKey, Via>, LineageError> {
@@ -80,6 +100,7 @@ fn sent_via(exec_dir: &Path) -> Result<FxHashMap<EventKey, Via>, LineageError> {
 
 fn all_lines(exec_dir: &Path) -> Result<Vec<(u64, String)>, LineageError> {
     let via = sent_via(exec_dir)?;
+    let mut repeated = repeats(exec_dir)?;
     let mut composer = Composer::default();
     let mut lines = Vec::new();
     let mut sink = |order: u64, _: bool, line: &[u8]| {
@@ -90,9 +111,18 @@ fn all_lines(exec_dir: &Path) -> Result<Vec<(u64, String)>, LineageError> {
         let batch = batch?;
         let (actor, incarnation) = (columns::text(&batch, "actor")?, columns::int(&batch, "incarnation")?);
         let (seq, order) = (columns::long(&batch, "seq")?, columns::long(&batch, "order")?);
+        let (kind, id) = (columns::text(&batch, "kind")?, columns::text(&batch, "msg_id")?);
+        let mut again: FxHashMap<usize, u32> = FxHashMap::default();
+        for row in (0..batch.num_rows()).filter(|&row| at(kind, row) == Some(Kind::Receive.as_str())) {
+            let Some(id) = at(id, row).filter(|_| !repeated.is_empty()) else { continue };
+            // The first receive takes the count with it.
+            let count = repeated.remove(&(actor.value(row).to_owned(), id.to_owned()));
+            again.extend(count.map(|count| (row, count)));
+        }
         let placed = |row: usize| {
             let key = (actor.value(row).to_owned(), incarnation.value(row), seq.value(row));
-            Placed { order: order.value(row) as u64, kept: true, sent_via: via.get(&key).copied() }
+            let again = again.get(&row).copied().unwrap_or(0);
+            Placed { order: order.value(row) as u64, kept: true, sent_via: via.get(&key).copied(), again }
         };
         composer.add(&batch, placed, &mut sink)?;
     }

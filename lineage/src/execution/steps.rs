@@ -23,6 +23,8 @@ pub(crate) struct Placed {
     pub(crate) kept: bool,
     /// For receives: how the message was sent, from the other end.
     pub(crate) sent_via: Option<Via>,
+    /// For receives: how many times the actor receives the message again later.
+    pub(crate) again: u32,
 }
 
 /// What takes a step: its rank, whether it was kept, whether it is a delivery, and its line with the line feed.
@@ -153,6 +155,8 @@ impl Composer {
         let (c, i) = (row.columns, row.row);
         let head = &mut self.head;
         head.clear();
+        // The network makes its copies before the first is received.
+        (0..placed.again).for_each(|_| copied(head, row));
         head.extend_from_slice(b"{\"kind\":\"");
         head.extend_from_slice(name.as_bytes());
         head.push(b'"');
@@ -241,6 +245,22 @@ impl Composer {
         raw(list, "timer", at(c.timer, i));
         list.push(b'}');
     }
+}
+
+/// The line of a step in which the network makes a second copy of a message that a row receives. What comes from outside
+/// needs none: it is sent where it is received.
+fn copied(out: &mut Vec<u8>, row: &Row<'_>) {
+    let (c, i) = (row.columns, row.row);
+    if c.external.is_valid(i) && c.external.value(i) {
+        return;
+    }
+    out.extend_from_slice(b"{\"kind\":\"duplicate\"");
+    text(out, "from", at(c.from, i));
+    text(out, "to", Some(row.actor));
+    text(out, "type", at(c.type_, i));
+    text(out, "payload", at(c.payload, i));
+    text(out, "fingerprint", at(c.fingerprint, i));
+    out.extend_from_slice(b"}\n");
 }
 
 fn kind_name(kind: Kind) -> &'static str {

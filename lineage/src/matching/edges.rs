@@ -82,6 +82,8 @@ pub(crate) struct Matching {
     pub(crate) extra: Vec<(u32, u32)>,
     /// By entry of `extra`: why it is there.
     pub(crate) extra_reason: Vec<Reason>,
+    /// Messages that an actor received again: its first receive of one, and a later.
+    pub(crate) repeats: Vec<(u32, u32)>,
     /// What is odd.
     pub(crate) warnings: Vec<String>,
 }
@@ -96,6 +98,7 @@ impl Matching {
             certain: vec![false; events],
             extra: Vec::new(),
             extra_reason: Vec::new(),
+            repeats: Vec::new(),
             warnings: Vec::new(),
         }
     }

@@ -66,6 +66,24 @@ pub(crate) fn explain(events: &Events, matching: &mut Matching, channels: &Chann
             _ => {}
         }
     }
+    matching.repeats = repeats(events, matching);
+}
+
+/// Messages that an actor received again: its first receive of one, and a later. Messages are told by their ids.
+fn repeats(events: &Events, matching: &Matching) -> Vec<(u32, u32)> {
+    let named = |e: &u32| events.kind[*e as usize] == Kind::Receive && events.has(*e, HAS_ID);
+    let again = |e: &u32| matching.status[*e as usize] == Status::Duplicate;
+    let all = || (0..events.len() as u32).filter(named);
+    let ids: FxHashSet<IdHash> = all().filter(again).map(|e| events.id[e as usize]).collect();
+    if ids.is_empty() {
+        return Vec::new();
+    }
+    let mut first: FxHashMap<(u32, IdHash), u32> = FxHashMap::default();
+    let told = all().filter(|e| ids.contains(&events.id[*e as usize])).filter_map(|e| {
+        let known = *first.entry((events.actor[e as usize], events.id[e as usize])).or_insert(e);
+        (known != e && again(&e)).then_some((known, e))
+    });
+    told.collect()
 }
 
 /// Counts matched messages, and unmatched ones by why. Timers are no messages.

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use arrow_array::Array;
 use demi_schemas::schedule::{SCHEDULE_SCHEMA, ScheduleHeader};
 use demi_schemas::summary::BuildSummary;
+use rustc_hash::FxHashMap;
 
 use super::analysis::Lineage;
 use super::options::Extra;
@@ -38,6 +39,10 @@ pub(super) fn write_all(
     let mut composer = Composer::default();
     let mut keep = |order: u64, kept: bool, line: &[u8]| if kept { lines.add(order, line) } else { Ok(()) };
     let mut states = Vec::new();
+    let mut again: FxHashMap<u32, u32> = FxHashMap::default();
+    for (first, later) in &matching.repeats {
+        *again.entry(*first).or_default() += u32::from(lineage.provenance.kept[*later as usize]);
+    }
     let mut rows = |first: u32, batch: &arrow_array::RecordBatch| {
         let state = columns::text(batch, "state")?;
         states.extend((0..batch.num_rows()).filter(|&r| state.is_valid(r)).map(|r| first + r as u32));
@@ -45,7 +50,13 @@ pub(super) fn write_all(
             let e = first as usize + row;
             let mate = matching.mate[e];
             let sent_via = if mate == NONE || is_send(events.kind[e]) { None } else { events.via(mate) };
-            Placed { order: u64::from(lineage.order.rank[e]), kept: lineage.provenance.kept[e], sent_via }
+            let again = again.get(&(e as u32)).copied().unwrap_or(0);
+            Placed {
+                order: u64::from(lineage.order.rank[e]),
+                kept: lineage.provenance.kept[e],
+                sent_via,
+                again,
+            }
         };
         match &mut open_ends {
             None => composer.add(batch, placed, &mut keep)?,

@@ -175,7 +175,11 @@ impl<'a, M: Model> Checked<'a, M> {
             let (world, faults) = level[next].clone();
             for at in first_of_each(&faults) {
                 let (mut after, mut rest) = (world.clone(), faults.clone());
-                rest.remove(at).perform(&mut self.sim, &mut after, &[], self.rule).map_err(impossible)?;
+                let fault = rest.remove(at);
+                match fault.perform(&mut self.sim, &mut after, &[], self.rule) {
+                    Err(Refusal::NotPending) => continue,
+                    done => done.map_err(impossible)?,
+                }
                 if let Act::Stop(actor) = faults[at] {
                     after = with_outside(&after, &world, actor);
                 }
@@ -253,9 +257,13 @@ impl<'a, M: Model> Checked<'a, M> {
     }
 }
 
-/// Which faults may happen next: the first of each actor.
+/// Which faults may happen next: the first of each actor, and any message that the network repeats.
 fn first_of_each(faults: &[Act]) -> Vec<usize> {
-    let first = |at: &usize| faults[..*at].iter().all(|earlier| earlier.actor() != faults[*at].actor());
+    let repeats = |at: usize| matches!(faults[at], Act::Duplicate(_));
+    let apart = |at: usize, earlier: usize| {
+        faults[earlier].actor() != faults[at].actor() || repeats(at) || repeats(earlier)
+    };
+    let first = |at: &usize| (0..*at).all(|earlier| apart(*at, earlier));
     (0..faults.len()).filter(first).collect()
 }
 

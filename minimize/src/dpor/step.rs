@@ -126,6 +126,7 @@ impl<M: Model> Ground<'_, M> {
             Act::Crash(a) => matches!(world.status(*a), Status::Running | Status::Isolated),
             Act::Restart(a) => world.status(*a) == Status::Crashed,
             Act::Heal(a) => world.status(*a) == Status::Isolated,
+            Act::Duplicate(want) => want.find(self.sim, world).is_some(),
             _ => true,
         }
     }

@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 
 use demi_replay::network::{self, Heads};
 use demi_replay::script::{Act, OwnFailures, Want};
-use demi_replay::{Model, World};
+use demi_replay::{Model, Pending, PendingKind, World};
 use demi_schemas::NetworkRule;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -73,10 +73,11 @@ impl<M: Model> Engine<M> {
             let Act::Deliver(want) = act else {
                 // Code outside the actors may not be possible yet.
                 let passes = own.told_by(act) || matches!(act, Act::Noted(_) | Act::Sent);
-                if !passes && self.follow(&mut world, act) {
-                    own.note(act, self.sim.did());
+                let Some(act) = self.adapted(&world, act, policy).filter(|_| !passes) else { continue };
+                if self.follow(&mut world, &act) {
+                    own.note(&act, self.sim.did());
                     if !matches!(act, Act::Inject(..)) {
-                        done.push(*act);
+                        done.push(act);
                     }
                 }
                 continue;
@@ -103,6 +104,14 @@ impl<M: Model> Engine<M> {
             }
         }
         None
+    }
+
+    /// What stands for an act in a world: of the message that the network is to repeat, the one that the policy finds.
+    fn adapted(&self, world: &World<M>, act: &Act, policy: Policy) -> Option<Act> {
+        let Act::Duplicate(want) = act else { return Some(*act) };
+        let message = |_, p: &Pending| p.kind == PendingKind::Message;
+        let found = policy.matcher.find(&self.sim, world, want, message)?;
+        Some(Act::Duplicate(Want::of(&self.sim, world, &world.pending()[found])))
     }
 
     /// What to do about a wanted delivery.

@@ -129,7 +129,17 @@ impl Matcher {
         let serves = |at: &usize| fits(&pending[*at], self) && usable(*at, &pending[*at]);
         let at = match self {
             Matcher::TypeNewest | Matcher::ClockNewest => there.rfind(serves),
-            _ => there.find(serves),
+            Matcher::TypeOldest | Matcher::ClockOldest => there.find(serves),
+            // Of a message and its copy the one that is meant, where both are pending.
+            Matcher::Payload | Matcher::Exact | Matcher::ExactOrClock => {
+                let mut other = None;
+                let meant = there.find(|at| {
+                    let serves = serves(at);
+                    other = other.or(serves.then_some(*at));
+                    serves && want.means(&pending[*at])
+                });
+                meant.or(other)
+            }
         };
         if at.is_none() && self == Matcher::ExactOrClock {
             return Matcher::ClockOldest.find(sim, world, want, usable);

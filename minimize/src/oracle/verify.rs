@@ -4,7 +4,7 @@ use std::hash::Hash;
 use std::rc::Rc;
 
 use demi_replay::script::{Act, Want};
-use demi_replay::{Model, OUTSIDE, PendingKind, Simulator, World};
+use demi_replay::{Model, OUTSIDE, Pending, PendingKind, Simulator, World};
 use demi_schemas::NetworkRule;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -85,7 +85,9 @@ fn sequence_key(steps: &[Numbered]) -> u128 {
 fn in_order<M: Model>(sim: &Simulator<M>, world: &World<M>, want: &Want, rule: NetworkRule) -> bool {
     let Some(index) = want.find(sim, world) else { return false };
     let entry = world.pending()[index];
-    if rule != NetworkRule::Fifo || want.timer || entry.channel == OUTSIDE {
+    // A second copy has no place in the order of the channel.
+    let free = |p: &Pending| p.channel == OUTSIDE && p.msg == entry.msg && want.same_place(p);
+    if rule != NetworkRule::Fifo || want.timer || world.pending().iter().any(free) {
         return true;
     }
     world.pending()[..index].iter().all(|older| {

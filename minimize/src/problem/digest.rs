@@ -60,7 +60,7 @@ impl Digests {
                     }
                     None => index.hash(hasher),
                 },
-                Act::Deliver(want) => {
+                Act::Deliver(want) | Act::Duplicate(want) => {
                     let places = [self.actor(sim, want.from), self.actor(sim, want.to)];
                     let texts = [want.type_, want.payload, want.fingerprint].map(|t| self.text(sim, t));
                     (places, texts, want.timer, want.clock).hash(hasher);

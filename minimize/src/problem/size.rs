@@ -123,6 +123,7 @@ mod tests {
             fingerprint: TextId(0),
             timer: false,
             external: None,
+            copy: false,
             clock: None,
         };
         let delivery = Act::Deliver(want);

@@ -39,15 +39,21 @@ pub fn to_schedule<M: Model>(
                         ..Step::new(StepKind::Action, "")
                     }
                 }
-                Act::Deliver(want) => {
+                Act::Deliver(want) | Act::Duplicate(want) => {
                     let payload = sim.text(want.payload).to_owned();
-                    let kind = if want.timer { StepKind::Timer } else { StepKind::Deliver };
+                    let kind = match act {
+                        Act::Duplicate(_) => StepKind::Duplicate,
+                        _ if want.timer => StepKind::Timer,
+                        _ => StepKind::Deliver,
+                    };
                     let mut step = Step::new(kind, name(want.to));
                     step.from = Some(name(want.from));
                     step.type_ = Some(sim.text(want.type_).to_owned());
                     // Readers take messages from nobody for external ones unless told otherwise.
                     let nobody = !want.timer && step.from.as_deref() == Some(DEAD_LETTERS);
-                    step.external = (nobody || want.external.is_some()).then_some(want.external.is_some());
+                    let told = kind == StepKind::Deliver && (nobody || want.external.is_some());
+                    step.copy = kind == StepKind::Deliver && want.copy;
+                    step.external = told.then_some(want.external.is_some());
                     step.fields = want
                         .external
                         .and_then(|_| fields.get(&payload_key(&name(want.to), &payload)))

@@ -127,6 +127,9 @@ fn what<M: Model>(sim: &Simulator<M>, script: &Script, act: &Act) -> String {
         Act::Isolate(_) => "is cut off".to_owned(),
         Act::Heal(_) => "is back on the network".to_owned(),
         Act::Stop(_) => "is gone".to_owned(),
+        Act::Duplicate(want) => {
+            format!("is sent again by the network {}", sim.text(want.payload))
+        }
         Act::Inject(..) | Act::Noted(_) | Act::Sent => String::new(),
         Act::Action(index) => {
             format!("runs {}", script.actions.get(*index as usize).map_or("", |(name, _)| name.as_str()))

@@ -48,17 +48,21 @@ impl Faults {
         self.0.get(number)
     }
 
+    /// Whether the network repeats a message. Its content may name any actor.
+    pub fn repeat(&self) -> bool {
+        self.0.iter().any(|fault| matches!(fault, Act::Duplicate(_)))
+    }
+
     /// Actors that a fault happens to: not interchangeable with others.
     pub fn actors(&self) -> Vec<ActorId> {
         self.0.iter().filter_map(Act::actor).collect()
     }
 
-    /// Which of those that are left may happen next: the first of each actor.
+    /// Which of those that are left may happen next: the first of each actor, and any repeated message.
     pub fn next(&self, left: u32) -> impl Iterator<Item = usize> {
         let is_left = move |number: usize| left & 1 << number != 0;
         (0..self.0.len()).filter(move |&number| {
-            let earlier =
-                (0..number).any(|other| is_left(other) && self.0[other].actor() == self.0[number].actor());
+            let earlier = (0..number).any(|other| is_left(other) && waits(&self.0[number], &self.0[other]));
             is_left(number) && !earlier
         })
     }
@@ -82,6 +86,13 @@ impl Faults {
         let status = (0..after.actors()).map(|at| after.status(ActorId(at as u16))).collect();
         Some(World::assemble(after.cells().to_vec(), status, pending))
     }
+}
+
+/// Whether a fault waits until another has happened: those of one actor come in their order. What the network repeats has no
+/// part in that.
+fn waits(fault: &Act, other: &Act) -> bool {
+    let repeats = |act: &Act| matches!(act, Act::Duplicate(_));
+    fault.actor() == other.actor() && !repeats(fault) && !repeats(other)
 }
 
 /// A part of a configuration's hash, for the faults that are left.

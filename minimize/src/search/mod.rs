@@ -229,7 +229,10 @@ fn layers_over<M: Model>(
         let apart = (renamings, faults.clone(), kinds.clone());
         Layers::new(sim, root, engine.rule, target, bound.cloned(), apart, jobs).search(limits, &engine.meter)
     };
-    let alike = symmetry::renamings(&engine.sim, root, &engine.problem.target, &faults.actors());
+    let alike = match faults.repeat() {
+        true => Vec::new(),
+        false => symmetry::renamings(&engine.sim, root, &engine.problem.target, &faults.actors()),
+    };
     let with = |jobs| {
         let ended = search(alike.clone(), jobs);
         if !ended.unequal {

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
-use crate::common::random::{FAULTS, RULES, engine, events, execution, meter};
+use crate::common::random::{FAULTS, RULES, engine, events, meter, repeating};
 use crate::common::{KINDS, TARGET, simulator, table};
 use demi_minimize::certify::{CertificateError, Checked};
 use demi_minimize::oracle::matcher::EXACT;
@@ -14,18 +14,33 @@ use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 
 #[test]
 fn nothing_shorter_than_what_is_found_exists() {
+    let (met, shorter) = compared(0, 20_000);
+    assert!(met > 2_000 && shorter > 400, "{met} {shorter}");
+}
+
+#[test]
+fn nothing_shorter_exists_where_the_network_repeats_messages() {
+    let (met, shorter) = compared(2, 10_000);
+    assert!(met > 1_000 && shorter > 200, "{met} {shorter}");
+}
+
+/// Compares searches over executions in which the network repeats so many messages: how many there were, and how many of them
+/// could be shortened.
+fn compared(repeats: usize, cases: u32) -> (usize, usize) {
     let count = proptest::collection::vec((0..3_u16, 0..KINDS), 1..4);
     let faults = proptest::collection::vec((0..3_u16, 0..FAULTS.len()), 1..4);
     let choices = proptest::collection::vec(0..1_000_usize, 2..14);
     let all = (table(), count, faults, choices, 0..RULES.len());
-    let config = ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() };
+    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[62; 32]);
     let (met, shorter) = (std::cell::Cell::new(0), std::cell::Cell::new(0));
     TestRunner::new_with_rng(config, rng)
         .run(&all, |(mut table, outside, faults, choices, rule)| {
             let rule = RULES[rule];
             let events = events(&table, &outside, &faults);
-            let Some(recorded) = execution(&mut table, &events, &choices, rule) else { return Ok(()) };
+            let Some(recorded) = repeating(&mut table, &events, &choices, rule, repeats) else {
+                return Ok(());
+            };
             let (mut engine, script) = engine(&table, &recorded, rule);
             let Some(witness) = engine.first_witness(&script.acts, EXACT) else { return Ok(()) };
             let faults =
@@ -35,7 +50,14 @@ fn nothing_shorter_than_what_is_found_exists() {
             }
             let found = shortest(&mut engine, &witness, None, witness.size.deliveries, 1).unwrap();
             let again = shortest(&mut engine, &witness, None, witness.size.deliveries, 3).unwrap();
-            prop_assert!(found.complete);
+            prop_assert!(
+                found.complete,
+                "{:?} {:?} {:?} {:?}",
+                found.stopped,
+                found.at_least,
+                found.states,
+                engine.to_schedule(&witness.acts).to_text()
+            );
             let best = found.found.unwrap();
             prop_assert_eq!(&best.acts, &again.found.unwrap().acts);
             prop_assert_eq!((found.at_least, found.states), (best.size.deliveries, again.states));
@@ -50,5 +72,5 @@ fn nothing_shorter_than_what_is_found_exists() {
             Ok(())
         })
         .unwrap();
-    assert!(met.get() > 2_000 && shorter.get() > 400, "{met:?} {shorter:?}");
+    (met.get(), shorter.get())
 }

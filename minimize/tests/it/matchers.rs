@@ -267,6 +267,7 @@ fn want(sim: &mut Simulator<Puppets>, wish: &Wish) -> Want {
         fingerprint: info.fingerprint,
         timer: matches!(wish.way, Way::Timer(_)),
         external: (wish.way == Way::Outside).then_some(msg),
+        copy: false,
         clock: wish.clock,
     }
 }

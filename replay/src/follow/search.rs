@@ -133,8 +133,8 @@ impl<'a, M: Model> Search<'a, M> {
                 news.injected(number(logged.msg_id.as_ref())?, *self.record.injected.get(&step)?, msg);
             }
         }
-        // To put a message among the pending ones is no step that does anything.
-        let did = if matches!(act, Act::Inject(..)) { &[] } else { self.sim.did() };
+        // To put a message or a copy of one among the pending ones is no step that does anything.
+        let did = if matches!(act, Act::Inject(..) | Act::Duplicate(_)) { &[] } else { self.sim.did() };
         if !self.sends_as_logged(logged, did) {
             return None;
         }

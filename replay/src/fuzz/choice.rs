@@ -26,6 +26,8 @@ pub enum Choice {
     Isolate(ActorId),
     /// An actor that was cut off is back.
     Heal(ActorId),
+    /// The network makes a second copy of the pending entry of that index.
+    Duplicate(u32),
     /// The program's act of that number is done.
     Program(u32),
     /// The pending entry of that index is delivered.
@@ -46,6 +48,9 @@ pub fn apply<M: Model>(
         Choice::Restart(actor) => sim.restart(world, actor),
         Choice::Isolate(actor) => sim.isolate(world, actor),
         Choice::Heal(actor) => sim.heal(world, actor),
+        Choice::Duplicate(index) => {
+            sim.duplicate(world, index as usize);
+        }
         Choice::Program(act) => {
             // What is not possible is left out; the run says nothing of it.
             let _ = program.perform(sim, world, act, rule);

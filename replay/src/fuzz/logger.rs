@@ -118,6 +118,7 @@ impl<'a, M: Model> Logger<'a, M> {
                 let record = self.with_external(kind, true);
                 self.push(actor, record);
             }
+            Choice::Duplicate(index) => self.duplicate(index as usize),
             Choice::Program(act) => self.program(act),
             Choice::Deliver(index) => {
                 let entry = self.world.pending()[index as usize];
@@ -188,6 +189,9 @@ impl<'a, M: Model> Logger<'a, M> {
             let fields = self.program.steps.get(act as usize).and_then(|step| step.fields.clone());
             return self.inject_one(to, msg, fields.unwrap_or_default());
         }
+        if let Some(index) = self.program.repeats(self.sim, &self.world, act) {
+            return self.duplicate(index);
+        }
         if self.program.perform(self.sim, &mut self.world, act, self.rule).is_err() {
             return;
         }
@@ -206,6 +210,17 @@ impl<'a, M: Model> Logger<'a, M> {
         let record = EventRecord { type_, fields, ..self.with_external(kind, true) };
         self.push(self.program.actor(act).unwrap_or(OUTSIDE), record);
         self.log_effects(OUTSIDE, false);
+    }
+
+    /// Makes a second copy of a pending entry. No log tells of it: it is delivered under the number of the first.
+    fn duplicate(&mut self, index: usize) {
+        let entry = self.world.pending()[index];
+        let Some(copy) = self.sim.duplicate(&mut self.world, index) else { return };
+        let id = self.sent.get(&entry).and_then(VecDeque::front).copied();
+        self.sent.entry(self.world.pending()[copy]).or_default().extend(id);
+        self.externals += 1;
+        let record = self.filled(self.blank(Kind::Receive), &entry, id);
+        self.step(StepKind::Duplicate, &entry, &EventRecord { external: None, ..record });
     }
 
     /// A new number for a message that becomes pending.

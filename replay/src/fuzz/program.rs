@@ -126,6 +126,14 @@ impl Program {
         self.script.acts.get(act as usize).and_then(Act::actor)
     }
 
+    /// The pending entry that an act makes a second copy of.
+    pub(crate) fn repeats<M: Model>(&self, sim: &Simulator<M>, world: &World<M>, act: u32) -> Option<usize> {
+        match self.script.acts.get(act as usize)? {
+            Act::Duplicate(want) => want.find(sim, world),
+            _ => None,
+        }
+    }
+
     /// The message that an act puts among the pending ones of a world, and to whom.
     pub(crate) fn message<M: Model>(
         &self,

@@ -33,6 +33,7 @@ pub fn settings(scenario: &Scenario) -> Result<FuzzSettings, FuzzError> {
         ("weight_restart", s.weight_restart),
         ("weight_partition", s.weight_partition),
         ("weight_isolate", s.weight_isolate),
+        ("weight_duplicate", s.weight_duplicate),
     ];
     for (name, value) in weights {
         if !(0.0..=1e9).contains(&value) {
@@ -105,7 +106,8 @@ impl<'a, M: Model> Run<'a, M> {
         let faults = settings.weight_crash
             + settings.weight_restart
             + settings.weight_partition
-            + settings.weight_isolate;
+            + settings.weight_isolate
+            + if scenario.duplicates { settings.weight_duplicate } else { 0.0 };
         let clocks = clocks(settings.clock_drift, sim.model().actors(), &mut rng);
         // With faults, so many events a run that about all client messages find a place among them.
         let event_rate = if faults > 0.0 {
@@ -294,6 +296,7 @@ impl<'a, M: Model> Run<'a, M> {
     fn event(&mut self) {
         let (running, crashed) = (self.with_status(Status::Running), self.with_status(Status::Crashed));
         let cut_off = self.with_status(Status::Isolated);
+        let repeatable = if self.scenario.duplicates { self.repeatable() } else { Vec::new() };
         let s = self.settings;
         let when = |possible: bool, weight: f64| if possible { weight } else { 0.0 };
         let weights = [
@@ -302,6 +305,7 @@ impl<'a, M: Model> Run<'a, M> {
             when(!crashed.is_empty(), s.weight_restart),
             when(self.actors.len() > 1, s.weight_partition),
             when(running.len() > 1 || !cut_off.is_empty(), s.weight_isolate),
+            when(!repeatable.is_empty(), s.weight_duplicate),
         ];
         let mut at = self.rng.random::<f64>() * weights.iter().sum::<f64>();
         let kind = weights.iter().position(|&w| {
@@ -323,6 +327,10 @@ impl<'a, M: Model> Run<'a, M> {
             Some(3) if self.holds.far.is_empty() => self.partition(),
             Some(3) => self.holds.far.clear(),
             // As often back as away, so that a run is not mostly about who is alone.
+            Some(5) => {
+                let one = repeatable[self.rng.random_range(0..repeatable.len())];
+                self.apply(Choice::Duplicate(one));
+            }
             Some(_) if running.len() < 2 || !cut_off.is_empty() && self.rng.random_bool(0.5) => {
                 let one = cut_off[self.rng.random_range(0..cut_off.len())];
                 self.apply(Choice::Heal(one));
@@ -333,6 +341,12 @@ impl<'a, M: Model> Run<'a, M> {
             }
             None => {}
         }
+    }
+
+    /// Pending entries that the network may repeat.
+    fn repeatable(&self) -> Vec<u32> {
+        let pending = self.world.pending().iter().enumerate();
+        pending.filter(|(_, entry)| self.sim.may_repeat(entry)).map(|(index, _)| index as u32).collect()
     }
 
     /// Divides the actors in two sides at random. What has to cross waits until the partition heals.

@@ -85,6 +85,38 @@ fn who_is_cut_off_comes_back() {
 }
 
 #[test]
+fn only_a_network_that_repeats_messages_repeats_them() {
+    let text = |duplicates: bool| {
+        format!(
+            "model = \"two-phase\"\nnetwork = \"fifo\"\nduplicates = {duplicates}\n[switches]\ncommit_on_timeout = true\n\
+             [fuzz]\nweight_duplicate = 4.0\n"
+        )
+    };
+    let (plain, repeating) = (Scenario::parse(&text(false)).unwrap(), Scenario::parse(&text(true)).unwrap());
+    let mut repeated = 0;
+    for seed in 1..20 {
+        let of = |scenario| try_fuzz(scenario, seed, 200, 300).unwrap();
+        let copies = |found: &Found| {
+            found.schedule.steps.iter().filter(|step| step.kind == StepKind::Duplicate).count()
+        };
+        assert_eq!(copies(&of(&plain)), 0);
+        let found = of(&repeating);
+        assert_eq!(found, of(&repeating));
+        // What is delivered twice is received under one number, and nothing else is.
+        let mut received: BTreeMap<String, usize> = BTreeMap::new();
+        for record in found.records.iter().flat_map(|(_, records)| records) {
+            if record.kind == Kind::Receive {
+                *received.entry(record.msg_id.clone().unwrap()).or_default() += 1;
+            }
+        }
+        let again: usize = received.values().map(|times| times - 1).sum();
+        assert!(again <= copies(&found), "{again} {}", copies(&found));
+        repeated += again;
+    }
+    assert!(repeated > 10, "{repeated}");
+}
+
+#[test]
 fn clocks_run_apart_as_far_as_they_may() {
     let actors: Vec<ActorId> = (1..=5).map(ActorId).collect();
     let mut rng = ChaCha8Rng::seed_from_u64(1);

@@ -5,16 +5,17 @@ use serde_json::Value;
 use super::ctx::Ctx;
 use crate::names::ActorId;
 
-/// How often the network may deliver what was sent once.
+/// How often a network that repeats messages may deliver what was sent once.
 ///
-/// There is one answer today: no schedule has a step that delivers a message a second time. A network that repeats
-/// messages will be a further value, so that no model can claim what is not done.
+/// Whether the network repeats messages at all is what the scenario says
+/// ([`Scenario::duplicates`](demi_schemas::Scenario::duplicates)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Duplicates {
-    /// Once at most.
-    #[default]
+    /// Once at most: what travels on a connection that numbers its messages.
     Never,
+    /// As often as it likes.
+    #[default]
+    Any,
 }
 
 /// What the system's runtime does besides: shared memory, refusing, actions, start-up, failures.
@@ -68,10 +69,11 @@ pub trait Runtime<S, Msg> {
         false
     }
 
-    /// How often a message that was sent once may be delivered.
+    /// How often a network that repeats messages may deliver a message that was sent once. Random runs and explorations
+    /// ask; a schedule that says that a message was delivered twice is followed.
     fn duplicates(&self, msg: &Msg) -> Duplicates {
         let _ = msg;
-        Duplicates::Never
+        Duplicates::Any
     }
 
     /// Runs code outside the actors, named by a schedule's `action` step, on the state of the outside

@@ -3,7 +3,8 @@
 use demi_schemas::event::Via;
 
 use super::{Did, Simulator};
-use crate::model::{Effect, Model, Status, Timer};
+use crate::guard;
+use crate::model::{Duplicates, Effect, Model, Status, Timer};
 use crate::names::{ActorId, OUTSIDE};
 use crate::queue::Place;
 use crate::world::{Pending, PendingKind, World};
@@ -47,6 +48,26 @@ impl<M: Model> Simulator<M> {
         } else {
             self.apply(world, OUTSIDE);
         }
+    }
+
+    /// Leaves a second copy of `pending[index]` among the pending ones and gives its index; `None` where that is no message
+    /// that one actor sent another. A copy has no place in the order of its channel: what is sent again may come at any
+    /// time.
+    pub fn duplicate(&mut self, world: &mut World<M>, index: usize) -> Option<usize> {
+        let original = *world.pending.get(index).filter(|p| p.kind == PendingKind::Message)?;
+        let copy = Pending { channel: OUTSIDE, via: None, ..original };
+        self.did.clear();
+        self.crash_reason = None;
+        self.did.push(Did::Sent(copy));
+        world.pending.push(copy);
+        Some(world.pending.len() - 1)
+    }
+
+    /// Whether a network that repeats messages may repeat this entry.
+    #[must_use]
+    pub fn may_repeat(&self, entry: &Pending) -> bool {
+        let repeats = || self.model.runtime().duplicates(&self.info(entry.msg).msg) == Duplicates::Any;
+        entry.kind == PendingKind::Message && entry.via != Some(Via::Scheduler) && guard::or(false, repeats)
     }
 
     fn sent(

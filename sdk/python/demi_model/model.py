@@ -104,6 +104,8 @@ class Model:
     """Messages from outside that every run of ``fuzz`` begins with: receiver and message."""
     masks: Sequence[Mapping[str, str]] = ()
     """Rewritings of payloads before they are compared: ``type``, ``pattern`` and ``replace``."""
+    once: Sequence[str] = ()
+    """Types of messages that are delivered once at most, even where the network repeats messages."""
     disk = False
     """Whether :meth:`start` gets the state in which the actor failed."""
     restarts = False

@@ -32,6 +32,7 @@ def hello(model: Model, request: Dict[str, Any]) -> Dict[str, Any]:
         "disk": model.disk,
         "restarts": model.restarts,
         "masks": [dict(mask) for mask in model.masks],
+        "once": list(model.once),
     }
     if not said["actors"]:
         raise ValueError("the model names no actors")

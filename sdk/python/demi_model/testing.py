@@ -171,9 +171,10 @@ class _World:
         if entry is None:
             return False
         sender = None if entry["timer"] else entry["from"]
-        if not entry["timer"]:
+        if not entry["timer"] and not entry.get("copy"):
             before = self.pending[: self.pending.index(entry)]
-            overtaken = [p for p in before if not p["timer"] and (p["from"], p["to"]) == (sender, to)]
+            ordered = (p for p in before if not p["timer"] and not p.get("copy"))
+            overtaken = [p for p in ordered if (p["from"], p["to"]) == (sender, to)]
             if overtaken and self.network == "fifo":
                 return False
             if self.network == "fifo-loss":
@@ -183,6 +184,14 @@ class _World:
             self.pending.append(entry)
         question = {"do": "deliver", "state": self.states[to], "from": sender, "message": entry["message"]}
         self._do(to, sender, question)
+        return True
+
+    def duplicate(self, step: Dict[str, Any]) -> bool:
+        entry = self._find(step, timer=False)
+        if entry is None:
+            return False
+        # A copy has no place in the order of its channel.
+        self.pending.append({**entry, "copy": True})
         return True
 
     def _external(self, step: Dict[str, Any]) -> Optional[Dict[str, Any]]:
@@ -201,8 +210,9 @@ class _World:
             and (timer or p["from"] == step.get("from"))
             and p["message"]["type"] == step.get("type", p["message"]["type"])
         ]
-        exact = [p for p in alike if _text(p["message"]) == step.get("payload")]
-        return next(iter(exact or alike), None)
+        exact = [p for p in alike if _text(p["message"]) == step.get("payload")] or alike
+        wanted = [p for p in exact if bool(p.get("copy")) == bool(step.get("copy"))]
+        return next(iter(wanted or exact), None)
 
     def check(self) -> List[str]:
         seen = {a: s for a, s in self.seen.items() if self.status[a] in ("running", "isolated")}
@@ -243,6 +253,8 @@ def follow(
             kind = step["kind"]
             if kind in does and step.get("external") is not False:
                 taken = does[kind](step["to"])
+            elif kind == "duplicate":
+                taken = world.duplicate(step)
             elif kind in ("deliver", "timer"):
                 taken = world.deliver(step)
             else:

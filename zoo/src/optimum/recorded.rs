@@ -61,7 +61,7 @@ impl Recorded {
                     }
                 }
                 Act::Inject(..) | Act::Noted(_) | Act::Sent => {}
-                Act::Isolate(_) | Act::Heal(_) | Act::Stop(_) | Act::Action(_) => {
+                Act::Isolate(_) | Act::Heal(_) | Act::Stop(_) | Act::Duplicate(_) | Act::Action(_) => {
                     return Err(Unsupported::Act);
                 }
             }

@@ -73,6 +73,7 @@ pub fn without<M: Model>(
             | Act::Isolate(_)
             | Act::Heal(_)
             | Act::Stop(_)
+            | Act::Duplicate(_)
             | Act::Action(_) => {
                 faults.push(*act);
             }

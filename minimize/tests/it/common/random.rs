@@ -4,7 +4,7 @@ use demi_minimize::Meter;
 use demi_minimize::oracle::engine::Engine;
 use demi_minimize::{Budget, Objective, Problem, StopFlag};
 use demi_replay::script::{Act, Script, Want};
-use demi_replay::{ActorId, World};
+use demi_replay::{ActorId, PendingKind, World};
 use demi_schemas::NetworkRule;
 use demi_schemas::schedule::{Schedule, Step, StepKind};
 
@@ -46,6 +46,17 @@ pub fn execution(
     choices: &[usize],
     rule: NetworkRule,
 ) -> Option<Schedule> {
+    repeating(table, events, choices, rule, 0)
+}
+
+/// The same on a network that repeats so many messages.
+pub fn repeating(
+    table: &mut Table,
+    events: &Schedule,
+    choices: &[usize],
+    rule: NetworkRule,
+    mut repeats: usize,
+) -> Option<Schedule> {
     let (mut engine, script) = engine(table, events, rule);
     let mut world = engine.sim.empty_world();
     let (mut acts, mut left): (Vec<Act>, Vec<Act>) =
@@ -58,6 +69,14 @@ pub fn execution(
     let mut seen = vec![(0, 0)];
     let mut cut = 0;
     for choice in choices {
+        let message = world.pending().iter().find(|p| p.kind == PendingKind::Message).copied();
+        if let Some(entry) = message.filter(|_| repeats > 0 && choice % 3 == 0) {
+            let act = Act::Duplicate(Want::of(&engine.sim, &world, &entry));
+            assert!(engine.follow(&mut world, &act));
+            acts.push(act);
+            repeats -= 1;
+            continue;
+        }
         let ready: Vec<usize> =
             (0..world.pending().len()).filter(|&index| engine.sim.deliverable(&world, index, rule)).collect();
         let choice = choice % (ready.len() + left.len()).max(1);
