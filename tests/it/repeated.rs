@@ -32,7 +32,7 @@ class Bank(Model):
 
     def check(self, seen, failed, memory):
         created = sum(s["in"] for s in seen.values()) > sum(s["out"] for s in seen.values())
-        return ([Violation("Money", ["b"])] if created else []), None
+        return ([Violation("Money", ["b"])] if created and not failed else []), None
 
 
 if __name__ == "__main__":
