@@ -44,7 +44,7 @@ pub enum Problem {
         got: String,
     },
     /// Another version of the protocol.
-    #[error("it speaks '{0}', this program speaks 'demi-model/0'")]
+    #[error("it speaks '{0}', this program speaks 'demi-model/1'")]
     Version(String),
     /// An answer that is not of the form that the protocol asks for.
     #[error("it answered in a form that the protocol does not know: {0}")]

@@ -35,7 +35,7 @@ pub enum Request {
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Greeting {
-    /// The version of the protocol: `demi-model/0`.
+    /// The version of the protocol: `demi-model/1`.
     pub protocol: String,
     /// What the scenario file says to models.
     pub scenario: Told,

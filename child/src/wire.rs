@@ -8,12 +8,12 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 /// The version of the protocol that this program speaks.
-pub const VERSION: &str = "demi-model/0";
+pub const VERSION: &str = "demi-model/1";
 
 /// The answer to `hello`.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 pub struct Hello {
-    /// The version of the protocol: `demi-model/0`.
+    /// The version of the protocol: `demi-model/1`.
     pub protocol: String,
     /// Whether states are passed to and fro, or kept by the child.
     #[serde(default)]

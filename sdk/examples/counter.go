@@ -109,7 +109,7 @@ func main() {
 		out := object{"id": r.ID}
 		if r.Hello != nil {
 			out["hello"] = object{
-				"protocol": "demi-model/0",
+				"protocol": "demi-model/1",
 				"actors":   []string{"server", "client-1", "client-2"},
 			}
 		} else {

@@ -99,7 +99,7 @@ int main(void) {
         long number = id ? strtol(id, NULL, 10) : 0;
         const char *questions = get(line, "requests");
         if (!questions) {
-            printf("{\"id\":%ld,\"hello\":{\"protocol\":\"demi-model/0\",\"actors\":[\"a\",\"b\",\"c\"],"
+            printf("{\"id\":%ld,\"hello\":{\"protocol\":\"demi-model/1\",\"actors\":[\"a\",\"b\",\"c\"],"
                    "\"bootstrap\":[{\"to\":\"a\",\"message\":{\"type\":\"Token\"}}]}}\n", number);
         } else {
             printf("{\"id\":%ld,\"answers\":[", number);

@@ -1,11 +1,11 @@
 /**
- * Models for demi-lineage in JavaScript: what an author writes, and the protocol `demi-model/0` below it.
+ * Models for demi-lineage in JavaScript: what an author writes, and the protocol `demi-model/1` below it.
  */
 
 import { createServer } from "node:net";
 import { createInterface } from "node:readline";
 
-const PROTOCOL = "demi-model/0";
+const PROTOCOL = "demi-model/1";
 
 /** A message of that type, or what a timer carries. */
 export function message(type, data = null, payload = undefined) {

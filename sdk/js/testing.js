@@ -284,7 +284,7 @@ export async function follow(command, scenario, schedule, cwd = undefined) {
     for (const key of ["switches", "settings", "payload"]) {
       asked[key] = scenario[key] ?? {};
     }
-    const { hello } = await child.send({ hello: { protocol: "demi-model/0", scenario: asked } });
+    const { hello } = await child.send({ hello: { protocol: "demi-model/1", scenario: asked } });
     if (hello.kind !== "pure") {
       throw new Error(`only pure models can be followed here; this one is ${hello.kind}`);
     }

@@ -33,7 +33,7 @@ for line in sys.stdin:
     r = json.loads(line)
     out = {"id": r["id"]}
     if "hello" in r:
-        out["hello"] = {"protocol": "demi-model/0", "kind": "stateful", "actors": ["a"], "clients": True}
+        out["hello"] = {"protocol": "demi-model/1", "kind": "stateful", "actors": ["a"], "clients": True}
     else:
         out["answers"] = []
         for q in r["requests"]:

@@ -42,7 +42,7 @@ def answer(q):
 for line in sys.stdin:
     r = json.loads(line)
     if "hello" in r:
-        out = {"id": r["id"], "hello": {"protocol": "demi-model/0", "actors": ["a", "b"]}}
+        out = {"id": r["id"], "hello": {"protocol": "demi-model/1", "actors": ["a", "b"]}}
     else:
         out = {"id": r["id"], "answers": [answer(q) for q in r["requests"]]}
     OUT
@@ -149,7 +149,7 @@ fn a_child_that_hangs_is_late() {
 fn garbage_wrong_numbers_and_other_versions_are_told() {
     says("", "print('starting up')", &["no JSON: starting up", "\"hello\""]);
     says("", "out['id'] += 5", &["answered request 6, but was asked request 1"]);
-    says("", "out.get('hello', {})['protocol'] = 'demi-model/9'", &["'demi-model/9'", "'demi-model/0'"]);
+    says("", "out.get('hello', {})['protocol'] = 'demi-model/9'", &["'demi-model/9'", "'demi-model/1'"]);
     says("", "out.pop('answers', 0)", &["one answer for each request"]);
 }
 

@@ -28,7 +28,7 @@ def answer(q):
 for line in sys.stdin:
     r = json.loads(line)
     if "hello" in r:
-        out = {"id": r["id"], "hello": {"protocol": "demi-model/0", "actors": ["a", "b"]}}
+        out = {"id": r["id"], "hello": {"protocol": "demi-model/1", "actors": ["a", "b"]}}
     else:
         out = {"id": r["id"], "answers": [answer(q) for q in r["requests"]]}
     print(json.dumps(out), flush=True)

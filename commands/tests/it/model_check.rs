@@ -46,11 +46,11 @@ fn a_good_model_keeps_to_the_protocol() {
     if !crate::python() {
         return;
     }
-    let output = check("pass", "demi-model/0", &[]);
+    let output = check("pass", "demi-model/1", &[]);
     let told = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.code() == Some(0) && told.contains("keeps to the protocol"), "{told}");
     assert!(told.contains("2 actors: a, b") && told.contains("Tick, Hit"), "{told}");
-    let json = check("pass", "demi-model/0", &["--json"]);
+    let json = check("pass", "demi-model/1", &["--json"]);
     let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!((&json["ok"], &json["findings"]), (&true.into(), &serde_json::json!([])));
 }
@@ -70,7 +70,7 @@ fn what_is_wrong_is_told_in_words() {
         ("print('hello')", "no JSON"),
         ("if 'no such' in q['message']['type']: sys.exit(3)", "a message that it does not know is too much"),
     ] {
-        let output = check(deliver, "demi-model/0", &[]);
+        let output = check(deliver, "demi-model/1", &[]);
         let told = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.code() == Some(1) && told.contains(word), "{deliver}: {told}");
         assert!(told.contains("request: "), "{told}");
@@ -88,7 +88,7 @@ fn what_a_process_keeps_to_itself_is_found_by_another_order() {
     // The same question gets the same answer as long as the process lives, but it depends on what was asked before.
     let deliver = "key = json.dumps([q['actor'], q['state'], q['from']]); seen = globals().setdefault('seen', {}); \
                    return {'state': seen.setdefault(key, len(seen))}";
-    let output = check(deliver, "demi-model/0", &[]);
+    let output = check(deliver, "demi-model/1", &[]);
     let told = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.code() == Some(1) && told.contains("in another order after a restart"), "{told}");
 }
@@ -99,7 +99,7 @@ fn worth_knowing_is_no_failure() {
         return;
     }
     let deliver = "return {'state': 1, 'effects': [{'send': {'to': 'nobody', 'message': {'type': 'Hit'}}}]}";
-    let output = check(deliver, "demi-model/0", &[]);
+    let output = check(deliver, "demi-model/1", &[]);
     let told = String::from_utf8_lossy(&output.stdout);
     assert!(
         output.status.code() == Some(0) && told.contains("note: ") && told.contains("'nobody'"),

@@ -1,4 +1,4 @@
-"""The protocol ``demi-model/0`` over standard input and output, or a Unix socket."""
+"""The protocol ``demi-model/1`` over standard input and output, or a Unix socket."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import IO, Any, Dict
 
 from .model import Ctx, Message, Model, _wire
 
-PROTOCOL = "demi-model/0"
+PROTOCOL = "demi-model/1"
 
 
 def _message(wire: Dict[str, Any]) -> Message:

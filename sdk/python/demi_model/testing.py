@@ -234,7 +234,7 @@ def follow(
     try:
         asked = {key: scenario[key] for key in ("members", "invariants") if scenario.get(key) is not None}
         asked.update({key: scenario.get(key, {}) for key in ("switches", "settings", "payload")})
-        hello = child.send({"hello": {"protocol": "demi-model/0", "scenario": asked}})["hello"]
+        hello = child.send({"hello": {"protocol": "demi-model/1", "scenario": asked}})["hello"]
         if hello.get("kind") != "pure":
             raise ValueError("only pure models can be followed here; this one is %s" % hello.get("kind"))
         steps = [json.loads(line) for line in schedule.strip().splitlines()][1:]
