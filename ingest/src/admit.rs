@@ -16,6 +16,7 @@
 
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use demi_schemas::{EventId, EventRecord};
@@ -28,7 +29,7 @@ use crate::read::lines::Line;
 use crate::read::parse::{What, bad_line_digest};
 use crate::seen::{Seen, Verdict};
 use crate::store::TableWriter;
-use crate::{IngestError, Store};
+use crate::{IngestError, Redaction, Store};
 
 /// Rows of a batch, and the bytes of lines after which it is handed over with fewer.
 const BATCH_ROWS: usize = 16 * 1024;
@@ -106,6 +107,8 @@ pub(crate) struct Known {
     pub system: String,
     pub seen: Seen,
     pub quarantine: Quarantine,
+    /// What of quarantined lines is not written as it is. Records come redacted.
+    pub redact: Option<Arc<Redaction>>,
 }
 
 impl Known {
@@ -114,7 +117,7 @@ impl Known {
         let dir = store.dir().display().to_string();
         let seen = Seen::read(dir, scratch, store.known_event_files(system)?)?;
         let quarantine = Quarantine::new(store.quarantine_files(system)?);
-        Ok(Known { system: system.to_owned(), seen, quarantine })
+        Ok(Known { system: system.to_owned(), seen, quarantine, redact: None })
     }
 
     /// Takes a line, whatever it is.
@@ -130,11 +133,22 @@ impl Known {
                 Offered::Added => Ok(Admitted::Added),
                 Offered::Duplicate => Ok(Admitted::Duplicate),
                 Offered::Conflict { reason, digest } => {
-                    self.isolate(found, "conflict", &reason, digest, quarantine)?;
+                    // A line that is a record is kept as the record that it is after redaction.
+                    let raw = self.redact.as_ref().and_then(|_| serde_json::to_vec(record).ok());
+                    let found = Found { raw: raw.as_deref().unwrap_or(found.raw), ..*found };
+                    self.isolate(&found, "conflict", &reason, digest, quarantine)?;
                     Ok(Admitted::Conflict)
                 }
             },
             What::Bad { code, reason } => {
+                let kept = self.redact.as_ref().map(|redact| {
+                    (redact.raw(&self.system, found.raw), redact.text(&self.system, reason).into_owned())
+                });
+                let found = &match &kept {
+                    Some((raw, _)) => Found { raw, ..*found },
+                    None => Found { ..*found },
+                };
+                let reason = kept.as_ref().map_or(&*reason, |(_, reason)| reason);
                 let digest = bad_line_digest(found.source, found.line, code, found.raw);
                 self.isolate(found, code, reason, digest, quarantine)?;
                 Ok(Admitted::Rejected)

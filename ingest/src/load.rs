@@ -1,16 +1,17 @@
 //! Loading sources into the store.
 
 use std::fs::File;
+use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
 use demi_schemas::summary::LoadSummary;
 
 use crate::admit::{Admitted, Found, Known, Rows};
-use crate::read::parse::{Chunk, Item, Message, What, read_sources};
+use crate::read::parse::{Chunk, Item, Message, Parser, What, read_sources};
 use crate::read::source::Sources;
 use crate::store::{Gone, TableWriter};
-use crate::{IngestError, Store, check_system_name};
+use crate::{IngestError, Redaction, Store, check_system_name};
 
 /// Dates written at the same time: each has an open file.
 const MOST_DATES: usize = 16;
@@ -28,6 +29,8 @@ pub struct LoadOptions {
     pub commit_rows: u64,
     /// Bytes of lines after which a commit is made; default 256 MB.
     pub commit_bytes: u64,
+    /// What of the records is not written as it is.
+    pub redact: Option<Arc<Redaction>>,
     /// Ends the load with [`IngestError::Stopped`] after so many commits, as if it had been killed.
     pub stop_after_commits: Option<u64>,
 }
@@ -41,6 +44,7 @@ impl LoadOptions {
             max_line_bytes: 16 << 20,
             commit_rows: 1_000_000,
             commit_bytes: 256_000_000,
+            redact: None,
             stop_after_commits: None,
         }
     }
@@ -97,9 +101,12 @@ pub fn load(
 ) -> Result<LoadReport, IngestError> {
     let mut loader = Loader::open(store, &options.system, options)?;
     let (to, from) = sync_channel::<Message>(CHUNKS);
-    let (system, limit) = (options.system.clone(), options.max_line_bytes);
+    let options = options.clone();
     // Not joined when the load fails: the thread may wait for input that never comes.
-    let reader = thread::spawn(move || read_sources(sources, &system, limit, &to));
+    let reader = thread::spawn(move || {
+        let parser = Parser::new(&options.system, options.max_line_bytes);
+        read_sources(sources, &mut parser.redacted(options.redact.as_deref()), &to);
+    });
     let mut now = Progress::default();
     for message in from {
         let mut chunk = message?;
@@ -176,7 +183,10 @@ impl<'a> Loader<'a> {
         let mut loader = Loader {
             options,
             _lock: lock,
-            known: Known::read(store, system, store.dir().to_owned())?,
+            known: Known {
+                redact: options.redact.clone(),
+                ..Known::read(store, system, store.dir().to_owned())?
+            },
             rows: Rows::default(),
             events_writer: events,
             quarantine_writer: quarantine,

@@ -55,9 +55,9 @@ pub fn load_mapped(
     mut progress: impl FnMut(&Progress),
 ) -> Result<LoadReport, IngestError> {
     let (to, from) = sync_channel::<Result<Mapped, IngestError>>(CHUNKS);
-    let limit = options.max_line_bytes;
     let counted = mapper.counts();
-    let reader = thread::spawn(move || read_sources(sources, mapper, limit, &to));
+    let reading = options.clone();
+    let reader = thread::spawn(move || read_sources(sources, mapper, &reading, &to));
     let mut loads = Loads { options, counted, open: Vec::new(), done: Vec::new(), damaged: Vec::new() };
     let mut now = Progress::default();
     for message in from {
@@ -181,11 +181,11 @@ fn add(sum: &mut LoadSummary, other: &LoadSummary) {
 fn read_sources(
     sources: Sources,
     mut mapper: Mapper,
-    limit: usize,
+    options: &LoadOptions,
     to: &SyncSender<Result<Mapped, IngestError>>,
 ) {
     for source in sources.0 {
-        match read_source(source, &mut mapper, limit, to) {
+        match read_source(source, &mut mapper, options, to) {
             Ok(true) => {}
             Ok(false) => return,
             Err(error) => {
@@ -209,7 +209,7 @@ impl Read for Broken {
 fn read_source(
     source: Source,
     mapper: &mut Mapper,
-    limit: usize,
+    options: &LoadOptions,
     to: &SyncSender<Result<Mapped, IngestError>>,
 ) -> Result<bool, IngestError> {
     let (name, mut stream) = source.or_decoded(mapper.encoding()).read()?;
@@ -221,8 +221,8 @@ fn read_source(
         None => Box::new(stream),
     };
     let stream = BufReader::with_capacity(1 << 17, Cursor::new(head).chain(rest));
-    let mut reader = LineReader::new(stream, limit, KEPT_OF_OVERLONG);
-    let mut sender = Sender { name, scratch: Vec::new(), next: None, skipped: 0, last: None, to };
+    let mut reader = LineReader::new(stream, options.max_line_bytes, KEPT_OF_OVERLONG);
+    let mut sender = Sender { name, options, scratch: Vec::new(), next: None, skipped: 0, last: None, to };
     let (mut units, mut bytes) = (Vec::new(), Vec::new());
     let mut damage = None;
     loop {
@@ -261,6 +261,7 @@ fn read_source(
 /// Gathers units of one execution and sends them.
 struct Sender<'a> {
     name: String,
+    options: &'a LoadOptions,
     scratch: Vec<u8>,
     next: Option<Mapped>,
     /// Skipped lines that no execution has yet.
@@ -313,11 +314,19 @@ impl Sender<'_> {
                 });
             }
             Outcome::Events { records, warnings } => {
-                let place = |w: String| format!("{}:{}: {w}", self.name, unit.line.number);
+                let system = system_of(&self.options.system, unit.execution.as_deref());
+                let shown = |w: String| match &self.options.redact {
+                    Some(redact) => redact.text(&system, &w).into_owned(),
+                    None => w,
+                };
+                let place = |w: String| format!("{}:{}: {}", self.name, unit.line.number, shown(w));
                 next.warnings.extend(warnings.into_iter().map(place));
                 next.chunk.raw.extend_from_slice(&unit.raw);
                 let raw = start..next.chunk.raw.len();
-                for record in records {
+                for mut record in records {
+                    if let Some(redact) = &self.options.redact {
+                        redact.record(&system, &mut record);
+                    }
                     let digest = digest_into(&record, &mut self.scratch);
                     let date = record.time.as_ref().and_then(utc_date);
                     let what = What::Event { record: Box::new(record), digest, date };

@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
 use demi_ingest::mapping::{Container, Mapper};
-use demi_ingest::{LoadOptions, LoadReport, Progress, Sources, Store, likely_reason};
+use demi_ingest::{LoadOptions, LoadReport, Progress, Redaction, Sources, Store, likely_reason};
 use demi_schemas::summary::{ActorCompleteness, LoadSummary};
 
 #[cfg(feature = "daemon")]
@@ -69,6 +70,10 @@ pub struct LoadArgs {
     paths: Vec<String>,
     #[command(flatten)]
     mapping: super::ingest_parse::MappingArgs,
+    /// A TOML file with the table [redact], such as the daemon's: what of the records is removed or hashed before anything is
+    /// written.
+    #[arg(long, value_name = "FILE")]
+    redact: Option<PathBuf>,
     /// Print the summary as JSON.
     #[arg(long)]
     json: bool,
@@ -101,6 +106,7 @@ fn load(args: &LoadArgs, ui: &Ui) -> Outcome {
     let mut store = Store::create(&args.store)?;
     let mut options = LoadOptions::new(&args.system);
     options.max_line_bytes = usize::try_from(args.max_line_bytes)?;
+    options.redact = args.redact.as_deref().map(Redaction::read).transpose()?.map(Arc::new);
 
     let container = mapper.as_ref().map_or(Container::Native, Mapper::container);
     let begin = Instant::now();

@@ -33,6 +33,7 @@ mod otlp_daemon;
 mod otlp_grpc;
 mod python_model;
 mod query;
+mod redaction;
 mod repeated;
 mod report;
 mod third_party;

@@ -18,7 +18,7 @@ use toml::{Table, Value};
 use super::net::security::ListenConfig;
 pub use super::sections::{DaemonConfig, SpoolConfig, StoreConfig};
 use super::sources::{KINDS, Limits, Source, files};
-use crate::check_system_name;
+use crate::{Redaction, check_system_name};
 pub use error::ConfigError;
 
 /// Keys of listeners that name files of secrets.
@@ -37,6 +37,8 @@ pub struct Config {
     pub admin: Option<ListenConfig>,
     /// `[daemon]`: the process.
     pub daemon: DaemonConfig,
+    /// `[redact]`: what is not written as it comes.
+    pub redact: Option<Arc<Redaction>>,
     /// `[sources.NAME]`, by name.
     pub sources: BTreeMap<String, SourceConfig>,
 }
@@ -75,7 +77,7 @@ impl Config {
         let mut root: Table = text
             .parse()
             .map_err(|e: toml::de::Error| ConfigError::Toml(e.to_string().trim_end().to_owned()))?;
-        known("the file", &root, &["store", "spool", "limits", "admin", "daemon", "sources"])?;
+        known("the file", &root, &["store", "spool", "limits", "admin", "daemon", "redact", "sources"])?;
         let store: StoreConfig = table("store", root.remove("store").unwrap_or(Value::Table(Table::new())))?;
         let spool: SpoolConfig = table("spool", root.remove("spool").unwrap_or(Value::Table(Table::new())))?;
         let limits: Limits = optional("limits", root.remove("limits"))?.unwrap_or_default();
@@ -84,6 +86,8 @@ impl Config {
             Some(value) => Some(listener("admin", "ADMIN", value, &env)?),
             None => None,
         };
+        let redact = root.remove("redact").map(Redaction::new).transpose()?;
+        let redact = redact.map(Arc::new);
         let mut sources = BTreeMap::new();
         let value = root.remove("sources").unwrap_or(Value::Table(Table::new()));
         let Value::Table(tables) = value else {
@@ -93,7 +97,7 @@ impl Config {
             let config = source(&name, value, &env)?;
             sources.insert(name, config);
         }
-        let config = Config { store, spool, limits, admin, daemon, sources };
+        let config = Config { store, spool, limits, admin, daemon, redact, sources };
         config.check()?;
         Ok(config)
     }
@@ -116,7 +120,7 @@ impl Config {
                 return Err(refuse(table, format!("{key} must be at least 1")));
             }
         }
-        let most = super::batch::MAX_BATCH - (1 << 20);
+        let most = super::intake::most_bytes(self.redact.is_some());
         for (key, value) in [("line_bytes", self.limits.line_bytes), ("body_bytes", self.limits.body_bytes)] {
             if value > most {
                 return Err(refuse("limits", format!("{key} must be at most {most}")));

@@ -11,6 +11,8 @@ use super::batch::{Ack, Batch, MAX_BATCH, Origin, PositionUpdate, Refusal};
 use super::codec::encode;
 use super::metrics::Metrics;
 use super::positions::{LivePositions, Positions};
+use super::redacted::redacted;
+use crate::Redaction;
 use crate::spool::Body;
 
 /// Where sources hand over. Cheap to clone.
@@ -26,6 +28,7 @@ struct Inner {
     room: Arc<Semaphore>,
     positions: LivePositions,
     metrics: Arc<Metrics>,
+    redact: Option<Arc<Redaction>>,
 }
 
 /// A batch on its way to the writer.
@@ -45,11 +48,16 @@ const ROOM: usize = 64 << 20;
 const REQUESTS: usize = 1024;
 
 impl Intake {
-    /// An intake, and the end from which the writer takes the requests.
-    pub(super) fn new(positions: LivePositions, metrics: Arc<Metrics>) -> (Self, mpsc::Receiver<Request>) {
+    /// An intake, and the end from which the writer takes the requests. What is handed over is redacted before anything of it
+    /// is written.
+    pub(super) fn new(
+        positions: LivePositions,
+        metrics: Arc<Metrics>,
+        redact: Option<Arc<Redaction>>,
+    ) -> (Self, mpsc::Receiver<Request>) {
         let (to_writer, from) = mpsc::channel(REQUESTS);
         let room = Arc::new(Semaphore::new(ROOM));
-        let inner = Inner { to_writer, room, positions, metrics };
+        let inner = Inner { to_writer, room, positions, metrics, redact };
         (Intake { inner: Arc::new(inner) }, from)
     }
 
@@ -69,7 +77,10 @@ impl Intake {
 
     async fn try_submit(&self, batch: &Batch, patience: Duration) -> Result<Ack, Refusal> {
         let deadline = Instant::now().checked_add(patience);
-        let body = Body::new(encode(batch)).ok().filter(|b| b.bytes().len() <= MAX_BATCH);
+        let allowed = self.inner.redact.as_ref().map(|redact| redacted(batch, redact));
+        let body = Body::new(encode(allowed.as_ref().unwrap_or(batch)))
+            .ok()
+            .filter(|b| b.bytes().len() <= MAX_BATCH);
         let Some(body) = body else {
             return Err(Refusal::TooLarge { bytes: batch.content.len(), limit: self.max_batch_bytes() });
         };
@@ -99,9 +110,13 @@ impl Intake {
     /// Most bytes of content in one batch.
     #[must_use]
     pub fn max_batch_bytes(&self) -> usize {
-        // What is left is for the head.
-        MAX_BATCH - (1 << 20)
+        most_bytes(self.inner.redact.is_some())
     }
+}
+
+/// Most bytes of content in one batch. What is left is for the head, and for what redaction adds.
+pub(super) fn most_bytes(redacts: bool) -> usize {
+    if redacts { MAX_BATCH / 2 } else { MAX_BATCH - (1 << 20) }
 }
 
 async fn within<F: Future>(deadline: Option<Instant>, future: F) -> Option<F::Output> {

@@ -25,6 +25,7 @@ pub mod metrics;
 pub mod net;
 pub(crate) mod pairs;
 pub mod positions;
+mod redacted;
 pub mod run;
 mod sections;
 pub mod serve;

@@ -71,7 +71,7 @@ impl Daemon {
         let (shutdown, reload, give_up) =
             (Shutdown::new(), Reload::default(), Arc::new(AtomicBool::new(false)));
         let live = LivePositions::new(live);
-        let (intake, requests) = Intake::new(live.clone(), metrics.clone());
+        let (intake, requests) = Intake::new(live.clone(), metrics.clone(), config.redact.clone());
         let releaser = spool.releaser();
         let readers = spool.readers();
         let writer = writer::spawn(spool, requests, live, metrics.clone(), shutdown.clone())?;

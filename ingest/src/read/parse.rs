@@ -7,12 +7,12 @@ use demi_schemas::EventRecord;
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::IngestError;
 use crate::digest::digest_into;
 use crate::read::decompress::RawReadError;
 use crate::read::lines::{KEPT_OF_OVERLONG, Line, LineReader, Next};
 use crate::read::source::{Source, Sources};
 use crate::time::utc_date;
+use crate::{IngestError, Redaction};
 
 /// Lines handed over together, and the bytes of them after which they are handed over.
 const CHUNK_LINES: usize = 2048;
@@ -49,9 +49,9 @@ pub(crate) struct Chunk {
 pub(crate) type Message = Result<Chunk, IngestError>;
 
 /// Reads every source and sends what it finds, until the end or until nobody listens.
-pub(crate) fn read_sources(sources: Sources, system: &str, limit: usize, to: &SyncSender<Message>) {
+pub(crate) fn read_sources(sources: Sources, parser: &mut Parser<'_>, to: &SyncSender<Message>) {
     for source in sources.0 {
-        match read_source(source, system, limit, to) {
+        match read_source(source, parser, to) {
             Ok(true) => {}
             Ok(false) => return,
             Err(error) => {
@@ -65,13 +65,11 @@ pub(crate) fn read_sources(sources: Sources, system: &str, limit: usize, to: &Sy
 /// Reads one source; says whether anybody still listens.
 fn read_source(
     source: Source,
-    system: &str,
-    limit: usize,
+    parser: &mut Parser<'_>,
     to: &SyncSender<Message>,
 ) -> Result<bool, IngestError> {
     let (name, stream) = source.read()?;
-    let mut reader = LineReader::new(stream, limit, KEPT_OF_OVERLONG);
-    let mut parser = Parser::new(system, limit);
+    let mut reader = LineReader::new(stream, parser.limit, KEPT_OF_OVERLONG);
     loop {
         let begin = reader.offset();
         let mut chunk = Chunk {
@@ -111,12 +109,18 @@ fn read_source(
 pub(crate) struct Parser<'a> {
     system: &'a str,
     limit: usize,
+    redact: Option<&'a Redaction>,
     scratch: Vec<u8>,
 }
 
 impl<'a> Parser<'a> {
     pub(crate) fn new(system: &'a str, limit: usize) -> Self {
-        Parser { system, limit, scratch: Vec::new() }
+        Parser { system, limit, redact: None, scratch: Vec::new() }
+    }
+
+    /// Redacts what it reads.
+    pub(crate) fn redacted(self, redact: Option<&'a Redaction>) -> Self {
+        Parser { redact, ..self }
     }
 
     /// Adds a line to the chunk, unless it is empty.
@@ -171,6 +175,9 @@ impl<'a> Parser<'a> {
         }
         if i32::try_from(record.incarnation).is_err() {
             return rule(format!("incarnation {} is beyond {}", record.incarnation, i32::MAX));
+        }
+        if let Some(redact) = self.redact {
+            redact.record(self.system, &mut record);
         }
         let digest = digest_into(&record, &mut self.scratch);
         let date = record.time.as_ref().and_then(utc_date);

@@ -17,6 +17,9 @@ pub enum ConfigError {
     /// It is not TOML.
     #[error("{0}")]
     Toml(String),
+    /// The rules of redaction cannot be used.
+    #[error(transparent)]
+    Redact(#[from] crate::RedactError),
     /// A value cannot be used.
     #[error("[{table}] {reason}")]
     Value {
