@@ -6,6 +6,7 @@ use demi_replay::{Names, Registry, Simulator, Visitor};
 use demi_schemas::{Scenario, ScenarioError};
 
 use crate::asked::Asked;
+use crate::error::Problem;
 use crate::model::Child;
 use crate::pool::Pool;
 
@@ -24,6 +25,16 @@ impl<R> WithChildren<R> {
     /// How many requests were sent to children.
     pub fn requests(&self) -> u64 {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|asked| asked.requests()).sum()
+    }
+}
+
+impl<R> WithChildren<R> {
+    /// Whether a model answered the same question in two ways: it is not deterministic.
+    #[must_use]
+    pub fn differs(&self) -> bool {
+        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut faults = asked.iter().filter_map(|asked| asked.fault());
+        faults.any(|fault| matches!(fault.problem, Problem::Differs(..)))
     }
 }
 

@@ -60,6 +60,9 @@ pub fn ended<R: Registry>(outcome: Outcome, models: &WithChildren<R>, ui: &Ui) -
         ui.note(&format!("{} requests to the model's process", models.requests()));
     }
     match models.fault() {
+        Some(text) if models.differs() => {
+            Err(status::Ended { status: status::Status::Diverged, text }.into())
+        }
         Some(why) => Err(why.into()),
         None => outcome,
     }

@@ -18,6 +18,7 @@ mod daemon_mapped_requests;
 mod daemon_operation;
 mod daemon_tls;
 mod docs;
+mod exit_status;
 mod explore;
 mod folders;
 mod foreign_logs;
