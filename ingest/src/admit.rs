@@ -23,6 +23,7 @@ use demi_schemas::{EventId, EventRecord};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::columns::{EventColumns, EventRow, QuarantineRow};
+use crate::deleted::deleted;
 use crate::locations::Entry;
 use crate::quarantine::Quarantine;
 use crate::read::lines::Line;
@@ -65,6 +66,8 @@ pub(crate) enum Admitted {
     Added,
     /// The store has the event.
     Duplicate,
+    /// The store had the event, which was deleted.
+    Deleted,
     /// The store has the event with other content; the line is in quarantine.
     Conflict,
     /// No event; the line is in quarantine.
@@ -75,6 +78,7 @@ pub(crate) enum Admitted {
 pub(crate) enum Offered {
     Added,
     Duplicate,
+    Deleted,
     /// The reason, and the digest of the row that goes to quarantine.
     Conflict {
         reason: String,
@@ -115,7 +119,7 @@ impl Known {
     /// Reads what the store has of the system. Temporary data goes to `scratch`.
     pub(crate) fn read(store: &Store, system: &str, scratch: PathBuf) -> Result<Self, IngestError> {
         let dir = store.dir().display().to_string();
-        let seen = Seen::read(dir, scratch, store.known_event_files(system)?)?;
+        let seen = Seen::read(dir, scratch, store.known_event_files(system)?, &deleted(store, system)?)?;
         let quarantine = Quarantine::new(store.quarantine_files(system)?);
         Ok(Known { system: system.to_owned(), seen, quarantine, redact: None })
     }
@@ -132,6 +136,7 @@ impl Known {
             What::Event { record, digest, date } => match self.offer(found, record, *digest, *date, rows)? {
                 Offered::Added => Ok(Admitted::Added),
                 Offered::Duplicate => Ok(Admitted::Duplicate),
+                Offered::Deleted => Ok(Admitted::Deleted),
                 Offered::Conflict { reason, digest } => {
                     // A line that is a record is kept as the record that it is after redaction.
                     let raw = self.redact.as_ref().and_then(|_| serde_json::to_vec(record).ok());
@@ -169,6 +174,7 @@ impl Known {
         let entry = Entry { seq: record.seq, digest, offset, source: found.number };
         match self.seen.offer(&record.actor, record.incarnation, entry)? {
             Verdict::Duplicate => Ok(Offered::Duplicate),
+            Verdict::Deleted => Ok(Offered::Deleted),
             Verdict::Conflict { source, offset } => {
                 let event =
                     EventId { actor: record.actor.clone(), incarnation: record.incarnation, seq: record.seq };

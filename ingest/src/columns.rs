@@ -126,6 +126,10 @@ fn json<T: Serialize>(value: &T) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
+/// Quarantined lines of a batch, and the bytes of them after which it has fewer.
+const QUARANTINE_ROWS: usize = 4096;
+const QUARANTINE_BYTES: usize = 8 << 20;
+
 /// A line for the quarantine.
 pub(crate) struct QuarantineRow<'a> {
     pub system: &'a str,
@@ -161,9 +165,9 @@ impl QuarantineColumns {
         self.rows
     }
 
-    /// Raw bytes gathered.
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
+    /// Whether they are enough for a batch.
+    pub(crate) fn is_full(&self) -> bool {
+        self.rows >= QUARANTINE_ROWS || self.bytes >= QUARANTINE_BYTES
     }
 
     /// Adds a line.

@@ -13,6 +13,7 @@ use demi_schemas::summary::ActorCompleteness;
 use demi_schemas::tables::store_completeness;
 use serde::Serialize;
 
+use crate::deleted::deleted;
 use crate::scan::scan;
 use crate::seen::Seen;
 use crate::store::table_error;
@@ -59,7 +60,7 @@ pub fn status(store: &Store, system: Option<&str>) -> Result<Vec<CompletenessRow
             false => store.known_event_files(&system)?,
         };
         let scratch = std::env::temp_dir();
-        let seen = Seen::read(store.dir().display().to_string(), scratch, files)?;
+        let seen = Seen::read(store.dir().display().to_string(), scratch, files, &deleted(store, &system)?)?;
         for mut counts in seen.completeness() {
             let found = counted.iter().find(|row| {
                 (&row.system, &row.counts.actor, row.counts.incarnation)

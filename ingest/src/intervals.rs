@@ -47,6 +47,27 @@ impl IntervalSet {
         true
     }
 
+    /// Adds all numbers from `first` to `last`.
+    pub fn insert_run(&mut self, first: u64, last: u64) {
+        let (mut from, mut to) = (first, last);
+        // Runs that overlap or touch are taken out and become part of the new one.
+        while let Some((&start, &end)) = self.runs.range(..=to.saturating_add(1)).next_back() {
+            if end.saturating_add(1) < from {
+                break;
+            }
+            self.runs.remove(&start);
+            self.len -= end - start + 1;
+            (from, to) = (from.min(start), to.max(end));
+        }
+        self.len += to - from + 1;
+        self.runs.insert(from, to);
+    }
+
+    /// The runs as inclusive ranges, in order.
+    pub fn runs(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.runs.iter().map(|(&first, &last)| (first, last))
+    }
+
     /// Whether `n` is in the set.
     #[must_use]
     pub fn contains(&self, n: u64) -> bool {
@@ -116,6 +137,27 @@ mod tests {
             prop_assert_eq!(missing, expected);
             let runs: Vec<_> = set.runs.iter().collect();
             prop_assert!(runs.windows(2).all(|w| *w[0].1 + 1 < *w[1].0), "runs touch: {:?}", set);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn runs_are_added_as_their_numbers_are(
+            before in proptest::collection::vec(1u64..60, 0..40),
+            added in proptest::collection::vec((1u64..60, 0u64..20), 0..12),
+        ) {
+            let (mut by_run, mut one_by_one) = (IntervalSet::new(), IntervalSet::new());
+            for n in before {
+                by_run.insert(n);
+                one_by_one.insert(n);
+            }
+            for (first, more) in added {
+                by_run.insert_run(first, first + more);
+                (first..=first + more).for_each(|n| {
+                    one_by_one.insert(n);
+                });
+                prop_assert_eq!(&by_run, &one_by_one);
+            }
         }
     }
 

@@ -29,6 +29,8 @@ mod columns;
 mod completeness;
 #[cfg(feature = "daemon")]
 pub mod daemon;
+mod delete;
+mod deleted;
 mod digest;
 mod dry;
 mod error;
@@ -59,6 +61,7 @@ mod system_name;
 mod time;
 
 pub use completeness::{CompletenessRow, completeness, status};
+pub use delete::{Deletion, Doomed, delete};
 pub use digest::record_digest;
 pub use dry::Dry;
 pub use error::IngestError;

@@ -211,6 +211,7 @@ impl<'a> Loader<'a> {
             let found = Found::new(&chunk.source, number, line, &chunk.raw, raw.clone());
             match self.known.admit(&found, what, &mut self.rows, &mut self.quarantine_writer)? {
                 Admitted::Duplicate => summary.duplicates += 1,
+                Admitted::Deleted => summary.deleted += 1,
                 Admitted::Conflict if self.counted => {
                     let event = if let What::Event { record, .. } = what {
                         record.id().to_string()

@@ -171,6 +171,7 @@ fn add(sum: &mut LoadSummary, other: &LoadSummary) {
     sum.quarantined += other.quarantined;
     sum.already_quarantined += other.already_quarantined;
     sum.skipped += other.skipped;
+    sum.deleted += other.deleted;
     for (code, count) in &other.quarantine_reasons {
         *sum.quarantine_reasons.entry(code.clone()).or_default() += count;
     }

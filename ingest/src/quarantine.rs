@@ -13,8 +13,41 @@ use crate::columns::{QuarantineColumns, QuarantineRow};
 use crate::scan::scan;
 use crate::store::TableWriter;
 
-const BATCH_ROWS: usize = 4096;
-const BATCH_BYTES: usize = 8 << 20;
+/// Calls `each` with every quarantined line of a system, from its files.
+pub(crate) fn each(
+    files: &[PathBuf],
+    system: &str,
+    mut each: impl FnMut(&QuarantineRow<'_>) -> Result<(), IngestError>,
+) -> Result<(), IngestError> {
+    let columns = [
+        ("source", DataType::Utf8),
+        ("code", DataType::Utf8),
+        ("reason", DataType::Utf8),
+        ("raw", DataType::Binary),
+        ("offset", DataType::Int64),
+        ("line", DataType::Int64),
+        ("raw_length", DataType::Int64),
+        ("digest", DataType::Int64),
+    ];
+    scan(files, &columns, |batch| {
+        let text = |i: usize| batch.column(i).as_string::<i32>();
+        let long = |i: usize, row: usize| batch.column(i).as_primitive::<Int64Type>().value(row) as u64;
+        for row in 0..batch.num_rows() {
+            each(&QuarantineRow {
+                system,
+                source: text(0).value(row),
+                offset: long(4, row),
+                line: long(5, row),
+                raw_length: long(6, row),
+                raw: batch.column(3).as_binary::<i32>().value(row),
+                code: text(1).value(row),
+                reason: text(2).value(row),
+                digest: long(7, row),
+            })?;
+        }
+        Ok(())
+    })
+}
 
 /// Lines on their way to the quarantine, each let through once.
 ///
@@ -63,7 +96,7 @@ impl Quarantine {
             }
         }
         self.columns.push(row);
-        if self.columns.rows() >= BATCH_ROWS || self.columns.bytes() >= BATCH_BYTES {
+        if self.columns.is_full() {
             self.flush(writer)?;
         }
         Ok(())

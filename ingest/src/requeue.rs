@@ -1,10 +1,5 @@
 //! Trying quarantined lines again, after the mapping (or this program) was mended.
 
-use std::path::PathBuf;
-
-use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
-use arrow_schema::DataType;
 use serde::Serialize;
 
 use crate::admit::{Found, Known, Offered, Rows};
@@ -13,13 +8,9 @@ use crate::digest::digest_into;
 use crate::mapping::{Mapper, Outcome};
 use crate::read::lines::Line;
 use crate::read::parse::{Parser, What};
-use crate::scan::scan;
 use crate::store::{Gone, TableWriter};
 use crate::time::utc_date;
 use crate::{IngestError, Store};
-
-const BATCH_ROWS: usize = 16 * 1024;
-const BATCH_BYTES: usize = 8 << 20;
 
 /// What [`requeue`] did.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -32,6 +23,8 @@ pub struct Requeued {
     pub duplicates: u64,
     /// Rows that left the quarantine without becoming events: the mapping says they are none.
     pub skipped: u64,
+    /// Rows that left the quarantine because their events were deleted.
+    pub deleted: u64,
     /// Rows that stay: still wrong, in conflict, or not kept whole.
     pub kept: u64,
 }
@@ -64,7 +57,7 @@ pub fn requeue(
         quarantine: store.quarantine_writer()?,
         done: Requeued::default(),
     };
-    run.read(&files)?;
+    crate::quarantine::each(&files, system, |row| run.row(row))?;
     let gone = run.quarantine.files_of(system)?;
     run.flush()?;
     if run.events.is_pending() {
@@ -94,38 +87,6 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn read(&mut self, files: &[PathBuf]) -> Result<(), IngestError> {
-        let columns = [
-            ("source", DataType::Utf8),
-            ("code", DataType::Utf8),
-            ("reason", DataType::Utf8),
-            ("raw", DataType::Binary),
-            ("offset", DataType::Int64),
-            ("line", DataType::Int64),
-            ("raw_length", DataType::Int64),
-            ("digest", DataType::Int64),
-        ];
-        scan(files, &columns, |batch| {
-            let text = |i: usize| batch.column(i).as_string::<i32>();
-            let long = |i: usize, row: usize| batch.column(i).as_primitive::<Int64Type>().value(row) as u64;
-            for row in 0..batch.num_rows() {
-                let quarantined = QuarantineRow {
-                    system: self.system,
-                    source: text(0).value(row),
-                    offset: long(4, row),
-                    line: long(5, row),
-                    raw_length: long(6, row),
-                    raw: batch.column(3).as_binary::<i32>().value(row),
-                    code: text(1).value(row),
-                    reason: text(2).value(row),
-                    digest: long(7, row),
-                };
-                self.row(&quarantined)?;
-            }
-            Ok(())
-        })
-    }
-
     fn row(&mut self, row: &QuarantineRow<'_>) -> Result<(), IngestError> {
         self.done.rows += 1;
         let whole = row.raw.len() as u64 == row.raw_length && !matches!(row.code, "conflict" | "truncated");
@@ -133,7 +94,7 @@ impl Run<'_> {
         let Some(records) = records else {
             self.done.kept += 1;
             self.kept.push(row);
-            if self.kept.rows() >= BATCH_ROWS || self.kept.bytes() >= BATCH_BYTES {
+            if self.kept.is_full() {
                 let batch = self.kept.finish()?;
                 self.quarantine.write(batch)?;
             }
@@ -150,6 +111,7 @@ impl Run<'_> {
             match self.known.offer(&found, &mut record, digest, date, &mut self.rows)? {
                 Offered::Added => self.done.added += 1,
                 Offered::Duplicate => self.done.duplicates += 1,
+                Offered::Deleted => self.done.deleted += 1,
                 Offered::Conflict { reason, digest } => {
                     self.done.kept += 1;
                     self.kept.push(&QuarantineRow { code: "conflict", reason: &reason, digest, ..*row });

@@ -32,6 +32,20 @@ pub(crate) fn scan(
     Ok(())
 }
 
+/// Calls `each` with every batch of a file, with all of its columns.
+pub(crate) fn whole(
+    path: &Path,
+    mut each: impl FnMut(&RecordBatch) -> Result<(), IngestError>,
+) -> Result<(), IngestError> {
+    let failed = |source| IngestError::DataFile { path: path.to_owned(), source: Box::new(source) };
+    let file = File::open(path).map_err(|e| failed(ParquetError::from(e)))?;
+    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(failed)?;
+    for batch in builder.with_batch_size(ROWS).build().map_err(failed)? {
+        each(&batch.map_err(|e| failed(ParquetError::from(e)))?)?;
+    }
+    Ok(())
+}
+
 /// Rows of a file, from its metadata.
 pub(crate) fn row_count(path: &Path) -> Result<usize, IngestError> {
     let failed = |source| IngestError::DataFile { path: path.to_owned(), source: Box::new(source) };

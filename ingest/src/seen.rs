@@ -13,6 +13,7 @@ use demi_schemas::summary::ActorCompleteness;
 use rustc_hash::FxHashMap;
 
 use crate::IngestError;
+use crate::deleted::Deleted;
 use crate::locations::{Entry, Locations};
 use crate::scan::scan;
 use crate::sequence::{Held, SequenceNumbers};
@@ -27,6 +28,8 @@ pub(crate) enum Verdict {
     New { seq: u64 },
     /// It has the event with equal content.
     Duplicate,
+    /// It had the event, which was deleted.
+    Deleted,
     /// It has the event with other content, from there.
     Conflict { source: Arc<str>, offset: u64 },
 }
@@ -57,7 +60,13 @@ pub(crate) struct Seen {
 
 impl Seen {
     /// Reads the sequence numbers in `files`; the index goes to an unnamed file in `folder`.
-    pub(crate) fn read(dir: String, folder: PathBuf, files: Vec<PathBuf>) -> Result<Self, IngestError> {
+    /// `deleted` is what was deleted of the system.
+    pub(crate) fn read(
+        dir: String,
+        folder: PathBuf,
+        files: Vec<PathBuf>,
+        deleted: &[Deleted],
+    ) -> Result<Self, IngestError> {
         let file = tempfile::tempfile_in(&folder).map_err(|source| IngestError::Io {
             path: folder.clone(),
             action: "make a temporary file here",
@@ -73,6 +82,10 @@ impl Seen {
             locations_file: folder,
             unread: Vec::new(),
         };
+        for run in deleted {
+            let slot = seen.slot(&run.actor, run.incarnation) as usize;
+            seen.incarnations[slot].numbers.delete(run.first_seq, run.last_seq);
+        }
         let columns = [("actor", DataType::Utf8), ("incarnation", DataType::Int32), ("seq", DataType::Int64)];
         scan(&files, &columns, |batch| {
             let actors = batch.column(0).as_string::<i32>();
@@ -149,7 +162,7 @@ impl Seen {
                     self.incarnations[slot as usize].conflicts += 1;
                     return Ok(verdict);
                 }
-                Verdict::New { .. } | Verdict::Duplicate => return Ok(verdict),
+                Verdict::New { .. } | Verdict::Duplicate | Verdict::Deleted => return Ok(verdict),
             }
         }
     }
@@ -163,6 +176,7 @@ impl Seen {
     ) -> Result<Verdict, IngestError> {
         let held = self.incarnations[slot as usize].numbers.holds(entry.seq);
         let found = match held {
+            Held::Deleted => return Ok(Verdict::Deleted),
             Held::No => None,
             Held::Yes | Held::Perhaps => self.find(slot, entry.seq)?,
         };
@@ -172,7 +186,7 @@ impl Seen {
                 let event = EventId { actor: actor.to_owned(), incarnation, seq: entry.seq };
                 return Err(IngestError::Vanished { dir: self.dir.clone(), event: event.to_string() });
             }
-            (None, Held::No | Held::Perhaps) => {
+            (None, Held::No | Held::Perhaps | Held::Deleted) => {
                 self.incarnations[slot as usize].numbers.add(entry.seq);
                 self.locations.add(slot, entry).map_err(|e| self.index_error(e))?;
                 return Ok(Verdict::New { seq: entry.seq });
@@ -255,6 +269,7 @@ impl Seen {
         let mut rows: Vec<ActorCompleteness> = self
             .incarnations
             .iter()
+            .filter(|slot| slot.numbers.len() > 0)
             .map(|slot| {
                 let numbers = &slot.numbers;
                 ActorCompleteness {

@@ -57,6 +57,9 @@ pub struct LoadSummary {
     /// With a mapping: lines that hold no event and need not, such as comments, headers and delimiters.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub skipped: u64,
+    /// Records of events that were deleted from the store; they are not added again.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub deleted: u64,
     /// With a mapping: what is odd about events that were loaded, each with its file and line; at most 100.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,

@@ -101,6 +101,19 @@ pub fn store_completeness() -> SchemaRef {
     ])
 }
 
+/// The `deleted` table of the store: sequence numbers of events that were deleted on purpose, as inclusive ranges. They
+/// do not count as missing, and a log that is read again does not bring them back.
+#[must_use]
+pub fn store_deleted() -> SchemaRef {
+    schema(vec![
+        text("system", false),
+        text("actor", false),
+        Field::new("incarnation", DataType::Int32, false),
+        long("first_seq", false),
+        long("last_seq", false),
+    ])
+}
+
 /// `events.parquet` of an execution: every event, whether it was kept and why, and its happens-before depth
 /// (length of the longest chain of events that ends in it, from 1). `order` is its rank in the linear extension
 /// over all events, from 1. `reason` says why an event was kept (`affected`, `past`, `handler`, `violation`) or left

@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
+use demi_common::durable::sync_folder;
+use demi_common::owned::{Kind, check};
 use demi_common::path_name;
 use demi_ingest::Store;
 use demi_order::query::Refreshed;
@@ -38,6 +40,18 @@ pub fn system(store: &Store, named: Option<&str>) -> Result<String, Box<dyn Erro
 /// The folder of an execution; that of a store is built when it is not there, and grown when events were added.
 pub fn folder(target: &Path, named: Option<&str>, ui: &Ui) -> Result<PathBuf, Box<dyn Error>> {
     Ok(order(target, named, ui)?.0)
+}
+
+/// Removes the order of a system of a store, which holds a copy of its events. The next question builds it anew.
+pub fn forget(store: &Store, system: &str) -> Result<(), Box<dyn Error>> {
+    let orders = store.dir().join(ORDERS);
+    let folder = orders.join(path_name(system));
+    if !folder.try_exists()? {
+        return Ok(());
+    }
+    check(&folder, Kind::Execution, &[])?;
+    std::fs::remove_dir_all(&folder)?;
+    Ok(sync_folder(&orders)?)
 }
 
 /// The folder of an order, and what it was built from where that is a store.

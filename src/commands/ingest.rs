@@ -49,6 +49,11 @@ pub enum IngestCommand {
     Verify(ingest_daemon::VerifyArgs),
     /// Read quarantined lines again, after the mapping was mended; those that are events now are moved.
     Requeue(ingest_store::RequeueArgs),
+    /// Delete events for good: those of an actor, or those before a day.
+    ///
+    /// What is deleted does not count as missing, and a log that is read again does not bring it back. No daemon may be writing
+    /// into the system.
+    Delete(super::ingest_delete::DeleteArgs),
     /// Show what a mapping makes of each line of a log, and store nothing.
     Parse(super::ingest_parse::ParseArgs),
     /// List the mappings that come with the program, or print one.
@@ -94,6 +99,7 @@ pub fn run(command: IngestCommand, ui: &Ui) -> Outcome {
         #[cfg(feature = "daemon")]
         IngestCommand::Verify(args) => ingest_daemon::verify(&args, ui),
         IngestCommand::Requeue(args) => ingest_store::requeue(&args, ui),
+        IngestCommand::Delete(args) => super::ingest_delete::run(&args, ui),
         IngestCommand::Parse(args) => super::ingest_parse::parse(&args, ui),
         IngestCommand::Mappings(args) => super::ingest_parse::mappings(&args, ui),
     }
@@ -146,7 +152,7 @@ fn load(args: &LoadArgs, ui: &Ui) -> Outcome {
         return Ok(ExitCode::from(2));
     }
     let summary = &report.summary;
-    if summary.lines == 0 || summary.added + summary.duplicates > 0 {
+    if summary.lines == 0 || summary.added + summary.duplicates + summary.deleted > 0 {
         return Ok(ExitCode::SUCCESS);
     }
     ui.note("nothing was taken: no line became an event");
@@ -204,6 +210,9 @@ fn text(report: &LoadReport, elapsed: Duration) -> String {
     }
     if s.skipped > 0 {
         out.push_str(&format!(", {} without an event", count(s.skipped, "line")));
+    }
+    if s.deleted > 0 {
+        out.push_str(&format!(", {} deleted before", count(s.deleted, "record")));
     }
     for execution in &s.executions {
         out.push_str(&format!(

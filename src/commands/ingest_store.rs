@@ -49,8 +49,9 @@ pub fn requeue(args: &RequeueArgs, ui: &Ui) -> Outcome {
         ui.json(&done)?;
     } else {
         ui.result(&format!(
-            "{}: {} lines in quarantine; {} events added, {} there already, {} lines that are none, {} stay",
-            system, done.rows, done.added, done.duplicates, done.skipped, done.kept
+            "{}: {} lines in quarantine; {} events added, {} there already, {} lines that are none, {} deleted \
+             before, {} stay",
+            system, done.rows, done.added, done.duplicates, done.skipped, done.deleted, done.kept
         ));
     }
     Ok(ExitCode::SUCCESS)

@@ -10,6 +10,7 @@ pub mod infer;
 pub mod ingest;
 #[cfg(feature = "daemon")]
 pub mod ingest_daemon;
+pub mod ingest_delete;
 pub mod ingest_parse;
 pub mod ingest_store;
 pub mod manual;

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn the_first_one_wins_within_a_load() {
     let dir = tempfile::tempdir().unwrap();
-    let mut seen = Seen::read("d".into(), dir.path().to_owned(), vec![]).unwrap();
+    let mut seen = Seen::read("d".into(), dir.path().to_owned(), vec![], &[]).unwrap();
     let source = seen.source("f");
     let entry = |seq, digest| Entry { seq, digest, offset: seq * 10, source };
     assert_eq!(seen.offer("a", 0, entry(1, 5)).unwrap(), Verdict::New { seq: 1 });
@@ -26,7 +26,7 @@ fn the_first_one_wins_within_a_load() {
 #[test]
 fn events_of_one_time_are_moved_apart_and_found_again() {
     let dir = tempfile::tempdir().unwrap();
-    let mut seen = Seen::read("d".into(), dir.path().to_owned(), vec![]).unwrap();
+    let mut seen = Seen::read("d".into(), dir.path().to_owned(), vec![], &[]).unwrap();
     let source = seen.source("f");
     let time = FIRST_CLOCK_SEQ + 5;
     let mut offer = |seq, digest| seen.offer("a", 0, Entry { seq, digest, offset: 0, source }).unwrap();
@@ -48,7 +48,7 @@ fn events_of_one_time_are_moved_apart_and_found_again() {
 fn a_million_spans_are_held_in_bounded_memory() {
     const SPANS: u64 = 1_000_000;
     let dir = tempfile::tempdir().unwrap();
-    let mut seen = Seen::read("d".into(), dir.path().to_owned(), vec![]).unwrap();
+    let mut seen = Seen::read("d".into(), dir.path().to_owned(), vec![], &[]).unwrap();
     let source = seen.source("f");
     // Of each ten spans the first to begin is the last to end.
     let start = |n: u64| FIRST_CLOCK_SEQ + (n - n % 10 + (9 - n % 10)) * 1000;

@@ -2,17 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
-use arrow_array::{ArrayRef, RecordBatch, StringArray, new_null_array};
-use arrow_schema::{ArrowError, SchemaRef};
 use chrono::TimeDelta;
 use deltalake_core::kernel::Remove;
 use deltalake_core::operations::vacuum::VacuumMode;
 use deltalake_core::writer::{DeltaWriter, RecordBatchWriter};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
+use super::partition::with_partition;
 use super::table::{TableWriter, properties};
 use super::tiers;
 use crate::IngestError;
@@ -97,30 +95,6 @@ pub(crate) fn merge(table: &mut TableWriter, few: SmallFiles) -> Result<Merged, 
     let done = Merged { files: small.files.len() as u64, bytes: small.files.iter().map(|file| file.2).sum() };
     table.rewrite(adds, small.files.into_iter().map(|file| file.3).collect())?;
     Ok(done)
-}
-
-/// A batch of a data file with all columns of the table: partition values are in the file's path, and columns that
-/// are younger than the file are null.
-fn with_partition(
-    batch: &RecordBatch,
-    schema: &SchemaRef,
-    partition: &[(String, Option<String>)],
-) -> Result<RecordBatch, ArrowError> {
-    let rows = batch.num_rows();
-    let columns = schema.fields().iter().map(|field| {
-        if let Some(column) = batch.column_by_name(field.name()) {
-            return arrow_cast::cast(column, field.data_type());
-        }
-        match partition.iter().find(|(name, _)| name == field.name()) {
-            Some((_, Some(value))) => {
-                let text: ArrayRef =
-                    Arc::new(StringArray::from_iter_values(std::iter::repeat_n(value, rows)));
-                arrow_cast::cast(&text, field.data_type())
-            }
-            _ => Ok(new_null_array(field.data_type(), rows)),
-        }
-    });
-    RecordBatch::try_new(schema.clone(), columns.collect::<Result<_, _>>()?)
 }
 
 /// Removes data files that have not been part of the table for so long, and earlier where they are more than twice what the table has;

@@ -1,9 +1,11 @@
 //! The event store: two Delta tables in one directory.
 
+mod beside;
 mod check;
 mod compact;
 mod durable;
 mod open;
+mod partition;
 mod table;
 mod tiers;
 
@@ -28,9 +30,6 @@ pub(crate) use table::{Gone, TableWriter, table_error};
 
 const EVENTS: &str = "events";
 const QUARANTINE: &str = "quarantine";
-const COMPLETENESS: &str = "completeness";
-/// What earlier versions called it; a store that has it keeps it.
-const COMPLETENESS_BEFORE: &str = "ledger";
 const LOCK_ATTEMPTS: u32 = 20;
 const LOCK_PAUSE: Duration = Duration::from_millis(100);
 
@@ -189,28 +188,6 @@ impl Store {
         self.files_of(&self.events, EVENTS, system)
     }
 
-    /// The table of completeness, which a daemon keeps, and its folder; `None` if it is not there.
-    pub(crate) fn completeness(&self) -> Result<Option<(PathBuf, DeltaTable)>, IngestError> {
-        let name = self.completeness_name();
-        let folder = self.dir.join(name);
-        Ok(if is_table(&folder) { Some((folder, self.open_completeness(name, false)?)) } else { None })
-    }
-
-    /// A writer for the table of completeness; it is made if it is not there.
-    pub(crate) fn completeness_writer(&self) -> Result<TableWriter, IngestError> {
-        let name = self.completeness_name();
-        self.writer(name, &self.open_completeness(name, true)?)
-    }
-
-    fn completeness_name(&self) -> &'static str {
-        if is_table(&self.dir.join(COMPLETENESS_BEFORE)) { COMPLETENESS_BEFORE } else { COMPLETENESS }
-    }
-
-    fn open_completeness(&self, name: &str, create: bool) -> Result<DeltaTable, IngestError> {
-        let place = Place { store: &self.dir, table: name, files: &self.files };
-        place.open(&self.runtime, create, tables::store_completeness(), &[], "incarnation")
-    }
-
     /// The number that commits to the events keep under an application's name.
     pub(crate) fn progress(&self, application: &str) -> Result<Option<u64>, IngestError> {
         let read = self.runtime.block_on(table::progress(&self.events, application));
@@ -292,6 +269,7 @@ struct Part {
 
 #[cfg(test)]
 mod tests {
+    use super::beside::{COMPLETENESS, COMPLETENESS_BEFORE};
     use super::*;
 
     #[test]

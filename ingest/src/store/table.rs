@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use arrow_array::RecordBatch;
+use chrono::NaiveDate;
 use deltalake_core::kernel::transaction::{CommitBuilder, CommitProperties};
 use deltalake_core::kernel::{Action, Add, Remove, Transaction};
 use deltalake_core::protocol::{DeltaOperation, SaveMode};
@@ -20,12 +21,26 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use tokio::runtime::Runtime;
 
 use super::check::sync_commits;
+use super::partition::with_partition;
 use crate::IngestError;
 use crate::fs::FileSystem;
 
 /// Rows of a row group.
 const ROW_GROUP: usize = 128 * 1024;
 const ZSTD_LEVEL: i32 = 3;
+
+/// The values of a partition, by column.
+pub(crate) type Partition = Vec<(String, Option<String>)>;
+
+/// A data file of a table.
+pub(crate) struct DataFile {
+    pub path: PathBuf,
+    /// The day of its events, if they have one.
+    pub date: Option<NaiveDate>,
+    pub partition: Partition,
+    /// What takes it out of the table.
+    pub remove: Remove,
+}
 
 /// What a commit takes out of the table.
 pub(crate) enum Gone {
@@ -93,6 +108,38 @@ impl TableWriter {
         };
         let files = snapshot.log_data().into_iter().filter(|file| is_of(&file.partition_values_map()));
         Ok(files.map(|file| file.remove_action(true)).collect())
+    }
+
+    /// The data files of a system's partitions, those of earlier commits first.
+    pub(crate) fn data_files(&self, system: &str) -> Result<Vec<DataFile>, IngestError> {
+        let snapshot = self.table.snapshot().map_err(self.error("read the table"))?;
+        let mut files: Vec<(i64, DataFile)> = Vec::new();
+        for file in snapshot.log_data() {
+            let mut partition: Vec<_> = file.partition_values_map().into_iter().collect();
+            partition.sort();
+            let value = |wanted: &str| {
+                let found = partition.iter().find(|(name, _)| name == wanted);
+                found.and_then(|(_, value)| value.as_deref())
+            };
+            if value("system") == Some(system) {
+                let date = value("date").and_then(|date| date.parse().ok());
+                let path = self.folder.join(file.path().as_ref());
+                let remove = file.remove_action(true);
+                files.push((file.modification_time(), DataFile { path, date, partition, remove }));
+            }
+        }
+        files.sort_by(|a, b| (a.0, &a.1.path).cmp(&(b.0, &b.1.path)));
+        Ok(files.into_iter().map(|(_, file)| file).collect())
+    }
+
+    /// Adds a batch as a data file has it, without the columns of its partition, to what the next commit will hold.
+    pub(crate) fn write_part(
+        &mut self,
+        batch: &RecordBatch,
+        partition: &Partition,
+    ) -> Result<(), IngestError> {
+        let whole = with_partition(batch, &self.writer.arrow_schema(), partition)?;
+        self.write(whole)
     }
 
     /// Makes what was written visible, all at once, together with the numbers in `progress`, and takes out what is

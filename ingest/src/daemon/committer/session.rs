@@ -151,7 +151,7 @@ impl<'a> Session<'a> {
         let state = &mut self.systems[system];
         let admitted = state.known.admit(&found, what, &mut self.rows, &mut self.quarantine)?;
         match (admitted, what) {
-            (Admitted::Duplicate, _) => state.counts.duplicates += 1,
+            (Admitted::Duplicate | Admitted::Deleted, _) => state.counts.duplicates += 1,
             (Admitted::Added, What::Event { record, date, .. }) => {
                 state.added(record);
                 self.window.rows += 1;
