@@ -48,10 +48,11 @@ pub fn requeue(args: &RequeueArgs, ui: &Ui) -> Outcome {
     if args.json {
         ui.json(&done)?;
     } else {
+        let deleted =
+            if done.deleted > 0 { format!(", {} deleted before", done.deleted) } else { String::new() };
         ui.result(&format!(
-            "{}: {} lines in quarantine; {} events added, {} there already, {} lines that are none, {} deleted \
-             before, {} stay",
-            system, done.rows, done.added, done.duplicates, done.skipped, done.deleted, done.kept
+            "{}: {} lines in quarantine; {} events added, {} there already, {} lines that are none{deleted}, {} stay",
+            system, done.rows, done.added, done.duplicates, done.skipped, done.kept
         ));
     }
     Ok(ExitCode::SUCCESS)
