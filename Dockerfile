@@ -1,6 +1,6 @@
 # syntax=docker/dockerfile:1
 # Builds the program and packs it alone:  docker build -t demi-lineage .
-# The demo writes below /data:             docker run --rm -v "$PWD:/data" demi-lineage demo
+# The demo writes below /data:             docker run --rm -u "$(id -u)" -v "$PWD:/data" demi-lineage demo
 FROM rust:1.95-bookworm AS build
 RUN apt-get update && apt-get install -y --no-install-recommends cmake clang && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
