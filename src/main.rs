@@ -37,7 +37,7 @@ enum Command {
     /// Answer questions about the order: what happened before what, what was in flight, how one event led
     /// to another.
     Query(commands::query::QueryArgs),
-    /// Find what held of all states that actors told: invariants that nobody wrote.
+    /// Find likely invariants: what held in all states that the logs record.
     Infer(commands::infer::InferArgs),
     /// Check the invariants of a file in executions, stores and logs.
     Check(commands::check::CheckArgs),

@@ -302,10 +302,10 @@ fn text(done: &Minimized, out: &Path) -> String {
         summary.network,
         match &done.certificate.shortest {
             _ if done.certificate.settled.is_some() => {
-                "nothing shorter exists, over any of the recorded external events".to_owned()
+                "no shorter execution exists with any subset of the recorded external events".to_owned()
             }
             Some(s) if s.optimal && summary.one_minimal => {
-                "1-minimal, nothing shorter exists over these external events".to_owned()
+                "1-minimal, no shorter execution exists with these external events".to_owned()
             }
             Some(s) if summary.one_minimal && s.at_least >= summary.deliveries => {
                 format!(

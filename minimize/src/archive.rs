@@ -15,7 +15,7 @@ pub struct Archive<'a, M: Model> {
     pub site: Site<'a, M>,
     /// What the jobs came to, in their order.
     pub results: Vec<Solution>,
-    /// A solution over whose external events nothing is shorter, with the proof.
+    /// A solution with whose external events no execution is shorter, with the proof.
     pub proven: Option<(Solution, Shortest)>,
     /// The budget, and what of it was spent before the first job.
     pub purse: Purse,

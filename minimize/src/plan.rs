@@ -246,7 +246,7 @@ pub const BLIND: [Reach; 6] = [
     reach(400_000, Rare, 0, 2),
     reach(400_000, Rare, 2, 4),
 ];
-/// What is tried around a result over whose external events nothing is shorter: others may be worth more.
+/// What is tried around a result with whose external events no execution is shorter: others may be worth more.
 pub const OTHERS: [Reach; 3] =
     [reach(3_200, Light(4), CHOICES, 0), reach(3_200, Nearest, CHOICES, 0), reach(100_000, Nearest, 0, LESS)];
 /// The same for both sorts of models.

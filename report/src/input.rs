@@ -178,7 +178,7 @@ fn result_page(models: &impl Registry, out: &Path, options: &LoadOptions) -> Res
     );
     match certificate.as_ref().and_then(|c| c.shortest.as_ref()) {
         Some(s) if s.optimal => {
-            page.fact("shorter executions", format!("none over these external events{}", starts(s)))
+            page.fact("shorter executions", format!("none with these external events{}", starts(s)))
         }
         Some(s) => {
             page.fact("shorter executions", format!("none below {} deliveries{}", s.at_least, starts(s)))

@@ -60,10 +60,10 @@ impl Shortest {
 /// What is known of shorter executions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Shortest {
-    /// No violating execution over these external events, under this network rule, has fewer deliveries than this; if
+    /// No violating execution with these external events, under this network rule, has fewer deliveries than this; if
     /// `starts_at_any_time` is false, none in which all actors start first: a result in which one starts late may have fewer.
     pub at_least: u64,
-    /// Whether the result has just as many, and is one that the proof is about: nothing shorter exists.
+    /// Whether the result has just as many, and is one that the proof is about: no shorter execution exists.
     pub optimal: bool,
     /// The external messages, as `RECEIVER PAYLOAD`; each may be taken at any time, at most once.
     pub externals: Vec<String>,
@@ -73,7 +73,7 @@ pub struct Shortest {
     pub bounded: bool,
     /// Whether the proof holds of executions in which these actors start at any time before the violation. Who starts late loses
     /// what it was sent before. Where messages may come in any order, or be lost, that spares nothing; under `fifo` the proof
-    /// then is that nothing shorter exists even if they come in any order.
+    /// then is that no shorter execution exists even if they come in any order.
     #[serde(default)]
     pub starts_at_any_time: bool,
     /// Why nothing better was proven; null where it is optimal. `budget`: it ended. `memory`: what a search may keep was full.
@@ -111,7 +111,7 @@ pub struct Certificate {
     pub settled: Option<Settled>,
 }
 
-/// What was proven over everything recorded: no violating execution over any of the external events of `OUT/original.jsonl` has
+/// What was proven of everything recorded: no violating execution with any subset of the external events of `OUT/original.jsonl` has
 /// fewer steps, whenever its actors start, and under whatever network rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Settled {

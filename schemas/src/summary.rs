@@ -361,7 +361,7 @@ pub struct MinimizeSummary {
     pub not_schedulable: Option<String>,
     /// What counted as smaller first: `steps` or `externals`, the other breaking ties, and deliveries after both.
     pub objective: String,
-    /// No violating execution over the result's external events, all actors started first, has fewer deliveries than
+    /// No violating execution with the result's external events, all actors started first, has fewer deliveries than
     /// this; null where nothing was proven. `certificate.json` says more.
     pub at_least: Option<u64>,
     /// The rest of the Pareto front over steps and external events, with the file of each.

@@ -10,8 +10,8 @@
 //! ```
 //!
 //! - [`intake`]: the one way into the daemon. [`Intake::submit`] returns when the batch is on disk.
-//! - [`sources`]: one file a kind of source; each is a config type and a `start` function.
-//! - [`security`]: listeners, their TLS and tokens.
+//! - [`sources`]: one module for each kind of source; its configuration implements [`sources::Source`].
+//! - [`net::security`]: listeners, their TLS and tokens.
 
 pub mod admin;
 pub mod batch;

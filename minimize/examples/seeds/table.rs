@@ -12,7 +12,7 @@ pub struct Row {
     pub initial: u64,
     /// Deliveries executed.
     pub executed: u64,
-    /// Whether nothing shorter exists over the result's external events.
+    /// Whether no shorter execution exists with the result's external events.
     pub optimal: bool,
 }
 

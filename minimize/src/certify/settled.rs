@@ -1,4 +1,4 @@
-//! Checking from scratch that nothing smaller exists over everything recorded.
+//! Checking from scratch that nothing smaller exists with any subset of the recorded external events.
 
 use demi_replay::script::Act;
 use demi_replay::{ActorId, Model, OUTSIDE, Pending, PendingKind, Simulator, Status, World};
@@ -36,7 +36,7 @@ pub fn verify_settled<M: Model>(
         states += checked.none_with(&chosen, deliveries, settled, meter)?;
     }
     Ok(Some(format!(
-        "no violating execution over any of the recorded external events with fewer than {} steps ({states} looked at)",
+        "no violating execution with any subset of the recorded external events has fewer than {} steps ({states} configurations searched)",
         settled.steps
     )))
 }

@@ -74,7 +74,7 @@ impl Gate {
 impl fmt::Display for Gate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let most = |most: usize, what: &str| (most < usize::MAX).then(|| format!("at most {most} {what}"));
-        let faults = (!self.faults).then(|| "no faults".to_owned());
+        let faults = (!self.faults).then(|| "no faults or actions".to_owned());
         let limits = [most(self.steps, "steps"), most(self.deliveries, "deliveries"), faults];
         let limits: Vec<String> = limits.into_iter().flatten().collect();
         f.write_str(if limits.is_empty() { "any".to_owned() } else { limits.join(", ") }.as_str())
@@ -251,7 +251,7 @@ mod tests {
         let plain = Gate { faults: false, ..ANY };
         assert!(plain.admits(&[start]) && !plain.admits(&[start, fault]));
         assert_eq!(size(&[start]), Size { steps: 1, ..size(&[start]) });
-        assert_eq!(Gate { deliveries: 3, ..plain }.to_string(), "at most 3 deliveries, no faults");
+        assert_eq!(Gate { deliveries: 3, ..plain }.to_string(), "at most 3 deliveries, no faults or actions");
         assert_eq!(ANY.to_string(), "any");
     }
 

@@ -191,20 +191,20 @@ pub fn trace_md(told: &[Told], summary: &MinimizeSummary, certificate: &Certific
     if let Some(settled) = &certificate.settled {
         let _ = writeln!(
             text,
-            "No violating execution over any of the recorded external events has fewer than {} steps: all was looked at.\n",
+            "No violating execution with any subset of the recorded external events has fewer than {} steps: the search was exhaustive.\n",
             settled.steps
         );
     } else if let Some(shortest) = &certificate.shortest {
         let _ = match shortest.optimal {
             true => writeln!(
                 text,
-                "Nothing shorter exists over these external events{}: all was looked at.\n",
-                if shortest.starts_at_any_time { "" } else { " with all actors started first" }
+                "No shorter execution exists with these external events{}: the search was exhaustive.\n",
+                if shortest.starts_at_any_time { "" } else { " and all actors started first" }
             ),
             false => writeln!(
                 text,
-                "Over these external events{} nothing shorter than {} deliveries exists{}{}.\n",
-                if shortest.starts_at_any_time { "" } else { ", with all actors started first," },
+                "With these external events{} no execution shorter than {} deliveries exists{}{}.\n",
+                if shortest.starts_at_any_time { "" } else { " and all actors started first" },
                 shortest.at_least,
                 if shortest.at_least < summary.deliveries { "; what lies between is open" } else { "" },
                 shortest.limit().map_or_else(String::new, |why| format!(": {why}"))

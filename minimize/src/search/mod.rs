@@ -2,7 +2,7 @@
 //!
 //! Breadth first over configurations: each is entered once, with the fewest deliveries that reach it, and left where
 //! the model's lower bound ([`Model::bound`]) says that no violation is near enough. What is left when nothing is
-//! found is a proof that nothing shorter exists (A* without a queue: all edges cost one; Hart, Nilsson and Raphael
+//! found is a proof that no shorter execution exists (A* without a queue: all edges cost one; Hart, Nilsson and Raphael
 //! 1968).
 //!
 //! Configurations that differ only in which of some interchangeable actors is which count once ([`symmetry`]).
@@ -50,7 +50,7 @@ pub use self::partition::bound as partition;
 pub struct Searched<M: Model> {
     /// A shortest violating execution, if one was found within the limit.
     pub found: Option<Shared<M>>,
-    /// No violating execution over these external events has fewer deliveries.
+    /// No violating execution with these external events has fewer deliveries.
     pub at_least: usize,
     /// Whether the search ended by itself: then `found` is optimal, or there is nothing up to the limit.
     pub complete: bool,

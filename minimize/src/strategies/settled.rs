@@ -1,4 +1,4 @@
-//! A proof that nothing smaller exists over any of the recorded external events: then there is nothing left to look for.
+//! A proof that nothing smaller exists with any subset of the recorded external events: then there is nothing left to look for.
 //!
 //! An execution has fewer steps than the result only if it starts some of the recorded actors and then takes so many deliveries
 //! less. So there is one search for each set of actors. In all of them messages come in any order, for what holds then holds
@@ -13,7 +13,7 @@ use crate::problem::size::{Objective, Size};
 use crate::reduce::reducer::Reducer;
 use crate::search;
 
-/// Tries to prove that no violating execution over any of the recorded external events has fewer steps than `best`. Gives nothing where that
+/// Tries to prove that no violating execution with any subset of the recorded external events has fewer steps than `best`. Gives nothing where that
 /// takes too much work, where one has, and where the recording has other external events than first starts and messages.
 pub fn settled<M: Model>(reducer: &mut Reducer<'_, M>, best: Size) -> Option<Settled> {
     let problem = reducer.engine.problem.clone();

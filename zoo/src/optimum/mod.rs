@@ -23,7 +23,7 @@ use self::recorded::{Move, Recorded};
 /// What the search found.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Optimum {
-    /// Nothing shorter exists; the schedule has as many steps.
+    /// No shorter execution exists; the schedule has as many steps.
     Proven(Schedule),
     /// The search ended before a violation was met: there is none with fewer steps than this.
     AtLeast(usize),
