@@ -12,6 +12,8 @@ pub mod model;
 pub mod models;
 pub mod names;
 pub mod network;
+mod options;
+pub mod pending;
 pub mod queue;
 pub mod registry;
 pub mod replay;
@@ -27,6 +29,7 @@ pub use model::{
     Symmetry, Timer, View, Violation, Workload,
 };
 pub use names::{ActorId, Names, OUTSIDE};
+pub use pending::{MsgId, Pending, PendingKind};
 pub use registry::{Models, Registry, Visitor};
-pub use sim::{Did, MsgId, Op, Simulator};
-pub use world::{Pending, PendingKind, World};
+pub use sim::{Did, Op, Simulator};
+pub use world::World;

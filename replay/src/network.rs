@@ -5,7 +5,7 @@ use std::cell::Cell;
 use demi_schemas::NetworkRule;
 
 use crate::names::OUTSIDE;
-use crate::world::{Pending, PendingKind};
+use crate::pending::{Pending, PendingKind};
 
 /// Whether an entry belongs to a channel at all: timers, messages from outside, messages without a sender and second copies
 /// of a message do not, and may be delivered at any time.
@@ -86,7 +86,7 @@ pub fn overtaken(pending: &mut Vec<Pending>, index: usize) -> usize {
 mod tests {
     use super::*;
     use crate::names::ActorId;
-    use crate::sim::MsgId;
+    use crate::pending::MsgId;
 
     fn message(channel: u16, to: u16, msg: u32) -> Pending {
         Pending {

@@ -5,7 +5,7 @@
 use std::ops::Deref;
 
 use crate::names::ActorId;
-use crate::world::Pending;
+use crate::pending::Pending;
 
 /// Numbers that are compared at a time.
 const LANES: usize = 16;
@@ -131,8 +131,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::sim::MsgId;
-    use crate::world::PendingKind;
+    use crate::pending::MsgId;
+    use crate::pending::PendingKind;
 
     fn entry(from: u16, to: u16, timer: bool) -> Pending {
         Pending {

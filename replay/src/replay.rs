@@ -1,29 +1,16 @@
 //! Replaying a schedule on the model: conformance with the log, the verdict, the digest of the run.
 
-use demi_schemas::NetworkRule;
 use demi_schemas::schedule::Schedule;
 use demi_schemas::summary::{ReplaySummary, Verdict};
 
 use crate::follow::follow;
 use crate::kept::complete;
 use crate::model::Model;
+pub use crate::options::ReplayOptions;
 use crate::run::Run;
 pub use crate::run::Watch;
 use crate::script::{Act, Script, ScriptError};
 use crate::sim::Simulator;
-
-/// How to replay.
-#[derive(Clone, Copy, Debug)]
-pub struct ReplayOptions {
-    /// The network rule to enforce.
-    pub rule: NetworkRule,
-    /// Stop at the first step that cannot be followed, instead of skipping it.
-    pub strict: bool,
-    /// For schedules lifted from logs: check the invariants after each so many deliveries, remembering what
-    /// earlier checks saw, as the recorder did. Other schedules are checked after every delivery, each
-    /// configuration by itself.
-    pub interval: u32,
-}
 
 /// Replays a schedule once. `seconds` and `deterministic` of the summary are left for the caller.
 ///

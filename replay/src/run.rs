@@ -8,10 +8,11 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::guard;
 use crate::model::{Model, Status, Violation};
 use crate::network;
-use crate::replay::ReplayOptions;
+use crate::options::ReplayOptions;
+use crate::pending::Pending;
 use crate::script::{Act, OwnFailures, Refusal, Script, Want};
 use crate::sim::{Did, Simulator};
-use crate::world::{Pending, World};
+use crate::world::World;
 
 /// Who is told of each step: its number from 0 (none for a start that the schedule does not say), the act, and the world
 /// after it.

@@ -24,11 +24,9 @@ use crate::guard::{self, Panic};
 use crate::model::{Ctx, Effect, Model, Status};
 use crate::names::{ActorId, Names, OUTSIDE, TextId, Texts};
 use crate::network;
-use crate::world::{Pending, PendingKind, World};
-
-/// An interned message: equal ids mean equal messages within one simulator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct MsgId(pub u32);
+pub use crate::pending::MsgId;
+use crate::pending::{Pending, PendingKind};
+use crate::world::World;
 
 /// What is known of an interned message; the texts are rendered once, when it is first seen.
 #[derive(Clone, Debug)]

@@ -6,9 +6,10 @@ use demi_schemas::schedule::{Step, StepKind};
 use crate::model::{ExternalMessage, Model};
 use crate::names::{ActorId, OUTSIDE, TextId};
 use crate::network;
+use crate::pending::{Pending, PendingKind};
 use crate::queue::Place;
 use crate::sim::{MsgId, MsgInfo, Simulator};
-use crate::world::{Pending, PendingKind, World};
+use crate::world::World;
 
 /// Which message or timer a step wants delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

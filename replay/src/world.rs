@@ -2,55 +2,11 @@
 
 use std::sync::Arc;
 
-use demi_schemas::event::Via;
-
 use crate::guard::Panic;
 use crate::model::{Configuration, Model, Status};
 use crate::names::ActorId;
+use crate::pending::Pending;
 use crate::queue::{At, Place, Queue};
-use crate::sim::MsgId;
-
-/// What a pending entry is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PendingKind {
-    /// A message between actors.
-    Message,
-    /// A message from outside.
-    External,
-    /// A timer that is gone when it fires.
-    Timer,
-    /// A timer that is armed again when it fires.
-    Repeating,
-}
-
-impl PendingKind {
-    /// Whether it is a timer.
-    #[must_use]
-    pub fn is_timer(self) -> bool {
-        matches!(self, PendingKind::Timer | PendingKind::Repeating)
-    }
-}
-
-/// A message sent and not yet delivered, or an armed timer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Pending {
-    /// The sender it names.
-    pub from: ActorId,
-    /// The receiver.
-    pub to: ActorId,
-    /// The actor that really sent; [`OUTSIDE`](crate::names::OUTSIDE) is outside every order.
-    pub channel: ActorId,
-    /// Content.
-    pub msg: MsgId,
-    /// What it is.
-    pub kind: PendingKind,
-    /// For timers: which of the actor's timers.
-    pub timer: u16,
-    /// For timers: whether it stays armed when the actor restarts.
-    pub survives: bool,
-    /// How `from` came to differ from the channel.
-    pub via: Option<Via>,
-}
 
 /// A state of actors, with copy on write.
 pub type Cell<M> = Arc<<M as Model>::State>;

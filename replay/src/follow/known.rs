@@ -10,8 +10,8 @@ use super::Trust;
 use super::record::{Look, Record};
 use crate::model::Model;
 use crate::names::ActorId;
+use crate::pending::Pending;
 use crate::sim::{Did, MsgId, Simulator};
-use crate::world::Pending;
 
 /// What the model has sent so far.
 #[derive(Clone, Debug, Default)]

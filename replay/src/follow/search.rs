@@ -10,9 +10,10 @@ use super::{Followed, Trust};
 use crate::model::Model;
 use crate::names::OUTSIDE;
 use crate::network;
+use crate::pending::Pending;
 use crate::script::{Act, Script, Want};
 use crate::sim::{Did, Simulator};
-use crate::world::{Pending, World};
+use crate::world::World;
 
 pub(super) struct Search<'a, M: Model> {
     sim: &'a mut Simulator<M>,

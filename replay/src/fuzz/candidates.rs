@@ -7,8 +7,9 @@ use rustc_hash::FxBuildHasher;
 use crate::model::Model;
 use crate::names::ActorId;
 use crate::network::ordered;
+use crate::pending::{Pending, PendingKind};
 use crate::sim::{MsgId, Simulator};
-use crate::world::{Pending, PendingKind, World};
+use crate::world::World;
 use demi_schemas::event::Via;
 
 /// What holds entries back besides the network rule.

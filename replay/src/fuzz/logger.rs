@@ -14,8 +14,9 @@ use crate::guard;
 use crate::model::Model;
 use crate::names::{ActorId, OUTSIDE};
 use crate::network::same_channel;
+use crate::pending::{Pending, PendingKind};
 use crate::sim::{Did, MsgId, Simulator};
-use crate::world::{Pending, PendingKind, World};
+use crate::world::World;
 
 /// The log of one actor, and where the next record goes.
 #[derive(Clone, Debug, Default)]

@@ -13,8 +13,9 @@ use super::{FuzzError, FuzzOptions};
 use crate::guard::{self, Panic};
 use crate::model::{Model, Status, Violation};
 use crate::names::{ActorId, OUTSIDE};
+use crate::pending::PendingKind;
 use crate::sim::Simulator;
-use crate::world::{PendingKind, World};
+use crate::world::World;
 
 /// How often at most a drawn timer is put back before a delivery.
 const PUTBACKS: u32 = 16;

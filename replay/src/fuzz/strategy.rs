@@ -10,7 +10,7 @@ use rustc_hash::FxBuildHasher;
 use super::candidates::Candidates;
 use crate::names::{ActorId, OUTSIDE};
 use crate::network::same_channel;
-use crate::world::{Pending, PendingKind};
+use crate::pending::{Pending, PendingKind};
 
 /// Probability that a lossy network skips the oldest message of the channel drawn.
 const SKIP: f64 = 0.1;

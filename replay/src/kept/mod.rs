@@ -16,11 +16,11 @@ use rustc_hash::FxHashMap;
 use crate::follow::follow;
 use crate::model::Model;
 use crate::names::OUTSIDE;
-use crate::replay::ReplayOptions;
+use crate::options::ReplayOptions;
+use crate::pending::Pending;
 use crate::run::Run;
 use crate::script::{Act, Script};
 use crate::sim::{Did, Simulator};
-use crate::world::Pending;
 use needed::add_needed;
 
 /// A part of an execution that the model follows.

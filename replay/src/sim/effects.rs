@@ -6,8 +6,9 @@ use super::{Did, Simulator};
 use crate::guard;
 use crate::model::{Duplicates, Effect, Model, Status, Timer};
 use crate::names::{ActorId, OUTSIDE};
+use crate::pending::{Pending, PendingKind};
 use crate::queue::Place;
-use crate::world::{Pending, PendingKind, World};
+use crate::world::World;
 
 /// How many timers, told apart by name and key, one simulator has at most: their numbers have 16 bits.
 const MOST_TIMERS: usize = 65_000;

@@ -4,7 +4,8 @@ use super::Simulator;
 use crate::guard::{self, Panic};
 use crate::model::{DistanceOf, Model, View, Violation, Waiting};
 use crate::names::{ActorId, OUTSIDE};
-use crate::world::{Pending, World};
+use crate::pending::Pending;
+use crate::world::World;
 
 impl<M: Model> Simulator<M> {
     /// What invariants and conditions may look at.

@@ -5,8 +5,8 @@ use super::Simulator;
 use crate::guard;
 use crate::model::{Ctx, Effect, Model};
 use crate::names::{ActorId, OUTSIDE};
+use crate::pending::{Pending, PendingKind};
 use crate::watchdog;
-use crate::world::{Pending, PendingKind};
 
 /// Something a handler asked for, in its order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

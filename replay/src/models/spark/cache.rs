@@ -1,24 +1,13 @@
 //! A cached data set: tasks put its blocks into a store that all executors share, and tell the location directory.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::message::{Msg, TaskRun};
-use super::state::Step;
-
-/// The partitions of the data set.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Cache {
-    /// In the store.
-    stored: BTreeSet<u32>,
-    /// Of which the location directory knows where they are.
-    pub known: BTreeSet<u32>,
-    /// Being computed by a task, and the tasks that wait for that.
-    computed: BTreeMap<u32, Vec<TaskRun>>,
-}
+use super::state::Cache;
+use super::step::Step;
 
 impl Step<'_, '_> {
     fn cache(&mut self) -> &mut Cache {

@@ -1,41 +1,13 @@
 //! The driver program: jobs become stages become task sets. Its job actor waits for the locations of data sets.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use demi_schemas::event::Via;
 
-use super::actors::Number;
 use super::message::Msg;
-use super::state::{StartUp, Step};
+use super::state::{Driver, Question, StartUp};
+use super::step::Step;
 use super::task_set::TaskSet;
-
-/// A question of the job actor that is not answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Question {
-    pub job: u32,
-    pub stage: u32,
-    pub data_set: u32,
-    /// What the data set is made of: another one, or only itself.
-    pub made_of: u32,
-}
-
-/// What the driver program's threads share.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Driver {
-    pub question: Option<Question>,
-    pub next_stage: u32,
-    pub next_data_set: u32,
-    pub next_task: u32,
-    /// Executors and their free cores, in the order of their ids as texts.
-    pub executors: Vec<(Number, u32)>,
-    /// Running tasks by number: their stage and index.
-    pub tasks: BTreeMap<u32, (u32, u32)>,
-    /// Active task sets by priority.
-    pub sets: Vec<Arc<TaskSet>>,
-    /// Stage of the first task that was launched though better placed ones were listed.
-    pub inversion: Option<u32>,
-}
 
 /// Partitions of a job's data sets.
 pub fn partitions(job: u32) -> u32 {

@@ -1,97 +1,11 @@
 //! The cluster master: registrations, and who runs what.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::actors::Number;
-use super::message::{Msg, Url};
-use super::state::{StartUp, Step};
-
-/// What a master is doing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Mode {
-    #[default]
-    Standby,
-    Alive,
-    Recovering,
-    Completing,
-}
-
-/// A worker, as the master sees it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Node {
-    pub id: Number,
-    /// Whether it registered or answered, and was not only read from disk.
-    pub answers: bool,
-    /// Whether an executor or a driver has its one core. An executor takes all its memory, too.
-    pub busy: bool,
-}
-
-/// An application, as the master sees it. All have the same id, so they are told apart by a number.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Application {
-    pub number: u32,
-    /// As for workers.
-    pub answers: bool,
-    pub executors: BTreeSet<Number>,
-}
-
-/// On which worker a driver runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
-    /// The field does not even say that there is none.
-    Unset,
-    Nowhere,
-    On(Number),
-}
-
-/// A master: the first, or a later one.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Master {
-    pub mode: Mode,
-    pub later: bool,
-    pub nodes: Vec<Node>,
-    pub applications: Vec<Application>,
-    /// The number of the application that the one id stands for.
-    pub mapped: Option<u32>,
-    pub next_application: u32,
-    /// Drivers by number. One without a worker waits.
-    pub drivers: BTreeMap<u32, Place>,
-    pub next_driver: u32,
-}
-
-/// The keys of what is stored.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Disk {
-    pub application: bool,
-    pub drivers: BTreeSet<u32>,
-    pub workers: BTreeSet<Number>,
-}
-
-impl Master {
-    pub fn url(&self) -> Url {
-        if self.later { Url::Later } else { Url::First }
-    }
-
-    /// The application that the one id stands for.
-    pub fn application(&mut self) -> Option<&mut Application> {
-        let mapped = self.mapped?;
-        self.applications.iter_mut().find(|a| a.number == mapped)
-    }
-
-    /// Adds an application, to which the one id now points.
-    pub fn add_application(&mut self, answers: bool) {
-        let number = self.next_application;
-        self.next_application += 1;
-        self.mapped = Some(number);
-        self.applications.push(Application { number, answers, executors: BTreeSet::new() });
-    }
-
-    /// The worker of that id.
-    pub fn node(&mut self, id: Number) -> Option<&mut Node> {
-        self.nodes.iter_mut().find(|n| n.id == id)
-    }
-}
+use super::message::Msg;
+use super::state::{Disk, Master, Mode, Node, Place, StartUp};
+use super::step::Step;
 
 impl Step<'_, '_> {
     /// The master, to change it.

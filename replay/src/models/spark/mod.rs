@@ -15,6 +15,7 @@ mod recovery;
 mod registration;
 mod start_up;
 mod state;
+mod step;
 mod task_set;
 mod worker;
 
@@ -24,7 +25,8 @@ use serde_json::{Value, json};
 use self::actors::Actors;
 use self::config::Config;
 use self::message::Msg;
-use self::state::{StartUp, Step, System};
+use self::state::{StartUp, System};
+use self::step::Step;
 use crate::model::{Ctx, ExternalMessage, Guidance, Logs, Model, Runtime, View, Violation, Workload};
 use crate::names::{ActorId, Names, OUTSIDE};
 

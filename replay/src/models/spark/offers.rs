@@ -6,7 +6,7 @@ use demi_schemas::event::Via;
 
 use super::actors::Number;
 use super::message::Msg;
-use super::state::Step;
+use super::step::Step;
 
 impl Step<'_, '_> {
     /// A message to the scheduler.

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::actors::Number;
-use super::master::{Mode, Node, Place};
 use super::message::Msg;
-use super::state::Step;
+use super::state::{Mode, Node, Place};
+use super::step::Step;
 
 impl Step<'_, '_> {
     /// A new leader reads the disk and asks all that are on it.

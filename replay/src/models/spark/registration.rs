@@ -2,19 +2,10 @@
 
 use super::actors::Number;
 use super::message::Msg;
-use super::state::Step;
+use super::step::Step;
 
 /// Attempts after which nothing more is sent.
 const ATTEMPTS: u8 = 3;
-
-/// How far somebody has come.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Registration {
-    /// Whether a master answered.
-    pub done: bool,
-    /// How often the retry block ran, up to [`ATTEMPTS`].
-    attempts: u8,
-}
 
 impl Step<'_, '_> {
     fn register(&mut self, worker: Option<Number>) {

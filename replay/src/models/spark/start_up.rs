@@ -5,7 +5,8 @@ use serde_json::Value;
 
 use super::actors::{MAX_NUMBER, Number};
 use super::message::Msg;
-use super::state::{StartUp, Step};
+use super::state::StartUp;
+use super::step::Step;
 
 impl Step<'_, '_> {
     /// The thread begins.

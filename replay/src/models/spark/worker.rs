@@ -1,22 +1,8 @@
 //! Workers and their executors.
 
-use std::collections::BTreeMap;
-
 use super::actors::Number;
 use super::message::{Msg, Url};
-use super::registration::Registration;
-use super::state::Step;
-
-/// State of a worker.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Worker {
-    pub registration: Registration,
-    /// The master it has heard of last.
-    url: Option<Url>,
-    /// Executors it has started, and whether they still run.
-    executors: BTreeMap<Number, bool>,
-    drivers: Vec<u32>,
-}
+use super::step::Step;
 
 impl Step<'_, '_> {
     /// A message to a worker.
