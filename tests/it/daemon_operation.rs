@@ -29,6 +29,8 @@ fn the_example_configuration_is_valid_and_slips_are_named() {
     authority.sign().write(dir.path(), "cert");
     fs::rename(dir.path().join("cert.key"), dir.path().join("key.pem")).unwrap();
     authority.write(&dir.path().join("clients.pem"));
+    authority.write(&dir.path().join("ca.pem"));
+    fs::write(dir.path().join("redact.key"), "0123456789abcdef\n").unwrap();
     fs::write(dir.path().join("tokens"), "token\n").unwrap();
     let text = fs::read_to_string(&example)
         .unwrap()
@@ -36,11 +38,14 @@ fn the_example_configuration_is_valid_and_slips_are_named() {
     let path = dir.path().join("demi.toml");
     let uncommented: String = text
         .lines()
-        .map(|line| line.strip_prefix("# ").filter(|rest| rest.contains(" = ")).unwrap_or(line))
+        .map(|line| {
+            let rest = line.strip_prefix("# ").filter(|rest| rest.contains(" = ") || rest.starts_with('['));
+            rest.unwrap_or(line)
+        })
         .map(|line| format!("{line}\n"))
         .collect();
     fs::write(&path, uncommented).unwrap();
-    validate(&path).assert().success();
+    validate(&path).assert().success().stdout(contains("logs (system prod), queue (system prod), tcp ("));
     fs::write(&path, text.replace("[admin]", "[admn]")).unwrap();
     validate(&path).assert().code(2).stderr(contains("unknown key 'admn': did you mean 'admin'?"));
     fs::write(&path, text.replace("127.0.0.1:9465", "0.0.0.0:9465")).unwrap();
