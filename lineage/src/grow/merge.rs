@@ -295,6 +295,8 @@ impl<'a> Merge<'a> {
             alone: base.alone + added().filter(|&e| self.parts.alone(e)).count() as u64,
             environment: self.environment(),
             stride: index::clock_stride(self.events, actors.len()),
+            sealed: true,
+            digest: None,
             actors,
         })
     }

@@ -13,6 +13,7 @@ use super::header::{
 };
 use super::info::{Info, Role};
 use super::links::{Link, code};
+use super::seal::Sealing;
 use super::{Index, clocks};
 use crate::error::LineageError;
 use crate::matching::{Matching, Reason};
@@ -34,9 +35,10 @@ pub(crate) struct Parts<'a> {
 pub(crate) struct Out<'a> {
     file: BufWriter<File>,
     path: &'a Path,
+    sealing: Sealing,
 }
 
-/// Writes a file of the index.
+/// Writes a file of the index, and the file of its digests.
 pub(crate) fn with_file(
     folder: &Path,
     name: &str,
@@ -44,14 +46,16 @@ pub(crate) fn with_file(
 ) -> Result<(), LineageError> {
     let path = folder.join(name);
     let file = BufWriter::with_capacity(1 << 17, File::create(&path).map_err(LineageError::io(&path))?);
-    let mut out = Out { file, path: &path };
+    let mut out = Out { file, path: &path, sealing: Sealing::default() };
     f(&mut out)?;
-    out.file.flush().map_err(LineageError::io(&path))
+    out.file.flush().map_err(LineageError::io(&path))?;
+    out.sealing.finish(&path)
 }
 
 impl Out<'_> {
     /// Adds bytes.
     pub(crate) fn put(&mut self, bytes: &[u8]) -> Result<(), LineageError> {
+        self.sealing.put(bytes);
         self.file.write_all(bytes).map_err(LineageError::io(self.path))
     }
 }
@@ -151,6 +155,8 @@ impl<'a> Parts<'a> {
             alone: all.filter(|&e| self.alone(e)).count() as u64,
             environment: (events.environment != NONE).then_some(events.environment),
             stride: clocks::stride(events.len() as u32, events.actors.len()),
+            sealed: true,
+            digest: None,
         }
     }
 
@@ -225,6 +231,8 @@ pub(crate) fn write(folder: &Path, parts: &Parts<'_>) -> Result<(), LineageError
 /// Writes the header.
 pub(crate) fn store(folder: &Path, header: &IndexHeader) -> Result<(), LineageError> {
     let path = folder.join(HEADER);
-    let text = serde_json::to_vec(header).map_err(LineageError::table(&path))?;
+    let digest = Some(header.own_digest().map_err(LineageError::table(&path))?);
+    let text =
+        serde_json::to_vec(&IndexHeader { digest, ..header.clone() }).map_err(LineageError::table(&path))?;
     std::fs::write(&path, text).map_err(LineageError::io(&path))
 }

@@ -63,7 +63,7 @@ impl Clocks {
             return Err(LineageError::Index { path, reason: "too many clocks".into() });
         };
         if header.stride > 0 && path.exists() {
-            clocks.rows = Some(Pages::open(&path, numbers)?);
+            clocks.rows = Some(Pages::open(&path, numbers, header.sealed)?);
         }
         Ok(clocks)
     }

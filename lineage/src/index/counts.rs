@@ -87,8 +87,8 @@ pub(crate) struct Counts(Pages<u32>);
 
 impl Counts {
     /// Opens the file for that many events.
-    pub(crate) fn open(path: &Path, events: u32) -> Result<Counts, LineageError> {
-        Ok(Counts(Pages::open(path, events.div_ceil(BLOCK) * FIELDS as u32)?))
+    pub(crate) fn open(path: &Path, events: u32, sealed: bool) -> Result<Counts, LineageError> {
+        Ok(Counts(Pages::open(path, events.div_ceil(BLOCK) * FIELDS as u32, sealed)?))
     }
 
     fn before_block(&self, block: u32) -> Result<Tally, LineageError> {

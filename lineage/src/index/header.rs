@@ -72,4 +72,18 @@ pub struct IndexHeader {
     pub environment: Option<u32>,
     /// Events of an actor between two stored clocks; 0 where no clocks are stored.
     pub stride: u32,
+    /// Whether a file of digests stands beside each file; indexes of earlier versions have none.
+    #[serde(default)]
+    pub sealed: bool,
+    /// The digest of the header itself, written without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+}
+
+impl IndexHeader {
+    /// The digest of all that the header says besides.
+    pub(crate) fn own_digest(&self) -> Result<String, serde_json::Error> {
+        let text = serde_json::to_vec(&IndexHeader { digest: None, ..self.clone() })?;
+        Ok(format!("{:016x}", xxhash_rust::xxh3::xxh3_64(&text)))
+    }
 }

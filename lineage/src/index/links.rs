@@ -3,6 +3,7 @@
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
+use super::seal::Seal;
 use crate::error::LineageError;
 use crate::matching::Reason;
 
@@ -27,13 +28,14 @@ fn reason(code: u32) -> Reason {
 pub(crate) struct Links {
     path: PathBuf,
     count: u32,
+    sealed: bool,
     pairs: OnceCell<(Pairs, Pairs)>,
 }
 
 impl Links {
-    /// The file of `count` pairs.
-    pub(crate) fn open(path: &Path, count: u32) -> Links {
-        Links { path: path.to_owned(), count, pairs: OnceCell::new() }
+    /// The file of `count` pairs; one that is `sealed` has a file of digests beside it.
+    pub(crate) fn open(path: &Path, count: u32, sealed: bool) -> Links {
+        Links { path: path.to_owned(), count, sealed, pairs: OnceCell::new() }
     }
 
     fn pairs(&self) -> Result<&(Pairs, Pairs), LineageError> {
@@ -48,6 +50,9 @@ impl Links {
                 u64::from(self.count) * (2 * SIZE) as u64
             );
             return Err(LineageError::Index { path: self.path.clone(), reason });
+        }
+        if self.sealed {
+            Seal::open(&self.path, bytes.len() as u64)?.check(&self.path, 0, &bytes)?;
         }
         let number = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let all: Pairs = (0..bytes.len() / SIZE)

@@ -3,7 +3,8 @@
 //! An event is known by its number: events are sorted by actor, incarnation and sequence number. Per event the index keeps the other end of its
 //! message (4 bytes), its place in the linear extension (4 bytes) and what it is (1 byte). A question is answered by a
 //! sweep backward through the linear extension (see [`sweep`]) that stops as soon as nothing it can still meet
-//! matters; clocks stored at every so many events of an actor bound the sweep where actors rarely talk.
+//! matters; clocks stored at every so many events of an actor bound the sweep where actors rarely talk. Each file has digests
+//! of its content beside it ([`seal`]).
 
 mod build;
 mod clocks;
@@ -16,6 +17,7 @@ mod names;
 mod pages;
 mod path;
 mod reader;
+mod seal;
 mod sweep;
 
 pub(crate) use build::{Parts, run_bytes, store, with_file, write};

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use rustc_hash::FxHashMap;
 
 use super::header::BLOCK;
+use super::seal::Seal;
 use crate::error::LineageError;
 
 /// Blocks kept in memory at most, for each file: 64 MiB of 32-bit numbers.
@@ -55,11 +56,12 @@ pub(crate) struct Pages<T> {
     path: PathBuf,
     len: u32,
     cache: RefCell<Cache<T>>,
+    seal: Option<Seal>,
 }
 
 impl<T: Number> Pages<T> {
-    /// Opens a file that must hold `len` numbers.
-    pub(crate) fn open(path: &Path, len: u32) -> Result<Pages<T>, LineageError> {
+    /// Opens a file that must hold `len` numbers; one that is `sealed` has a file of digests beside it.
+    pub(crate) fn open(path: &Path, len: u32, sealed: bool) -> Result<Pages<T>, LineageError> {
         let file = File::open(path).map_err(LineageError::io(path))?;
         let size = file.metadata().map_err(LineageError::io(path))?.len();
         if size != u64::from(len) * T::SIZE as u64 {
@@ -67,7 +69,8 @@ impl<T: Number> Pages<T> {
             return Err(LineageError::Index { path: path.to_owned(), reason });
         }
         let cache = Cache { file, last: (u32::MAX, Rc::from([])), blocks: FxHashMap::default() };
-        Ok(Pages { path: path.to_owned(), len, cache: RefCell::new(cache) })
+        let seal = if sealed { Some(Seal::open(path, size)?) } else { None };
+        Ok(Pages { path: path.to_owned(), len, cache: RefCell::new(cache), seal })
     }
 
     /// The number at `i`.
@@ -103,6 +106,9 @@ impl<T: Number> Pages<T> {
         let mut bytes = vec![0_u8; count * T::SIZE];
         cache.file.seek(SeekFrom::Start(first * T::SIZE as u64)).map_err(LineageError::io(&self.path))?;
         cache.file.read_exact(&mut bytes).map_err(LineageError::io(&self.path))?;
+        if let Some(seal) = &self.seal {
+            seal.check(&self.path, first * T::SIZE as u64, &bytes)?;
+        }
         let values: Rc<[T]> = bytes.chunks_exact(T::SIZE).map(T::read).collect();
         if cache.blocks.len() >= KEPT {
             cache.blocks.clear();

@@ -8,6 +8,7 @@ use super::header::{COUNTS, HEADER, INDEX_SCHEMA, INFOS, IndexHeader, LINKS, MAT
 use super::info::{Info, Role};
 use super::links::Links;
 use super::pages::Pages;
+use super::seal::damaged;
 use crate::error::LineageError;
 use crate::matching::Reason;
 use crate::read::NONE;
@@ -50,6 +51,11 @@ impl Index {
         if header.schema != INDEX_SCHEMA {
             return Err(broken(format!("version '{}', expected '{INDEX_SCHEMA}'", header.schema)));
         }
+        if header.digest.as_ref().is_some_and(|d| header.own_digest().ok().as_ref() != Some(d))
+            || header.sealed != header.digest.is_some()
+        {
+            return Err(damaged(&path));
+        }
         let ordered = header.actors.windows(2).all(|w| {
             w[0].name < w[1].name
                 && w[0].first < w[1].first
@@ -63,15 +69,15 @@ impl Index {
             return Err(broken("the actors are not in order".into()));
         }
         let at = |name: &str| folder.join(name);
-        let events = header.events;
+        let (events, sealed) = (header.events, header.sealed);
         Ok(Index {
-            mates: Pages::open(&at(MATES), events)?,
-            orders: Pages::open(&at(ORDERS), events)?,
-            infos: Pages::open(&at(INFOS), events)?,
-            runs: Pages::open(&at(RUNS), header.runs * super::names::RUN)?,
-            states: Pages::open(&at(STATES), header.states)?,
-            links: Links::open(&at(LINKS), header.links),
-            counts: Counts::open(&at(COUNTS), events)?,
+            mates: Pages::open(&at(MATES), events, sealed)?,
+            orders: Pages::open(&at(ORDERS), events, sealed)?,
+            infos: Pages::open(&at(INFOS), events, sealed)?,
+            runs: Pages::open(&at(RUNS), header.runs * super::names::RUN, sealed)?,
+            states: Pages::open(&at(STATES), header.states, sealed)?,
+            links: Links::open(&at(LINKS), header.links, sealed),
+            counts: Counts::open(&at(COUNTS), events, sealed)?,
             clocks: Clocks::open(folder, &header)?,
             folder: folder.to_owned(),
             header,

@@ -123,7 +123,7 @@ mod tests {
             }
             let header = IndexHeader {
                 schema: String::new(), events, actors, runs: 0, states: 0, links: 0, uncertain: 0, alone: 0,
-                environment: None, stride: 0,
+                environment: None, stride: 0, sealed: false, digest: None,
             };
             let rows = Rows::new(&header);
             let ranges: Vec<_> = chosen.iter().filter(|&&e| e < events).map(|&e| e..e + 1).collect();
