@@ -4,7 +4,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use demi_order::export::{Format, Selection, Trace, WriteOptions, write};
+use demi_order::export::{Format, Selection, Trace, Window, WriteOptions, write};
 use demi_replay::Registry;
 use demi_schemas::Scenario;
 
@@ -25,12 +25,24 @@ pub struct SliceArgs {
     /// Only what is in the causal past of the violation.
     #[arg(long)]
     kept: bool,
+    /// Only the last events of what is left, in an order that keeps happens-before.
+    #[arg(long, value_name = "N", conflicts_with = "around", value_parser = clap::value_parser!(u32).range(1..))]
+    last: Option<u32>,
+    /// Only the events around this one, half of them before it.
+    #[arg(long, value_name = "ACTOR/SEQ")]
+    around: Option<String>,
+    /// With --around: how many events.
+    #[arg(long, value_name = "N", default_value_t = 1000, requires = "around", value_parser = clap::value_parser!(u32).range(1..))]
+    window: u32,
 }
 
 impl SliceArgs {
     /// The selection of these arguments, and of actors.
     pub fn selection(&self, actors: &[String]) -> Selection {
+        let around = |event: &String| Window::Around { event: event.clone(), events: self.window as usize };
+        let last = self.last.map(|events| Window::Last(events as usize));
         Selection {
+            window: last.or(self.around.as_ref().map(around)),
             past: None,
             from: self.from.clone(),
             to: self.to.clone(),

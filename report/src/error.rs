@@ -38,7 +38,7 @@ pub enum ReportError {
     Replay(String),
     /// More events than a page shows smoothly.
     #[error(
-        "{events} events are too many for one page (at most {most}): use --serve, or --kept for the causal past of the violation"
+        "{events} events are too many for one page (at most {most}): use --serve, --last N, --around EVENT, or --kept for the causal past of the violation"
     )]
     TooMany {
         /// How many there are.

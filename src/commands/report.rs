@@ -16,7 +16,7 @@ use demi_lineage::ui::Ui;
 #[derive(clap::Args, Debug)]
 #[command(group = clap::ArgGroup::new("how").required(true).args(["html", "serve"]))]
 pub struct ReportArgs {
-    /// An execution written by build, or a result written by minimize; with --serve also an event store.
+    /// An execution written by build, a result written by minimize, or an event store.
     #[arg(value_name = "EXEC|OUT|STORE")]
     input: PathBuf,
     /// Write one file that needs nothing else.
@@ -31,48 +31,67 @@ pub struct ReportArgs {
     #[arg(long, value_name = "PORT", default_value_t = 0, requires = "serve")]
     port: u16,
     /// For a store: the recorded system.
-    #[arg(long, value_name = "NAME", requires = "serve")]
+    #[arg(long, value_name = "NAME")]
     system: Option<String>,
     /// For a store: the violation, as for build.
-    #[arg(long, value_name = "SPEC", requires = "serve")]
+    #[arg(long, value_name = "SPEC")]
     violation: Option<ViolationSpec>,
 }
 
 /// Runs `report`.
 pub fn run(args: ReportArgs, models: &impl Registry, ui: &Ui) -> Outcome {
+    if args.serve && args.page.slice.selection(&[]) != demi_order::export::Selection::default() {
+        return Err("--serve shows all events: slices are for --html".into());
+    }
+    let source = Source::of(&args, ui)?;
     match &args.html {
-        Some(html) => demi_lineage::report::page(&args.input, &args.page, html, models, ui),
-        None => serve(&args, models, ui),
+        Some(html) => demi_lineage::report::page(&source.folder, &args.page, html, models, ui),
+        None => serve(source, &args, models, ui),
     }
 }
 
-fn serve(args: &ReportArgs, models: &impl Registry, ui: &Ui) -> Outcome {
-    let scenario = args.page.scenario.as_deref().map(read_scenario).transpose()?;
-    if args.page.slice.selection(&[]) != demi_order::export::Selection::default() {
-        return Err("--serve shows all events: slices are for --html".into());
+/// The folder that the page is made from.
+struct Source {
+    folder: PathBuf,
+    /// What is removed at the end, where the folder was made for this page.
+    _made: Option<tempfile::TempDir>,
+}
+
+impl Source {
+    /// The folder given; that of a store is built.
+    fn of(args: &ReportArgs, ui: &Ui) -> Result<Source, Box<dyn std::error::Error>> {
+        let Some(violation) = &args.violation else {
+            // Without a violation it is the order that `query` keeps, too.
+            return Ok(Source {
+                folder: super::built::folder(&args.input, args.system.as_deref(), ui)?,
+                _made: None,
+            });
+        };
+        let mut store = demi_ingest::Store::open(&args.input)?;
+        let system = super::built::system(&store, args.system.as_deref())?;
+        let made = tempfile::Builder::new().prefix(".demi-report-").tempdir()?;
+        let folder = made.path().join("exec");
+        let options =
+            BuildOptions { system: system.clone(), violation: violation.clone(), ..BuildOptions::default() };
+        let bar = ui.progress();
+        let built = super::built::with_files(&mut store, &system, |files| {
+            demi_order::build(files, &options, &folder, &mut |stage| bar.set_message(stage.to_owned()))
+                .map_err(Into::into)
+        });
+        bar.finish_and_clear();
+        built?;
+        Ok(Source { folder, _made: Some(made) })
     }
+}
+
+fn serve(source: Source, args: &ReportArgs, models: &impl Registry, ui: &Ui) -> Outcome {
+    let scenario = args.page.scenario.as_deref().map(read_scenario).transpose()?;
     let bar = ui.progress();
-    let mut built = None;
-    let exec = match &args.violation {
-        // Without a violation it is the order that `query` keeps, too.
-        None => super::built::folder(&args.input, args.system.as_deref(), ui)?,
-        Some(violation) => {
-            let store = demi_ingest::Store::open(&args.input)?;
-            let system = super::built::system(&store, args.system.as_deref())?;
-            let files = store.event_files(&system)?;
-            let folder = tempfile::Builder::new().prefix(".demi-report-").tempdir()?;
-            let exec = folder.path().join("exec");
-            let options = BuildOptions { system, violation: violation.clone(), ..BuildOptions::default() };
-            demi_order::build(&files, &options, &exec, &mut |stage| bar.set_message(stage.to_owned()))?;
-            built = Some(folder);
-            exec
-        }
-    };
     bar.set_message("reading the execution");
-    let served = Served::open(models, &exec, scenario.as_ref());
+    let served = Served::open(models, &source.folder, scenario.as_ref());
     bar.finish_and_clear();
     // Everything is in memory and in a temporary file of the server's own.
-    drop(built);
+    drop(source);
     let served = served?;
     let events = served.events();
     demi_report::serve(served, args.port, &mut |address| {

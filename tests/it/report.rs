@@ -152,6 +152,31 @@ fn a_store_is_served_to_this_machine_only() {
     }
     std::fs::write(&logs, text).unwrap();
     done(&["ingest", "load", "--store", &store, "--system", "s", &logs]);
+    let html = path(folder.path(), "window.html");
+    done(&["report", &store, "--last", "10", "--html", &html]);
+    let window = std::fs::read_to_string(&html).unwrap();
+    assert!(
+        window.contains("script>2999") && !window.contains("script>2990"),
+        "the last ten of 6,000 events"
+    );
+    let around = [
+        "report",
+        &store,
+        "--violation",
+        "actors:b",
+        "--around",
+        "b/1000",
+        "--window",
+        "20",
+        "--html",
+        &html,
+    ];
+    done(&around);
+    let window = std::fs::read_to_string(&html).unwrap();
+    assert!(window.contains("script>999\\\"") || window.contains("script>999\""), "the event asked for");
+    assert!(!window.contains("script>2999"));
+    assert!(refused(&["report", &store, "--last", "0", "--html", &html]).contains("--last"));
+    assert!(refused(&["report", &store, "--last", "5", "--serve"]).contains("slices are for --html"));
     let server = Server::start(&["report", &store, "--serve", "--system", "s", "--violation", "actors:b"]);
     assert!(server.url.starts_with("http://127.0.0.1:"), "{}", server.url);
 

@@ -24,7 +24,7 @@ pub use causes::{Cause, Causes, Stamp};
 pub use content::Content;
 pub use error::ExportError;
 pub use load::{contents, skeleton};
-pub use select::Selection;
+pub use select::{Selection, Window};
 pub use skeleton::{Builder, Joint, NONE, Skeleton};
 pub use trace::Trace;
 

@@ -17,6 +17,41 @@ pub struct Selection {
     pub actors: Vec<String>,
     /// Only what is in the causal past of the violation.
     pub kept: bool,
+    /// Only some of what meets all the other conditions.
+    pub window: Option<Window>,
+}
+
+/// A stretch of the linear extension.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Window {
+    /// The last so many events.
+    Last(usize),
+    /// So many events around one: half of them before it. Near an end of the execution there are more on the other side.
+    Around {
+        /// The event, which the other conditions may leave out.
+        event: String,
+        /// How many events.
+        events: usize,
+    },
+}
+
+impl Window {
+    /// Leaves out of a mask what is not in the window.
+    fn narrow(&self, skeleton: &Skeleton, mask: &mut [bool]) -> Result<(), ExportError> {
+        let wanted: Vec<usize> = (0..mask.len()).filter(|&e| mask[e]).collect();
+        let (first, events) = match self {
+            Window::Last(events) => (wanted.len().saturating_sub(*events), *events),
+            Window::Around { event, events } => {
+                let at = skeleton.named(event)? as usize;
+                let before = wanted.partition_point(|&e| e < at);
+                let latest = wanted.len().saturating_sub(*events);
+                (before.saturating_sub(events / 2).min(latest), *events)
+            }
+        };
+        let past = first.saturating_add(events).min(wanted.len());
+        wanted[..first].iter().chain(&wanted[past..]).for_each(|&e| mask[e] = false);
+        Ok(())
+    }
 }
 
 impl Selection {
@@ -54,6 +89,9 @@ impl Selection {
                 wanted[actor as usize] = true;
             }
             mask.iter_mut().zip(&skeleton.actor).for_each(|(m, a)| *m &= wanted[*a as usize]);
+        }
+        if let Some(window) = &self.window {
+            window.narrow(skeleton, &mut mask)?;
         }
         match mask.iter().any(|m| *m) {
             true => Ok(mask),

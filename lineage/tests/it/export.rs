@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use demi_order::export::{Format, Selection, Skeleton, Trace, WriteOptions, write};
+use demi_order::export::{Format, Selection, Skeleton, Trace, Window, WriteOptions, write};
 use demi_order::generate::{Generator, Mix, write_store_file};
 use demi_order::{BuildOptions, ViolationSpec, build};
 use demi_schemas::{EventRecord, Kind};
@@ -196,6 +196,39 @@ proptest! {
         let mermaid = text(&trace, Format::Mermaid, false);
         prop_assert_eq!(mermaid.lines().count(), 4, "{}", mermaid);
     }
+}
+
+/// A window is a stretch of what the other conditions leave, as long as was asked for, and the event stands in its middle
+/// unless an end is near.
+#[test]
+fn a_window_is_a_stretch_of_the_order() {
+    let records: Vec<EventRecord> = Generator::new(&Mix::default()).map(|g| g.record).collect();
+    let trace = load(&records, "actor-00000", &Selection::default());
+    let one = vec!["actor-00001".to_owned()];
+    for actors in [Vec::new(), one] {
+        let all = Selection { actors, ..Selection::default() };
+        let whole = trace.clone().select(&all).unwrap().events;
+        let windowed = |window: Window| {
+            let selection = Selection { window: Some(window), ..all.clone() };
+            trace.clone().select(&selection).unwrap().events
+        };
+        for events in [1, 2, 7, whole.len(), whole.len() + 5, usize::MAX] {
+            let expected = &whole[whole.len().saturating_sub(events)..];
+            assert_eq!(windowed(Window::Last(events)), expected, "last {events}");
+            for &at in &trace.events {
+                let event = trace.skeleton.id(at).to_string();
+                let found = windowed(Window::Around { event, events });
+                assert_eq!(found.len(), events.min(whole.len()), "{events} around {at}");
+                assert!(whole.windows(found.len()).any(|stretch| stretch == found), "{events} around {at}");
+                let before = found.iter().filter(|&&e| e < at).count();
+                let (first, last) = (found[0] == whole[0], found.last() == whole.last());
+                assert!(before == events / 2 || first && before < events / 2 || last && before > events / 2);
+            }
+        }
+    }
+    let nobody = Window::Around { event: "nobody/1".into(), events: 3 };
+    let selection = Selection { window: Some(nobody), ..Selection::default() };
+    assert!(trace.select(&selection).unwrap_err().to_string().contains("nobody"));
 }
 
 #[test]
