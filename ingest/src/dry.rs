@@ -3,7 +3,7 @@
 use std::io::{BufReader, Cursor, Read};
 
 use crate::IngestError;
-use crate::mapping::{HEAD, Mapper, Unit};
+use crate::mapping::{HEAD, Mapper, Unit, read_documents};
 use crate::read::lines::KEPT_OF_OVERLONG;
 use crate::read::lines::{LineReader, Next};
 use crate::read::source::Sources;
@@ -35,7 +35,19 @@ impl Dry {
             let mut head = Vec::new();
             stream.by_ref().take(HEAD as u64).read_to_end(&mut head).map_err(failed)?;
             self.mapper.begin(&name, &head);
-            let stream = BufReader::with_capacity(1 << 17, Cursor::new(head).chain(stream));
+            let mut stream = BufReader::with_capacity(1 << 17, Cursor::new(head).chain(stream));
+            if self.mapper.reads_documents() {
+                let mut sink = |unit: Unit, _| each(&name, &unit);
+                if !read_documents(&mut stream, &mut self.mapper, &mut 0, &mut sink).map_err(failed)? {
+                    return Ok(());
+                }
+                let mut units = Vec::new();
+                self.mapper.end(&mut units);
+                if !units.iter().all(|unit| each(&name, unit)) {
+                    return Ok(());
+                }
+                continue;
+            }
             let mut reader = LineReader::new(stream, LIMIT, KEPT_OF_OVERLONG);
             let (mut units, mut bytes) = (Vec::new(), Vec::new());
             let mut end = false;

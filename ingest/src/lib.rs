@@ -32,6 +32,7 @@ pub mod daemon;
 mod delete;
 mod deleted;
 mod digest;
+mod documents;
 mod dry;
 mod error;
 mod formats;

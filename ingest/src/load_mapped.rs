@@ -1,25 +1,23 @@
 //! Loading sources through a mapping: several executions in a source become several systems.
 
-use std::io::{self, BufReader, Cursor, Read};
+mod sender;
+
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 
 use demi_schemas::summary::LoadSummary;
 
+use self::sender::Sender;
 use crate::IngestError;
 use crate::Store;
-use crate::digest::digest_into;
 use crate::load::{CHUNKS, LoadOptions, LoadReport, Loader, Progress};
-use crate::mapping::{HEAD, Mapper, Outcome, Unit};
+use crate::mapping::{HEAD, Mapper, read_documents};
 use crate::read::decompress::RawReadError;
 use crate::read::lines::{KEPT_OF_OVERLONG, Line, LineReader, Next};
-use crate::read::parse::{Chunk, Item, What};
+use crate::read::parse::Chunk;
 use crate::read::source::{Source, Sources};
-use crate::time::utc_date;
 
-/// Units handed over together, and the bytes of them after which they are.
-const CHUNK_UNITS: usize = 2048;
-const CHUNK_BYTES: usize = 1 << 20;
 /// Systems loaded into at the same time; beyond it the one not used for longest is committed and closed.
 const OPEN: usize = 8;
 /// Most warnings kept of a system.
@@ -57,6 +55,8 @@ pub fn load_mapped(
     let (to, from) = sync_channel::<Result<Mapped, IngestError>>(CHUNKS);
     let counted = mapper.counts();
     let reading = options.clone();
+    let mut mapper = mapper;
+    mapper.limit_records(options.max_line_bytes);
     let reader = thread::spawn(move || read_sources(sources, mapper, &reading, &to));
     let mut loads = Loads { options, counted, open: Vec::new(), done: Vec::new(), damaged: Vec::new() };
     let mut now = Progress::default();
@@ -221,9 +221,12 @@ fn read_source(
         Some(error) => Box::new(Broken(Some(error))),
         None => Box::new(stream),
     };
-    let stream = BufReader::with_capacity(1 << 17, Cursor::new(head).chain(rest));
+    let mut stream = BufReader::with_capacity(1 << 17, Cursor::new(head).chain(rest));
+    let mut sender = Sender::new(name, options, to);
+    if mapper.reads_documents() {
+        return read_documents_of(&mut stream, mapper, sender);
+    }
     let mut reader = LineReader::new(stream, options.max_line_bytes, KEPT_OF_OVERLONG);
-    let mut sender = Sender { name, options, scratch: Vec::new(), next: None, skipped: 0, last: None, to };
     let (mut units, mut bytes) = (Vec::new(), Vec::new());
     let mut damage = None;
     loop {
@@ -238,8 +241,7 @@ fn read_source(
                 }
                 let line = partial.unwrap_or(Line::empty(reader.offset(), 0));
                 let place = line.offset + line.length;
-                let reason =
-                    format!("the packed data is damaged or cut off after {place} unpacked bytes: {error}");
+                let reason = damaged(place, &error);
                 mapper.broken(line, &bytes, reason.clone(), &mut units);
                 damage = Some(reason);
                 end = true;
@@ -259,102 +261,31 @@ fn read_source(
     }
 }
 
-/// Gathers units of one execution and sends them.
-struct Sender<'a> {
-    name: String,
-    options: &'a LoadOptions,
-    scratch: Vec<u8>,
-    next: Option<Mapped>,
-    /// Skipped lines that no execution has yet.
-    skipped: u64,
-    /// Execution of the units sent last.
-    last: Option<String>,
-    to: &'a SyncSender<Result<Mapped, IngestError>>,
+fn damaged(place: u64, error: &io::Error) -> String {
+    format!("the packed data is damaged or cut off after {place} unpacked bytes: {error}")
 }
 
-impl Sender<'_> {
-    fn fresh(&self, execution: Option<String>, offset: u64) -> Mapped {
-        let chunk = Chunk {
-            source: self.name.clone(),
-            raw: Vec::new(),
-            items: Vec::new(),
-            bytes: offset,
-            end: false,
-            damage: None,
-        };
-        Mapped { execution, chunk, lines: 0, skipped: 0, warnings: Vec::new() }
-    }
-
-    /// Takes a unit; says whether anybody still listens.
-    fn add(&mut self, unit: Unit, offset: u64) -> bool {
-        if let Outcome::Skipped(_) = unit.outcome {
-            // It belongs to no execution in particular and opens none.
-            self.skipped += unit.lines;
-            return true;
+/// Reads one source that is made of documents; says whether anybody still listens.
+fn read_documents_of(
+    stream: &mut impl BufRead,
+    mapper: &mut Mapper,
+    mut sender: Sender<'_>,
+) -> Result<bool, IngestError> {
+    let (mut end, mut units) = (0, Vec::new());
+    let read = read_documents(stream, mapper, &mut end, &mut |unit, read| sender.add(unit, read));
+    let damage = match read {
+        Ok(true) => None,
+        Ok(false) => return Ok(false),
+        Err(error) if error.get_ref().is_some_and(|e| e.is::<RawReadError>()) => {
+            return Err(IngestError::Read { path: sender.name, source: error });
         }
-        let full = self.next.as_ref().is_some_and(|n| {
-            n.execution != unit.execution
-                || n.chunk.items.len() >= CHUNK_UNITS
-                || n.chunk.raw.len() >= CHUNK_BYTES
-        });
-        if full && !self.send(offset, false, None) {
-            return false;
+        Err(error) => {
+            let reason = damaged(end, &error);
+            mapper.end_bytes(&mut |unit| units.push(unit));
+            mapper.broken(Line::empty(end, 0), &[], reason.clone(), &mut units);
+            Some(reason)
         }
-        let mut next = self.next.take().unwrap_or_else(|| self.fresh(unit.execution.clone(), offset));
-        next.lines += unit.lines;
-        let start = next.chunk.raw.len();
-        match unit.outcome {
-            Outcome::Skipped(_) => {}
-            Outcome::Rejected { code, reason } => {
-                next.chunk.raw.extend_from_slice(&unit.raw);
-                let raw = start..next.chunk.raw.len();
-                next.chunk.items.push(Item {
-                    line: unit.line,
-                    raw,
-                    what: What::Bad { code: code.into(), reason },
-                });
-            }
-            Outcome::Events { records, warnings } => {
-                let system = system_of(&self.options.system, unit.execution.as_deref());
-                let shown = |w: String| match &self.options.redact {
-                    Some(redact) => redact.text(&system, &w).into_owned(),
-                    None => w,
-                };
-                let place = |w: String| format!("{}:{}: {}", self.name, unit.line.number, shown(w));
-                next.warnings.extend(warnings.into_iter().map(place));
-                next.chunk.raw.extend_from_slice(&unit.raw);
-                let raw = start..next.chunk.raw.len();
-                for mut record in records {
-                    if let Some(redact) = &self.options.redact {
-                        redact.record(&system, &mut record);
-                    }
-                    let digest = digest_into(&record, &mut self.scratch);
-                    let date = record.time.as_ref().and_then(utc_date);
-                    let what = What::Event { record: Box::new(record), digest, date };
-                    next.chunk.items.push(Item { line: unit.line.clone(), raw: raw.clone(), what });
-                }
-            }
-        }
-        self.next = Some(next);
-        true
-    }
-
-    fn send(&mut self, offset: u64, end: bool, damage: Option<String>) -> bool {
-        let Some(mut next) = self.next.take() else { return true };
-        let skipped = std::mem::take(&mut self.skipped);
-        next.skipped += skipped;
-        next.lines += skipped;
-        self.last.clone_from(&next.execution);
-        next.chunk.bytes = offset.saturating_sub(next.chunk.bytes);
-        next.chunk.end = end;
-        next.chunk.damage = damage;
-        self.to.send(Ok(next)).is_ok()
-    }
-
-    fn close(mut self, offset: u64, damage: Option<String>) -> bool {
-        if self.next.is_none() {
-            self.next = Some(self.fresh(self.last.clone(), offset));
-        }
-        self.send(offset, true, damage)
-    }
+    };
+    mapper.end(&mut units);
+    Ok(units.into_iter().all(|unit| sender.add(unit, end)) && sender.close(end, damage))
 }

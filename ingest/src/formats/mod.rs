@@ -2,7 +2,6 @@
 
 pub(crate) mod csv;
 pub(crate) mod dinv;
-pub(crate) mod document;
 pub(crate) mod edn;
 pub(crate) mod logfmt;
 

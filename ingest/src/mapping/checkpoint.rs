@@ -44,7 +44,7 @@ impl Mapper {
     /// that hold no record may have been dealt with, and come again.
     #[must_use]
     pub fn unfinished(&self) -> Option<(u64, u64)> {
-        if !self.source.document.is_empty() {
+        if self.source.documents.as_ref().is_some_and(|documents| documents.is_begun()) {
             return Some((0, 1));
         }
         let held = self.source.held.first().map(|h| &h.line);
@@ -119,6 +119,7 @@ impl Mapper {
             begun: saved.begun,
             ..SourceState::default()
         };
+        self.begin_documents();
         Ok(())
     }
 

@@ -22,7 +22,7 @@ use crate::read::lines::{Line, LineReader, Next};
 const MOST_RECORD: usize = 16 << 20;
 /// Bytes of a source that [`Mapper::begin`] likes to see.
 pub const HEAD: usize = 256 * 1024;
-/// Most bytes of a document, and of an execution that is held until its end.
+/// Most bytes of an execution that is held until its end.
 pub(crate) const MOST_HELD: usize = 512 << 20;
 
 /// Applies a mapping to sources. Sequence numbers that a log does not write are counted on from source to source.
@@ -34,6 +34,8 @@ pub struct Mapper {
     pub(crate) emitter: Emitter,
     pub(crate) used_names: BTreeSet<String>,
     pub(crate) source: SourceState,
+    /// Most bytes of a record of a document.
+    pub(crate) record_limit: usize,
 }
 
 impl Mapper {
@@ -72,6 +74,7 @@ impl Mapper {
             emitter: Emitter::default(),
             used_names: BTreeSet::new(),
             source: SourceState::default(),
+            record_limit: MOST_RECORD,
         })
     }
 
@@ -143,6 +146,7 @@ impl Mapper {
             source.number = 1;
         }
         self.source = source;
+        self.begin_documents();
         if self.source.number == 1 {
             self.source.execution = Some(self.execution_name("1"));
         }
@@ -150,13 +154,13 @@ impl Mapper {
 
     /// Takes the next line of the source.
     pub fn line(&mut self, line: Line, bytes: &[u8], out: &mut Vec<Unit>) {
+        if self.reads_documents() {
+            self.document_line(&line, bytes, out);
+            return;
+        }
         let bytes =
             if line.offset == 0 { bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes) } else { bytes };
         let rejected = |code, reason| Outcome::Rejected { code, reason };
-        if matches!(self.mapping.input.container, Container::Json | Container::Otlp | Container::Zipkin) {
-            self.add_to_document(&line, bytes);
-            return;
-        }
         if line.overlong.is_some() {
             self.flush(out);
             let reason = format!(
@@ -238,15 +242,13 @@ impl Mapper {
     }
 
     /// A unit of the execution being read.
-    fn unit(&self, line: Line, lines: u64, raw: Vec<u8>, outcome: Outcome) -> Unit {
+    pub(crate) fn unit(&self, line: Line, lines: u64, raw: Vec<u8>, outcome: Outcome) -> Unit {
         Unit { line, lines, raw, execution: self.source.execution.clone(), outcome }
     }
 
     /// Ends the source.
     pub fn end(&mut self, out: &mut Vec<Unit>) {
-        if !self.source.document.is_empty() {
-            self.finish_document(out);
-        }
+        self.end_bytes(&mut |unit| out.push(unit));
         self.finish_execution(out);
     }
 
@@ -254,6 +256,11 @@ impl Mapper {
     pub fn map_text(&mut self, name: &str, data: &[u8]) -> Vec<Unit> {
         let mut out = Vec::new();
         self.begin(name, &data[..data.len().min(HEAD)]);
+        if self.reads_documents() {
+            self.bytes(data, &mut |unit| out.push(unit));
+            self.end(&mut out);
+            return out;
+        }
         let mut reader = LineReader::new(data, MOST_RECORD, 1024);
         let mut bytes = Vec::new();
         while let Next::Line(line) = reader.next_line(&mut bytes) {
@@ -355,35 +362,5 @@ impl Mapper {
             Emitted::Bad(code, reason) => Outcome::Rejected { code, reason },
         };
         (execution, outcome)
-    }
-
-    fn add_to_document(&mut self, line: &Line, bytes: &[u8]) {
-        let source = &mut self.source;
-        if source.document.len() + bytes.len() > MOST_HELD || line.overlong.is_some() {
-            source.document_full = true;
-            return;
-        }
-        // Offsets in the document are offsets in the file.
-        let gap = usize::try_from(line.offset).unwrap_or(usize::MAX).saturating_sub(source.document.len());
-        source.document.extend(std::iter::repeat_n(b' ', gap.min(MOST_HELD)));
-        source.document.extend_from_slice(bytes);
-        source.document.push(b'\n');
-    }
-
-    fn finish_document(&mut self, out: &mut Vec<Unit>) {
-        let document = std::mem::take(&mut self.source.document);
-        super::documents::finish(self, &document, out);
-        if std::mem::take(&mut self.source.document_full) {
-            let line = Line::empty(document.len() as u64, 0);
-            let reason =
-                format!("the document is longer than {MOST_HELD} bytes, or has a line that is too long");
-            let outcome = Outcome::Rejected { code: "too_long", reason };
-            out.push(self.unit(line, 0, Vec::new(), outcome));
-        }
-    }
-
-    /// The mapping in use.
-    pub(crate) fn mapping(&self) -> &Compiled {
-        &self.mapping
     }
 }

@@ -42,6 +42,7 @@ mod source_state;
 mod template;
 mod unit;
 
+pub(crate) use documents::read_documents;
 pub use engine::{HEAD, Mapper};
 pub use error::MappingError;
 pub use file::{
@@ -51,4 +52,5 @@ pub use file::{
 pub use needs::Needs;
 pub use shape::Shape;
 pub use shipped::{Shipped, shipped};
+pub(crate) use unit::not_utf8;
 pub use unit::{Outcome, Overrides, Unit};

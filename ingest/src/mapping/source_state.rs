@@ -6,6 +6,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::patterns::Pattern;
+use crate::documents::Documents;
 use crate::read::lines::Line;
 
 /// A unit whose record is known and whose events are not.
@@ -27,8 +28,8 @@ pub(crate) struct SourceState {
     pub(crate) columns: Option<Vec<String>>,
     pub(crate) pending: VecDeque<(Line, Vec<u8>)>,
     pub(crate) pending_bytes: usize,
-    pub(crate) document: Vec<u8>,
-    pub(crate) document_full: bool,
+    /// Of a source that is made of documents.
+    pub(crate) documents: Option<Box<Documents>>,
     /// Name of the execution being read.
     pub(crate) execution: Option<String>,
     /// Executions begun.

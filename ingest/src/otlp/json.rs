@@ -9,12 +9,30 @@ use serde_json::Value;
 
 use super::kept::{span_event, status_value};
 use super::logs::Repeats;
-use super::spans::take;
+use super::spans::{span_events, take};
 use super::{
     Attributes, Context, Item, Link, Log, OtlpError, OtlpOptions, Span, SpanKind, Surroundings, attributes,
 };
 
 type Bad = (&'static str, String);
+
+/// What is said of a process, out of the `resource` of a list's element.
+pub(crate) fn resource(resource: &Value) -> Result<Attributes, String> {
+    attributes::from_json(resource.get("attributes"))
+}
+
+/// Name and attributes of an instrumentation library, out of the `scope` of a list's element.
+pub(crate) fn scope(scope: &Value) -> Result<(String, Attributes), String> {
+    let name = scope.get("name").and_then(Value::as_str).unwrap_or_default();
+    Ok((name.to_owned(), attributes::from_json(scope.get("attributes"))?))
+}
+
+/// The events of a single span.
+pub(crate) fn span(value: &Value, around: &Surroundings, options: &OtlpOptions) -> Result<Vec<Item>, Bad> {
+    let mut out = Vec::new();
+    span_events(read_span(value)?, around, options, &mut out)?;
+    Ok(out)
+}
 
 /// The events of one JSON document: a request, or a line of a collector's file, with spans, log records or both.
 ///
@@ -71,9 +89,7 @@ fn walk(
     for (r, resource) in resources.iter().enumerate() {
         let path = format!("{}[{r}]", names[0]);
         let shape = |path: &str, reason| OtlpError::Shape(format!("{path}: {reason}"));
-        let own = resource
-            .get("resource")
-            .map_or(Ok(Attributes::new()), |r| attributes::from_json(r.get("attributes")));
+        let own = resource.get("resource").map_or(Ok(Attributes::new()), self::resource);
         let own = own.map_err(|e| shape(&path, e))?;
         // Before version 0.15 of the protocol scopes were called libraries.
         let scopes = match list(resource, names[1])? {
@@ -91,12 +107,9 @@ fn walk(
         for (s, scope) in scopes.iter().enumerate() {
             let path = format!("{path}.{}[{s}]", names[1]);
             let library = either(scope, "scope").or_else(|| either(scope, "instrumentationLibrary"));
-            let scope_attributes = attributes::from_json(library.and_then(|l| l.get("attributes")));
-            let around = Surroundings {
-                resource: own.clone(),
-                scope: library.and_then(|l| l.get("name")?.as_str()).unwrap_or_default().to_owned(),
-                scope_attributes: scope_attributes.map_err(|e| shape(&path, e))?,
-            };
+            let library = library.map_or(Ok(Default::default()), self::scope);
+            let (name, scope_attributes) = library.map_err(|e| shape(&path, e))?;
+            let around = Surroundings { resource: own.clone(), scope: name, scope_attributes };
             let elements = list(scope, names[2])?.or(list(scope, "logs")?).unwrap_or(&[]);
             for (n, element) in elements.iter().enumerate() {
                 each(element, &around, format!("{path}.{}[{n}]", names[2]));
@@ -249,7 +262,7 @@ fn read_span(value: &Value) -> Result<Span, Bad> {
     })
 }
 
-fn read_log(value: &Value) -> Result<Log, Bad> {
+pub(super) fn read_log(value: &Value) -> Result<Log, Bad> {
     if !value.is_object() {
         return Err(("bad_shape", "a log record is an object".to_owned()));
     }

@@ -77,9 +77,47 @@ fn parsed(map: &Attributes) -> Result<EventRecord, RecordError> {
 /// Gives log records that say the same at the same time, in one request, different keys: the second is no repetition
 /// of the first, while a request that is sent again has the same keys again.
 #[derive(Default)]
-pub(super) struct Repeats(FxHashMap<u64, u64>);
+pub(crate) struct Repeats {
+    now: FxHashMap<u64, u64>,
+    before: FxHashMap<u64, u64>,
+}
+
+/// Log records after which those of an earlier such stretch are forgotten. Records that are equal have the same time and stand near
+/// each other.
+const STRETCH: usize = 1 << 19;
 
 impl Repeats {
+    /// The event of a log record in JSON.
+    pub(crate) fn json(
+        &mut self,
+        value: &Value,
+        around: &Surroundings,
+        options: &OtlpOptions,
+    ) -> Result<EventRecord, (&'static str, String)> {
+        self.event(super::json::read_log(value)?, around, options)
+    }
+
+    fn event(
+        &mut self,
+        log: Log,
+        around: &Surroundings,
+        options: &OtlpOptions,
+    ) -> Result<EventRecord, (&'static str, String)> {
+        let mut record = log_event(log, around, options)?;
+        if demi_schemas::event::is_clock_seq(record.seq) {
+            let digest = record_digest(&record);
+            let count = 1 + self.now.get(&digest).or(self.before.get(&digest)).copied().unwrap_or(0);
+            if count > 1 {
+                record.attrs.insert("repeat".to_owned(), Value::from(count));
+            }
+            if self.now.len() >= STRETCH {
+                self.before = std::mem::take(&mut self.now);
+            }
+            self.now.insert(digest, count);
+        }
+        Ok(record)
+    }
+
     /// Converts one element, or says why it is no event.
     pub(super) fn take(
         &mut self,
@@ -89,17 +127,8 @@ impl Repeats {
         out: &mut Vec<Item>,
         place: impl FnOnce() -> (String, String),
     ) {
-        match element.and_then(|log| log_event(log, around, options)) {
-            Ok(mut record) => {
-                if demi_schemas::event::is_clock_seq(record.seq) {
-                    let before = self.0.entry(record_digest(&record)).or_default();
-                    *before += 1;
-                    if *before > 1 {
-                        record.attrs.insert("repeat".to_owned(), Value::from(*before));
-                    }
-                }
-                out.push(Item::Event(Box::new(record)));
-            }
+        match element.and_then(|log| self.event(log, around, options)) {
+            Ok(record) => out.push(Item::Event(Box::new(record))),
             Err((code, reason)) => {
                 let (path, raw) = place();
                 out.push(Item::Rejected(Rejected { path, code, reason, raw }));

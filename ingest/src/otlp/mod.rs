@@ -29,19 +29,20 @@
 mod actor;
 mod attributes;
 mod clock;
-mod json;
+pub(crate) mod json;
 mod kept;
 mod logs;
 #[cfg(feature = "otlp")]
 mod proto;
 mod semconv;
 mod spans;
-mod zipkin;
+pub(crate) mod zipkin;
 
 use demi_schemas::EventRecord;
 use serde_json::{Map, Value};
 
 pub use json::{from_json, from_json_value};
+pub(crate) use logs::Repeats;
 pub use logs::log_event;
 #[cfg(feature = "otlp")]
 pub use proto::{from_log_resources, from_span_resources};

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::spans::take;
+use super::spans::{span_events, take};
 use super::{Attributes, Context, Item, OtlpError, OtlpOptions, Span, SpanKind, Surroundings};
 
 type Bad = (&'static str, String);
@@ -36,6 +36,14 @@ pub fn from_zipkin_json(document: &[u8], options: &OtlpOptions) -> Result<Vec<It
         Value::Object(_) => one("[0]".to_owned(), &document),
         _ => return Err(OtlpError::Shape("a Zipkin document is a list of spans".to_owned())),
     }
+    Ok(out)
+}
+
+/// The events of a single span.
+pub(crate) fn span(value: &Value, options: &OtlpOptions) -> Result<Vec<Item>, Bad> {
+    let mut out = Vec::new();
+    let (around, span) = read(value)?;
+    span_events(span, &around, options, &mut out)?;
     Ok(out)
 }
 

@@ -153,6 +153,10 @@ fn map_in_two(mapping: &str, name: &str, data: &[u8], stop: usize) -> Vec<Unit> 
         }
     }
     let from = mapper.unfinished().unwrap_or((reader.offset(), number + 1));
+    if mapper.reads_documents() {
+        // A file of documents is gone on with from its beginning.
+        units.clear();
+    }
     let saved = serde_json::to_string(&(mapper.shared(), mapper.checkpoint())).unwrap();
     let mut mapper = Mapper::new(&mapping).unwrap();
     let (shared, of_source): (Value, Value) = serde_json::from_str(&saved).unwrap();
