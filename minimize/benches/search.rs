@@ -5,7 +5,7 @@
 mod support;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use demi_minimize::search::shortest;
+use demi_minimize::search::{Query, Root};
 use demi_schemas::NetworkRule;
 
 use support::Case;
@@ -24,8 +24,10 @@ fn proofs(c: &mut Criterion) {
             for (bounded, limit) in [(true, limit), (false, free)] {
                 let bound = case.bound.clone().filter(|_| bounded);
                 let what = if bounded { "bounded" } else { "unbounded" };
-                let mut run =
-                    |jobs| shortest(&mut case.engine, &case.witness, bound.as_ref(), limit, jobs).unwrap();
+                let mut run = |threads| {
+                    let query = Query::from(Root::Started).over(&case.witness.acts).deliveries(limit);
+                    query.bound(bound.as_ref()).threads(threads).run(&mut case.engine).unwrap()
+                };
                 let states = run(1).states;
                 group.throughput(Throughput::Elements(states));
                 for jobs in [1, 2] {

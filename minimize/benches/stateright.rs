@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use demi_minimize::search::{self, shortest_from};
+use demi_minimize::search::{Query, Root, prove};
 use demi_replay::models::akka_raft::{AkkaRaft, Member, Msg};
 use demi_replay::script::Act;
 use demi_replay::{ActorId, Configuration, MsgId, Op, Pending, PendingKind, Simulator, Status, View, World};
@@ -181,8 +181,7 @@ impl Model for Raft {
 
 fn compare(c: &mut Criterion) {
     let mut case = Case::new(SCENARIO, NetworkRule::Fifo);
-    let proven =
-        search::prove(&mut case.engine, &case.witness, case.bound.as_ref(), (0, u64::MAX), 2).unwrap();
+    let proven = prove(&mut case.engine, &case.witness, case.bound.as_ref(), (0, u64::MAX), 2).unwrap();
     let optimum = proven.found.unwrap();
     assert_eq!(optimum.size.deliveries, 22);
     let mut group = c.benchmark_group("raft-45, to the shortest counterexample");
@@ -227,14 +226,20 @@ fn compare(c: &mut Criterion) {
             let id = BenchmarkId::new(format!("stateright, {left} left"), jobs);
             group.bench_function(id, |b| b.iter(theirs));
             for bound in [None, case.bound.clone()] {
-                let ours = || shortest_from(&case.engine, &world, bound.as_ref(), left, jobs);
-                let (found, states) = ours();
-                assert_eq!(found, Some(left));
+                let mut ours = || {
+                    let query = Query::from(Root::World(&world)).deliveries(left).bound(bound.as_ref());
+                    query.threads(jobs).run(&mut case.engine).unwrap()
+                };
+                let (length, states) = {
+                    let searched = ours();
+                    (searched.length, searched.states)
+                };
+                assert_eq!(length, Some(left));
                 let with = if bound.is_some() { "with the bound" } else { "without a bound" };
                 eprintln!("demi-lineage {with}, {left} left, {jobs} threads: {states} states");
                 group.throughput(Throughput::Elements(states));
                 let id = BenchmarkId::new(format!("demi-lineage {with}, {left} left"), jobs);
-                group.bench_function(id, |b| b.iter(ours));
+                group.bench_function(id, |b| b.iter(&mut ours));
             }
         }
     }

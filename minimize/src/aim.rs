@@ -25,10 +25,10 @@ pub fn at<M: Model>(engine: &mut Engine<M>, witness: &Shared<M>) -> bool {
     if target.is_empty() || target == problem.target {
         return false;
     }
-    let mut aimed = Problem { target, partition: None, ..(*problem).clone() };
+    let mut aimed = Problem { target, pattern_database: None, ..(*problem).clone() };
     engine.pose(&Arc::new(aimed.clone()));
     if engine.own_bound().is_none() {
-        aimed.partition = search::partition(engine, &problem.raw).map(Arc::new);
+        aimed.pattern_database = search::pattern_database(engine, &problem.raw).map(Arc::new);
     }
     engine.pose(&Arc::new(aimed));
     true

@@ -1,10 +1,7 @@
 //! The plan: which strategy runs when, with what share of the budget, until when. Every number that tunes the work is here.
 
+use crate::search::Alike::{self, ReceiverAndType, Type};
 use crate::search::Lead::{self, Light, Nearest, Rare};
-use crate::search::{
-    Alike::{self, ReceiverAndType, Type},
-    Near,
-};
 
 /// When a turn is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,6 +133,19 @@ pub const RESTART_LEADS: usize = 4;
 pub const RESTART_DOUBLED: u32 = 6;
 /// Random sets of messages that a restart tries to leave out of the recording.
 pub const RESTART_MASKS: usize = 60;
+
+/// How far a search near a witness goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Near {
+    /// What makes two deliveries one kind.
+    pub alike: Alike,
+    /// Deliveries beyond what the witness has of each kind, at most.
+    pub beyond: u8,
+    /// Configurations, not many more.
+    pub states: u64,
+    /// Deliveries made in each layer, not many more, from the rarest configurations ([`Lead::Rare`]); nothing for all.
+    pub width: Option<u64>,
+}
 
 /// How far the searches over kinds go, in the order in which they are tried. A beam comes before the whole of a ring, since it is
 /// quick, and a long result has far more configurations around it than can be looked at.

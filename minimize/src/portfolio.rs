@@ -98,7 +98,7 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
         let engine = &mut self.reducer.engine;
         let mut problem = Problem { raw, ..(*engine.problem).clone() };
         if engine.bound().is_none() {
-            problem.partition = search::partition(engine, &problem.raw).map(Arc::new);
+            problem.pattern_database = search::pattern_database(engine, &problem.raw).map(Arc::new);
         }
         self.reducer.prepare();
         self.phases.append(&mut self.reducer.phases);
@@ -292,7 +292,7 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
     /// Leaves out components of messages from outside and looks around from there. Gives the components.
     fn shrink(&mut self) -> Option<Vec<String>> {
         // What the bound was made of is about to change.
-        let mut problem = Problem { partition: None, ..(*self.reducer.engine.problem).clone() };
+        let mut problem = Problem { pattern_database: None, ..(*self.reducer.engine.problem).clone() };
         self.reducer.engine.pose(&Arc::new(problem.clone()));
         let mut gone = Vec::new();
         let policies = self.policies.clone();

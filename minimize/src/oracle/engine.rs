@@ -101,7 +101,7 @@ impl<M: Model> Engine<M> {
 
     /// A lower bound on the deliveries to the violation: the model's own, or a general one where it knows none.
     pub fn bound(&self) -> Option<Arc<DistanceOf<M>>> {
-        self.own_bound().or_else(|| self.problem.partition.clone())
+        self.own_bound().or_else(|| self.problem.pattern_database.clone())
     }
 
     /// Whether the violation is there, on this configuration alone.

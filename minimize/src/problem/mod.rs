@@ -64,8 +64,8 @@ pub struct Problem<M: Model> {
     pub asked: Question,
     /// The fingerprints that searches, bounds and proofs are about: the recorded ones, unless others count too.
     pub target: Vec<String>,
-    /// A bound where the model knows none ([`crate::search::partition`]).
-    pub partition: Option<Arc<DistanceOf<M>>>,
+    /// A bound where the model knows none ([`crate::search::pattern_database`]).
+    pub pattern_database: Option<Arc<DistanceOf<M>>>,
 }
 
 impl<M: Model> Problem<M> {
@@ -91,7 +91,7 @@ impl<M: Model> Problem<M> {
             asked: question.clone(),
             question,
             target,
-            partition: None,
+            pattern_database: None,
         }
     }
 

@@ -11,8 +11,8 @@ pub struct Segment {
     pub words: Vec<u32>,
     /// Where each ends, and its hash.
     pub ends: Vec<(usize, u128)>,
-    /// What each seems to miss.
-    pub missing: Vec<u16>,
+    /// How many deliveries each seems to miss.
+    pub heuristics: Vec<u16>,
     /// How many deliveries of each kind each has behind it, where they are counted.
     pub counts: Vec<u8>,
     /// The number of the step that led to the first; the others follow.
@@ -45,9 +45,9 @@ pub fn places(layer: &[Segment]) -> Vec<Place> {
 /// Which configurations of a layer come first in a beam search; of equals those of the least hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lead {
-    /// Those that seem to miss least.
+    /// Those of the least heuristic.
     Nearest,
-    /// Those of the least sum of what seems to be missing, this many times, and the messages on their way. A way that leaves
+    /// Those of the least sum of the heuristic, this many times, and the messages on their way. A way that leaves
     /// little lying about is often the shortest, and a bound that cannot tell configurations apart leaves the choice to
     /// hashes otherwise.
     Light(u8),
@@ -96,11 +96,11 @@ pub fn sort(lead: Lead, layer: &[Segment], places: &mut [Place], rarity: &mut Ra
     }
     places.sort_by_cached_key(|&(at, place)| {
         let (words, hash, _) = layer[at].get(place);
-        let missing = u64::from(layer[at].missing[place]);
+        let heuristic = u64::from(layer[at].heuristics[place]);
         let pending = (words.len() - packed::first_pending(words)) as u64;
         let key = match lead {
-            Lead::Nearest => missing,
-            Lead::Light(times) => u64::from(times) * missing + pending,
+            Lead::Nearest => heuristic,
+            Lead::Light(times) => u64::from(times) * heuristic + pending,
             Lead::Rare => rarity.of(words),
         };
         (key, hash)

@@ -22,7 +22,7 @@ use crate::problem::budget::Meter;
 
 /// Configurations that one search remembers at most, all renamings counted: what is proven has to be within reach of a
 /// checker that knows nothing of renamings and keeps whole worlds.
-pub const MAX_STATES: usize = 10_000_000;
+const MAX_STATES: usize = 10_000_000;
 /// Numbers that the configurations of one layer may have in all: 2 GiB.
 const MAX_WORDS: usize = 512 << 20;
 /// Configurations that are expanded between two times of taking in what is new.
@@ -133,7 +133,7 @@ impl<M: Model> Layers<M> {
         let workers: Vec<Worker<M>> = (0..jobs.max(1)).map(|_| Worker::new(&common)).collect();
         let hash = workers[0].hash(&words);
         let (ends, counts) = (vec![(words.len(), hash)], vec![0; common.kinds.len()]);
-        let layer = vec![Segment { ends, missing: vec![0], counts, words, first: 0 }];
+        let layer = vec![Segment { ends, heuristics: vec![0], counts, words, first: 0 }];
         let seen = vec![Seen::default(); SHARDS];
         Layers {
             common,
@@ -211,14 +211,14 @@ impl<M: Model> Layers<M> {
                 let (words, _, parent) = layer[at].get(place);
                 for fault in common.faults.next(packed::faults(words)) {
                     let Some((hash, key)) = worker.fail(common, words, fault, &mut after) else { continue };
-                    let (least, toward) = worker.missing(&after, common.bound.as_deref());
-                    let enough = least <= room || packed::faults(&after) != 0;
+                    let (lower_bound, heuristic) = worker.estimate(&after, common.bound.as_deref());
+                    let enough = lower_bound <= room || packed::faults(&after) != 0;
                     if !enough || !self.seen[shard(key)].insert(key) {
                         continue;
                     }
                     new.words.extend_from_slice(&after);
                     new.ends.push((new.words.len(), hash));
-                    new.missing.push(toward);
+                    new.heuristics.push(heuristic);
                     new.counts.extend_from_slice(layer[at].counts(place, self.common.kinds.len()));
                     self.steps.push(Step { parent, index: FAULT | fault as u32 });
                 }
@@ -275,9 +275,9 @@ impl<M: Model> Layers<M> {
             for chunk in chunks {
                 for child in &chunk.children[shard] {
                     if seen.insert(child.key) {
-                        let Child { start, len, parent, index, hash, missing, counted, .. } = *child;
+                        let Child { start, len, parent, index, hash, heuristic, counted, .. } = *child;
                         segment.counts.extend_from_slice(&chunk.counts[counted..counted + kinds]);
-                        segment.missing.push(missing);
+                        segment.heuristics.push(heuristic);
                         segment.words.extend_from_slice(&chunk.words[start..start + len as usize]);
                         segment.ends.push((segment.words.len(), hash));
                         steps.push(Step { parent, index });

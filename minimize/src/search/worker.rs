@@ -67,8 +67,8 @@ pub struct Child {
     pub parent: u32,
     /// Which of the parent's pending entries was delivered.
     pub index: u32,
-    /// What seems to be missing, 1 where nobody knows.
-    pub missing: u16,
+    /// The heuristic: how many deliveries seem to be missing; 1 where nobody knows.
+    pub heuristic: u16,
     /// Where its counts begin among those of the chunk.
     pub counted: usize,
 }
@@ -102,7 +102,7 @@ pub struct Common<M: Model> {
     pub rule: NetworkRule,
     /// The violation.
     pub target: Vec<String>,
-    /// A lower bound on what is missing.
+    /// A lower bound on the deliveries that are missing.
     pub bound: Option<Arc<DistanceOf<M>>>,
     /// Renamings of actors that change nothing.
     pub renamings: Vec<Renaming>,
@@ -186,12 +186,13 @@ impl<M: Model> Worker<M> {
         packed::hash(words, &self.locals, &self.hot)
     }
 
-    /// What is missing at least from a configuration, as long as no more faults happen, and what seems to be missing.
-    pub fn missing(&mut self, words: &[u32], bound: Option<&DistanceOf<M>>) -> (usize, u16) {
+    /// The lower bound and the heuristic of a configuration: the deliveries that are missing at least, as long as no more faults
+    /// happen, and those that seem to be.
+    pub fn estimate(&mut self, words: &[u32], bound: Option<&DistanceOf<M>>) -> (usize, u16) {
         let Some(bound) = bound else { return (1, 1) };
         let looked_at = packed::looked_at(words, &self.locals, &self.hot);
-        if let Some((least, toward)) = self.bounds.get(&looked_at) {
-            return (usize::from(*least), *toward);
+        if let Some((lower_bound, heuristic)) = self.bounds.get(&looked_at) {
+            return (usize::from(*lower_bound), *heuristic);
         }
         // Less is always right.
         let short = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
@@ -205,14 +206,16 @@ impl<M: Model> Worker<M> {
             })
             .collect();
         let view = View::new(&glance, &self.model, &self.names);
-        let least = short(guard::or(0, || (bound.lower_bound)(&view, &waiting)).max(1));
-        let toward = bound.heuristic.as_ref();
-        let toward = toward.map_or(least, |toward| guard::or(least, || short(toward(&view, &waiting))));
+        let lower_bound = short(guard::or(0, || (bound.lower_bound)(&view, &waiting)).max(1));
+        let heuristic = bound
+            .heuristic
+            .as_ref()
+            .map_or(lower_bound, |heuristic| guard::or(lower_bound, || short(heuristic(&view, &waiting))));
         if self.bounds.len() >= MAX_BOUNDS {
             self.bounds.clear();
         }
-        self.bounds.insert(looked_at, (least, toward));
-        (usize::from(least), toward)
+        self.bounds.insert(looked_at, (lower_bound, heuristic));
+        (usize::from(lower_bound), heuristic)
     }
 
     /// Whether a configuration violates; `None` where an invariant panics.
@@ -347,8 +350,7 @@ impl<M: Model> Worker<M> {
                 self.after = after;
                 continue;
             }
-            let (least, toward) = self.missing(&after, common.bound.as_deref());
-            let mut toward = toward;
+            let (lower_bound, mut heuristic) = self.estimate(&after, common.bound.as_deref());
             if let Some(most) = common.most_outside {
                 let pending = &after[packed::first_pending(&after)..];
                 let left = pending.iter().filter(|entry| self.hot[**entry as usize].external).count();
@@ -358,10 +360,10 @@ impl<M: Model> Worker<M> {
                     continue;
                 }
                 // What is needed brings the violation nearer by one; what is not shall not look better than that.
-                toward = toward.saturating_add(taken as u16);
+                heuristic = heuristic.saturating_add(taken as u16);
             }
             // The bound knows nothing of faults that are still to come.
-            if least <= room || packed::faults(&after) != 0 {
+            if lower_bound <= room || packed::faults(&after) != 0 {
                 let (start, len) = (chunk.words.len(), after.len() as u32);
                 chunk.words.extend_from_slice(&after);
                 let counted = chunk.counts.len();
@@ -376,7 +378,7 @@ impl<M: Model> Worker<M> {
                     len,
                     parent: step,
                     index: index as u32,
-                    missing: toward,
+                    heuristic,
                     counted,
                 });
             }

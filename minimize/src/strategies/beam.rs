@@ -16,18 +16,32 @@ use super::Strategy;
 use super::event_sets::{self, Set};
 use crate::archive::Archive;
 use crate::oracle::engine::Engine;
-use crate::oracle::matcher::Policy;
+use crate::oracle::matcher::{EXACT, Policy};
+use crate::oracle::witness::Shared;
 use crate::plan::{BEAM_JOBS, BEAM_PART, FEWER, MORE, Reach, Reaches};
 use crate::problem::Problem;
 use crate::problem::budget::Budget;
 use crate::problem::size::{Objective, Size};
 use crate::reduce::reducer::Reducer;
 use crate::scheduler::{Job, Share, Site};
-use crate::search::{self, Beam, Lead};
+use crate::search::{Lead, Query, Root};
 use crate::solution::Solution;
 
 /// The width of what was searched to the end.
 const WHOLE: u64 = u64::MAX;
+
+/// How far a beam search goes.
+#[derive(Clone, Copy, Debug)]
+struct Beam {
+    /// Most deliveries of an execution.
+    deliveries: usize,
+    /// Deliveries made in each layer, not many more.
+    width: u64,
+    /// From which configurations.
+    lead: Lead,
+    /// Most messages from outside that are taken, if it is the search's choice which.
+    outside: Option<usize>,
+}
 
 /// A set that was searched over, with which limit and width, and from which configurations.
 pub struct Tried {
@@ -54,7 +68,7 @@ pub struct Beams<'t, M: Model> {
     best: Solution,
     around: Vec<Set>,
     pool: Vec<Act>,
-    bound: Arc<DistanceOf<M>>,
+    bound: Option<Arc<DistanceOf<M>>>,
     /// What was searched over, last the batch that is under way, and how many are in that.
     tried: &'t mut Vec<Tried>,
     under_way: usize,
@@ -71,7 +85,6 @@ impl<'t, M: Model> Beams<'t, M> {
         let bound = Engine::new(problem, Budget::Replays(u64::MAX)).bound();
         // Without a bound beams are led by what they have not seen yet.
         let reaches = if bound.is_some() { reaches.led } else { reaches.blind };
-        let bound = bound.unwrap_or_else(|| Arc::new(search::blind::<M>()));
         let pool = problem.pool();
         let around = event_sets::around(problem, best, &pool);
         Beams { reaches, next: 0, best: best.clone(), around, pool, bound, tried, under_way: 0 }
@@ -119,7 +132,7 @@ impl<M: Model> Strategy<M> for Beams<'_, M> {
                 Job {
                     key,
                     share,
-                    work: Box::new(move |site, share| one(site, &best, (&set, &bound), beam, share)),
+                    work: Box::new(move |site, share| one(site, &best, (&set, bound.as_ref()), beam, share)),
                 }
             };
             let jobs = work.iter().map(job).collect();
@@ -154,7 +167,7 @@ fn work(
 fn one<M: Model>(
     site: &Site<'_, M>,
     best: &Solution,
-    (set, bound): (&Set, &Arc<DistanceOf<M>>),
+    (set, bound): (&Set, Option<&Arc<DistanceOf<M>>>),
     beam: Beam,
     share: Budget,
 ) -> Option<Solution> {
@@ -174,13 +187,37 @@ fn one<M: Model>(
     let mut whole = false;
     let found = reducer.phase("beams", |s| {
         let found;
-        (found, whole) = search::beam(&mut s.engine, &set.externals, bound, beam, 1);
+        (found, whole) = search(&mut s.engine, &set.externals, bound, beam);
         s.keep(found);
     });
     if found {
         reducer.reduce(&Policy::portfolio(site.problem.rule()));
     }
     Some(Solution { whole, ..Solution::of(reducer) })
+}
+
+/// A short violating execution over some external events, and whether no layer was left before its end: then a wider beam finds
+/// nothing shorter.
+fn search<M: Model>(
+    engine: &mut Engine<M>,
+    acts: &[Act],
+    bound: Option<&Arc<DistanceOf<M>>>,
+    beam: Beam,
+) -> (Option<Shared<M>>, bool) {
+    let query = Query::from(Root::Started).over(acts).deliveries(beam.deliveries).bound(bound);
+    let searched = query.beam(beam.width, beam.lead).choosing(beam.outside).run(engine);
+    let whole = searched.as_ref().is_none_or(|searched| searched.complete);
+    let found = searched.and_then(|searched| searched.found);
+    (found.map(|found| without_idle(engine, found)), whole)
+}
+
+/// Leaves out the starts of actors that take nothing.
+fn without_idle<M: Model>(engine: &mut Engine<M>, found: Shared<M>) -> Shared<M> {
+    let takes = |actor| found.acts.iter().any(|act| act.is_delivery() && act.actor() == actor);
+    let needed = |act: &&Act| !matches!(act, Act::Start(_)) || takes(act.actor());
+    let rest: Vec<Act> = found.acts.iter().filter(needed).copied().collect();
+    let shorter = (rest.len() < found.acts.len()).then(|| engine.first_witness(&rest, EXACT)).flatten();
+    shorter.unwrap_or(found)
 }
 
 /// With how many deliveries an execution over a set, of which it takes so many external events, is smaller than a result, or

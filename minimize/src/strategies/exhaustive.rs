@@ -12,7 +12,7 @@ use crate::oracle::witness::Shared;
 use crate::plan::{ALL, NEAR, SOON, SOON_NEAR, UNBOUNDED};
 use crate::problem::size::{Objective, starts_late};
 use crate::reduce::reducer::Reducer;
-use crate::search;
+use crate::search::{self, Query, Root, Searched};
 use crate::solution::Solution;
 
 /// The phase that looks for the shortest execution over given external events.
@@ -94,10 +94,11 @@ fn search_all<M: Model>(reducer: &mut Reducer<'_, M>, most: u64) -> Option<Short
         if searched.complete && !faulty && s.engine.rule == NetworkRule::Fifo {
             let shorter = best.size.deliveries.saturating_sub(1);
             let (acts, most) = (&best.acts, if bound.is_none() { few } else { most });
-            let none = search::none_in_any_order(&mut s.engine, acts, bound.as_ref(), (shorter, most), jobs);
-            if let Some(of_any_order) = none {
+            let query = Query::from(Root::Started).over(acts).in_any_order();
+            let query = query.deliveries(shorter).states(most).bound(bound.as_ref()).threads(jobs);
+            if let Some(none) = query.run(&mut s.engine).filter(Searched::nothing) {
                 starts_at_any_time = true;
-                (at_least, states) = (shorter + 1, states + of_any_order);
+                (at_least, states) = (shorter + 1, states + none.states);
             }
         }
         if let Some(found) = searched.found {

@@ -10,12 +10,13 @@ use super::Strategy;
 use crate::archive::{Archive, pareto};
 use crate::oracle::engine::Engine;
 use crate::oracle::matcher::Policy;
-use crate::plan::{KINDS_LEADS, KINDS_PART, KINDS_WITHOUT};
+use crate::oracle::witness::Shared;
+use crate::plan::{KINDS_LEADS, KINDS_PART, KINDS_WITHOUT, Near};
 use crate::problem::budget::Budget;
 use crate::problem::size::Objective;
 use crate::reduce::reducer::Reducer;
 use crate::scheduler::{Job, Share, Site};
-use crate::search::{self, Near};
+use crate::search::{Lead, Query, Root};
 use crate::solution::Solution;
 
 /// Searches over kinds, ring by ring.
@@ -92,7 +93,7 @@ fn round<M: Model>(reducer: &mut Reducer<'_, M>, near: Near) -> bool {
         let messages = (0..witness.acts.len()).rev().filter(|at| !matches!(witness.acts[*at], Act::Start(_)));
         let outside = messages.filter(|at| witness.acts[*at].is_external()).take(KINDS_WITHOUT);
         for without in [None].into_iter().chain(outside.map(Some)) {
-            let shorter = search::near(&mut s.engine, &witness, (near, without), 1).0;
+            let shorter = nearby(&mut s.engine, &witness, near, without);
             found = s.keep(shorter);
             if found || s.ended() {
                 return;
@@ -100,4 +101,28 @@ fn round<M: Model>(reducer: &mut Reducer<'_, M>, near: Near) -> bool {
         }
     });
     found
+}
+
+/// A violating execution with fewer deliveries than a witness, none of a kind more often than the witness has it, but for those
+/// [`beyond`](Near::beyond), and without one of its external events.
+fn nearby<M: Model>(
+    engine: &mut Engine<M>,
+    witness: &Shared<M>,
+    near: Near,
+    without: Option<usize>,
+) -> Option<Shared<M>> {
+    let left = witness.acts.iter().enumerate().filter(|(at, _)| Some(*at) != without);
+    let left: Vec<Act> = left.map(|(_, act)| *act).collect();
+    let bound = engine.bound();
+    let shorter = witness.size.deliveries.saturating_sub(1);
+    let query = Query::from(Root::Started).over(&left).deliveries(shorter).states(near.states);
+    let query = query.kinds(&witness.acts, near.alike, near.beyond).bound(bound.as_ref());
+    let query = match near.width {
+        Some(width) => query.beam(width, Lead::Rare),
+        None => query,
+    };
+    let searched = query.run(engine)?;
+    // So that a budget of replays ends where all of them find nothing.
+    engine.meter.replays += 1;
+    searched.found
 }

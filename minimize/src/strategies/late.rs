@@ -18,7 +18,7 @@ use crate::problem::Problem;
 use crate::problem::budget::Budget;
 use crate::reduce::reducer::Reducer;
 use crate::scheduler::{Job, Share, Site};
-use crate::search;
+use crate::search::{Query, Root};
 use crate::solution::Solution;
 
 /// Searches over the external events of a result and over neighbouring sets of them; goes on from what is better.
@@ -88,8 +88,13 @@ fn one<M: Model>(
     let given = engine.restore(&best.schedule)?;
     let mut reducer = Reducer::new(engine, given, site.tell);
     let found = reducer.phase("starts at any time", |s| {
-        let (found, _) = search::late(&mut s.engine, &set.externals, limits, threads);
-        s.keep(found);
+        let (deliveries, states) = limits;
+        let query = Query::from(Root::Nobody).over(&set.externals).deliveries(deliveries).states(states);
+        if let Some(searched) = query.threads(threads).run(&mut s.engine) {
+            // So that a budget of replays ends where all of them find nothing.
+            s.engine.meter.replays += 1;
+            s.keep(searched.found);
+        }
     });
     if found {
         reducer.reduce(&Policy::portfolio(site.problem.rule()));

@@ -2,7 +2,7 @@
 //!
 //! An execution has fewer steps than the result only if it starts some of the recorded actors and then takes so many deliveries
 //! less. So there is one search for each set of actors. In all of them messages come in any order, for what holds then holds
-//! under every rule, and of executions whose actors start late ([`search::none_with`]).
+//! under every rule, and of executions whose actors start late ([`Query::in_any_order`]).
 
 use demi_replay::Model;
 use demi_replay::script::Act;
@@ -11,7 +11,7 @@ use demi_schemas::certificate::Settled;
 use crate::plan::{SETTLED, SETTLED_EXTERNALS, SETTLED_STARTS};
 use crate::problem::size::{Objective, Size};
 use crate::reduce::reducer::Reducer;
-use crate::search;
+use crate::search::{Query, Root, Searched};
 
 /// Tries to prove that no violating execution with any subset of the recorded external events has fewer steps than `best`. Gives nothing where that
 /// takes too much work, where one has, and where the recording has other external events than first starts and messages.
@@ -32,9 +32,10 @@ pub fn settled<M: Model>(reducer: &mut Reducer<'_, M>, best: Size) -> Option<Set
                 continue;
             };
             let most = SETTLED.saturating_sub(states);
-            let within = (limit, most);
-            match search::none_with(&mut s.engine, (set, recorded), bound.as_ref(), within, jobs) {
-                Some(visited) if states + visited <= SETTLED => states += visited,
+            let query = Query::from(Root::Only(set)).over(recorded).in_any_order();
+            let query = query.deliveries(limit).states(most).bound(bound.as_ref()).threads(jobs);
+            match query.run(&mut s.engine).filter(Searched::nothing) {
+                Some(none) if states + none.states <= SETTLED => states += none.states,
                 _ => {
                     smaller = true;
                     return;

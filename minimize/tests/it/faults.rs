@@ -7,7 +7,7 @@ use crate::common::random::{FAULTS, RULES, engine, events, meter, repeating};
 use crate::common::{KINDS, TARGET, simulator, table};
 use demi_minimize::certify::{CertificateError, Checked};
 use demi_minimize::oracle::matcher::EXACT;
-use demi_minimize::search::shortest;
+use demi_minimize::search::{Query, Root};
 use demi_replay::script::Act;
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
@@ -48,8 +48,9 @@ fn compared(repeats: usize, cases: u32) -> (usize, usize) {
             if faults.count() == 0 {
                 return Ok(());
             }
-            let found = shortest(&mut engine, &witness, None, witness.size.deliveries, 1).unwrap();
-            let again = shortest(&mut engine, &witness, None, witness.size.deliveries, 3).unwrap();
+            let query = Query::from(Root::Started).over(&witness.acts).deliveries(witness.size.deliveries);
+            let found = query.clone().run(&mut engine).unwrap();
+            let again = query.threads(3).run(&mut engine).unwrap();
             prop_assert!(
                 found.complete,
                 "{:?} {:?} {:?} {:?}",

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use demi_minimize::oracle::engine::Engine;
 use demi_minimize::oracle::matcher::EXACT;
 use demi_minimize::oracle::witness::Shared;
-use demi_minimize::search::{Beam, Lead, beam, shortest, shortest_from};
+use demi_minimize::search::{Lead, Query, Root, Searched};
 use demi_minimize::{Budget, Objective, Problem};
 use demi_replay::fuzz::{FuzzOptions, fuzz};
 use demi_replay::models::akka_raft::AkkaRaft;
@@ -44,10 +44,11 @@ fn threads_change_nothing() {
     for rule in RULES {
         let (mut engine, witness) = witness(RAFT_46, 1, rule);
         let bound = engine.sim.distance(&engine.problem.target).map(Arc::new);
-        let one = shortest(&mut engine, &witness, bound.as_ref(), 22, 1).unwrap();
+        let query = Query::from(Root::Started).over(&witness.acts).deliveries(22).bound(bound.as_ref());
+        let one = query.clone().run(&mut engine).unwrap();
         let acts = one.found.unwrap().acts.clone();
         assert_eq!((one.at_least, one.complete), (22, true));
-        let more = shortest(&mut engine, &witness, bound.as_ref(), 22, 3).unwrap();
+        let more = query.threads(3).run(&mut engine).unwrap();
         assert_eq!(more.found.unwrap().acts, acts);
         assert_eq!((more.states, more.at_least), (one.states, one.at_least));
     }
@@ -63,7 +64,8 @@ fn names_change_nothing_but_the_number_of_configurations() {
             let everybody: Vec<&str> =
                 engine.sim.model().actors().iter().map(|actor| engine.sim.names().get(*actor)).collect();
             let everybody = everybody.join(" ");
-            let short = shortest(&mut engine, &witness, bound.as_ref(), 22, 2).unwrap().found.unwrap();
+            let query = Query::from(Root::Started).over(&witness.acts).deliveries(22).bound(bound.as_ref());
+            let short = query.threads(2).run(&mut engine).unwrap().found.unwrap();
             // From several places on the way, with and without a bound.
             for (at, bound) in [(9, bound.as_ref()), (14, bound.as_ref()), (18, None), (22, None)] {
                 let (mut world, _) = engine.world_at(&short, at);
@@ -75,35 +77,43 @@ fn names_change_nothing_but_the_number_of_configurations() {
                     }
                 }
                 let left = short.acts.len() - at;
-                let with = shortest_from(&engine, &world, bound, left, 1);
+                let query = Query::from(Root::World(&world)).deliveries(left).bound(bound);
+                let with = query.clone().run(&mut engine).unwrap();
                 // A target that names everybody lets nobody be renamed.
                 let asked = engine.problem.clone();
                 let mut all = (*asked).clone();
                 all.target.push(everybody.clone());
                 engine.pose(&Arc::new(all));
-                let without = shortest_from(&engine, &world, bound, left, 1);
+                let without = query.run(&mut engine).unwrap();
                 engine.pose(&asked);
-                assert_eq!(with.0, without.0);
-                assert!(with.0.is_some() && with.1 <= without.1, "{with:?} {without:?}");
-                fewer += usize::from(with.1 < without.1);
+                assert_eq!(with.length, without.length);
+                assert!(with.length.is_some() && with.states <= without.states, "{with:?} {without:?}");
+                fewer += usize::from(with.states < without.states);
             }
         }
         assert!(fewer > 2, "{fewer}");
     }
 }
 
-fn over(deliveries: usize, width: u64, lead: Lead) -> Beam {
-    Beam { deliveries, width, lead, outside: None }
+/// What a beam search over the external events of some acts comes to.
+fn beam(
+    engine: &mut Engine<AkkaRaft>,
+    acts: &[Act],
+    (deliveries, width, lead): (usize, u64, Lead),
+    outside: Option<usize>,
+    threads: usize,
+) -> Searched<AkkaRaft> {
+    let bound = Arc::new(engine.sim.distance(&engine.problem.target).unwrap());
+    let query = Query::from(Root::Started).over(acts).deliveries(deliveries).bound(Some(&bound));
+    query.beam(width, lead).choosing(outside).threads(threads).run(engine).unwrap()
 }
 
 #[test]
 fn a_beam_takes_no_more_messages_from_outside_than_it_may() {
     let (mut engine, witness) = witness(RAFT_45, 2, NetworkRule::Fifo);
-    let bound = Arc::new(engine.sim.distance(&engine.problem.target).unwrap());
     let mut taken = Vec::new();
     for most in 0..5 {
-        let choice = Beam { deliveries: 40, width: 20_000, lead: Lead::Nearest, outside: Some(most) };
-        let (found, _) = beam(&mut engine, &witness.acts, &bound, choice, 2);
+        let found = beam(&mut engine, &witness.acts, (40, 20_000, Lead::Nearest), Some(most), 2).found;
         let outside =
             |f: &Shared<AkkaRaft>| f.acts.iter().filter(|act| act.is_delivery() && act.is_external()).count();
         taken.push(found.as_ref().map(outside));
@@ -118,25 +128,23 @@ fn a_beam_finds_nothing_shorter_and_a_wide_one_the_shortest() {
     for (scenario, shortest_of) in [(RAFT_45, 22), (RAFT_46, 22)] {
         for rule in RULES {
             let (mut engine, witness) = witness(scenario, 2, rule);
-            let bound = Arc::new(engine.sim.distance(&engine.problem.target).unwrap());
             let limit = witness.size.deliveries;
             let mut lengths = Vec::new();
             let leads = [Lead::Nearest, Lead::Light(2)];
             for (width, lead) in
                 [1, 500, 20_000].into_iter().flat_map(|width| leads.map(|lead| (width, lead)))
             {
-                let (found, _) = beam(&mut engine, &witness.acts, &bound, over(limit, width, lead), 1);
-                let (again, _) = beam(&mut engine, &witness.acts, &bound, over(limit, width, lead), 3);
+                let found = beam(&mut engine, &witness.acts, (limit, width, lead), None, 1).found;
+                let again = beam(&mut engine, &witness.acts, (limit, width, lead), None, 3).found;
                 assert_eq!(found.as_ref().map(|f| &f.acts), again.as_ref().map(|f| &f.acts));
                 lengths.push(found.map(|f| f.size.deliveries));
             }
             assert!(lengths.iter().flatten().all(|length| *length >= shortest_of), "{lengths:?}");
             for lead in leads {
-                let whole = |deliveries| over(deliveries, u64::MAX, lead);
-                let tight = beam(&mut engine, &witness.acts, &bound, whole(shortest_of), 2).0.unwrap();
-                assert_eq!(tight.size.deliveries, shortest_of);
-                let none = beam(&mut engine, &witness.acts, &bound, whole(shortest_of - 1), 2);
-                assert!(none.0.is_none() && none.1);
+                let mut whole =
+                    |deliveries| beam(&mut engine, &witness.acts, (deliveries, u64::MAX, lead), None, 2);
+                assert_eq!(whole(shortest_of).found.unwrap().size.deliveries, shortest_of);
+                assert!(whole(shortest_of - 1).nothing());
             }
         }
     }
@@ -146,7 +154,6 @@ fn a_beam_finds_nothing_shorter_and_a_wide_one_the_shortest() {
 #[test]
 fn what_lies_about_leads_a_beam_where_the_bound_leaves_the_choice_to_hashes() {
     let (mut engine, witness) = witness(RAFT_42, 1, NetworkRule::Fifo);
-    let bound = Arc::new(engine.sim.distance(&engine.problem.target).unwrap());
     let externals: Vec<Act> = witness.acts.iter().filter(|act| act.is_external()).copied().collect();
     let starts: Vec<Act> = externals.iter().filter(|act| !act.is_delivery()).copied().collect();
     let to = |start: &Act, at: usize| {
@@ -164,11 +171,11 @@ fn what_lies_about_leads_a_beam_where_the_bound_leaves_the_choice_to_hashes() {
             let told = starts.iter().filter(|start| *start != untold).filter_map(|start| to(start, 0));
             let set: Vec<Act> = starts.iter().copied().chain(told).chain([command]).collect();
             assert!(set.contains(&lacking) && set.len() == 8, "{set:?}");
-            let (found, whole) = beam(&mut engine, &set, &bound, over(30, 12_800, Lead::Light(2)), 2);
-            assert!(!whole);
-            lengths.push(found.map(|f| f.size.deliveries));
-            let (found, _) = beam(&mut engine, &set, &bound, over(30, 12_800, Lead::Nearest), 2);
-            by_hash.push(found.map(|f| f.size.deliveries));
+            let searched = beam(&mut engine, &set, (30, 12_800, Lead::Light(2)), None, 2);
+            assert!(!searched.complete);
+            lengths.push(searched.found.map(|f| f.size.deliveries));
+            let by_bound = beam(&mut engine, &set, (30, 12_800, Lead::Nearest), None, 2).found;
+            by_hash.push(by_bound.map(|f| f.size.deliveries));
         }
     }
     assert!(by_hash.iter().any(|length| *length != Some(28)), "{by_hash:?}");
@@ -179,7 +186,6 @@ fn what_lies_about_leads_a_beam_where_the_bound_leaves_the_choice_to_hashes() {
 #[test]
 fn what_leads_to_logs_that_do_not_match_leads_a_narrow_beam() {
     let (mut engine, witness) = witness(RAFT_58B, 1, NetworkRule::Fifo);
-    let bound = Arc::new(engine.sim.distance(&engine.problem.target).unwrap());
     let externals: Vec<Act> = witness.acts.iter().filter(|act| act.is_external()).copied().collect();
     let (messages, starts): (Vec<Act>, Vec<Act>) = externals.iter().partition(|act| act.is_delivery());
     let to = |start: &Act| {
@@ -203,9 +209,9 @@ fn what_leads_to_logs_that_do_not_match_leads_a_narrow_beam() {
                 continue;
             }
             let set: Vec<Act> = there.iter().copied().chain(told).chain(commands).collect();
-            let (found, whole) = beam(&mut engine, &set, &bound, over(30, 3_200, Lead::Nearest), 2);
+            let searched = beam(&mut engine, &set, (30, 3_200, Lead::Nearest), None, 2);
             let wanted = if needed.contains(absent) { (None, true) } else { (Some(28), false) };
-            assert_eq!((found.map(|f| f.size.deliveries), whole), wanted);
+            assert_eq!((searched.found.map(|f| f.size.deliveries), searched.complete), wanted);
             lengths.push(wanted);
         }
     }
@@ -217,7 +223,6 @@ fn what_leads_to_logs_that_do_not_match_leads_a_narrow_beam() {
 fn a_beam_finds_what_three_of_four_members_suffice_for() {
     for seed in 1..=3 {
         let (mut engine, witness) = witness(RAFT_46, seed, NetworkRule::Unordered);
-        let bound = Arc::new(engine.sim.distance(&engine.problem.target).unwrap());
         let externals: Vec<Act> = witness.acts.iter().filter(|act| act.is_external()).copied().collect();
         let is_named =
             |actor| engine.problem.target.iter().any(|told| told.contains(engine.sim.names().get(actor)));
@@ -228,10 +233,9 @@ fn a_beam_finds_what_three_of_four_members_suffice_for() {
         for absent in absent {
             let set: Vec<Act> = externals.iter().filter(|act| act.actor() != Some(absent)).copied().collect();
             assert_eq!(set.len(), 6);
-            let (found, _) = beam(&mut engine, &set, &bound, over(37, 100_000, Lead::Nearest), 2);
+            let found = beam(&mut engine, &set, (37, 100_000, Lead::Nearest), None, 2).found;
             assert_eq!(found.map(|found| found.size.deliveries), Some(23));
-            let (none, whole) = beam(&mut engine, &set, &bound, over(22, u64::MAX, Lead::Nearest), 2);
-            assert!(none.is_none() && whole);
+            assert!(beam(&mut engine, &set, (22, u64::MAX, Lead::Nearest), None, 2).nothing());
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::oracle::matcher::Policy;
 use crate::oracle::witness::Shared;
 use crate::problem::text::payload_key;
 use crate::reduce::reducer::Reducer;
-use crate::search;
+use crate::search::{Query, Root, deepen};
 
 /// Configurations that the search for another way without a component may visit.
 const SEARCHED: u64 = 2_000_000;
@@ -76,8 +76,8 @@ fn without<M: Model>(reducer: &mut Reducer<'_, M>, component: &str, policies: &[
     let bound = reducer.engine.own_bound();
     let most = if bound.is_some() { SEARCHED } else { SEARCHED / 4 };
     let limit = best.size.deliveries;
-    let found =
-        search::over(&mut reducer.engine, &acts, bound.as_ref(), (limit, most), 1).and_then(|s| s.found);
+    let query = Query::from(Root::Started).over(&acts).deliveries(limit).states(most).bound(bound.as_ref());
+    let found = deepen(&query, &mut reducer.engine).and_then(|s| s.found);
     if let Some(found) = found.filter(|f| f.size == best.size || f.size.dominates(best.size)) {
         reducer.take(found);
         return true;

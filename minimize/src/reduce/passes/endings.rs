@@ -8,7 +8,7 @@ use demi_replay::Model;
 use demi_replay::script::Act;
 
 use crate::reduce::reducer::Reducer;
-use crate::search;
+use crate::search::{Query, Root};
 
 /// Deliveries between two places that are tried.
 const STRIDE: usize = 2;
@@ -35,16 +35,16 @@ fn once<M: Model>(reducer: &mut Reducer<'_, M>, most: u64, jobs: usize) -> bool 
         if left < STRIDE {
             continue;
         }
-        let Some((found, whole)) =
-            search::ending(&mut reducer.engine, &witness, (at, None), bound.as_ref(), (left - 1, most), jobs)
-        else {
-            return false;
+        let ending = |without, deliveries| {
+            let query = Query::from(Root::Before { witness: &witness, at, without });
+            query.deliveries(deliveries).states(most).bound(bound.as_ref()).threads(jobs)
         };
-        cut = if whole { 0 } else { cut + 1 };
-        if reducer.keep(found) {
+        let Some(searched) = ending(None, left - 1).run(&mut reducer.engine) else { return false };
+        cut = if searched.complete { 0 } else { cut + 1 };
+        if reducer.keep(searched.found) {
             return true;
         }
-        if !whole {
+        if !searched.complete {
             continue;
         }
         // One message from outside less, and no more deliveries; of each sort the last.
@@ -55,10 +55,8 @@ fn once<M: Model>(reducer: &mut Reducer<'_, M>, most: u64, jobs: usize) -> bool 
                 continue;
             }
             tried.push((want.to, want.type_));
-            let without = (at, Some(place));
-            let found =
-                search::ending(&mut reducer.engine, &witness, without, bound.as_ref(), (left, most), jobs);
-            if found.is_some_and(|(found, _)| reducer.keep(found)) {
+            let searched = ending(Some(place), left).run(&mut reducer.engine);
+            if searched.is_some_and(|searched| reducer.keep(searched.found)) {
                 return true;
             }
         }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::common::random::{RULES, engine, events, execution};
 use crate::common::{KINDS, table};
 use demi_minimize::oracle::matcher::EXACT;
-use demi_minimize::search::{partition, shortest, shortest_from};
+use demi_minimize::search::{Query, Root, pattern_database};
 use demi_replay::script::Act;
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
@@ -29,7 +29,7 @@ fn it_never_says_more_than_is_needed() {
             let Some(recorded) = execution(&mut table, &events, &choices, rule) else { return Ok(()) };
             let (mut engine, script) = engine(&table, &recorded, rule);
             let Some(witness) = engine.first_witness(&script.acts, EXACT) else { return Ok(()) };
-            let bound = Arc::new(partition(&mut engine, &witness.acts).unwrap());
+            let bound = Arc::new(pattern_database(&mut engine, &witness.acts).unwrap());
             let mut before = usize::MAX;
             for at in 0..=witness.acts.len() {
                 let (mut world, _) = engine.world_at(&witness, at);
@@ -51,13 +51,14 @@ fn it_never_says_more_than_is_needed() {
                     prop_assert_eq!(least, 0, "after {} acts", made.len());
                     continue;
                 }
-                let (needed, _) = shortest_from(&engine, &world, None, left.len(), 1);
+                let query = Query::from(Root::World(&world)).deliveries(left.len());
+                let needed = query.run(&mut engine).unwrap().length;
                 prop_assert!(least <= needed.unwrap(), "{} of {:?}", least, needed);
                 more.set(more.get() + usize::from(least > 1));
             }
-            let limit = witness.size.deliveries;
-            let with = shortest(&mut engine, &witness, Some(&bound), limit, 1).unwrap();
-            let without = shortest(&mut engine, &witness, None, limit, 1).unwrap();
+            let query = Query::from(Root::Started).over(&witness.acts).deliveries(witness.size.deliveries);
+            let with = query.clone().bound(Some(&bound)).run(&mut engine).unwrap();
+            let without = query.run(&mut engine).unwrap();
             prop_assert_eq!((with.at_least, with.complete), (without.at_least, true));
             prop_assert!(with.states <= without.states);
             fewer.set(fewer.get() + usize::from(with.states < without.states));

@@ -15,8 +15,9 @@ use demi_replay::{ActorId, Model, View, World};
 
 use super::faults::Faults;
 use super::kinds::Kinds;
+use super::packed;
+use super::root::started;
 use super::tables::{Reaction, Tables};
-use super::{packed, root};
 use crate::oracle::engine::Engine;
 
 /// Reactions that are looked at; with more there is no bound.
@@ -54,7 +55,7 @@ pub fn bound<M: Model>(engine: &mut Engine<M>, acts: &[Act]) -> Option<DistanceO
     if Faults::of(acts)?.all() != 0 || engine.sim.stuck_counts() {
         return None;
     }
-    let (_, world) = root(engine, acts);
+    let (_, world) = started(engine, acts);
     let actors = alone(engine, &world)?;
     let goals = violating(engine, &world, &actors)?;
     let far: Vec<(ActorId, Distances<M>)> =
