@@ -19,6 +19,7 @@ use crate::fuzz::logs;
 use crate::minimize;
 use crate::status::{Expect, Status};
 use crate::ui::Ui;
+use crate::verify_explored::RECORDED;
 
 /// How many deliveries before the end of a recording an exploration begins.
 const LAST: u64 = 8;
@@ -229,6 +230,9 @@ pub fn run(args: &ExploreArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outc
         files.extend(logs(first)?);
     }
     files.push(("scenario.toml".into(), text));
+    if let Some(recorded) = &recorded {
+        files.push((RECORDED.into(), recorded.to_text()));
+    }
     files.push(("summary.json".into(), serde_json::to_string_pretty(&summary)? + "\n"));
     let files: Vec<(&str, String)> = files.iter().map(|(path, text)| (path.as_str(), text.clone())).collect();
     write_folder(&args.out, Kind::Explored, &inputs, &files)?;

@@ -32,6 +32,7 @@ pub mod status;
 pub mod testing;
 pub mod ui;
 pub mod verify;
+mod verify_explored;
 
 use std::error::Error;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! `demi-lineage verify`: check the certificate of a minimized schedule from scratch.
+//! `demi-lineage verify`: check the certificate of a minimized schedule, or the promise of an exploration, from scratch.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -16,14 +16,15 @@ use crate::files::{read_scenario, read_schedule};
 use crate::replaying::with_scenario;
 use crate::status::{Ended, Status};
 use crate::ui::Ui;
+use crate::verify_explored;
 
 /// Arguments of `verify`.
 #[derive(clap::Args, Debug)]
 pub struct VerifyArgs {
-    /// A folder written by minimize.
+    /// A folder written by minimize or explore.
     #[arg(value_name = "OUT")]
     folder: PathBuf,
-    /// How much time the check of the lower bound may take.
+    /// How much work the check of the lower bound or of the promise may do: time (10m) or configurations (5000000states).
     #[arg(long, default_value = "10m", value_name = "BUDGET")]
     budget: Budget,
     /// Print the result as JSON.
@@ -34,6 +35,10 @@ pub struct VerifyArgs {
 /// Runs `verify`.
 pub fn run(args: VerifyArgs, models: &impl Registry, ui: &Ui) -> Outcome {
     let at = |name: &str| args.folder.join(name);
+    if !at("certificate.json").exists() && at("summary.json").exists() {
+        let lines = verify_explored::verify(&args.folder, args.budget, models)?;
+        return told(&args, &lines, "all of it holds", ui);
+    }
     let scenario = read_scenario(&at("scenario.toml"))?;
     let schedule = read_schedule(&at("schedule.jsonl"), false)?;
     let path = at("certificate.json");
@@ -66,10 +71,15 @@ pub fn run(args: VerifyArgs, models: &impl Registry, ui: &Ui) -> Outcome {
             return Err(Ended { status: Status::NotThere, text: named(&why) }.into());
         }
     }
+    told(&args, &lines, "the certificate holds", ui)
+}
+
+/// Prints what was checked.
+fn told(args: &VerifyArgs, lines: &[String], what: &str, ui: &Ui) -> Outcome {
     if args.json {
         ui.json(&serde_json::json!({"holds": true, "checked": lines}))?;
     } else {
-        ui.result(&format!("the certificate holds\n  {}", lines.join("\n  ")));
+        ui.result(&format!("{what}\n  {}", lines.join("\n  ")));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -7,13 +7,14 @@
 //!
 //! The data flows through the modules in this order: [`scene`] (where the exploration begins and what it may do), [`moment`] (a
 //! configuration with all that its future depends on), [`menu`] (what may happen next, and what it costs), [`search`] (all executions, the
-//! cheapest first), [`promise`] (what is then known).
+//! cheapest first), [`promise`] (what is then known). [`recheck`] finds out once more whether a promise is kept, and uses none of them.
 
 pub mod cost;
 pub mod log;
 pub mod menu;
 pub mod moment;
 pub mod promise;
+pub mod recheck;
 pub mod scene;
 pub mod search;
 

@@ -192,7 +192,7 @@ impl Scene {
 }
 
 /// A random number for the `n`-th message (SplitMix64; Steele, Lea and Flood, OOPSLA 2014, fig. 14).
-fn number(seed: u64, n: u64) -> u64 {
+pub(crate) fn number(seed: u64, n: u64) -> u64 {
     let mut z = seed.wrapping_add((n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

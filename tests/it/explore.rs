@@ -102,3 +102,44 @@ fn what_else_could_have_gone_wrong_around_a_recording() {
     let (status, _, told) = run(at, "explore --from f --scenario s.toml --out f -q");
     assert!(status == Some(2) && told.contains("is being read"), "{told}");
 }
+
+#[test]
+fn a_promise_is_checked_from_scratch() {
+    let folder = folder(true);
+    let at = folder.path();
+    let (status, ..) = run(at, "explore --scenario s.toml --externals 2 --out e -q");
+    assert_eq!(status, Some(1));
+    let (status, told, _) = run(at, "verify e -q");
+    assert!(
+        status == Some(0) && told.contains("at most 2 client messages") && told.contains("Atomicity"),
+        "{told}"
+    );
+    let summary = std::fs::read_to_string(at.join("e/summary.json")).unwrap();
+    let tampered = |from: &str, to: &str| {
+        assert!(summary.contains(from), "{summary}");
+        std::fs::write(at.join("e/summary.json"), summary.replace(from, to)).unwrap();
+        run(at, "verify e -q")
+    };
+    let (status, _, told) = tampered("\"text\": \"No execution", "\"text\": \"Not one execution");
+    assert!(status == Some(1) && told.contains("in words is not that in figures"), "{told}");
+    let (status, _, told) = tampered("\"Atomicity", "\"Totality");
+    assert!(status == Some(1) && told.contains("but strict replay says"), "{told}");
+    // A deviation more than is true, in figures and in words.
+    let more = summary
+        .replace("\"promise\": {\n    \"bound\": 0", "\"promise\": {\n    \"bound\": 1")
+        .replace("with no deviation", "with at most 1 deviation");
+    assert_ne!(more, summary);
+    std::fs::write(at.join("e/summary.json"), more).unwrap();
+    let (status, _, told) = run(at, "verify e -q");
+    assert!(
+        status == Some(1) && told.contains("an execution within the promise violates Atomicity"),
+        "{told}"
+    );
+    // Around a recording, from the folder alone.
+    assert_eq!(run(at, "fuzz --scenario s.toml --seed 3 --out f -q").0, Some(0));
+    let line = "explore --from f --last 6 --bound 1 --all --scenario s.toml --out r -q";
+    assert_eq!(run(at, line).0, Some(1));
+    std::fs::remove_dir_all(at.join("f")).unwrap();
+    let (status, told, err) = run(at, "verify r --json -q");
+    assert!(status == Some(0) && told.contains("\"holds\": true"), "{told}{err}");
+}

@@ -6,4 +6,5 @@ mod around;
 mod cache;
 mod machine;
 mod promise;
+mod recheck;
 mod stuck;
