@@ -55,6 +55,7 @@ pub fn summarize(
         faults: finding.spent.faults,
         deliveries: found.deliveries,
         externals: found.externals,
+        round: finding.round.clone(),
         schedule: match at {
             0 => "schedule.jsonl".into(),
             at => format!("schedule-{}.jsonl", at + 1),
@@ -117,6 +118,10 @@ pub fn describe(summary: &ExploreSummary, args: &ExploreArgs) -> String {
             finding.externals,
             args.out.join(&finding.schedule).display(),
         ));
+        if !finding.round.is_empty() {
+            text.push_str("  and from there it goes round for ever:\n");
+            finding.round.iter().for_each(|step| text.push_str(&format!("    {step}\n")));
+        }
     }
     if !text.is_empty() {
         text.push('\n');

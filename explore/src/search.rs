@@ -24,6 +24,8 @@ pub struct Finding {
     pub spent: Spent,
     /// The execution, from nothing on.
     pub choices: Vec<Choice>,
+    /// Where it is a livelock: the deliveries after which everything is as it was before.
+    pub round: Vec<String>,
 }
 
 /// What was done with the executions of one cost.
@@ -161,7 +163,7 @@ impl<M: Model> Search<'_, M> {
                     return Ok(Ended::Stopped);
                 }
                 if !node.violations.is_empty() {
-                    self.found(node, spent);
+                    self.found(sim, node, spent);
                     if !all {
                         return Ok(Ended::Found);
                     }
@@ -244,7 +246,7 @@ impl<M: Model> Search<'_, M> {
         Ok(())
     }
 
-    fn found(&mut self, node: Node<M>, spent: Spent) {
+    fn found(&mut self, sim: &Simulator<M>, node: Node<M>, spent: Spent) {
         let same = |finding: &Finding| {
             finding
                 .violations
@@ -265,7 +267,9 @@ impl<M: Model> Search<'_, M> {
             at = self.ways[at].from;
         }
         let choices = parts.into_iter().rev().flatten().copied().collect();
-        self.findings.push(Finding { violations: node.violations, spent, choices });
+        let livelock = if sim.livelock_counts() { sim.livelock(&node.moment.world) } else { None };
+        let round = livelock.map(|livelock| livelock.round).unwrap_or_default();
+        self.findings.push(Finding { violations: node.violations, spent, choices, round });
     }
 }
 

@@ -31,5 +31,5 @@ pub use model::{
 pub use names::{ActorId, Names, OUTSIDE};
 pub use pending::{MsgId, Pending, PendingKind};
 pub use registry::{Models, Registry, Visitor};
-pub use sim::{Did, Op, Simulator};
+pub use sim::{Did, Livelock, Op, Simulator};
 pub use world::World;

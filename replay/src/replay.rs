@@ -94,6 +94,7 @@ fn finish<M: Model>(mut run: Run<'_, M>, sim: &Simulator<M>, options: &ReplayOpt
     let mut violation: Vec<String> = found.into_iter().map(|v| v.fingerprint).collect();
     violation.sort_unstable();
     violation.dedup();
+    let round = if sim.livelock_counts() && !violation.is_empty() { sim.livelock(&run.world) } else { None };
     let must_follow = options.strict || schedule.header.conformance;
     let verdict = match (violation.is_empty(), run.divergences) {
         (false, 0) => Verdict::Violates,
@@ -112,6 +113,7 @@ fn finish<M: Model>(mut run: Run<'_, M>, sim: &Simulator<M>, options: &ReplayOpt
         divergences: run.divergences,
         first_divergence: run.first,
         violation_at: at,
+        round: round.map(|livelock| livelock.round).unwrap_or_default(),
         network: options.rule,
         digest: format!("{:032x}", run.digest.digest128()),
         deterministic: None,

@@ -4,6 +4,7 @@ mod asserted;
 mod effects;
 mod incarnations;
 mod led;
+mod livelock;
 mod look;
 mod react;
 mod stuck;
@@ -18,6 +19,7 @@ use hashbrown::HashTable;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 pub use self::asserted::Asserted;
+pub use self::livelock::Livelock;
 pub use self::react::Op;
 use crate::fingerprint::Masks;
 use crate::guard::{self, Panic};
@@ -90,6 +92,10 @@ pub struct Simulator<M: Model> {
     crash_reason: Option<String>,
     led: bool,
     stuck_counts: bool,
+    livelock_counts: bool,
+    hog_counts: Option<u32>,
+    rule: NetworkRule,
+    scratch: livelock::Scratch<M>,
     asserted: Asserted<M>,
 }
 
@@ -117,6 +123,10 @@ impl<M: Model> Simulator<M> {
             crash_reason: None,
             led: true,
             stuck_counts: scenario.deadlock,
+            livelock_counts: scenario.livelock,
+            hog_counts: scenario.hog,
+            rule: scenario.network,
+            scratch: livelock::Scratch::default(),
             asserted,
         })
     }

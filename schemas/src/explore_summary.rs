@@ -64,6 +64,9 @@ pub struct ExploreFinding {
     pub deliveries: u64,
     /// Its external events.
     pub externals: u64,
+    /// Where it is a livelock: the deliveries after which everything is as it was before, for ever.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub round: Vec<String>,
     /// Its schedule, from the folder on.
     pub schedule: String,
 }

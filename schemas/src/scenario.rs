@@ -211,6 +211,14 @@ pub struct Scenario {
     /// pending and somebody still waits. The model must say who waits for whom.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deadlock: bool,
+    /// Whether it is a violation, `Livelock`, when actors get nowhere: everything is delivered in its turn, all comes back to where it was,
+    /// and somebody has begun something and is never done. The model says who has.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub livelock: bool,
+    /// Most messages that an actor may take in a row which it sent to itself, while another actor could take something; more are a violation,
+    /// `Hog`. Without it there is no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hog: Option<u32>,
     /// Deviations of the program, by the model's names for them; absent ones are off.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub switches: BTreeMap<String, bool>,

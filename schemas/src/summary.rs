@@ -218,6 +218,9 @@ pub struct ReplaySummary {
     pub first_divergence: Option<Divergence>,
     /// Number of deliveries after which the violation was first seen.
     pub violation_at: Option<u64>,
+    /// Where the violation is a livelock: the deliveries after which everything is as it was before, for ever.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub round: Vec<String>,
     /// The network rule that was enforced.
     pub network: NetworkRule,
     /// Digest of the run: every delivery with everything it sent, in order.

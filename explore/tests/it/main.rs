@@ -4,6 +4,7 @@
 
 mod around;
 mod cache;
+mod livelock;
 mod machine;
 mod promise;
 mod recheck;

@@ -42,6 +42,13 @@ pub trait Runtime<S, Msg> {
         Vec::new()
     }
 
+    /// Whether an actor has begun something and is not done with it; by default whether it waits for somebody. In a scenario with
+    /// `livelock = true` it is a violation when an actor stays so for ever although everything is delivered in its turn
+    /// ([`Simulator::livelock`](crate::Simulator::livelock)).
+    fn unfinished(&self, state: &S, actor: ActorId) -> bool {
+        !self.waits_for(state, actor).is_empty()
+    }
+
     /// Whether the model's actors start by themselves: worlds begin with them, and no schedule tells that they start.
     fn starts_by_itself(&self) -> bool {
         false

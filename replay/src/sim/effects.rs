@@ -108,7 +108,12 @@ impl<M: Model> Simulator<M> {
 
     /// The number of a timer's name and key, which is given if they are new.
     pub(super) fn timer_number(&mut self, timer: Timer) -> Option<u16> {
-        let (of, next) = ((timer.name, timer.key), self.timers.len());
+        self.number_of((timer.name, timer.key))
+    }
+
+    /// The number of a name and a key.
+    pub(super) fn number_of(&mut self, of: (&'static str, u64)) -> Option<u16> {
+        let next = self.timers.len();
         if let Some(number) = self.timer_numbers.get(&of) {
             return Some(*number);
         }

@@ -63,7 +63,7 @@ impl<M: Model> Simulator<M> {
     /// say. Who cannot go on depends on what is pending too, so that no state alone tells then.
     #[must_use]
     pub fn watch_state(&self, state: &M::State) -> Option<u64> {
-        if self.stuck_counts {
+        if self.stuck_counts() {
             return None;
         }
         let own = guard::or(None, || self.guidance().watch(state));

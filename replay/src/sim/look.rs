@@ -74,8 +74,12 @@ impl<M: Model> Simulator<M> {
             found.truncate(before);
             Panic { actor: OUTSIDE, doing: "an invariant".to_owned(), message }
         })?;
-        if self.stuck_counts() {
+        if self.stuck_counts {
             self.stuck(world, found);
+        }
+        // Who cannot go on gets nowhere anyway.
+        if found.len() == before {
+            self.nowhere(world, found);
         }
         Ok(())
     }

@@ -12,10 +12,11 @@ const DEADLOCK: &str = "Deadlock";
 const STUCK: &str = "Stuck";
 
 impl<M: Model> Simulator<M> {
-    /// Whether actors that cannot go on are a violation: `deadlock` of the scenario.
+    /// Whether actors that cannot go on, or get nowhere, are a violation: `deadlock`, `livelock` or `hog` of the scenario. What is pending
+    /// then decides too, and not states alone.
     #[must_use]
     pub fn stuck_counts(&self) -> bool {
-        self.stuck_counts
+        self.stuck_counts || self.livelock_counts || self.hog_counts.is_some()
     }
 
     /// The actors that can never go on by themselves, in the order of their ids: each takes nothing that is pending, and
@@ -86,7 +87,7 @@ impl<M: Model> Simulator<M> {
         }
     }
 
-    fn named(&self, invariant: &str, actors: Vec<ActorId>) -> Violation {
+    pub(super) fn named(&self, invariant: &str, actors: Vec<ActorId>) -> Violation {
         let names: Vec<&str> = actors.iter().map(|&actor| self.names.get(actor)).collect();
         Violation { fingerprint: format!("{invariant}:{}", names.join(":")), affected: actors }
     }

@@ -163,6 +163,8 @@ fn scenario() -> impl Strategy<Value = Scenario> {
         invariant_check_interval: head.4,
         handler_limit_seconds: head.1.filter(|n| n % 2 == 0),
         deadlock: head.1.is_some_and(|n| n % 3 == 0),
+        livelock: head.1.is_some_and(|n| n % 7 == 0),
+        hog: head.1.filter(|n| n % 11 == 0),
         duplicates: head.1.is_some_and(|n| n % 5 == 0),
         switches: tables.0,
         settings: tables.1.into_iter().collect(),
