@@ -29,6 +29,7 @@ pub mod new_model;
 pub mod replaying;
 pub mod report;
 pub mod status;
+mod stepping;
 pub mod testing;
 pub mod ui;
 pub mod verify;

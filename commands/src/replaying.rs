@@ -1,6 +1,7 @@
 //! `demi-lineage replay`: replay a schedule on the model and say whether it conforms and whether it violates.
 
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use demi_replay::replay::{ReplayOptions, replay, replay_kept};
@@ -13,6 +14,7 @@ use demi_schemas::{NetworkRule, Scenario, Schedule};
 use crate::Outcome;
 use crate::files::{read_scenario, read_schedule};
 use crate::status::{Ended, Expect, Status};
+use crate::stepping::{Stepping, SteppingError};
 use crate::ui::Ui;
 
 /// Arguments of `replay`.
@@ -35,6 +37,10 @@ pub struct ReplayArgs {
     /// threads and schedulers send.
     #[arg(long)]
     kept: bool,
+    /// One step at a time, forwards and backwards, as commands on standard input say: n or an empty line for the next one, p for the
+    /// previous one, a number to go there, s for the states, l for what is pending, q to end. With --json one object a line.
+    #[arg(long, conflicts_with_all = ["kept", "expect", "no_self_check"])]
+    step: bool,
     /// Skip the second run, which checks that the model is deterministic.
     #[arg(long)]
     no_self_check: bool,
@@ -56,6 +62,15 @@ pub fn run(args: ReplayArgs, models: &impl Registry, ui: &Ui) -> Outcome {
         strict: args.strict,
         interval: scenario.invariant_check_interval.unwrap_or(1),
     };
+    if args.step {
+        let (input, output) = (&mut std::io::stdin().lock(), &mut std::io::stdout().lock());
+        let task = Stepping { schedule: &schedule, options, input, output, json: args.json };
+        return match with_scenario(models, &args.scenario, &scenario, task)? {
+            // Who has seen enough closes the pipe.
+            Err(SteppingError::Io(e)) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+            done => done.map(|()| ExitCode::SUCCESS).map_err(Into::into),
+        };
+    }
     let task = Task { schedule: &schedule, kept: kept.as_ref(), options, self_check: !args.no_self_check };
     let summary = with_scenario(models, &args.scenario, &scenario, task)??;
     if summary.deterministic == Some(false) {
@@ -156,6 +171,10 @@ fn text(summary: &ReplaySummary, input: &Path) -> String {
     ));
     if let Some(at) = summary.violation_at {
         text.push_str(&format!("\n  the violation was first seen after delivery {at}"));
+    }
+    if !summary.round.is_empty() {
+        text.push_str("\n  from here on it goes round for ever:");
+        summary.round.iter().for_each(|step| text.push_str(&format!("\n    {step}")));
     }
     if summary.added_steps > 0 {
         text.push_str(&format!(
