@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use demi_predicate::{Predicate, State};
+use demi_predicate::{Delivered, Predicate, State};
 use glob::Pattern;
 
 /// A state that an actor told.
@@ -23,13 +23,27 @@ pub struct Execution {
     pub name: String,
     /// The states.
     pub records: Vec<Record>,
+    /// The messages that were delivered, with the states of those that they concerned, in an order like that of the states.
+    pub messages: Vec<Delivered>,
 }
 
 impl Execution {
     /// The same execution, of the actors of a class alone.
     pub(crate) fn among(&self, class: &Pattern) -> Execution {
         let records = self.records.iter().filter(|record| class.matches(&record.actor));
-        Execution { name: self.name.clone(), records: records.cloned().collect() }
+        Execution { name: self.name.clone(), records: records.cloned().collect(), messages: Vec::new() }
+    }
+
+    /// Whether a predicate about messages or chains holds of all between actors of these classes, one a place; not where its values cannot
+    /// be compared.
+    pub(crate) fn fits_messages(&self, predicate: &Predicate, places: &[Pattern]) -> bool {
+        let mut checker = predicate.checker();
+        let is_among = |delivered: &&Delivered| {
+            let links = delivered.links.get(..places.len());
+            links.is_some_and(|l| l.iter().rev().zip(places).all(|(link, place)| place.matches(&link.0)))
+        };
+        let mut among = self.messages.iter().filter(is_among);
+        among.all(|delivered| matches!(checker.deliver(delivered), Ok(None)))
     }
 
     /// Whether a predicate holds throughout; not where its values cannot be compared.

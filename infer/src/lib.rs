@@ -11,7 +11,9 @@ mod across;
 mod classes;
 mod evidence;
 mod execution;
+mod groups;
 mod moments;
+mod options;
 mod relation;
 mod rows;
 mod shadow;
@@ -23,6 +25,7 @@ mod tests;
 use demi_predicate::Predicate;
 
 pub use self::execution::{Execution, Record};
+pub use self::options::{Groups, Options};
 use self::relation::Relation;
 use self::table::Table;
 
@@ -114,8 +117,10 @@ pub struct Invariant {
     pub template: Template,
     /// The predicate.
     pub holds: String,
-    /// The actors that its rows are.
+    /// The actors that its rows are; of messages and chains those at each place, with arrows between them.
     pub class: String,
+    /// Whether it is about the states on two sides of a message or chain.
+    pub across: bool,
     /// How often it was tried.
     pub episodes: usize,
     /// How much speaks for it; 6.64 bits are one in a hundred that it is chance.
@@ -141,19 +146,15 @@ pub struct Seen {
     pub left_out: Vec<String>,
 }
 
-/// How to infer.
+/// Messages, or chains of them, of which the same is asked.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Options {
-    /// Least bits of what is reported.
-    pub min_bits: f64,
-    /// The share of the executions that is held out to refute what the others suggest.
-    pub holdout: f64,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options { min_bits: 6.64, holdout: 0.3 }
-    }
+pub struct SeenGroup {
+    /// The actors at each place, with arrows between them.
+    pub class: String,
+    /// The words of a predicate that choose its rows.
+    pub rows_are: String,
+    /// How many rows it has.
+    pub rows: usize,
 }
 
 /// What was inferred.
@@ -165,6 +166,10 @@ pub struct Inferred {
     pub refuted: Vec<Invariant>,
     /// The classes of actors.
     pub classes: Vec<Seen>,
+    /// Groups of messages and of chains.
+    pub groups: Vec<SeenGroup>,
+    /// Groups of messages and chains with too few rows.
+    pub small_groups: usize,
     /// Candidates with too little evidence.
     pub below: usize,
     /// Executions inferred from.
@@ -183,14 +188,16 @@ pub fn infer(
     let held = (executions.len() as f64 * options.holdout.clamp(0.0, 0.9)).floor() as usize;
     let (learn, held) = executions.split_at(executions.len() - held);
     let mut inferred = Inferred { learned_from: learn.len(), held_out: held.len(), ..Inferred::default() };
-    for class in classes::classes(learn) {
+    let classes = classes::classes(learn);
+    for class in &classes {
         let among = |all: &[Execution]| all.iter().map(|e| e.among(&class.names)).collect::<Vec<_>>();
         let (own, others) = (among(learn), among(held));
-        let table = Table::new(&own, &class);
+        let table = Table::new(&own, class);
         let mut found = candidates(&table);
         let all = found.len();
         found.retain(|f| f.bits >= options.min_bits);
         inferred.below += all - found.len();
+        found.retain(|f| if f.text.starts_with("EVER ") { options.groups.ever } else { options.groups.all });
         let (mut kept, mut refuted) = (Vec::new(), Vec::new());
         let all = found.len();
         for (i, candidate) in found.into_iter().enumerate() {
@@ -217,9 +224,73 @@ pub fn infer(
             left_out: table.left_out,
         });
     }
-    let rank = |i: &Invariant| (i.template, -(i.bits * 100.0).round() as i64);
+    for chain in [false, true] {
+        let wanted = if chain { options.groups.chains } else { options.groups.messages };
+        if wanted {
+            of_messages(&mut inferred, (learn, held), &classes, chain, options.min_bits, progress);
+        }
+    }
+    let rank = |i: &Invariant| {
+        let kind = match i.template {
+            _ if i.across => 1,
+            template if template <= Template::Agreement => 0,
+            _ => 2,
+        };
+        (kind, i.template, -(i.bits * 100.0).round() as i64)
+    };
     inferred.invariants.sort_by(|a, b| rank(a).cmp(&rank(b)).then_with(|| a.holds.cmp(&b.holds)));
     inferred
+}
+
+/// Adds what holds of messages, or of chains of them.
+fn of_messages(
+    inferred: &mut Inferred,
+    (learn, held): (&[Execution], &[Execution]),
+    classes: &[classes::Class],
+    chain: bool,
+    min_bits: f64,
+    progress: &mut dyn FnMut(usize, usize),
+) {
+    let (groups, few) = groups::groups(learn, classes, chain);
+    inferred.small_groups += few;
+    let of_states: rustc_hash::FxHashMap<(String, String), String> =
+        inferred.invariants.iter().map(|i| ((i.class.clone(), i.holds.clone()), i.id.clone())).collect();
+    let all = groups.len();
+    for (number, group) in groups.into_iter().enumerate() {
+        progress(number, all);
+        let places = group.patterns(classes);
+        let pattern = places.iter().map(|p| p.as_str()).collect::<Vec<_>>().join(" -> ");
+        let (rows_are, rows) = (group.words().trim_end_matches("HAVING ").trim_end().to_owned(), group.len());
+        inferred.groups.push(SeenGroup { class: pattern.clone(), rows_are, rows });
+        let (mut kept, mut more) = (Vec::new(), Vec::new());
+        for across in group.relations(classes) {
+            let found = across.found;
+            if found.bits < min_bits {
+                inferred.below += 1;
+                continue;
+            }
+            let Ok(predicate) = Predicate::parse(&found.text) else { continue };
+            let fits =
+                |executions: &[Execution]| executions.iter().all(|e| e.fits_messages(&predicate, &places));
+            if !fits(learn) {
+                continue;
+            }
+            if !fits(held) {
+                inferred.refuted.push(named(&found, &pattern));
+                continue;
+            }
+            let of_state = across.alone.and_then(|(class, text)| {
+                of_states.get(&(classes.get(class)?.names.as_str().to_owned(), text)).cloned()
+            });
+            more.push((across.both, of_state));
+            kept.push(found);
+        }
+        for (mut invariant, (both, of_state)) in shadow::cast(&kept, &pattern).into_iter().zip(more) {
+            invariant.across = both;
+            invariant.shadowed_by.extend(of_state);
+            inferred.invariants.push(invariant);
+        }
+    }
 }
 
 /// All that the table does not contradict, and what can only be seen by following the executions.
@@ -267,6 +338,7 @@ fn named(found: &Found, class: &str) -> Invariant {
         template: found.template,
         holds: found.text.clone(),
         class: class.to_owned(),
+        across: false,
         episodes: found.episodes,
         bits: (found.bits * 10.0).round() / 10.0,
         shadowed_by: Vec::new(),

@@ -68,7 +68,16 @@ impl Relation {
 
     /// The relation as a predicate.
     pub(crate) fn text(&self, table: &Table) -> String {
-        let name = |v: &usize| table.variables[*v].text("");
+        self.text_with(table, &|v| table.variables[v].text(""))
+    }
+
+    /// The relation as it would be said of a state alone.
+    pub(crate) fn text_without_side(&self, table: &Table) -> String {
+        self.text_with(table, &|v| table.variables[v].named(""))
+    }
+
+    fn text_with(&self, table: &Table, named: &dyn Fn(usize) -> String) -> String {
+        let name = |v: &usize| named(*v);
         let sql = |v: &u32| literal(&table.values[*v as usize]);
         match self {
             Relation::OneOf(x, values) => {
@@ -95,7 +104,7 @@ impl Relation {
             Relation::Contains(l, x) => format!("contains({}, {})", name(l), name(x)),
             Relation::StartsWith(l, k) => format!("starts_with({}, {})", name(l), name(k)),
             Relation::Implies(x, v, then) => {
-                format!("{} <> {} OR {}", name(x), sql(v), then.text(table))
+                format!("{} <> {} OR {}", name(x), sql(v), then.text_with(table, named))
             }
         }
     }

@@ -35,6 +35,7 @@ pub(crate) fn cast(found: &[Found], class: &str) -> Vec<Invariant> {
 
 /// The two sides of `a < b` and `a <= b`.
 fn sides(text: &str) -> Option<(String, String)> {
+    let text = text.rsplit(" HAVING ").next()?;
     let (a, b) = text.split_once(" <= ").or_else(|| text.split_once(" < "))?;
     Some((a.to_owned(), b.to_owned()))
 }

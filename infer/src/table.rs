@@ -35,6 +35,8 @@ pub(crate) enum Sort {
 /// A variable, or what is derived from one.
 #[derive(Clone, Debug)]
 pub(crate) struct Variable {
+    /// The side of the rows that has it, as a predicate names it; empty where rows have one.
+    pub(crate) side: &'static str,
     path: Vec<String>,
     pub(crate) part: Part,
     pub(crate) sort: Sort,
@@ -71,6 +73,11 @@ pub(crate) struct Table {
 impl Variable {
     /// How it is written in a predicate, with a name in front of it where there is one.
     pub(crate) fn text(&self, side: &str) -> String {
+        self.named(if side.is_empty() { self.side } else { side })
+    }
+
+    /// How it is written with exactly this name in front of it, or with none.
+    pub(crate) fn named(&self, side: &str) -> String {
         let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
         let mut name = name_of(&path);
         if !side.is_empty() {
@@ -85,12 +92,12 @@ impl Variable {
 
     /// Whether this is the length of that list.
     pub(crate) fn is_length_of(&self, list: &Variable) -> bool {
-        self.part == Part::Length && list.part == Part::Whole && self.path == list.path
+        self.part == Part::Length && list.part == Part::Whole && self.is_beside(list)
     }
 
     /// Whether both are read of one variable of the log.
     pub(crate) fn is_beside(&self, other: &Variable) -> bool {
-        self.path == other.path
+        self.side == other.side && self.path == other.path
     }
 }
 
@@ -99,28 +106,40 @@ impl Table {
     pub(crate) fn new(executions: &[Execution], class: &Class) -> Table {
         let actors: FxHashMap<&str, u32> =
             class.actors.iter().enumerate().map(|(i, a)| (a.as_str(), i as u32)).collect();
-        let mut table = Table { values: vec![Value::Null], actors: class.actors.clone(), ..Table::default() };
+        let mut rows: Vec<RowAt> = Vec::new();
         let mut states: Vec<&Value> = Vec::new();
         for (number, execution) in executions.iter().enumerate() {
             let mut last: FxHashMap<u32, (u32, u32)> = FxHashMap::default();
             for record in &execution.records {
                 let Some(&actor) = actors.get(&*record.actor) else { continue };
-                let row = table.rows.len() as u32;
+                let row = rows.len() as u32;
                 let before = last.insert(actor, (record.incarnation, row));
                 let before = before.filter(|b| b.0 == record.incarnation).map(|b| b.1);
-                table.rows.push(RowAt { execution: number as u32, actor, before });
+                rows.push(RowAt { execution: number as u32, actor, before });
                 states.push(record.state.value());
             }
         }
-        let mut paths = Vec::new();
-        let mut top: Vec<&str> =
-            states.iter().filter_map(|s| s.as_object()).flat_map(|o| o.keys().map(String::as_str)).collect();
-        top.sort_unstable();
-        top.dedup();
-        top.iter().for_each(|name| spread(&states, vec![(*name).to_owned()], &mut paths));
+        Table::of_sides(rows, &[("", states)], class.actors.clone())
+    }
+
+    /// Rows with one state a side.
+    pub(crate) fn of_sides(
+        rows: Vec<RowAt>,
+        sides: &[(&'static str, Vec<&Value>)],
+        actors: BTreeSet<String>,
+    ) -> Table {
+        let mut table = Table { rows, values: vec![Value::Null], actors, ..Table::default() };
         let mut numbers: FxHashMap<String, u32> = FxHashMap::default();
-        for (path, part) in paths {
-            table.add(&states, path, part, &mut numbers);
+        for (side, states) in sides {
+            let mut paths = Vec::new();
+            let objects = states.iter().filter_map(|s| s.as_object());
+            let mut top: Vec<&str> = objects.flat_map(|o| o.keys().map(String::as_str)).collect();
+            top.sort_unstable();
+            top.dedup();
+            top.iter().for_each(|name| spread(states, vec![(*name).to_owned()], &mut paths));
+            for (path, part) in paths {
+                table.add(side, states, path, part, &mut numbers);
+            }
         }
         table.limit();
         table
@@ -128,6 +147,7 @@ impl Table {
 
     fn add(
         &mut self,
+        side: &'static str,
         states: &[&Value],
         path: Vec<String>,
         part: Part,
@@ -164,7 +184,7 @@ impl Table {
         values.dedup();
         values.retain(|v| *v != 0);
         let many = values.len() > 8 && values.len() * 4 > states.len();
-        let variable = Variable { path, part, sort, column, values };
+        let variable = Variable { side, path, part, sort, column, values };
         if let &[only] = variable.values.as_slice() {
             self.constants.push((variable.text(""), self.values[only as usize].to_string()));
         } else if sort == Sort::Text && many {

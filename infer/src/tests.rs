@@ -14,7 +14,7 @@ pub(crate) fn execution(told: &[(&str, &str)]) -> Execution {
         incarnation: 0,
         state: Arc::new(State::parse(state)),
     };
-    Execution { name: "e".into(), records: told.iter().map(record).collect() }
+    Execution { name: "e".into(), records: told.iter().map(record).collect(), messages: Vec::new() }
 }
 
 fn says(inferred: &Inferred, text: &str) -> bool {
@@ -115,7 +115,7 @@ proptest! {
                 execution(&told.iter().map(|(a, s)| (a.as_str(), s.as_str())).collect::<Vec<_>>())
             })
             .collect();
-        let inferred = infer(&executions, &Options { min_bits: 0.1, holdout: 0.0 }, &mut |_, _| {});
+        let inferred = infer(&executions, &Options { min_bits: 0.1, holdout: 0.0, ..Options::default() }, &mut |_, _| {});
         for invariant in &inferred.invariants {
             let predicate = Predicate::parse(&invariant.holds).unwrap();
             for execution in &executions {

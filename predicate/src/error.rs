@@ -43,9 +43,25 @@ impl From<&str> for Wrong {
 }
 
 /// Words of the language that a slip of the pen may have hit.
-const WORDS: [&str; 15] = [
-    "WHERE", "GROUP", "BY", "HAVING", "FILTER", "DISTINCT", "BETWEEN", "AND", "OR", "NOT", "IN", "IS",
-    "NULL", "PAIRS", "EVER",
+const WORDS: [&str; 18] = [
+    "WHERE",
+    "GROUP",
+    "BY",
+    "HAVING",
+    "FILTER",
+    "DISTINCT",
+    "BETWEEN",
+    "AND",
+    "OR",
+    "NOT",
+    "IN",
+    "IS",
+    "NULL",
+    "PAIRS",
+    "EVER",
+    "NEIGHBOURS",
+    "MESSAGES",
+    "CHAIN",
 ];
 
 impl ParseError {

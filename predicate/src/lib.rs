@@ -3,7 +3,7 @@
 //! A predicate is what would stand after `HAVING` over a table with one row for each actor that has told its state, whose columns are
 //! the variables of the state, and `actor`. Without an aggregate it must hold for each row; with one, for the table; after
 //! `WHERE` and `GROUP BY`, for each group of the rows left. As with a CHECK constraint, unknown is no failure. A [`Scope`] in front
-//! makes the rows something else: pairs of actors, or all states told so far.
+//! makes the rows something else: pairs of actors, messages or causal chains of them, or all states told so far.
 
 mod checker;
 mod error;
@@ -24,8 +24,9 @@ pub use self::checker::Checker;
 pub use self::error::ParseError;
 pub use self::eval::Failing;
 pub use self::print::name_of;
-pub use self::row::{Row, State, Told};
-pub use self::scope::Scope;
+pub use self::row::{Delivered, Link, Row, State, Told};
+pub use self::scope::{LONGEST, Scope};
+use self::scope::{SHORTEST, TELLS, TYPE};
 use self::term::{Parsed, Term};
 use self::value::Value;
 
@@ -78,10 +79,33 @@ impl Predicate {
         self.parsed.scope == Scope::Actors && self.parsed.columns().iter().any(|c| c.side == 1)
     }
 
-    /// The variables it speaks of, without what is inside them.
+    /// The variables it speaks of, without what is inside them; not what messages tell of themselves.
     #[must_use]
     pub fn variables(&self) -> BTreeSet<&str> {
-        self.parsed.variables()
+        let of_messages = matches!(self.scope(), Scope::Messages(_));
+        self.parsed.variables(&|c| !of_messages || !matches!(c.side, TELLS | TYPE))
+    }
+
+    /// What it reads of what messages tell of themselves.
+    #[must_use]
+    pub fn message_variables(&self) -> BTreeSet<&str> {
+        match self.scope() {
+            Scope::Messages(_) => self.parsed.variables(&|c| c.side == TELLS),
+            _ => BTreeSet::new(),
+        }
+    }
+
+    /// Whether rows count together, in groups or all of them, and not each for itself.
+    #[must_use]
+    pub fn is_of_groups(&self) -> bool {
+        self.parsed.groups.is_some()
+    }
+
+    /// How many states a chain has that it is about: up to the last that it names, and at least three.
+    #[must_use]
+    pub fn chain_length(&self) -> usize {
+        let last = self.parsed.columns().iter().map(|c| c.side + 1).max().unwrap_or(0);
+        last.clamp(SHORTEST, LONGEST)
     }
 
     /// The group of these rows, which are those of its scope, that it does not hold of, or nothing where it holds.

@@ -9,7 +9,7 @@ use sqlparser::parser::Parser;
 use crate::error::{ParseError, Wrong};
 use crate::function;
 use crate::print::column_name;
-use crate::scope::{Scope, is_clause};
+use crate::scope::{Scope, TYPE, TYPE_NAME, is_clause};
 use crate::term::{Column, Compare, Parsed, Term};
 use crate::value::Value;
 
@@ -119,12 +119,16 @@ impl Reader {
                 "'prev' is of a moment, and EVER is of all: write EVER PAIRS with two names".into(),
             ));
         }
+        if matches!(self.scope, Scope::Messages(_)) && path == [TYPE_NAME] {
+            return Ok(Term::Column(Column { side: TYPE, path }));
+        }
         let side = if bare && path.len() > 1 { self.scope.side(first) } else { None };
-        match (side, self.scope.pair()) {
+        match (side, self.scope.sides()) {
             (Some(side), _) => Ok(Term::Column(Column { side, path: path[1..].to_vec() })),
-            (None, Some((a, b))) => {
+            (None, Some(sides)) => {
                 let name = path.join(".");
-                Err(wrong(format!("whose '{name}' is meant? write {a}.{name} or {b}.{name}")))
+                let ways: Vec<String> = sides.iter().map(|side| format!("{side}.{name}")).collect();
+                Err(wrong(format!("whose '{name}' is meant? write {}", ways.join(" or "))))
             }
             (None, None) => Ok(Term::Column(Column { side: 0, path })),
         }

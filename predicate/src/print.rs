@@ -188,6 +188,9 @@ mod tests {
             Just("q\"".to_owned()),
             Just("actor".to_owned()),
             Just("ever".to_owned()),
+            Just("type".to_owned()),
+            Just("sender".to_owned()),
+            Just("messages".to_owned()),
         ];
         (0..sides, proptest::collection::vec(name, 1..3))
             .prop_map(|(side, path)| Term::Column(Column { side, path }))
@@ -230,6 +233,10 @@ mod tests {
             Just((Scope::Ever, 1)),
             Just((Scope::Pairs("a".into(), "b".into()), 2)),
             Just((Scope::EverPairs("old".into(), "new".into()), 2)),
+            Just((Scope::Neighbours("a".into(), "b".into()), 2)),
+            "[a-z' ]{0,4}".prop_map(|kind| (Scope::Messages(Some(kind)), 4)),
+            Just((Scope::Messages(None), 4)),
+            Just((Scope::Chain, 5)),
         ];
         scope.prop_flat_map(|(scope, sides)| {
             let filter = proptest::option::of(term(sides));

@@ -1,11 +1,13 @@
 //! Rows: what a predicate is asked of.
 
-use crate::scope::Scope;
+use std::sync::Arc;
+
+use crate::scope::{Scope, TELLS, TYPE};
 use crate::term::Column;
 use crate::value::Value;
 
 /// A state that an actor told of itself.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct State(serde_json::Value);
 
 impl State {
@@ -24,6 +26,15 @@ impl State {
     #[must_use]
     pub fn new(variables: serde_json::Value) -> State {
         State(variables)
+    }
+
+    /// The same state with the variables of another besides, which count where both have one.
+    #[must_use]
+    pub fn with(&self, other: &State) -> State {
+        let both = |state: &State| state.0.as_object().cloned().unwrap_or_default();
+        let mut all = both(self);
+        all.extend(both(other));
+        State(serde_json::Value::Object(all))
     }
 
     /// The state as JSON.
@@ -53,34 +64,86 @@ pub struct Told<'a> {
     pub state: &'a State,
 }
 
+/// What an actor's state was after a handler; a state without variables where it had told none.
+pub type Link = (Arc<str>, Arc<State>);
+
+/// A message that was delivered, with the states of those that it concerned.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Delivered {
+    /// The type of the message.
+    pub kind: Arc<str>,
+    /// What it tells of itself.
+    pub message: Arc<State>,
+    /// The receiver's state before it; absent where it had told none.
+    pub before: Option<Arc<State>>,
+    /// The receiver with its state after the message, the sender with its state after sending it, the sender of the message which began
+    /// what sent it, and so on backward. Behind the receiver and the sender no actor comes again.
+    pub links: Vec<Link>,
+}
+
 /// A row: the states of its sides, as the scope of the predicate counts them.
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'a> {
     first: Told<'a>,
     second: Option<Told<'a>>,
+    more: More<'a>,
+}
+
+/// What a row has besides two states.
+#[derive(Clone, Copy, Debug)]
+enum More<'a> {
+    Nothing,
+    Message(&'a Delivered),
+    /// The links of a chain, the last first.
+    Chain(&'a [Link]),
 }
 
 impl<'a> Row<'a> {
     /// An actor's last state, and the one before it in the same incarnation where there is one. Without a scope a row is that.
     #[must_use]
     pub fn last(now: Told<'a>, before: Option<Told<'a>>) -> Row<'a> {
-        Row { first: now, second: before }
+        Row { first: now, second: before, more: More::Nothing }
     }
 
     /// A state alone: a row of `EVER`, or of an actor that told one state.
     #[must_use]
     pub fn one(told: Told<'a>) -> Row<'a> {
-        Row { first: told, second: None }
+        Row { first: told, second: None, more: More::Nothing }
     }
 
     /// Two states: a row of `PAIRS` or `EVER PAIRS`.
     #[must_use]
     pub fn pair(first: Told<'a>, second: Told<'a>) -> Row<'a> {
-        Row { first, second: Some(second) }
+        Row { first, second: Some(second), more: More::Nothing }
+    }
+
+    /// A message: a row of `MESSAGES`. Nothing where it has no sender.
+    #[must_use]
+    pub fn message(delivered: &'a Delivered) -> Option<Row<'a>> {
+        let [receiver, sender, ..] = delivered.links.as_slice() else { return None };
+        Some(Row { first: told(sender), second: Some(told(receiver)), more: More::Message(delivered) })
+    }
+
+    /// A chain of so many states that ends with a message: a row of `CHAIN`. Nothing where that is longer than what led to the message.
+    #[must_use]
+    pub fn chain(delivered: &'a Delivered, length: usize) -> Option<Row<'a>> {
+        let links = delivered.links.get(..length)?;
+        let first = told(links.last()?);
+        Some(Row { first, second: None, more: More::Chain(links) })
     }
 
     pub(crate) fn get(&self, column: &Column) -> Value {
-        let told = if column.side == 0 { Some(self.first) } else { self.second };
+        let told = match (self.more, column.side) {
+            (More::Message(delivered), TYPE) => return Value::Text(delivered.kind.to_string()),
+            (More::Message(delivered), TELLS) => return delivered.message.get(&column.path),
+            (More::Message(delivered), 2) => match (&delivered.before, self.second) {
+                (Some(state), Some(receiver)) => Some(Told { actor: receiver.actor, state }),
+                _ => None,
+            },
+            (More::Chain(links), side) => links.iter().rev().nth(side).map(told),
+            (_, 0) => Some(self.first),
+            (_, _) => self.second,
+        };
         match told {
             Some(told) if column.is_actor() => Value::Text(told.actor.to_owned()),
             Some(told) => told.state.get(&column.path),
@@ -91,6 +154,19 @@ impl<'a> Row<'a> {
     /// Whose row it is, for people.
     pub(crate) fn named(&self, scope: &Scope) -> String {
         let text = |told: &Told<'_>| Value::Text(told.actor.to_owned());
+        match (self.more, &self.second) {
+            (More::Message(delivered), Some(receiver)) => {
+                let kind = Value::Text(delivered.kind.to_string());
+                let (sender, receiver) = (text(&self.first), text(receiver));
+                return format!("sender.actor = {sender}, receiver.actor = {receiver}, type = {kind}");
+            }
+            (More::Chain(links), _) => {
+                let each = links.iter().rev().enumerate();
+                let each = each.map(|(i, link)| format!("s{}.actor = {}", i + 1, text(&told(link))));
+                return each.collect::<Vec<_>>().join(", ");
+            }
+            _ => {}
+        }
         match (scope.pair(), &self.second) {
             (Some((a, b)), Some(second)) => {
                 format!("{a}.actor = {}, {b}.actor = {}", text(&self.first), text(second))
@@ -98,4 +174,8 @@ impl<'a> Row<'a> {
             _ => format!("actor = {}", text(&self.first)),
         }
     }
+}
+
+fn told(link: &Link) -> Told<'_> {
+    Told { actor: &link.0, state: &link.1 }
 }

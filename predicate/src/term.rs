@@ -110,6 +110,17 @@ impl Parsed {
         terms.for_each(|t| t.visit(f));
     }
 
+    /// Whether it matters how often a row comes that is like another.
+    pub(crate) fn counts_rows(&self) -> bool {
+        let mut found = false;
+        self.visit(&mut |term| {
+            if let Term::Aggregate(a) = term {
+                found |= matches!(a.sum, Sum::Count | Sum::Total | Sum::Mean | Sum::Disjoint) && !a.distinct;
+            }
+        });
+        found
+    }
+
     /// The columns that it reads, each as often as it does.
     pub(crate) fn columns(&self) -> Vec<&Column> {
         let mut columns = Vec::new();
@@ -121,9 +132,10 @@ impl Parsed {
         columns
     }
 
-    /// The names of variables.
-    pub(crate) fn variables(&self) -> BTreeSet<&str> {
-        self.columns().into_iter().map(|c| c.path[0].as_str()).filter(|name| *name != ACTOR).collect()
+    /// The names of variables in some of the columns.
+    pub(crate) fn variables(&self, among: &dyn Fn(&Column) -> bool) -> BTreeSet<&str> {
+        let columns = self.columns().into_iter().filter(|c| among(c));
+        columns.map(|c| c.path[0].as_str()).filter(|name| *name != ACTOR).collect()
     }
 }
 

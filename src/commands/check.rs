@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use demi_common::text::printable;
-use demi_order::query::{CheckAnswer, Predicate};
+use demi_order::query::{CheckAnswer, Predicate, Scope};
 use demi_schemas::{InvariantEntry, Standing};
 use glob::Pattern;
 use serde::Serialize;
@@ -65,7 +65,7 @@ pub fn run(args: &CheckArgs, ui: &Ui) -> Outcome {
         let place =
             entry.name.as_deref().unwrap_or(if entry.id.is_empty() { &entry.holds } else { &entry.id });
         let predicate = predicate.map_err(|e| format!("{path}: '{place}': {e}"))?;
-        let class = entry.class.as_deref().map(Pattern::new).transpose();
+        let class = entry.class.as_deref().map_or(Ok(Vec::new()), classes);
         let class = class.map_err(|e| format!("{path}: '{place}': class: {e}"))?;
         predicates.push((predicate, class));
     }
@@ -75,7 +75,9 @@ pub fn run(args: &CheckArgs, ui: &Ui) -> Outcome {
     for execution in &opened {
         for (entry, (predicate, class)) in chosen.iter().zip(&predicates) {
             bar.set_message(format!("{}: {}", execution.name, entry.holds));
-            let among = |actor: &str| class.as_ref().is_none_or(|class| class.matches(actor));
+            let among = |actor: &str, place: usize| {
+                class.get(place).or(class.last()).is_none_or(|class| class.matches(actor))
+            };
             let answer = execution.query.check_told(&execution.told, predicate, &among);
             let answer = answer.map_err(|e| format!("{}: '{}': {e}", execution.name, entry.holds))?;
             failing += usize::from(!answer.holds);
@@ -96,7 +98,11 @@ pub fn run(args: &CheckArgs, ui: &Ui) -> Outcome {
         {
             let of = entry.class.as_deref().map_or(String::new(), |class| format!(" of {class}"));
             let holds = &entry.holds;
-            return Err(format!("{path}: '{holds}': no state{of} has a variable '{absent}'").into());
+            let what = match predicates.get(i).is_some_and(|p| absent == p.0.scope().to_string().trim()) {
+                true => format!("no message{of} is one of '{absent}'"),
+                false => format!("no state{of} has a variable '{absent}'"),
+            };
+            return Err(format!("{path}: '{holds}': {what}").into());
         }
     }
     if args.json {
@@ -112,6 +118,20 @@ pub fn run(args: &CheckArgs, ui: &Ui) -> Outcome {
     Ok(if failing == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
+/// The patterns of names of a class; of messages and chains one for each place may be given, with arrows between them.
+fn classes(text: &str) -> Result<Vec<Pattern>, glob::PatternError> {
+    text.split(" -> ").map(Pattern::new).collect()
+}
+
+/// What the rows of a predicate are called.
+fn rows_of(predicate: &str) -> &'static str {
+    match Predicate::parse(predicate).map(|p| p.scope().clone()) {
+        Ok(Scope::Messages(_)) => "messages",
+        Ok(Scope::Chain) => "chains",
+        _ => "states",
+    }
+}
+
 fn failure(answer: &Answer<'_>) -> String {
     let Answer { execution, id, name, answer } = answer;
     let called = name.unwrap_or(id);
@@ -119,8 +139,11 @@ fn failure(answer: &Answer<'_>) -> String {
     if let Some(first) = answer.failures.first() {
         let of = if first.of.is_empty() { String::new() } else { format!(" ({})", printable(&first.of)) };
         text.push_str(&format!(
-            "\n  from {}{of}, in {} of {} states",
-            first.from, answer.failing, answer.checked
+            "\n  from {}{of}, in {} of {} {}",
+            first.from,
+            answer.failing,
+            answer.checked,
+            rows_of(&answer.predicate)
         ));
     }
     for (actor, known) in answer.first.iter().flat_map(|f| &f.states) {

@@ -23,15 +23,22 @@ pub struct Ordered {
 }
 
 impl Ordered {
-    /// Its states.
-    pub fn execution(&self) -> Execution {
+    /// Its states, and its messages where they are asked for.
+    ///
+    /// # Errors
+    /// When a file of the execution cannot be read.
+    pub fn execution(&self, messages: bool) -> Result<Execution, Box<dyn Error>> {
         let mut records = Vec::new();
         let mut names: std::collections::BTreeMap<String, Arc<str>> = std::collections::BTreeMap::new();
         self.query.each_told(&self.told, &mut |actor, incarnation, state| {
             let name = names.entry(actor.to_owned()).or_insert_with(|| Arc::from(actor)).clone();
             records.push(Record { actor: name, incarnation, state: state.clone() });
         });
-        Execution { name: self.name.clone(), records }
+        let messages = match messages {
+            true => self.query.deliveries(&self.told)?.into_iter().map(|d| d.delivered).collect(),
+            false => Vec::new(),
+        };
+        Ok(Execution { name: self.name.clone(), records, messages })
     }
 }
 

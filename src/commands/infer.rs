@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use demi_common::table::Table;
 use demi_common::text::printable;
-use demi_infer::{Inferred, Invariant, Options, infer};
+use demi_infer::{Groups, Inferred, Invariant, Options, SeenGroup, infer};
 use demi_schemas::{InvariantEntry, InvariantsFile, Standing};
 use serde_json::json;
 
@@ -32,6 +32,10 @@ pub struct InferArgs {
     /// The share of the executions that is held out: what they contradict is refuted.
     #[arg(long, value_name = "SHARE", default_value_t = 0.3, value_parser = share)]
     holdout: f64,
+    /// What is looked at, with commas between them: all (the states of all actors at a moment), messages (the states on both
+    /// sides of a message), chains (those along causal chains of messages), ever (all states ever told).
+    #[arg(long, value_name = "NAMES", default_value = "all,messages,chains,ever", value_parser = Groups::parse)]
+    groups: Groups,
     /// How much must speak for an invariant, in bits; 6.64 are one in a hundred that it is chance.
     #[arg(long, value_name = "BITS", default_value_t = 6.64)]
     min_bits: f64,
@@ -75,8 +79,10 @@ pub fn run(args: &InferArgs, ui: &Ui) -> Outcome {
             }
         }
     }
-    let all: Vec<_> = opened.iter().map(executions::Ordered::execution).collect();
-    let options = Options { min_bits: args.min_bits, holdout: args.holdout };
+    let groups = args.groups;
+    let messages = groups.messages || groups.chains;
+    let all = opened.iter().map(|o| o.execution(messages)).collect::<Result<Vec<_>, _>>()?;
+    let options = Options { min_bits: args.min_bits, holdout: args.holdout, groups };
     let bar = ui.progress();
     let inferred =
         infer(&all, &options, &mut |done, of| bar.set_message(format!("checked {done} of {of} candidates")));
@@ -103,6 +109,7 @@ pub fn run(args: &InferArgs, ui: &Ui) -> Outcome {
             .collect();
         ui.json(&json!({
             "executions": all.len(), "held_out": inferred.held_out, "classes": classes,
+            "groups": groups_json(&inferred), "small_groups": inferred.small_groups,
             "invariants": entries, "refuted": refuted, "below": inferred.below,
             "lost": changes.as_ref().map(|c| &c.lost), "gained": changes.as_ref().map(|c| &c.gained),
         }))?;
@@ -117,6 +124,11 @@ pub fn run(args: &InferArgs, ui: &Ui) -> Outcome {
     }
     let lost = changes.is_some_and(|c| c.lost.iter().any(|l| l.bits >= Some(WELL_KNOWN)));
     Ok(if lost { ExitCode::from(1) } else { ExitCode::SUCCESS })
+}
+
+fn groups_json(inferred: &Inferred) -> Vec<serde_json::Value> {
+    let one = |g: &SeenGroup| json!({ "class": g.class, "rows_are": g.rows_are, "rows": g.rows });
+    inferred.groups.iter().map(one).collect()
 }
 
 /// Reads a file of invariants; errors name it.
@@ -205,6 +217,13 @@ fn told(inferred: &Inferred, executions: usize, top: usize) -> String {
             text.push_str(&format!("; left out: {}", printable(&class.left_out.join(", "))));
         }
         text.push('\n');
+    }
+    if !inferred.groups.is_empty() || inferred.small_groups > 0 {
+        let rows: usize = inferred.groups.iter().map(|g| g.rows).sum();
+        let (groups, small) = (inferred.groups.len(), inferred.small_groups);
+        text.push_str(&format!(
+            "{groups} groups of messages and chains, {rows} rows; {small} more have too few rows\n"
+        ));
     }
     let shown: Vec<&Invariant> = inferred.invariants.iter().filter(|i| i.shadowed_by.is_empty()).collect();
     let states: usize = inferred.classes.iter().map(|c| c.states).sum();

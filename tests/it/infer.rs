@@ -143,6 +143,41 @@ fn inferred(set: &str, files: &[&str], mapping: &str, bits: &str) -> Option<BTre
     Some(answer["invariants"].as_array().unwrap().iter().map(one).collect())
 }
 
+/// Dinv's example: a client sends two terms, and a server answers with their sum. What holds across its messages is found, and no more.
+#[test]
+fn what_holds_across_messages_is_found() {
+    let Some(held) = inferred("dinv-sum", &["sum-2015-08-21.log"], "dinv", "6.64") else {
+        return;
+    };
+    let of = |from: &str, to: &str| {
+        format!(
+            "MESSAGES 'Sending' WHERE sender.logging_point = '{from}' AND receiver.logging_point = '{to}' HAVING "
+        )
+    };
+    let answer = of("Banana_server_server_56", "Apple_client_client_54");
+    let bits = |holds: &str| held.get(&format!("{answer}{holds}")).copied();
+    for variable in ["sum", "term1", "term2"] {
+        let equal = bits(&format!("sender.{variable} = receiver.{variable}"));
+        assert!(equal > Some(3_000.0), "{variable}: {equal:?}");
+    }
+    assert!(bits("sender.sum = sender.term1 + sender.term2") > Some(1_000.0));
+    for term in ["term1", "term2"] {
+        let order = bits(&format!("sender.{term} <= sender.sum"));
+        assert!(order > Some(110.0), "{term}: {order:?}");
+        assert_eq!(bits(&format!("sender.{term} < sender.sum")), None);
+    }
+    let groups: std::collections::BTreeSet<&str> = held
+        .keys()
+        .filter(|holds| holds.starts_with("MESSAGES"))
+        .filter_map(|holds| holds.split(" HAVING ").next())
+        .collect();
+    assert!(groups.len() > 1 && groups.len() <= 12, "{groups:#?}");
+    // What never changes is in no relation.
+    for constant in ["ADDITION_ARGS", "RUNS", "LARGEST_TERM", "SIZEOFINT"] {
+        assert!(held.keys().all(|holds| !holds.contains(constant)), "{constant}");
+    }
+}
+
 /// One election in 386 states of etcd's Raft is little evidence, and the bits say so.
 #[test]
 fn little_evidence_is_told_as_such() {

@@ -4,14 +4,14 @@
 //! and not the lattice of all cuts (R. Cooper and K. Marzullo, "Consistent detection of global predicates", 1991), whose size is
 //! exponential. So a failure found is one that can have been; a failure of cuts that this order does not pass is not found.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use demi_predicate::{Predicate, State};
+use demi_predicate::{Predicate, Scope, State};
 use demi_schemas::Kind;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use super::{GlobalState, Query};
+use super::{Delivery, GlobalState, Query};
 use crate::error::LineageError;
 
 /// A run of global states at which a predicate fails.
@@ -34,10 +34,10 @@ pub struct CheckAnswer {
     pub predicate: String,
     /// Whether it holds of every global state looked at.
     pub holds: bool,
-    /// A variable that no state of the actors in question has, so that nothing could be checked.
+    /// A variable that no state of the actors in question has, or messages that nobody received, so that nothing could be checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub absent: Option<String>,
-    /// Global states looked at: one a state record.
+    /// Global states looked at, one a state record; messages or chains, where the predicate is about these.
     pub checked: u64,
     /// How many of them it fails of.
     pub failing: u64,
@@ -51,17 +51,20 @@ pub struct CheckAnswer {
 /// The states that an execution tells, in the order of its linear extension. Each text is read once.
 #[derive(Debug, Default)]
 pub struct Told {
-    states: Vec<Arc<State>>,
-    records: Vec<Record>,
+    pub(super) states: Vec<Arc<State>>,
+    pub(super) records: Vec<Record>,
+    pub(super) delivered: OnceLock<Vec<Delivery>>,
 }
 
 /// A state record.
 #[derive(Clone, Copy, Debug)]
-struct Record {
-    event: u32,
+pub(super) struct Record {
+    pub(super) event: u32,
+    /// Its place in the linear extension.
+    pub(super) order: u32,
     actor: usize,
     incarnation: u32,
-    state: usize,
+    pub(super) state: usize,
 }
 
 impl Query {
@@ -73,14 +76,21 @@ impl Query {
     /// When no record tells a state, no state has a variable of that name, values cannot be compared as the predicate does, or a
     /// file cannot be read.
     pub fn check(&self, predicate: &Predicate) -> Result<CheckAnswer, LineageError> {
-        let told = self.told()?;
-        let answer = self.check_told(&told, predicate, &|_| true)?;
-        answer.absent.as_deref().map_or(Ok(()), |name| Err(told.slip(name)))?;
-        Ok(answer)
+        let told = match predicate.scope().is_of_messages() {
+            // Messages may tell enough of themselves.
+            true => self.told_or_none()?,
+            false => self.told()?,
+        };
+        let answer = self.check_told(&told, predicate, &|_, _| true)?;
+        match &answer.absent {
+            Some(absent) => Err(self.slip(&told, predicate, absent)?),
+            None => Ok(answer),
+        }
     }
 
-    /// As [`check`](Self::check), of states that were read before, and of some of the actors. Where a variable is absent from all of their states
-    /// the answer names it: nothing was checked then.
+    /// As [`check`](Self::check), of states that were read before, and of the actors that may stand at a place of a row: 0, the first, in all
+    /// rows but those of messages and chains. Where a variable is absent from all of their states the answer names it: nothing was
+    /// checked then.
     ///
     /// # Errors
     /// When values cannot be compared as the predicate does, or a file cannot be read.
@@ -88,10 +98,22 @@ impl Query {
         &self,
         told: &Told,
         predicate: &Predicate,
-        among: &dyn Fn(&str) -> bool,
+        among: &dyn Fn(&str, usize) -> bool,
     ) -> Result<CheckAnswer, LineageError> {
         let actors = &self.index.header().actors;
-        let among: Vec<bool> = actors.iter().map(|a| among(&a.name)).collect();
+        if predicate.scope().is_of_messages() {
+            return self.check_messages(told, predicate, among);
+        }
+        let among: Vec<bool> = actors.iter().map(|a| among(&a.name, 0)).collect();
+        let exchanged: &[Delivery] = match predicate.scope() {
+            Scope::Neighbours(..) => told.deliveries(self)?,
+            _ => &[],
+        };
+        let mut exchanged = exchanged.iter().peekable();
+        let is_among = |d: &Delivery| {
+            let known = |name: &str| actors.iter().position(|a| a.name == name).is_some_and(|a| among[a]);
+            d.delivered.links.iter().take(2).all(|(name, _)| known(name))
+        };
         let mut checker = predicate.checker();
         let mut now: Vec<Option<u32>> = vec![None; actors.len()];
         let mut answer = CheckAnswer {
@@ -107,18 +129,30 @@ impl Query {
             return Ok(answer);
         }
         let (mut failing, mut first) = (None::<String>, Vec::new());
-        for record in &told.records {
-            let Record { event, actor, incarnation, state } = *record;
-            if !among[actor] {
+        for (number, record) in told.records.iter().enumerate() {
+            let Record { event, actor, incarnation, state, .. } = *record;
+            let mut met = Vec::new();
+            while let Some(next) = exchanged.next_if(|d| d.after <= number + 1) {
+                met.extend(is_among(next).then_some(next));
+            }
+            if !among[actor] && met.is_empty() {
                 continue;
             }
-            answer.checked += 1;
-            now[actor] = Some(event);
+            if among[actor] {
+                answer.checked += 1;
+                now[actor] = Some(event);
+            }
             let at = |reason| match self.index.name(event) {
                 Ok(name) => LineageError::Question(format!("at {name}: {reason}")),
                 Err(error) => error,
             };
-            let found = checker.tell(&actors[actor].name, incarnation, &told.states[state]).map_err(at)?;
+            if among[actor] {
+                checker.tell(&actors[actor].name, incarnation, &told.states[state]).map_err(at)?;
+            }
+            for delivery in met {
+                checker.deliver(&delivery.delivered).map_err(at)?;
+            }
+            let found = checker.failure();
             if found != failing.as_deref() {
                 let name = self.index.name(event)?.to_string();
                 if let (Some(_), Some(last)) = (&failing, answer.failures.last_mut()) {
@@ -132,7 +166,7 @@ impl Query {
                 }
                 failing = found.map(str::to_owned);
             }
-            answer.failing += u64::from(failing.is_some());
+            answer.failing += u64::from(among[actor] && failing.is_some());
         }
         answer.holds = answer.failures.is_empty();
         if !first.is_empty() {
@@ -146,13 +180,17 @@ impl Query {
     /// # Errors
     /// When no record tells a state, or a file cannot be read.
     pub fn told(&self) -> Result<Told, LineageError> {
-        let header = self.index.header();
-        let events = (0..header.states).map(|i| self.index.states.get(i)).collect::<Result<Vec<_>, _>>()?;
-        if events.is_empty() {
+        if self.index.header().states == 0 {
             return Err(LineageError::Question(
                 "no record tells a state: nothing can be said of the actors' states".into(),
             ));
         }
+        self.told_or_none()
+    }
+
+    fn told_or_none(&self) -> Result<Told, LineageError> {
+        let header = self.index.header();
+        let events = (0..header.states).map(|i| self.index.states.get(i)).collect::<Result<Vec<_>, _>>()?;
         let mut known: FxHashMap<String, usize> = FxHashMap::default();
         let mut told = Told::default();
         let states = &mut told.states;
@@ -171,11 +209,11 @@ impl Query {
         let place = |(event, state): (u32, usize)| {
             let actor = self.index.actor_of(event);
             let incarnation = self.index.name(event)?.incarnation;
-            Ok::<_, LineageError>((self.index.order(event)?, Record { event, actor, incarnation, state }))
+            let order = self.index.order(event)?;
+            Ok::<_, LineageError>(Record { event, order, actor, incarnation, state })
         };
-        let mut placed = placed.into_iter().map(place).collect::<Result<Vec<_>, _>>()?;
-        placed.sort_unstable_by_key(|(order, record)| (*order, record.event));
-        told.records = placed.into_iter().map(|(_, record)| record).collect();
+        told.records = placed.into_iter().map(place).collect::<Result<Vec<_>, _>>()?;
+        told.records.sort_unstable_by_key(|record| (record.order, record.event));
         Ok(told)
     }
 
@@ -204,7 +242,7 @@ impl Query {
 
 impl Told {
     /// The first variable of a predicate that no state of these actors has.
-    fn absent<'p>(&self, predicate: &'p Predicate, among: &[bool]) -> Option<&'p str> {
+    pub(super) fn absent<'p>(&self, predicate: &'p Predicate, among: &[bool]) -> Option<&'p str> {
         let mut absent = predicate.variables();
         for record in self.records.iter().filter(|record| among[record.actor]) {
             if absent.is_empty() {
@@ -217,14 +255,11 @@ impl Told {
         absent.into_iter().next()
     }
 
-    /// A variable that no state has is a slip of the pen.
-    fn slip(&self, name: &str) -> LineageError {
+    /// The names of all variables.
+    pub(super) fn variables(&self) -> Vec<&str> {
         let mut all: Vec<&str> = self.states.iter().flat_map(|s| s.variables()).collect();
         all.sort_unstable();
         all.dedup();
-        let near = demi_common::nearest(name, all.iter().copied());
-        let near = near.map_or(String::new(), |n| format!("; '{n}' is near"));
-        let all = all.join(", ");
-        LineageError::Question(format!("no state has a variable '{name}'{near} (there are: {all})"))
+        all
     }
 }

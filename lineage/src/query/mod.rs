@@ -5,7 +5,11 @@
 
 #[cfg(feature = "sql")]
 mod check;
+#[cfg(feature = "sql")]
+mod check_messages;
 mod cut;
+#[cfg(feature = "sql")]
+mod delivered;
 mod order;
 mod past;
 mod ranges;
@@ -17,6 +21,8 @@ mod state;
 mod stats;
 mod store;
 mod time;
+#[cfg(feature = "sql")]
+mod units;
 
 use std::path::{Path, PathBuf};
 
@@ -24,7 +30,9 @@ use std::path::{Path, PathBuf};
 pub use check::{CheckAnswer, Failure, Told};
 pub use cut::{CutAnswer, CutSpec, Missing};
 #[cfg(feature = "sql")]
-pub use demi_predicate::Predicate;
+pub use delivered::Delivery;
+#[cfg(feature = "sql")]
+pub use demi_predicate::{Predicate, Scope};
 pub use order::Relation;
 pub use past::PastAnswer;
 pub use ranges::EventSet;

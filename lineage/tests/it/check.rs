@@ -11,7 +11,7 @@ use demi_schemas::EventRecord;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-fn executed(records: Vec<EventRecord>) -> (tempfile::TempDir, PathBuf) {
+pub(crate) fn executed(records: Vec<EventRecord>) -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let (file, exec) = (dir.path().join("store.parquet"), dir.path().join("exec"));
     write_store_file(&file, records).unwrap();
@@ -21,7 +21,7 @@ fn executed(records: Vec<EventRecord>) -> (tempfile::TempDir, PathBuf) {
 }
 
 /// A random system; about each third event tells a state with `x` from 0 to 5 and a `role`.
-fn records(seed: u64, actors: u32, events: u64) -> Vec<EventRecord> {
+pub(crate) fn records(seed: u64, actors: u32, events: u64) -> Vec<EventRecord> {
     let mix = Mix { seed, actors, events, loss: 0.05, restart: 0.02, timer: 0.1, ..Mix::default() };
     let mut random = seed;
     let mut next = || {
@@ -37,7 +37,7 @@ fn records(seed: u64, actors: u32, events: u64) -> Vec<EventRecord> {
     Generator::new(&mix).map(|g| told(g.record, next(), next())).collect()
 }
 
-fn rows(query: &Query, sql: &str) -> Vec<Value> {
+pub(crate) fn rows(query: &Query, sql: &str) -> Vec<Value> {
     let mut out = Vec::new();
     write(&mut query.sql(sql).unwrap(), OutputFormat::JsonLines, &mut out).unwrap();
     String::from_utf8(out).unwrap().lines().map(|l| serde_json::from_str(l).unwrap()).collect()

@@ -16,6 +16,7 @@ mod common;
 mod corpus;
 mod export;
 mod grow;
+mod messages;
 mod order_index;
 mod properties;
 mod query_sql;

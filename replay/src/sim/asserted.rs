@@ -59,7 +59,7 @@ impl<M: Model> Asserted<M> {
     /// The invariants of a scenario.
     ///
     /// # Errors
-    /// When one is no predicate, is about history, or reads a variable that no actor's state has.
+    /// When one is no predicate, is about history or messages, or reads a variable that no actor's state has.
     pub(crate) fn new(model: &M, names: &Names, scenario: &Scenario) -> Result<Self, ScenarioError> {
         let mut all = Vec::new();
         let mut variables = BTreeSet::new();
@@ -67,6 +67,13 @@ impl<M: Model> Asserted<M> {
             let wrong =
                 |reason: String| ScenarioError::Value(format!("invariant '{}': {reason}", assertion.name));
             let predicate = Predicate::parse(&assertion.holds).map_err(|e| wrong(e.to_string()))?;
+            if predicate.scope().is_of_messages() || matches!(predicate.scope(), Scope::Neighbours(..)) {
+                return Err(wrong(
+                    "it speaks of messages that were delivered, and a configuration is judged by its states: leave out \
+                     MESSAGES, CHAIN and NEIGHBOURS"
+                        .to_owned(),
+                ));
+            }
             if predicate.scope().is_history() || predicate.reads_before() {
                 return Err(wrong(
                     "it speaks of the past, and a configuration is judged by itself: leave out EVER and prev. What two \

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use demi_order::query::{CheckAnswer, Predicate, Query};
+use demi_order::query::{CheckAnswer, Predicate, Query, Scope};
 
 use super::ask::cut_text;
 use crate::commands::Outcome;
@@ -13,24 +13,32 @@ const SHOWN: usize = 20;
 
 /// Checks a predicate; exit status 1 where it fails.
 pub fn run(query: &Query, predicate: &str, json: bool, ui: &Ui) -> Outcome {
-    let answer = query.check(&Predicate::parse(predicate)?)?;
-    let text = if json { serde_json::to_string(&answer)? } else { shown(&answer) };
+    let predicate = Predicate::parse(predicate)?;
+    let answer = query.check(&predicate)?;
+    let rows = match predicate.scope() {
+        Scope::Messages(_) => "messages",
+        Scope::Chain => "chains",
+        _ => "global states",
+    };
+    let text = if json { serde_json::to_string(&answer)? } else { shown(&answer, rows) };
     ui.result(&text);
     Ok(if answer.holds { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-fn shown(answer: &CheckAnswer) -> String {
+fn shown(answer: &CheckAnswer, rows: &str) -> String {
     if answer.holds {
-        return format!("holds of all {} global states", answer.checked);
+        return format!("holds of all {} {rows}", answer.checked);
     }
-    let mut text = format!("fails of {} of {} global states:", answer.failing, answer.checked);
+    let mut text = format!("fails of {} of {} {rows}:", answer.failing, answer.checked);
     for failure in answer.failures.iter().take(SHOWN) {
         let of = if failure.of.is_empty() { String::new() } else { format!(" ({})", failure.of) };
-        let until = match &failure.until {
-            Some(event) => format!("until {event}"),
-            None => "to the end".to_owned(),
+        let from = &failure.from;
+        let when = match &failure.until {
+            Some(until) if until == from => format!("at {from}"),
+            Some(until) => format!("from {from} until {until}"),
+            None => format!("from {from} to the end"),
         };
-        text.push_str(&format!("\n  from {} {until}{of}", failure.from));
+        text.push_str(&format!("\n  {when}{of}"));
     }
     if answer.failures.len() > SHOWN {
         text.push_str(&format!("\n  and {} more (--json has all)", answer.failures.len() - SHOWN));
