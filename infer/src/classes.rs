@@ -19,13 +19,20 @@ pub struct Class {
 /// variables.
 ///
 /// Without classes equal actors give a copy of each relation each, and starve all of them of states.
-pub(crate) fn classes(executions: &[Execution]) -> Vec<Class> {
+///
+/// An actor that one of the patterns of `named` matches is of that class, the first that does.
+pub(crate) fn classes(executions: &[Execution], named: &[Pattern]) -> Vec<Class> {
     let mut variables: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for record in executions.iter().flat_map(|e| &e.records) {
         variables.entry(&record.actor).or_default().extend(record.state.variables());
     }
     let mut classes: BTreeMap<(&str, BTreeSet<&str>), BTreeSet<String>> = BTreeMap::new();
+    let mut given: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
     for (actor, variables) in variables {
+        if let Some(class) = named.iter().position(|pattern| pattern.matches(actor)) {
+            given.entry(class).or_default().insert(actor.to_owned());
+            continue;
+        }
         classes.entry((stem(actor), variables)).or_default().insert(actor.to_owned());
     }
     let mut found: Vec<Class> = classes
@@ -38,6 +45,7 @@ pub(crate) fn classes(executions: &[Execution]) -> Vec<Class> {
             actors,
         })
         .collect();
+    found.extend(given.into_iter().map(|(i, actors)| Class { names: named[i].clone(), actors }));
     found.sort_by(|a, b| a.names.cmp(&b.names));
     found
 }
@@ -75,7 +83,8 @@ mod tests {
             ("bob", r#"{"b":1}"#),
             ("x[1]", r#"{"c":1}"#),
         ]);
-        let patterns: Vec<String> = classes(&[execution]).into_iter().map(|c| c.names.to_string()).collect();
+        let patterns: Vec<String> =
+            classes(&[execution], &[]).into_iter().map(|c| c.names.to_string()).collect();
         assert_eq!(patterns, ["*", "n*", "raft-*", "raft-x", "x[[]1[]]"]);
     }
 }

@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 use serde_json::Value;
 
 use crate::classes::Class;
+use crate::options::Variables;
 use crate::relation::{Relation, literal};
 use crate::table::{RowAt, Table};
 use crate::{Execution, Found, evidence, rows, template_of};
@@ -113,7 +114,7 @@ impl Group<'_> {
         text + "HAVING "
     }
 
-    fn table(&self, classes: &[Class]) -> Table {
+    fn table(&self, classes: &[Class], variables: &Variables) -> Table {
         let chain = self.key.0;
         let mut rows = Vec::with_capacity(self.rows.len());
         let mut last: FxHashMap<(u32, &str, &str), u32> = FxHashMap::default();
@@ -138,12 +139,13 @@ impl Group<'_> {
             sides.push(("message", self.rows.iter().map(|(_, d)| d.message.value()).collect()));
         }
         let actors = self.key.2.iter().filter_map(|(class, _)| classes.get(*class));
-        Table::of_sides(rows, &sides, actors.flat_map(|class| class.actors.iter().cloned()).collect())
+        let actors = actors.flat_map(|class| class.actors.iter().cloned()).collect();
+        Table::of_sides(rows, &sides, actors, variables)
     }
 
     /// What holds of all its rows.
-    pub(crate) fn relations(&self, classes: &[Class]) -> Vec<Across> {
-        let table = self.table(classes);
+    pub(crate) fn relations(&self, classes: &[Class], variables: &Variables) -> Vec<Across> {
+        let table = self.table(classes, variables);
         let rows = rows::distinct(&table);
         let equal = rows::equal(&table, &rows);
         let variables: Vec<usize> =

@@ -13,6 +13,7 @@ mod evidence;
 mod execution;
 mod groups;
 mod moments;
+mod nearest;
 mod options;
 mod relation;
 mod rows;
@@ -23,11 +24,14 @@ mod table;
 mod tests;
 
 use demi_predicate::Predicate;
+use glob::Pattern;
 
 pub use self::execution::{Execution, Record};
-pub use self::options::{Groups, Options};
+pub use self::nearest::Close;
+pub use self::options::{Groups, Options, Variables};
 use self::relation::Relation;
 use self::table::Table;
+pub use demi_predicate::Near;
 
 /// What an invariant says, in kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -127,6 +131,8 @@ pub struct Invariant {
     pub bits: f64,
     /// Others that imply it.
     pub shadowed_by: Vec<String>,
+    /// What came nearest to breaking it, the nearest first.
+    pub nearest: Vec<Close>,
 }
 
 /// What was seen of a class of actors.
@@ -188,11 +194,11 @@ pub fn infer(
     let held = (executions.len() as f64 * options.holdout.clamp(0.0, 0.9)).floor() as usize;
     let (learn, held) = executions.split_at(executions.len() - held);
     let mut inferred = Inferred { learned_from: learn.len(), held_out: held.len(), ..Inferred::default() };
-    let classes = classes::classes(learn);
+    let classes = classes::classes(learn, &options.classes);
     for class in &classes {
         let among = |all: &[Execution]| all.iter().map(|e| e.among(&class.names)).collect::<Vec<_>>();
         let (own, others) = (among(learn), among(held));
-        let table = Table::new(&own, class);
+        let table = Table::new(&own, class, &options.variables);
         let mut found = candidates(&table);
         let all = found.len();
         found.retain(|f| f.bits >= options.min_bits);
@@ -227,7 +233,7 @@ pub fn infer(
     for chain in [false, true] {
         let wanted = if chain { options.groups.chains } else { options.groups.messages };
         if wanted {
-            of_messages(&mut inferred, (learn, held), &classes, chain, options.min_bits, progress);
+            of_messages(&mut inferred, (learn, held), &classes, chain, options, progress);
         }
     }
     let rank = |i: &Invariant| {
@@ -239,6 +245,14 @@ pub fn infer(
         (kind, i.template, -(i.bits * 100.0).round() as i64)
     };
     inferred.invariants.sort_by(|a, b| rank(a).cmp(&rank(b)).then_with(|| a.holds.cmp(&b.holds)));
+    let all = inferred.invariants.len();
+    for (number, invariant) in inferred.invariants.iter_mut().enumerate() {
+        progress(number, all);
+        let places = invariant.class.split(" -> ").map(Pattern::new).collect::<Result<Vec<_>, _>>();
+        if let (Ok(predicate), Ok(places)) = (Predicate::parse(&invariant.holds), places) {
+            invariant.nearest = nearest::nearest(executions, &predicate, &places);
+        }
+    }
     inferred
 }
 
@@ -248,7 +262,7 @@ fn of_messages(
     (learn, held): (&[Execution], &[Execution]),
     classes: &[classes::Class],
     chain: bool,
-    min_bits: f64,
+    options: &Options,
     progress: &mut dyn FnMut(usize, usize),
 ) {
     let (groups, few) = groups::groups(learn, classes, chain);
@@ -263,9 +277,9 @@ fn of_messages(
         let (rows_are, rows) = (group.words().trim_end_matches("HAVING ").trim_end().to_owned(), group.len());
         inferred.groups.push(SeenGroup { class: pattern.clone(), rows_are, rows });
         let (mut kept, mut more) = (Vec::new(), Vec::new());
-        for across in group.relations(classes) {
+        for across in group.relations(classes, &options.variables) {
             let found = across.found;
-            if found.bits < min_bits {
+            if found.bits < options.min_bits {
                 inferred.below += 1;
                 continue;
             }
@@ -342,6 +356,7 @@ fn named(found: &Found, class: &str) -> Invariant {
         episodes: found.episodes,
         bits: (found.bits * 10.0).round() / 10.0,
         shadowed_by: Vec::new(),
+        nearest: Vec::new(),
     }
 }
 
@@ -350,8 +365,8 @@ fn named(found: &Found, class: &str) -> Invariant {
 #[cfg(test)]
 fn disagreements(executions: &[Execution]) -> Vec<String> {
     let mut found = Vec::new();
-    for class in classes::classes(executions) {
-        let table = Table::new(executions, &class);
+    for class in classes::classes(executions, &[]) {
+        let table = Table::new(executions, &class, &Variables::default());
         for candidate in candidates(&table).into_iter().filter(|c| c.template > Template::Agreement) {
             let fits =
                 |predicate: Predicate| executions.iter().all(|e| e.among(&class.names).fits(&predicate));

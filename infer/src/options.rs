@@ -1,5 +1,7 @@
 //! How to infer.
 
+use glob::Pattern;
+
 /// How to infer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
@@ -9,11 +11,41 @@ pub struct Options {
     pub holdout: f64,
     /// What is looked at.
     pub groups: Groups,
+    /// Classes of actors by their names; the others are found.
+    pub classes: Vec<Pattern>,
+    /// Which variables take part.
+    pub variables: Variables,
+}
+
+/// Which variables take part: patterns of their names, with dots before what is inside them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Variables {
+    /// Those that do; all where there is none.
+    pub only: Vec<Pattern>,
+    /// Those that do not.
+    pub without: Vec<Pattern>,
+}
+
+impl Variables {
+    /// Whether a variable takes part. A name means what is inside it too.
+    pub(crate) fn take(&self, path: &[String]) -> bool {
+        let is_one = |patterns: &[Pattern]| {
+            let mut beginnings = (1..=path.len()).map(|n| path[..n].join("."));
+            beginnings.any(|name| patterns.iter().any(|pattern| pattern.matches(&name)))
+        };
+        (self.only.is_empty() || is_one(&self.only)) && !is_one(&self.without)
+    }
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { min_bits: 6.64, holdout: 0.3, groups: Groups::default() }
+        Options {
+            min_bits: 6.64,
+            holdout: 0.3,
+            groups: Groups::default(),
+            classes: Vec::new(),
+            variables: Variables::default(),
+        }
     }
 }
 

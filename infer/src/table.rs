@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::Execution;
 use crate::classes::Class;
+use crate::options::Variables;
 
 /// Most variables of a class; those that change most often are kept.
 const MOST: usize = 60;
@@ -103,7 +104,7 @@ impl Variable {
 
 impl Table {
     /// The states that the actors of a class told.
-    pub(crate) fn new(executions: &[Execution], class: &Class) -> Table {
+    pub(crate) fn new(executions: &[Execution], class: &Class, variables: &Variables) -> Table {
         let actors: FxHashMap<&str, u32> =
             class.actors.iter().enumerate().map(|(i, a)| (a.as_str(), i as u32)).collect();
         let mut rows: Vec<RowAt> = Vec::new();
@@ -119,7 +120,7 @@ impl Table {
                 states.push(record.state.value());
             }
         }
-        Table::of_sides(rows, &[("", states)], class.actors.clone())
+        Table::of_sides(rows, &[("", states)], class.actors.clone(), variables)
     }
 
     /// Rows with one state a side.
@@ -127,6 +128,7 @@ impl Table {
         rows: Vec<RowAt>,
         sides: &[(&'static str, Vec<&Value>)],
         actors: BTreeSet<String>,
+        variables: &Variables,
     ) -> Table {
         let mut table = Table { rows, values: vec![Value::Null], actors, ..Table::default() };
         let mut numbers: FxHashMap<String, u32> = FxHashMap::default();
@@ -137,6 +139,7 @@ impl Table {
             top.sort_unstable();
             top.dedup();
             top.iter().for_each(|name| spread(states, vec![(*name).to_owned()], &mut paths));
+            paths.retain(|(path, _)| variables.take(path));
             for (path, part) in paths {
                 table.add(side, states, path, part, &mut numbers);
             }

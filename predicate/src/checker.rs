@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::Predicate;
+use crate::near::{Judge, Near};
 use crate::row::{Delivered, Row, State, Told};
 use crate::scope::Scope;
 use crate::term::Column;
@@ -26,7 +27,7 @@ type Past = (Arc<str>, Arc<State>);
 #[derive(Clone, Debug)]
 pub struct Checker<'p> {
     predicate: &'p Predicate,
-    columns: Vec<Column>,
+    judge: Judge<'p>,
     actors: BTreeMap<Arc<str>, Seen>,
     /// Actors, or pairs of them, whose row fails now.
     failing: BTreeSet<(Arc<str>, Option<Arc<str>>)>,
@@ -51,7 +52,7 @@ impl Predicate {
         columns.dedup();
         Checker {
             predicate: self,
-            columns,
+            judge: Judge::new(self, columns),
             actors: BTreeMap::new(),
             failing: BTreeSet::new(),
             taken: HashMap::new(),
@@ -93,25 +94,45 @@ impl Checker<'_> {
         Ok(self.failure.as_deref())
     }
 
+    /// From here on what comes near to failing is looked for.
+    #[must_use]
+    pub fn watching(self) -> Self {
+        self.judge.watch();
+        self
+    }
+
+    /// What came nearest to failing with the last state or message, of what was looked at anew for it.
+    pub fn take_nearest(&mut self) -> Option<Near> {
+        self.judge.take()
+    }
+
     /// What fails now, in words.
     #[must_use]
     pub fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
     }
 
+    /// Whether the predicate reads the state before the last, and that is no other.
+    fn stays(&self, seen: &Seen) -> bool {
+        self.predicate.reads_before()
+            && seen.before.as_ref().is_none_or(|before| self.same(before, &seen.now))
+    }
+
     fn same(&self, a: &State, b: &State) -> bool {
-        self.columns.iter().all(|c| c.is_actor() || a.get(&c.path) == b.get(&c.path))
+        self.judge.columns.iter().all(|c| c.is_actor() || a.get(&c.path) == b.get(&c.path))
     }
 
     fn changed(&mut self, actor: &Arc<str>, state: &Arc<State>) -> Result<(), String> {
         match self.predicate.scope() {
             Scope::Actors if self.predicate.parsed.groups.is_some() => {
                 let rows: Vec<Row<'_>> = self.actors.iter().map(|(name, seen)| seen.row(name)).collect();
-                self.failure = self.predicate.failure(&rows)?;
+                self.failure = self.judge.ask(&rows)?;
             }
             Scope::Actors => {
                 let failure = match self.actors.get(actor) {
-                    Some(seen) => self.predicate.failure(&[seen.row(actor)])?,
+                    // A state that is as it was says nothing of steps.
+                    Some(seen) if self.stays(seen) => self.predicate.failure(&[seen.row(actor)])?,
+                    Some(seen) => self.judge.ask(&[seen.row(actor)])?,
                     None => None,
                 };
                 self.mark((actor.clone(), None), failure.is_some());
@@ -139,19 +160,20 @@ impl Checker<'_> {
     fn pairs(&mut self, actor: &Arc<str>) -> Result<(), String> {
         if self.predicate.parsed.groups.is_some() {
             // All pairs count together.
-            let all = self.actors.iter().flat_map(|(a, first)| {
-                let others = self.actors.iter().filter(move |(b, _)| *b != a && self.are_rows(a, b));
+            let this = &*self;
+            let all = this.actors.iter().flat_map(|(a, first)| {
+                let others = this.actors.iter().filter(move |(b, _)| *b != a && this.are_rows(a, b));
                 others.map(move |(b, second)| Row::pair(first.told(a), second.told(b)))
             });
             let rows: Vec<Row<'_>> = all.collect();
-            self.failure = self.predicate.failure(&rows)?;
+            self.failure = self.judge.ask(&rows)?;
             return Ok(());
         }
         let others = self.actors.keys().filter(|name| *name != actor && self.are_rows(actor, name));
         for other in others.cloned().collect::<Vec<_>>() {
             for (a, b) in [(actor, &other), (&other, actor)] {
                 let (Some(first), Some(second)) = (self.actors.get(a), self.actors.get(b)) else { continue };
-                let fails = self.predicate.failure(&[Row::pair(first.told(a), second.told(b))])?.is_some();
+                let fails = self.judge.ask(&[Row::pair(first.told(a), second.told(b))])?.is_some();
                 self.mark((a.clone(), Some(b.clone())), fails);
             }
         }
@@ -186,7 +208,7 @@ impl Checker<'_> {
             _ => return Ok(self.failure.as_deref()),
         };
         if predicate.parsed.groups.is_none() {
-            self.failure = row.map_or(Ok(None), |row| predicate.failure(&[row]))?;
+            self.failure = row.map_or(Ok(None), |row| self.judge.ask(&[row]))?;
         } else if let (None, Some(row)) = (&self.failure, row) {
             self.failure = self.collect(row, delivered)?;
         }
@@ -209,7 +231,7 @@ impl Checker<'_> {
     /// Adds a message, or a chain that it ends, to its group; what fails with it.
     fn collect(&mut self, row: Row<'_>, delivered: &Delivered) -> Result<Option<String>, String> {
         let Some(key) = self.predicate.key(row)? else { return self.left_out(row) };
-        let projected: Vec<String> = self.columns.iter().map(|c| row.get(c).to_string()).collect();
+        let projected: Vec<String> = self.judge.columns.iter().map(|c| row.get(c).to_string()).collect();
         if !self.predicate.parsed.counts_rows() && self.taken.insert(projected.join("\u{1f}"), 0).is_some() {
             return Ok(None);
         }
@@ -219,7 +241,7 @@ impl Checker<'_> {
         let row =
             |d| if *self.predicate.scope() == Scope::Chain { Row::chain(d, length) } else { Row::message(d) };
         let rows: Vec<Row<'_>> = group.iter().filter_map(row).collect();
-        self.predicate.failure(&rows)
+        self.judge.ask(&rows)
     }
 
     /// Says which row fails: the first by names.
@@ -252,7 +274,7 @@ impl Checker<'_> {
         let told = Told { actor, state };
         let row = Row::one(told);
         let one_side = |column: &Column| Column { side: 0, path: column.path.clone() };
-        let projected = self.columns.iter().map(|c| row.get(&one_side(c)).to_string());
+        let projected = self.judge.columns.iter().map(|c| row.get(&one_side(c)).to_string());
         let projected = projected.collect::<Vec<_>>().join("\u{1f}");
         let Some(key) = self.predicate.key(row)? else { return self.left_out(row) };
         let group = self.groups.entry(key).or_default();
@@ -260,7 +282,7 @@ impl Checker<'_> {
         if matches!(self.predicate.scope(), Scope::EverPairs(..)) {
             // The pairs with what stood before it the last time were looked at then.
             for past in group.iter().skip(known.unwrap_or(0)) {
-                let found = self.predicate.failure(&[Row::pair(told_of(past), told)])?;
+                let found = self.judge.ask(&[Row::pair(told_of(past), told)])?;
                 if found.is_some() {
                     return Ok(found);
                 }
@@ -275,10 +297,10 @@ impl Checker<'_> {
             return Ok(None);
         }
         if self.predicate.parsed.groups.is_none() {
-            return self.predicate.failure(&[row]);
+            return self.judge.ask(&[row]);
         }
         let rows: Vec<Row<'_>> = group.iter().map(|past| Row::one(told_of(past))).collect();
-        self.predicate.failure(&rows)
+        self.judge.ask(&rows)
     }
 }
 

@@ -10,8 +10,8 @@ type Found = Result<Value, String>;
 
 /// What a term is about: one row, or a group with one of its rows to stand for it.
 #[derive(Clone, Copy)]
-struct Scope<'a> {
-    one: Option<Row<'a>>,
+pub(crate) struct Scope<'a> {
+    pub(crate) one: Option<Row<'a>>,
     group: &'a [Row<'a>],
 }
 
@@ -24,9 +24,12 @@ pub struct Failing {
     pub rows: Vec<usize>,
 }
 
-/// The rows or groups of which the predicate does not hold, in their order; with `first` no more than one.
-pub(crate) fn failing(predicate: &Parsed, rows: &[Row<'_>], first: bool) -> Result<Vec<Failing>, String> {
-    let mut failing = Vec::new();
+/// What is called with each group: the values that its rows have in common, the numbers of the rows, the rows, and what terms are about.
+/// It says whether to go on.
+type Each<'e> = dyn FnMut(&[Value], &[usize], &[Row<'_>], Scope<'_>) -> Result<bool, String> + 'e;
+
+/// Calls `f` with each row that stands for itself, or each group, in their order; a row alone has no key and no members.
+pub(crate) fn each_group(predicate: &Parsed, rows: &[Row<'_>], f: &mut Each<'_>) -> Result<(), String> {
     let mut left = Vec::with_capacity(rows.len());
     for (number, row) in rows.iter().enumerate() {
         let scope = Scope { one: Some(*row), group: &[] };
@@ -39,24 +42,20 @@ pub(crate) fn failing(predicate: &Parsed, rows: &[Row<'_>], first: bool) -> Resu
     }
     let Some(groups) = &predicate.groups else {
         for (number, row) in &left {
-            if truth(&predicate.holds, Scope { one: Some(*row), group: &[] })? == Some(false) {
-                failing.push(Failing { of: row.named(&predicate.scope), rows: vec![*number] });
-                if first {
-                    break;
-                }
+            if !f(&[], &[*number], &[], Scope { one: Some(*row), group: &[] })? {
+                break;
             }
         }
-        return Ok(failing);
+        return Ok(());
     };
     if groups.is_empty() {
+        let numbers: Vec<usize> = left.iter().map(|(number, _)| *number).collect();
         let members: Vec<Row<'_>> = left.iter().map(|(_, row)| *row).collect();
         // The sums of nothing say nothing: before any actor told its state nothing can fail.
-        let whole = Scope { one: members.first().copied(), group: &members };
-        if !rows.is_empty() && truth(&predicate.holds, whole)? == Some(false) {
-            let rows = left.iter().map(|(number, _)| *number).collect();
-            failing.push(Failing { of: String::new(), rows });
+        if !rows.is_empty() {
+            f(&[], &numbers, &members, Scope { one: members.first().copied(), group: &members })?;
         }
-        return Ok(failing);
+        return Ok(());
     }
     let mut found: Vec<(Vec<Value>, Vec<usize>, Vec<Row<'_>>)> = Vec::new();
     for (number, row) in &left {
@@ -71,19 +70,37 @@ pub(crate) fn failing(predicate: &Parsed, rows: &[Row<'_>], first: bool) -> Resu
         }
     }
     for (key, numbers, members) in found {
-        let scope = Scope { one: members.first().copied(), group: &members };
-        if truth(&predicate.holds, scope)? == Some(false) {
+        if !f(&key, &numbers, &members, Scope { one: members.first().copied(), group: &members })? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// A row or group in words.
+pub(crate) fn named(predicate: &Parsed, key: &[Value], row: Option<Row<'_>>) -> String {
+    match &predicate.groups {
+        None => row.map_or(String::new(), |row| row.named(&predicate.scope)),
+        Some(groups) => {
             let named = |(term, value): (&Term, &Value)| match term {
                 Term::Column(column) => format!("{} = {value}", column_name(&predicate.scope, column)),
                 _ => value.to_string(),
             };
-            let parts: Vec<String> = groups.iter().zip(&key).map(named).collect();
-            failing.push(Failing { of: parts.join(", "), rows: numbers });
-            if first {
-                break;
-            }
+            groups.iter().zip(key).map(named).collect::<Vec<_>>().join(", ")
         }
     }
+}
+
+/// The rows or groups of which the predicate does not hold, in their order; with `first` no more than one.
+pub(crate) fn failing(predicate: &Parsed, rows: &[Row<'_>], first: bool) -> Result<Vec<Failing>, String> {
+    let mut failing = Vec::new();
+    each_group(predicate, rows, &mut |key, numbers, _, scope| {
+        let fails = truth(&predicate.holds, scope)? == Some(false);
+        if fails {
+            failing.push(Failing { of: named(predicate, key, scope.one), rows: numbers.to_vec() });
+        }
+        Ok(!(fails && first))
+    })?;
     Ok(failing)
 }
 
@@ -100,7 +117,7 @@ pub(crate) fn key(predicate: &Parsed, row: Row<'_>) -> Result<Option<String>, St
     Ok(Some(values.join("\u{1f}")))
 }
 
-fn truth(term: &Term, scope: Scope<'_>) -> Result<Option<bool>, String> {
+pub(crate) fn truth(term: &Term, scope: Scope<'_>) -> Result<Option<bool>, String> {
     value(term, scope)?.truth()
 }
 
@@ -108,7 +125,7 @@ fn known(truth: Option<bool>) -> Value {
     truth.map_or(Value::Null, Value::Bool)
 }
 
-fn value(term: &Term, scope: Scope<'_>) -> Found {
+pub(crate) fn value(term: &Term, scope: Scope<'_>) -> Found {
     Ok(match term {
         Term::Literal(value) => value.clone(),
         Term::Column(column) => scope.one.map_or(Value::Null, |row| row.get(column)),

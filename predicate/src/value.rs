@@ -49,7 +49,7 @@ impl From<&serde_json::Value> for Value {
 }
 
 impl Value {
-    fn number(&self) -> Option<f64> {
+    pub(crate) fn number(&self) -> Option<f64> {
         match self {
             Value::Int(n) => Some(*n as f64),
             Value::Float(n) => Some(*n),

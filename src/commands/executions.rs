@@ -35,10 +35,22 @@ impl Ordered {
             records.push(Record { actor: name, incarnation, state: state.clone() });
         });
         let messages = match messages {
-            true => self.query.deliveries(&self.told)?.into_iter().map(|d| d.delivered).collect(),
+            true => self.told.deliveries(&self.query)?.iter().map(|d| d.delivered.clone()).collect(),
             false => Vec::new(),
         };
         Ok(Execution { name: self.name.clone(), records, messages })
+    }
+
+    /// The name of the event that told a state, or received a message, by its number in the execution.
+    ///
+    /// # Errors
+    /// When a file of the execution cannot be read.
+    pub fn event(&self, at: usize, is_message: bool) -> Result<String, Box<dyn Error>> {
+        let event = match is_message {
+            true => self.told.deliveries(&self.query)?.get(at).map(demi_order::query::Delivery::receive),
+            false => self.told.event(at),
+        };
+        Ok(event.map_or(Ok(String::new()), |e| self.query.index().name(e).map(|name| name.to_string()))?)
     }
 }
 

@@ -7,13 +7,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use demi_common::table::Table;
 use demi_common::text::printable;
-use demi_infer::{Groups, Inferred, Invariant, Options, SeenGroup, infer};
+use demi_infer::{Groups, Inferred, Invariant, Options, SeenGroup, Variables, infer};
 use demi_schemas::{InvariantEntry, InvariantsFile, Standing};
+use glob::Pattern;
 use serde_json::json;
 
-use super::{Outcome, executions, replace_file};
+use super::{Outcome, executions, infer_text, replace_file};
 use demi_lineage::ui::Ui;
 
 /// Bits from which an invariant that is lost makes `--against` fail.
@@ -36,6 +36,15 @@ pub struct InferArgs {
     /// sides of a message), chains (those along causal chains of messages), ever (all states ever told).
     #[arg(long, value_name = "NAMES", default_value = "all,messages,chains,ever", value_parser = Groups::parse)]
     groups: Groups,
+    /// Actors of one class: those whose names a pattern matches. Without it names and variables decide. May be given several times.
+    #[arg(long, value_name = "NAME=GLOB", value_parser = class)]
+    class: Vec<(String, Pattern)>,
+    /// Only variables whose names a pattern matches; what is inside them counts as well. May be given several times.
+    #[arg(long, value_name = "GLOB", value_parser = Pattern::new)]
+    variables: Vec<Pattern>,
+    /// No variables whose names a pattern matches. May be given several times.
+    #[arg(long, value_name = "GLOB", value_parser = Pattern::new)]
+    without: Vec<Pattern>,
     /// How much must speak for an invariant, in bits; 6.64 are one in a hundred that it is chance.
     #[arg(long, value_name = "BITS", default_value_t = 6.64)]
     min_bits: f64,
@@ -54,6 +63,12 @@ pub struct InferArgs {
     /// Print everything as JSON.
     #[arg(long)]
     json: bool,
+}
+
+/// Reads the name of a class and the pattern of its actors.
+fn class(text: &str) -> Result<(String, Pattern), String> {
+    let (name, pattern) = text.split_once('=').ok_or("a class is NAME=GLOB, as in members=raft-member-*")?;
+    Ok((name.to_owned(), Pattern::new(pattern).map_err(|e| e.to_string())?))
 }
 
 fn share(text: &str) -> Result<f64, String> {
@@ -82,7 +97,13 @@ pub fn run(args: &InferArgs, ui: &Ui) -> Outcome {
     let groups = args.groups;
     let messages = groups.messages || groups.chains;
     let all = opened.iter().map(|o| o.execution(messages)).collect::<Result<Vec<_>, _>>()?;
-    let options = Options { min_bits: args.min_bits, holdout: args.holdout, groups };
+    let options = Options {
+        min_bits: args.min_bits,
+        holdout: args.holdout,
+        groups,
+        classes: args.class.iter().map(|(_, pattern)| pattern.clone()).collect(),
+        variables: Variables { only: args.variables.clone(), without: args.without.clone() },
+    };
     let bar = ui.progress();
     let inferred =
         infer(&all, &options, &mut |done, of| bar.set_message(format!("checked {done} of {of} candidates")));
@@ -110,11 +131,11 @@ pub fn run(args: &InferArgs, ui: &Ui) -> Outcome {
         ui.json(&json!({
             "executions": all.len(), "held_out": inferred.held_out, "classes": classes,
             "groups": groups_json(&inferred), "small_groups": inferred.small_groups,
-            "invariants": entries, "refuted": refuted, "below": inferred.below,
+            "invariants": infer_text::with_nearest(&entries, &inferred, &opened)?, "refuted": refuted, "below": inferred.below,
             "lost": changes.as_ref().map(|c| &c.lost), "gained": changes.as_ref().map(|c| &c.gained),
         }))?;
     } else {
-        ui.result(&told(&inferred, all.len(), args.top));
+        ui.result(&infer_text::told(&inferred, &opened, &args.class, args.top)?);
         if let Some(changes) = &changes {
             ui.result(&changes.text());
         }
@@ -198,55 +219,4 @@ impl Changes {
         }
         text
     }
-}
-
-/// The result for people: the most telling first.
-fn told(inferred: &Inferred, executions: usize, top: usize) -> String {
-    let mut text = String::new();
-    for class in &inferred.classes {
-        let (name, actors, states) = (printable(&class.class), class.actors, class.states);
-        text.push_str(&format!(
-            "{name}: {actors} actors, {states} states, {} variables",
-            class.variables.len()
-        ));
-        if !class.constants.is_empty() {
-            let all: Vec<String> = class.constants.iter().map(|(n, v)| format!("{n} = {v}")).collect();
-            text.push_str(&format!("; always {}", printable(&all.join(", "))));
-        }
-        if !class.left_out.is_empty() {
-            text.push_str(&format!("; left out: {}", printable(&class.left_out.join(", "))));
-        }
-        text.push('\n');
-    }
-    if !inferred.groups.is_empty() || inferred.small_groups > 0 {
-        let rows: usize = inferred.groups.iter().map(|g| g.rows).sum();
-        let (groups, small) = (inferred.groups.len(), inferred.small_groups);
-        text.push_str(&format!(
-            "{groups} groups of messages and chains, {rows} rows; {small} more have too few rows\n"
-        ));
-    }
-    let shown: Vec<&Invariant> = inferred.invariants.iter().filter(|i| i.shadowed_by.is_empty()).collect();
-    let states: usize = inferred.classes.iter().map(|c| c.states).sum();
-    let shadows = inferred.invariants.len() - shown.len();
-    text.push_str(&format!(
-        "\n{} held in {executions} executions ({} held out) and {states} states; {shadows} more follow from them; \
-         {} refuted by the executions held out; {} with too little evidence\n",
-        shown.len(),
-        inferred.held_out,
-        inferred.refuted.len(),
-        inferred.below,
-    ));
-    if shown.is_empty() {
-        return text.trim_end().to_owned();
-    }
-    let mut table = Table::new([">bits", ">tried", "class", "held"]);
-    for invariant in shown.iter().take(top) {
-        let (bits, tried) = (format!("{:.0}", invariant.bits), invariant.episodes.to_string());
-        table.row([&bits, &tried, &invariant.class, &invariant.holds]);
-    }
-    text.push_str(&format!("\n{table}"));
-    if shown.len() > top {
-        text.push_str(&format!("\nand {} more (--top, --out and --json have them)", shown.len() - top));
-    }
-    text
 }

@@ -7,6 +7,7 @@ pub mod demo;
 pub mod executions;
 pub mod incomplete;
 pub mod infer;
+mod infer_text;
 pub mod ingest;
 #[cfg(feature = "daemon")]
 pub mod ingest_daemon;

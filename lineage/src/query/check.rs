@@ -241,6 +241,12 @@ impl Query {
 }
 
 impl Told {
+    /// The event with which a state was told, by the number of the record.
+    #[must_use]
+    pub fn event(&self, record: usize) -> Option<u32> {
+        self.records.get(record).map(|record| record.event)
+    }
+
     /// The first variable of a predicate that no state of these actors has.
     pub(super) fn absent<'p>(&self, predicate: &'p Predicate, among: &[bool]) -> Option<&'p str> {
         let mut absent = predicate.variables();

@@ -37,6 +37,14 @@ struct Said {
     tells: FxHashMap<u32, Arc<State>>,
 }
 
+impl Delivery {
+    /// The event that received it.
+    #[must_use]
+    pub fn receive(&self) -> u32 {
+        self.receive
+    }
+}
+
 impl Told {
     /// The messages that were delivered, see [`Query::deliveries`]; they are gathered once.
     ///
