@@ -3,7 +3,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::evidence::{bits, changes};
-use crate::moments::{each_moment, moments};
+use crate::moments::{MOST, each_moment, moments};
 use crate::relation::{Relation, literal};
 use crate::rows::holds;
 use crate::steps::monotonic;
@@ -108,6 +108,7 @@ fn at_most_one(table: &Table, (x, value): (usize, u32), variables: &[usize], fou
     let mut together = 0;
     each_moment(table, &[x], &mut |_, now| {
         together += usize::from(now.iter().filter(|(_, v)| v[0] == value).count() > 1);
+        together < SHARED
     });
     for &k in &keys {
         let key = &table.variables[k].column;
@@ -173,9 +174,6 @@ fn key_decides(table: &Table, k: usize, y: usize, found: &mut Vec<Found>) {
     let mut together: FxHashSet<(u32, u32, u32)> = FxHashSet::default();
     let mut fails = false;
     each_moment(table, &[k, y], &mut |execution, now| {
-        if fails {
-            return;
-        }
         for (i, (_, a)) in now.iter().enumerate() {
             for (_, b) in now[i + 1..].iter().filter(|(_, b)| a[0] == b[0] && a[0] != 0) {
                 fails |= a[1] != 0 && b[1] != 0 && a[1] != b[1];
@@ -184,6 +182,7 @@ fn key_decides(table: &Table, k: usize, y: usize, found: &mut Vec<Found>) {
                 }
             }
         }
+        !fails
     });
     if !fails && together.len() >= SHARED {
         found.push(Found::new(Template::KeyDecides, now, together.len(), bits(0.5, together.len())));
@@ -205,6 +204,7 @@ fn lists(table: &Table, rows: &[usize], l: usize, variables: &[usize], found: &m
                 }
             }
         }
+        pairs.len() < MOST
     });
     let n = pairs.len();
     let cuts = cuts(table, rows, l, variables);
@@ -248,6 +248,7 @@ fn heads_seen(table: &Table, l: usize, c: usize) -> usize {
                 pairs.insert(pair);
             }
         }
+        pairs.len() < MOST
     });
     pairs.len()
 }
@@ -264,16 +265,18 @@ fn dominance(table: &Table, (x, value): (usize, u32), variables: &[usize], found
                     .max_by(|a, b| a.0.total_cmp(&b.0))
                     .map(|m| m.1)
             };
-            if let (Some(with), Some(without)) = (most(true), most(false)) {
-                pairs.insert((with, without));
-            }
+            let both = most(true).zip(most(false));
+            pairs.extend(both);
+            both.is_none_or(|(with, without)| number(with) >= number(without))
         });
         if pairs.len() < SHARED || pairs.iter().any(|(a, b)| number(*a) < number(*b)) {
             continue;
         }
-        let all = (pairs.len() * pairs.len()) as f64;
+        let all = pairs.len() as f64 * pairs.len() as f64;
+        let mut others: Vec<f64> = pairs.iter().filter_map(|(_, b)| number(*b)).collect();
+        others.sort_by(f64::total_cmp);
         let fit: usize =
-            pairs.iter().map(|(a, _)| pairs.iter().filter(|(_, b)| number(*a) >= number(*b)).count()).sum();
+            pairs.iter().filter_map(|(a, _)| number(*a)).map(|a| others.partition_point(|b| *b <= a)).sum();
         let (name, of, y) = (table.variables[x].text(""), sql(table, value), table.variables[y].text(""));
         let text = format!("max({y}) FILTER (WHERE {name} = {of}) >= max({y}) FILTER (WHERE {name} <> {of})");
         found.push(Found::new(Template::Dominance, text, pairs.len(), bits(fit as f64 / all, pairs.len())));

@@ -33,12 +33,14 @@ pub(crate) fn changes<'t>(table: &'t Table, variables: &'t [usize]) -> impl Iter
 }
 
 /// The values of these variables at their changes, each combination once, and how many changes there were.
-fn tuples(table: &Table, variables: &[usize]) -> (FxHashSet<Vec<u32>>, usize) {
+fn tuples(table: &Table, variables: &[usize]) -> (FxHashSet<[u32; 4]>, usize) {
     let mut episodes = 0;
     let mut found = FxHashSet::default();
     for row in changes(table, variables) {
-        let tuple: Vec<u32> = variables.iter().map(|v| table.variables[*v].column[row]).collect();
-        if !tuple.contains(&0) {
+        // No relation has more variables.
+        let mut tuple = [0; 4];
+        tuple.iter_mut().zip(variables).for_each(|(t, v)| *t = table.variables[*v].column[row]);
+        if !tuple[..variables.len().min(4)].contains(&0) {
             episodes += 1;
             found.insert(tuple);
         }

@@ -24,7 +24,7 @@ pub struct Execution {
     /// The states.
     pub records: Vec<Record>,
     /// The messages that were delivered, with the states of those that they concerned, in an order like that of the states.
-    pub messages: Vec<Delivered>,
+    pub messages: Vec<Arc<Delivered>>,
 }
 
 impl Execution {
@@ -38,7 +38,7 @@ impl Execution {
     /// be compared.
     pub(crate) fn fits_messages(&self, predicate: &Predicate, places: &[Pattern]) -> bool {
         let mut checker = predicate.checker();
-        let is_among = |delivered: &&Delivered| {
+        let is_among = |delivered: &&Arc<Delivered>| {
             let links = delivered.links.get(..places.len());
             links.is_some_and(|l| l.iter().rev().zip(places).all(|(link, place)| place.matches(&link.0)))
         };

@@ -50,7 +50,7 @@ fn links(delivered: &Delivered, chain: bool) -> Option<impl Iterator<Item = &Lin
 }
 
 fn point(state: &State) -> Option<String> {
-    state.value().get(POINT).and_then(Value::as_str).map(str::to_owned)
+    state.variable(POINT).and_then(Value::as_str).map(str::to_owned)
 }
 
 /// The groups of messages or chains with enough rows, and how many had too few.
@@ -66,6 +66,7 @@ pub(crate) fn groups<'a>(
     let mut found: BTreeMap<Key, Vec<(u32, &Delivered)>> = BTreeMap::new();
     for (number, execution) in executions.iter().enumerate() {
         for delivered in &execution.messages {
+            let delivered: &Delivered = delivered;
             let Some(links) = links(delivered, chain) else { continue };
             let place = |link: &Link| Some((*class_of.get(&*link.0)?, point(&link.1)));
             // Who told no state has nothing to compare.
@@ -118,7 +119,7 @@ impl Group<'_> {
         let chain = self.key.0;
         let mut rows = Vec::with_capacity(self.rows.len());
         let mut last: FxHashMap<(u32, &str, &str), u32> = FxHashMap::default();
-        let mut states: Vec<Vec<&Value>> = vec![Vec::new(); if chain { CHAIN } else { 2 }];
+        let mut states: Vec<Vec<&State>> = vec![Vec::new(); if chain { CHAIN } else { 2 }];
         let mut numbers: FxHashMap<&str, u32> = FxHashMap::default();
         for (execution, delivered) in &self.rows {
             let Some(links) = links(delivered, chain) else { continue };
@@ -130,13 +131,13 @@ impl Group<'_> {
             let next = numbers.len() as u32;
             let actor = *numbers.entry(&first.0).or_insert(next);
             rows.push(RowAt { execution: *execution, actor, before });
-            states.iter_mut().zip(&links).for_each(|(all, link)| all.push(link.1.value()));
+            states.iter_mut().zip(&links).for_each(|(all, link)| all.push(&link.1));
         }
-        let mut sides: Vec<(&'static str, Vec<&Value>)> = Vec::new();
+        let mut sides: Vec<(&'static str, Vec<&State>)> = Vec::new();
         let names: [&'static str; CHAIN] = if chain { LINKS } else { ["sender", "receiver", ""] };
         sides.extend(names.into_iter().zip(states));
         if !chain {
-            sides.push(("message", self.rows.iter().map(|(_, d)| d.message.value()).collect()));
+            sides.push(("message", self.rows.iter().map(|(_, d)| &*d.message).collect()));
         }
         let actors = self.key.2.iter().filter_map(|(class, _)| classes.get(*class));
         let actors = actors.flat_map(|class| class.actors.iter().cloned()).collect();

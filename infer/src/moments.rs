@@ -8,8 +8,8 @@ use crate::table::Table;
 pub(crate) type Now = (u32, Vec<u32>);
 
 /// Calls `f` with the values of these variables of all actors that have told one, at each moment at which one changed, in the order
-/// of the actors. A new execution begins with nothing.
-pub(crate) fn each_moment(table: &Table, variables: &[usize], f: &mut dyn FnMut(u32, &[Now])) {
+/// of the actors, until it says that it has seen enough. A new execution begins with nothing.
+pub(crate) fn each_moment(table: &Table, variables: &[usize], f: &mut dyn FnMut(u32, &[Now]) -> bool) {
     let mut now: Vec<Now> = Vec::new();
     let mut execution = None;
     for (row, at) in table.rows.iter().enumerate() {
@@ -17,28 +17,31 @@ pub(crate) fn each_moment(table: &Table, variables: &[usize], f: &mut dyn FnMut(
             execution = Some(at.execution);
             now.clear();
         }
-        let values: Vec<u32> = variables.iter().map(|v| table.variables[*v].column[row]).collect();
+        let value = |v: &usize| table.variables[*v].column[row];
         match now.binary_search_by_key(&at.actor, |(actor, _)| *actor) {
-            Ok(i) if now[i].1 == values => continue,
-            Ok(i) => now[i].1 = values,
-            Err(i) => now.insert(i, (at.actor, values)),
+            Ok(i) if now[i].1.iter().copied().eq(variables.iter().map(value)) => continue,
+            Ok(i) => now[i].1.iter_mut().zip(variables).for_each(|(known, v)| *known = value(v)),
+            Err(i) => now.insert(i, (at.actor, variables.iter().map(value).collect())),
         }
-        f(at.execution, &now);
+        if !f(at.execution, &now) {
+            return;
+        }
     }
 }
 
 /// Moments that are told apart. What so many speak for is beyond doubt, and keeping all would take the memory of the execution.
-const MOST: usize = 10_000;
+pub(crate) const MOST: usize = 10_000;
 
 /// How many different moments there were of at least two actors, whichever actor had which values; no more than [`MOST`].
 pub(crate) fn moments(table: &Table, variables: &[usize]) -> usize {
     let mut seen: FxHashSet<Vec<Vec<u32>>> = FxHashSet::default();
     each_moment(table, variables, &mut |_, now| {
-        if now.len() > 1 && seen.len() < MOST {
+        if now.len() > 1 {
             let mut values: Vec<Vec<u32>> = now.iter().map(|(_, v)| v.clone()).collect();
             values.sort_unstable();
             seen.insert(values);
         }
+        seen.len() < MOST
     });
     seen.len()
 }

@@ -123,16 +123,16 @@ impl Relation {
             return None;
         }
         let value = |i: usize| &table.values[numbers[i] as usize];
-        let whole = |i: usize| value(i).as_i64();
+        let whole = |i: usize| table.wholes[numbers[i] as usize];
         match self {
             Relation::OneOf(_, values) => Some(values.contains(&numbers[0])),
             Relation::Is(_, v) => Some(numbers[0] == *v),
             Relation::AtLeast(_, c) => Some(value(0).as_f64()? >= *c as f64),
             Relation::AtMost(_, c) => Some(value(0).as_f64()? <= *c as f64),
             Relation::Equal(..) => Some(numbers[0] == numbers[1]),
-            Relation::Unequal(..) => Some(compare(value(0), value(1))?.is_ne()),
-            Relation::Less(..) => Some(compare(value(0), value(1))?.is_lt()),
-            Relation::NotMore(..) => Some(compare(value(0), value(1))?.is_le()),
+            Relation::Unequal(..) => Some(table.compare(numbers[0], numbers[1])?.is_ne()),
+            Relation::Less(..) => Some(table.compare(numbers[0], numbers[1])?.is_lt()),
+            Relation::NotMore(..) => Some(table.compare(numbers[0], numbers[1])?.is_le()),
             Relation::Linear { a, b, .. } => Some(a.checked_mul(whole(0)?)?.checked_add(*b)? == whole(1)?),
             Relation::Sum(..) => Some(whole(0)? == whole(1)?.checked_add(whole(2)?)?),
             Relation::Product(..) => Some(whole(0)? == whole(1)?.checked_mul(whole(2)?)?),
@@ -151,14 +151,6 @@ impl Relation {
             *number = table.variables[*v].column[row];
         }
         self.fits(table, &numbers[..variables.len().min(4)])
-    }
-}
-
-fn compare(a: &Value, b: &Value) -> Option<std::cmp::Ordering> {
-    match (a.as_i64(), b.as_i64()) {
-        // Whole numbers beyond 2^53 are not what they were as others.
-        (Some(a), Some(b)) => Some(a.cmp(&b)),
-        _ => a.as_f64()?.partial_cmp(&b.as_f64()?),
     }
 }
 

@@ -13,10 +13,16 @@ const THREE: usize = 16;
 
 /// Each combination of values once: the rows that relations within a row are asked of.
 pub(crate) fn distinct(table: &Table) -> Vec<usize> {
-    let mut seen = FxHashSet::default();
+    let mut seen: FxHashSet<u128> = FxHashSet::default();
+    let mut bytes = Vec::with_capacity(table.variables.len() * 4);
     let all = 0..table.rows.len();
-    all.filter(|&row| seen.insert(table.variables.iter().map(|v| v.column[row]).collect::<Vec<u32>>()))
-        .collect()
+    all.filter(|&row| {
+        bytes.clear();
+        table.variables.iter().for_each(|v| bytes.extend(v.column[row].to_le_bytes()));
+        // 128 bits tell more rows apart than there are.
+        seen.insert(xxhash_rust::xxh3::xxh3_128(&bytes))
+    })
+    .collect()
 }
 
 /// Whether no row speaks against the relation, and some row speaks for it.

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use demi_predicate::name_of;
+use demi_predicate::{State, Values, name_of};
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
@@ -62,7 +63,9 @@ pub(crate) struct Table {
     pub(crate) rows: Vec<RowAt>,
     pub(crate) variables: Vec<Variable>,
     /// Values by number; the first is unknown.
-    pub(crate) values: Vec<Value>,
+    pub(crate) values: Values,
+    /// By number of a value: the whole number that it is.
+    pub(crate) wholes: Vec<Option<i64>>,
     /// Variables with one value, which take no part: name and value.
     pub(crate) constants: Vec<(String, String)>,
     /// Names of variables that take no part: identifiers, addresses, and what is beyond the limit.
@@ -108,7 +111,7 @@ impl Table {
         let actors: FxHashMap<&str, u32> =
             class.actors.iter().enumerate().map(|(i, a)| (a.as_str(), i as u32)).collect();
         let mut rows: Vec<RowAt> = Vec::new();
-        let mut states: Vec<&Value> = Vec::new();
+        let mut states: Vec<&State> = Vec::new();
         for (number, execution) in executions.iter().enumerate() {
             let mut last: FxHashMap<u32, (u32, u32)> = FxHashMap::default();
             for record in &execution.records {
@@ -117,7 +120,7 @@ impl Table {
                 let before = last.insert(actor, (record.incarnation, row));
                 let before = before.filter(|b| b.0 == record.incarnation).map(|b| b.1);
                 rows.push(RowAt { execution: number as u32, actor, before });
-                states.push(record.state.value());
+                states.push(&record.state);
             }
         }
         Table::of_sides(rows, &[("", states)], class.actors.clone(), variables)
@@ -126,43 +129,42 @@ impl Table {
     /// Rows with one state a side.
     pub(crate) fn of_sides(
         rows: Vec<RowAt>,
-        sides: &[(&'static str, Vec<&Value>)],
+        sides: &[(&'static str, Vec<&State>)],
         actors: BTreeSet<String>,
         variables: &Variables,
     ) -> Table {
-        let mut table = Table { rows, values: vec![Value::Null], actors, ..Table::default() };
-        let mut numbers: FxHashMap<String, u32> = FxHashMap::default();
+        let mut table = Table { rows, actors, ..Table::default() };
+        table.values.number(&Value::Null);
+        let mut known = Known::default();
         for (side, states) in sides {
-            let mut paths = Vec::new();
-            let objects = states.iter().filter_map(|s| s.as_object());
-            let mut top: Vec<&str> = objects.flat_map(|o| o.keys().map(String::as_str)).collect();
-            top.sort_unstable();
-            top.dedup();
-            top.iter().for_each(|name| spread(states, vec![(*name).to_owned()], &mut paths));
-            paths.retain(|(path, _)| variables.take(path));
-            for (path, part) in paths {
-                table.add(side, states, path, part, &mut numbers);
+            for name in names(states) {
+                let top = known.column(&mut table.values, states, name);
+                let mut values = top.clone();
+                values.sort_unstable();
+                values.dedup();
+                values.retain(|v| *v != 0);
+                let read: Vec<Arc<Value>> =
+                    values.iter().filter_map(|v| table.values.get(*v).cloned()).collect();
+                let mut paths = Vec::new();
+                spread(&read, vec![name.to_owned()], &mut paths);
+                paths.retain(|(path, _)| variables.take(path));
+                for (path, part) in paths {
+                    table.add(side, (&top, &values), path, part);
+                }
             }
         }
+        table.wholes = (0..table.values.len()).map(|v| table.values[v].as_i64()).collect();
         table.limit();
         table
     }
 
-    fn add(
-        &mut self,
-        side: &'static str,
-        states: &[&Value],
-        path: Vec<String>,
-        part: Part,
-        numbers: &mut FxHashMap<String, u32>,
-    ) {
+    /// Adds what is read of a variable, whose values are given for each row and each once.
+    fn add(&mut self, side: &'static str, (top, of): (&[u32], &[u32]), path: Vec<String>, part: Part) {
         let mut sorts = Vec::new();
-        let mut column = Vec::with_capacity(states.len());
-        for state in states {
-            let Some(value) = read(state, &path, part) else {
-                column.push(0);
-                continue;
-            };
+        let mut numbers = vec![0; of.last().map_or(1, |most| *most as usize + 1)];
+        for &number in of {
+            let Some(whole) = self.values.get(number).cloned() else { continue };
+            let Some(value) = read(&whole, &path[1..], part) else { continue };
             let sort = match value.as_ref() {
                 Value::Number(_) => Sort::Number,
                 Value::String(_) => Sort::Text,
@@ -173,20 +175,16 @@ impl Table {
             if !sorts.contains(&sort) {
                 sorts.push(sort);
             }
-            let next = self.values.len() as u32;
-            let number = *numbers.entry(value.to_string()).or_insert(next);
-            if number == next {
-                self.values.push(value.into_owned());
-            }
-            column.push(number);
+            numbers[number as usize] = self.values.number(&value);
         }
         // A variable whose values are of several kinds is compared with nothing.
         let &[sort] = sorts.as_slice() else { return };
-        let mut values = column.clone();
-        values.sort_unstable();
-        values.dedup();
-        values.retain(|v| *v != 0);
-        let many = values.len() > 8 && values.len() * 4 > states.len();
+        let column: Vec<u32> = top.iter().map(|number| numbers[*number as usize]).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers.retain(|v| *v != 0);
+        let values = numbers;
+        let many = values.len() > 8 && values.len() * 4 > top.len();
         let variable = Variable { side, path, part, sort, column, values };
         if let &[only] = variable.values.as_slice() {
             self.constants.push((variable.text(""), self.values[only as usize].to_string()));
@@ -194,6 +192,15 @@ impl Table {
             self.left_out.push(variable.text(""));
         } else {
             self.variables.push(variable);
+        }
+    }
+
+    /// How two values compare as numbers, by their own numbers; nothing where one is none.
+    pub(crate) fn compare(&self, a: u32, b: u32) -> Option<std::cmp::Ordering> {
+        match (self.wholes[a as usize], self.wholes[b as usize]) {
+            // Whole numbers beyond 2^53 are not what they were as others.
+            (Some(a), Some(b)) => Some(a.cmp(&b)),
+            _ => self.values[a as usize].as_f64()?.partial_cmp(&self.values[b as usize].as_f64()?),
         }
     }
 
@@ -252,12 +259,61 @@ impl Table {
     }
 }
 
+/// The names of the variables of these states, in order.
+fn names<'a>(states: &[&'a State]) -> Vec<&'a str> {
+    let mut shapes: FxHashMap<*const Arc<str>, &State> = FxHashMap::default();
+    for state in states {
+        shapes.entry(state.shape().as_ptr()).or_insert(state);
+    }
+    let mut names: Vec<&str> = shapes.into_values().flat_map(State::variables).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// What is known of the values of states in the table: by where they are kept, and their number there, their number in the table.
+#[derive(Default)]
+struct Known(FxHashMap<*const Values, Vec<u32>>);
+
+/// No number.
+const UNKNOWN: u32 = u32::MAX;
+
+impl Known {
+    /// The values of a variable in these states; 0 where it has none.
+    fn column(&mut self, values: &mut Values, states: &[&State], name: &str) -> Vec<u32> {
+        let mut column = Vec::with_capacity(states.len());
+        let mut last: Option<(*const Arc<str>, Option<usize>)> = None;
+        for state in states {
+            let shape = state.shape().as_ptr();
+            let slot = match last {
+                Some((known, slot)) if known == shape => slot,
+                _ => state.shape().binary_search_by(|own| (**own).cmp(name)).ok(),
+            };
+            last = Some((shape, slot));
+            let Some(number) = slot.and_then(|slot| state.numbers().get(slot)).copied() else {
+                column.push(0);
+                continue;
+            };
+            let known = self.0.entry(Arc::as_ptr(state.values())).or_default();
+            if known.len() <= number as usize {
+                known.resize(state.values().len(), UNKNOWN);
+            }
+            if known[number as usize] == UNKNOWN {
+                known[number as usize] =
+                    state.values().get(number).map_or(0, |value| values.number_of(value));
+            }
+            column.push(known[number as usize]);
+        }
+        column
+    }
+}
+
 /// What is read of a variable: its members where it is an object that always has the same few, its length, its last element.
-fn spread(states: &[&Value], path: Vec<String>, out: &mut Vec<(Vec<String>, Part)>) {
+fn spread(states: &[Arc<Value>], path: Vec<String>, out: &mut Vec<(Vec<String>, Part)>) {
     let mut keys: Option<Vec<&str>> = None;
     let (mut objects, mut lists, mut same) = (false, false, true);
     for state in states {
-        match at(state, &path) {
+        match at(state, &path[1..]) {
             Some(Value::Object(members)) => {
                 objects = true;
                 let here: Vec<&str> = members.keys().map(String::as_str).collect();

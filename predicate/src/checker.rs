@@ -3,21 +3,49 @@
 //! Only what a new state can change is evaluated: a row where rows stand for themselves, the pairs of the actor that told it, the group
 //! of the history that it belongs to. A state that changes no variable of the predicate is not evaluated at all.
 
+mod messages;
+#[cfg(test)]
+mod tests;
+
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use crate::Predicate;
+use crate::eval;
 use crate::near::{Judge, Near};
-use crate::row::{Delivered, Row, State, Told};
+use crate::row::{Delivered, Row, Told};
 use crate::scope::Scope;
-use crate::term::Column;
+use crate::state::{Shape, State, Values};
+use crate::term::{Column, Term};
 
 /// What an actor told last, and before that in the same incarnation.
 #[derive(Clone, Debug)]
 struct Seen {
-    incarnation: u32,
     now: Arc<State>,
     before: Option<Arc<State>>,
+}
+
+/// What an actor told last, for a first look.
+#[derive(Clone, Debug)]
+struct Last {
+    incarnation: u32,
+    /// Whether the variables were the same before, in the same incarnation.
+    still: bool,
+    state: Arc<State>,
+}
+
+/// What a predicate can see of an actor's states.
+#[derive(Clone, Copy, Debug)]
+enum Sees {
+    /// The last alone.
+    Now,
+    /// The last and the one before.
+    Step,
+    /// Each that is told.
+    Each,
 }
 
 /// A state of the past, with the actor that told it.
@@ -28,6 +56,14 @@ type Past = (Arc<str>, Arc<State>);
 pub struct Checker<'p> {
     predicate: &'p Predicate,
     judge: Judge<'p>,
+    sees: Sees,
+    last: FxHashMap<Arc<str>, Last>,
+    /// By shape of states, the last one met: where the columns' variables stand in it.
+    slots: RefCell<Option<(Shape, Vec<Option<usize>>)>>,
+    /// By side of a pair: the conditions that it must meet whatever the other is.
+    sided: [Vec<&'p Term>; 2],
+    /// The values that most states share, by whose numbers they are told apart.
+    shared: Option<Arc<Values>>,
     actors: BTreeMap<Arc<str>, Seen>,
     /// Actors, or pairs of them, whose row fails now.
     failing: BTreeSet<(Arc<str>, Option<Arc<str>>)>,
@@ -53,6 +89,16 @@ impl Predicate {
         Checker {
             predicate: self,
             judge: Judge::new(self, columns),
+            sees: match self.scope() {
+                Scope::EverPairs(..) => Sees::Each,
+                scope if scope.is_history() && self.parsed.counts_rows() => Sees::Each,
+                _ if self.reads_before() => Sees::Step,
+                _ => Sees::Now,
+            },
+            last: FxHashMap::default(),
+            slots: RefCell::new(None),
+            sided: [self.parsed.of_side(0), self.parsed.of_side(1)],
+            shared: None,
             actors: BTreeMap::new(),
             failing: BTreeSet::new(),
             taken: HashMap::new(),
@@ -75,20 +121,30 @@ impl Checker<'_> {
         incarnation: u32,
         state: &Arc<State>,
     ) -> Result<Option<&str>, String> {
-        let name = match self.actors.get_key_value(actor) {
-            Some((name, _)) => name.clone(),
-            None => Arc::from(actor),
-        };
-        let past = self.actors.get(actor).filter(|seen| seen.incarnation == incarnation);
-        let before = past.map(|seen| seen.now.clone());
         // A state that leaves the variables as they were changes nothing, unless it is compared with what was told before it.
-        let same = !self.predicate.reads_before()
-            && !matches!(self.predicate.scope(), Scope::EverPairs(..))
-            && !(self.predicate.scope().is_history() && self.predicate.parsed.counts_rows())
-            && self.actors.get(actor).is_some_and(|seen| self.same(&seen.now, state));
-        let seen = Seen { incarnation, now: state.clone(), before };
-        self.actors.insert(name.clone(), seen);
-        if !same {
+        let known = self.last.get(actor);
+        let same = known.is_some_and(|last| self.same(&last.state, state));
+        let goes_on = known.is_some_and(|last| last.incarnation == incarnation);
+        let still = same && goes_on;
+        let skip = match self.sees {
+            Sees::Now => same,
+            Sees::Step => still && known.is_some_and(|last| last.still),
+            Sees::Each => false,
+        };
+        match self.last.get_mut(actor) {
+            Some(last) if skip => last.incarnation = incarnation,
+            Some(last) => *last = Last { incarnation, still, state: state.clone() },
+            None => {
+                self.last.insert(Arc::from(actor), Last { incarnation, still, state: state.clone() });
+            }
+        }
+        if !skip {
+            let name = match self.actors.get_key_value(actor) {
+                Some((name, _)) => name.clone(),
+                None => Arc::from(actor),
+            };
+            let before = self.actors.get(actor).filter(|_| goes_on).map(|seen| seen.now.clone());
+            self.actors.insert(name.clone(), Seen { now: state.clone(), before });
             self.changed(&name, state)?;
         }
         Ok(self.failure.as_deref())
@@ -119,7 +175,20 @@ impl Checker<'_> {
     }
 
     fn same(&self, a: &State, b: &State) -> bool {
-        self.judge.columns.iter().all(|c| c.is_actor() || a.get(&c.path) == b.get(&c.path))
+        if std::ptr::eq(a, b) {
+            return true;
+        }
+        if !a.is_beside(b) {
+            return self.judge.columns.iter().all(|c| c.is_actor() || a.get(&c.path) == b.get(&c.path));
+        }
+        let mut slots = self.slots.borrow_mut();
+        if slots.as_ref().is_none_or(|(shape, _)| !Arc::ptr_eq(shape, a.shape())) {
+            let columns = self.judge.columns.iter().filter(|c| !c.is_actor());
+            *slots = Some((a.shape().clone(), columns.map(|c| a.slot(&c.path[0])).collect()));
+        }
+        let (a, b) = (a.numbers(), b.numbers());
+        // Values of one number are equal, and so is what is inside them.
+        slots.iter().flat_map(|(_, slots)| slots).flatten().all(|slot| a[*slot] == b[*slot])
     }
 
     fn changed(&mut self, actor: &Arc<str>, state: &Arc<State>) -> Result<(), String> {
@@ -180,70 +249,6 @@ impl Checker<'_> {
         self.name_first()
     }
 
-    /// Whether two different actors are a row.
-    fn are_rows(&self, a: &Arc<str>, b: &Arc<str>) -> bool {
-        match self.predicate.scope() {
-            Scope::Neighbours(..) => self.met.contains(&(a.clone(), b.clone())),
-            _ => true,
-        }
-    }
-
-    /// Takes the next message that was delivered, when its receiver has told its state after it; returns what fails then, in words.
-    /// Where rows are messages and stand for themselves, that is this message.
-    ///
-    /// # Errors
-    /// When values cannot be compared or counted with.
-    pub fn deliver(&mut self, delivered: &Delivered) -> Result<Option<&str>, String> {
-        let predicate = self.predicate;
-        let row = match predicate.scope() {
-            Scope::Neighbours(..) => {
-                self.meet(delivered)?;
-                return Ok(self.failure.as_deref());
-            }
-            Scope::Messages(kind) if kind.as_deref().is_none_or(|kind| kind == &*delivered.kind) => {
-                Row::message(delivered)
-            }
-            Scope::Chain => Row::chain(delivered, predicate.chain_length()),
-            Scope::Messages(_) => None,
-            _ => return Ok(self.failure.as_deref()),
-        };
-        if predicate.parsed.groups.is_none() {
-            self.failure = row.map_or(Ok(None), |row| self.judge.ask(&[row]))?;
-        } else if let (None, Some(row)) = (&self.failure, row) {
-            self.failure = self.collect(row, delivered)?;
-        }
-        Ok(self.failure.as_deref())
-    }
-
-    /// Two actors exchange a message: they are neighbours from there on.
-    fn meet(&mut self, delivered: &Delivered) -> Result<(), String> {
-        let [(receiver, _), (sender, _), ..] = delivered.links.as_slice() else { return Ok(()) };
-        if sender == receiver || !self.met.insert((sender.clone(), receiver.clone())) {
-            return Ok(());
-        }
-        self.met.insert((receiver.clone(), sender.clone()));
-        if self.actors.contains_key(sender) && self.actors.contains_key(receiver) {
-            self.pairs(receiver)?;
-        }
-        Ok(())
-    }
-
-    /// Adds a message, or a chain that it ends, to its group; what fails with it.
-    fn collect(&mut self, row: Row<'_>, delivered: &Delivered) -> Result<Option<String>, String> {
-        let Some(key) = self.predicate.key(row)? else { return self.left_out(row) };
-        let projected: Vec<String> = self.judge.columns.iter().map(|c| row.get(c).to_string()).collect();
-        if !self.predicate.parsed.counts_rows() && self.taken.insert(projected.join("\u{1f}"), 0).is_some() {
-            return Ok(None);
-        }
-        let group = self.messages.entry(key).or_default();
-        group.push(delivered.clone());
-        let length = self.predicate.chain_length();
-        let row =
-            |d| if *self.predicate.scope() == Scope::Chain { Row::chain(d, length) } else { Row::message(d) };
-        let rows: Vec<Row<'_>> = group.iter().filter_map(row).collect();
-        self.judge.ask(&rows)
-    }
-
     /// Says which row fails: the first by names.
     fn name_first(&mut self) -> Result<(), String> {
         let row = self.failing.iter().find_map(|(a, b)| {
@@ -269,19 +274,35 @@ impl Checker<'_> {
         }
     }
 
+    /// What the predicate reads of a state, as a text that other values do not have.
+    fn projected(&mut self, row: Row<'_>, state: &State) -> String {
+        let shared = Arc::ptr_eq(self.shared.get_or_insert_with(|| state.values().clone()), state.values());
+        let mut text = String::new();
+        for column in &self.judge.columns {
+            let number = state.slot(&column.path[0]).map(|slot| state.numbers()[slot]);
+            match number.filter(|_| shared && column.path.len() == 1 && !column.is_actor()) {
+                // No value is written like that.
+                Some(number) => text.push_str(&format!("#{number}")),
+                None => text.push_str(&row.get(&Column { side: 0, path: column.path.clone() }).to_string()),
+            }
+            text.push('\u{1f}');
+        }
+        text
+    }
+
     /// Adds a state to the history; what fails with it.
     fn remember(&mut self, actor: &Arc<str>, state: &Arc<State>) -> Result<Option<String>, String> {
         let told = Told { actor, state };
         let row = Row::one(told);
-        let one_side = |column: &Column| Column { side: 0, path: column.path.clone() };
-        let projected = self.judge.columns.iter().map(|c| row.get(&one_side(c)).to_string());
-        let projected = projected.collect::<Vec<_>>().join("\u{1f}");
+        let projected = self.projected(row, state);
         let Some(key) = self.predicate.key(row)? else { return self.left_out(row) };
         let group = self.groups.entry(key).or_default();
         let known = self.taken.insert(projected, group.len());
         if matches!(self.predicate.scope(), Scope::EverPairs(..)) {
+            let meets = |side: usize| self.sided[side].iter().all(|c| eval::passes(c, Row::pair(told, told)));
             // The pairs with what stood before it the last time were looked at then.
-            for past in group.iter().skip(known.unwrap_or(0)) {
+            let past = if meets(1) { known.unwrap_or(0) } else { group.len() };
+            for past in group.iter().skip(past) {
                 let found = self.judge.ask(&[Row::pair(told_of(past), told)])?;
                 if found.is_some() {
                     return Ok(found);
@@ -292,7 +313,10 @@ impl Checker<'_> {
         if known.is_some() && (pairs || !self.predicate.parsed.counts_rows()) {
             return Ok(None);
         }
-        group.push((actor.clone(), state.clone()));
+        let keep = !pairs || self.sided[0].iter().all(|c| eval::passes(c, Row::pair(told, told)));
+        if keep {
+            group.push((actor.clone(), state.clone()));
+        }
         if pairs {
             return Ok(None);
         }
@@ -317,6 +341,3 @@ impl Seen {
         Row::last(self.told(actor), self.before.as_deref().map(|state| Told { actor, state }))
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -104,6 +104,11 @@ pub(crate) fn failing(predicate: &Parsed, rows: &[Row<'_>], first: bool) -> Resu
     Ok(failing)
 }
 
+/// Whether a condition lets a row pass. Where it cannot be asked, what comes after it says why.
+pub(crate) fn passes(condition: &Term, row: Row<'_>) -> bool {
+    matches!(truth(condition, Scope { one: Some(row), group: &[] }), Ok(Some(true)) | Err(_))
+}
+
 /// The group that a row belongs to; nothing where `WHERE` leaves it out.
 pub(crate) fn key(predicate: &Parsed, row: Row<'_>) -> Result<Option<String>, String> {
     let scope = Scope { one: Some(row), group: &[] };

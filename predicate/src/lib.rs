@@ -15,6 +15,7 @@ mod parse;
 mod print;
 mod row;
 mod scope;
+mod state;
 mod term;
 mod value;
 
@@ -26,9 +27,10 @@ pub use self::error::ParseError;
 pub use self::eval::Failing;
 pub use self::near::Near;
 pub use self::print::name_of;
-pub use self::row::{Delivered, Link, Row, State, Told};
+pub use self::row::{Delivered, Link, Row, Told};
 pub use self::scope::{LONGEST, Scope};
 use self::scope::{SHORTEST, TELLS, TYPE};
+pub use self::state::{Gather, Shape, State, Values};
 use self::term::{Parsed, Term};
 use self::value::Value;
 

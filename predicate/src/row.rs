@@ -3,57 +3,9 @@
 use std::sync::Arc;
 
 use crate::scope::{Scope, TELLS, TYPE};
+use crate::state::State;
 use crate::term::Column;
 use crate::value::Value;
-
-/// A state that an actor told of itself.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct State(serde_json::Value);
-
-impl State {
-    /// Reads the text of a state record; text that is no JSON is a state without variables.
-    #[must_use]
-    pub fn parse(text: &str) -> State {
-        State(serde_json::from_str(text).unwrap_or_default())
-    }
-
-    /// The names of its variables.
-    pub fn variables(&self) -> impl Iterator<Item = &str> {
-        self.0.as_object().into_iter().flat_map(|o| o.keys().map(String::as_str))
-    }
-
-    /// A state with these variables.
-    #[must_use]
-    pub fn new(variables: serde_json::Value) -> State {
-        State(variables)
-    }
-
-    /// The same state with the variables of another besides, which count where both have one.
-    #[must_use]
-    pub fn with(&self, other: &State) -> State {
-        let both = |state: &State| state.0.as_object().cloned().unwrap_or_default();
-        let mut all = both(self);
-        all.extend(both(other));
-        State(serde_json::Value::Object(all))
-    }
-
-    /// The state as JSON.
-    #[must_use]
-    pub fn value(&self) -> &serde_json::Value {
-        &self.0
-    }
-
-    pub(crate) fn get(&self, path: &[String]) -> Value {
-        let mut at = &self.0;
-        for name in path {
-            match at.get(name) {
-                Some(inner) => at = inner,
-                None => return Value::Null,
-            }
-        }
-        Value::from(at)
-    }
-}
 
 /// An actor and a state that it told.
 #[derive(Clone, Copy, Debug)]

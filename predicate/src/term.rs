@@ -110,6 +110,29 @@ impl Parsed {
         terms.for_each(|t| t.visit(f));
     }
 
+    /// The conditions of WHERE that read one side of the rows alone.
+    pub(crate) fn of_side(&self, side: usize) -> Vec<&Term> {
+        fn split<'a>(term: &'a Term, all: &mut Vec<&'a Term>) {
+            match term {
+                Term::And(two) => [&two.0, &two.1].into_iter().for_each(|term| split(term, all)),
+                _ => all.push(term),
+            }
+        }
+        let mut all = Vec::new();
+        self.filter.iter().for_each(|filter| split(filter, &mut all));
+        all.retain(|term| {
+            let (mut own, mut others) = (false, false);
+            term.visit(&mut |inner| {
+                if let Term::Column(column) = inner {
+                    own |= column.side == side;
+                    others |= column.side != side;
+                }
+            });
+            own && !others
+        });
+        all
+    }
+
     /// Whether it matters how often a row comes that is like another.
     pub(crate) fn counts_rows(&self) -> bool {
         let mut found = false;

@@ -31,7 +31,10 @@ impl Ordered {
         let mut records = Vec::new();
         let mut names: std::collections::BTreeMap<String, Arc<str>> = std::collections::BTreeMap::new();
         self.query.each_told(&self.told, &mut |actor, incarnation, state| {
-            let name = names.entry(actor.to_owned()).or_insert_with(|| Arc::from(actor)).clone();
+            let name = match names.get(actor) {
+                Some(name) => name.clone(),
+                None => names.entry(actor.to_owned()).or_insert_with(|| Arc::from(actor)).clone(),
+            };
             records.push(Record { actor: name, incarnation, state: state.clone() });
         });
         let messages = match messages {

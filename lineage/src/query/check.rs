@@ -6,9 +6,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use demi_predicate::{Predicate, Scope, State};
+use demi_predicate::{Gather, Predicate, Scope, State};
 use demi_schemas::Kind;
-use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::{Delivery, GlobalState, Query};
@@ -191,21 +190,11 @@ impl Query {
     fn told_or_none(&self) -> Result<Told, LineageError> {
         let header = self.index.header();
         let events = (0..header.states).map(|i| self.index.states.get(i)).collect::<Result<Vec<_>, _>>()?;
-        let mut known: FxHashMap<String, usize> = FxHashMap::default();
+        let mut gather = Gather::default();
         let mut told = Told::default();
-        let states = &mut told.states;
         let mut placed = Vec::with_capacity(events.len());
-        self.each_state(&events, &mut |event, text| {
-            let state = match known.get(text) {
-                Some(&state) => state,
-                None => {
-                    states.push(Arc::new(State::parse(text)));
-                    known.insert(text.to_owned(), states.len() - 1);
-                    states.len() - 1
-                }
-            };
-            placed.push((event, state));
-        })?;
+        self.each_state(&events, &mut |event, text| placed.push((event, gather.add(text))))?;
+        told.states = gather.finish();
         let place = |(event, state): (u32, usize)| {
             let actor = self.index.actor_of(event);
             let incarnation = self.index.name(event)?.incarnation;

@@ -27,7 +27,7 @@ pub struct Delivery {
     /// How many records of states stand before what came of it: those of the handler that it began are among them.
     pub(super) after: usize,
     /// The message.
-    pub delivered: Delivered,
+    pub delivered: Arc<Delivered>,
 }
 
 /// What a message says of itself, by the number of an event.
@@ -105,7 +105,7 @@ impl Query {
                     let mut links = vec![(name(receive), own), (name(send), theirs.clone())];
                     links.extend(further.iter().cloned());
                     let (kind, message) = (kind.clone(), message.clone());
-                    let delivered = Delivered { kind, message, before: states.before(unit), links };
+                    let delivered = Arc::new(Delivered { kind, message, before: states.before(unit), links });
                     all.push((key, Delivery { send, receive, told: told_at, after, delivered }));
                 }
             }

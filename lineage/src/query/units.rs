@@ -81,7 +81,7 @@ impl States {
         query.each_text("fields", &ranges, &mut |event, text| {
             if text.contains(POINTS.0) {
                 let fields = State::parse(text);
-                let says = fields.value().get(POINTS.0).and_then(|v| v.as_str());
+                let says = fields.variable(POINTS.0).and_then(|v| v.as_str());
                 with_points.extend((says == Some(POINTS.1)).then_some(event));
             }
         })?;
@@ -107,8 +107,9 @@ impl States {
                 found[unit] = vec![state.clone()];
                 continue;
             }
-            for (point, variables) in state.value().as_object().into_iter().flatten() {
-                let key = (point.clone(), variables.to_string());
+            for (point, variables) in state.variables().filter_map(|name| Some((name, state.variable(name)?)))
+            {
+                let key = (point.to_owned(), variables.to_string());
                 let state = points.entry(key).or_insert_with(|| {
                     let point = serde_json::json!({ POINT: point });
                     Arc::new(State::new(point).with(&State::new(variables.clone())))

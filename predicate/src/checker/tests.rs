@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::row::Link;
+use crate::state::Gather;
 
 const PREDICATES: [&str; 33] = [
     "x >= prev.x",
@@ -147,12 +148,33 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     })
 }
 
+/// The same steps, whose states share their values.
+fn share(mut steps: Vec<Step>) -> Vec<Step> {
+    let mut gather = Gather::default();
+    let numbers: Vec<usize> = steps
+        .iter()
+        .filter_map(|step| match step {
+            Step::Tell(_, _, state) => Some(gather.add(&state.value().to_string())),
+            Step::Deliver(_) => None,
+        })
+        .collect();
+    let states = gather.finish();
+    let mut numbers = numbers.into_iter();
+    for step in &mut steps {
+        if let Step::Tell(_, _, state) = step {
+            *state = states[numbers.next().unwrap()].clone();
+        }
+    }
+    steps
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(10_000))]
 
     /// What is evaluated step by step is what is evaluated anew each time.
     #[test]
-    fn step_by_step_is_anew(which in 0..PREDICATES.len(), steps in steps()) {
+    fn step_by_step_is_anew(which in 0..PREDICATES.len(), shared in any::<bool>(), steps in steps()) {
+        let steps = if shared { share(steps) } else { steps };
         let predicate = Predicate::parse(PREDICATES[which]).unwrap();
         let mut checker = predicate.checker();
         for (i, step) in steps.iter().enumerate() {

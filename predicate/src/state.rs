@@ -1,0 +1,282 @@
+//! States: what actors told of themselves. Values that several states have are kept once, and known by a number.
+
+use std::collections::hash_map::DefaultHasher;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use serde_json::Value as Json;
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::value::Value;
+
+/// Values, each once, by number.
+#[derive(Clone, Default)]
+pub struct Values {
+    all: Vec<Arc<Json>>,
+    /// By hash: the last value with it, and by value the one before it with the same hash.
+    last: FxHashMap<u64, u32>,
+    before: Vec<Option<u32>>,
+}
+
+impl Values {
+    /// The number of a value, which is added where it is new.
+    pub fn number(&mut self, value: &Json) -> u32 {
+        self.find_or(value, || Arc::new(value.clone()))
+    }
+
+    /// As [`number`](Self::number), of a value that others have too.
+    pub fn number_of(&mut self, value: &Arc<Json>) -> u32 {
+        self.find_or(value, || value.clone())
+    }
+
+    fn find_or(&mut self, value: &Json, new: impl FnOnce() -> Arc<Json>) -> u32 {
+        let mut hasher = DefaultHasher::new();
+        hash(value, &mut hasher);
+        let hash = hasher.finish();
+        let last = self.last.get(&hash).copied();
+        let mut at = last;
+        while let Some(number) = at {
+            if *self.all[number as usize] == *value {
+                return number;
+            }
+            at = self.before[number as usize];
+        }
+        let number = self.all.len() as u32;
+        self.all.push(new());
+        self.before.push(last);
+        self.last.insert(hash, number);
+        number
+    }
+
+    /// The value with a number.
+    #[must_use]
+    pub fn get(&self, number: u32) -> Option<&Arc<Json>> {
+        self.all.get(number as usize)
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+}
+
+impl std::ops::Index<usize> for Values {
+    type Output = Json;
+
+    fn index(&self, number: usize) -> &Json {
+        &self.all[number]
+    }
+}
+
+impl fmt::Debug for Values {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} values", self.all.len())
+    }
+}
+
+/// Equal values have equal hashes, whatever the order of members.
+fn hash(value: &Json, hasher: &mut DefaultHasher) {
+    std::mem::discriminant(value).hash(hasher);
+    match value {
+        Json::Null => {}
+        Json::Bool(b) => b.hash(hasher),
+        Json::Number(n) => n.hash(hasher),
+        Json::String(text) => text.hash(hasher),
+        Json::Array(all) => {
+            all.len().hash(hasher);
+            all.iter().for_each(|element| hash(element, hasher));
+        }
+        Json::Object(members) => {
+            let each = members.iter().map(|(name, value)| {
+                let mut own = DefaultHasher::new();
+                name.hash(&mut own);
+                hash(value, &mut own);
+                own.finish()
+            });
+            each.fold(0_u64, u64::wrapping_add).hash(hasher);
+        }
+    }
+}
+
+/// The names of variables, in order.
+pub type Shape = Arc<[Arc<str>]>;
+
+/// A state that an actor told of itself.
+#[derive(Clone)]
+pub struct State {
+    shape: Shape,
+    numbers: Box<[u32]>,
+    values: Arc<Values>,
+}
+
+impl State {
+    /// Reads the text of a state record; text that is no JSON is a state without variables.
+    #[must_use]
+    pub fn parse(text: &str) -> State {
+        State::new(serde_json::from_str(text).unwrap_or_default())
+    }
+
+    /// A state with these variables; without any where it is no object.
+    #[must_use]
+    pub fn new(variables: Json) -> State {
+        let mut gather = Gather::default();
+        gather.add_value(&variables);
+        gather.finish().pop().map_or_else(State::default, Arc::unwrap_or_clone)
+    }
+
+    /// The names of its variables.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        self.shape.iter().map(|name| &**name)
+    }
+
+    /// The names of its variables, which states with the same names share.
+    #[must_use]
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// For each name the number of the value among [`values`](Self::values).
+    #[must_use]
+    pub fn numbers(&self) -> &[u32] {
+        &self.numbers
+    }
+
+    /// The values that it shares with others.
+    #[must_use]
+    pub fn values(&self) -> &Arc<Values> {
+        &self.values
+    }
+
+    /// The value of a variable.
+    #[must_use]
+    pub fn variable(&self, name: &str) -> Option<&Json> {
+        self.at(self.slot(name)?)
+    }
+
+    /// The state as JSON.
+    #[must_use]
+    pub fn value(&self) -> Json {
+        let members = self.shape.iter().zip(&self.numbers);
+        let value = |number: &u32| self.values.get(*number).map_or(Json::Null, |v| (**v).clone());
+        Json::Object(members.map(|(name, number)| (name.to_string(), value(number))).collect())
+    }
+
+    /// The same state with the variables of another besides, which count where both have one.
+    #[must_use]
+    pub fn with(&self, other: &State) -> State {
+        let (Json::Object(mut all), Json::Object(others)) = (self.value(), other.value()) else {
+            return self.clone();
+        };
+        all.extend(others);
+        State::new(Json::Object(all))
+    }
+
+    /// Where a variable stands among the others.
+    pub(crate) fn slot(&self, name: &str) -> Option<usize> {
+        self.shape.binary_search_by(|own| (**own).cmp(name)).ok()
+    }
+
+    fn at(&self, slot: usize) -> Option<&Json> {
+        self.values.get(*self.numbers.get(slot)?).map(|value| &**value)
+    }
+
+    pub(crate) fn get(&self, path: &[String]) -> Value {
+        let Some((first, inner)) = path.split_first() else { return Value::Null };
+        let mut at = match self.variable(first) {
+            Some(value) => value,
+            None => return Value::Null,
+        };
+        for name in inner {
+            match at.get(name) {
+                Some(inner) => at = inner,
+                None => return Value::Null,
+            }
+        }
+        Value::from(at)
+    }
+
+    /// Whether both share their names and values, so that numbers can be compared.
+    pub(crate) fn is_beside(&self, other: &State) -> bool {
+        Arc::ptr_eq(&self.values, &other.values) && Arc::ptr_eq(&self.shape, &other.shape)
+    }
+}
+
+impl Default for State {
+    fn default() -> State {
+        State { shape: Arc::from([]), numbers: Box::from([]), values: Arc::default() }
+    }
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.value().fmt(f)
+    }
+}
+
+impl PartialEq for State {
+    fn eq(&self, other: &State) -> bool {
+        self.shape == other.shape
+            && self
+                .numbers
+                .iter()
+                .zip(&other.numbers)
+                .all(|(a, b)| self.values.get(*a) == other.values.get(*b))
+    }
+}
+
+/// Reads many states, each text once, so that they share names and values.
+#[derive(Default)]
+pub struct Gather {
+    values: Values,
+    shapes: FxHashMap<Vec<String>, Shape>,
+    /// By hash of 128 bits: the state with that text.
+    known: FxHashMap<u128, usize>,
+    states: Vec<(Shape, Box<[u32]>)>,
+}
+
+impl Gather {
+    /// Reads the text of a state record; the number of the state, which is that of an earlier one with the same text.
+    pub fn add(&mut self, text: &str) -> usize {
+        let hash = xxh3_128(text.as_bytes());
+        if let Some(&known) = self.known.get(&hash) {
+            return known;
+        }
+        let number = self.add_value(&serde_json::from_str(text).unwrap_or_default());
+        self.known.insert(hash, number);
+        number
+    }
+
+    fn add_value(&mut self, value: &Json) -> usize {
+        let mut members: Vec<(&String, &Json)> = value.as_object().into_iter().flatten().collect();
+        members.sort_unstable_by_key(|member| member.0);
+        let names: Vec<String> = members.iter().map(|(name, _)| (*name).clone()).collect();
+        let shape = match self.shapes.get(&names) {
+            Some(shape) => shape.clone(),
+            None => {
+                let shape: Shape = names.iter().map(|name| Arc::from(name.as_str())).collect();
+                self.shapes.insert(names, shape.clone());
+                shape
+            }
+        };
+        let numbers = members.iter().map(|(_, value)| self.values.number(value)).collect();
+        self.states.push((shape, numbers));
+        self.states.len() - 1
+    }
+
+    /// The states, by their numbers.
+    #[must_use]
+    pub fn finish(self) -> Vec<Arc<State>> {
+        let values = Arc::new(self.values);
+        let state = |(shape, numbers)| Arc::new(State { shape, numbers, values: values.clone() });
+        self.states.into_iter().map(state).collect()
+    }
+}
