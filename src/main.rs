@@ -8,8 +8,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use demi_lineage::{
-    Included, WithChildren, ended, explore, export, fuzz, minimize, model, new_model, replaying, status, ui,
-    verify,
+    Included, WithChildren, ended, explore, export, fuzz, minimize, model, new_model, parsed, replaying,
+    status, ui, verify,
 };
 
 /// From per-actor production logs to the shortest execution that still breaks the invariant.
@@ -69,7 +69,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match parsed::<Cli>() {
+        Ok(cli) => cli,
+        Err(code) => return code,
+    };
     let ui = ui::Ui::new(&cli.ui);
     let models = WithChildren::new(Included);
     let outcome = dispatch(cli.command, &models, &ui);

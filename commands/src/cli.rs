@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 use demi_child::WithChildren;
 use demi_replay::Registry;
 
+use crate::out::is_closed;
 use crate::ui::{Ui, UiArgs};
 use crate::{Outcome, explore, export, fuzz, minimize, model, replaying, report, status, verify};
 
@@ -64,21 +65,39 @@ pub fn ended<R: Registry>(outcome: Outcome, models: &WithChildren<R>, ui: &Ui) -
             Err(status::Ended { status: status::Status::Diverged, text }.into())
         }
         Some(why) => Err(why.into()),
-        None => outcome,
+        None => match (outcome, ui.unwritten()) {
+            (Ok(_), Some(error)) => Err(format!("standard output cannot be written: {error}").into()),
+            (outcome, _) => outcome,
+        },
     }
+}
+
+/// Reads the command line; where it asks for help, or cannot be understood, prints that and gives the exit status.
+///
+/// # Errors
+/// The exit status with which the program ends.
+pub fn parsed<C: Parser>() -> Result<C, ExitCode> {
+    C::try_parse().map_err(|error| match error.print() {
+        Err(written) if !is_closed(&written) => status::Status::Failed.into(),
+        _ => u8::try_from(error.exit_code()).unwrap_or(2).into(),
+    })
 }
 
 /// The whole program: reads the command line, runs the command on these models, and ends the process with its exit
 /// status.
 pub fn main(models: impl Registry + Sync) -> ! {
-    let cli = Cli::parse();
-    let ui = Ui::new(&cli.ui);
-    let models = WithChildren::new(models);
-    let outcome = dispatch(cli.command, &models, &ui);
-    let code = ended(outcome, &models, &ui).unwrap_or_else(|error| {
-        ui.error(error.as_ref());
-        status::of(error.as_ref()).into()
-    });
+    let code = match parsed::<Cli>() {
+        Err(code) => code,
+        Ok(cli) => {
+            let ui = Ui::new(&cli.ui);
+            let models = WithChildren::new(models);
+            let outcome = dispatch(cli.command, &models, &ui);
+            ended(outcome, &models, &ui).unwrap_or_else(|error| {
+                ui.error(error.as_ref());
+                status::of(error.as_ref()).into()
+            })
+        }
+    };
     // An `ExitCode` does not tell its number, but it can be compared.
     let number = (0..=u8::MAX).find(|&number| ExitCode::from(number) == code);
     std::process::exit(number.map_or(2, i32::from))

@@ -11,6 +11,7 @@ use demi_schemas::Scenario;
 use crate::Outcome;
 use crate::export_test::{self, Language};
 use crate::files::{read_scenario, read_schedule, replace_file};
+use crate::out::stdout;
 use crate::ui::{Ui, program};
 
 /// Which events are wanted; conditions are joined by "and".
@@ -139,7 +140,7 @@ pub fn run(args: ExportArgs, models: &impl Registry, ui: &Ui) -> Outcome {
     match &args.output {
         Some(path) => write_file(&trace, format, options, path)?,
         None => {
-            let mut out = BufWriter::new(std::io::stdout().lock());
+            let mut out = stdout();
             closed_pipe_is_fine(write(&trace, format, options, &mut out))?;
             closed_pipe_is_fine(out.flush().map_err(Into::into))?;
         }

@@ -26,6 +26,7 @@ pub mod minimize;
 mod minimize_args;
 pub mod model;
 pub mod new_model;
+pub mod out;
 pub mod replaying;
 pub mod report;
 pub mod status;
@@ -38,7 +39,7 @@ mod verify_explored;
 use std::error::Error;
 use std::process::ExitCode;
 
-pub use cli::{ended, main};
+pub use cli::{ended, main, parsed};
 pub use demi_child::WithChildren;
 pub use demi_replay as replay;
 pub use demi_replay::models::Included;

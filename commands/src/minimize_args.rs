@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
 use demi_minimize::reduce::registry::names;
 use demi_minimize::{Budget, Contents, Match, Objective, Phases, Repeat};
 use demi_schemas::NetworkRule;
@@ -34,9 +34,9 @@ pub struct MinimizeArgs {
     /// End with the best so far when the program has more memory than this, such as 4GiB.
     #[arg(long, value_name = "AMOUNT")]
     pub(crate) memory: Option<Amount>,
-    /// Number of threads [default: all cores]. It does not change the result of a budget of replays or
+    /// Number of threads, 1 to 1024 [default: all cores]. It does not change the result of a budget of replays or
     /// states.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=1024))]
     pub(crate) jobs: Option<usize>,
     /// The network rule: unordered, fifo-loss or fifo; replaces the scenario's.
     #[arg(long, value_name = "RULE")]
@@ -173,6 +173,12 @@ mod tests {
     fn parse(more: &[&str]) -> Option<MinimizeArgs> {
         let line = ["minimize", "exec", "--scenario", "s.toml", "--out", "min"];
         Line::try_parse_from(line.iter().chain(more)).ok().map(|line| line.args)
+    }
+
+    #[test]
+    fn threads_are_as_many_as_a_machine_may_have() {
+        assert_eq!(parse(&["--jobs", "1024"]).and_then(|args| args.jobs), Some(1024));
+        assert!(["0", "1025", "99999999", "-1"].iter().all(|jobs| parse(&["--jobs", jobs]).is_none()));
     }
 
     #[test]

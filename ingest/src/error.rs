@@ -77,6 +77,12 @@ pub enum IngestError {
         /// Where it was looked for.
         dir: String,
     },
+    /// A file is where the store's folder should be.
+    #[error("{dir} is a file, and a store is a folder: name another place, or move the file away")]
+    NoFolder {
+        /// The file.
+        dir: String,
+    },
     /// The store holds nothing of a system.
     #[error("{dir}: the store has no events of system '{system}'; it has {}", list(.known))]
     UnknownSystem {

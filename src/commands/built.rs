@@ -8,6 +8,7 @@ use demi_common::owned::{Kind, check};
 use demi_common::path_name;
 use demi_ingest::Store;
 use demi_order::query::Refreshed;
+use tempfile::TempDir;
 
 use demi_lineage::ui::Ui;
 
@@ -37,11 +38,6 @@ pub fn system(store: &Store, named: Option<&str>) -> Result<String, Box<dyn Erro
     }
 }
 
-/// The folder of an execution; that of a store is built when it is not there, and grown when events were added.
-pub fn folder(target: &Path, named: Option<&str>, ui: &Ui) -> Result<PathBuf, Box<dyn Error>> {
-    Ok(order(target, named, ui)?.0)
-}
-
 /// Removes the order of a system of a store, which holds a copy of its events. The next question builds it anew.
 pub fn forget(store: &Store, system: &str) -> Result<(), Box<dyn Error>> {
     let orders = store.dir().join(ORDERS);
@@ -54,8 +50,15 @@ pub fn forget(store: &Store, system: &str) -> Result<(), Box<dyn Error>> {
     Ok(sync_folder(&orders)?)
 }
 
-/// The folder of an order, and what it was built from where that is a store.
-type Order = (PathBuf, Option<(Store, String)>);
+/// An order of events.
+pub struct Order {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// What it was built from, where that is a store: the store and the system.
+    pub store: Option<(Store, String)>,
+    /// Where the folder is, if it is not kept: as long as this lives.
+    pub temporary: Option<TempDir>,
+}
 
 /// Reads the files of a system. Who loses one of them to a daemon that merged it away and removed it looks again at what there is.
 pub fn with_files<T>(
@@ -74,26 +77,55 @@ pub fn with_files<T>(
     }
 }
 
-/// As [`folder`], with the store and the system where the target is a store.
+/// The order of an execution's folder; that of a store is built when it is not there, and grown when events were added. Where the store
+/// cannot be written, it is built in a temporary folder.
 pub fn order(target: &Path, named: Option<&str>, ui: &Ui) -> Result<Order, Box<dyn Error>> {
     if !is_store(target) {
-        return Ok((target.to_owned(), None));
+        return Ok(Order { folder: target.to_owned(), store: None, temporary: None });
     }
     let mut store = Store::open(target)?;
     let system = system(&store, named)?;
-    let folder = store.dir().join(ORDERS).join(path_name(&system));
+    let mut folder = store.dir().join(ORDERS).join(path_name(&system));
     let bar = ui.progress();
     let mut say = |stage: &str| bar.set_message(stage.to_owned());
-    let built = with_files(&mut store, &system, |files| {
-        demi_order::query::refresh(files, &system, &folder, &mut say).map_err(Into::into)
-    });
-    bar.finish_and_clear();
-    match built? {
-        Refreshed::Current => {}
-        Refreshed::Grown => ui.note(&format!("added new events to {}", folder.display())),
-        Refreshed::Built(why) => ui.note(&format!("built {} of all events: {why}", folder.display())),
+    let mut refresh = |store: &mut Store, folder: &Path| {
+        with_files(store, &system, |files| {
+            demi_order::query::refresh(files, &system, folder, &mut say).map_err(Into::into)
+        })
+    };
+    let (mut built, mut temporary) = (refresh(&mut store, &folder), None);
+    if built.as_ref().is_err_and(|error| is_read_only(error.as_ref())) {
+        let place = tempfile::Builder::new().prefix(".demi-order-").tempdir()?;
+        folder = place.path().join(path_name(&system));
+        temporary = Some(place);
+        built = refresh(&mut store, &folder);
     }
-    Ok((folder, Some((store, system))))
+    bar.finish_and_clear();
+    match (built?, &temporary) {
+        (_, Some(_)) => ui.note(&format!(
+            "{} cannot be written, so the order was built in a temporary folder and is not kept",
+            store.dir().display()
+        )),
+        (Refreshed::Current, None) => {}
+        (Refreshed::Grown, None) => ui.note(&format!("added new events to {}", folder.display())),
+        (Refreshed::Built(why), None) => {
+            ui.note(&format!("built {} of all events: {why}", folder.display()));
+        }
+    }
+    Ok(Order { folder, store: Some((store, system)), temporary })
+}
+
+/// Whether an error says that nothing may be written in that place.
+fn is_read_only(error: &(dyn Error + 'static)) -> bool {
+    use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(io) = error.downcast_ref::<std::io::Error>() {
+            return matches!(io.kind(), PermissionDenied | ReadOnlyFilesystem);
+        }
+        next = error.source();
+    }
+    false
 }
 
 #[cfg(test)]
@@ -103,6 +135,26 @@ mod tests {
     use demi_ingest::{LoadOptions, Source, Sources};
 
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_store_that_cannot_be_written_is_asked_all_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::create(folder.path().join("store")).unwrap();
+        let log = b"{\"actor\":\"a\",\"seq\":1,\"kind\":\"local\"}\n";
+        let sources = Sources(vec![Source::stream("log", Box::new(&log[..]))]);
+        demi_ingest::load(&mut store, sources, &LoadOptions::new("s"), |_| {}).unwrap();
+        // Nobody makes folders there, whatever the permissions of who runs the test.
+        std::os::unix::fs::symlink("/sys/kernel", store.dir().join(ORDERS)).unwrap();
+        let order = order(store.dir(), None, &Ui::silent()).unwrap();
+        assert!(order.folder.join("events.parquet").is_file() && order.temporary.is_some());
+        let place = order.folder.clone();
+        drop(order);
+        assert!(!place.exists(), "nothing stays");
+        // What else goes wrong is still told.
+        let other = std::io::Error::from(std::io::ErrorKind::StorageFull);
+        assert!(!is_read_only(&other));
+    }
 
     #[test]
     fn who_loses_a_file_looks_again() {

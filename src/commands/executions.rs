@@ -70,8 +70,8 @@ pub fn open(places: &[PathBuf], system: Option<&str>, ui: &Ui) -> Result<Vec<Ord
                 None => Store::open(place)?.systems()?,
             };
             for system in systems {
-                let folder = built::folder(place, Some(&system), ui)?;
-                all.push(ordered(system, &folder, None)?);
+                let order = built::order(place, Some(&system), ui)?;
+                all.push(ordered(system, &order.folder, order.temporary.map(Arc::new))?);
             }
         } else if place.join(INDEX_FOLDER).is_dir() {
             all.push(ordered(place.display().to_string(), place, None)?);
@@ -112,7 +112,7 @@ fn from_logs(place: &Path, ui: &Ui, all: &mut Vec<Ordered>) -> Result<(), Box<dy
     }
     bar.finish_and_clear();
     for (i, folder) in folders.iter().enumerate() {
-        let order = built::folder(store.dir(), Some(&i.to_string()), &Ui::silent())?;
+        let order = built::order(store.dir(), Some(&i.to_string()), &Ui::silent())?.folder;
         let shown = if folder.ends_with("logs") { folder.parent().unwrap_or(folder) } else { folder };
         all.push(ordered(shown.display().to_string(), &order, Some(temporary.clone()))?);
     }

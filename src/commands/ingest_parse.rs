@@ -9,6 +9,7 @@ use demi_ingest::{Dry, Encoding, Sources};
 use serde_json::{Value, json};
 
 use super::Outcome;
+use demi_lineage::out::{is_closed, stdout};
 use demi_lineage::ui::Ui;
 
 /// How a log is read.
@@ -73,8 +74,8 @@ pub fn parse(args: &ParseArgs, ui: &Ui) -> Outcome {
         None => Mapper::new(&Mapping::named("native")?)?,
     };
     let mut counts = Counts::default();
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    let mut closed = false;
+    let mut out = stdout();
+    let mut written = Ok(());
     Dry::new(sources, mapper).run(|source, unit| {
         match &unit.outcome {
             Became::Events { records, .. } => counts.events += records.len() as u64,
@@ -85,11 +86,13 @@ pub fn parse(args: &ParseArgs, ui: &Ui) -> Outcome {
             return true;
         }
         let text = if args.json { format!("{}\n", as_json(source, unit)) } else { as_text(source, unit) };
-        closed = out.write_all(text.as_bytes()).is_err();
-        !closed
+        written = out.write_all(text.as_bytes());
+        written.is_ok()
     })?;
-    let _ = out.flush();
-    drop(out);
+    let closed = match written.and_then(|()| out.flush()) {
+        Err(error) if !is_closed(&error) => return Err(error.into()),
+        written => written.is_err(),
+    };
     if !closed {
         ui.note(&format!(
             "{name}: {} events, {} lines skipped, {} rejected",
@@ -127,9 +130,10 @@ fn as_json(source: &str, unit: &Unit) -> Value {
 }
 
 fn as_text(source: &str, unit: &Unit) -> String {
-    let place = match unit.lines {
-        0 | 1 => format!("{source}:{}", unit.line.number),
-        n => format!("{source}:{}-{}", unit.line.number, unit.line.number + n - 1),
+    let more = unit.raw.iter().filter(|byte| **byte == b'\n').count() as u64;
+    let place = match more {
+        0 => format!("{source}:{}", unit.line.number),
+        more => format!("{source}:{}-{}", unit.line.number, unit.line.number + more),
     };
     let execution = unit.execution.as_ref().map_or_else(String::new, |e| format!(" [{e}]"));
     let mut out = String::new();

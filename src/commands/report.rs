@@ -62,10 +62,8 @@ impl Source {
     fn of(args: &ReportArgs, ui: &Ui) -> Result<Source, Box<dyn std::error::Error>> {
         let Some(violation) = &args.violation else {
             // Without a violation it is the order that `query` keeps, too.
-            return Ok(Source {
-                folder: super::built::folder(&args.input, args.system.as_deref(), ui)?,
-                _made: None,
-            });
+            let order = super::built::order(&args.input, args.system.as_deref(), ui)?;
+            return Ok(Source { folder: order.folder, _made: order.temporary });
         };
         let mut store = demi_ingest::Store::open(&args.input)?;
         let system = super::built::system(&store, args.system.as_deref())?;

@@ -33,6 +33,7 @@ mod minimize_options;
 mod nats_daemon;
 mod otlp_daemon;
 mod otlp_grpc;
+mod output;
 mod python_model;
 mod query;
 mod redaction;

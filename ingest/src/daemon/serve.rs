@@ -243,6 +243,8 @@ impl Opened {
         }
         spool.skip_to(done.max(saved.lsn));
         metrics.spool_bytes.set(i64::try_from(spool.bytes()).unwrap_or(i64::MAX));
+        // What an earlier process made durable is so still.
+        metrics.durable_lsn.set(i64::try_from(spool.last_lsn()).unwrap_or(i64::MAX));
         tracing::info!(
             spooled = spool.last_lsn(),
             committed = done,

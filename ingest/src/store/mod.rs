@@ -64,6 +64,9 @@ impl Store {
     pub fn open(dir: impl AsRef<Path>) -> Result<Self, IngestError> {
         let dir = dir.as_ref();
         let tables = [EVENTS, QUARANTINE].map(|name| dir.join(name));
+        if dir.is_file() {
+            return Err(IngestError::NoFolder { dir: dir.display().to_string() });
+        }
         if !tables.iter().all(|table| is_table(table)) {
             return Err(IngestError::NoStore { dir: dir.display().to_string() });
         }
@@ -86,6 +89,9 @@ impl Store {
     fn open_with(dir: &Path, files: Arc<dyn FileSystem>, create: bool) -> Result<Self, IngestError> {
         let name = dir.display().to_string();
         let io = |action, source| IngestError::Io { path: dir.to_owned(), action, source };
+        if dir.is_file() {
+            return Err(IngestError::NoFolder { dir: name });
+        }
         if create {
             files::create_dirs(&*files, dir).map_err(|e| io("make this folder", e))?;
         }
@@ -283,6 +289,14 @@ mod tests {
         let error = Store::open(&path).unwrap().event_files("x").unwrap_err();
         assert!(matches!(error, IngestError::UnknownSystem { known, .. } if known.is_empty()));
         assert_eq!(Store::create(&path).unwrap().version(), 0);
+    }
+
+    #[test]
+    fn a_file_where_the_store_should_be_is_named() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for error in [Store::open(file.path()).err(), Store::create(file.path()).err()] {
+            assert!(error.unwrap().to_string().contains("is a file, and a store is a folder"));
+        }
     }
 
     #[test]

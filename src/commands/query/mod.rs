@@ -37,7 +37,8 @@ pub struct QueryArgs {
 
 /// Runs `query`.
 pub fn run(args: QueryArgs, ui: &Ui) -> Outcome {
-    let (folder, store) = built::order(&args.target, args.system.as_deref(), ui)?;
+    let built::Order { folder, store, temporary: _kept } =
+        built::order(&args.target, args.system.as_deref(), ui)?;
     let query = Query::open(&folder, args.certain)?;
     let quarantined = match &store {
         Some((store, system)) => demi_ingest::quarantined(store, Some(system))?,

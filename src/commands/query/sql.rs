@@ -8,6 +8,7 @@ use demi_order::query::Query;
 use demi_order::query::sql::{Around, Files, OutputFormat, write};
 
 use crate::commands::Outcome;
+use demi_lineage::out::stdout;
 
 /// A SELECT and where its answer goes.
 #[derive(clap::Args, Debug)]
@@ -31,7 +32,8 @@ pub struct SqlArgs {
 enum Format {
     /// Columns for people.
     Table,
-    /// Comma-separated values with a header.
+    /// Comma-separated values with a header. Cells are as they were logged: one that begins with =, +, - or @ is a formula to a
+    /// spreadsheet, so import such files as text.
     Csv,
     /// One JSON object a line.
     Jsonl,
@@ -58,7 +60,7 @@ pub fn run(text: &str, args: &SqlArgs, quarantine: Option<Vec<PathBuf>>, query: 
     let mut frame = query.sql_with(text, &Around { files, quarantine })?;
     match &args.output {
         None => {
-            let mut out = std::io::stdout().lock();
+            let mut out = stdout();
             write(&mut frame, format, &mut out)?;
             out.flush()?;
         }

@@ -14,6 +14,8 @@ use super::error::SecurityError;
 
 /// Longest token, in bytes.
 const LONGEST: usize = 512;
+/// Length from which a token is not guessed, in bytes: 96 bits where each character is one of 64.
+const LONG_ENOUGH: u64 = 16;
 
 /// Valid tokens, each filled up to one length, so that comparing takes the same time for all.
 pub(super) struct TokenList(Vec<(u64, [u8; LONGEST])>);
@@ -34,6 +36,11 @@ impl TokenList {
             found |= valid_length.ct_eq(&length) & valid.ct_eq(&bytes);
         }
         found.into()
+    }
+
+    /// How many tokens are so short that they may be guessed.
+    fn short(&self) -> usize {
+        self.0.iter().filter(|(length, _)| *length < LONG_ENOUGH).count()
     }
 }
 
@@ -57,7 +64,15 @@ pub(super) fn read_tokens(path: &Path) -> Result<TokenList, SecurityError> {
         }
         tokens.push(fill(token));
     }
-    if tokens.is_empty() { Err(refuse(path, "holds no token")) } else { Ok(TokenList(tokens)) }
+    if tokens.is_empty() {
+        return Err(refuse(path, "holds no token"));
+    }
+    let tokens = TokenList(tokens);
+    if tokens.short() > 0 {
+        let path = path.display();
+        tracing::warn!(%path, tokens = tokens.short(), "tokens of fewer than {LONG_ENOUGH} characters may be guessed");
+    }
+    Ok(tokens)
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, SecurityError> {
@@ -105,6 +120,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn tokens_that_may_be_guessed_are_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("tokens");
+        std::fs::write(&path, "# two are short\nx\n0123456789abcde\n0123456789abcdef\n").unwrap();
+        assert_eq!(read_tokens(&path).unwrap_or(TokenList(Vec::new())).short(), 2);
+    }
 
     proptest! {
         #[test]
