@@ -1,8 +1,8 @@
 //! Redaction: what a log says of people and secrets is removed or hashed before anything is written.
 //!
 //! Rules are in the table `[redact]` of a TOML file, the daemon's configuration or another. They change contents: type,
-//! payload, fingerprint, `fields`, `state` and unknown fields. What orders events (actor, sequence number, message id, addresses)
-//! stays. Equal contents stay equal, so that messages are still matched by content where they have no ids.
+//! payload, fingerprint, `fields`, `state`, timers and unknown fields. What orders events (actor, sequence number, message id,
+//! addresses) stays. Equal contents stay equal, so that messages are still matched by content where they have no ids.
 
 mod rules;
 #[cfg(test)]
@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use demi_schemas::EventRecord;
+use demi_schemas::event::TimerInfo;
 use serde_json::{Map, Value};
 
 use self::rules::{Rule, Target, Written};
@@ -111,6 +112,10 @@ impl Redaction {
                     texts.for_each(|text| rule.replace_in(text));
                     let values = [&mut record.fields, &mut record.state].into_iter().flatten();
                     values.chain(record.attrs.values_mut()).for_each(|value| patterns(rule, value));
+                    if let Some(TimerInfo { name, message, attrs, .. }) = &mut record.timer {
+                        [name, message].into_iter().flatten().for_each(|text| rule.replace_in(text));
+                        attrs.values_mut().for_each(|value| patterns(rule, value));
+                    }
                 }
             }
         }
@@ -174,8 +179,18 @@ fn field(rule: &Rule, path: &[String], record: &mut EventRecord) {
                 }
             }
         }
+        ("fingerprint", []) => {
+            record.fingerprint = record.fingerprint.take().and_then(|text| rule.instead(&text));
+        }
         ("fields", rest) => whole(rule, rest, &mut record.fields),
         ("state", rest) => whole(rule, rest, &mut record.state),
+        ("time", rest) => whole(rule, rest, &mut record.time),
+        ("timer", rest) => {
+            let mut value = record.timer.take().and_then(|timer| serde_json::to_value(timer).ok());
+            whole(rule, rest, &mut value);
+            // A timer with a text where a number belongs is none: then nothing is kept of it.
+            record.timer = value.and_then(|value| serde_json::from_value(value).ok());
+        }
         (name, rest) => {
             let mut value = record.attrs.remove(name);
             whole(rule, rest, &mut value);

@@ -8,6 +8,24 @@ use serde::Deserialize;
 
 use super::hash;
 
+/// Fields that order events, or say what they are.
+const FIXED: [&str; 12] = [
+    "actor",
+    "seq",
+    "kind",
+    "msg_id",
+    "from",
+    "to",
+    "type",
+    "incarnation",
+    "system",
+    "via",
+    "external",
+    "vector_clock",
+];
+/// Fields that whoever reads a log sets.
+const PLACE: [&str; 2] = ["source", "offset"];
+
 /// The table as it is written.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -70,9 +88,11 @@ impl Rule {
                 if path.iter().any(String::is_empty) {
                     return Err(format!("field = '{field}' has an empty part"));
                 }
-                let fixed = ["actor", "seq", "kind", "msg_id", "from", "to", "type", "incarnation", "system"];
-                if fixed.contains(&path[0].as_str()) {
+                if FIXED.contains(&path[0].as_str()) {
                     return Err(format!("'{}' tells the order of events and cannot be redacted", path[0]));
+                }
+                if PLACE.contains(&path[0].as_str()) {
+                    return Err(format!("'{}' tells where a record stands and cannot be redacted", path[0]));
                 }
                 Target::Field(path)
             }

@@ -6,3 +6,4 @@ mod load;
 mod otlp;
 #[cfg(feature = "otlp")]
 mod otlp_any;
+mod record_fields;

@@ -29,6 +29,49 @@ fn a_small_file_is_enough() {
     assert!(config.admin.is_none() && config.sources.len() == 2);
 }
 
+/// The configuration that is shipped, with the tables and keys in force that are commented out in it.
+#[cfg(all(feature = "otlp", feature = "nats"))]
+fn shipped() -> String {
+    let text = include_str!("../../../dist/demi.toml");
+    let shown = |rest: &&str| rest.contains(" = ") || rest.starts_with('[');
+    let lines = text.lines().map(|line| line.strip_prefix("# ").filter(shown).unwrap_or(line));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(all(feature = "otlp", feature = "nats"))]
+#[test]
+fn what_is_shipped_has_every_key_with_its_default() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("redact.key"), "0123456789abcdef").unwrap();
+    let text = shipped().replace("/etc/demi-lineage", folder.path().to_str().unwrap());
+    let config = Config::parse(&text, |_| None).unwrap();
+    let plain = Config::parse(include_str!("../../../dist/demi.toml"), |_| None).unwrap();
+    assert_eq!(config.store, plain.store);
+    assert_eq!(config.spool, plain.spool);
+    assert_eq!((config.limits, Limits::default()), (plain.limits, plain.limits));
+    assert_eq!((config.daemon, DaemonConfig::default()), (plain.daemon.clone(), plain.daemon));
+    assert!(config.redact.is_some() && plain.redact.is_none());
+    let root: Table = text.parse().unwrap();
+    let keys = |value: &Value| value.as_table().unwrap().keys().cloned().collect::<Vec<String>>();
+    assert_eq!(root["store"].as_table().unwrap().len(), 7);
+    assert_eq!(root["spool"].as_table().unwrap().len(), 3);
+    assert_eq!(keys(&root["limits"]).len(), Limits::KEYS.len());
+    assert_eq!(keys(&root["daemon"]).len(), 3);
+    let sources: Vec<&Value> = root["sources"].as_table().unwrap().values().collect();
+    // The keys of every listener are told once.
+    let common = keys(&root["sources"]["tcp"]);
+    for kind in KINDS {
+        let of_kind = |source: &&Value| source["type"].as_str() == Some(kind.name);
+        let source = sources.iter().copied().find(of_kind).unwrap();
+        let listens = source.get("listen").is_some();
+        let (own, shared) = (keys(source), if listens { &common[..] } else { &[] });
+        for key in kind.keys {
+            let told = own.iter().chain(shared).any(|told| told == key);
+            assert!(told, "ingest/dist/demi.toml does not tell '{key}' of {}", kind.name);
+        }
+    }
+}
+
 #[test]
 fn an_unknown_key_names_the_nearest() {
     let cases = [
