@@ -3,8 +3,8 @@
 use demi_replay::{ActorId, Ctx, Duplicates, Logs, Model, Names, OUTSIDE, Runtime, View, Violation};
 use demi_schemas::event::TimerInfo;
 use serde_json::{Value, json};
+use stateright::Expectation;
 use stateright::actor::{Id, Network};
-use stateright::{Expectation, Model as _};
 
 use crate::content::{Content, ContentOf};
 use crate::state::State;

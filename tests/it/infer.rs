@@ -156,9 +156,10 @@ fn what_holds_across_messages_is_found() {
     };
     let answer = of("Banana_server_server_56", "Apple_client_client_54");
     let bits = |holds: &str| held.get(&format!("{answer}{holds}")).copied();
+    // Each combination of values counts once: there are about a hundred terms, and one and a half times as many sums.
     for variable in ["sum", "term1", "term2"] {
         let equal = bits(&format!("sender.{variable} = receiver.{variable}"));
-        assert!(equal > Some(3_000.0), "{variable}: {equal:?}");
+        assert!(equal > Some(600.0), "{variable}: {equal:?}");
     }
     assert!(bits("sender.sum = sender.term1 + sender.term2") > Some(1_000.0));
     for term in ["term1", "term2"] {

@@ -148,7 +148,7 @@ fn a_folder_that_is_no_store_and_one_of_another_version() {
     let case = Case::new();
     let good = case.write("a.jsonl", log("a", 1, 1));
     case.write("store", "a file");
-    case.load("s", &[&good]).assert().code(2).stderr(contains("cannot make this folder"));
+    case.load("s", &[&good]).assert().code(2).stderr(contains("is a file, and a store is a folder"));
     fs::remove_file(case.path("store")).unwrap();
     case.summary("s", &[&good]);
     let first = case.path("store/events/_delta_log/00000000000000000000.json");
