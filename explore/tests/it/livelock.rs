@@ -369,8 +369,11 @@ impl Runtime<u8, ()> for Ring {
     }
 }
 
+/// The states of the actors, and what is pending: from whom, to whom, whether it is a timer.
+type Content = (Vec<Option<u8>>, Vec<(ActorId, ActorId, bool)>);
+
 /// States and what is pending, by content.
-fn content(sim: &Simulator<Ring>, world: &World<Ring>) -> (Vec<Option<u8>>, Vec<(ActorId, ActorId, bool)>) {
+fn content(sim: &Simulator<Ring>, world: &World<Ring>) -> Content {
     let view = sim.view(world);
     let states = sim.model().actors.iter().map(|&actor| view.state(actor).copied()).collect();
     (states, world.pending().iter().map(|p| (p.channel, p.to, p.kind.is_timer())).collect())

@@ -88,7 +88,7 @@ fn naive(predicate: &Predicate, steps: &[Step]) -> bool {
                     let [to, from] = [&*d.links[0].0, &*d.links[1].0];
                     (from, to) == (a, b) || (from, to) == (b, a)
                 };
-                matches!(predicate.scope(), Scope::Pairs(..)) || delivered.iter().any(|d| both(&d))
+                matches!(predicate.scope(), Scope::Pairs(..)) || delivered.iter().any(both)
             };
             let all: Vec<usize> = last.values().map(|l| l.0).collect();
             let pairs = all.iter().flat_map(|i| all.iter().filter(move |j| *j != i).map(move |j| (*i, *j)));
