@@ -52,9 +52,3 @@ fn paxos_with_too_small_a_quorum_is_minimized_to_the_shortest_counterexample() {
     let (result, optimum) = lengths(|| paxos::system(3, true), "linearizable");
     assert_eq!(result, optimum);
 }
-
-#[test]
-fn abd_that_stores_what_is_older_is_minimized_to_the_shortest_counterexample() {
-    let (result, optimum) = lengths(|| abd::system(3, true), "linearizable");
-    assert_eq!(result, optimum);
-}
