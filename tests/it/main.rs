@@ -39,7 +39,6 @@ mod query;
 mod redaction;
 mod repeated;
 mod report;
-mod spans;
 mod third_party;
 
 mod support {

@@ -24,8 +24,6 @@ pub enum HopReason {
     Inferred,
     /// What a vector clock tells and no message.
     Clock,
-    /// A span and its parent in another log.
-    Parent,
 }
 
 /// One edge of a causal chain.
@@ -62,7 +60,6 @@ impl HopReason {
             HopReason::Timer => "timer",
             HopReason::Inferred => "inferred",
             HopReason::Clock => "clock",
-            HopReason::Parent => "parent",
         }
     }
 }
@@ -73,7 +70,6 @@ type Step = (u32, u32, Option<(HopReason, bool)>);
 fn word(reason: Reason) -> HopReason {
     match reason {
         Reason::Clock => HopReason::Clock,
-        Reason::Parent => HopReason::Parent,
         Reason::MessageId => HopReason::MessageId,
         Reason::ChannelOrder => HopReason::ChannelOrder,
         Reason::Timer => HopReason::Timer,

@@ -4,7 +4,6 @@ pub(crate) mod columns;
 mod events;
 pub(crate) mod gather;
 mod intern;
-mod parents;
 pub(crate) mod records;
 mod source;
 mod units;
