@@ -135,7 +135,7 @@ pub fn execution_events() -> SchemaRef {
 /// the latter may be events of any kind.
 ///
 /// `status` is `matched`, `in_flight`, `lost`, `sender_missing`, `duplicate` or `external`; `reason` of a match is `message_id`,
-/// `timer`, `channel_order`, `inferred` or `clock`, and `none` without one.
+/// `timer`, `channel_order`, `inferred`, `clock` or `parent`, and `none` without one.
 #[must_use]
 pub fn execution_messages() -> SchemaRef {
     schema(vec![

@@ -39,6 +39,7 @@ mod query;
 mod redaction;
 mod repeated;
 mod report;
+mod spans;
 mod third_party;
 
 mod support {

@@ -1,5 +1,6 @@
 //! The order of an execution, without what its events say.
 
+use demi_schemas::event::is_clock_seq;
 use demi_schemas::{EventId, Kind};
 use rustc_hash::FxHashMap;
 
@@ -146,9 +147,12 @@ impl Skeleton {
         let actor = self.find_actor(&id.actor)? as usize;
         let key = (id.incarnation, id.seq);
         [&self.chain[actor], &self.loose[actor]].into_iter().find_map(|list| {
-            let at =
-                list.binary_search_by_key(&key, |&e| (self.incarnation[e as usize], self.seq[e as usize]));
-            at.ok().map(|at| list[at])
+            let of = |e: u32| (self.incarnation[e as usize], self.seq[e as usize]);
+            if let Ok(at) = list.binary_search_by_key(&key, |&e| of(e)) {
+                return Some(list[at]);
+            }
+            // Spans may stand in the order of their parents instead of that of their stamps.
+            is_clock_seq(id.seq).then(|| list.iter().copied().find(|&e| of(e) == key))?
         })
     }
 

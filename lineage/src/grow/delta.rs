@@ -58,7 +58,7 @@ impl Delta {
         }
         let files = vec![files.open.clone(), path];
         let loaded = records::read(&files, system)?;
-        if loaded.clocked {
+        if loaded.clocked || loaded.has_parents {
             return Ok(Err(Anew::Clocks));
         }
         let events = &loaded.events;

@@ -33,8 +33,8 @@ pub enum Anew {
     /// There is no base.
     #[error("there was none of this version")]
     NoBase,
-    /// The base or the delta has vector clocks.
-    #[error("records have vector clocks")]
+    /// The base or the delta has vector clocks, or spans with parents.
+    #[error("records have vector clocks or parents")]
     Clocks,
     /// A message has no id, or one for several receivers or for another than who took it.
     #[error("not all messages have ids and go where they are sent to")]

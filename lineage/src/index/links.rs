@@ -1,4 +1,4 @@
-//! Further edges, any number an event: messages to several receivers, and what only vector clocks tell.
+//! Further edges, any number an event: messages to several receivers, and what only vector clocks or parents tell.
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
@@ -17,11 +17,19 @@ const SIZE: usize = 12;
 
 /// How a reason is stored.
 pub(crate) fn code(reason: Reason) -> u32 {
-    u32::from(reason == Reason::Clock)
+    match reason {
+        Reason::Clock => 1,
+        Reason::Parent => 2,
+        _ => 0,
+    }
 }
 
 fn reason(code: u32) -> Reason {
-    if code == 1 { Reason::Clock } else { Reason::MessageId }
+    match code {
+        1 => Reason::Clock,
+        2 => Reason::Parent,
+        _ => Reason::MessageId,
+    }
 }
 
 /// The pairs, read whole when first asked for.

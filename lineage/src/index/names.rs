@@ -2,6 +2,7 @@
 
 use demi_common::nearest;
 use demi_schemas::EventId;
+use demi_schemas::event::is_clock_seq;
 
 use super::Index;
 use crate::error::{LineageError, ViolationError};
@@ -51,11 +52,24 @@ impl Index {
     pub(crate) fn find(&self, id: &EventId) -> Result<Option<u32>, LineageError> {
         let Some(actor) = self.find_actor(&id.actor) else { return Ok(None) };
         let key = (id.incarnation, id.seq);
-        let Some((incarnation, seq, first, end)) = self.last_run(actor, |(l, s, _)| (l, s) <= key)? else {
-            return Ok(None);
+        let here = |(incarnation, seq, first, end): (u32, u64, u32, u32)| {
+            let event = u64::from(first) + id.seq.checked_sub(seq)?;
+            (incarnation == id.incarnation && event < u64::from(end)).then_some(event as u32)
         };
-        let event = u64::from(first) + (id.seq.saturating_sub(seq));
-        Ok((incarnation == id.incarnation && event < u64::from(end)).then_some(event as u32))
+        let found = self.last_run(actor, |(l, s, _)| (l, s) <= key)?.and_then(here);
+        if found.is_some() || !is_clock_seq(id.seq) {
+            return Ok(found);
+        }
+        // Spans may stand in the order of their parents instead of that of their stamps.
+        let runs = self.runs_of(actor);
+        for number in runs.clone() {
+            let (incarnation, seq, first) = self.run(number)?;
+            let end = if number + 1 < runs.end { self.run(number + 1)?.2 } else { self.events_of(actor).end };
+            if let Some(event) = here((incarnation, seq, first, end)) {
+                return Ok(Some(event));
+            }
+        }
+        Ok(None)
     }
 
     /// The number of the event that `text` names, as `ACTOR/SEQ` or `ACTOR/INCARNATION/SEQ`.

@@ -24,6 +24,8 @@ pub enum HopReason {
     Inferred,
     /// What a vector clock tells and no message.
     Clock,
+    /// A span and its parent in another log.
+    Parent,
 }
 
 /// One edge of a causal chain.
@@ -60,6 +62,7 @@ impl HopReason {
             HopReason::Timer => "timer",
             HopReason::Inferred => "inferred",
             HopReason::Clock => "clock",
+            HopReason::Parent => "parent",
         }
     }
 }
@@ -70,6 +73,7 @@ type Step = (u32, u32, Option<(HopReason, bool)>);
 fn word(reason: Reason) -> HopReason {
     match reason {
         Reason::Clock => HopReason::Clock,
+        Reason::Parent => HopReason::Parent,
         Reason::MessageId => HopReason::MessageId,
         Reason::ChannelOrder => HopReason::ChannelOrder,
         Reason::Timer => HopReason::Timer,

@@ -17,6 +17,8 @@ pub(crate) enum Reason {
     MessageId,
     /// By vector clocks, where no message tells it.
     Clock,
+    /// By a span and its parent in another log, where no message tells it.
+    Parent,
 }
 
 impl Reason {
@@ -29,7 +31,13 @@ impl Reason {
             Reason::Timer => "timer",
             Reason::MessageId => "message_id",
             Reason::Clock => "clock",
+            Reason::Parent => "parent",
         }
+    }
+
+    /// Whether it is of an edge that is no message.
+    pub(crate) fn is_no_message(self) -> bool {
+        matches!(self, Reason::Clock | Reason::Parent)
     }
 }
 
@@ -78,7 +86,7 @@ pub(crate) struct Matching {
     /// By event: whether no other match is possible.
     pub(crate) certain: Vec<bool>,
     /// Further edges, sorted by the later event: the earlier event and the later. A message that several received has one for
-    /// each receive but the first; the others are told by vector clocks.
+    /// each receive but the first; the others are told by vector clocks, or by the parents of spans.
     pub(crate) extra: Vec<(u32, u32)>,
     /// By entry of `extra`: why it is there.
     pub(crate) extra_reason: Vec<Reason>,
@@ -140,14 +148,10 @@ impl Matching {
             && !matches!(self.status[e as usize], Status::Duplicate | Status::Matched)
     }
 
-    /// Drops the further edges into an event that are there for `reason`.
-    pub(crate) fn drop_extra(&mut self, effect: u32, reason: Reason) {
-        let keep: Vec<bool> = self
-            .extra
-            .iter()
-            .zip(&self.extra_reason)
-            .map(|(&(_, e), &r)| e != effect || r != reason)
-            .collect();
+    /// Drops the further edges into an event whose reason is such.
+    pub(crate) fn drop_extra(&mut self, effect: u32, such: impl Fn(Reason) -> bool) {
+        let keep: Vec<bool> =
+            self.extra.iter().zip(&self.extra_reason).map(|(&(_, e), &r)| e != effect || !such(r)).collect();
         let mut kept = keep.iter();
         self.extra.retain(|_| *kept.next().unwrap_or(&true));
         let mut kept = keep.iter();
@@ -162,7 +166,7 @@ impl Matching {
             self.status[send as usize] = Status::InFlight;
             self.reason[send as usize] = Reason::None;
         } else {
-            self.drop_extra(receive, Reason::MessageId);
+            self.drop_extra(receive, |reason| reason == Reason::MessageId);
         }
         self.status[receive as usize] = Status::SenderMissing;
         self.reason[receive as usize] = Reason::None;

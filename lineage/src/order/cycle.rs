@@ -86,7 +86,9 @@ pub(crate) fn edges_to_cut(
             let clocked = edges.iter().filter_map(|e| if let Edge::Clock(e) = e { Some(*e) } else { None });
             if let Some(effect) = clocked.min() {
                 let name = graph.events.name(effect);
-                cut.notes.push(format!("cycle of clocks: what the clock of {name} tells was dropped"));
+                cut.notes.push(format!(
+                    "cycle without a message: what the clock or the parent of {name} tells was dropped"
+                ));
                 cut.clocked.push(effect);
             }
         }

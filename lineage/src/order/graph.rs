@@ -14,7 +14,7 @@ pub(crate) enum Edge {
     Message(u32),
     /// A wish of a channel, by its number.
     Wish(u32),
-    /// What vector clocks tell, named by the later event.
+    /// What vector clocks tell, or a span's parent; named by the later event.
     Clock(u32),
 }
 
@@ -62,7 +62,7 @@ impl<'a> Graph<'a> {
                 let from = self.extra.partition_point(|x| x.0 < e);
                 for &(_, effect, reason) in self.extra[from..].iter().take_while(|x| x.0 == e) {
                     let edge =
-                        if reason == Reason::Clock { Edge::Clock(effect) } else { Edge::Message(effect) };
+                        if reason.is_no_message() { Edge::Clock(effect) } else { Edge::Message(effect) };
                     f(self.units.of[effect as usize], edge);
                 }
             }

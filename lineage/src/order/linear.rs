@@ -85,9 +85,9 @@ impl Graph<'_> {
             }
             for effect in cut.clocked {
                 let unplaced = |c: &u32| open[self.units.of[*c as usize] as usize] > 0;
-                let clocked = matching.extra_into(effect).filter(|(_, r)| *r == Reason::Clock);
+                let clocked = matching.extra_into(effect).filter(|(_, r)| r.is_no_message());
                 let waits = clocked.filter(|(c, _)| unplaced(c)).count();
-                matching.drop_extra(effect, Reason::Clock);
+                matching.drop_extra(effect, Reason::is_no_message);
                 let unit = self.units.of[effect as usize];
                 (0..waits).for_each(|_| close(unit, &mut open, &mut ready, |u| self.priority(monitor, u)));
             }

@@ -49,11 +49,17 @@ pub(super) fn analyse(
             Err(problems) => return Err(clocks::refuse(files, loaded, &folder.scratch(), problems)),
         }
     }
+    for &(cause, effect) in &loaded.parents {
+        matching.add_extra(cause, effect, Reason::Parent);
+    }
     matching.sort_extra();
     let observed = Channels::observe(events, &matching, Seen::default(), true);
     unmatched::explain(events, &mut matching, &observed);
     let base = match extra {
-        Extra::Base => Some(BaseFacts::of(events, &matching, &observed, loaded.clocked, &folder.base())?),
+        Extra::Base => {
+            let clocked = loaded.clocked || loaded.has_parents;
+            Some(BaseFacts::of(events, &matching, &observed, clocked, &folder.base())?)
+        }
         Extra::Schedule => None,
     };
     (events.id, events.content, events.type_) = (Vec::new(), Vec::new(), Vec::new());

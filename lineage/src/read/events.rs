@@ -1,6 +1,6 @@
 //! All events of a system, column-wise and in each actor's own order: 38 bytes an event, 18 after matching.
 
-use demi_schemas::event::ENVIRONMENT;
+use demi_schemas::event::{ENVIRONMENT, is_clock_seq};
 use demi_schemas::{EventId, Kind, Via};
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -93,7 +93,8 @@ impl Places {
     }
 }
 
-/// Events sorted by actor name, incarnation and sequence number; an event is known by its index.
+/// Events sorted by actor name, incarnation and sequence number, except where a parent of a span comes before its child; an event is known by
+/// its index.
 #[derive(Default)]
 pub(crate) struct Events {
     /// Actor names, addresses and types.
@@ -176,7 +177,11 @@ impl Events {
         let actor = self.find_actor(&id.actor)?;
         let key = (id.incarnation, id.seq);
         let found = self.first_not(actor, |place| place < key);
-        (found < self.of_actor(actor).end && self.places.get(found) == key).then_some(found)
+        if found < self.of_actor(actor).end && self.places.get(found) == key {
+            return Some(found);
+        }
+        // Spans may stand in the order of their parents instead of that of their stamps.
+        is_clock_seq(id.seq).then(|| self.of_actor(actor).find(|&e| self.places.get(e) == key))?
     }
 
     /// The first event of an actor whose incarnation and sequence number do not fulfil `holds`, which is true for the first ones and then no

@@ -4,6 +4,7 @@ pub(crate) mod columns;
 mod events;
 pub(crate) mod gather;
 mod intern;
+mod parents;
 pub(crate) mod records;
 mod source;
 mod units;

@@ -12,6 +12,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::columns;
 use super::events::{EXTERNAL, Events, HAS_ID, INTERNAL, IdHash, via_bits};
 use super::intern::{Interner, NONE};
+use super::parents::{self, Logs, Parents};
 use super::source::{Source, columns_of, record_schema};
 use crate::error::LineageError;
 
@@ -40,6 +41,10 @@ pub(crate) struct Loaded {
     pub(crate) file_rows: Vec<u32>,
     /// Whether any event has a vector clock.
     pub(crate) clocked: bool,
+    /// Whether any event has a parent.
+    pub(crate) has_parents: bool,
+    /// Parents and children in different logs, where no message says that one comes before the other.
+    pub(crate) parents: Vec<(u32, u32)>,
     /// What is odd.
     pub(crate) warnings: Vec<String>,
 }
@@ -64,7 +69,8 @@ pub(crate) fn read(files: &[PathBuf], system: &str) -> Result<Loaded, LineageErr
     if keys.actor.is_empty() {
         return Err(LineageError::Empty(system.to_owned()));
     }
-    let (mut loaded, repeated) = keys.place(file_rows);
+    let parents = parents::read(files, &keys.actor, &keys.seq)?;
+    let (mut loaded, repeated) = keys.place(file_rows, parents);
     let wanted = columns_of(&record_schema(), &NEEDED);
     let mut rest = Rest::new(&mut loaded, repeated);
     for path in files {
@@ -116,7 +122,7 @@ impl Keys {
 
     /// Finds each row's place: a counting sort by actor, then by incarnation and sequence number where a log is not yet in order. Rows of
     /// one name get one place; gives the places that several rows share.
-    fn place(self, file_rows: Vec<u32>) -> (Loaded, FxHashSet<u32>) {
+    fn place(self, file_rows: Vec<u32>, parents: Parents) -> (Loaded, FxHashSet<u32>) {
         let Keys { names, actor, incarnation, seq } = self;
         let mut owner = vec![false; names.len()];
         actor.iter().for_each(|&a| owner[a as usize] = true);
@@ -141,14 +147,25 @@ impl Keys {
         let mut repeated = FxHashSet::default();
         let mut events = Events { names, actors, actor_of_name: number, ..Events::default() };
         let mut rows_repeated = 0_u64;
-        for (a, range) in bounds.windows(2).enumerate() {
+        let mut repeats = false;
+        for range in bounds.windows(2) {
             let part = &mut row_of[range[0] as usize..range[1] as usize];
             if !part.windows(2).all(|w| place(w[0]) < place(w[1])) {
                 part.sort_unstable_by_key(|&row| (place(row), row));
+                repeats |= part.windows(2).any(|w| place(w[0]) == place(w[1]));
             }
+        }
+        let has_parents = parents.any;
+        // Rows of one name must stay side by side; a store that has such is damaged, and keeps the order of its stamps.
+        let parents = match repeats {
+            true => Vec::new(),
+            false => parents.settle(&mut Logs { rows: &mut row_of, bounds: &bounds, seq: &seq }),
+        };
+        for (a, range) in bounds.windows(2).enumerate() {
+            let part = &row_of[range[0] as usize..range[1] as usize];
             events.first.push(events.actor.len() as u32);
             let mut before = None;
-            for &row in &*part {
+            for &row in part {
                 let here = place(row);
                 if before == Some(here) {
                     repeated.insert(events.actor.len() as u32 - 1);
@@ -168,7 +185,11 @@ impl Keys {
                 "{n} rows repeat the actor, incarnation and seq of another; one of each was kept"
             )],
         };
-        (Loaded { events, event_of_row, file_rows, clocked: false, warnings }, repeated)
+        let event = |row: u32| event_of_row[row as usize];
+        let parents = parents.into_iter().map(|(cause, effect)| (event(cause), event(effect))).collect();
+        let loaded =
+            Loaded { events, event_of_row, file_rows, clocked: false, has_parents, parents, warnings };
+        (loaded, repeated)
     }
 }
 
