@@ -41,10 +41,17 @@ where
     /// What is on the network when the system starts.
     fn send_first(&self, ctx: &mut Ctx<'_, ContentOf<A>>) {
         let network = &self.system.init_network;
-        let mut envelopes: Vec<Envelope<&A::Msg>> = network.iter_all().collect();
-        if !matches!(network, Network::Ordered(_)) {
+        // An ordered network is read by hand: Stateright's own iterator over it gives the first message for ever.
+        let envelopes: Vec<Envelope<&A::Msg>> = if let Network::Ordered(flows) = network {
+            let flows = flows.iter();
+            flows
+                .flat_map(|(&(src, dst), flow)| flow.iter().map(move |msg| Envelope { src, dst, msg }))
+                .collect()
+        } else {
+            let mut envelopes: Vec<_> = network.iter_all().collect();
             envelopes.sort();
-        }
+            envelopes
+        };
         for Envelope { src, dst, msg } in envelopes {
             let Some(&to) = self.actors.get(usize::from(dst)) else { continue };
             let content = Content::Message { from: src, msg: msg.clone() };

@@ -92,7 +92,8 @@ where
         let in_turn = || match (content, &state.system.network) {
             (Content::Message { from: src, msg }, Network::Ordered(flows)) if from == OUTSIDE => {
                 let dst = self.id(actor).map(|(me, _)| Id::from(me));
-                dst.and_then(|dst| flows.get(&(*src, dst))).and_then(|flow| flow.front()) == Some(msg)
+                let flow = dst.and_then(|dst| flows.get(&(*src, dst)));
+                flow.is_some_and(|flow| flow.front() == Some(msg) || self.loses && flow.contains(msg))
             }
             _ => true,
         };

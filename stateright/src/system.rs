@@ -22,6 +22,8 @@ where
     pub(crate) actors: Arc<[ActorId]>,
     /// Which of the properties are invariants, or targets.
     pub(crate) asked: Arc<[usize]>,
+    /// Whether the scenario's network loses what a later message overtakes.
+    pub(crate) loses: bool,
 }
 
 impl<A: Part, C, H: History> Clone for System<A, C, H> {
@@ -31,6 +33,7 @@ impl<A: Part, C, H: History> Clone for System<A, C, H> {
             first: Arc::clone(&self.first),
             actors: Arc::clone(&self.actors),
             asked: Arc::clone(&self.asked),
+            loses: self.loses,
         }
     }
 }
@@ -78,7 +81,8 @@ where
         });
         let actors = actors.collect();
         let first = system.init_states().pop().ok_or_else(|| none("the system has no first state"))?;
-        Ok(System { system: Arc::new(system), first: Arc::new(first), actors, asked })
+        let loses = scenario.network == NetworkRule::FifoLoss;
+        Ok(System { system: Arc::new(system), first: Arc::new(first), actors, asked, loses })
     }
 
     /// The system.

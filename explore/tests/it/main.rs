@@ -8,4 +8,5 @@ mod livelock;
 mod machine;
 mod promise;
 mod recheck;
+mod rounds;
 mod stuck;

@@ -1,7 +1,7 @@
 //! Minimizes fuzzed executions of the included scenarios under a fixed budget of states and prints sizes and digests.
 //!
 //! A change that is to leave results alone leaves this output as it is, byte for byte:
-//! `cargo run -p demi-minimize --example gate -- [--states N] [--jobs N] [NAME...]`.
+//! `cargo run -p demi-minimize --features measure --example gate -- [--states N] [--jobs N] [NAME...]`.
 
 #![expect(clippy::print_stdout, reason = "an example prints what it measures")]
 

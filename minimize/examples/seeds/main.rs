@@ -1,7 +1,7 @@
 //! Minimizes fuzzed executions that no one has seen, many seeds of each bug, and prints a table: how often and how
 //! far the results miss the best that is known for the bug, the network rule and the invariant.
 //!
-//! Run it with `cargo run --release -p demi-minimize --example seeds`, optionally followed by names of scenarios
+//! Run it with `cargo run --release -p demi-minimize --features measure --example seeds`, optionally followed by names of scenarios
 //! (`raft-45`) and these:
 //!
 //! * `--seeds N` executions of each (20), `--seed N` the first seed tried (1);

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use demi_replay::{Names, OUTSIDE, Simulator};
+use demi_replay::{Model as _, Names, OUTSIDE, Pending, Simulator, World};
 use demi_schemas::{NetworkRule, Scenario};
 use demi_stateright::{History, Part, System};
 use stateright::actor::{ActorModel, Envelope, Id, LossyNetwork, Network};
@@ -108,14 +108,26 @@ fn a_scenario_that_asks_for_what_is_not_there_is_refused() {
 #[test]
 fn what_a_later_message_overtakes_is_lost() {
     let to = |msg| Envelope { src: Id::from(1), dst: Id::from(0), msg };
-    let system =
-        || sleepers(1).init_network(Network::new_ordered([to(1), to(2)])).lossy_network(LossyNetwork::Yes);
     let scenario = scenario("fifo-loss", "");
-    let mut sim = simulator(system(), &scenario);
-    let mut world = sim.empty_world();
-    let second = world.pending().iter().position(|p| format!("{:?}", sim.info(p.msg).msg).contains("msg: 2"));
-    sim.deliver(&mut world, second.unwrap(), scenario.network);
-    let state = world.cells()[OUTSIDE.index()].clone().unwrap();
-    assert_eq!(state.system().network.len(), 0);
-    assert!(!world.pending().iter().any(|p| !p.kind.is_timer()));
+    // Sent by an actor where there are two, by somebody outside where there is one.
+    for actors in [1, 2] {
+        let system = sleepers(actors).init_network(Network::new_ordered([to(1), to(2)]));
+        let mut sim = simulator(system.lossy_network(LossyNetwork::Yes), &scenario);
+        let mut world = sim.empty_world();
+        for actor in sim.model().actors().to_vec() {
+            sim.start(&mut world, actor);
+        }
+        let message = |sim: &Simulator<_>, world: &World<System<Sleeper>>, text: &str| {
+            let is = |p: &Pending| format!("{:?}", sim.info(p.msg).msg).contains(text);
+            let at = world.pending().iter().position(is)?;
+            Some((at, sim.deliverable(world, at, scenario.network)))
+        };
+        assert!(message(&sim, &world, "msg: 1").is_some_and(|(_, may)| may), "{actors}");
+        let (second, may) = message(&sim, &world, "msg: 2").unwrap();
+        assert!(may, "{actors}");
+        sim.deliver(&mut world, second, scenario.network);
+        let state = world.cells()[OUTSIDE.index()].clone().unwrap();
+        assert_eq!(state.system().network.len(), 0);
+        assert!(message(&sim, &world, "msg: 1").is_none_or(|(_, may)| !may), "{actors}");
+    }
 }
