@@ -6,92 +6,25 @@ use std::time::Instant;
 
 use demi_common::{Kind, owned};
 use demi_explore::moment::Moment;
-use demi_explore::{Bounds, Cost, Ended, Explored, Scene, SceneError, Spent, Told, explore};
+use demi_explore::{Ended, Scene, SceneError, Told, explore};
 use demi_minimize::{Budget, StopFlag};
-use demi_replay::fuzz::{Found, Made, written};
+use demi_replay::fuzz::{Made, written};
 use demi_replay::{Model, Registry, Simulator, Visitor};
-use demi_schemas::{NetworkRule, Scenario, Schedule};
+use demi_schemas::{Scenario, Schedule};
 
 use crate::Outcome;
+pub use crate::explore_args::ExploreArgs;
+use crate::explore_args::{Part, bounds};
 use crate::explore_told::{describe, least, summarize};
 use crate::files::{read_scenario, read_schedule, write_folder};
 use crate::fuzz::logs;
 use crate::minimize;
-use crate::status::{Expect, Status};
+use crate::status::Status;
 use crate::ui::Ui;
 use crate::verify_explored::RECORDED;
 
 /// How many deliveries before the end of a recording an exploration begins.
 const LAST: u64 = 8;
-
-/// Arguments of `explore`.
-#[derive(clap::Args, Debug)]
-pub struct ExploreArgs {
-    /// The scenario file.
-    #[arg(long, value_name = "FILE")]
-    scenario: PathBuf,
-    /// A recorded execution or a schedule: explore around it instead of from the scenario's beginning. Its own order costs nothing.
-    #[arg(long, value_name = "EXEC|FILE")]
-    from: Option<PathBuf>,
-    /// With --from: begin after so many of its deliveries.
-    #[arg(long, value_name = "N", requires = "from", conflicts_with_all = ["every", "last"])]
-    at: Option<u64>,
-    /// With --from: begin at the start and after every N deliveries.
-    #[arg(long, value_name = "N", requires = "from", conflicts_with = "last", value_parser = clap::value_parser!(u64).range(1..))]
-    every: Option<u64>,
-    /// With --from: begin so many deliveries before its violation, or its end where there is none [default: 8].
-    #[arg(long, value_name = "N", requires = "from")]
-    last: Option<u64>,
-    /// Most that an execution may spend of the cost. All executions that spend less are looked at first.
-    #[arg(long, value_name = "N", default_value_t = 2)]
-    pub bound: u32,
-    /// What is counted: deviation (1 for anything but the oldest), delay (1 for each choice passed over), or preempt (1 for leaving an
-    /// actor that could go on).
-    #[arg(long, value_name = "COST", default_value_t)]
-    pub cost: Cost,
-    /// Most faults in an execution: failures, restarts, actors cut off or back, messages lost under fifo-loss, messages repeated where the network does.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub faults: u32,
-    /// Client messages, one after the other; replaces the scenario's number.
-    #[arg(long, value_name = "N")]
-    externals: Option<u32>,
-    /// Decides what the client messages are.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub seed: u64,
-    /// Most steps in an execution.
-    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
-    pub depth: u32,
-    /// Go on after the first violation, to the cheapest execution of each.
-    #[arg(long)]
-    all: bool,
-    /// How much work to do at most: time (60s, 2m) or configurations (5000000states) [default: no limit].
-    #[arg(long, value_name = "BUDGET")]
-    budget: Option<Budget>,
-    /// The network rule: unordered, fifo-loss or fifo; replaces the scenario's.
-    #[arg(long, value_name = "RULE")]
-    network: Option<NetworkRule>,
-    /// The folder for the summary, and for logs and schedules of what is found; what an earlier run wrote there is replaced.
-    #[arg(long, value_name = "DIR")]
-    pub out: PathBuf,
-    /// Which outcome is success, as the exit status says it.
-    #[arg(long, value_enum, default_value = "none", value_name = "OUTCOME")]
-    expect: Expect,
-    /// Print the summary as JSON.
-    #[arg(long)]
-    json: bool,
-}
-
-/// What was explored from one beginning: after so many deliveries of the recording, or at the scenario's beginning.
-pub struct Part {
-    /// After how many deliveries.
-    pub from: Option<u64>,
-    /// What came of it.
-    pub explored: Explored,
-    /// What is written of each finding.
-    pub found: Vec<Found>,
-    /// How many client messages there were.
-    pub clients: usize,
-}
 
 /// Explores with whichever model the scenario names.
 struct Task<'a> {
@@ -155,11 +88,6 @@ fn part<M: Model>(
         })
         .collect();
     Ok(Part { from, explored, found, clients: scene.clients.len() })
-}
-
-/// The bounds that the arguments ask for.
-pub fn bounds(args: &ExploreArgs) -> Bounds {
-    Bounds { cost: args.cost, most: Spent { cost: args.bound, faults: args.faults, steps: args.depth } }
 }
 
 /// Runs `explore`.

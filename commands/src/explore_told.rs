@@ -5,7 +5,7 @@ use demi_replay::fuzz::Found;
 use demi_schemas::Scenario;
 use demi_schemas::summary::{ExploreFinding, ExploreLevel, ExplorePromise, ExploreSummary};
 
-use crate::explore::{ExploreArgs, Part, bounds};
+use crate::explore_args::{ExploreArgs, Part, bounds};
 
 /// A finding, where its exploration began, and what is written of it.
 pub type Least<'a> = (Option<u64>, &'a Finding, &'a Found);

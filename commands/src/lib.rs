@@ -15,6 +15,7 @@
 
 mod cli;
 pub mod explore;
+mod explore_args;
 mod explore_told;
 pub mod export;
 mod export_test;

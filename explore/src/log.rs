@@ -1,10 +1,9 @@
 //! A recorded execution, whose order is the default one of an exploration around it.
 
-use demi_replay::fuzz::Choice;
+use demi_replay::fuzz::{Choice, Program};
 use demi_replay::script::Act;
 use demi_replay::{ActorId, Model, Simulator, Status, World};
-
-use crate::scene::Scene;
+use demi_schemas::NetworkRule;
 
 /// What was recorded, in an order that the model can follow.
 #[derive(Debug, Default)]
@@ -40,7 +39,7 @@ impl Log {
         Log { acts }
     }
 
-    /// The first step from a place on that is possible in a world. What is not possible is passed over for good once a later step is
+    /// The first step from a place on that is possible in a world, where the driver's steps are those of a program. What is not possible is passed over for good once a later step is
     /// taken.
     #[must_use]
     pub fn next<M: Model>(
@@ -48,7 +47,7 @@ impl Log {
         sim: &mut Simulator<M>,
         world: &World<M>,
         from: usize,
-        scene: &Scene,
+        (program, rule): (&Program, NetworkRule),
     ) -> Option<Next> {
         let rest = self.acts.iter().enumerate().skip(from);
         for (at, (step, act)) in rest {
@@ -56,7 +55,7 @@ impl Log {
             let next = match act {
                 Act::Noted(_) | Act::Sent => None,
                 Act::Deliver(want) => {
-                    let pending = want.find(sim, world).filter(|&at| sim.deliverable(world, at, scene.rule));
+                    let pending = want.find(sim, world).filter(|&at| sim.deliverable(world, at, rule));
                     let who = Some(want.to);
                     match pending {
                         Some(index) => {
@@ -74,7 +73,7 @@ impl Log {
                     .then_some(Next { at, choice: does, then: None, who: None }),
                 _ => {
                     let mut after = world.clone();
-                    let possible = scene.program.perform(sim, &mut after, *step as u32, scene.rule).is_ok();
+                    let possible = program.perform(sim, &mut after, *step as u32, rule).is_ok();
                     possible.then_some(Next { at, choice: does, then: None, who: None })
                 }
             };

@@ -60,7 +60,7 @@ pub fn menu<M: Model>(
         first.push((Choice::Client(moment.sent as u64, random), None, 0));
     }
     first.extend(timers);
-    let logged = scene.log.next(sim, world, moment.at, scene);
+    let logged = scene.log.next(sim, world, moment.at, (&scene.program, scene.rule));
     if let Some(next) = &logged {
         // The recorded step comes first, and is not offered a second time.
         first.retain(|(choice, ..)| next.then.is_some() || *choice != next.choice);

@@ -144,7 +144,8 @@ impl Scene {
         sim: &mut Simulator<M>,
         moment: &mut Moment<M>,
     ) -> Result<bool, SceneError> {
-        let Some(next) = self.log.next(sim, &moment.world, moment.at, self) else { return Ok(false) };
+        let driver = (&self.program, self.rule);
+        let Some(next) = self.log.next(sim, &moment.world, moment.at, driver) else { return Ok(false) };
         if let Some(step) = self.log.passed_over(moment.at, next.at) {
             return Err(SceneError::Diverged(step + 1));
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::scenario::ScenarioError;
+use crate::scenario_error::ScenarioError;
 
 /// The name of an invariant that is given as a text alone.
 const UNNAMED: &str = "Invariant";

@@ -2,7 +2,8 @@
 
 use demi_common::nearest;
 
-use crate::scenario::{Scenario, ScenarioError};
+use crate::scenario::Scenario;
+use crate::scenario_error::ScenarioError;
 
 /// The names that a model knows of each kind. What is not given is empty: the model knows no name of that kind.
 ///
