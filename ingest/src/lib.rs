@@ -27,6 +27,7 @@
 mod admit;
 mod columns;
 mod completeness;
+mod container;
 #[cfg(feature = "daemon")]
 pub mod daemon;
 mod delete;
@@ -44,6 +45,7 @@ mod locations;
 pub mod mapping;
 mod nature;
 pub mod otlp;
+mod outcome;
 #[cfg(test)]
 #[cfg(feature = "daemon")]
 mod power_cut;

@@ -29,7 +29,7 @@ use self::out::{Count, Out};
 use self::records::Records;
 use self::scan::Scanner;
 use self::zipkin::Zipkin;
-use crate::mapping::Container;
+use crate::container::Container;
 
 /// Reads documents.
 pub(crate) struct Documents {

@@ -14,8 +14,8 @@ use super::out::Out;
 use super::records::value;
 use super::scan::{Action, Handler, Level, Tag};
 use super::telemetry::{broken, done, place, rejected};
-use crate::mapping::Outcome;
 use crate::otlp::{Attributes, Item, OtlpOptions, Repeats, Surroundings, json};
+use crate::outcome::Outcome;
 
 /// What an array or object is.
 #[derive(Clone, Copy, PartialEq)]

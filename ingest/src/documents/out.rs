@@ -2,7 +2,7 @@
 
 use super::kept::Part;
 use crate::formats::Decoded;
-use crate::mapping::Outcome;
+use crate::outcome::Outcome;
 
 /// What was found in a document.
 pub(crate) struct Found {

@@ -3,8 +3,8 @@
 use super::kept::Part;
 use super::out::Out;
 use super::scan::Level;
-use crate::mapping::Outcome;
 use crate::otlp::Item;
+use crate::outcome::Outcome;
 
 /// Where something stands in its document, such as `resourceSpans[0].scopeSpans[1].spans[2]`.
 pub(super) fn place(path: &[Level]) -> String {

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::formats::Decoded;
-use crate::mapping::Outcome;
 use crate::otlp::{self, Item, OtlpOptions};
+use crate::outcome::Outcome;
 
 /// A small generator of numbers, so that texts and pieces shrink with their seed.
 struct Dice(u64);

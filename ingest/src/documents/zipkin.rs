@@ -5,8 +5,8 @@ use super::out::Out;
 use super::records::value;
 use super::scan::{Action, Handler, Level, Tag};
 use super::telemetry::{broken, done, place, rejected};
-use crate::mapping::Outcome;
 use crate::otlp::{OtlpOptions, zipkin};
+use crate::outcome::Outcome;
 
 /// Makes events of spans.
 #[derive(Default)]

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use regex::Regex;
 
 use super::error::MappingError;
-use super::file::{Clock, Container, Fields, Input, LinkOrder, Mapping, Rule};
+use super::file::{Clock, Fields, Input, LinkOrder, Mapping, Rule};
 use super::patterns::{self, Pattern};
 use super::template::{Form, Template, template};
+use crate::container::Container;
 use crate::read::encoding::{Encoding, UnknownEncoding};
 
 /// Templates of the fields of an event.

@@ -10,12 +10,14 @@ use serde_json::Value;
 use super::compile::Compiled;
 use super::emit::{Emitted, Emitter, Place};
 use super::error::MappingError;
-use super::file::{Choose, Container, Header, Mapping};
+use super::file::{Choose, Header, Mapping};
 use super::patterns::{self, Pattern};
 use super::sniff;
 use super::source_state::{Held, SourceState};
-use super::unit::{Outcome, Overrides, Unit, not_utf8};
+use super::unit::{Overrides, Unit};
+use crate::container::Container;
 use crate::formats::{Decoded, csv, edn, json_line, logfmt};
+use crate::outcome::{Outcome, not_utf8};
 use crate::read::lines::{Line, LineReader, Next};
 
 /// Most bytes of a record of several lines.

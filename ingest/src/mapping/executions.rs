@@ -3,8 +3,9 @@
 use super::emit::{clock_array, host_name};
 use super::engine::Mapper;
 use super::source_state::Held;
-use super::unit::{Outcome, Unit};
+use super::unit::Unit;
 use super::{clocks, deduce};
+use crate::outcome::Outcome;
 
 impl Mapper {
     /// Ends the execution being read: what was held becomes events.

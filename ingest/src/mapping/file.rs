@@ -9,6 +9,7 @@ use serde::Deserialize;
 use super::error::MappingError;
 use super::shape::Shape;
 use super::shipped::shipped;
+use crate::container::Container;
 
 /// A mapping file. Texts in braces are templates: `{host}` is the value of that name in the record, `{event.msg.to}` goes
 /// into JSON, `{a|b|'c'}` takes the first there is (a quoted one is a constant), `{x!json}` applies a filter.
@@ -38,30 +39,6 @@ pub struct Mapping {
     /// What some events get: the first rule whose conditions hold is the one that counts.
     #[serde(default, rename = "rule")]
     pub rules: Vec<Rule>,
-}
-
-/// What a file is made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Container {
-    /// Event records as this program writes them, one a line.
-    Native,
-    /// Text: each record is found by one of `patterns`.
-    Text,
-    /// One JSON object a line.
-    JsonLines,
-    /// JSON documents: an array of records, one record, or several documents one behind the other.
-    Json,
-    /// `key=value` pairs, one record a line.
-    Logfmt,
-    /// EDN maps, one a line, as Jepsen writes histories; `:key` becomes `key`.
-    EdnLines,
-    /// Comma-separated values with a header line that names the columns.
-    Csv,
-    /// OTLP in JSON: traces and logs of OpenTelemetry.
-    Otlp,
-    /// Zipkin v2 spans in JSON.
-    Zipkin,
 }
 
 /// Which of several patterns is used.

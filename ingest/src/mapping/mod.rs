@@ -46,11 +46,12 @@ pub(crate) use documents::read_documents;
 pub use engine::{HEAD, Mapper};
 pub use error::MappingError;
 pub use file::{
-    Choose, Clock, Container, Execution, Fields, Header, Input, Link, LinkOrder, Mapping, RealTime, Rule,
-    Ticks,
+    Choose, Clock, Execution, Fields, Header, Input, Link, LinkOrder, Mapping, RealTime, Rule, Ticks,
 };
 pub use needs::Needs;
 pub use shape::Shape;
 pub use shipped::{Shipped, shipped};
-pub(crate) use unit::not_utf8;
-pub use unit::{Outcome, Overrides, Unit};
+pub use unit::{Overrides, Unit};
+
+pub use crate::container::Container;
+pub use crate::outcome::Outcome;

@@ -2,7 +2,8 @@
 
 use super::compile::{Compiled, CompiledRule};
 use super::engine::Mapper;
-use super::file::{Choose, Container, Mapping, Ticks};
+use super::file::{Choose, Mapping, Ticks};
+use crate::container::Container;
 use crate::read::encoding::Encoding;
 
 /// What a mapping needs of the log that it reads. Sources that cannot give it cannot use the mapping.

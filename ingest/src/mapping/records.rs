@@ -3,8 +3,9 @@
 use serde_json::Value;
 
 use super::engine::Mapper;
-use super::unit::{Unit, not_utf8};
+use super::unit::Unit;
 use crate::formats::Decoded;
+use crate::outcome::not_utf8;
 use crate::read::lines::Line;
 
 impl Mapper {

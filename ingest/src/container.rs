@@ -1,0 +1,28 @@
+//! The kinds of files that a mapping reads.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// What a file is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Container {
+    /// Event records as this program writes them, one a line.
+    Native,
+    /// Text: each record is found by one of `patterns`.
+    Text,
+    /// One JSON object a line.
+    JsonLines,
+    /// JSON documents: an array of records, one record, or several documents one behind the other.
+    Json,
+    /// `key=value` pairs, one record a line.
+    Logfmt,
+    /// EDN maps, one a line, as Jepsen writes histories; `:key` becomes `key`.
+    EdnLines,
+    /// Comma-separated values with a header line that names the columns.
+    Csv,
+    /// OTLP in JSON: traces and logs of OpenTelemetry.
+    Otlp,
+    /// Zipkin v2 spans in JSON.
+    Zipkin,
+}
