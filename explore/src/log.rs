@@ -39,8 +39,8 @@ impl Log {
         Log { acts }
     }
 
-    /// The first step from a place on that is possible in a world, where the driver's steps are those of a program. What is not possible is passed over for good once a later step is
-    /// taken.
+    /// The first step from a place on that is possible in a world, where the test driver's steps are those of a program. What is not
+    /// possible is passed over for good once a later step is taken.
     #[must_use]
     pub fn next<M: Model>(
         &self,

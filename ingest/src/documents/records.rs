@@ -6,8 +6,7 @@ use super::kept::Part;
 use super::out::{Out, What};
 use super::scan::{Action, Handler, Level, Tag};
 use crate::formats::Decoded;
-use crate::outcome::Outcome;
-use crate::outcome::not_utf8;
+use crate::outcome::{Outcome, not_utf8};
 
 /// The value of a part, or why it has none.
 pub(super) fn value(part: &Part) -> Result<Value, (&'static str, String)> {
