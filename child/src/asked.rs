@@ -66,6 +66,11 @@ impl Asked {
         self.pool.requests()
     }
 
+    /// How many questions got two answers, and how many were asked twice.
+    pub fn strays(&self) -> (u64, u64) {
+        self.pool.strays()
+    }
+
     /// The problem that ended the work, if there was one.
     pub fn fault(&self) -> Option<&ChildError> {
         self.pool.fault()

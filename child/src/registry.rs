@@ -1,5 +1,6 @@
 //! The registry in which every scenario with a command or a socket finds its model.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use demi_replay::{Names, Registry, Simulator, Visitor};
@@ -14,12 +15,13 @@ use crate::pool::Pool;
 pub struct WithChildren<R> {
     rest: R,
     asked: Mutex<Vec<Arc<Asked>>>,
+    tolerates: Arc<AtomicBool>,
 }
 
 impl<R> WithChildren<R> {
     /// Around another registry.
     pub fn new(rest: R) -> Self {
-        WithChildren { rest, asked: Mutex::default() }
+        WithChildren { rest, asked: Mutex::default(), tolerates: Arc::default() }
     }
 
     /// How many requests were sent to children.
@@ -50,7 +52,8 @@ impl<R: Registry> Registry for WithChildren<R> {
     ) -> Result<Result<V::Output, V>, ScenarioError> {
         let Some(spec) = scenario.model.child() else { return self.rest.offer(scenario, visitor) };
         let failed = |e: &dyn std::fmt::Display| ScenarioError::Value(e.to_string());
-        let (pool, hello) = Pool::open(spec, scenario).map_err(|e| failed(&e))?;
+        let (pool, hello) =
+            Pool::open(spec, scenario, Arc::clone(&self.tolerates)).map_err(|e| failed(&e))?;
         let mut names = Names::default();
         let asked = Arc::new(Asked::new(pool, hello, &mut names));
         for one in &asked.hello.bootstrap {
@@ -64,5 +67,18 @@ impl<R: Registry> Registry for WithChildren<R> {
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let own = asked.iter().find_map(|asked| asked.fault().map(ToString::to_string));
         own.or_else(|| self.rest.fault())
+    }
+
+    fn tolerate(&self) {
+        self.tolerates.store(true, Ordering::Relaxed);
+        self.rest.tolerate();
+    }
+
+    fn strays(&self) -> (u64, u64) {
+        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        asked
+            .iter()
+            .map(|asked| asked.strays())
+            .fold(self.rest.strays(), |sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
 }

@@ -7,6 +7,7 @@ use demi_child::WithChildren;
 use demi_replay::Registry;
 
 use crate::out::is_closed;
+use crate::tolerance::strays;
 use crate::ui::{Ui, UiArgs};
 use crate::{Outcome, explore, export, fuzz, minimize, model, replaying, report, status, verify};
 
@@ -59,6 +60,9 @@ fn dispatch(command: Command, models: &(impl Registry + Sync), ui: &Ui) -> Outco
 pub fn ended<R: Registry>(outcome: Outcome, models: &WithChildren<R>, ui: &Ui) -> Outcome {
     if models.requests() > 0 {
         ui.note(&format!("{} requests to the model's process", models.requests()));
+    }
+    if let Some(strays) = strays(models) {
+        ui.note(&strays);
     }
     match models.fault() {
         Some(text) if models.differs() => {

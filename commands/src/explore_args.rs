@@ -1,13 +1,15 @@
 //! What `explore` is asked for, and what it explored.
 
 use std::path::PathBuf;
+use std::thread::available_parallelism;
 
-use demi_explore::{Bounds, Cost, Explored, Spent};
+use demi_explore::{Bounds, Cost, ExploreOptions, Explored, Saved, Spent};
 use demi_minimize::Budget;
 use demi_replay::fuzz::Found;
 use demi_schemas::NetworkRule;
 
 use crate::status::Expect;
+use crate::tolerance::Tolerance;
 
 /// Arguments of `explore`.
 #[derive(clap::Args, Debug)]
@@ -27,6 +29,12 @@ pub struct ExploreArgs {
     /// With --from: begin so many deliveries before its violation, or its end where there is none [default: 8].
     #[arg(long, value_name = "N", requires = "from")]
     pub last: Option<u64>,
+    /// Threads [default: one a processor]. They change nothing in the result.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub jobs: Option<u16>,
+    /// Go on with the exploration that --out holds and whose budget ended or that was interrupted. Everything else must be asked as it was then.
+    #[arg(long)]
+    pub resume: bool,
     /// Most that an execution may spend of the cost. All executions that spend less are looked at first.
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub bound: u32,
@@ -64,11 +72,20 @@ pub struct ExploreArgs {
     /// Print the summary as JSON.
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub(crate) tolerance: Tolerance,
 }
 
 /// The bounds that the arguments ask for.
 pub fn bounds(args: &ExploreArgs) -> Bounds {
     Bounds { cost: args.cost, most: Spent { cost: args.bound, faults: args.faults, steps: args.depth } }
+}
+
+/// How to explore, from where an earlier exploration stopped.
+pub fn options<'a>(args: &ExploreArgs, from: Option<&'a Saved>) -> ExploreOptions<'a> {
+    let threads = || available_parallelism().map_or(1, usize::from);
+    let jobs = args.jobs.map_or_else(threads, usize::from);
+    ExploreOptions { all: args.all, jobs, from, ..ExploreOptions::default() }
 }
 
 /// What was explored from one beginning: after so many deliveries of the recording, or at the scenario's beginning.

@@ -1,9 +1,9 @@
 //! What `explore` writes and prints of what it found.
 
-use demi_explore::{Ended, Finding, Origin, Promise};
+use demi_explore::{Deviation, Ended, Finding, Origin, Promise};
 use demi_replay::fuzz::Found;
 use demi_schemas::Scenario;
-use demi_schemas::summary::{ExploreFinding, ExploreLevel, ExplorePromise, ExploreSummary};
+use demi_schemas::summary::{ExploreDeviation, ExploreFinding, ExploreLevel, ExplorePromise, ExploreSummary};
 
 use crate::explore_args::{ExploreArgs, Part, bounds};
 
@@ -24,6 +24,16 @@ pub fn least(parts: &[Part]) -> Vec<Least<'_>> {
     all
 }
 
+/// Where a finding left the default order: the steps of its schedule, from 0.
+pub fn deviations<'a>(
+    finding: &'a Finding,
+    found: &Found,
+) -> impl Iterator<Item = (usize, &'a Deviation)> + use<'a> {
+    let steps = finding.deviations.iter().map(|deviation| found.steps_before[deviation.choice]);
+    let steps: Vec<usize> = steps.collect();
+    steps.into_iter().zip(&finding.deviations)
+}
+
 fn pairs(part: &Part) -> impl Iterator<Item = Least<'_>> {
     part.explored.findings.iter().zip(&part.found).map(|(finding, found)| (part.from, finding, found))
 }
@@ -34,6 +44,7 @@ pub fn summarize(
     scenario: &Scenario,
     parts: &[Part],
     least: &[Least<'_>],
+    incomplete: Option<String>,
 ) -> ExploreSummary {
     let clients = parts.first().map_or(0, |part| part.clients);
     let origin = match parts.first().and_then(|part| part.from) {
@@ -50,6 +61,14 @@ pub fn summarize(
     let finding = |(at, (from, finding, found)): (usize, &Least<'_>)| ExploreFinding {
         violation: found.violation.clone(),
         affected: found.affected.clone(),
+        deviations: deviations(finding, found)
+            .map(|(step, deviation)| ExploreDeviation {
+                step: step as u64 + 1,
+                cost: deviation.spends.cost,
+                faults: deviation.spends.faults,
+                instead_of: deviation.instead_of.clone(),
+            })
+            .collect(),
         from: *from,
         cost: finding.spent.cost,
         faults: finding.spent.faults,
@@ -97,6 +116,7 @@ pub fn summarize(
             steps: promise.steps,
             text: promise.to_string(),
         }),
+        incomplete,
         findings: least.iter().enumerate().map(finding).collect(),
         levels,
     }
@@ -118,6 +138,9 @@ pub fn describe(summary: &ExploreSummary, args: &ExploreArgs) -> String {
             finding.externals,
             args.out.join(&finding.schedule).display(),
         ));
+        for deviation in &finding.deviations {
+            text.push_str(&format!("  step {} instead of {}\n", deviation.step, deviation.instead_of));
+        }
         if !finding.round.is_empty() {
             text.push_str("  and from there it goes round for ever:\n");
             finding.round.iter().for_each(|step| text.push_str(&format!("    {step}\n")));
@@ -145,8 +168,13 @@ pub fn describe(summary: &ExploreSummary, args: &ExploreArgs) -> String {
         Some(promise) => promise.text.as_str(),
         None => "Nothing is promised: not even the default order is done without a violation.",
     });
+    if let Some(incomplete) = &summary.incomplete {
+        text.push_str(&format!("\n{incomplete}"));
+    }
     if summary.ended == "stopped" {
-        text.push_str("\nThe budget ended before the bound.");
+        text.push_str(
+            "\nThe budget ended before the bound. The same command with --resume goes on from there.",
+        );
     }
     text.push_str(&format!("\nwrote {}", args.out.display()));
     text

@@ -16,6 +16,7 @@ use crate::Outcome;
 use crate::files::{read_scenario, write_folder};
 use crate::minimize::{self, MinimizeArgs};
 use crate::status::Expect;
+use crate::tolerance::Tolerance;
 use crate::ui::Ui;
 
 /// Arguments of `fuzz`.
@@ -64,6 +65,8 @@ pub struct FuzzArgs {
     /// Print the summary as JSON; with --minimize that of the result as a second object.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    tolerance: Tolerance,
 }
 
 /// Makes the runs with whichever model the scenario names.
@@ -134,6 +137,7 @@ fn write_healthy(
 
 /// Runs `fuzz`.
 pub fn run(args: FuzzArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outcome {
+    args.tolerance.apply(models);
     if args.min_deliveries > args.deliveries {
         let (least, most) = (args.min_deliveries, args.deliveries);
         return Err(format!("--min-deliveries {least} is more than a run has: --deliveries is {most}").into());

@@ -40,6 +40,7 @@ pub(crate) fn interruptible() -> StopFlag {
 
 /// Runs `minimize`.
 pub fn run(args: MinimizeArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outcome {
+    args.tolerance.apply(models);
     run_until(args, models, ui, interruptible())
 }
 

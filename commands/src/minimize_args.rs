@@ -10,6 +10,7 @@ use demi_minimize::{Budget, Contents, Match, Objective, Phases, Repeat};
 use demi_schemas::NetworkRule;
 
 use crate::memory::Amount;
+use crate::tolerance::Tolerance;
 
 /// Arguments of `minimize`.
 #[derive(clap::Args, Debug)]
@@ -75,6 +76,8 @@ pub struct MinimizeArgs {
     /// Print the summary as JSON.
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) tolerance: Tolerance,
 }
 
 #[derive(clap::Parser)]

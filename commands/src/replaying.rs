@@ -15,6 +15,7 @@ use crate::Outcome;
 use crate::files::{read_scenario, read_schedule};
 use crate::status::{Ended, Expect, Status};
 use crate::stepping::{Stepping, SteppingError};
+use crate::tolerance::Tolerance;
 use crate::ui::Ui;
 
 /// Arguments of `replay`.
@@ -50,10 +51,13 @@ pub struct ReplayArgs {
     /// Print the result as JSON.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    tolerance: Tolerance,
 }
 
 /// Runs `replay`.
 pub fn run(args: ReplayArgs, models: &impl Registry, ui: &Ui) -> Outcome {
+    args.tolerance.apply(models);
     let scenario = read_scenario(&args.scenario)?;
     let schedule = read_schedule(&args.input, false)?;
     let kept = if args.kept { Some(read_schedule(&args.input, true)?) } else { None };

@@ -1,14 +1,37 @@
 //! Models and schedules as tests: what `export --format rust-test` and the tests of a new project call.
 
 use std::error::Error;
+use std::hint::black_box;
+use std::path::Path;
 
 use demi_replay::fuzz::{FuzzOptions, fuzz};
-use demi_replay::replay::{ReplayOptions, replay};
-use demi_replay::{Model, Registry, Simulator, Visitor};
+use demi_replay::replay::{ReplayOptions, watched};
+use demi_replay::{Model, Registry, Simulator, Visitor, World};
 use demi_schemas::{Scenario, Schedule};
 
-/// Follows a schedule and looks at what is broken at its end.
-struct Follow<'a>(&'a Scenario, &'a Schedule);
+use crate::files::read_schedule;
+
+/// The variable that asks a test for another schedule, or to stop in front of a step: `FILE`, `@STEP` or `FILE@STEP`.
+const REPLAY: &str = "DEMI_REPLAY";
+
+/// Does nothing. A test calls it in front of the step that `DEMI_REPLAY=@STEP` names, so that a debugger can stop here.
+#[inline(never)]
+pub fn stop(step: usize) {
+    black_box(step);
+}
+
+/// What `DEMI_REPLAY` asks for: a schedule file and a step, from 1.
+fn asked(text: &str) -> Result<(Option<&str>, Option<usize>), String> {
+    let wrong = || format!("{REPLAY} is FILE, @STEP or FILE@STEP, not '{text}'");
+    let (file, step) = match text.rsplit_once('@') {
+        Some((file, step)) => (file, Some(step.parse().map_err(|_| wrong())?)),
+        None => (text, None),
+    };
+    Ok((Some(file).filter(|file| !file.is_empty()), step))
+}
+
+/// Follows a schedule and looks at what is broken at its end. Stops in front of a step.
+struct Follow<'a>(&'a Scenario, &'a Schedule, Option<usize>);
 
 impl Visitor for Follow<'_> {
     type Output = Result<Vec<String>, Box<dyn Error>>;
@@ -19,7 +42,18 @@ impl Visitor for Follow<'_> {
             strict: false,
             interval: self.0.invariant_check_interval.unwrap_or(1),
         };
-        Ok(replay(&mut sim, self.1, &options)?.violation)
+        if self.2 == Some(1) {
+            stop(1);
+        }
+        let mut watch = |done: Option<usize>, _: &_, _: &Simulator<M>, _: &World<M>| {
+            // Steps are counted from 0, and this one is done.
+            if let (Some(done), Some(step)) = (done, self.2)
+                && done + 2 == step
+            {
+                stop(step);
+            }
+        };
+        Ok(watched(&mut sim, self.1, &options, &mut watch)?.violation)
     }
 }
 
@@ -53,7 +87,8 @@ pub fn search(
 }
 
 /// What a schedule breaks: the fingerprints, none where it breaks nothing. Steps that the model does not offer any more are
-/// passed over, so a test that asserts that nothing breaks passes once the bug is mended.
+/// passed over, so a test that asserts that nothing breaks passes once the bug is mended. Where the environment has
+/// `DEMI_REPLAY=FILE`, the schedule of that file is taken instead; with `@STEP`, [`stop`] is called in front of that step.
 ///
 /// # Errors
 /// When the texts are no scenario and no schedule, the scenario names a model that `models` does not know, or a message from
@@ -64,6 +99,25 @@ pub fn violations(
     schedule: &str,
 ) -> Result<Vec<String>, Box<dyn Error>> {
     let scenario = Scenario::parse(scenario)?;
-    let schedule = Schedule::parse(schedule)?;
-    models.visit(&scenario, Follow(&scenario, &schedule))?
+    let wish = std::env::var(REPLAY).unwrap_or_default();
+    let (file, step) = asked(&wish)?;
+    let schedule = match file {
+        Some(file) => read_schedule(Path::new(file), false)?,
+        None => Schedule::parse(schedule)?,
+    };
+    models.visit(&scenario, Follow(&scenario, &schedule, step))?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_a_step_or_both() {
+        assert_eq!(asked(""), Ok((None, None)));
+        assert_eq!(asked("@7"), Ok((None, Some(7))));
+        assert_eq!(asked("a@b/s.jsonl@7"), Ok((Some("a@b/s.jsonl"), Some(7))));
+        assert_eq!(asked("s.jsonl"), Ok((Some("s.jsonl"), None)));
+        assert!(asked("s.jsonl@x").is_err());
+    }
 }

@@ -1,13 +1,14 @@
 //! Explores the scenarios that come with the tool, one cost after the other, and prints what it took.
 //!
-//! Run it with `cargo run --release -p demi-explore --example bounds`, optionally followed by rows `SCENARIO:COST:BOUND:DEPTH`.
+//! Run it with `cargo run --release -p demi-explore --example bounds`, optionally followed by the number of threads and by
+//! rows `SCENARIO:COST:BOUND:DEPTH`.
 
 #![expect(clippy::print_stdout, reason = "an example prints what it finds")]
 
 use std::path::Path;
 use std::time::Instant;
 
-use demi_explore::{Bounds, Explored, Scene, SceneError, Spent, explore};
+use demi_explore::{Bounds, ExploreOptions, Explored, Scene, SceneError, Spent, explore};
 use demi_replay::models::with_model;
 use demi_replay::{Model, Simulator, Visitor};
 use demi_schemas::Scenario;
@@ -25,7 +26,7 @@ const ROWS: [&str; 8] = [
 /// Client messages, where the scenario has any.
 const CLIENTS: u32 = 4;
 
-struct Task<'a>(&'a Scenario, Bounds);
+struct Task<'a>(&'a Scenario, Bounds, usize);
 
 impl Visitor for Task<'_> {
     type Output = Result<Explored, SceneError>;
@@ -33,12 +34,25 @@ impl Visitor for Task<'_> {
     fn visit<M: Model>(self, mut sim: Simulator<M>) -> Self::Output {
         let clients = self.0.fuzz.as_ref().map_or(0, |fuzz| fuzz.client_messages).min(CLIENTS);
         let (scene, first) = Scene::of(&mut sim, self.0, Some(clients), 1)?;
-        Ok(explore(&mut sim, (&scene, first), self.1, (false, true), &mut |_| true)?)
+        Ok(explore(
+            &mut sim,
+            (&scene, first),
+            self.1,
+            ExploreOptions { jobs: self.2, ..ExploreOptions::default() },
+            &mut |_| true,
+        )?)
     }
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let args: Vec<String> = std::env::args().skip(1).collect();
+    let mut args: Vec<String> = std::env::args().skip(1).collect();
+    let jobs = match args.first().and_then(|first| first.parse().ok()) {
+        Some(jobs) => {
+            args.remove(0);
+            jobs
+        }
+        None => 1,
+    };
     let rows: Vec<&str> =
         if args.is_empty() { ROWS.to_vec() } else { args.iter().map(String::as_str).collect() };
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../replay/scenarios");
@@ -51,7 +65,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let most = Spent { cost: bound.parse()?, faults: 0, steps: depth.parse()? };
         let bounds = Bounds { cost: cost.parse()?, most };
         let start = Instant::now();
-        let explored = with_model(&scenario, Task(&scenario, bounds))??;
+        let explored = with_model(&scenario, Task(&scenario, bounds, jobs))??;
         let seconds = start.elapsed().as_secs_f64();
         let steps: u64 = explored.levels.iter().map(|level| level.steps).sum();
         let found = explored.findings.first().map_or("nothing".to_owned(), |finding| {

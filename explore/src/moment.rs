@@ -63,13 +63,13 @@ impl<M: Model> Moment<M> {
     }
 }
 
-/// An entry by its content: numbers of messages depend on the order in which they came up. Of what a timer carries only that counts
+/// An entry by its content: numbers of messages and timers depend on the order in which they came up. Of what a timer carries only that counts
 /// which masks leave, because equal states may number their timers differently.
 fn content<M: Model>(sim: &Simulator<M>, entry: &Pending, hasher: &mut Xxh3) {
-    let Pending { from, to, channel, msg, kind, timer, survives, via } = *entry;
-    (from, to, channel, kind, timer, survives, via).hash(hasher);
+    let Pending { from, to, channel, msg, kind, timer: _, survives, via } = *entry;
+    (from, to, channel, kind, survives, via).hash(hasher);
     match kind.is_timer() {
-        true => sim.text(sim.info(msg).fingerprint).hash(hasher),
+        true => (sim.timer_name(entry), sim.text(sim.info(msg).fingerprint)).hash(hasher),
         false => sim.info(msg).msg.hash(hasher),
     }
 }

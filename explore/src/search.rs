@@ -3,17 +3,24 @@
 //! Moments are taken in the order of what was spent on them: cost, faults, steps (iterative context bounding; Musuvathi and Qadeer,
 //! PLDI 2007). So what is found first is the least, and when a cost is done everything that costs no more is known. A moment that
 //! was met before, for as little and after as few steps, is not gone on with: it leads to nothing that is not known.
+//!
+//! What comes after the moments of a batch is worked out by all threads, and taken up in the order of the moments. So the number of
+//! threads changes nothing in what is found, counted or promised.
 
 use std::collections::BTreeMap;
 
-use demi_replay::fuzz::{self, Choice, FuzzError};
-use demi_replay::{Model, OUTSIDE, Simulator, Violation};
-use rustc_hash::FxHashMap;
+use demi_replay::fuzz::{Choice, FuzzError};
+use demi_replay::{Model, Simulator, Violation};
 
-use crate::cost::{Bounds, Cost, Spent};
-use crate::menu::menu;
+use crate::batch::{self, Node, Turn};
+use crate::cost::{Bounds, Spent};
+use crate::met::Met;
 use crate::moment::Moment;
+use crate::saved::{Resume, Saved, Waiting};
 use crate::scene::Scene;
+use crate::ways::{Way, Ways};
+pub use crate::worker::Deviation;
+use crate::worker::{After, Child, Frame, broken};
 
 /// A violation, with the cheapest execution that ends in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,8 +31,12 @@ pub struct Finding {
     pub spent: Spent,
     /// The execution, from nothing on.
     pub choices: Vec<Choice>,
+    /// Where it left the default order.
+    pub deviations: Vec<Deviation>,
     /// Where it is a livelock: the deliveries after which everything is as it was before.
     pub round: Vec<String>,
+    /// Where it stands in the tree of choices.
+    pub(crate) place: usize,
 }
 
 /// What was done with the executions of one cost.
@@ -55,7 +66,7 @@ pub enum Ended {
 }
 
 /// What an exploration came to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Explored {
     /// What was found: for each set of fingerprints the least of what violates so, in the order of what they spent.
     pub findings: Vec<Finding>,
@@ -67,6 +78,29 @@ pub struct Explored {
     pub digest: u128,
     /// How it ended.
     pub ended: Ended,
+    /// What is needed to go on from where it stopped, and to tell again what it found.
+    pub saved: Saved,
+}
+
+/// How to explore.
+#[derive(Clone, Copy, Debug)]
+pub struct ExploreOptions<'a> {
+    /// Whether to go on after the first violation, to the least of each.
+    pub all: bool,
+    /// Whether moments that are known are not gone on with. Off only to test that this changes nothing.
+    pub cache: bool,
+    /// Threads; they change nothing in the result.
+    pub jobs: usize,
+    /// How many waiting configurations are kept; others are made again when it is their turn. Changes nothing in the result.
+    pub kept: usize,
+    /// Where an earlier exploration of the same stopped.
+    pub from: Option<&'a Saved>,
+}
+
+impl Default for ExploreOptions<'_> {
+    fn default() -> Self {
+        ExploreOptions { all: false, cache: true, jobs: 1, kept: 1 << 18, from: None }
+    }
 }
 
 /// What is told while it goes on.
@@ -80,24 +114,12 @@ pub struct Told {
     pub waiting: u64,
     /// Different violations.
     pub found: usize,
+    /// The part of the tree of executions that is done, where all moments after one are taken for equally large (the weighted backtrack estimator;
+    /// Kilby, Slaney, Thiébaux and Walsh, AAAI 2006, after Knuth, Math. Comp. 29, 1975). From 0 to 1.
+    pub part: f64,
 }
 
-/// A moment that waits, and how it was reached.
-struct Node<M: Model> {
-    moment: Moment<M>,
-    place: usize,
-    /// Set where it violates.
-    violations: Vec<Violation>,
-}
-
-/// How a moment was reached: from which, by which choice and what the test driver then did.
-struct Way {
-    from: usize,
-    choices: Vec<Choice>,
-}
-
-/// Explores from a beginning. `all` goes on after the first violation, to the least of each; `cache` is off only to test that it
-/// changes nothing. `tell` is asked now and then whether to go on.
+/// Explores from a beginning. `tell` is asked now and then whether to go on.
 ///
 /// # Errors
 /// When the model does not know a condition.
@@ -105,81 +127,116 @@ pub fn explore<M: Model>(
     sim: &mut Simulator<M>,
     (scene, first): (&Scene, Moment<M>),
     bounds: Bounds,
-    (all, cache): (bool, bool),
+    options: ExploreOptions<'_>,
     tell: &mut dyn FnMut(Told) -> bool,
 ) -> Result<Explored, FuzzError> {
-    let mut search = Search {
-        scene,
-        bounds,
-        ways: vec![Way { from: 0, choices: scene.before.clone() }],
-        waiting: BTreeMap::new(),
-        count: 0,
-        seen: FxHashMap::default(),
-        cache,
-        levels: Vec::new(),
-        findings: Vec::new(),
-    };
-    let violations = broken(sim, &first);
-    search.wait(Spent::default(), Node { moment: first, place: 0, violations });
-    let ended = search.run(sim, all, tell)?;
-    let digest = search.seen.keys().fold(0_u128, |sum, key| sum.wrapping_add(*key));
-    let met = search.seen.len() as u64;
-    Ok(Explored { findings: search.findings, levels: search.levels, met, digest, ended })
+    let frame = Frame { scene, first, bounds };
+    let mut others: Vec<Simulator<M>> = (1..options.jobs.max(1)).map(|_| sim.clone()).collect();
+    let unused = (!others.is_empty()).then(|| sim.clone());
+    let mut sims: Vec<&mut Simulator<M>> = std::iter::once(&mut *sim).chain(&mut others).collect();
+    if let Some(explored) = Search::new(&frame, options).run(&mut sims, tell)? {
+        return Ok(explored);
+    }
+    // Actors came up on the way, and each thread numbers them in its own order: one thread does it alone.
+    if let Some(unused) = unused {
+        *sim = unused;
+    }
+    let alone = Search::new(&frame, options).run(&mut [sim], tell)?;
+    Ok(alone.unwrap_or_else(|| unreachable!("one thread numbers actors in its own order alone")))
 }
 
-struct Search<'a, M: Model> {
-    scene: &'a Scene,
-    bounds: Bounds,
-    ways: Vec<Way>,
+pub(crate) struct Search<'a, M: Model> {
+    frame: &'a Frame<'a, M>,
+    options: ExploreOptions<'a>,
+    ways: Ways,
     waiting: BTreeMap<Spent, Vec<Node<M>>>,
-    count: u64,
-    /// By moment: the fewest steps after which it was met.
-    seen: FxHashMap<u128, u32>,
-    /// Whether moments that are known are not gone on with.
-    cache: bool,
+    /// How many wait, and how many of them are kept.
+    count: (u64, usize),
+    met: Met,
     levels: Vec<Level>,
+    steps: u64,
     findings: Vec<Finding>,
+    part: f64,
 }
 
-impl<M: Model> Search<'_, M> {
-    fn wait(&mut self, spent: Spent, node: Node<M>) {
-        self.count += 1;
-        self.waiting.entry(spent).or_default().push(node);
+impl<'a, M: Model> Search<'a, M> {
+    fn new(frame: &'a Frame<'a, M>, options: ExploreOptions<'a>) -> Self {
+        Search {
+            frame,
+            options,
+            ways: Ways::new(&frame.scene.before),
+            waiting: BTreeMap::new(),
+            count: (0, 0),
+            met: Met::new(options.cache),
+            levels: Vec::new(),
+            steps: 0,
+            findings: Vec::new(),
+            part: 0.0,
+        }
     }
 
+    /// Explores; `None` where actors came up while several threads were at work.
     fn run(
-        &mut self,
-        sim: &mut Simulator<M>,
-        all: bool,
+        mut self,
+        sims: &mut [&mut Simulator<M>],
         tell: &mut dyn FnMut(Told) -> bool,
-    ) -> Result<Ended, FuzzError> {
-        while let Some((spent, nodes)) = self.waiting.pop_first() {
+    ) -> Result<Option<Explored>, FuzzError> {
+        let actors = sims[0].names().len();
+        match self.options.from {
+            Some(saved) => self.resume(sims[0], saved)?,
+            None => {
+                let first = &self.frame.first;
+                let violations = broken(sims[0], first);
+                let key = self.frame.key(sims[0], first, Spent::default());
+                let moment = Some(first.clone());
+                let node = Node {
+                    moment,
+                    owner: 0,
+                    place: 0,
+                    key,
+                    weight: 1.0,
+                    violates: !violations.is_empty(),
+                    violations,
+                };
+                self.wait(Spent::default(), node);
+            }
+        }
+        let mut ended = None;
+        while ended.is_none()
+            && let Some((spent, nodes)) = self.waiting.pop_first()
+        {
             self.level(spent);
-            self.count -= nodes.len() as u64;
+            let mut nodes = nodes.into_iter().peekable();
+            while ended.is_none() && nodes.peek().is_some() {
+                let turns = self.turns(&mut nodes, spent);
+                let after = batch::after(self.frame, &self.ways, sims, &turns, spent);
+                if sims.len() > 1 && sims.iter().any(|sim| sim.names().len() != actors) {
+                    return Ok(None);
+                }
+                ended = self.take(sims, (turns, after), spent, tell)?;
+            }
             for node in nodes {
-                let steps = self.levels.iter().map(|level| level.steps).sum();
-                let told = Told { at: spent, steps, waiting: self.count, found: self.findings.len() };
-                if !tell(told) {
-                    return Ok(Ended::Stopped);
-                }
-                if !node.violations.is_empty() {
-                    self.found(sim, node, spent);
-                    if !all {
-                        return Ok(Ended::Found);
-                    }
-                    continue;
-                }
-                if self.known(sim, &node.moment, spent) {
-                    self.level(spent).known += 1;
-                    continue;
-                }
-                self.go_on(sim, &node, spent)?;
+                self.wait(spent, node);
             }
         }
         // Where nothing was left at a cost there is nothing at higher ones.
-        let levels = self.bounds.most.cost as usize + 1;
-        self.levels.resize_with(levels.max(self.levels.len()), Level::default);
-        Ok(Ended::Complete)
+        if ended.is_none() {
+            let levels = self.frame.bounds.most.cost as usize + 1;
+            self.levels.resize_with(levels.max(self.levels.len()), Level::default);
+        }
+        let ended = ended.unwrap_or(Ended::Complete);
+        let saved = if ended == Ended::Stopped { self.saved() } else { self.finished() };
+        let (met, digest) = self.met.sum();
+        Ok(Some(Explored { findings: self.findings, levels: self.levels, met, digest, ended, saved }))
+    }
+
+    fn wait(&mut self, spent: Spent, mut node: Node<M>) {
+        if !node.violates && self.met.is_ahead(node.key, spent) || self.count.1 >= self.options.kept {
+            node.moment = None;
+        }
+        self.count.0 += 1;
+        self.count.1 += usize::from(node.moment.is_some());
+        self.waiting.entry(spent).or_default().push(node);
     }
 
     fn level(&mut self, spent: Spent) -> &mut Level {
@@ -190,108 +247,184 @@ impl<M: Model> Search<'_, M> {
         &mut self.levels[at]
     }
 
-    /// Whether everything that the moment leads to is known; from now on it is.
-    fn known(&mut self, sim: &Simulator<M>, moment: &Moment<M>, spent: Spent) -> bool {
-        let waits = !self.scene.program.is_over(moment.done);
-        let key = moment.key(sim, spent.faults, (waits, self.bounds.cost == Cost::Preempt));
-        // Moments come in the order of their costs, so only steps can be fewer than before.
-        let least = self.seen.entry(key).or_insert(u32::MAX);
-        let known = *least <= spent.steps;
-        *least = spent.steps.min(*least);
-        known && self.cache
+    /// The next moments of those that wait, and what is to be done with each.
+    fn turns(&mut self, nodes: &mut impl Iterator<Item = Node<M>>, spent: Spent) -> Vec<(Node<M>, Turn)> {
+        let mut turns = Vec::new();
+        while turns.len() < batch::MOST {
+            let Some(node) = nodes.next() else { break };
+            self.count.0 -= 1;
+            self.count.1 -= usize::from(node.moment.is_some());
+            let turn = match node.violates {
+                true => Turn::Found,
+                // Moments come in the order of their costs, so only steps can be fewer than before.
+                false => match self.met.meet(node.key, spent.steps) {
+                    Ok(before) => Turn::GoOn { before },
+                    Err(_) => Turn::Known,
+                },
+            };
+            let enough = turn == Turn::Found && !self.options.all;
+            turns.push((node, turn));
+            if enough {
+                break;
+            }
+        }
+        turns
     }
 
-    /// Makes each choice that the bounds allow.
-    fn go_on(&mut self, sim: &mut Simulator<M>, node: &Node<M>, spent: Spent) -> Result<(), FuzzError> {
-        let most = self.bounds.most;
-        let items = menu(sim, self.scene, &node.moment, self.bounds.cost, most.faults - spent.faults);
-        if items.is_empty() {
-            self.level(spent).ends += 1;
-            return Ok(());
-        }
-        if spent.steps >= most.steps {
-            self.level(spent).cut += 1;
-            return Ok(());
-        }
-        self.level(spent).moments += 1;
-        for item in items {
-            let after = Spent {
-                cost: spent.cost + item.spends.cost,
-                faults: spent.faults + item.spends.faults,
-                steps: spent.steps + item.spends.steps,
+    /// Takes up what comes after the moments of a batch, one after the other. Says how the exploration ended, if it did.
+    fn take(
+        &mut self,
+        sims: &mut [&mut Simulator<M>],
+        (turns, after): (Vec<(Node<M>, Turn)>, batch::Results<M>),
+        spent: Spent,
+        tell: &mut dyn FnMut(Told) -> bool,
+    ) -> Result<Option<Ended>, FuzzError> {
+        let mut rest = turns.into_iter().zip(after);
+        let stopped = loop {
+            let Some(((node, turn), after)) = rest.next() else { return Ok(None) };
+            let told = Told {
+                at: spent,
+                steps: self.steps,
+                waiting: self.count.0 + rest.len() as u64,
+                found: self.findings.len(),
+                part: self.part,
             };
-            if after.cost > most.cost {
-                continue;
+            if !tell(told) {
+                break (node, turn);
             }
-            let mut moment = node.moment.clone();
-            let mut choices = vec![item.choice];
-            self.level(spent).steps += 1;
-            make(sim, self.scene, &mut moment, item.choice);
-            if let Some(then) = item.then {
-                make(sim, self.scene, &mut moment, then);
-                choices.push(then);
-            }
-            moment.at = item.at;
-            let mut violations = broken(sim, &moment);
-            if violations.is_empty() {
-                self.scene.settle(sim, &mut moment, &mut choices)?;
-                if choices.len() > 1 {
-                    violations = broken(sim, &moment);
+            match (turn, after) {
+                (Turn::Found, _) => {
+                    self.part += node.weight;
+                    self.found(sims, node, spent)?;
+                    if !self.options.all {
+                        return Ok(Some(Ended::Found));
+                    }
+                }
+                (Turn::GoOn { .. }, Some(after)) => self.go_on(&node, after?, spent),
+                (Turn::Known | Turn::GoOn { .. }, _) => {
+                    self.part += node.weight;
+                    self.level(spent).known += 1;
                 }
             }
-            self.ways.push(Way { from: node.place, choices });
-            let place = self.ways.len() - 1;
-            self.wait(after, Node { moment, place, violations });
+        };
+        // What was not taken up waits again, as if it had never been met.
+        let left: Vec<(Node<M>, Turn)> = std::iter::once(stopped).chain(rest.map(|(turn, _)| turn)).collect();
+        for (node, turn) in left.iter().rev() {
+            if let Turn::GoOn { before } = turn {
+                self.met.forget(node.key, *before);
+            }
         }
+        left.into_iter().for_each(|(node, _)| self.wait(spent, node));
+        Ok(Some(Ended::Stopped))
+    }
+
+    /// Lets the moments wait that come after one.
+    fn go_on(&mut self, node: &Node<M>, (owner, after): batch::Done<M>, spent: Spent) {
+        let children = match after {
+            After::End => {
+                self.part += node.weight;
+                self.level(spent).ends += 1;
+                return;
+            }
+            After::Cut => {
+                self.part += node.weight;
+                self.level(spent).cut += 1;
+                return;
+            }
+            After::Children(children) => children,
+        };
+        let steps = children.len() as u64;
+        self.steps += steps;
+        let level = self.level(spent);
+        level.moments += 1;
+        level.steps += steps;
+        if children.is_empty() {
+            self.part += node.weight;
+        }
+        let weight = node.weight / steps.max(1) as f64;
+        for Child { moment, way, spent, key, violations } in children {
+            let place = self.ways.add(way).unwrap_or_default();
+            let violates = !violations.is_empty();
+            self.wait(spent, Node { moment: Some(moment), owner, place, key, weight, violates, violations });
+        }
+    }
+
+    fn found(
+        &mut self,
+        sims: &mut [&mut Simulator<M>],
+        node: Node<M>,
+        spent: Spent,
+    ) -> Result<(), FuzzError> {
+        // Its actors and messages have the numbers of the thread that met it.
+        let path = self.ways.to(node.place);
+        let known = |violations: &[Violation], finding: &Finding| {
+            finding.violations.iter().map(|v| &v.fingerprint).eq(violations.iter().map(|v| &v.fingerprint))
+        };
+        let told = !node.violations.is_empty();
+        if told && self.findings.iter().any(|finding| known(&node.violations, finding)) {
+            return Ok(());
+        }
+        let sim = &mut *sims[0];
+        let (moment, violations) = self.frame.again(sim, &path)?;
+        if self.findings.iter().any(|finding| known(&violations, finding)) {
+            return Ok(());
+        }
+        let livelock = if sim.livelock_counts() { sim.livelock(&moment.world) } else { None };
+        let round = livelock.map(|livelock| livelock.round).unwrap_or_default();
+        let deviations = self.frame.deviations(sim, &path)?;
+        let (place, choices) = (node.place, self.ways.choices(node.place));
+        self.findings.push(Finding { violations, spent, choices, deviations, round, place });
         Ok(())
     }
 
-    fn found(&mut self, sim: &Simulator<M>, node: Node<M>, spent: Spent) {
-        let same = |finding: &Finding| {
-            finding
-                .violations
-                .iter()
-                .map(|v| &v.fingerprint)
-                .eq(node.violations.iter().map(|v| &v.fingerprint))
-        };
-        if self.findings.iter().any(same) {
-            return;
+    /// Where it stands, to go on another time.
+    fn saved(&self) -> Saved {
+        let waiting = self.waiting.iter().flat_map(|(spent, nodes)| {
+            nodes.iter().map(|node| Waiting {
+                spent: *spent,
+                place: node.place,
+                key: node.key,
+                weight: node.weight,
+                violates: node.violates,
+            })
+        });
+        Saved {
+            ways: self.ways.clone(),
+            waiting: waiting.collect(),
+            met: self.met.entries(),
+            levels: self.levels.clone(),
+            findings: self.findings.iter().map(|finding| (finding.place, finding.spent)).collect(),
+            part: self.part,
         }
-        let mut parts = Vec::new();
-        let mut at = node.place;
-        loop {
-            parts.push(&self.ways[at].choices);
-            if at == 0 {
-                break;
+    }
+
+    /// What was found, without all that did not lead to it.
+    fn finished(&self) -> Saved {
+        let mut ways = Ways::new(&self.frame.scene.before);
+        let findings = self.findings.iter().map(|finding| {
+            let mut from = 0;
+            for way in self.ways.to(finding.place) {
+                from = ways.add(Way { from, ..way.clone() }).unwrap_or_default();
             }
-            at = self.ways[at].from;
-        }
-        let choices = parts.into_iter().rev().flatten().copied().collect();
-        let livelock = if sim.livelock_counts() { sim.livelock(&node.moment.world) } else { None };
-        let round = livelock.map(|livelock| livelock.round).unwrap_or_default();
-        self.findings.push(Finding { violations: node.violations, spent, choices, round });
+            (from, finding.spent)
+        });
+        let findings = findings.collect();
+        let (waiting, met, levels) = (Vec::new(), Vec::new(), self.levels.clone());
+        Saved { ways, waiting, met, levels, findings, part: 1.0 }
     }
-}
 
-/// Makes a choice at a moment.
-fn make<M: Model>(sim: &mut Simulator<M>, scene: &Scene, moment: &mut Moment<M>, choice: Choice) {
-    match choice {
-        Choice::Client(..) => moment.sent += 1,
-        Choice::Deliver(index) => {
-            moment.last = moment.world.pending().get(index as usize).map(|entry| entry.to);
+    /// Takes up where an earlier exploration stopped.
+    fn resume(&mut self, sim: &mut Simulator<M>, saved: &Saved) -> Result<(), FuzzError> {
+        let Resume { ways, met, levels, findings, part } = saved.resume(self.options.cache);
+        (self.ways, self.met, self.levels, self.part) = (ways, met, levels, part);
+        self.steps = self.levels.iter().map(|level| level.steps).sum();
+        for (place, spent) in findings {
+            let node = Node::waits(place, 0, 0.0, true);
+            self.found(&mut [&mut *sim], node, spent)?;
         }
-        _ => {}
+        for waits in &saved.waiting {
+            self.wait(waits.spent, Node::waits(waits.place, waits.key, waits.weight, waits.violates));
+        }
+        Ok(())
     }
-    fuzz::apply(sim, &mut moment.world, &scene.program, choice, scene.rule);
-}
-
-/// What a moment breaks by itself, in the order of the fingerprints. A panic of the model is a violation.
-fn broken<M: Model>(sim: &Simulator<M>, moment: &Moment<M>) -> Vec<Violation> {
-    let mut found = Vec::new();
-    if let Err(panic) = sim.judge(&moment.world, &mut M::History::default(), &mut found) {
-        let affected = if panic.actor == OUTSIDE { Vec::new() } else { vec![panic.actor] };
-        return vec![Violation { fingerprint: sim.explain(&panic), affected }];
-    }
-    found.sort_by(|a, b| a.fingerprint.cmp(&b.fingerprint));
-    found
 }

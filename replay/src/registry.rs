@@ -39,6 +39,15 @@ pub trait Registry {
         None
     }
 
+    /// From now on a model that answers the same question in two ways is no fault: the answer that comes twice of three times counts, or the
+    /// first one. Models in this program are left alone.
+    fn tolerate(&self) {}
+
+    /// How many questions got two answers, where that is tolerated, of how many that were asked twice.
+    fn strays(&self) -> (u64, u64) {
+        (0, 0)
+    }
+
     /// Makes the simulator of the model that the scenario names and hands it to the visitor.
     ///
     /// # Errors
@@ -136,6 +145,14 @@ impl<R: Registry> Registry for Models<R> {
     fn fault(&self) -> Option<String> {
         self.registry.fault()
     }
+
+    fn tolerate(&self) {
+        self.registry.tolerate();
+    }
+
+    fn strays(&self) -> (u64, u64) {
+        self.registry.strays()
+    }
 }
 
 /// One model, and the rest of a registry.
@@ -174,6 +191,14 @@ where
     fn fault(&self) -> Option<String> {
         self.rest.fault()
     }
+
+    fn tolerate(&self) {
+        self.rest.tolerate();
+    }
+
+    fn strays(&self) -> (u64, u64) {
+        self.rest.strays()
+    }
 }
 
 /// Two registries; what the first does not know, the second is asked for.
@@ -200,5 +225,15 @@ impl<R: Registry, S: Registry> Registry for Both<R, S> {
 
     fn fault(&self) -> Option<String> {
         self.0.fault().or_else(|| self.1.fault())
+    }
+
+    fn tolerate(&self) {
+        self.0.tolerate();
+        self.1.tolerate();
+    }
+
+    fn strays(&self) -> (u64, u64) {
+        let (one, other) = (self.0.strays(), self.1.strays());
+        (one.0 + other.0, one.1 + other.1)
     }
 }

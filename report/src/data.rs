@@ -97,6 +97,8 @@ pub(crate) struct TraceData {
     pub(crate) align: Vec<i64>,
     /// Events at which the violation is seen.
     pub(crate) violations: Vec<u32>,
+    /// Events that left the default order of an exploration.
+    pub(crate) deviations: Vec<u32>,
     /// Where the variables come from: `model`, `log`, or nothing.
     pub(crate) states_from: &'static str,
 }

@@ -6,7 +6,7 @@ use demi_order::execution::{EVENTS, SCHEDULE, SUMMARY, load_summary};
 use demi_order::export::{Selection, Trace};
 use demi_replay::Registry;
 use demi_schemas::certificate::Shortest;
-use demi_schemas::summary::{BuildSummary, MinimizeSummary};
+use demi_schemas::summary::{BuildSummary, ExploreSummary, MinimizeSummary};
 use demi_schemas::{Certificate, Scenario, Schedule};
 
 use crate::align::align;
@@ -27,7 +27,7 @@ const CERTIFICATE: &str = "certificate.json";
 pub enum Input {
     /// Written by `build`.
     Execution(PathBuf),
-    /// Written by `minimize`.
+    /// Written by `minimize` or `explore`.
     Result(PathBuf),
 }
 
@@ -149,9 +149,13 @@ fn execution_page(models: &impl Registry, exec: &Path, options: &LoadOptions) ->
 
 fn result_page(models: &impl Registry, out: &Path, options: &LoadOptions) -> Result<Page, ReportError> {
     let path = out.join(SUMMARY);
-    let summary: MinimizeSummary = serde_json::from_str(&read(&path)?).map_err(ReportError::file(&path))?;
+    let text = read(&path)?;
     let scenario = result_scenario(out, options.scenario.as_ref())?;
     let schedule = read_schedule(&out.join(SCHEDULE))?;
+    if let Ok(found) = serde_json::from_str::<ExploreSummary>(&text) {
+        return found_page(models, &schedule, &scenario, &found);
+    }
+    let summary: MinimizeSummary = serde_json::from_str(&text).map_err(ReportError::file(&path))?;
     let path = out.join(CERTIFICATE);
     let certificate: Option<Certificate> = match path.is_file() {
         true => Some(serde_json::from_str(&read(&path)?).map_err(ReportError::file(&path))?),
@@ -195,6 +199,30 @@ fn result_page(models: &impl Registry, out: &Path, options: &LoadOptions) -> Res
         )
     }));
     (page.curve, page.phases) = (summary.curve, summary.phases);
+    Ok(page)
+}
+
+/// The cheapest violation that `explore` found.
+fn found_page(
+    models: &impl Registry,
+    schedule: &Schedule,
+    scenario: &Scenario,
+    summary: &ExploreSummary,
+) -> Result<Page, ReportError> {
+    let mut page = Page::new(schedule.header.system.clone().unwrap_or_default());
+    page.traces.push(replayed(models, schedule, scenario)?.data("explored", None));
+    page.violation.clone_from(&schedule.header.violation);
+    if let Some(least) = summary.findings.first() {
+        page.fact("deliveries", thousands(least.deliveries));
+        page.fact("external events", thousands(least.externals));
+        page.fact(&summary.cost, least.cost);
+        page.fact("faults", least.faults);
+    }
+    page.fact("network", summary.network);
+    page.fact("violations found", summary.findings.len());
+    if let Some(promise) = &summary.promise {
+        page.fact("promise", &promise.text);
+    }
     Ok(page)
 }
 

@@ -4,6 +4,7 @@ use demi_minimize::report::{Told, tell};
 use demi_order::export::{Builder, Content, Joint, Trace};
 use demi_replay::{Model, Registry, Simulator, Visitor};
 use demi_schemas::event::ENVIRONMENT;
+use demi_schemas::schedule::INSTEAD_OF;
 use demi_schemas::{Certificate, EventId, Kind, NetworkRule, Scenario, Schedule, Step, StepKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
@@ -43,6 +44,8 @@ impl Visitor for Telling<'_> {
 pub(crate) struct Replayed {
     pub(crate) trace: Trace,
     told: Vec<Told>,
+    /// By step of the schedule: where it left the default order of an exploration, what would have come instead.
+    instead_of: Vec<Option<String>>,
     /// By step told: its event.
     heads: Vec<u32>,
     /// Whether the last step breaks the invariant.
@@ -102,7 +105,9 @@ pub(crate) fn replayed(
     let system = schedule.header.system.clone().unwrap_or_default();
     let violates = !schedule.header.violation.is_empty();
     let trace = Trace { system, skeleton, events, contents: building.contents };
-    Ok(Replayed { trace, told, heads, violates })
+    let instead_of = |step: &Step| step.attrs.get(INSTEAD_OF).and_then(Value::as_str).map(str::to_owned);
+    let instead_of = schedule.steps.iter().map(instead_of).collect();
+    Ok(Replayed { trace, told, instead_of, heads, violates })
 }
 
 /// Events are named by their place among those of their actor in the schedule, not in its log.
@@ -166,6 +171,11 @@ impl Replayed {
             timeline.note(e, s.actor[e as usize], &told.state);
             let removal = told.step.and_then(|step| certificate?.removals.get(step));
             data.notes.extend(removal.map(|removal| (e, removal.why())));
+            let step = told.step.and_then(|step| self.instead_of.get(step));
+            if let Some(instead_of) = step.and_then(Option::as_ref) {
+                data.deviations.push(e);
+                data.notes.push((e, instead_of.clone()));
+            }
         }
         data.changes = timeline.finish();
         data.states_from = "model";

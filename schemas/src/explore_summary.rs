@@ -28,6 +28,9 @@ pub struct ExploreSummary {
     pub ended: String,
     /// What is promised; null where nothing is.
     pub promise: Option<ExplorePromise>,
+    /// Set where the model did not always answer alike, which `--tolerate` allows: the promise is then about the answers that counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incomplete: Option<String>,
     /// What was found, the least first.
     pub findings: Vec<ExploreFinding>,
     /// What was done, by cost from 0 on.
@@ -54,6 +57,9 @@ pub struct ExploreFinding {
     pub violation: Vec<String>,
     /// The actors whose state breaks the invariants.
     pub affected: Vec<String>,
+    /// The steps at which it left the default order.
+    #[serde(default)]
+    pub deviations: Vec<ExploreDeviation>,
     /// After how many deliveries of the recording it leaves it at the earliest; null without a recording.
     pub from: Option<u64>,
     /// Units of the cost.
@@ -86,4 +92,17 @@ pub struct ExploreLevel {
     pub ends: u64,
     /// Executions that were cut off after as many steps as one may have.
     pub cut: u64,
+}
+
+/// A step that left the default order, or was a fault.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ExploreDeviation {
+    /// Which step of the schedule, from 1.
+    pub step: u64,
+    /// Units of the cost that it added.
+    pub cost: u32,
+    /// Faults that it added.
+    pub faults: u32,
+    /// What would have come in the default order.
+    pub instead_of: String,
 }

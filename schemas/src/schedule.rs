@@ -47,6 +47,9 @@ pub struct ScheduleHeader {
     pub attrs: BTreeMap<String, Value>,
 }
 
+/// The field of a step that left the default order of an exploration: what would have come instead.
+pub const INSTEAD_OF: &str = "instead_of";
+
 /// What a step does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use crate::explore_summary::{ExploreFinding, ExploreLevel, ExplorePromise, ExploreSummary};
+pub use crate::explore_summary::{
+    ExploreDeviation, ExploreFinding, ExploreLevel, ExplorePromise, ExploreSummary,
+};
 pub use crate::fuzz_summary::FuzzSummary;
 use crate::scenario::NetworkRule;
 

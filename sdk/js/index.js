@@ -185,6 +185,10 @@ function greeting(model, { scenario }) {
 function handled(model, question) {
   const { actor } = question;
   const ctx = new Ctx(actor, question.from, question.now, question.random);
+  if (question.stop) {
+    // Step into the handler from here.
+    debugger;
+  }
   let state;
   if (question.do === "start") {
     const disk = question.disk ?? null;

@@ -3,10 +3,14 @@
  *
  * `demi-lineage export OUT --format js-test` writes such a test. It fails while the bug is there. Steps that a mended model does not
  * offer any more are passed over.
+ *
+ * `DEMI_REPLAY=@7` in the environment stops the model in front of the handler of step 7, if its command has `--inspect-brk`;
+ * `DEMI_REPLAY=FILE@7` takes the steps of another schedule file, and `DEMI_REPLAY=FILE` does that without stopping.
  */
 
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
 /** A model in a process of its own. */
@@ -94,7 +98,8 @@ class World {
 
   async #do(actor, sender, question) {
     const whole = { ...question, actor, now: null };
-    const answer = await this.child.ask({ ...whole, random: random(whole) });
+    const stop = this.stops ? { stop: true } : {};
+    const answer = await this.child.ask({ ...whole, random: random(whole), ...stop });
     this.states.set(actor, answer.state);
     this.seen.set(actor, answer.seen === undefined ? answer.state : answer.seen);
     for (const effect of answer.effects ?? []) {
@@ -266,6 +271,13 @@ class World {
   }
 }
 
+/** The schedule that `DEMI_REPLAY` asks for, and the step to stop at. */
+function replayed(schedule) {
+  const wish = process.env.DEMI_REPLAY ?? "";
+  const [, file, step] = /^(.*?)(?:@(\d+))?$/s.exec(wish);
+  return [file ? readFileSync(file, "utf8") : schedule, step ? Number(step) : null];
+}
+
 /**
  * Has the model that `command` starts take the steps of a schedule, until an invariant breaks or the end.
  *
@@ -273,6 +285,7 @@ class World {
  * than under demi-lineage.
  */
 export async function follow(command, scenario, schedule, cwd = undefined) {
+  const [text, stop] = replayed(schedule);
   const child = new Child(command, cwd);
   try {
     const asked = {};
@@ -288,12 +301,13 @@ export async function follow(command, scenario, schedule, cwd = undefined) {
     if (hello.kind !== "pure") {
       throw new Error(`only pure models can be followed here; this one is ${hello.kind}`);
     }
-    const steps = schedule.trim().split("\n").slice(1).map((line) => JSON.parse(line));
+    const steps = text.trim().split("\n").slice(1).map((line) => JSON.parse(line));
     const world = new World(child, hello, scenario.network ?? "fifo");
     const acts = ["start", "crash", "restart", "stop", "isolate", "heal"];
     const passedOver = [];
     let taken = 0;
     for (const [at, step] of steps.entries()) {
+      world.stops = at + 1 === stop;
       let made;
       if (acts.includes(step.kind) && step.external !== false) {
         made = await world[step.kind](step.to);

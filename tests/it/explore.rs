@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use base64::Engine;
 use serde_json::Value;
 
 const SCENARIO: &str =
@@ -142,4 +143,63 @@ fn a_promise_is_checked_from_scratch() {
     std::fs::remove_dir_all(at.join("f")).unwrap();
     let (status, told, err) = run(at, "verify r --json -q");
     assert!(status == Some(0) && told.contains("\"holds\": true"), "{told}{err}");
+}
+
+#[test]
+fn an_exploration_that_was_stopped_goes_on() {
+    let folder = folder(false);
+    let at = folder.path();
+    let line = "explore --scenario s.toml --externals 2 --bound 2 --faults 1 --depth 30 --json -q --out";
+    let (status, whole, _) = run(at, &format!("{line} whole"));
+    assert_eq!(status, Some(0), "{whole}");
+    let (status, told, _) = run(at, &format!("{line} e --budget 1000states --jobs 2"));
+    assert!(status == Some(4) && told.contains("\"stopped\""), "{told}");
+    assert!(at.join("e/unfinished.jsonl.zst").is_file());
+    // What differs is refused, and nothing is lost by it.
+    let (status, _, told) = run(at, &format!("{} e --resume", line.replace("--bound 2", "--bound 3")));
+    assert!(status == Some(2) && told.contains("--bound is 3, and was 2 then"), "{told}");
+    let (status, _, told) = run(at, &format!("{line} whole --resume"));
+    assert!(status == Some(2) && told.contains("nothing to resume"), "{told}");
+    let mut legs = 1;
+    let last = loop {
+        let (status, told, err) = run(at, &format!("{line} e --resume --budget 1000states --jobs 1"));
+        legs += 1;
+        match status {
+            Some(4) => continue,
+            Some(0) => break told,
+            _ => panic!("{told}{err}"),
+        }
+    };
+    assert!(legs > 2, "{legs}");
+    assert_eq!(last, whole);
+    assert!(!at.join("e/unfinished.jsonl.zst").exists());
+    // A damaged file is named, with the place.
+    run(at, &format!("{line} e --budget 1000states"));
+    let path = at.join("e/unfinished.jsonl.zst");
+    let bytes = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+    let (status, _, told) = run(at, &format!("{line} e --resume"));
+    assert!(status == Some(2) && told.contains("unfinished.jsonl.zst"), "{told}");
+}
+
+#[test]
+fn what_left_the_default_order_is_shown() {
+    let folder = folder(true);
+    let at = folder.path();
+    let (status, told, _) = run(at, "explore --scenario s.toml --externals 2 --out e -q");
+    assert!(status == Some(1) && told.contains("instead of"), "{told}");
+    let summary: Value =
+        serde_json::from_str(&std::fs::read_to_string(at.join("e/summary.json")).unwrap()).unwrap();
+    let finding = &summary["findings"][0];
+    let deviations = finding["deviations"].as_array().unwrap();
+    assert_eq!(deviations.iter().map(|one| one["cost"].as_u64().unwrap()).sum::<u64>(), 1, "{finding}");
+    let (status, told, err) = run(at, "report e --html page.html -q");
+    assert_eq!(status, Some(0), "{told}{err}");
+    let page = std::fs::read_to_string(at.join("page.html")).unwrap();
+    let (_, data) = page.split_once("id=\"data\">").unwrap();
+    let data = base64::engine::general_purpose::STANDARD.decode(data.split('<').next().unwrap()).unwrap();
+    let data: Value = serde_json::from_reader(flate2::read::GzDecoder::new(data.as_slice())).unwrap();
+    let trace = &data["traces"][0];
+    assert_eq!(trace["deviations"].as_array().unwrap().len(), deviations.len());
+    assert_eq!(trace["notes"][0], serde_json::json!([trace["deviations"][0], deviations[0]["instead_of"]]));
 }

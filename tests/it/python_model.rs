@@ -168,6 +168,22 @@ fn the_whole_road_in_python() {
     let failed = python(&["test_store.py"]);
     let told = String::from_utf8_lossy(&failed.stderr).into_owned();
     assert!(!failed.status.success() && told.contains("Converged"), "{told}");
+    // The model stops in a debugger in front of the last step's handler.
+    std::fs::write(
+        at.join("hook.py"),
+        "import sys\ndef stop():\n    at = sys._getframe(2)\n    print('stopped in', at.f_code.co_name, file=sys.stderr)\n",
+    )
+    .unwrap();
+    let stopped = std::process::Command::new("python3")
+        .arg("test_store.py")
+        .env("PYTHONPATH", format!("{}:{}", root.join("sdk/python").display(), at.display()))
+        .env("PYTHONBREAKPOINT", "hook.stop")
+        .env("DEMI_REPLAY", "min/schedule.jsonl@9")
+        .current_dir(at)
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&stopped.stderr).into_owned();
+    assert!(told.matches("stopped in answer").count() == 1 && told.contains("Converged"), "{told}");
     // The repaired program passes.
     let test = std::fs::read_to_string(at.join("test_store.py")).unwrap();
     let repaired = test.replace("\\\"last_wins\\\":true", "\\\"last_wins\\\":false");

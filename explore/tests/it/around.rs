@@ -1,6 +1,6 @@
 //! Exploration around a recorded execution: its own order costs nothing, and so leads to its violation again.
 
-use demi_explore::{Bounds, Cost, Ended, Scene, SceneError, Spent, explore};
+use demi_explore::{Bounds, Cost, Ended, ExploreOptions, Scene, SceneError, Spent, explore};
 use demi_replay::fuzz::{FuzzOptions, Made, fuzz, written};
 use demi_replay::models::with_model;
 use demi_replay::replay::{ReplayOptions, replay};
@@ -25,7 +25,8 @@ impl Visitor for Recorded<'_> {
             let (scene, first) = Scene::around(&mut sim, self.0, &found.schedule, from).unwrap();
             let most = Spent { cost: 0, faults: 0, steps: 100 };
             let bounds = Bounds { cost: Cost::Deviation, most };
-            let explored = explore(&mut sim, (&scene, first), bounds, (false, true), &mut |_| true).unwrap();
+            let explored =
+                explore(&mut sim, (&scene, first), bounds, ExploreOptions::default(), &mut |_| true).unwrap();
             let finding = explored.findings.first().unwrap();
             assert_eq!(finding.spent.cost, 0);
             let names: Vec<String> = finding.violations.iter().map(|v| v.fingerprint.clone()).collect();
@@ -63,7 +64,7 @@ proptest! {
             let bounds = Bounds { cost, most: Spent { cost: bound, faults: 0, steps: 7 } };
             let [with, without] = [true, false].map(|cache| {
                 let (scene, first) = Scene::around(&mut sim, &scenario, &found.schedule, from).unwrap();
-                explore(&mut sim, (&scene, first), bounds, (true, cache), &mut |_| true).unwrap()
+                explore(&mut sim, (&scene, first), bounds, ExploreOptions { all: true, cache, ..ExploreOptions::default() }, &mut |_| true).unwrap()
             });
             prop_assert_eq!(with.ended, Ended::Complete);
             prop_assert_eq!((with.met, with.digest), (without.met, without.digest));

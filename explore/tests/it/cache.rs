@@ -1,6 +1,6 @@
 //! The cache loses nothing: the same configurations are met with it and without.
 
-use demi_explore::{Bounds, Cost, Scene, Spent, explore};
+use demi_explore::{Bounds, Cost, ExploreOptions, Scene, Spent, explore};
 use demi_replay::models::with_model;
 use demi_replay::{Model, Simulator, Visitor};
 use demi_schemas::{NetworkRule, Scenario};
@@ -12,7 +12,14 @@ use crate::machine::{simulator, table};
 fn both<M: Model>(sim: &mut Simulator<M>, scenario: &Scenario, bounds: Bounds) -> [(u64, u128, u64); 2] {
     [true, false].map(|cache| {
         let (scene, first) = Scene::of(sim, scenario, Some(1), 1).unwrap();
-        let explored = explore(sim, (&scene, first), bounds, (true, cache), &mut |_| true).unwrap();
+        let explored = explore(
+            sim,
+            (&scene, first),
+            bounds,
+            ExploreOptions { all: true, cache, ..ExploreOptions::default() },
+            &mut |_| true,
+        )
+        .unwrap();
         (explored.met, explored.digest, explored.levels.iter().map(|level| level.steps).sum())
     })
 }

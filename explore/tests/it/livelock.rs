@@ -1,6 +1,6 @@
 //! Systems that go on for ever and get nowhere: found by random runs and by exploration, named, and minimized.
 
-use demi_explore::{Bounds, Cost, Scene, Spent, explore};
+use demi_explore::{Bounds, Cost, ExploreOptions, Scene, Spent, explore};
 use demi_minimize::{Budget, Objective, Options, Phases, StopFlag, minimize};
 use demi_replay::fuzz::{FuzzOptions, fuzz};
 use demi_replay::replay::{ReplayOptions, replay};
@@ -247,7 +247,7 @@ fn random<M: Model>(scenario: &Scenario, sim: &mut Simulator<M>) -> Option<(Vec<
 fn least<M: Model>(scenario: &Scenario, sim: &mut Simulator<M>) -> Option<(Vec<String>, usize)> {
     let (scene, first) = Scene::of(sim, scenario, None, 1).unwrap();
     let bounds = Bounds { cost: Cost::Deviation, most: Spent { cost: 3, faults: 0, steps: 30 } };
-    let explored = explore(sim, (&scene, first), bounds, (false, true), &mut |_| true).unwrap();
+    let explored = explore(sim, (&scene, first), bounds, ExploreOptions::default(), &mut |_| true).unwrap();
     let finding = explored.findings.into_iter().next()?;
     Some((finding.violations.into_iter().map(|v| v.fingerprint).collect(), finding.round.len()))
 }

@@ -9,4 +9,5 @@ mod machine;
 mod promise;
 mod recheck;
 mod rounds;
+mod side_by_side;
 mod stuck;

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-use demi_explore::{Bounds, Cost, Ended, Origin, Promise, Scene, Spent, explore};
+use demi_explore::{Bounds, Cost, Ended, ExploreOptions, Origin, Promise, Scene, Spent, explore};
 use demi_replay::fuzz::{Made, written};
 use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::{ActorId, Model, MsgId, PendingKind, Proposal, Simulator, Status, World};
@@ -140,8 +140,14 @@ fn exactly_what_costs_no_more_is_found() {
             let (scenario, mut sim) = simulator(&table, rule);
             let (scene, first) = Scene::of(&mut sim, &scenario, None, 1).unwrap();
             let bounds = Bounds { cost, most: Spent { cost: bound, faults, steps } };
-            let explored =
-                explore(&mut sim, (&scene, first.clone()), bounds, (true, true), &mut |_| true).unwrap();
+            let explored = explore(
+                &mut sim,
+                (&scene, first.clone()),
+                bounds,
+                ExploreOptions { all: true, ..ExploreOptions::default() },
+                &mut |_| true,
+            )
+            .unwrap();
             prop_assert_eq!(explored.ended, Ended::Complete);
             let got: Least = explored
                 .findings
@@ -157,7 +163,8 @@ fn exactly_what_costs_no_more_is_found() {
             silent.set(silent.get() + usize::from(got.is_empty()));
 
             // The first is the least of all, and what is promised below it is true.
-            let sooner = explore(&mut sim, (&scene, first), bounds, (false, true), &mut |_| true).unwrap();
+            let sooner =
+                explore(&mut sim, (&scene, first), bounds, ExploreOptions::default(), &mut |_| true).unwrap();
             prop_assert_eq!(sooner.findings.first(), explored.findings.first());
             let promise = Promise::of(&sooner, bounds, rule, Origin::Beginning(table.clients.len()));
             let least = expected.values().map(|spent| spent.0).min();

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use demi_explore::recheck::{Answer, Claim, RecheckError, Start, recheck};
-use demi_explore::{Bounds, Cost, Ended, Explored, Origin, Promise, Scene, Spent, explore};
+use demi_explore::{Bounds, Cost, Ended, ExploreOptions, Explored, Origin, Promise, Scene, Spent, explore};
 use demi_replay::fuzz::{FuzzOptions, fuzz};
 use demi_replay::models::with_model;
 use demi_replay::{Model, Simulator, Visitor};
@@ -17,7 +17,14 @@ const COSTS: [Cost; 3] = [Cost::Deviation, Cost::Delay, Cost::Preempt];
 
 fn all<M: Model>(sim: &mut Simulator<M>, scenario: &Scenario, bounds: Bounds) -> Explored {
     let (scene, first) = Scene::of(sim, scenario, None, 1).unwrap();
-    explore(sim, (&scene, first), bounds, (true, true), &mut |_| true).unwrap()
+    explore(
+        sim,
+        (&scene, first),
+        bounds,
+        ExploreOptions { all: true, ..ExploreOptions::default() },
+        &mut |_| true,
+    )
+    .unwrap()
 }
 
 fn kept<M: Model>(sim: &mut Simulator<M>, scenario: &Scenario, claim: Claim, start: Start<'_>) -> Answer {
@@ -114,7 +121,7 @@ proptest! {
             let most = Spent { cost: bound, faults: 0, steps: 7 };
             let (scene, first) = Scene::around(&mut sim, &scenario, &found.schedule, from).unwrap();
             let explored =
-                explore(&mut sim, (&scene, first), Bounds { cost, most }, (true, true), &mut |_| true).unwrap();
+                explore(&mut sim, (&scene, first), Bounds { cost, most }, ExploreOptions { all: true, ..ExploreOptions::default() }, &mut |_| true).unwrap();
             let claim = Claim { cost, bound, faults: 0, steps: Some(7) };
             let answer = kept(&mut sim, &scenario, claim, Start::Recorded(&found.schedule, from));
             prop_assert!(agrees(&answer, &explored, claim), "{:?} {:?}", answer, explored.findings);

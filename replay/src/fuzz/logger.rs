@@ -86,6 +86,11 @@ impl<'a, M: Model> Logger<'a, M> {
         self.rule
     }
 
+    /// Steps so far.
+    pub(crate) fn steps(&self) -> usize {
+        self.steps.len()
+    }
+
     /// Deliveries and external events so far.
     pub(crate) fn counts(&self) -> (u64, u64) {
         (self.world.deliveries(), self.externals)

@@ -68,6 +68,8 @@ pub struct Found {
     pub records: Vec<(String, Vec<EventRecord>)>,
     /// The same run as one schedule, in the order in which it happened, as no log tells it.
     pub schedule: Schedule,
+    /// By choice of the run: how many steps of the schedule come before it.
+    pub steps_before: Vec<usize>,
     /// Fingerprints of the violation.
     pub violation: Vec<String>,
     /// Names of the actors whose state breaks the invariants.
@@ -186,7 +188,11 @@ fn logged<M: Model>(
         violations.iter().flat_map(|v| &v.affected).map(|&a| logger.name(a).to_owned()).collect();
     affected.sort_unstable();
     affected.dedup();
-    choices.iter().for_each(|choice| logger.apply(choice));
+    let mut steps_before = Vec::with_capacity(choices.len());
+    for choice in choices {
+        steps_before.push(logger.steps());
+        logger.apply(choice);
+    }
     let (deliveries, externals) = logger.counts();
     let network = logger.rule();
     let (records, steps) = logger.finish(&violation, &affected);
@@ -195,5 +201,5 @@ fn logged<M: Model>(
     schedule.header.violation.clone_from(&violation);
     schedule.header.affected.clone_from(&affected);
     schedule.header.deliveries = Some(deliveries);
-    Found { made, records, schedule, violation, affected, deliveries, externals }
+    Found { made, records, schedule, steps_before, violation, affected, deliveries, externals }
 }

@@ -189,7 +189,8 @@ impl<M: Model> Simulator<M> {
     }
 
     /// A delivery, for people.
-    fn told(&self, entry: &Pending) -> String {
+    #[must_use]
+    pub fn told(&self, entry: &Pending) -> String {
         let (from, to) = (self.names.get(entry.from), self.names.get(entry.to));
         match entry.kind.is_timer() {
             true => format!("{to}: {}", self.handling(entry)),

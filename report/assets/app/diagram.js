@@ -227,7 +227,8 @@ class Diagram {
       }
     }
     mark(ctx, event, x, y, size, color);
-    if (this.trace.violations.includes(event.i)) alarmRing(ctx, x, y, size);
+    if (this.trace.violations.includes(event.i)) ring(ctx, x, y, size + 4, theme.colors.alarm, []);
+    if (this.trace.deviations.includes(event.i)) ring(ctx, x, y, size + 6, theme.colors.past, [3, 2]);
     if (event.i === this.selected || this.found.has(event.i)) {
       ctx.beginPath();
       ctx.lineWidth = event.i === this.selected ? 2 : 1.5;

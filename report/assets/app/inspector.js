@@ -32,6 +32,7 @@ class Inspector {
     if (event.time) words.push(event.time);
     const chips = [["chip", event.kind.replaceAll("_", " ")]];
     if (trace.violations.includes(event.i)) chips.push(["chip alarm", "violation"]);
+    if (trace.deviations.includes(event.i)) chips.push(["chip past", "deviates from the default order"]);
     if (event.external) chips.push(["chip", "from outside"]);
     if (event.affected) chips.push(["chip alarm", "affected"]);
     if (!event.kept) chips.push(["chip", "pruned: not before the violation"]);
@@ -86,7 +87,7 @@ class Inspector {
 
   notes(trace, event) {
     const notes = trace.notes(event.i);
-    return notes.length ? [el("h3", {}, "Why it is needed"), notes.map((text) => el("p", { class: "sub" }, text))] : null;
+    return notes.length ? [el("h3", {}, trace.deviations.includes(event.i) ? "Instead of" : "Why it is needed"), notes.map((text) => el("p", { class: "sub" }, text))] : null;
   }
 
   raw(event) {

@@ -55,13 +55,16 @@ function diamond(ctx, x, y, r) {
   ctx.closePath();
 }
 
-// The ring around what the violation is seen at.
-function alarmRing(ctx, x, y, size) {
+// A ring around an event that matters: the violation, or a deviation from the default order (dashed).
+function ring(ctx, x, y, radius, color, dashes) {
+  ctx.save();
   ctx.beginPath();
+  ctx.setLineDash(dashes);
   ctx.lineWidth = 2;
-  ctx.strokeStyle = theme.colors.alarm;
-  ctx.arc(x, y, size + 4, 0, 7);
+  ctx.strokeStyle = color;
+  ctx.arc(x, y, radius, 0, 7);
   ctx.stroke();
+  ctx.restore();
 }
 
 // A message from one place to another; one to oneself bows out to the right.

@@ -33,6 +33,7 @@ class Trace {
     this.actors = data.actors;
     this.n = data.events;
     this.violations = data.violations;
+    this.deviations = data.deviations;
     this.statesFrom = data.states_from;
     this.align = data.align;
     this.order = data.actors.map((_, i) => i).sort((a, b) => this.rank(a) - this.rank(b) || natural(data.actors[a], data.actors[b]));

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pdb
 import random
 import socket
 import sys
@@ -39,18 +41,39 @@ def hello(model: Model, request: Dict[str, Any]) -> Dict[str, Any]:
     return said
 
 
+def _go_on() -> None:
+    """Does nothing."""
+
+
+def _stop() -> None:
+    """Stops in a debugger in front of the handler: type ``s`` to go into it.
+
+    Standard input belongs to the protocol, so pdb talks to the terminal. ``PYTHONBREAKPOINT`` names another debugger.
+    """
+    if os.environ.get("PYTHONBREAKPOINT"):
+        breakpoint()
+        return
+    # They stay open: the debugger goes on with them after this function has returned.
+    keyboard, screen = open("/dev/tty", encoding="utf-8"), open("/dev/tty", "w", encoding="utf-8")
+    pdb.Pdb(stdin=keyboard, stdout=screen).set_trace(sys._getframe(1))
+
+
 def answer(model: Model, question: Dict[str, Any]) -> Dict[str, Any]:
     """The answer to one question."""
     what = question["do"]
     if what in ("start", "deliver"):
         actor = question["actor"]
         ctx = Ctx(actor, question.get("from"), question.get("now"), question["random"])
+        stop = _stop if question.get("stop") else _go_on
         if what == "start":
             disk = question.get("disk")
-            state = model.start(actor, ctx, None if disk is None else model.load(actor, disk))
+            disk = None if disk is None else model.load(actor, disk)
+            stop()
+            state = model.start(actor, ctx, disk)
         else:
-            state = model.load(actor, question["state"])
-            after = model.deliver(actor, state, _message(question["message"]), ctx)
+            state, msg = model.load(actor, question["state"]), _message(question["message"])
+            stop()
+            after = model.deliver(actor, state, msg, ctx)
             state = state if after is None else after
         told: Dict[str, Any] = {"state": model.dump(state), "seen": model.seen(actor, state), "effects": ctx.effects}
         waits_for = list(model.waits_for(actor, state))

@@ -2,14 +2,18 @@
 
 ``demi-lineage export OUT --format pytest`` writes such a test. It fails while the bug is there. Steps that a mended model
 does not offer any more are passed over.
+
+``DEMI_REPLAY=@7`` in the environment stops the model in a debugger in front of the handler of step 7; ``DEMI_REPLAY=FILE@7``
+takes the steps of another schedule file, and ``DEMI_REPLAY=FILE`` does that without stopping.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 Ask = Callable[[Dict[str, Any]], Dict[str, Any]]
 
@@ -76,6 +80,7 @@ class _World:
         self.status: Dict[str, str] = {}
         self.pending: List[Dict[str, Any]] = []
         self.memory: Any = None
+        self.stops = False
 
     def _random(self, question: Dict[str, Any]) -> int:
         digest = hashlib.sha256(json.dumps(question, sort_keys=True).encode()).digest()
@@ -83,7 +88,8 @@ class _World:
 
     def _do(self, actor: str, sender: Optional[str], question: Dict[str, Any]) -> None:
         question = {**question, "actor": actor, "now": None}
-        answer = self.ask({**question, "random": self._random(question)})
+        question["random"] = self._random(question)
+        answer = self.ask({**question, "stop": True} if self.stops else question)
         self.states[actor] = answer["state"]
         self.seen[actor] = answer.get("seen", answer["state"])
         for effect in answer.get("effects", []):
@@ -222,6 +228,19 @@ class _World:
         return [v["fingerprint"] for v in answer.get("violations", [])]
 
 
+def _replayed(schedule: str) -> Tuple[str, Optional[int]]:
+    """The schedule that ``DEMI_REPLAY`` asks for, and the step to stop at."""
+    file, at, step = os.environ.get("DEMI_REPLAY", "").rpartition("@")
+    if not at:
+        file, step = step, ""
+    if step and not step.isdigit():
+        raise ValueError("DEMI_REPLAY is FILE, @STEP or FILE@STEP, not '%s@%s'" % (file, step))
+    if file:
+        with open(file, encoding="utf-8") as lines:
+            schedule = lines.read()
+    return schedule, int(step) if step else None
+
+
 def follow(
     command: Sequence[str], scenario: Dict[str, Any], schedule: str, cwd: Optional[str] = None
 ) -> Outcome:
@@ -230,6 +249,7 @@ def follow(
     ``scenario`` has the keys of the scenario file, ``schedule`` the text of a schedule file. Random numbers that a model
     asks for are others than under demi-lineage.
     """
+    schedule, stop = _replayed(schedule)
     child = _Child(command, cwd)
     try:
         asked = {key: scenario[key] for key in ("members", "invariants") if scenario.get(key) is not None}
@@ -251,6 +271,7 @@ def follow(
         deliveries = 0
         for number, step in enumerate(steps, 1):
             kind = step["kind"]
+            world.stops = number == stop
             if kind in does and step.get("external") is not False:
                 taken = does[kind](step["to"])
             elif kind == "duplicate":

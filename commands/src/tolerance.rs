@@ -1,0 +1,31 @@
+//! `--tolerate`: models in processes of their own that are not quite deterministic.
+
+use demi_replay::Registry;
+
+/// Whether stray answers are tolerated.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub struct Tolerance {
+    /// Go on with a model in a process of its own that answers the same question in two ways: the answer that comes twice of three times
+    /// counts, or the first one. How often that happened is told. Without it the command ends with status 3.
+    #[arg(long)]
+    tolerate: bool,
+}
+
+impl Tolerance {
+    /// Tells the models.
+    pub fn apply(self, models: &impl Registry) {
+        if self.tolerate {
+            models.tolerate();
+        }
+    }
+}
+
+/// What is to be said of a model that did not always answer alike, if it did not.
+pub fn strays(models: &impl Registry) -> Option<String> {
+    let (strays, twice) = models.strays();
+    (strays > 0).then(|| {
+        format!(
+            "Coverage is incomplete: of {twice} questions that were asked twice, the model answered {strays} in two ways."
+        )
+    })
+}
