@@ -185,10 +185,10 @@ impl<'a, M: Model> Search<'a, M> {
         match self.options.from {
             Some(saved) => self.resume(sims[0], saved)?,
             None => {
-                let first = &self.frame.first;
-                let violations = broken(sims[0], first);
-                let key = self.frame.key(sims[0], first, Spent::default());
-                let moment = Some(first.clone());
+                let mut first = self.frame.first.clone();
+                let violations = broken(sims[0], &first);
+                let key = self.frame.key(sims[0], None, &mut first, Spent::default());
+                let moment = Some(first);
                 let node = Node {
                     moment,
                     owner: 0,

@@ -69,7 +69,8 @@ impl<M: Model> Frame<'_, M> {
             if spent.cost > most.cost {
                 continue;
             }
-            let mut moment = moment.clone();
+            let before = moment;
+            let mut moment = before.clone();
             let mut choices: Vec<Choice> = [item.choice].into_iter().chain(item.then).collect();
             let chosen = choices.len();
             choices.iter().for_each(|choice| make(sim, self.scene, &mut moment, *choice));
@@ -81,7 +82,10 @@ impl<M: Model> Frame<'_, M> {
                     violations = broken(sim, &moment);
                 }
             }
-            let key = if violations.is_empty() { self.key(sim, &moment, spent) } else { 0 };
+            let key = match violations.is_empty() {
+                true => self.key(sim, Some(before), &mut moment, spent),
+                false => 0,
+            };
             let way = Way { from: place, choices: choices.into(), chosen, at: item.at };
             children.push(Child { moment, way, spent, key, violations });
         }
@@ -89,9 +93,15 @@ impl<M: Model> Frame<'_, M> {
     }
 
     /// The number of a moment and the faults that were spent on it.
-    pub fn key(&self, sim: &Simulator<M>, moment: &Moment<M>, spent: Spent) -> u128 {
+    pub fn key(
+        &self,
+        sim: &Simulator<M>,
+        before: Option<&Moment<M>>,
+        moment: &mut Moment<M>,
+        spent: Spent,
+    ) -> u128 {
         let waits = !self.scene.program.is_over(moment.done);
-        moment.key(sim, spent.faults, (waits, self.bounds.cost == Cost::Preempt))
+        moment.key(sim, before, spent.faults, (waits, self.bounds.cost == Cost::Preempt))
     }
 
     /// Makes a moment again, and looks at what it violates.

@@ -10,13 +10,14 @@ mod react;
 mod stuck;
 
 use std::borrow::Cow;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
 use demi_schemas::schedule::Sent;
 use demi_schemas::{NetworkRule, Scenario, ScenarioError};
 use hashbrown::HashTable;
 use rustc_hash::{FxBuildHasher, FxHashMap};
+use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 pub use self::asserted::Asserted;
 pub use self::livelock::Livelock;
@@ -45,6 +46,10 @@ pub struct MsgInfo<Msg> {
     pub shown: TextId,
     /// Its logical clock.
     pub clock: Option<i64>,
+    /// A number for the message: equal messages have equal ones in any simulator.
+    pub number: u128,
+    /// The same for its fingerprint.
+    pub fingerprint_number: u128,
 }
 
 /// Something the last step did besides changing states.
@@ -88,6 +93,8 @@ pub struct Simulator<M: Model> {
     effects: Vec<Effect<M::Msg>>,
     timers: Vec<(&'static str, u64)>,
     timer_numbers: FxHashMap<(&'static str, u64), u16>,
+    /// By timer: a number that is the same in any simulator.
+    timer_keys: Vec<u128>,
     did: Vec<Did>,
     crash_reason: Option<String>,
     led: bool,
@@ -119,6 +126,7 @@ impl<M: Model> Simulator<M> {
             effects: Vec::new(),
             timers: Vec::new(),
             timer_numbers: FxHashMap::default(),
+            timer_keys: Vec::new(),
             did: Vec::new(),
             crash_reason: None,
             led: true,
@@ -202,6 +210,13 @@ impl<M: Model> Simulator<M> {
         }
     }
 
+    /// A number for the timer of an entry: equal timers have equal ones in any simulator. 0 for messages.
+    #[must_use]
+    pub fn timer_key(&self, entry: &Pending) -> u128 {
+        let timer = entry.kind.is_timer().then(|| self.timer_keys.get(usize::from(entry.timer)));
+        timer.flatten().copied().unwrap_or_default()
+    }
+
     /// What the last step did, in order.
     #[must_use]
     pub fn did(&self) -> &[Did] {
@@ -230,7 +245,11 @@ impl<M: Model> Simulator<M> {
             Some(hidden) => self.texts.intern(&format!("{masked} [{hidden}]")),
             None => shown,
         };
+        let mut number = Xxh3::new();
+        msg.hash(&mut number);
         let info = MsgInfo {
+            number: number.digest128(),
+            fingerprint_number: xxh3_128(self.texts.get(fingerprint).as_bytes()),
             type_: self.texts.intern(&type_name),
             payload: self.texts.intern(&payload),
             fingerprint,

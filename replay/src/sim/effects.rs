@@ -1,8 +1,12 @@
 //! What a handler asked for happens: messages, timers, incarnations of actors.
 
+use std::hash::Hash;
+
 use demi_schemas::event::Via;
+use xxhash_rust::xxh3::Xxh3;
 
 use super::{Did, Simulator};
+
 use crate::guard;
 use crate::model::{Duplicates, Effect, Model, Status, Timer};
 use crate::names::{ActorId, OUTSIDE};
@@ -119,6 +123,9 @@ impl<M: Model> Simulator<M> {
         }
         let number = u16::try_from(next).ok().filter(|_| next < MOST_TIMERS)?;
         self.timers.push(of);
+        let mut key = Xxh3::new();
+        of.hash(&mut key);
+        self.timer_keys.push(key.digest128());
         self.timer_numbers.insert(of, number);
         Some(number)
     }
