@@ -47,7 +47,11 @@ impl Trial {
     }
 
     fn failed(&mut self, error: &ChildError) {
-        self.note(true, error.problem.to_string(), &error.request);
+        let mut text = error.problem.to_string();
+        if !error.stderr.trim().is_empty() {
+            text.push_str(&format!("; its standard error ends: {}", error.stderr.trim()));
+        }
+        self.note(true, text, &error.request);
     }
 
     /// Whether anything must be mended.

@@ -176,6 +176,10 @@ pub fn run(args: &ExploreArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outc
     let task = Task { scenario: &scenario, args, recorded, unfinished: &unfinished, tell: &mut tell };
     let done = models.visit(&scenario, task).map_err(|e| format!("{}: {e}", args.scenario.display()));
     bar.finish_and_clear();
+    if models.fault().is_some() {
+        // What the model could not answer counts as no violation, so nothing is known.
+        return Ok(Status::Failed.into());
+    }
     let parts =
         done?.map_err(|e| format!("{}: {e}", args.from.as_ref().unwrap_or(&args.scenario).display()))?;
 

@@ -54,7 +54,7 @@ pub struct ExploreArgs {
     /// Most steps in an execution.
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
     pub depth: u32,
-    /// Go on after the first violation, to the cheapest execution of each.
+    /// Go on after the first violation, to the cheapest execution of each. With --from it always does.
     #[arg(long)]
     pub all: bool,
     /// How much work to do at most: time (60s, 2m) or configurations (5000000states) [default: no limit].
@@ -85,7 +85,8 @@ pub fn bounds(args: &ExploreArgs) -> Bounds {
 pub fn options<'a>(args: &ExploreArgs, from: Option<&'a Saved>) -> ExploreOptions<'a> {
     let threads = || available_parallelism().map_or(1, usize::from);
     let jobs = args.jobs.map_or_else(threads, usize::from);
-    ExploreOptions { all: args.all, jobs, from, ..ExploreOptions::default() }
+    // A recording that violates would otherwise be all that is found around it.
+    ExploreOptions { all: args.all || args.from.is_some(), jobs, from, ..ExploreOptions::default() }
 }
 
 /// What was explored from one beginning: after so many deliveries of the recording, or at the scenario's beginning.

@@ -66,6 +66,7 @@ pub fn summarize(
                 step: step as u64 + 1,
                 cost: deviation.spends.cost,
                 faults: deviation.spends.faults,
+                taken: deviation.taken.clone(),
                 instead_of: deviation.instead_of.clone(),
             })
             .collect(),
@@ -139,7 +140,8 @@ pub fn describe(summary: &ExploreSummary, args: &ExploreArgs) -> String {
             args.out.join(&finding.schedule).display(),
         ));
         for deviation in &finding.deviations {
-            text.push_str(&format!("  step {} instead of {}\n", deviation.step, deviation.instead_of));
+            let (step, taken) = (deviation.step, &deviation.taken);
+            text.push_str(&format!("  step {step}: {taken}, instead of {}\n", deviation.instead_of));
         }
         if !finding.round.is_empty() {
             text.push_str("  and from there it goes round for ever:\n");
@@ -164,10 +166,18 @@ pub fn describe(summary: &ExploreSummary, args: &ExploreArgs) -> String {
     }
     text.push_str(&table.to_string());
     text.push_str("\n\n");
-    text.push_str(match &summary.promise {
-        Some(promise) => promise.text.as_str(),
-        None => "Nothing is promised: not even the default order is done without a violation.",
-    });
+    let all = args.all || args.from.is_some();
+    match &summary.promise {
+        Some(promise) => text.push_str(&promise.text),
+        None if summary.ended == "complete" && all => {}
+        None => text.push_str("Nothing is promised: not even the default order is done without a violation."),
+    }
+    if summary.ended == "complete" && !summary.findings.is_empty() && all {
+        let gap = if summary.promise.is_some() { "\n" } else { "" };
+        text.push_str(&format!(
+            "{gap}Every execution within the bound was looked at, each up to its first violation: nothing is violated but what is listed."
+        ));
+    }
     if let Some(incomplete) = &summary.incomplete {
         text.push_str(&format!("\n{incomplete}"));
     }

@@ -15,7 +15,7 @@ use demi_schemas::{NetworkRule, Scenario};
 use crate::Outcome;
 use crate::files::{read_scenario, write_folder};
 use crate::minimize::{self, MinimizeArgs};
-use crate::status::Expect;
+use crate::status::{Expect, Status};
 use crate::tolerance::Tolerance;
 use crate::ui::Ui;
 
@@ -183,6 +183,10 @@ pub fn run(args: FuzzArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outcome 
     let found = models.visit(&scenario, search).map_err(|e| format!("{}: {e}", args.scenario.display()));
     bar.finish_and_clear();
     let found = found??;
+    if found.is_none() && models.fault().is_some() {
+        // What the model could not answer counts as no violation, so nothing is known.
+        return Ok(Status::Failed.into());
+    }
 
     let summary = summarize(&args, &scenario, found.as_ref(), made);
     if let Some(found) = &found {

@@ -31,6 +31,7 @@ pub mod new_model;
 pub mod out;
 pub mod replaying;
 pub mod report;
+mod states;
 pub mod status;
 mod stepping;
 pub mod testing;

@@ -306,7 +306,8 @@ fn text(done: &Minimized, out: &Path) -> String {
                 "no shorter execution exists with any subset of the recorded external events".to_owned()
             }
             Some(s) if s.optimal && summary.one_minimal => {
-                "1-minimal, no shorter execution exists with these external events".to_owned()
+                let started = if s.starts_at_any_time { "" } else { " where all actors start first" };
+                format!("1-minimal, no shorter execution exists with these external events{started}")
             }
             Some(s) if summary.one_minimal && s.at_least >= summary.deliveries => {
                 format!(

@@ -15,7 +15,7 @@ use crate::tolerance::Tolerance;
 /// Arguments of `minimize`.
 #[derive(clap::Args, Debug)]
 pub struct MinimizeArgs {
-    /// An execution written by build, or a schedule file.
+    /// An execution written by build, a folder written by fuzz or explore, or a schedule file.
     #[arg(value_name = "EXEC|SCHEDULE")]
     pub(crate) input: PathBuf,
     /// The scenario file: model, switches, network rule, invariants.

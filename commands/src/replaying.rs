@@ -13,6 +13,7 @@ use demi_schemas::{NetworkRule, Scenario, Schedule};
 
 use crate::Outcome;
 use crate::files::{read_scenario, read_schedule};
+use crate::states;
 use crate::status::{Ended, Expect, Status};
 use crate::stepping::{Stepping, SteppingError};
 use crate::tolerance::Tolerance;
@@ -42,6 +43,10 @@ pub struct ReplayArgs {
     /// previous one, a number to go there, s for the states, l for what is pending, q to end. With --json one object a line.
     #[arg(long, conflicts_with_all = ["kept", "expect", "no_self_check"])]
     step: bool,
+    /// Write the logs of the replayed execution to a folder, with a record of an actor's state at the end of each handler that changed it:
+    /// for infer and check. Every step must be possible.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["kept", "step"])]
+    state: Option<PathBuf>,
     /// Skip the second run, which checks that the model is deterministic.
     #[arg(long)]
     no_self_check: bool,
@@ -74,6 +79,12 @@ pub fn run(args: ReplayArgs, models: &impl Registry, ui: &Ui) -> Outcome {
             Err(SteppingError::Io(e)) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
             done => done.map(|()| ExitCode::SUCCESS).map_err(Into::into),
         };
+    }
+    if let Some(out) = &args.state {
+        let scenario = Scenario { network: options.rule, ..scenario };
+        let told = states::write((&args.scenario, &scenario), (&args.input, &schedule), out, models)?;
+        ui.result(&told);
+        return Ok(ExitCode::SUCCESS);
     }
     let task = Task { schedule: &schedule, kept: kept.as_ref(), options, self_check: !args.no_self_check };
     let summary = with_scenario(models, &args.scenario, &scenario, task)??;

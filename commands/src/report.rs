@@ -30,7 +30,7 @@ pub struct PageArgs {
 /// Arguments of `report`.
 #[derive(clap::Args, Debug)]
 pub struct ReportArgs {
-    /// An execution written by build, or a result written by minimize.
+    /// An execution written by build, or a folder written by minimize, explore or fuzz.
     #[arg(value_name = "EXEC|OUT")]
     input: PathBuf,
     /// The file to write, which needs nothing else.

@@ -110,9 +110,19 @@ impl Visitor for Stepping<'_> {
                 }
                 Some(Command::Next) => walk.at += 1,
                 Some(Command::Previous) => walk.at = walk.at.saturating_sub(1),
-                Some(Command::To(place)) => walk.at = place.min(last),
+                Some(Command::To(place)) if place > last => {
+                    let why = format!("there is no place {place}: the last is {last}");
+                    answer(why.clone(), json!({"error": why}))?;
+                    continue;
+                }
+                Some(Command::To(place)) => walk.at = place,
                 Some(Command::States(who)) => {
                     let states = walk.states(walk.at, who.as_deref());
+                    if states.is_empty() {
+                        let why = format!("there is no actor '{}'", who.as_deref().unwrap_or_default());
+                        answer(why.clone(), json!({"error": why}))?;
+                        continue;
+                    }
                     let lines: Vec<String> =
                         states.iter().map(|(name, state)| format!("  {name}: {state}")).collect();
                     answer(lines.join("\n"), json!({"place": walk.at, "states": states}))?;
@@ -120,8 +130,9 @@ impl Visitor for Stepping<'_> {
                 }
                 Some(Command::Pending) => {
                     let pending = walk.pending();
+                    let none = if pending.is_empty() { "nothing is pending" } else { "" };
                     answer(
-                        format!("  {}", pending.join("\n  ")),
+                        format!("  {none}{}", pending.join("\n  ")),
                         json!({"place": walk.at, "pending": pending}),
                     )?;
                     continue;
@@ -362,7 +373,10 @@ mod tests {
         assert_eq!(lines[1]["place"], 4);
         let states = lines[2]["states"].as_object().unwrap();
         assert!(states.len() >= 3, "{told}");
-        assert!(lines[3]["pending"].is_array() && lines[4]["states"] == json!({}), "{told}");
+        assert!(lines[3]["pending"].is_array(), "{told}");
+        assert_eq!(lines[4]["error"], "there is no actor 'nobody'", "{told}");
+        let beyond = asked(&scenario, &schedule, "9999\n", false);
+        assert!(beyond.contains("there is no place 9999"), "{beyond}");
         // Changes from place to place add up to the states.
         let all = asked(&scenario, &schedule, &"n\ns\n".repeat(schedule.steps.len()), true);
         let lines: Vec<Value> = all.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

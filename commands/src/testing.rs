@@ -105,6 +105,11 @@ pub fn violations(
         Some(file) => read_schedule(Path::new(file), false)?,
         None => Schedule::parse(schedule)?,
     };
+    if step.is_some_and(|step| step == 0 || step > schedule.steps.len()) {
+        return Err(
+            format!("{REPLAY}={wish}: the schedule has the steps 1 to {}", schedule.steps.len()).into()
+        );
+    }
     models.visit(&scenario, Follow(&scenario, &schedule, step))?
 }
 

@@ -102,10 +102,15 @@ impl Visitor for Task<'_> {
         let same = run.digest == self.certificate.digest
             && run.violation.iter().any(|v| self.certificate.violation.contains(v));
         if run.verdict != Verdict::Violates || !same {
+            let broken =
+                if run.violation.is_empty() { "nothing".to_owned() } else { run.violation.join(", ") };
+            let hint = match run.verdict {
+                Verdict::Violates => "",
+                _ => ": the model or the scenario is not the one that the schedule was found with",
+            };
             let why = format!(
-                "strict replay says '{}' ({}), digest {}",
+                "strict replay says '{}' and breaks {broken}, digest {}{hint}",
                 run.verdict.as_str(),
-                run.violation.join(", "),
                 run.digest
             );
             return Err(CertificateError::False(why));

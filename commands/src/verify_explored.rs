@@ -10,7 +10,7 @@ use demi_minimize::{Budget, StopFlag};
 use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::script::ScriptError;
 use demi_replay::{Model, Registry, Simulator, Visitor};
-use demi_schemas::summary::{ExplorePromise, ExploreSummary, Verdict};
+use demi_schemas::summary::{ExplorePromise, ExploreSummary, FuzzSummary, Verdict};
 use demi_schemas::{Scenario, Schedule};
 
 use crate::files::{read_scenario, read_schedule};
@@ -47,6 +47,14 @@ pub fn verify(
     let path = at("summary.json");
     let named = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
     let text = std::fs::read_to_string(&path).map_err(|e| named(&e))?;
+    if serde_json::from_str::<FuzzSummary>(&text).is_ok() {
+        return Err(format!(
+            "{} is a run found by fuzz, which claims nothing that could be verified: replay it with `replay {} --scenario FILE --strict`",
+            folder.display(),
+            folder.display()
+        )
+        .into());
+    }
     let summary: ExploreSummary = serde_json::from_str(&text).map_err(|e| named(&e))?;
     let cost: Cost = summary.cost.parse().map_err(|e: String| named(&e))?;
     let mut scenario = read_scenario(&at("scenario.toml"))?;

@@ -142,6 +142,8 @@ pub struct Deviation {
     pub choice: usize,
     /// What it added to what the execution spent; never any steps.
     pub spends: Spent,
+    /// What was chosen.
+    pub taken: String,
     /// What would have come in the default order.
     pub instead_of: String,
 }
@@ -159,9 +161,12 @@ impl<M: Model> Frame<'_, M> {
             let items = menu(sim, self.scene, &moment, self.bounds.cost, self.bounds.most.faults);
             let taken = items.iter().find(|item| Some(&item.choice) == way.choices.first());
             let spends = taken.map(|item| Spent { steps: 0, ..item.spends }).unwrap_or_default();
-            if let Some(first) = items.first().filter(|_| spends != Spent::default()) {
+            if let (Some(first), Some(taken)) = (items.first(), taken)
+                && spends != Spent::default()
+            {
+                let taken = self.told(sim, &moment, taken.choice);
                 let instead_of = self.told(sim, &moment, first.choice);
-                deviations.push(Deviation { choice, spends, instead_of });
+                deviations.push(Deviation { choice, spends, taken, instead_of });
             }
             choice += way.choices.len();
             let chosen = &way.choices[..way.chosen];
@@ -183,7 +188,8 @@ impl<M: Model> Frame<'_, M> {
             Choice::Isolate(actor) => format!("{} is cut off", sim.names().get(actor)),
             Choice::Heal(actor) => format!("{} is back on the network", sim.names().get(actor)),
             Choice::Start(actor) | Choice::Restart(actor) => format!("{} starts", sim.names().get(actor)),
-            Choice::Bootstrap | Choice::Duplicate(_) | Choice::Program(_) => "the recorded step".to_owned(),
+            Choice::Duplicate(_) => "a message is repeated".to_owned(),
+            Choice::Bootstrap | Choice::Program(_) => "the recorded step".to_owned(),
         }
     }
 }

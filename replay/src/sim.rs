@@ -113,9 +113,9 @@ impl<M: Model> Simulator<M> {
     /// When a mask of the scenario is no regular expression, or an invariant is no predicate over the model's states.
     pub fn new(model: M, names: Names, scenario: &Scenario) -> Result<Self, ScenarioError> {
         guard::install();
-        let asserted = Asserted::new(&model, &names, scenario)?;
+        let asserted = Asserted::new(scenario)?;
         let masks = Masks::new(model.logs().masks().iter().chain(&scenario.masks))?;
-        Ok(Simulator {
+        let sim = Simulator {
             model,
             names,
             texts: Texts::default(),
@@ -136,7 +136,22 @@ impl<M: Model> Simulator<M> {
             rule: scenario.network,
             scratch: livelock::Scratch::default(),
             asserted,
-        })
+        };
+        if !sim.asserted.is_empty() {
+            sim.first_variables()?;
+        }
+        Ok(sim)
+    }
+
+    /// Starts all actors once, to see which variables their states have.
+    fn first_variables(&self) -> Result<(), ScenarioError> {
+        let mut sim = self.clone();
+        let mut world = sim.empty_world();
+        for actor in sim.model.actors().to_vec() {
+            sim.start(&mut world, actor);
+        }
+        let states: Vec<&M::State> = world.cells().iter().flatten().map(|cell| &**cell).collect();
+        sim.asserted.known_variables(&sim.model, &sim.names, &states)
     }
 
     /// The model.

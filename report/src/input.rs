@@ -6,7 +6,7 @@ use demi_order::execution::{EVENTS, SCHEDULE, SUMMARY, load_summary};
 use demi_order::export::{Selection, Trace};
 use demi_replay::Registry;
 use demi_schemas::certificate::Shortest;
-use demi_schemas::summary::{BuildSummary, ExploreSummary, MinimizeSummary};
+use demi_schemas::summary::{BuildSummary, ExploreSummary, FuzzSummary, MinimizeSummary};
 use demi_schemas::{Certificate, Scenario, Schedule};
 
 use crate::align::align;
@@ -27,7 +27,7 @@ const CERTIFICATE: &str = "certificate.json";
 pub enum Input {
     /// Written by `build`.
     Execution(PathBuf),
-    /// Written by `minimize` or `explore`.
+    /// Written by `minimize`, `explore` or `fuzz`.
     Result(PathBuf),
 }
 
@@ -152,8 +152,16 @@ fn result_page(models: &impl Registry, out: &Path, options: &LoadOptions) -> Res
     let text = read(&path)?;
     let scenario = result_scenario(out, options.scenario.as_ref())?;
     let schedule = read_schedule(&out.join(SCHEDULE))?;
-    if let Ok(found) = serde_json::from_str::<ExploreSummary>(&text) {
-        return found_page(models, &schedule, &scenario, &found);
+    if let Ok(summary) = serde_json::from_str::<ExploreSummary>(&text) {
+        let mut page = found_page(models, &schedule, &scenario, "explored")?;
+        explored(&mut page, &summary);
+        return Ok(page);
+    }
+    if let Ok(summary) = serde_json::from_str::<FuzzSummary>(&text) {
+        let mut page = found_page(models, &schedule, &scenario, "found")?;
+        page.fact("seed", summary.seed);
+        page.fact("run", summary.run);
+        return Ok(page);
     }
     let summary: MinimizeSummary = serde_json::from_str(&text).map_err(ReportError::file(&path))?;
     let path = out.join(CERTIFICATE);
@@ -202,28 +210,34 @@ fn result_page(models: &impl Registry, out: &Path, options: &LoadOptions) -> Res
     Ok(page)
 }
 
-/// The cheapest violation that `explore` found.
+/// A violation that `fuzz` or `explore` found.
 fn found_page(
     models: &impl Registry,
     schedule: &Schedule,
     scenario: &Scenario,
-    summary: &ExploreSummary,
+    name: &'static str,
 ) -> Result<Page, ReportError> {
     let mut page = Page::new(schedule.header.system.clone().unwrap_or_default());
-    page.traces.push(replayed(models, schedule, scenario)?.data("explored", None));
+    page.traces.push(replayed(models, schedule, scenario)?.data(name, None));
     page.violation.clone_from(&schedule.header.violation);
+    if let Some(deliveries) = schedule.header.deliveries {
+        page.fact("deliveries", thousands(deliveries));
+    }
+    page.fact("network", schedule.header.network.unwrap_or(scenario.network));
+    Ok(page)
+}
+
+/// What `explore` says besides.
+fn explored(page: &mut Page, summary: &ExploreSummary) {
     if let Some(least) = summary.findings.first() {
-        page.fact("deliveries", thousands(least.deliveries));
         page.fact("external events", thousands(least.externals));
         page.fact(&summary.cost, least.cost);
         page.fact("faults", least.faults);
     }
-    page.fact("network", summary.network);
     page.fact("violations found", summary.findings.len());
     if let Some(promise) = &summary.promise {
         page.fact("promise", &promise.text);
     }
-    Ok(page)
 }
 
 /// What a proof leaves out.

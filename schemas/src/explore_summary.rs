@@ -103,6 +103,9 @@ pub struct ExploreDeviation {
     pub cost: u32,
     /// Faults that it added.
     pub faults: u32,
+    /// What it does.
+    #[serde(default)]
+    pub taken: String,
     /// What would have come in the default order.
     pub instead_of: String,
 }

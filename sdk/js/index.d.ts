@@ -81,6 +81,8 @@ export class Model<State = any> {
   masks: Mask[];
   /** Types of messages that are delivered once at most, even where the network repeats messages. */
   once: string[];
+  /** The names of switches, settings and invariants that the model knows; others in a scenario are errors. */
+  knows: { switches?: readonly string[]; settings?: readonly string[]; invariants?: readonly string[] };
   disk: boolean;
   restarts: boolean;
   configure(scenario: Scenario): void;

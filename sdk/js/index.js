@@ -116,6 +116,11 @@ export class Model {
   masks = [];
   /** Types of messages that are delivered once at most, even where the network repeats messages. */
   once = [];
+  /**
+   * The names of `switches`, `settings` and `invariants` that the model knows, as lists. Others in a scenario are errors; what is not listed
+   * here is not looked at.
+   */
+  knows = {};
   /** Whether `start` gets the state in which the actor failed. */
   disk = false;
   /** Whether a failed actor begins anew by itself at once. */
@@ -163,7 +168,19 @@ export class Model {
   }
 }
 
+/** A name that the model does not know is a slip of the pen. */
+function known(model, scenario) {
+  for (const [what, names] of Object.entries(model.knows)) {
+    const given = scenario[what] ?? [];
+    const stranger = (Array.isArray(given) ? given : Object.keys(given)).find((name) => !names.includes(name));
+    if (stranger !== undefined) {
+      throw new Error(`${what}: the model does not know '${stranger}'; there are: ${names.join(", ") || "none"}`);
+    }
+  }
+}
+
 function greeting(model, { scenario }) {
+  known(model, scenario);
   model.configure(scenario);
   if (model.actors.length === 0) {
     throw new Error("the model names no actors");

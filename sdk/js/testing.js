@@ -239,7 +239,9 @@ class World {
     if (!this.hello.external) {
       return { type, payload, data: fields };
     }
-    return (await this.child.ask({ do: "external", type, payload, fields })).message;
+    const answer = await this.child.ask({ do: "external", type, payload, fields });
+    this.unknown = answer.unknown;
+    return answer.message;
   }
 
   /** What the step means: the oldest of its content, or of its type where a mended model writes it otherwise. */
@@ -302,6 +304,9 @@ export async function follow(command, scenario, schedule, cwd = undefined) {
       throw new Error(`only pure models can be followed here; this one is ${hello.kind}`);
     }
     const steps = text.trim().split("\n").slice(1).map((line) => JSON.parse(line));
+    if (stop !== null && !(stop >= 1 && stop <= steps.length)) {
+      throw new Error(`DEMI_REPLAY: the schedule has the steps 1 to ${steps.length}`);
+    }
     const world = new World(child, hello, scenario.network ?? "fifo");
     const acts = ["start", "crash", "restart", "stop", "isolate", "heal"];
     const passedOver = [];
@@ -319,6 +324,9 @@ export async function follow(command, scenario, schedule, cwd = undefined) {
         continue;
       }
       if (!made) {
+        if (step.external && step.kind === "deliver" && world.unknown) {
+          throw new Error(`step ${at + 1}: ${world.unknown}; export the test anew`);
+        }
         passedOver.push(at + 1);
         continue;
       }
@@ -330,6 +338,14 @@ export async function follow(command, scenario, schedule, cwd = undefined) {
     }
     if (taken === 0) {
       throw new Error("the model takes no step of the schedule: its actors and messages have other names");
+    }
+    if (passedOver.length > 0) {
+      const first = steps[passedOver[0] - 1];
+      console.warn(
+        `${passedOver.length} of ${steps.length} steps could not be taken, first step ${passedOver[0]}, ` +
+          `${first.type ?? first.kind} at ${first.to}: that is so once the bug is mended. Where messages or actors only have ` +
+          "other names now, the test checks nothing: export it anew",
+      );
     }
     return { violations: [], step: steps.length, passedOver };
   } finally {

@@ -267,3 +267,30 @@ fn what_cannot_be_meant_is_told() {
         assert!(status == Some(2) && error.contains(why) && error.contains("bad.toml"), "{to}: {error}");
     }
 }
+
+#[test]
+fn a_replay_tells_the_states_that_a_run_had() {
+    let folder = scenarios();
+    let at = folder.path();
+    let (status, told, err) = words(at, "fuzz --scenario bug.toml --seed 3 --state --out run -q");
+    assert_eq!(status, Some(0), "{told}{err}");
+    let (status, told, err) = words(at, "replay run --scenario bug.toml --state told -q");
+    assert_eq!(status, Some(0), "{told}{err}");
+    let logs = |name: &str| {
+        let files = std::fs::read_dir(at.join(name).join("logs")).unwrap().map(|entry| entry.unwrap());
+        let texts = files.map(|file| {
+            let text = std::fs::read_to_string(file.path()).unwrap();
+            let states: Vec<Value> = text
+                .lines()
+                .map(|line| serde_json::from_str::<Value>(line).unwrap())
+                .filter(|record| record["kind"] == "state")
+                .map(|record| record["state"].clone())
+                .collect();
+            (file.file_name(), states)
+        });
+        texts.collect::<BTreeMap<_, _>>()
+    };
+    let (run, told) = (logs("run"), logs("told"));
+    assert_eq!(run, told);
+    assert!(run.values().map(Vec::len).sum::<usize>() > 20);
+}

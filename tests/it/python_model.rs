@@ -101,6 +101,32 @@ fn new_project(language: &str) {
     let told = [tests.stdout, tests.stderr].concat();
     assert!(tests.status.success(), "{}", String::from_utf8_lossy(&told));
 
+    // A predicate over the states takes the place of the check in code, and a slip of the pen is an error.
+    let demi = |args: &[&str]| {
+        let mut command = Command::cargo_bin("demi-lineage").unwrap();
+        let output = command.args(args).env("PYTHONPATH", root.join("sdk/python")).current_dir(&project);
+        let output = output.output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+    };
+    let scenario = std::fs::read_to_string(project.join("scenario.toml")).unwrap();
+    let holds = "invariant = \"WHERE works = true HAVING count(*) <= 1\"\n";
+    std::fs::write(project.join("holds.toml"), format!("{holds}{scenario}")).unwrap();
+    let (status, told) = demi(&["fuzz", "--scenario", "holds.toml", "--seed", "1", "--out", "run"]);
+    assert!(status == Some(0) && told.contains("Invariant:client-1:client-2"), "{told}");
+    for (wrong, told) in [("holder", "did you mean"), ("forgetful_lease", "forgetful_lese")] {
+        let text = match wrong {
+            "holder" => format!("{}{scenario}", holds.replace("works", "wroks")),
+            _ => scenario.replace(wrong, told),
+        };
+        std::fs::write(project.join("slip.toml"), text).unwrap();
+        let (status, error) = demi(&["fuzz", "--scenario", "slip.toml", "--seed", "1", "--out", "run"]);
+        assert!(status == Some(2) && error.contains(told), "{error}");
+    }
+    let (status, told) = demi(&["report", "run", "--html", "run.html"]);
+    assert!(status == Some(0) && project.join("run.html").is_file(), "{told}");
+    let (status, told) = demi(&["verify", "run"]);
+    assert!(status == Some(2) && told.contains("claims nothing"), "{told}");
+
     // What is there is somebody's work.
     let model = project.join("README.md");
     std::fs::write(&model, "mine").unwrap();

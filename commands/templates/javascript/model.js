@@ -8,12 +8,10 @@
 import { Model, message, serve, violation } from "demi-model";
 
 class Lock extends Model {
+  knows = { switches: ["forgetful_lease"], settings: [], invariants: [] };
+
   configure({ members, switches }) {
-    const { forgetful_lease = false, ...unknown } = switches;
-    if (Object.keys(unknown).length > 0) {
-      throw new Error(`unknown switches: ${Object.keys(unknown).join(", ")}`);
-    }
-    this.forgetfulLease = forgetful_lease;
+    this.forgetfulLease = switches.forgetful_lease ?? false;
     this.actors = ["server"];
     for (let n = 1; n <= (members ?? 2); n += 1) {
       this.actors.push(`client-${n}`);

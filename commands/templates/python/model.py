@@ -10,13 +10,12 @@ from demi_model import Model, Violation, message, serve
 
 
 class Lock(Model):
+    knows = {"switches": ["forgetful_lease"], "settings": [], "invariants": []}
+
     def configure(self, scenario):
         clients = ["client-%d" % (n + 1) for n in range(scenario.get("members") or 2)]
         self.actors = ["server"] + clients
-        switches = dict(scenario.get("switches") or {})
-        self.forgetful_lease = switches.pop("forgetful_lease", False)
-        if switches:
-            raise ValueError("unknown switches: %s" % ", ".join(sorted(switches)))
+        self.forgetful_lease = scenario["switches"].get("forgetful_lease", False)
 
     def start(self, actor, ctx, disk=None):
         if actor == "server":

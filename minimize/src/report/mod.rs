@@ -97,6 +97,8 @@ pub fn tell<M: Model>(
                     let reason = sim.crash_reason().unwrap_or("");
                     sends.push(format!("{} fails: {reason}", sim.names().get(*actor)));
                 }
+                // The step itself says so.
+                Did::Restarted(actor) if matches!(act, Act::Restart(own) if own == actor) => {}
                 Did::Restarted(actor) => sends.push(format!("{} begins a new life", sim.names().get(*actor))),
             }
         }

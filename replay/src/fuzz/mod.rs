@@ -177,6 +177,17 @@ pub fn written<M: Model>(
     logged(logger::Logger::new(sim, program, scenario.network, false), choices, violations, made)
 }
 
+/// As [`written`]; logs also tell the state of an actor at the end of each handler that changed it.
+pub fn written_with_states<M: Model>(
+    sim: &mut Simulator<M>,
+    (scenario, program): (&Scenario, &Program),
+    choices: &[Choice],
+    violations: &[Violation],
+) -> Found {
+    let logger = logger::Logger::new(sim, program, scenario.network, true);
+    logged(logger, choices, violations, Made::default())
+}
+
 fn logged<M: Model>(
     mut logger: logger::Logger<'_, M>,
     choices: &[Choice],

@@ -59,8 +59,8 @@ impl<M: Model> Asserted<M> {
     /// The invariants of a scenario.
     ///
     /// # Errors
-    /// When one is no predicate, is about history or messages, or reads a variable that no actor's state has.
-    pub(crate) fn new(model: &M, names: &Names, scenario: &Scenario) -> Result<Self, ScenarioError> {
+    /// When one is no predicate, or is about history or messages.
+    pub(crate) fn new(scenario: &Scenario) -> Result<Self, ScenarioError> {
         let mut all = Vec::new();
         let mut variables = BTreeSet::new();
         for assertion in scenario.invariant.all() {
@@ -85,31 +85,30 @@ impl<M: Model> Asserted<M> {
             variables.extend(predicate.variables().into_iter().map(str::to_owned));
             all.push(Assertion { name: assertion.name, predicate, same_as: assertion.same_as });
         }
-        let asserted = Asserted {
+        Ok(Asserted {
             all: all.into(),
             variables: Arc::new(variables),
             memo: Arc::new(Memo::default()),
             alone: scenario.invariants.as_ref().is_some_and(Vec::is_empty),
-        };
-        asserted.known_variables(model, names)?;
-        Ok(asserted)
+        })
     }
 
-    /// A variable that no actor's first state has is a slip of the pen.
-    fn known_variables(&self, model: &M, names: &Names) -> Result<(), ScenarioError> {
-        if self.all.is_empty() {
-            return Ok(());
-        }
-        let first = |actor: &ActorId| guard::or(None, || Some(model.initial(*actor)));
-        let states = model.actors().iter().filter_map(first);
-        let described: Vec<Value> = states.map(|state| describe(model, names, &state)).collect();
+    /// A variable that no actor's state has once all have started is a slip of the pen.
+    pub(crate) fn known_variables(
+        &self,
+        model: &M,
+        names: &Names,
+        states: &[&M::State],
+    ) -> Result<(), ScenarioError> {
+        let described: Vec<Value> = states.iter().map(|state| describe(model, names, state)).collect();
         let known: BTreeSet<&str> = described
             .iter()
             .filter_map(Value::as_object)
             .flat_map(|o| o.keys().map(String::as_str))
             .collect();
         if known.is_empty() && !described.is_empty() {
-            let reason = "invariant: the model does not tell the variables of its actors (describe)";
+            let reason = "invariant: no actor's state has variables: in Rust, give the model's Logs a 'describe' that returns an \
+                          object; in other languages, make states objects";
             return Err(ScenarioError::Value(reason.to_owned()));
         }
         match self.variables.iter().find(|v| !known.contains(v.as_str())) {

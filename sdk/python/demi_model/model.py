@@ -106,6 +106,9 @@ class Model:
     """Rewritings of payloads before they are compared: ``type``, ``pattern`` and ``replace``."""
     once: Sequence[str] = ()
     """Types of messages that are delivered once at most, even where the network repeats messages."""
+    knows: Mapping[str, Sequence[str]] = {}
+    """The names of ``switches``, ``settings`` and ``invariants`` that the model knows. Others in a scenario are errors; what is not
+    listed here is not looked at."""
     disk = False
     """Whether :meth:`start` gets the state in which the actor failed."""
     restarts = False

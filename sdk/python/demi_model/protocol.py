@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import pdb
@@ -20,8 +21,19 @@ def _message(wire: Dict[str, Any]) -> Message:
     return Message(wire["type"], wire.get("data"), wire.get("payload"))
 
 
+def _known(model: Model, scenario: Dict[str, Any]) -> None:
+    """A name that the model does not know is a slip of the pen."""
+    for what, names in model.knows.items():
+        for name in scenario.get(what) or ():
+            if name not in names:
+                near = difflib.get_close_matches(name, names, 1)
+                hint = "did you mean '%s'?" % near[0] if near else "there are: %s" % (", ".join(names) or "none")
+                raise ValueError("%s: the model does not know '%s'; %s" % (what, name, hint))
+
+
 def hello(model: Model, request: Dict[str, Any]) -> Dict[str, Any]:
     """The answer to ``hello``."""
+    _known(model, request["scenario"])
     model.configure(request["scenario"])
     kind = type(model)
     said = {
@@ -45,6 +57,14 @@ def _go_on() -> None:
     """Does nothing."""
 
 
+def _has_terminal() -> bool:
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR))
+    except OSError:
+        return False
+    return True
+
+
 def _stop() -> None:
     """Stops in a debugger in front of the handler: type ``s`` to go into it.
 
@@ -53,6 +73,8 @@ def _stop() -> None:
     if os.environ.get("PYTHONBREAKPOINT"):
         breakpoint()
         return
+    if not _has_terminal():
+        raise RuntimeError("DEMI_REPLAY stops in pdb, which needs a terminal; PYTHONBREAKPOINT names another debugger")
     # They stay open: the debugger goes on with them after this function has returned.
     keyboard, screen = open("/dev/tty", encoding="utf-8"), open("/dev/tty", "w", encoding="utf-8")
     pdb.Pdb(stdin=keyboard, stdout=screen).set_trace(sys._getframe(1))
@@ -70,6 +92,8 @@ def answer(model: Model, question: Dict[str, Any]) -> Dict[str, Any]:
             disk = None if disk is None else model.load(actor, disk)
             stop()
             state = model.start(actor, ctx, disk)
+            if state is None:
+                raise ValueError("start of %s returned no state" % actor)
         else:
             state, msg = model.load(actor, question["state"]), _message(question["message"])
             stop()

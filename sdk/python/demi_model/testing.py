@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import subprocess
+import warnings
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 Ask = Callable[[Dict[str, Any]], Dict[str, Any]]
@@ -81,6 +82,7 @@ class _World:
         self.pending: List[Dict[str, Any]] = []
         self.memory: Any = None
         self.stops = False
+        self.unknown: Optional[str] = None
 
     def _random(self, question: Dict[str, Any]) -> int:
         digest = hashlib.sha256(json.dumps(question, sort_keys=True).encode()).digest()
@@ -204,7 +206,9 @@ class _World:
         told = {"type": step.get("type", ""), "payload": step.get("payload", ""), "fields": step.get("fields")}
         if not self.hello.get("external"):
             return {"type": told["type"], "payload": told["payload"], "data": told["fields"]}
-        return self.ask({"do": "external", **told}).get("message")
+        answer = self.ask({"do": "external", **told})
+        self.unknown = answer.get("unknown")
+        return answer.get("message")
 
     def _find(self, step: Dict[str, Any], timer: bool) -> Optional[Dict[str, Any]]:
         """What the step means: the oldest of its content, or of its type where a mended model writes it otherwise."""
@@ -267,6 +271,8 @@ def follow(
             "isolate": world.isolate,
             "heal": world.heal,
         }
+        if stop is not None and not 1 <= stop <= len(steps):
+            raise ValueError("DEMI_REPLAY: the schedule has the steps 1 to %d" % len(steps))
         passed_over: List[int] = []
         deliveries = 0
         for number, step in enumerate(steps, 1):
@@ -281,6 +287,8 @@ def follow(
             else:
                 continue
             if not taken:
+                if step.get("external") and kind == "deliver" and world.unknown:
+                    raise ValueError("step %d: %s; export the test anew" % (number, world.unknown))
                 passed_over.append(number)
                 continue
             deliveries += kind in ("deliver", "timer")
@@ -289,6 +297,14 @@ def follow(
                 return Outcome(violations, number, passed_over)
         if not deliveries:
             raise ValueError("the model takes no step of the schedule: its actors and messages have other names")
+        if passed_over:
+            first = steps[passed_over[0] - 1]
+            warnings.warn(
+                "%d of %d steps could not be taken, first step %d, %s at %s: that is so once the bug is mended. Where messages or "
+                "actors only have other names now, the test checks nothing: export it anew"
+                % (len(passed_over), len(steps), passed_over[0], first.get("type", first["kind"]), first["to"]),
+                stacklevel=2,
+            )
         return Outcome([], len(steps), passed_over)
     finally:
         child.close()
