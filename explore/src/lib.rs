@@ -12,6 +12,7 @@
 
 mod batch;
 pub mod cost;
+pub mod explored;
 pub mod log;
 pub mod menu;
 mod met;
@@ -25,7 +26,9 @@ mod ways;
 mod worker;
 
 pub use cost::{Bounds, Cost, Spent};
+pub use explored::{Ended, ExploreOptions, Explored, Finding, Level, Told};
 pub use promise::{Origin, Promise};
 pub use saved::{Saved, SavedError};
 pub use scene::{Scene, SceneError};
-pub use search::{Deviation, Ended, ExploreOptions, Explored, Finding, Level, Told, explore};
+pub use search::explore;
+pub use worker::Deviation;

@@ -5,7 +5,7 @@ use std::fmt;
 use demi_schemas::NetworkRule;
 
 use crate::cost::{Bounds, Cost, Spent};
-use crate::search::{Ended, Explored};
+use crate::explored::{Ended, Explored};
 
 /// Where executions begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

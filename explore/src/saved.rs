@@ -8,8 +8,8 @@ use demi_replay::fuzz::Choice;
 use serde::{Deserialize, Serialize};
 
 use crate::cost::Spent;
+use crate::explored::Level;
 use crate::met::Met;
-use crate::search::Level;
 use crate::ways::{Way, Ways};
 
 /// An exploration that was stopped.

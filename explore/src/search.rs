@@ -9,115 +9,18 @@
 
 use std::collections::BTreeMap;
 
-use demi_replay::fuzz::{Choice, FuzzError};
+use demi_replay::fuzz::FuzzError;
 use demi_replay::{Model, Simulator, Violation};
 
 use crate::batch::{self, Node, Turn};
 use crate::cost::{Bounds, Spent};
+use crate::explored::{Ended, ExploreOptions, Explored, Finding, Level, Told};
 use crate::met::Met;
 use crate::moment::Moment;
 use crate::saved::{Resume, Saved, Waiting};
 use crate::scene::Scene;
 use crate::ways::{Way, Ways};
-pub use crate::worker::Deviation;
 use crate::worker::{After, Child, Frame, broken};
-
-/// A violation, with the cheapest execution that ends in it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// What is broken.
-    pub violations: Vec<Violation>,
-    /// What the execution spent.
-    pub spent: Spent,
-    /// The execution, from nothing on.
-    pub choices: Vec<Choice>,
-    /// Where it left the default order.
-    pub deviations: Vec<Deviation>,
-    /// Where it is a livelock: the deliveries after which everything is as it was before.
-    pub round: Vec<String>,
-    /// Where it stands in the tree of choices.
-    pub(crate) place: usize,
-}
-
-/// What was done with the executions of one cost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Level {
-    /// Moments that were gone on from.
-    pub moments: u64,
-    /// Steps that were executed.
-    pub steps: u64,
-    /// Moments that were known.
-    pub known: u64,
-    /// Executions that came to an end by themselves.
-    pub ends: u64,
-    /// Executions that were cut off after as many steps as one may have.
-    pub cut: u64,
-}
-
-/// How an exploration ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// Every execution within the bounds was looked at.
-    Complete,
-    /// What was found is enough.
-    Found,
-    /// The caller stopped it.
-    Stopped,
-}
-
-/// What an exploration came to.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Explored {
-    /// What was found: for each set of fingerprints the least of what violates so, in the order of what they spent.
-    pub findings: Vec<Finding>,
-    /// What was done, by cost.
-    pub levels: Vec<Level>,
-    /// How many different moments there were.
-    pub met: u64,
-    /// The sum of their numbers: equal sets have equal sums.
-    pub digest: u128,
-    /// How it ended.
-    pub ended: Ended,
-    /// What is needed to go on from where it stopped, and to tell again what it found.
-    pub saved: Saved,
-}
-
-/// How to explore.
-#[derive(Clone, Copy, Debug)]
-pub struct ExploreOptions<'a> {
-    /// Whether to go on after the first violation, to the least of each.
-    pub all: bool,
-    /// Whether moments that are known are not gone on with. Off only to test that this changes nothing.
-    pub cache: bool,
-    /// Threads; they change nothing in the result.
-    pub jobs: usize,
-    /// How many waiting configurations are kept; others are made again when it is their turn. Changes nothing in the result.
-    pub kept: usize,
-    /// Where an earlier exploration of the same stopped.
-    pub from: Option<&'a Saved>,
-}
-
-impl Default for ExploreOptions<'_> {
-    fn default() -> Self {
-        ExploreOptions { all: false, cache: true, jobs: 1, kept: 1 << 18, from: None }
-    }
-}
-
-/// What is told while it goes on.
-#[derive(Clone, Copy, Debug)]
-pub struct Told {
-    /// What the executions have spent that are looked at now.
-    pub at: Spent,
-    /// Steps so far.
-    pub steps: u64,
-    /// Moments that wait.
-    pub waiting: u64,
-    /// Different violations.
-    pub found: usize,
-    /// The part of the tree of executions that is done, where all moments after one are taken for equally large (the weighted backtrack estimator;
-    /// Kilby, Slaney, Thiébaux and Walsh, AAAI 2006, after Knuth, Math. Comp. 29, 1975). From 0 to 1.
-    pub part: f64,
-}
 
 /// Explores from a beginning. `tell` is asked now and then whether to go on.
 ///

@@ -143,17 +143,6 @@ impl<M: Model> Simulator<M> {
         Ok(sim)
     }
 
-    /// Starts all actors once, to see which variables their states have.
-    fn first_variables(&self) -> Result<(), ScenarioError> {
-        let mut sim = self.clone();
-        let mut world = sim.empty_world();
-        for actor in sim.model.actors().to_vec() {
-            sim.start(&mut world, actor);
-        }
-        let states: Vec<&M::State> = world.cells().iter().flatten().map(|cell| &**cell).collect();
-        sim.asserted.known_variables(&sim.model, &sim.names, &states)
-    }
-
     /// The model.
     #[must_use]
     pub fn model(&self) -> &M {
@@ -213,23 +202,6 @@ impl<M: Model> Simulator<M> {
     pub fn fingerprint(&mut self, type_: &str, payload: &str) -> TextId {
         let masked = self.masks.apply(type_, payload);
         self.texts.intern(&masked)
-    }
-
-    /// The name of a timer entry, which its key is part of unless it is 0. Unique within its actor.
-    #[must_use]
-    pub fn timer_name(&self, entry: &Pending) -> Cow<'static, str> {
-        match self.timers.get(usize::from(entry.timer)) {
-            Some((name, 0)) => Cow::Borrowed(name),
-            Some((name, key)) => Cow::Owned(format!("{name}/{key}")),
-            None => Cow::Borrowed(""),
-        }
-    }
-
-    /// A number for the timer of an entry: equal timers have equal ones in any simulator. 0 for messages.
-    #[must_use]
-    pub fn timer_key(&self, entry: &Pending) -> u128 {
-        let timer = entry.kind.is_timer().then(|| self.timer_keys.get(usize::from(entry.timer)));
-        timer.flatten().copied().unwrap_or_default()
     }
 
     /// What the last step did, in order.

@@ -13,6 +13,7 @@ use demi_schemas::{Scenario, ScenarioError};
 use rustc_hash::{FxBuildHasher, FxHasher};
 use serde_json::{Map, Value};
 
+use super::Simulator;
 use crate::guard;
 use crate::model::{Model, View, Violation};
 use crate::names::{ActorId, Names};
@@ -52,6 +53,19 @@ impl<M: Model> Clone for Asserted<M> {
             memo: self.memo.clone(),
             alone: self.alone,
         }
+    }
+}
+
+impl<M: Model> Simulator<M> {
+    /// Starts all actors once, to see which variables their states have.
+    pub(super) fn first_variables(&self) -> Result<(), ScenarioError> {
+        let mut sim = self.clone();
+        let mut world = sim.empty_world();
+        for actor in sim.model.actors().to_vec() {
+            sim.start(&mut world, actor);
+        }
+        let states: Vec<&M::State> = world.cells().iter().flatten().map(|cell| &**cell).collect();
+        sim.asserted.known_variables(&sim.model, &sim.names, &states)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Looking at a world: for invariants, bounds and matching.
 
+use std::borrow::Cow;
+
 use super::Simulator;
 use crate::guard::{self, Panic};
 use crate::model::{DistanceOf, Model, View, Violation, Waiting};
@@ -8,6 +10,23 @@ use crate::pending::Pending;
 use crate::world::World;
 
 impl<M: Model> Simulator<M> {
+    /// The name of a timer entry, which its key is part of unless it is 0. Unique within its actor.
+    #[must_use]
+    pub fn timer_name(&self, entry: &Pending) -> Cow<'static, str> {
+        match self.timers.get(usize::from(entry.timer)) {
+            Some((name, 0)) => Cow::Borrowed(name),
+            Some((name, key)) => Cow::Owned(format!("{name}/{key}")),
+            None => Cow::Borrowed(""),
+        }
+    }
+
+    /// A number for the timer of an entry: equal timers have equal ones in any simulator. 0 for messages.
+    #[must_use]
+    pub fn timer_key(&self, entry: &Pending) -> u128 {
+        let timer = entry.kind.is_timer().then(|| self.timer_keys.get(usize::from(entry.timer)));
+        timer.flatten().copied().unwrap_or_default()
+    }
+
     /// What invariants and conditions may look at.
     #[must_use]
     pub fn view<'a>(&'a self, world: &'a World<M>) -> View<'a, M::State> {
