@@ -76,6 +76,13 @@ pub struct ExploreArgs {
     pub(crate) tolerance: Tolerance,
 }
 
+impl ExploreArgs {
+    /// Whether to go on after the first violation. Around a recording always: its own violation would otherwise be all that is found.
+    pub fn goes_on(&self) -> bool {
+        self.all || self.from.is_some()
+    }
+}
+
 /// The bounds that the arguments ask for.
 pub fn bounds(args: &ExploreArgs) -> Bounds {
     Bounds { cost: args.cost, most: Spent { cost: args.bound, faults: args.faults, steps: args.depth } }
@@ -85,8 +92,7 @@ pub fn bounds(args: &ExploreArgs) -> Bounds {
 pub fn options<'a>(args: &ExploreArgs, from: Option<&'a Saved>) -> ExploreOptions<'a> {
     let threads = || available_parallelism().map_or(1, usize::from);
     let jobs = args.jobs.map_or_else(threads, usize::from);
-    // A recording that violates would otherwise be all that is found around it.
-    ExploreOptions { all: args.all || args.from.is_some(), jobs, from, ..ExploreOptions::default() }
+    ExploreOptions { all: args.goes_on(), jobs, from, ..ExploreOptions::default() }
 }
 
 /// What was explored from one beginning: after so many deliveries of the recording, or at the scenario's beginning.

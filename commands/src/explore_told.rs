@@ -166,7 +166,7 @@ pub fn describe(summary: &ExploreSummary, args: &ExploreArgs) -> String {
     }
     text.push_str(&table.to_string());
     text.push_str("\n\n");
-    let all = args.all || args.from.is_some();
+    let all = args.goes_on();
     match &summary.promise {
         Some(promise) => text.push_str(&promise.text),
         None if summary.ended == "complete" && all => {}

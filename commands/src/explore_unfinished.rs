@@ -27,6 +27,7 @@ impl Settings {
     pub fn of(args: &ExploreArgs, scenario: &str, recorded: Option<&Schedule>) -> Settings {
         let number = |n: Option<u64>| n.map_or_else(|| "nothing".to_owned(), |n| n.to_string());
         let settings = [
+            ("the program", env!("CARGO_PKG_VERSION").to_owned()),
             ("--scenario", scenario.to_owned()),
             ("--from", recorded.map_or_else(|| "nothing".to_owned(), Schedule::to_text)),
             ("--at", number(args.at)),
@@ -75,7 +76,10 @@ pub struct Unfinished {
 pub fn write(folder: &Path, settings: &Settings, parts: &[Part]) -> Result<(), Box<dyn Error>> {
     let path = folder.join(FILE);
     let fill = || -> std::io::Result<()> {
-        let mut out = BufWriter::new(zstd::Encoder::new(File::create(&path)?, LEVEL)?.auto_finish());
+        let mut encoder = zstd::Encoder::new(File::create(&path)?, LEVEL)?;
+        // A damaged file would make a promise that nothing stands behind.
+        encoder.include_checksum(true)?;
+        let mut out = BufWriter::new(encoder.auto_finish());
         let beginnings = parts.iter().map(|part| part.from).collect();
         let header = Header { format: FORMAT.to_owned(), settings: settings.clone(), beginnings };
         serde_json::to_writer(&mut out, &header)?;

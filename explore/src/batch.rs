@@ -1,10 +1,10 @@
 //! What comes after a batch of moments, worked out by all threads.
 
-use demi_replay::fuzz::FuzzError;
 use demi_replay::{Model, Simulator, Violation};
 
 use crate::cost::Spent;
 use crate::moment::Moment;
+use crate::scene::SceneError;
 use crate::ways::Ways;
 use crate::worker::{After, Frame};
 
@@ -57,7 +57,7 @@ pub(crate) enum Turn {
 /// What comes after a moment, and the worker that found it out.
 pub(crate) type Done<M> = (usize, After<M>);
 /// The same for each moment of a batch; nothing for one that is not gone on from.
-pub(crate) type Results<M> = Vec<Option<Result<Done<M>, FuzzError>>>;
+pub(crate) type Results<M> = Vec<Option<Result<Done<M>, SceneError>>>;
 
 /// What comes after each moment that is gone on from, in the order of the moments.
 pub(crate) fn after<M: Model>(
@@ -72,8 +72,8 @@ pub(crate) fn after<M: Model>(
         let after = match node.moment.as_ref().filter(|_| node.owner == worker) {
             Some(moment) => frame.after(sim, (moment, node.place), spent),
             None => frame
-                .again(sim, &ways.to(node.place))
-                .and_then(|(moment, _)| frame.after(sim, (&moment, node.place), spent)),
+                .waited(sim, &ways.to(node.place), (spent, node.key))
+                .and_then(|moment| frame.after(sim, (&moment, node.place), spent)),
         };
         after.map(|after| (worker, after))
     };

@@ -1,6 +1,7 @@
 //! What it costs to leave the default order.
 
 use std::fmt;
+use std::ops::Add;
 use std::str::FromStr;
 
 /// How deviations from the default order are counted.
@@ -64,6 +65,18 @@ pub struct Spent {
     pub faults: u32,
     /// Steps: deliveries, messages that the environment sends, and faults.
     pub steps: u32,
+}
+
+impl Add for Spent {
+    type Output = Spent;
+
+    fn add(self, more: Spent) -> Spent {
+        Spent {
+            cost: self.cost.saturating_add(more.cost),
+            faults: self.faults.saturating_add(more.faults),
+            steps: self.steps.saturating_add(more.steps),
+        }
+    }
 }
 
 /// How far an exploration goes. Budgets are apart and never added.

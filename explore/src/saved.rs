@@ -12,6 +12,9 @@ use crate::explored::Level;
 use crate::met::Met;
 use crate::ways::{Way, Ways};
 
+/// No exploration counts further: a century at ten million steps a second.
+const MOST_COUNTED: u128 = 1 << 55;
+
 /// An exploration that was stopped.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Saved {
@@ -86,7 +89,28 @@ impl Saved {
     /// Steps that were made until then.
     #[must_use]
     pub fn steps(&self) -> u64 {
-        self.levels.iter().map(|level| level.steps).sum()
+        self.levels.iter().fold(0, |sum, level| sum.saturating_add(level.steps))
+    }
+
+    /// Says why it cannot be of an exploration with this beginning and these bounds, if it cannot.
+    pub(crate) fn fits(&self, before: &[Choice], most: Spent) -> Result<(), String> {
+        if self.ways.choices(0) != before {
+            return Err("it begins with other steps".into());
+        }
+        if self.levels.len() > most.cost as usize + 1 {
+            return Err("it explored beyond the bound".into());
+        }
+        let counts = self.levels.iter().flat_map(|l| [l.moments, l.steps, l.known, l.ends, l.cut]);
+        if counts.into_iter().map(u128::from).sum::<u128>() > MOST_COUNTED {
+            return Err("it counted more than there can be".into());
+        }
+        let spent = self.waiting.iter().map(|waits| waits.spent);
+        let within = |at: Spent| at.cost <= most.cost && at.faults <= most.faults && at.steps <= most.steps;
+        let mut all = spent.chain(self.findings.iter().map(|(_, at)| *at));
+        if let Some(at) = all.find(|at| !within(*at)) {
+            return Err(format!("{at:?} is beyond the bounds"));
+        }
+        Ok(())
     }
 
     pub(crate) fn resume(&self, cache: bool) -> Resume {

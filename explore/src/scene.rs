@@ -25,6 +25,9 @@ pub enum SceneError {
     /// Something panics before there is anything to choose.
     #[error("{0}")]
     Panic(String),
+    /// What an earlier exploration left is not of this model and scenario.
+    #[error("what the exploration left does not fit the model: {0}")]
+    Unfinished(String),
 }
 
 /// A beginning: all actors started, the model's first messages from outside pending.

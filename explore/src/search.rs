@@ -9,7 +9,6 @@
 
 use std::collections::BTreeMap;
 
-use demi_replay::fuzz::FuzzError;
 use demi_replay::{Model, Simulator, Violation};
 
 use crate::batch::{self, Node, Turn};
@@ -18,22 +17,22 @@ use crate::explored::{Ended, ExploreOptions, Explored, Finding, Level, Told};
 use crate::met::Met;
 use crate::moment::Moment;
 use crate::saved::{Resume, Saved, Waiting};
-use crate::scene::Scene;
+use crate::scene::{Scene, SceneError};
 use crate::ways::{Way, Ways};
-use crate::worker::{After, Child, Frame, broken};
+use crate::worker::{After, Again, Child, Frame, broken};
 
 /// Explores from a beginning. `tell` is asked now and then whether to go on.
 ///
 /// # Errors
-/// When the model does not know a condition.
+/// When the model does not know a condition, or what an earlier exploration left does not fit it.
 pub fn explore<M: Model>(
     sim: &mut Simulator<M>,
     (scene, first): (&Scene, Moment<M>),
     bounds: Bounds,
     options: ExploreOptions<'_>,
     tell: &mut dyn FnMut(Told) -> bool,
-) -> Result<Explored, FuzzError> {
-    let frame = Frame { scene, first, bounds };
+) -> Result<Explored, SceneError> {
+    let frame = Frame { scene, first, bounds, checked: options.from.is_some() };
     let mut others: Vec<Simulator<M>> = (1..options.jobs.max(1)).map(|_| sim.clone()).collect();
     let unused = (!others.is_empty()).then(|| sim.clone());
     let mut sims: Vec<&mut Simulator<M>> = std::iter::once(&mut *sim).chain(&mut others).collect();
@@ -83,7 +82,7 @@ impl<'a, M: Model> Search<'a, M> {
         mut self,
         sims: &mut [&mut Simulator<M>],
         tell: &mut dyn FnMut(Told) -> bool,
-    ) -> Result<Option<Explored>, FuzzError> {
+    ) -> Result<Option<Explored>, SceneError> {
         let actors = sims[0].names().len();
         match self.options.from {
             Some(saved) => self.resume(sims[0], saved)?,
@@ -181,7 +180,7 @@ impl<'a, M: Model> Search<'a, M> {
         (turns, after): (Vec<(Node<M>, Turn)>, batch::Results<M>),
         spent: Spent,
         tell: &mut dyn FnMut(Told) -> bool,
-    ) -> Result<Option<Ended>, FuzzError> {
+    ) -> Result<Option<Ended>, SceneError> {
         let mut rest = turns.into_iter().zip(after);
         let stopped = loop {
             let Some(((node, turn), after)) = rest.next() else { return Ok(None) };
@@ -257,7 +256,7 @@ impl<'a, M: Model> Search<'a, M> {
         sims: &mut [&mut Simulator<M>],
         node: Node<M>,
         spent: Spent,
-    ) -> Result<(), FuzzError> {
+    ) -> Result<(), SceneError> {
         // Its actors and messages have the numbers of the thread that met it.
         let path = self.ways.to(node.place);
         let known = |violations: &[Violation], finding: &Finding| {
@@ -268,7 +267,10 @@ impl<'a, M: Model> Search<'a, M> {
             return Ok(());
         }
         let sim = &mut *sims[0];
-        let (moment, violations) = self.frame.again(sim, &path)?;
+        let Again { moment, violations, spent: real } = self.frame.again(sim, &path)?;
+        if self.frame.checked && (violations.is_empty() || real != spent) {
+            return Err(SceneError::Unfinished("what it found does not violate, or not at that cost".into()));
+        }
         if self.findings.iter().any(|finding| known(&violations, finding)) {
             return Ok(());
         }
@@ -317,7 +319,8 @@ impl<'a, M: Model> Search<'a, M> {
     }
 
     /// Takes up where an earlier exploration stopped.
-    fn resume(&mut self, sim: &mut Simulator<M>, saved: &Saved) -> Result<(), FuzzError> {
+    fn resume(&mut self, sim: &mut Simulator<M>, saved: &Saved) -> Result<(), SceneError> {
+        saved.fits(&self.frame.scene.before, self.frame.bounds.most).map_err(SceneError::Unfinished)?;
         let Resume { ways, met, levels, findings, part } = saved.resume(self.options.cache);
         (self.ways, self.met, self.levels, self.part) = (ways, met, levels, part);
         self.steps = self.levels.iter().map(|level| level.steps).sum();

@@ -3,13 +3,13 @@
 //! Each worker has a simulator of its own, which numbers messages and timers as they come up. So a moment makes sense to the worker alone
 //! that made it. Another one makes it again from its choices.
 
-use demi_replay::fuzz::{self, Choice, FuzzError};
+use demi_replay::fuzz::{self, Choice};
 use demi_replay::{Model, OUTSIDE, Simulator, Violation};
 
 use crate::cost::{Bounds, Cost, Spent};
-use crate::menu::menu;
+use crate::menu::{Item, menu};
 use crate::moment::Moment;
-use crate::scene::Scene;
+use crate::scene::{Scene, SceneError};
 use crate::ways::Way;
 
 /// What all workers know.
@@ -17,6 +17,16 @@ pub(crate) struct Frame<'a, M: Model> {
     pub scene: &'a Scene,
     pub first: Moment<M>,
     pub bounds: Bounds,
+    /// Whether moments that are made again are compared with what the model can do. What comes out of a file need not be possible.
+    pub checked: bool,
+}
+
+/// A moment that was made again from its choices.
+pub(crate) struct Again<M: Model> {
+    pub moment: Moment<M>,
+    pub violations: Vec<Violation>,
+    /// What was spent on the way; only where that is compared.
+    pub spent: Spent,
 }
 
 /// A moment that was made.
@@ -50,7 +60,7 @@ impl<M: Model> Frame<'_, M> {
         sim: &mut Simulator<M>,
         (moment, place): (&Moment<M>, usize),
         spent: Spent,
-    ) -> Result<After<M>, FuzzError> {
+    ) -> Result<After<M>, SceneError> {
         let most = self.bounds.most;
         let items = menu(sim, self.scene, moment, self.bounds.cost, most.faults - spent.faults);
         if items.is_empty() {
@@ -61,11 +71,7 @@ impl<M: Model> Frame<'_, M> {
         }
         let mut children = Vec::with_capacity(items.len());
         for item in items {
-            let spent = Spent {
-                cost: spent.cost + item.spends.cost,
-                faults: spent.faults + item.spends.faults,
-                steps: spent.steps + item.spends.steps,
-            };
+            let spent = spent + item.spends;
             if spent.cost > most.cost {
                 continue;
             }
@@ -104,19 +110,41 @@ impl<M: Model> Frame<'_, M> {
         moment.key(sim, before, spent.faults, (waits, self.bounds.cost == Cost::Preempt))
     }
 
-    /// Makes a moment again, and looks at what it violates.
+    /// Makes a moment again that waited with what was spent on it and its number.
     ///
     /// # Errors
-    /// When the model does not know a condition.
-    pub fn again(
+    /// When the model does not know a condition, or the moment comes out of a file and is not what the file says.
+    pub fn waited(
         &self,
         sim: &mut Simulator<M>,
         path: &[&Way],
-    ) -> Result<(Moment<M>, Vec<Violation>), FuzzError> {
+        (spent, key): (Spent, u128),
+    ) -> Result<Moment<M>, SceneError> {
+        let Again { mut moment, violations, spent: real } = self.again(sim, path)?;
+        if self.checked {
+            let real = (real, self.key(sim, None, &mut moment, real), violations.is_empty());
+            if real != (spent, key, true) {
+                return Err(SceneError::Unfinished(
+                    "its choices lead to another configuration than it says".into(),
+                ));
+            }
+        }
+        Ok(moment)
+    }
+
+    /// Makes a moment again, and looks at what it violates.
+    ///
+    /// # Errors
+    /// When the model does not know a condition, or the choices come out of a file and are not possible.
+    pub fn again(&self, sim: &mut Simulator<M>, path: &[&Way]) -> Result<Again<M>, SceneError> {
         let mut moment = self.first.clone();
+        let mut spent = Spent::default();
         let mut violations = if path.is_empty() { broken(sim, &moment) } else { Vec::new() };
         for (at, way) in path.iter().enumerate() {
-            let chosen = &way.choices[..way.chosen];
+            if self.checked {
+                spent = spent + self.spends(sim, &moment, way)?;
+            }
+            let (chosen, driven) = way.choices.split_at(way.chosen);
             chosen.iter().for_each(|choice| make(sim, self.scene, &mut moment, *choice));
             moment.at = way.at;
             // Only the last moment can violate: what violates is not gone on from.
@@ -124,14 +152,33 @@ impl<M: Model> Frame<'_, M> {
             if last {
                 violations = broken(sim, &moment);
             }
+            let mut done = Vec::new();
             if violations.is_empty() {
-                self.scene.settle(sim, &mut moment, &mut Vec::new())?;
+                self.scene.settle(sim, &mut moment, &mut done)?;
                 if last {
                     violations = broken(sim, &moment);
                 }
             }
+            if self.checked && done != driven {
+                return Err(SceneError::Unfinished("the test driver does something else".into()));
+            }
         }
-        Ok((moment, violations))
+        Ok(Again { moment, violations, spent })
+    }
+
+    /// What the choices of a way spend.
+    ///
+    /// # Errors
+    /// When they are not possible at the moment.
+    fn spends(&self, sim: &mut Simulator<M>, moment: &Moment<M>, way: &Way) -> Result<Spent, SceneError> {
+        let (chosen, most) = (&way.choices[..way.chosen], self.bounds.most);
+        let is = |item: &&Item| {
+            let choices = [item.choice].into_iter().chain(item.then);
+            choices.eq(chosen.iter().copied()) && item.at == way.at
+        };
+        let menu = menu(sim, self.scene, moment, self.bounds.cost, most.faults);
+        let impossible = || SceneError::Unfinished(format!("{chosen:?} is not possible where it says so"));
+        menu.iter().find(is).map(|item| item.spends).ok_or_else(impossible)
     }
 }
 
@@ -153,7 +200,7 @@ impl<M: Model> Frame<'_, M> {
     ///
     /// # Errors
     /// When the model does not know a condition.
-    pub fn deviations(&self, sim: &mut Simulator<M>, path: &[&Way]) -> Result<Vec<Deviation>, FuzzError> {
+    pub fn deviations(&self, sim: &mut Simulator<M>, path: &[&Way]) -> Result<Vec<Deviation>, SceneError> {
         let mut moment = self.first.clone();
         let mut choice = self.scene.before.len();
         let mut deviations = Vec::new();

@@ -4,6 +4,7 @@
 
 mod around;
 mod cache;
+mod left;
 mod livelock;
 mod machine;
 mod promise;

@@ -114,28 +114,3 @@ proptest! {
         }
     }
 }
-
-#[test]
-fn lines_that_make_no_sense_are_refused() {
-    let read = |text: &str| {
-        let mut line = 7;
-        Saved::read(&mut text.as_bytes(), &mut line).map_err(|e| e.to_string())
-    };
-    assert!(read("{\"before\":[\"s0\",\"b\"]}\n{\"part\":0.5}\n").is_ok());
-    let wrong = [
-        ("{\"before\":[\"s0\"]}\n", "it is cut off after line 7"),
-        ("{\"before\":[\"x0\"]}\n", "line 7: 'x0' is no choice"),
-        ("{\"before\":[\"\"]}\n", "'' is no choice"),
-        ("{\"before\":[\"é\"]}\n", "'é' is no choice"),
-        ("{\"way\":[1,[\"d0\"],1,0]}\n", "there is no place 1 to begin at"),
-        ("{\"way\":[0,[\"d0\"],2,0]}\n", "2 of 1 choices are chosen"),
-        ("{\"waits\":[[0,0,0],3,\"a\",1.0,false]}\n", "there is no place 3"),
-        ("{\"met\":[\"zz\",1]}\n", "'zz'"),
-        ("{\"met\":[\"1\"]}\n", "line 7"),
-        ("nonsense\n", "line 7"),
-    ];
-    for (text, why) in wrong {
-        let told = read(text).unwrap_err();
-        assert!(told.contains(why), "{text}: {told}");
-    }
-}
