@@ -5,6 +5,9 @@ pub mod durable;
 pub mod hint;
 pub mod owned;
 pub mod path_name;
+#[cfg(feature = "parquet")]
+pub mod sealed;
+pub mod sums;
 pub mod table;
 pub mod text;
 

@@ -13,6 +13,10 @@ use demi_replay::models::with_model;
 use demi_replay::{Model, Simulator, Visitor};
 use demi_schemas::Scenario;
 
+/// As in the released program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const ROWS: [&str; 8] = [
     "two-phase:deviation:3:60",
     "two-phase:delay:3:60",

@@ -17,6 +17,7 @@ use crate::deleted::deleted;
 use crate::scan::scan;
 use crate::seen::Seen;
 use crate::store::table_error;
+use crate::store::tags::sealed;
 use crate::{IngestError, Store};
 
 /// One row of the table.
@@ -110,7 +111,7 @@ pub(crate) fn batch(rows: &[CompletenessRow]) -> Result<RecordBatch, ArrowError>
 pub(crate) fn read(folder: &Path, table: &DeltaTable) -> Result<Vec<CompletenessRow>, IngestError> {
     let dir = folder.display().to_string();
     let snapshot = table.snapshot().map_err(|e| table_error(&dir, "read this table", e))?;
-    let files: Vec<_> = snapshot.log_data().into_iter().map(|f| folder.join(f.path().as_ref())).collect();
+    let files: Vec<_> = snapshot.log_data().into_iter().map(|file| sealed(folder, &file)).collect();
     let columns = [
         ("system", DataType::Utf8),
         ("actor", DataType::Utf8),

@@ -71,11 +71,11 @@ pub fn delete(store: &mut Store, system: &str, doomed: &Doomed) -> Result<Deleti
     for file in events.data_files(system)? {
         let whole_day = !nothing && doomed.before.is_none_or(|day| file.date.is_some_and(|date| date < day));
         if !whole_day {
-            done.kept += row_count(&file.path)? as u64;
+            done.kept += row_count(&file.file)? as u64;
             continue;
         }
         let (mut kept, before) = (Vec::new(), done.events);
-        whole(&file.path, |batch| {
+        whole(&file.file, |batch| {
             let stays = stays(batch, doomed, &mut numbers)?;
             let staying = stays.true_count() as u64;
             done.events += batch.num_rows() as u64 - staying;

@@ -130,6 +130,12 @@ pub enum IngestError {
         /// The file.
         path: PathBuf,
     },
+    /// A commit of a table is not as it was written.
+    #[error("{}: {}; put back a copy of it, or move it and all later ones away and load again what they added", .path.display(), demi_common::sealed::DAMAGED)]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+    },
     /// A file of the store could not be read.
     #[error("{}: cannot read this file of the store", .path.display())]
     DataFile {

@@ -1,11 +1,11 @@
 //! The quarantine of one system: what is there, and what this load adds.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_schema::DataType;
+use demi_common::sealed::SealedFile;
 use rustc_hash::FxHashSet;
 
 use crate::IngestError;
@@ -15,7 +15,7 @@ use crate::store::TableWriter;
 
 /// Calls `each` with every quarantined line of a system, from its files.
 pub(crate) fn each(
-    files: &[PathBuf],
+    files: &[SealedFile],
     system: &str,
     mut each: impl FnMut(&QuarantineRow<'_>) -> Result<(), IngestError>,
 ) -> Result<(), IngestError> {
@@ -54,7 +54,7 @@ pub(crate) fn each(
 /// The digests of what is there are read when the first line arrives: 8 bytes and a little for each line that the
 /// system has in quarantine.
 pub(crate) struct Quarantine {
-    files: Vec<PathBuf>,
+    files: Vec<SealedFile>,
     known: Option<FxHashSet<u64>>,
     columns: QuarantineColumns,
     /// Lines let through, by code.
@@ -65,7 +65,7 @@ pub(crate) struct Quarantine {
 
 impl Quarantine {
     /// The quarantine whose rows are in `files`.
-    pub(crate) fn new(files: Vec<PathBuf>) -> Self {
+    pub(crate) fn new(files: Vec<SealedFile>) -> Self {
         Quarantine {
             files,
             known: None,
@@ -111,7 +111,7 @@ impl Quarantine {
     }
 }
 
-fn read_digests(files: &[PathBuf]) -> Result<FxHashSet<u64>, IngestError> {
+fn read_digests(files: &[SealedFile]) -> Result<FxHashSet<u64>, IngestError> {
     let mut known = FxHashSet::default();
     scan(files, &[("digest", DataType::Int64)], |batch| {
         known.extend(batch.column(0).as_primitive::<Int64Type>().values().iter().map(|d| *d as u64));

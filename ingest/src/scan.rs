@@ -1,12 +1,10 @@
 //! Reading a few columns of the store's files, a batch at a time.
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
-
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
+use demi_common::sealed::{SealedFile, Verified};
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::errors::ParquetError;
 
 use crate::IngestError;
@@ -16,16 +14,16 @@ const ROWS: usize = 16 * 1024;
 /// Calls `each` with every batch of `columns` of the files, in order. Columns come in the order and with the types
 /// asked for, whatever the files use.
 pub(crate) fn scan(
-    files: &[PathBuf],
+    files: &[SealedFile],
     columns: &[(&str, DataType)],
     mut each: impl FnMut(&RecordBatch) -> Result<(), IngestError>,
 ) -> Result<(), IngestError> {
     let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
-    for path in files {
-        let failed = |source| IngestError::DataFile { path: path.clone(), source: Box::new(source) };
-        let reader = open(path, &names).map_err(failed)?;
+    for file in files {
+        let failed = failure(file);
+        let reader = open(file, &names).map_err(&failed)?;
         for batch in reader {
-            let batch = batch.map_err(|e| failed(ParquetError::from(e)))?;
+            let batch = batch.map_err(|e| failed(e.into()))?;
             each(&arrange(&batch, columns)?)?;
         }
     }
@@ -34,31 +32,35 @@ pub(crate) fn scan(
 
 /// Calls `each` with every batch of a file, with all of its columns.
 pub(crate) fn whole(
-    path: &Path,
+    file: &SealedFile,
     mut each: impl FnMut(&RecordBatch) -> Result<(), IngestError>,
 ) -> Result<(), IngestError> {
-    let failed = |source| IngestError::DataFile { path: path.to_owned(), source: Box::new(source) };
-    let file = File::open(path).map_err(|e| failed(ParquetError::from(e)))?;
-    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(failed)?;
-    for batch in builder.with_batch_size(ROWS).build().map_err(failed)? {
-        each(&batch.map_err(|e| failed(ParquetError::from(e)))?)?;
+    let failed = failure(file);
+    let builder = builder(file).map_err(&failed)?;
+    for batch in builder.with_batch_size(ROWS).build().map_err(&failed)? {
+        each(&batch.map_err(|e| failed(e.into()))?)?;
     }
     Ok(())
 }
 
 /// Rows of a file, from its metadata.
-pub(crate) fn row_count(path: &Path) -> Result<usize, IngestError> {
-    let failed = |source| IngestError::DataFile { path: path.to_owned(), source: Box::new(source) };
-    let file = File::open(path).map_err(|e| failed(ParquetError::from(e)))?;
-    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(failed)?;
+pub(crate) fn row_count(file: &SealedFile) -> Result<usize, IngestError> {
+    let builder = builder(file).map_err(failure(file))?;
     Ok(usize::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0))
 }
 
-fn open(
-    path: &Path,
-    names: &[&str],
-) -> Result<parquet::arrow::arrow_reader::ParquetRecordBatchReader, ParquetError> {
-    let builder = ParquetRecordBatchReaderBuilder::try_new(File::open(path)?)?;
+fn failure(file: &SealedFile) -> impl Fn(ParquetError) -> IngestError {
+    let path = file.path();
+    move |source| IngestError::DataFile { path: path.to_owned(), source: Box::new(source) }
+}
+
+/// Opens a file of the store, whose content is compared with its digests as it is read.
+pub(crate) fn builder(file: &SealedFile) -> Result<ParquetRecordBatchReaderBuilder<Verified>, ParquetError> {
+    ParquetRecordBatchReaderBuilder::try_new(file.open()?)
+}
+
+fn open(file: &SealedFile, names: &[&str]) -> Result<ParquetRecordBatchReader, ParquetError> {
+    let builder = builder(file)?;
     let mask = ProjectionMask::columns(builder.parquet_schema(), names.iter().copied());
     builder.with_projection(mask).with_batch_size(ROWS).build()
 }

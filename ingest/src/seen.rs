@@ -7,6 +7,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
 use arrow_schema::DataType;
+use demi_common::sealed::SealedFile;
 use demi_schemas::EventId;
 use demi_schemas::event::is_clock_seq;
 use demi_schemas::summary::ActorCompleteness;
@@ -55,7 +56,7 @@ pub(crate) struct Seen {
     locations: Locations,
     locations_file: PathBuf,
     /// Files of the store whose events are not in the index yet.
-    unread: Vec<PathBuf>,
+    unread: Vec<SealedFile>,
 }
 
 impl Seen {
@@ -64,7 +65,7 @@ impl Seen {
     pub(crate) fn read(
         dir: String,
         folder: PathBuf,
-        files: Vec<PathBuf>,
+        files: Vec<SealedFile>,
         deleted: &[Deleted],
     ) -> Result<Self, IngestError> {
         let file = tempfile::tempfile_in(&folder).map_err(|source| IngestError::Io {

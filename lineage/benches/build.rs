@@ -19,6 +19,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use demi_common::sealed::SealedFile;
+
 use demi_order::generate::{Generator, Mix, write_store_file};
 use demi_order::query::{Query, Refreshed, refresh};
 use demi_order::{BuildOptions, build};
@@ -68,7 +70,7 @@ fn measure(dir: &Path) {
         }
         stage = (text.to_owned(), Instant::now());
     };
-    let summary = build(&files, &BuildOptions::default(), &dir.join("exec"), &mut progress).unwrap();
+    let summary = build(&sealed(&files), &BuildOptions::default(), &dir.join("exec"), &mut progress).unwrap();
     progress("");
     let seconds = started.elapsed().as_secs_f64();
     let peak = peak_mib();
@@ -97,11 +99,15 @@ fn scan(files: &[PathBuf]) -> f64 {
     started.elapsed().as_secs_f64()
 }
 
+fn sealed(files: &[PathBuf]) -> Vec<SealedFile> {
+    files.iter().cloned().map(Into::into).collect()
+}
+
 /// Builds what a store is asked with, of all files but the last, and grows it by the last.
 fn grow(files: &[PathBuf], folder: &Path) {
     let update = |files: &[PathBuf]| {
         let started = Instant::now();
-        let done = refresh(files, "bench", folder, &mut |_| {}).unwrap();
+        let done = refresh(&sealed(files), "bench", folder, &mut |_| {}).unwrap();
         (done, started.elapsed().as_secs_f64())
     };
     let (_, built) = update(&files[..files.len() - 1]);

@@ -36,11 +36,24 @@ impl Place {
 }
 
 /// What is pending.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Queue {
     entries: Vec<Pending>,
     /// The place of each.
     places: Vec<u32>,
+}
+
+/// What a step usually sends, for which a copy has room: a copy is made in order to take a step from there.
+const SPARE: usize = 4;
+
+impl Clone for Queue {
+    fn clone(&self) -> Queue {
+        let room = self.entries.len() + SPARE;
+        let mut copy = Queue { entries: Vec::with_capacity(room), places: Vec::with_capacity(room) };
+        copy.entries.extend_from_slice(&self.entries);
+        copy.places.extend_from_slice(&self.places);
+        copy
+    }
 }
 
 impl Queue {

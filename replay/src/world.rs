@@ -17,7 +17,8 @@ pub type Cell<M> = Arc<<M as Model>::State>;
 #[derive(Debug)]
 pub struct World<M: Model> {
     pub(crate) cells: Vec<Option<Cell<M>>>,
-    pub(crate) status: Vec<Status>,
+    /// Shared until one of the copies changes it: most steps change no status.
+    status: Arc<Vec<Status>>,
     pub(crate) pending: Queue,
     pub(crate) deliveries: u64,
     pub(crate) panic: Option<Arc<Panic>>,
@@ -37,7 +38,13 @@ impl<M: Model> Clone for World<M> {
 
 impl<M: Model> World<M> {
     pub(crate) fn empty() -> Self {
-        World { cells: Vec::new(), status: Vec::new(), pending: Queue::default(), deliveries: 0, panic: None }
+        World {
+            cells: Vec::new(),
+            status: Arc::default(),
+            pending: Queue::default(),
+            deliveries: 0,
+            panic: None,
+        }
     }
 
     /// Whether an actor takes messages.
@@ -98,10 +105,12 @@ impl<M: Model> World<M> {
     /// A world put together from the states of its cells, the statuses of its actors and what is pending.
     #[must_use]
     pub fn assemble(cells: Vec<Option<Cell<M>>>, status: Vec<Status>, pending: Vec<Pending>) -> Self {
-        let mut world = World { cells, status, pending: pending.into(), deliveries: 0, panic: None };
+        let mut world =
+            World { cells, status: status.into(), pending: pending.into(), deliveries: 0, panic: None };
         let size = world.cells.len().max(world.status.len());
-        world.cells.resize_with(size, || None);
-        world.status.resize(size, Status::Absent);
+        if let Some(last) = size.checked_sub(1) {
+            world.grow(ActorId(last as u16));
+        }
         world
     }
 
@@ -119,11 +128,20 @@ impl<M: Model> World<M> {
         }
     }
 
+    /// Notes the status of an actor that there is room for.
+    pub(crate) fn set_status(&mut self, actor: ActorId, status: Status) {
+        if self.status(actor) != status {
+            Arc::make_mut(&mut self.status)[actor.index()] = status;
+        }
+    }
+
     /// Makes room for an actor.
     pub(crate) fn grow(&mut self, actor: ActorId) {
         let n = actor.index() + 1;
         if self.status.len() < n {
-            self.status.resize(n, Status::Absent);
+            Arc::make_mut(&mut self.status).resize(n, Status::Absent);
+        }
+        if self.cells.len() < n {
             self.cells.resize_with(n, || None);
         }
     }
@@ -153,7 +171,7 @@ impl<M: Model> World<M> {
         use std::hash::Hash;
 
         let mut hasher = xxhash_rust::xxh3::Xxh3::new();
-        for (cell, status) in self.cells.iter().zip(&self.status) {
+        for (cell, status) in self.cells.iter().zip(self.status.iter()) {
             status.hash(&mut hasher);
             if let Some(cell) = cell {
                 cell.hash(&mut hasher);

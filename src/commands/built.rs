@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use demi_common::durable::sync_folder;
 use demi_common::owned::{Kind, check};
 use demi_common::path_name;
+use demi_common::sealed::SealedFile;
 use demi_ingest::Store;
 use demi_order::query::Refreshed;
 use tempfile::TempDir;
@@ -64,14 +65,14 @@ pub struct Order {
 pub fn with_files<T>(
     store: &mut Store,
     system: &str,
-    mut read: impl FnMut(&[PathBuf]) -> Result<T, Box<dyn Error>>,
+    mut read: impl FnMut(&[SealedFile]) -> Result<T, Box<dyn Error>>,
 ) -> Result<T, Box<dyn Error>> {
     let mut left = LOOKS;
     loop {
         let files = store.event_files(system)?;
         left -= 1;
         match read(&files) {
-            Err(_) if left > 0 && files.iter().any(|file| !file.exists()) => store.refresh()?,
+            Err(_) if left > 0 && files.iter().any(|file| !file.path().exists()) => store.refresh()?,
             done => return done,
         }
     }

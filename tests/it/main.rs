@@ -17,6 +17,7 @@ mod daemon_mapped;
 mod daemon_mapped_requests;
 mod daemon_operation;
 mod daemon_tls;
+mod damage;
 mod deleting;
 mod docs;
 mod exit_status;

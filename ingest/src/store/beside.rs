@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use deltalake_core::DeltaTable;
+use demi_common::sealed::SealedFile;
 use demi_schemas::tables;
 
 use super::open::{Place, is_table};
@@ -29,7 +30,7 @@ impl Store {
     }
 
     /// The files of what was deleted of a system; none where nothing was.
-    pub(crate) fn deleted_files(&self, system: &str) -> Result<Vec<PathBuf>, IngestError> {
+    pub(crate) fn deleted_files(&self, system: &str) -> Result<Vec<SealedFile>, IngestError> {
         match is_table(&self.dir.join(DELETED)) {
             true => self.files_of(&self.open_deleted(false)?, DELETED, system),
             false => Ok(Vec::new()),

@@ -6,12 +6,20 @@ use std::path::{Path, PathBuf};
 
 use serde::de::IgnoredAny;
 
+use super::commit_sum;
 use crate::IngestError;
 use crate::fs::FileSystem;
 
-/// The commits in a table's log that are read when the table is opened: those since the last checkpoint, oldest first.
-pub(super) fn commits(table: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
-    let (mut found, mut checkpoint) = (Vec::new(), None);
+/// The files of a table's log that are read when the table is opened.
+struct Log {
+    /// The last checkpoint: the files of its version.
+    checkpoint: Vec<PathBuf>,
+    /// The commits since, oldest first.
+    commits: Vec<(u64, PathBuf)>,
+}
+
+fn log(table: &Path) -> io::Result<Log> {
+    let (mut found, mut checkpoints) = (Vec::new(), Vec::new());
     for entry in fs::read_dir(table.join("_delta_log"))? {
         let entry = entry?;
         let name = entry.file_name();
@@ -20,12 +28,19 @@ pub(super) fn commits(table: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
         if rest == "json" {
             found.push((version, entry.path()));
         } else if rest.starts_with("checkpoint.") && rest.ends_with("parquet") {
-            checkpoint = checkpoint.max(Some(version));
+            checkpoints.push((version, entry.path()));
         }
     }
-    found.retain(|(version, _)| checkpoint.is_none_or(|last| *version > last));
+    let last: Option<u64> = checkpoints.iter().map(|(version, _)| *version).max();
+    found.retain(|(version, _)| last.is_none_or(|last| *version > last));
     found.sort_unstable();
-    Ok(found)
+    let newest = checkpoints.into_iter().filter(|(version, _)| Some(*version) == last);
+    Ok(Log { checkpoint: newest.map(|(_, path)| path).collect(), commits: found })
+}
+
+/// The commits in a table's log that are read when the table is opened: those since the last checkpoint, oldest first.
+pub(super) fn commits(table: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
+    Ok(log(table)?.commits)
 }
 
 /// Whether a commit is there from its first line to its last.
@@ -34,16 +49,27 @@ fn is_whole(commit: &[u8]) -> bool {
     lines.peek().is_some() && lines.all(|line| serde_json::from_slice::<IgnoredAny>(line).is_ok())
 }
 
-/// Refuses a table with a commit that is not whole, if the commit is of a version after `known`.
+/// Refuses a table with a commit that is not whole or not as it was written, if the commit is of a version after `known`; where none is known, with
+/// such a checkpoint too.
 pub(super) fn check_commits(table: &Path, known: Option<u64>) -> Result<(), IngestError> {
     let io = |action| move |source| IngestError::Io { path: table.join("_delta_log"), action, source };
-    for (version, path) in commits(table).map_err(io("list this folder"))? {
+    let log = log(table).map_err(io("list this folder"))?;
+    for path in log.checkpoint.into_iter().filter(|_| known.is_none()) {
+        match commit_sum::check_checkpoint(&path) {
+            Ok(()) => {}
+            // Another one took its place meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(source) => return Err(IngestError::Io { path, action: "read this file", source }),
+        }
+    }
+    for (version, path) in log.commits {
         if known.is_some_and(|known| version <= known) {
             continue;
         }
         match fs::read(&path) {
-            Ok(commit) if is_whole(&commit) => {}
-            Ok(_) => return Err(IngestError::TornCommit { path }),
+            Ok(commit) if !is_whole(&commit) => return Err(IngestError::TornCommit { path }),
+            Ok(commit) if commit_sum::is_intact(&commit) => {}
+            Ok(_) => return Err(IngestError::Damaged { path }),
             // A checkpoint took its place meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(source) => return Err(IngestError::Io { path, action: "read this file", source }),

@@ -8,12 +8,13 @@ use chrono::TimeDelta;
 use deltalake_core::kernel::Remove;
 use deltalake_core::operations::vacuum::VacuumMode;
 use deltalake_core::writer::{DeltaWriter, RecordBatchWriter};
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use demi_common::sealed::SealedFile;
 
 use super::partition::with_partition;
 use super::table::{TableWriter, properties};
-use super::tiers;
+use super::{tags, tiers};
 use crate::IngestError;
+use crate::scan::builder;
 
 /// Bytes of small files merged at a time, so that commits are not held up for long.
 const MOST_BYTES: u64 = 256 << 20;
@@ -34,7 +35,7 @@ pub(crate) struct SmallFiles {
 /// Small files of one partition, oldest first.
 #[derive(Default)]
 struct Small {
-    files: Vec<(i64, String, u64, Remove)>,
+    files: Vec<(i64, SealedFile, u64, Remove)>,
 }
 
 /// What a merge did.
@@ -57,7 +58,8 @@ pub(crate) fn merge(table: &mut TableWriter, few: SmallFiles) -> Result<Merged, 
         }
         let mut key: Vec<_> = file.partition_values_map().into_iter().collect();
         key.sort();
-        let entry = (file.modification_time(), file.path().into_owned(), size, file.remove_action(false));
+        let sealed = tags::sealed(table.folder(), &file);
+        let entry = (file.modification_time(), sealed, size, file.remove_action(false));
         partitions.entry(key).or_default().files.push(entry);
     }
     let chosen = partitions.into_iter().find_map(|(partition, mut small)| {
@@ -71,14 +73,12 @@ pub(crate) fn merge(table: &mut TableWriter, few: SmallFiles) -> Result<Merged, 
     // The merged file stands where the last of its parts stood in the order of the files.
     let time = small.files.last().map_or(0, |file| file.0);
     let runtime = table.runtime().clone();
-    let folder = table.folder().to_owned();
     let delta = table.table.clone();
     let merged = runtime.block_on(async {
         let mut writer = RecordBatchWriter::for_table(&delta)?.with_writer_properties(properties()?);
         let schema = writer.arrow_schema();
-        for (_, path, _, _) in &small.files {
-            let file = std::fs::File::open(folder.join(path))?;
-            let reader = ParquetRecordBatchReaderBuilder::try_new(file)
+        for (_, file, _, _) in &small.files {
+            let reader = builder(file)
                 .and_then(|builder| builder.with_batch_size(8192).build())
                 .map_err(|source| deltalake_core::DeltaTableError::Parquet { source })?;
             for batch in reader {

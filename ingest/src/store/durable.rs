@@ -18,6 +18,7 @@ use object_store::{
     RenameTargetMode, Result, UploadPart,
 };
 
+use super::commit_sum;
 use crate::fs::{FileSystem, OpenFile, create_dir};
 
 /// Local files, written so that they outlive a power cut.
@@ -122,14 +123,40 @@ impl Inner {
     }
 
     fn put(&self, path: &Path, payload: &PutPayload, create: bool) -> io::Result<()> {
+        let parts = || payload.iter().map(|bytes| &bytes[..]);
+        if is_commit(path) {
+            let commit = commit_sum::sealed(&parts().collect::<Vec<_>>().concat());
+            return self.put_parts(path, std::iter::once(&commit[..]), create);
+        }
+        if let Some(sums) = commit_sum::beside(path) {
+            let content = commit_sum::of_checkpoint(parts());
+            self.put_parts(&sums, std::iter::once(&content[..]), false)?;
+        }
+        self.put_parts(path, parts(), create)
+    }
+
+    fn put_parts<'a>(
+        &self,
+        path: &Path,
+        mut parts: impl Iterator<Item = &'a [u8]>,
+        create: bool,
+    ) -> io::Result<()> {
         let (staged, mut file) = self.stage(path)?;
-        let written = payload.iter().try_for_each(|bytes| file.append(bytes));
+        let written = parts.try_for_each(|bytes| file.append(bytes));
         let done = written.and_then(|()| self.publish(file, &staged, path, create));
         if done.is_err() {
             let _ = self.files.remove(&staged);
         }
         done
     }
+}
+
+/// Whether a file is a version of a table.
+fn is_commit(path: &Path) -> bool {
+    let in_log = path.parent().and_then(Path::file_name).is_some_and(|folder| folder == "_delta_log");
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let number = name.strip_suffix(".json").unwrap_or_default();
+    in_log && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn failed(path: &Path, source: io::Error) -> Error {
@@ -195,7 +222,13 @@ impl ObjectStore for Durable {
             async move {
                 let location = location?;
                 // Not synced: a file that comes back after a power cut is in nobody's way.
-                store.run(&location, |inner, path| inner.files.remove(path)).await?;
+                let remove = |inner: &Inner, path: &Path| {
+                    if let Some(sums) = commit_sum::beside(path) {
+                        let _ = inner.files.remove(&sums);
+                    }
+                    inner.files.remove(path)
+                };
+                store.run(&location, remove).await?;
                 Ok(location)
             }
         };

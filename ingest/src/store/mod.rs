@@ -2,11 +2,13 @@
 
 mod beside;
 mod check;
+mod commit_sum;
 mod compact;
 mod durable;
 mod open;
 mod partition;
 mod table;
+pub(crate) mod tags;
 mod tiers;
 
 use std::collections::BTreeSet;
@@ -18,6 +20,7 @@ use std::time::Duration;
 
 use arrow_schema::SchemaRef;
 use deltalake_core::DeltaTable;
+use demi_common::sealed::SealedFile;
 use demi_schemas::tables;
 use tokio::runtime::Runtime;
 
@@ -128,28 +131,28 @@ impl Store {
     /// # Errors
     /// When the table's state cannot be read.
     pub fn systems(&self) -> Result<Vec<String>, IngestError> {
-        self.systems_of(&self.events)
+        self.systems_of(&self.events, EVENTS)
     }
 
     /// The systems that have something in quarantine, sorted.
     pub(crate) fn quarantined_systems(&self) -> Result<Vec<String>, IngestError> {
-        self.systems_of(&self.quarantine)
+        self.systems_of(&self.quarantine, QUARANTINE)
     }
 
-    fn systems_of(&self, table: &DeltaTable) -> Result<Vec<String>, IngestError> {
-        let parts = self.parts(table)?;
+    fn systems_of(&self, table: &DeltaTable, name: &str) -> Result<Vec<String>, IngestError> {
+        let parts = self.parts(table, name)?;
         let names: BTreeSet<String> = parts.into_iter().filter_map(|part| part.system).collect();
         Ok(names.into_iter().collect())
     }
 
-    /// Absolute paths of the Parquet files that hold a system's events: the files of earlier commits first, those
+    /// The Parquet files, by absolute paths and with the digests of their content, that hold a system's events: the files of earlier commits first, those
     /// of one commit in the order of their dates. Within a file, rows are in the order in which they were read.
     ///
     /// The columns are those of [`tables::store_events`] without `system` and `date`, which are in the paths.
     ///
     /// # Errors
     /// When the store has no events of that system; the error lists the systems it has.
-    pub fn event_files(&self, system: &str) -> Result<Vec<PathBuf>, IngestError> {
+    pub fn event_files(&self, system: &str) -> Result<Vec<SealedFile>, IngestError> {
         let files = self.files_of(&self.events, EVENTS, system)?;
         if files.is_empty() {
             let (dir, system) = (self.dir.display().to_string(), system.to_owned());
@@ -158,12 +161,12 @@ impl Store {
         Ok(files)
     }
 
-    /// Absolute paths of the Parquet files that hold a system's quarantine, in the order of their commits; none if
+    /// The Parquet files, by absolute paths and with the digests of their content, that hold a system's quarantine, in the order of their commits; none if
     /// nothing is there. The columns are those of [`tables::store_quarantine`] without `system`.
     ///
     /// # Errors
     /// When the table's state cannot be read.
-    pub fn quarantine_files(&self, system: &str) -> Result<Vec<PathBuf>, IngestError> {
+    pub fn quarantine_files(&self, system: &str) -> Result<Vec<SealedFile>, IngestError> {
         self.files_of(&self.quarantine, QUARANTINE, system)
     }
 
@@ -190,7 +193,7 @@ impl Store {
     }
 
     /// The files of the events that are there, none for a system that is new.
-    pub(crate) fn known_event_files(&self, system: &str) -> Result<Vec<PathBuf>, IngestError> {
+    pub(crate) fn known_event_files(&self, system: &str) -> Result<Vec<SealedFile>, IngestError> {
         self.files_of(&self.events, EVENTS, system)
     }
 
@@ -242,22 +245,23 @@ impl Store {
         Err(IngestError::Busy { dir: self.dir.display().to_string(), system: system.to_owned() })
     }
 
-    fn files_of(&self, table: &DeltaTable, name: &str, system: &str) -> Result<Vec<PathBuf>, IngestError> {
-        let mut parts = self.parts(table)?;
+    fn files_of(&self, table: &DeltaTable, name: &str, system: &str) -> Result<Vec<SealedFile>, IngestError> {
+        let mut parts = self.parts(table, name)?;
         parts.retain(|part| part.system.as_deref() == Some(system));
-        parts.sort_by(|a, b| (a.time, &a.path).cmp(&(b.time, &b.path)));
-        Ok(parts.into_iter().map(|part| self.dir.join(name).join(part.path)).collect())
+        parts.sort_by(|a, b| (a.time, &a.file).cmp(&(b.time, &b.file)));
+        Ok(parts.into_iter().map(|part| part.file).collect())
     }
 
-    fn parts(&self, table: &DeltaTable) -> Result<Vec<Part>, IngestError> {
+    fn parts(&self, table: &DeltaTable, name: &str) -> Result<Vec<Part>, IngestError> {
         let snapshot = table.snapshot().map_err(|e| {
             table_error(&self.dir.display().to_string(), "read the state of the store's tables", e)
         })?;
+        let folder = self.dir.join(name);
         Ok(snapshot
             .log_data()
             .into_iter()
             .map(|file| Part {
-                path: file.path().into_owned(),
+                file: tags::sealed(&folder, &file),
                 time: file.modification_time(),
                 system: file.partition_values_map().remove("system").flatten(),
             })
@@ -267,8 +271,7 @@ impl Store {
 
 /// A file of a table.
 struct Part {
-    /// Below the table's directory.
-    path: String,
+    file: SealedFile,
     time: i64,
     system: Option<String>,
 }

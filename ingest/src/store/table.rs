@@ -14,6 +14,7 @@ use deltalake_core::kernel::{Action, Add, Remove, Transaction};
 use deltalake_core::protocol::{DeltaOperation, SaveMode};
 use deltalake_core::writer::{DeltaWriter, RecordBatchWriter};
 use deltalake_core::{DeltaResult, DeltaTable, DeltaTableError};
+use demi_common::sealed::SealedFile;
 use demi_schemas::tables::TABLES_VERSION;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::KeyValue;
@@ -22,6 +23,7 @@ use tokio::runtime::Runtime;
 
 use super::check::sync_commits;
 use super::partition::with_partition;
+use super::tags;
 use crate::IngestError;
 use crate::fs::FileSystem;
 
@@ -34,7 +36,7 @@ pub(crate) type Partition = Vec<(String, Option<String>)>;
 
 /// A data file of a table.
 pub(crate) struct DataFile {
-    pub path: PathBuf,
+    pub file: SealedFile,
     /// The day of its events, if they have one.
     pub date: Option<NaiveDate>,
     pub partition: Partition,
@@ -123,12 +125,12 @@ impl TableWriter {
             };
             if value("system") == Some(system) {
                 let date = value("date").and_then(|date| date.parse().ok());
-                let path = self.folder.join(file.path().as_ref());
                 let remove = file.remove_action(true);
-                files.push((file.modification_time(), DataFile { path, date, partition, remove }));
+                let (time, file) = (file.modification_time(), tags::sealed(&self.folder, &file));
+                files.push((time, DataFile { file, date, partition, remove }));
             }
         }
-        files.sort_by(|a, b| (a.0, &a.1.path).cmp(&(b.0, &b.1.path)));
+        files.sort_by(|a, b| (a.0, &a.1.file).cmp(&(b.0, &b.1.file)));
         Ok(files.into_iter().map(|(_, file)| file).collect())
     }
 
@@ -156,6 +158,7 @@ impl TableWriter {
     async fn commit_pending(&mut self, progress: &[(String, u64)], gone: Gone) -> DeltaResult<()> {
         let mut adds = self.writer.flush().await?;
         adds.sort_by(|a, b| a.path.cmp(&b.path));
+        tags::seal(&self.folder, &mut adds)?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as i64);
         self.newest = self.newest.max(now);
         for add in &mut adds {
@@ -188,6 +191,11 @@ impl TableWriter {
     /// Replaces files by others of the same content.
     pub(crate) fn rewrite(&mut self, mut adds: Vec<Add>, mut gone: Vec<Remove>) -> Result<(), IngestError> {
         adds.iter_mut().for_each(|add| add.data_change = false);
+        tags::seal(&self.folder, &mut adds).map_err(|source| IngestError::Io {
+            path: self.folder.clone(),
+            action: "read what was merged in",
+            source,
+        })?;
         gone.iter_mut().for_each(|file| file.data_change = false);
         let runtime = self.runtime.clone();
         let done = runtime.block_on(async {

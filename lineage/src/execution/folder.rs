@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use demi_common::sealed::SealedFile;
 use demi_common::{Kind, Replacement};
 
 use super::names::BASE_FOLDER;
@@ -13,8 +14,8 @@ pub(crate) struct Folder(Replacement);
 
 impl Folder {
     /// Prepares to write `out`: absent, empty, or an execution written before and nothing else. `inputs` are read.
-    pub(crate) fn begin(out: &Path, inputs: &[PathBuf]) -> Result<Folder, LineageError> {
-        let inputs: Vec<&Path> = inputs.iter().map(PathBuf::as_path).collect();
+    pub(crate) fn begin(out: &Path, inputs: &[SealedFile]) -> Result<Folder, LineageError> {
+        let inputs: Vec<&Path> = inputs.iter().map(SealedFile::path).collect();
         Ok(Folder(Replacement::begin(out, Kind::Execution, &inputs)?))
     }
 

@@ -10,7 +10,7 @@ use super::names::{EVENTS, MESSAGES, SCHEDULE};
 use super::steps::{Composer, Placed};
 use crate::error::LineageError;
 use crate::read::columns::{self, at};
-use crate::read::{Source, columns_of};
+use crate::read::{Source, beside, columns_of};
 
 /// Reads the schedule of an execution: what was kept (`schedule.jsonl`), or everything that was recorded, composed from
 /// `events.parquet` and `messages.parquet`.
@@ -20,7 +20,7 @@ use crate::read::{Source, columns_of};
 pub fn load_schedule(exec_dir: &Path, kept_only: bool) -> Result<Schedule, LineageError> {
     let path = exec_dir.join(SCHEDULE);
     let broken = |source| LineageError::Schedule { path: path.clone(), source };
-    let text = std::fs::read_to_string(&path).map_err(LineageError::io(&path))?;
+    let text = beside(&path)?.read_to_string().map_err(LineageError::io(&path))?;
     if kept_only {
         return Schedule::parse(&text).map_err(broken);
     }
@@ -47,7 +47,7 @@ type MessageKey = (String, String);
 fn repeats(exec_dir: &Path) -> Result<FxHashMap<MessageKey, u32>, LineageError> {
     let mut counts = FxHashMap::default();
     let wanted = columns_of(&tables::execution_messages(), &["msg_id", "receive_actor", "status"]);
-    for batch in Source::open(&exec_dir.join(MESSAGES), &wanted)? {
+    for batch in Source::of_execution(&exec_dir.join(MESSAGES), &wanted)? {
         let batch = batch?;
         let (id, status) = (columns::text(&batch, "msg_id")?, columns::text(&batch, "status")?);
         let actor = columns::text(&batch, "receive_actor")?;
@@ -65,7 +65,7 @@ fn repeats(exec_dir: &Path) -> Result<FxHashMap<MessageKey, u32>, LineageError> 
 fn sent_via(exec_dir: &Path) -> Result<FxHashMap<EventKey, Via>, LineageError> {
     let wanted = columns_of(&tables::execution_events(), &["actor", "incarnation", "seq", "via"]);
     let mut via = FxHashMap::default();
-    for batch in Source::open(&exec_dir.join(EVENTS), &wanted)? {
+    for batch in Source::of_execution(&exec_dir.join(EVENTS), &wanted)? {
         let batch = batch?;
         let (actor, incarnation) = (columns::text(&batch, "actor")?, columns::int(&batch, "incarnation")?);
         let (seq, how) = (columns::long(&batch, "seq")?, columns::text(&batch, "via")?);
@@ -79,7 +79,7 @@ fn sent_via(exec_dir: &Path) -> Result<FxHashMap<EventKey, Via>, LineageError> {
     let names = ["actor", "incarnation", "seq"].map(|n| (format!("send_{n}"), format!("receive_{n}")));
     let wanted: Vec<&str> = names.iter().flat_map(|(s, r)| [s.as_str(), r.as_str()]).collect();
     let wanted = columns_of(&tables::execution_messages(), &wanted);
-    for batch in Source::open(&exec_dir.join(MESSAGES), &wanted)? {
+    for batch in Source::of_execution(&exec_dir.join(MESSAGES), &wanted)? {
         let batch = batch?;
         let key = |side: &str, row: usize| -> Result<Option<EventKey>, LineageError> {
             let actor = at(columns::text(&batch, &format!("{side}_actor"))?, row);
@@ -107,7 +107,7 @@ fn all_lines(exec_dir: &Path) -> Result<Vec<(u64, String)>, LineageError> {
         lines.push((order, String::from_utf8_lossy(line).into_owned()));
         Ok(())
     };
-    for batch in Source::open(&exec_dir.join(EVENTS), &tables::execution_events())? {
+    for batch in Source::of_execution(&exec_dir.join(EVENTS), &tables::execution_events())? {
         let batch = batch?;
         let (actor, incarnation) = (columns::text(&batch, "actor")?, columns::int(&batch, "incarnation")?);
         let (seq, order) = (columns::long(&batch, "seq")?, columns::long(&batch, "order")?);

@@ -25,7 +25,7 @@ pub(crate) fn events(
 ) -> Result<impl Iterator<Item = Result<RecordBatch, LineageError>>, LineageError> {
     let wanted = columns_of(&tables::execution_events(), names);
     let sources: Result<Vec<Source>, _> =
-        parts(exec, [EVENTS, EVENTS_ADDED]).iter().map(|path| Source::open(path, &wanted)).collect();
+        parts(exec, [EVENTS, EVENTS_ADDED]).iter().map(|path| Source::of_execution(path, &wanted)).collect();
     Ok(sources?.into_iter().flatten())
 }
 
@@ -45,7 +45,8 @@ pub(crate) fn messages(
         true => columns_of(&all, &[names, &["send_actor", "receive_actor"]].concat()),
         false => wanted.clone(),
     };
-    let sources: Result<Vec<Source>, _> = paths.iter().map(|path| Source::open(path, &read)).collect();
+    let sources: Result<Vec<Source>, _> =
+        paths.iter().map(|path| Source::of_execution(path, &read)).collect();
     Ok(sources?.into_iter().enumerate().flat_map(move |(part, source)| {
         let wanted = wanted.clone();
         source.map(move |batch| match (grown, part) {

@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 
 use arrow_array::{RecordBatch, RecordBatchWriter};
 use arrow_schema::{Schema, SchemaRef};
+use demi_common::sealed::Sealing;
 use demi_schemas::tables;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
@@ -19,13 +20,12 @@ use crate::error::LineageError;
 /// Rows of a row group: what the writer holds in memory.
 const GROUP_ROWS: usize = 256 * 1024;
 
+/// A file of rows, with its digests.
+pub(crate) type Rows = ArrowWriter<Sealing<File>>;
+
 /// Opens a zstd Parquet file for rows of that schema; `plain` columns have hardly any value twice.
-pub(crate) fn table(
-    path: &Path,
-    schema: &SchemaRef,
-    plain: &[&str],
-) -> Result<ArrowWriter<File>, LineageError> {
-    let file = File::create(path).map_err(LineageError::io(path))?;
+pub(crate) fn table(path: &Path, schema: &SchemaRef, plain: &[&str]) -> Result<Rows, LineageError> {
+    let file = Sealing::new(File::create(path).map_err(LineageError::io(path))?);
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
         .set_max_row_group_row_count(Some(GROUP_ROWS))
@@ -34,6 +34,12 @@ pub(crate) fn table(
         properties = properties.set_column_dictionary_enabled(ColumnPath::from(*column), false);
     }
     ArrowWriter::try_new(file, schema.clone(), Some(properties.build())).map_err(LineageError::table(path))
+}
+
+/// Ends the file, and writes its digests beside it.
+pub(crate) fn close(rows: Rows, path: &Path) -> Result<(), LineageError> {
+    let file = rows.into_inner().map_err(LineageError::table(path))?;
+    file.finish(path).map_err(LineageError::io(path))
 }
 
 /// The schema with the version of the tables in its metadata.
@@ -74,8 +80,7 @@ impl TableWriter {
             for batch in queue {
                 RecordBatchWriter::write(&mut writer, &batch).map_err(LineageError::table(&path))?;
             }
-            writer.close().map_err(LineageError::table(&path))?;
-            Ok(())
+            close(writer, &path)
         });
         Ok(TableWriter { schema, rows, thread })
     }

@@ -10,7 +10,6 @@ use arrow_array::builder::{BooleanBuilder, Int32Builder, Int64Builder, StringBui
 use arrow_array::{ArrayRef, RecordBatch};
 use demi_schemas::event::{DEAD_LETTERS, ENVIRONMENT, MONITOR};
 use demi_schemas::{EventRecord, Kind, TimerInfo, Via};
-use parquet::arrow::ArrowWriter;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rustc_hash::FxHashMap;
@@ -298,14 +297,13 @@ pub fn write_store_file(
     records: impl IntoIterator<Item = EventRecord>,
 ) -> Result<(), LineageError> {
     let schema = record_schema();
-    let mut writer: ArrowWriter<_> = writer::table(path, &schema, &["msg_id", "payload"])?;
+    let mut rows_out = writer::table(path, &schema, &["msg_id", "payload"])?;
     let mut records = records.into_iter().peekable();
     while records.peek().is_some() {
         let rows: Vec<EventRecord> = records.by_ref().take(16 * 1024).collect();
-        writer.write(&batch(&rows)?).map_err(LineageError::table(path))?;
+        rows_out.write(&batch(&rows)?).map_err(LineageError::table(path))?;
     }
-    writer.close().map_err(LineageError::table(path))?;
-    Ok(())
+    writer::close(rows_out, path)
 }
 
 fn json<T: serde::Serialize>(value: Option<&T>) -> Option<String> {

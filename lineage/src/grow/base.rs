@@ -2,16 +2,17 @@
 
 use std::path::Path;
 
+use demi_common::sealed;
 use demi_schemas::Kind;
 use demi_schemas::event::ANYONE;
 use serde::{Deserialize, Serialize};
 
-use super::{Anew, ids, link, open};
+use super::{Anew, ids, link, link_sealed, open};
 use crate::error::LineageError;
 use crate::execution::{Folder, SUMMARY};
 use crate::index::INDEX_FOLDER;
 use crate::matching::{Channels, Matching};
-use crate::read::{Events, HAS_ID, IdHash, NONE, is_send};
+use crate::read::{Events, HAS_ID, IdHash, NONE, beside, is_send};
 
 /// Name of the file.
 const FACTS: &str = "base.json";
@@ -81,8 +82,11 @@ impl BaseFacts {
     /// Reads what was written; nothing where there is no base of this version.
     pub(crate) fn read(folder: &Path) -> Result<Option<BaseFacts>, LineageError> {
         let path = folder.join(FACTS);
-        let Ok(text) = std::fs::read(&path) else { return Ok(None) };
-        let facts: Option<BaseFacts> = serde_json::from_slice(&text).ok();
+        if !path.is_file() {
+            return Ok(None);
+        }
+        let text = beside(&path)?.read_to_string().map_err(LineageError::io(&path))?;
+        let facts: Option<BaseFacts> = serde_json::from_str(&text).ok();
         Ok(facts.filter(|f| f.version == env!("CARGO_PKG_VERSION")))
     }
 
@@ -90,7 +94,7 @@ impl BaseFacts {
     pub(crate) fn write(&self, folder: &Path) -> Result<(), LineageError> {
         let path = folder.join(FACTS);
         let text = serde_json::to_vec(self).map_err(LineageError::table(&path))?;
-        std::fs::write(&path, text).map_err(LineageError::io(&path))
+        sealed::write(&path, &text).map_err(LineageError::io(&path))
     }
 }
 
@@ -115,14 +119,14 @@ pub(crate) fn joined_by_ids(events: &Events, matching: &Matching) -> bool {
 
 /// Gives what a new base shares with its execution a second name in the base's folder.
 pub(crate) fn seal_base(folder: &Folder) -> Result<(), LineageError> {
-    link(&folder.path(SUMMARY), &folder.base().join(SUMMARY))?;
+    link_sealed(&folder.path(SUMMARY), &folder.base().join(SUMMARY))?;
     link_index(&folder.index(), &folder.base().join(INDEX_FOLDER))
 }
 
 /// Gives a base's files a second name in `to`.
 pub(crate) fn link_all(from: &Path, to: &Path) -> Result<(), LineageError> {
     for name in [FACTS, SUMMARY, open::OPEN, ids::SENT, ids::RECEIVED] {
-        link(&from.join(name), &to.join(name))?;
+        link_sealed(&from.join(name), &to.join(name))?;
     }
     link_index(&from.join(INDEX_FOLDER), &to.join(INDEX_FOLDER))
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use arrow_array::builder::BooleanBuilder;
 use arrow_array::{Array, RecordBatch};
 use arrow_select::filter::filter_record_batch;
+use demi_common::sealed::SealedFile;
 use demi_schemas::EventId;
 use rustc_hash::FxHashSet;
 
@@ -12,14 +13,14 @@ use super::{Anew, LARGEST};
 use crate::error::LineageError;
 use crate::execution::writer;
 use crate::index::Index;
-use crate::read::{Loaded, Source, columns, record_schema, records};
+use crate::read::{Loaded, Source, beside, columns, record_schema, records};
 
 /// The files of a store.
 pub(crate) struct Files<'a> {
     /// All of them.
-    pub(crate) all: &'a [PathBuf],
+    pub(crate) all: &'a [SealedFile],
     /// Those that the base was not built of.
-    pub(crate) new: &'a [PathBuf],
+    pub(crate) new: &'a [SealedFile],
     /// The base's messages on their way.
     pub(crate) open: PathBuf,
 }
@@ -27,7 +28,7 @@ pub(crate) struct Files<'a> {
 /// Events of a delta and open sends of the base, sorted by actor and sequence number: in each log the base's come first.
 pub(crate) struct Delta {
     /// The files that they were read from.
-    pub(crate) files: Vec<PathBuf>,
+    pub(crate) files: Vec<SealedFile>,
     /// The events.
     pub(crate) loaded: Loaded,
     /// By event: its number in the base, or nothing for what was added.
@@ -56,7 +57,7 @@ impl Delta {
         if added as f64 > events as f64 * LARGEST {
             return Ok(Err(Anew::Large));
         }
-        let files = vec![files.open.clone(), path];
+        let files = vec![beside(&files.open)?, beside(&path)?];
         let loaded = records::read(&files, system)?;
         if loaded.clocked || loaded.has_parents {
             return Ok(Err(Anew::Clocks));
@@ -82,15 +83,15 @@ impl Delta {
     }
 }
 
-fn rows_of(file: &Path) -> Result<u64, LineageError> {
-    let open = std::fs::File::open(file).map_err(LineageError::io(file))?;
-    let reader = parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(open);
-    let rows = reader.map_err(LineageError::table(file))?.metadata().file_metadata().num_rows();
+fn rows_of(file: &SealedFile) -> Result<u64, LineageError> {
+    let opened = file.open().map_err(LineageError::io(file.path()))?;
+    let reader = parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(opened);
+    let rows = reader.map_err(LineageError::table(file.path()))?.metadata().file_metadata().num_rows();
     Ok(rows.unsigned_abs())
 }
 
 /// Copies the rows of files that the base does not have, and gives how many there are, and how many it has.
-fn copy_new(files: &[PathBuf], base: &Index, path: &Path) -> Result<(u64, u64), LineageError> {
+fn copy_new(files: &[SealedFile], base: &Index, path: &Path) -> Result<(u64, u64), LineageError> {
     let schema = record_schema();
     let mut out = writer::table(path, &schema, &["msg_id", "seq", "offset", "payload"])?;
     let (mut added, mut known) = (0, FxHashSet::default());
@@ -103,7 +104,7 @@ fn copy_new(files: &[PathBuf], base: &Index, path: &Path) -> Result<(u64, u64), 
             out.write(&batch).map_err(LineageError::table(path))?;
         }
     }
-    out.close().map_err(LineageError::table(path))?;
+    writer::close(out, path)?;
     Ok((added, known.len() as u64))
 }
 

@@ -1,11 +1,14 @@
 //! The ids of messages that a base has, to be found on disk.
 
 use std::fs::File;
-use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{BufWriter, Write};
 use std::path::Path;
 
+use demi_common::sealed::Sealing;
+use parquet::file::reader::Length;
+
 use crate::error::LineageError;
-use crate::read::IdHash;
+use crate::read::{IdHash, beside};
 
 /// Ids of what was sent: hashes in order, 12 bytes each.
 pub(super) const SENT: &str = "sent.bin";
@@ -18,11 +21,13 @@ const BLOCK: usize = 1024;
 pub(crate) fn write(folder: &Path, name: &str, mut ids: Vec<IdHash>) -> Result<(), LineageError> {
     ids.sort_unstable();
     let path = folder.join(name);
-    let mut out = BufWriter::with_capacity(1 << 17, File::create(&path).map_err(LineageError::io(&path))?);
+    let file = Sealing::new(File::create(&path).map_err(LineageError::io(&path))?);
+    let mut out = BufWriter::with_capacity(1 << 17, file);
     for id in ids {
         out.write_all(&id.bytes()).map_err(LineageError::io(&path))?;
     }
-    out.flush().map_err(LineageError::io(&path))
+    let file = out.into_inner().map_err(|e| LineageError::io(&path)(e.into_error()))?;
+    file.finish(&path).map_err(LineageError::io(&path))
 }
 
 /// Which of these are in the folder's file, by their place in `wanted`.
@@ -30,15 +35,14 @@ pub(crate) fn write(folder: &Path, name: &str, mut ids: Vec<IdHash>) -> Result<(
 /// Both are gone through in order, and blocks of the file in which nothing is looked for are left out.
 pub(crate) fn known(folder: &Path, name: &str, wanted: &[IdHash]) -> Result<Vec<bool>, LineageError> {
     let path = folder.join(name);
-    let mut file = File::open(&path).map_err(LineageError::io(&path))?;
-    let count = (file.metadata().map_err(LineageError::io(&path))?.len() / IdHash::SIZE as u64) as usize;
+    let file = beside(&path)?.open().map_err(LineageError::io(&path))?;
+    let count = (file.len() / IdHash::SIZE as u64) as usize;
     let mut sorted: Vec<usize> = (0..wanted.len()).collect();
     sorted.sort_unstable_by_key(|&i| wanted[i]);
     let mut known = vec![false; wanted.len()];
-    let mut read = |from: usize, to: usize| -> Result<Vec<IdHash>, LineageError> {
-        let mut bytes = vec![0; (to - from) * IdHash::SIZE];
-        file.seek(SeekFrom::Start((from * IdHash::SIZE) as u64)).map_err(LineageError::io(&path))?;
-        file.read_exact(&mut bytes).map_err(LineageError::io(&path))?;
+    let read = |from: usize, to: usize| -> Result<Vec<IdHash>, LineageError> {
+        let (start, length) = ((from * IdHash::SIZE) as u64, (to - from) * IdHash::SIZE);
+        let bytes = file.read(start, length).map_err(LineageError::io(&path))?;
         Ok(bytes.chunks_exact(IdHash::SIZE).map(IdHash::from_bytes).collect())
     };
     let mut block = (usize::MAX, Vec::new());

@@ -15,7 +15,7 @@ mod open;
 mod order;
 mod tables;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 pub(crate) use self::base::{BaseFacts, seal_base};
 use self::delta::Delta;
@@ -23,6 +23,7 @@ pub(crate) use self::open::OpenEnds;
 use crate::error::LineageError;
 use crate::execution::{BASE_FOLDER, EVENTS, Folder, MESSAGES, SUMMARY, load_summary, write_summary};
 use crate::index::{INDEX_FOLDER, Index};
+use demi_common::sealed::{SealedFile, sums_of};
 
 /// Most events of a delta, as a share of its base: beyond it, it is time for a new base.
 const LARGEST: f64 = 0.25;
@@ -73,8 +74,8 @@ pub(crate) enum Grown {
 /// # Errors
 /// When a file cannot be read or written.
 pub(crate) fn grow(
-    files: &[PathBuf],
-    new: &[PathBuf],
+    files: &[SealedFile],
+    new: &[SealedFile],
     system: &str,
     out: &Path,
     progress: &mut dyn FnMut(&str),
@@ -103,7 +104,7 @@ pub(crate) fn grow(
     };
     progress("writing the execution");
     for name in [EVENTS, MESSAGES] {
-        link(&out.join(name), &folder.path(name))?;
+        link_sealed(&out.join(name), &folder.path(name))?;
     }
     base::link_all(&base_folder, &folder.base())?;
     let states = tables::write(&order, &folder)?;
@@ -113,6 +114,12 @@ pub(crate) fn grow(
     seal(&folder)?;
     folder.finish()?;
     Ok(Grown::Done)
+}
+
+/// A file and its digests under second names.
+pub(crate) fn link_sealed(from: &Path, to: &Path) -> Result<(), LineageError> {
+    link(from, to)?;
+    link(&sums_of(from), &sums_of(to))
 }
 
 /// The same file under a second name; a copy where the file system has no such names.

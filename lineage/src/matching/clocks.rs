@@ -8,9 +8,10 @@
 //! clock before it is held.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use arrow_array::{Array, RecordBatch};
+use demi_common::sealed::SealedFile;
 use rustc_hash::FxHashMap;
 
 use super::edges::{Matching, Reason};
@@ -59,7 +60,11 @@ struct Reader<'a> {
 
 impl Clocks {
     /// Reads the clocks of all events.
-    pub(crate) fn read(files: &[PathBuf], loaded: &Loaded, scratch: &Path) -> Result<Clocks, LineageError> {
+    pub(crate) fn read(
+        files: &[SealedFile],
+        loaded: &Loaded,
+        scratch: &Path,
+    ) -> Result<Clocks, LineageError> {
         let wanted = columns_of(&record_schema(), &["vector_clock"]);
         let mut reader = Reader {
             events: &loaded.events,
@@ -317,7 +322,7 @@ impl Reader<'_> {
 
 /// The error of clocks that contradict, with the file and line of each of the first problems.
 pub(crate) fn refuse(
-    files: &[PathBuf],
+    files: &[SealedFile],
     loaded: &Loaded,
     scratch: &Path,
     mut problems: Vec<(u32, String)>,

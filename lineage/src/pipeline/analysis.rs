@@ -1,7 +1,6 @@
 //! What is found out about the events: who was joined with whom, in which order, and what is kept.
 
-use std::path::PathBuf;
-
+use demi_common::sealed::SealedFile;
 use demi_schemas::summary::BuildSummary;
 
 use super::options::{BuildOptions, Extra};
@@ -27,7 +26,7 @@ pub(super) struct Lineage {
 
 /// Matches messages, orders events and takes the causal past of the violation.
 pub(super) fn analyse(
-    files: &[PathBuf],
+    files: &[SealedFile],
     loaded: &mut Loaded,
     folder: &Folder,
     options: &BuildOptions,

@@ -4,8 +4,9 @@ mod analysis;
 mod options;
 mod output;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use demi_common::sealed::SealedFile;
 use demi_schemas::summary::{BuildSummary, ProvenanceRule};
 
 pub use self::options::BuildOptions;
@@ -25,7 +26,7 @@ use crate::read::records;
 /// When a file cannot be read, holds no event records, or cannot be written; when the violation names nothing that is
 /// there; when `out` holds something else.
 pub fn build(
-    files: &[PathBuf],
+    files: &[SealedFile],
     options: &BuildOptions,
     out: &Path,
     progress: &mut dyn FnMut(&str),
@@ -36,7 +37,7 @@ pub fn build(
 /// Builds an execution of all events that can be grown: without a schedule, with what [`crate::grow`] needs. `seal` writes what
 /// else belongs in the folder before it appears.
 pub(crate) fn build_base(
-    files: &[PathBuf],
+    files: &[SealedFile],
     system: &str,
     out: &Path,
     progress: &mut dyn FnMut(&str),
@@ -51,7 +52,7 @@ pub(crate) fn build_base(
 }
 
 fn build_with(
-    files: &[PathBuf],
+    files: &[SealedFile],
     options: &BuildOptions,
     extra: Extra,
     out: &Path,

@@ -2,9 +2,9 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::PathBuf;
 
 use arrow_array::Array;
+use demi_common::sealed::{SealedFile, Sealing};
 use demi_schemas::schedule::{SCHEDULE_SCHEMA, ScheduleHeader};
 use demi_schemas::summary::BuildSummary;
 use rustc_hash::FxHashMap;
@@ -21,7 +21,7 @@ use crate::read::{Loaded, NONE, columns, gather, is_send};
 
 /// Writes tables, order index, schedule and summary to the folder.
 pub(super) fn write_all(
-    files: &[PathBuf],
+    files: &[SealedFile],
     loaded: &Loaded,
     lineage: &Lineage,
     summary: &BuildSummary,
@@ -95,10 +95,12 @@ pub(super) fn write_all(
         ..ScheduleHeader::default()
     };
     let path = folder.path(SCHEDULE);
-    let mut out = BufWriter::with_capacity(1 << 17, File::create(&path).map_err(LineageError::io(&path))?);
+    let file = Sealing::new(File::create(&path).map_err(LineageError::io(&path))?);
+    let mut out = BufWriter::with_capacity(1 << 17, file);
     serde_json::to_writer(&mut out, &header).map_err(LineageError::table(&path))?;
     out.write_all(b"\n").map_err(LineageError::io(&path))?;
     lines.write(&mut out, &path)?;
-    out.flush().map_err(LineageError::io(&path))?;
+    let file = out.into_inner().map_err(|e| LineageError::io(&path)(e.into_error()))?;
+    file.finish(&path).map_err(LineageError::io(&path))?;
     write_summary(summary, &folder.path(SUMMARY))
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use demi_common::sealed::SealedFile;
 use serde::{Deserialize, Serialize};
 
 use crate::error::LineageError;
@@ -30,11 +31,11 @@ impl Sources {
         std::fs::write(path, text).map_err(LineageError::io(path))
     }
 
-    fn of(files: &[PathBuf]) -> Result<Sources, LineageError> {
+    fn of(files: &[SealedFile]) -> Result<Sources, LineageError> {
         let mut all = Vec::with_capacity(files.len());
         for path in files {
-            let size = std::fs::metadata(path).map_err(LineageError::io(path))?.len();
-            all.push((path.display().to_string(), size));
+            let size = std::fs::metadata(path.path()).map_err(LineageError::io(path.path()))?.len();
+            all.push((path.path().display().to_string(), size));
         }
         Ok(Sources { version: env!("CARGO_PKG_VERSION").to_owned(), files: all })
     }
@@ -57,7 +58,7 @@ pub enum Refreshed {
 /// # Errors
 /// As [`build()`](crate::build()).
 pub fn refresh(
-    files: &[PathBuf],
+    files: &[SealedFile],
     system: &str,
     folder: &Path,
     progress: &mut dyn FnMut(&str),
@@ -76,7 +77,7 @@ pub fn refresh(
     let base_sources = Path::new(BASE_FOLDER).join(SOURCES);
     let mut why = Anew::NoBase;
     if let Some(base) = Sources::read(&folder.join(&base_sources)) {
-        let new: Vec<PathBuf> = files
+        let new: Vec<SealedFile> = files
             .iter()
             .zip(&sources.files)
             .filter(|(_, f)| !base.files.contains(f))

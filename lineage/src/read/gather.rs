@@ -11,6 +11,7 @@ use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
 use arrow_select::take::take_record_batch;
+use demi_common::sealed::SealedFile;
 
 use super::intern::NONE;
 use super::records::Loaded;
@@ -34,7 +35,7 @@ pub(crate) type Sink<'a> = dyn FnMut(u32, &RecordBatch) -> Result<(), LineageErr
 /// Files that already are in order are streamed through. Others are first spread over temporary files in `scratch`, one a
 /// range of events, and each range is sorted in memory.
 pub(crate) fn in_order(
-    files: &[PathBuf],
+    files: &[SealedFile],
     loaded: &Loaded,
     scratch: &Path,
     sink: &mut Sink<'_>,
@@ -44,7 +45,7 @@ pub(crate) fn in_order(
 
 /// [`in_order`] with only the columns of `schema`.
 pub(crate) fn columns_in_order(
-    files: &[PathBuf],
+    files: &[SealedFile],
     loaded: &Loaded,
     scratch: &Path,
     schema: &SchemaRef,

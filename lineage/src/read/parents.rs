@@ -9,9 +9,10 @@
 //! A child may outlive its parent, so ends say nothing; an answer that was recorded (`#end`) is a message like others.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use arrow_array::RecordBatch;
+use demi_common::sealed::SealedFile;
 use demi_schemas::Kind;
 use demi_schemas::event::is_clock_seq;
 use petgraph::algo::tarjan_scc;
@@ -70,7 +71,7 @@ pub(super) struct Parents {
 ///
 /// # Errors
 /// When a file cannot be read.
-pub(super) fn read(files: &[PathBuf], actor: &[u32], seq: &[u64]) -> Result<Parents, LineageError> {
+pub(super) fn read(files: &[SealedFile], actor: &[u32], seq: &[u64]) -> Result<Parents, LineageError> {
     if !seq.iter().any(|&seq| is_clock_seq(seq)) {
         return Ok(Parents::default());
     }
@@ -78,7 +79,7 @@ pub(super) fn read(files: &[PathBuf], actor: &[u32], seq: &[u64]) -> Result<Pare
     let (mut spans, mut row) = (Spans::default(), 0);
     for path in files {
         for batch in Source::open(path, &wanted)? {
-            spans.add(&batch?, &mut row, seq).map_err(in_file(path))?;
+            spans.add(&batch?, &mut row, seq).map_err(in_file(path.path()))?;
         }
     }
     Ok(spans.parents(actor))

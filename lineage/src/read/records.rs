@@ -1,9 +1,10 @@
 //! Reading the store's files into compact columns, in each actor's order.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use arrow_array::{Array, RecordBatch};
+use demi_common::sealed::SealedFile;
 use demi_schemas::event::ENVIRONMENT;
 use demi_schemas::{Kind, Via};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -53,14 +54,14 @@ pub(crate) struct Loaded {
 ///
 /// Twice: the names of events first, which say where each row goes; then the rest, each row to its place. Nothing is held
 /// twice, and names are held as runs.
-pub(crate) fn read(files: &[PathBuf], system: &str) -> Result<Loaded, LineageError> {
+pub(crate) fn read(files: &[SealedFile], system: &str) -> Result<Loaded, LineageError> {
     let mut keys = Keys::default();
     let mut file_rows = Vec::with_capacity(files.len());
     let wanted = columns_of(&record_schema(), &["actor", "incarnation", "seq"]);
     for path in files {
         file_rows.push(keys.actor.len() as u32);
         for batch in Source::open(path, &wanted)? {
-            keys.add(&batch?).map_err(in_file(path))?;
+            keys.add(&batch?).map_err(in_file(path.path()))?;
             if keys.actor.len() >= NONE as usize {
                 return Err(LineageError::TooMany(keys.actor.len() as u64));
             }
@@ -75,7 +76,7 @@ pub(crate) fn read(files: &[PathBuf], system: &str) -> Result<Loaded, LineageErr
     let mut rest = Rest::new(&mut loaded, repeated);
     for path in files {
         for batch in Source::open(path, &wanted)? {
-            rest.add(&batch?).map_err(in_file(path))?;
+            rest.add(&batch?).map_err(in_file(path.path()))?;
         }
     }
     rest.finish()?;

@@ -1,12 +1,12 @@
 //! The store's Parquet files as record batches of one schema.
 
-use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, new_null_array};
 use arrow_schema::{Schema, SchemaRef};
+use demi_common::sealed::SealedFile;
 use demi_schemas::tables;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection};
@@ -32,13 +32,18 @@ pub(crate) fn columns_of(schema: &SchemaRef, names: &[&str]) -> SchemaRef {
     ))
 }
 
+/// A file of an execution, with the digests beside it.
+pub(crate) fn beside(path: &Path) -> Result<SealedFile, LineageError> {
+    SealedFile::beside(path).map_err(LineageError::io(path))
+}
+
 /// Reads one column of some rows of a file that a build wrote; ranges are in order. Pages without such rows are not read.
 pub(crate) fn some_rows(
     path: &Path,
     column: &str,
     rows: impl Iterator<Item = Range<u32>>,
 ) -> Result<ParquetRecordBatchReader, LineageError> {
-    let file = File::open(path).map_err(LineageError::io(path))?;
+    let file = beside(path)?.open().map_err(LineageError::io(path))?;
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(LineageError::table(path))?;
     let mask = ProjectionMask::columns(builder.parquet_schema(), [column]);
     let total = builder.metadata().file_metadata().num_rows() as usize;
@@ -60,17 +65,23 @@ pub(crate) struct Source {
 
 impl Source {
     /// Opens a file.
-    pub(crate) fn open(path: &Path, wanted: &SchemaRef) -> Result<Source, LineageError> {
-        Source::open_in_batches(path, wanted, BATCH_ROWS)
+    pub(crate) fn open(file: &SealedFile, wanted: &SchemaRef) -> Result<Source, LineageError> {
+        Source::open_in_batches(file, wanted, BATCH_ROWS)
+    }
+
+    /// Opens a table of an execution.
+    pub(crate) fn of_execution(path: &Path, wanted: &SchemaRef) -> Result<Source, LineageError> {
+        Source::open(&beside(path)?, wanted)
     }
 
     /// Opens a file to be read in batches of so many rows.
     pub(crate) fn open_in_batches(
-        path: &Path,
+        file: &SealedFile,
         wanted: &SchemaRef,
         rows: usize,
     ) -> Result<Source, LineageError> {
-        let file = File::open(path).map_err(LineageError::io(path))?;
+        let path = file.path();
+        let file = file.open().map_err(LineageError::io(path))?;
         let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(LineageError::table(path))?;
         let names = wanted.fields().iter().map(|f| f.name().as_str());
         let mask = ProjectionMask::columns(builder.parquet_schema(), names);

@@ -31,7 +31,7 @@ fn executed(folder: &Path, clocks: bool) -> PathBuf {
     let (file, exec) = (folder.join("store.parquet"), folder.join("exec"));
     write_store_file(&file, records).unwrap();
     let options = BuildOptions { violation: ViolationSpec::None, ..BuildOptions::default() };
-    build(&[file], &options, &exec, &mut |_| {}).unwrap();
+    build(&[file.into()], &options, &exec, &mut |_| {}).unwrap();
     exec
 }
 

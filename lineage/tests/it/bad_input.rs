@@ -1,6 +1,6 @@
 //! Broken logs and wrong requests: a clear message, and nothing half-written.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use demi_order::generate::write_store_file;
 use demi_order::{BuildOptions, build, execution};
@@ -20,7 +20,7 @@ fn try_build(dir: &Path, lines: &str, violation: Option<&str>) -> Result<BuildSu
     write_store_file(&file, parse(lines)).unwrap();
     let violation = violation.map(|v| v.parse().unwrap()).unwrap_or_default();
     let options = BuildOptions { system: "tiny".into(), violation, ..BuildOptions::default() };
-    build(&[file], &options, &dir.join("exec"), &mut |_| {}).map_err(|e| e.to_string())
+    build(&[file.into()], &options, &dir.join("exec"), &mut |_| {}).map_err(|e| e.to_string())
 }
 
 const TINY: &str = r#"
@@ -139,9 +139,8 @@ fn an_id_used_twice_is_told_apart() {
 #[test]
 fn empty_stores_and_foreign_folders_are_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let none: [PathBuf; 0] = [];
     let options = BuildOptions { system: "nowhere".into(), ..BuildOptions::default() };
-    let error = build(&none, &options, &dir.path().join("exec"), &mut |_| {}).unwrap_err().to_string();
+    let error = build(&[], &options, &dir.path().join("exec"), &mut |_| {}).unwrap_err().to_string();
     assert!(error.contains("no events of system 'nowhere'"), "{error}");
 
     let exec = dir.path().join("exec");

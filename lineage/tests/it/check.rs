@@ -16,7 +16,7 @@ pub(crate) fn executed(records: Vec<EventRecord>) -> (tempfile::TempDir, PathBuf
     let (file, exec) = (dir.path().join("store.parquet"), dir.path().join("exec"));
     write_store_file(&file, records).unwrap();
     let options = BuildOptions { violation: ViolationSpec::None, ..BuildOptions::default() };
-    build(&[file], &options, &exec, &mut |_| {}).unwrap();
+    build(&[file.into()], &options, &exec, &mut |_| {}).unwrap();
     (dir, exec)
 }
 

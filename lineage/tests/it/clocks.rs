@@ -30,7 +30,7 @@ fn try_build(dir: &Path, records: Vec<EventRecord>) -> Result<BuildSummary, Stri
     write_store_file(&file, records).unwrap();
     let violation = format!("actors:{}", actors.join(",")).parse().unwrap();
     let options = BuildOptions { system: "clocks".into(), violation, ..BuildOptions::default() };
-    build(&[file], &options, &dir.join("exec"), &mut |_| {}).map_err(|e| e.to_string())
+    build(&[file.into()], &options, &dir.join("exec"), &mut |_| {}).map_err(|e| e.to_string())
 }
 
 /// A random execution: each step is an event of a host, and takes over the clocks of up to two earlier events.

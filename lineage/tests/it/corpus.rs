@@ -64,7 +64,7 @@ fn strict_provenance_is_what_was_recorded() {
         let exec = dir.path().join("exec");
         let options =
             BuildOptions { system: "s".into(), rule: ProvenanceRule::Strict, ..BuildOptions::default() };
-        let summary = build(&[file], &options, &exec, &mut |_| {}).unwrap();
+        let summary = build(&[file.into()], &options, &exec, &mut |_| {}).unwrap();
         println!("{}: {summary:?}", case.display());
         let got = kept_ids(&case, &exec);
         let name = case.display();

@@ -15,7 +15,7 @@ fn load(records: &[EventRecord], affected: &str, selection: &Selection) -> Trace
     write_store_file(&file, records.to_vec()).unwrap();
     let violation = ViolationSpec::Actors(vec![affected.to_owned()]);
     let options = BuildOptions { violation, ..BuildOptions::default() };
-    build(&[file], &options, &exec, &mut |_| {}).unwrap();
+    build(&[file.into()], &options, &exec, &mut |_| {}).unwrap();
     Trace::load(&exec, selection).unwrap()
 }
 

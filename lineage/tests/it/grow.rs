@@ -18,7 +18,8 @@ fn lines(query: &Query, sql: &str) -> Vec<String> {
 }
 
 fn update(files: &[PathBuf], folder: &Path) -> Refreshed {
-    refresh(files, "s", folder, &mut |_| {}).unwrap()
+    let files: Vec<_> = files.iter().cloned().map(Into::into).collect();
+    refresh(&files, "s", folder, &mut |_| {}).unwrap()
 }
 
 /// Everything that can be asked, of both.

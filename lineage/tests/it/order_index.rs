@@ -137,7 +137,7 @@ fn check(records: &[EventRecord], certain: bool) -> Result<(), TestCaseError> {
     write_store_file(&file, records.to_vec()).unwrap();
     let exec = dir.path().join("exec");
     let options = BuildOptions { violation: ViolationSpec::None, ..BuildOptions::default() };
-    build(&[file], &options, &exec, &mut |_| {}).unwrap();
+    build(&[file.into()], &options, &exec, &mut |_| {}).unwrap();
     let query = Query::open(&exec, certain).unwrap();
     let truth = closure(records, &messages(&exec), certain);
     let n = truth.names.len();

@@ -69,7 +69,7 @@ fn run(dir: &Path, records: Vec<EventRecord>, options: &BuildOptions) -> (BuildS
     let file = dir.join("store.parquet");
     write_store_file(&file, records).unwrap();
     let exec = dir.join("exec");
-    (build(&[file], options, &exec, &mut |_| {}).unwrap(), exec)
+    (build(&[file.into()], options, &exec, &mut |_| {}).unwrap(), exec)
 }
 
 fn records(events: &[Generated]) -> Vec<EventRecord> {
@@ -256,7 +256,7 @@ proptest! {
         write_store_file(&files[0], mixed).unwrap();
         write_store_file(&files[1], rest).unwrap();
         let again = dir.path().join("again");
-        build(&files, &options, &again, &mut |_| {}).unwrap();
+        build(&files.map(Into::into), &options, &again, &mut |_| {}).unwrap();
         for file in [execution::EVENTS, execution::MESSAGES, execution::SCHEDULE, execution::SUMMARY] {
             prop_assert!(std::fs::read(exec.join(file)).unwrap() == std::fs::read(again.join(file)).unwrap(), "{file}");
         }

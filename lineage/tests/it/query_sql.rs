@@ -39,7 +39,7 @@ fn case(environment: f64) -> Case {
     write_store_file(&file, records).unwrap();
     let exec = dir.path().join("exec");
     let options = BuildOptions { violation: ViolationSpec::None, ..BuildOptions::default() };
-    build(&[file], &options, &exec, &mut |_| {}).unwrap();
+    build(&[file.into()], &options, &exec, &mut |_| {}).unwrap();
     Case { _dir: dir, exec }
 }
 

@@ -24,8 +24,8 @@ impl<M: Model> Simulator<M> {
         }
         let cell = self.cell_of(actor);
         world.grow(actor.max(cell));
-        let failed = world.status[actor.index()] == Status::Crashed;
-        world.status[actor.index()] = Status::Running;
+        let failed = world.status(actor) == Status::Crashed;
+        world.set_status(actor, Status::Running);
         self.did.push(Did::Started(actor));
         let last = world.cells[cell.index()].clone();
         let mut ctx = Ctx {
@@ -56,7 +56,7 @@ impl<M: Model> Simulator<M> {
             Err(message) => {
                 self.effects.truncate(asked);
                 // Nobody runs without a state.
-                world.status[actor.index()] = Status::Absent;
+                world.set_status(actor, Status::Absent);
                 world.panic = Panic::shared(actor, "start".to_owned(), message);
             }
         }
@@ -79,7 +79,7 @@ impl<M: Model> Simulator<M> {
         if self.model.runtime().restarts_by_itself() {
             self.restart_now(world, actor);
         } else {
-            world.status[actor.index()] = Status::Crashed;
+            world.set_status(actor, Status::Crashed);
             world.pending.retain(|p| p.to != actor || !p.kind.is_timer());
         }
     }
@@ -97,7 +97,7 @@ impl<M: Model> Simulator<M> {
         world.pending.retain(|p| p.to != actor || !p.kind.is_timer() || p.survives);
         // Who runs fails first; who has failed stays so until it starts.
         if matches!(world.status(actor), Status::Running | Status::Isolated) {
-            world.status[actor.index()] = Status::Crashed;
+            world.set_status(actor, Status::Crashed);
         }
         self.did.push(Did::Restarted(actor));
         self.start_now(world, actor);
@@ -107,7 +107,7 @@ impl<M: Model> Simulator<M> {
     pub fn isolate(&mut self, world: &mut World<M>, actor: ActorId) {
         self.did.clear();
         if world.status(actor) == Status::Running {
-            world.status[actor.index()] = Status::Isolated;
+            world.set_status(actor, Status::Isolated);
         }
     }
 
@@ -115,7 +115,7 @@ impl<M: Model> Simulator<M> {
     pub fn heal(&mut self, world: &mut World<M>, actor: ActorId) {
         self.did.clear();
         if world.status(actor) == Status::Isolated {
-            world.status[actor.index()] = Status::Running;
+            world.set_status(actor, Status::Running);
         }
     }
 
@@ -127,7 +127,7 @@ impl<M: Model> Simulator<M> {
 
     pub(super) fn stop_now(&mut self, world: &mut World<M>, actor: ActorId) {
         world.grow(actor);
-        world.status[actor.index()] = Status::Stopped;
+        world.set_status(actor, Status::Stopped);
         world.pending.retain(|p| p.to != actor);
     }
 }

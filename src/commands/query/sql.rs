@@ -4,6 +4,7 @@ use std::io::{BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use demi_common::sealed::SealedFile;
 use demi_order::query::Query;
 use demi_order::query::sql::{Around, Files, OutputFormat, write};
 
@@ -44,7 +45,7 @@ enum Format {
 }
 
 /// Answers a SELECT.
-pub fn run(text: &str, args: &SqlArgs, quarantine: Option<Vec<PathBuf>>, query: &Query) -> Outcome {
+pub fn run(text: &str, args: &SqlArgs, quarantine: Option<Vec<SealedFile>>, query: &Query) -> Outcome {
     let format = match args.format {
         Format::Table => OutputFormat::Table,
         Format::Csv => OutputFormat::Csv,

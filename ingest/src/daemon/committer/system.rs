@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_schema::DataType;
+use demi_common::sealed::SealedFile;
 use demi_schemas::{EventRecord, Kind};
 use rustc_hash::FxHashMap;
 use serde_json::Value;
@@ -90,7 +91,7 @@ impl System {
 }
 
 /// Takes in the sends and receives of the newest files.
-fn read_pairs(files: &[PathBuf], pairs: &mut Pairs) -> Result<(), IngestError> {
+fn read_pairs(files: &[SealedFile], pairs: &mut Pairs) -> Result<(), IngestError> {
     let mut rows = 0;
     let mut first = files.len();
     while first > 0 && rows < RECENT_ROWS {

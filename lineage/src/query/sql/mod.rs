@@ -8,8 +8,7 @@ mod call;
 mod output;
 mod tables;
 
-use std::path::PathBuf;
-
+use demi_common::sealed::SealedFile;
 use polars::prelude::{DataFrame, IntoLazy, LazyFrame, PolarsError};
 use polars::sql::SQLContext;
 
@@ -34,7 +33,7 @@ pub struct Around {
     /// Whether it may read files.
     pub files: Files,
     /// The files of the store's quarantine; without a store there is no such table.
-    pub quarantine: Option<Vec<PathBuf>>,
+    pub quarantine: Option<Vec<SealedFile>>,
 }
 
 impl Query {

@@ -1,8 +1,9 @@
 //! The tables that SQL sees.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use arrow_array::Array;
+use demi_common::sealed::SealedFile;
 use polars::prelude::*;
 
 use super::{Query, refused};
@@ -11,12 +12,20 @@ use crate::execution::{MESSAGES, MESSAGES_ADDED, segments};
 use crate::index::Hop;
 use crate::query::ranges::EventSet;
 use crate::query::time::instant;
-use crate::read::columns;
+use crate::read::{beside, columns};
 
 /// Above so many ranges a set is a column of marks beside the whole table, below it a scan for each range.
 const RANGES: usize = 512;
 
+/// A table of an execution.
 fn scan(path: &Path) -> Result<LazyFrame, LineageError> {
+    scan_file(&beside(path)?)
+}
+
+/// A file that Polars reads by itself, so it is compared with its digests before.
+fn scan_file(file: &SealedFile) -> Result<LazyFrame, LineageError> {
+    let path = file.path();
+    file.verify().map_err(LineageError::io(path))?;
     let Some(text) = path.to_str() else {
         return Err(LineageError::Question(format!("the path {} is no UTF-8", path.display())));
     };
@@ -136,7 +145,7 @@ pub(super) fn completeness(query: &Query) -> Result<DataFrame, LineageError> {
 }
 
 /// What stands in quarantine, from the store's files without the bytes, which need not be text.
-pub(super) fn quarantine(files: &[PathBuf]) -> Result<LazyFrame, LineageError> {
+pub(super) fn quarantine(files: &[SealedFile]) -> Result<LazyFrame, LineageError> {
     let columns = ["source", "offset", "line", "raw_length", "code", "reason", "digest"];
     if files.is_empty() {
         let none: [&str; 0] = [];
@@ -144,7 +153,7 @@ pub(super) fn quarantine(files: &[PathBuf]) -> Result<LazyFrame, LineageError> {
         let frame = df!("source" => none, "offset" => numbers, "line" => numbers, "raw_length" => numbers, "code" => none, "reason" => none, "digest" => numbers);
         return Ok(frame.map_err(refused)?.lazy());
     }
-    let parts = files.iter().map(|file| Ok(scan(file)?.select([cols(columns).as_expr()])));
+    let parts = files.iter().map(|file| Ok(scan_file(file)?.select([cols(columns).as_expr()])));
     together(parts.collect::<Result<_, LineageError>>()?)
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
@@ -15,12 +15,12 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use super::payload;
 
 /// Rows of the files.
-pub fn rows(files: &[PathBuf]) -> u64 {
-    let count = |path: &PathBuf| {
-        let builder = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap();
+pub fn rows(files: &[impl AsRef<Path>]) -> u64 {
+    let count = |path: &dyn AsRef<Path>| {
+        let builder = ParquetRecordBatchReaderBuilder::try_new(File::open(path.as_ref()).unwrap()).unwrap();
         u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap()
     };
-    files.iter().map(count).sum()
+    files.iter().map(|file| count(file)).sum()
 }
 
 /// What the store holds of an actor's position.
