@@ -25,4 +25,13 @@ pub enum Container {
     Otlp,
     /// Zipkin v2 spans in JSON.
     Zipkin,
+    /// Traces as Jaeger's query service and user interface give them in JSON.
+    Jaeger,
+}
+
+impl Container {
+    /// Whether the format itself says what each event is, so that a mapping says nothing of it.
+    pub(crate) fn is_told(self) -> bool {
+        matches!(self, Container::Native | Container::Otlp | Container::Zipkin | Container::Jaeger)
+    }
 }

@@ -58,8 +58,8 @@ fn of_beginning(head: &[u8], container: Container) -> Option<String> {
 }
 
 fn in_json(container: Container) -> bool {
-    use Container::{Json, JsonLines, Native, Otlp, Zipkin};
-    matches!(container, Native | JsonLines | Json | Otlp | Zipkin)
+    use Container::{Jaeger, Json, JsonLines, Native, Otlp, Zipkin};
+    matches!(container, Native | JsonLines | Json | Otlp | Zipkin | Jaeger)
 }
 
 /// What a first value is that was read as something else.
@@ -72,6 +72,10 @@ fn of_value(value: &Value, container: Container) -> Option<String> {
     }
     if container != Container::Zipkin && has("traceId") && has("id") && has("timestamp") {
         return named("Zipkin spans; use --mapping zipkin");
+    }
+    let trace = value.get("data").and_then(|data| data.get(0)).unwrap_or(first);
+    if container != Container::Jaeger && trace.get("spans").is_some() && trace.get("traceID").is_some() {
+        return named("traces of Jaeger; use --mapping jaeger");
     }
     if container != Container::Native && has("actor") && has("kind") && has("seq") {
         return named("event records; they need no --mapping");
@@ -86,6 +90,7 @@ fn of_value(value: &Value, container: Container) -> Option<String> {
         Container::JsonLines | Container::Json => None,
         Container::Otlp => named("JSON without 'resourceSpans' and 'resourceLogs'; that is no OTLP"),
         Container::Zipkin => named("JSON that is no list of Zipkin spans"),
+        Container::Jaeger => named("JSON that has no traces of Jaeger"),
         _ => named("JSON, one value a line; use a mapping with container \"json-lines\""),
     }
 }

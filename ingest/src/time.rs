@@ -1,6 +1,7 @@
 //! The UTC date of a logged time, for the partition; nothing else trusts logged times.
 
-use chrono::{DateTime, NaiveDate, NaiveDateTime};
+use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime};
+use demi_schemas::event::is_clock_seq;
 use serde_json::Value;
 
 /// Days since 1970-01-01 of a logged `time`, in UTC, or `None` where it cannot be read.
@@ -34,16 +35,52 @@ fn in_range(day: i64) -> Option<i32> {
 }
 
 fn rfc3339_date(text: &str) -> Option<i32> {
+    in_range(i64::from(utc(text)?.date().to_epoch_days()))
+}
+
+/// Nanoseconds since 1970 of a logged `time`, read as for [`utc_date`], where they can be a sequence number taken from a clock.
+pub(crate) fn utc_nanos(time: &Value) -> Option<u64> {
+    let nanos = match time {
+        Value::String(text) => match utc(text.trim()) {
+            Some(utc) => u64::try_from(utc.and_utc().timestamp_nanos_opt()?).ok()?,
+            None => epoch_nanos(text.trim())?,
+        },
+        Value::Number(number) => epoch_nanos(&number.to_string())?,
+        _ => return None,
+    };
+    (is_clock_seq(nanos) && nanos < i64::MAX as u64).then_some(nanos)
+}
+
+/// Nanoseconds of a decimal number of seconds, milliseconds, microseconds or nanoseconds; what is smaller is left out.
+fn epoch_nanos(number: &str) -> Option<u64> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let count: u64 = whole.parse().ok()?;
+    let digits: usize = match count {
+        n if n < 100_000_000_000 => 9,
+        n if n < 100_000_000_000_000 => 6,
+        n if n < 100_000_000_000_000_000 => 3,
+        _ => 0,
+    };
+    if !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let part: String = fraction.chars().chain(std::iter::repeat('0')).take(digits).collect();
+    let part: u64 = if part.is_empty() { 0 } else { part.parse().ok()? };
+    count.checked_mul(10_u64.checked_pow(u32::try_from(digits).ok()?)?)?.checked_add(part)
+}
+
+/// The time in UTC that a text tells.
+fn utc(text: &str) -> Option<NaiveDateTime> {
     // Log4j and others write a comma before the fraction.
     let text = &text.replacen(',', ".", 1);
-    let utc = DateTime::parse_from_rfc3339(text)
+    DateTime::parse_from_rfc3339(text)
         .or_else(|_| DateTime::parse_from_str(text, "%Y-%m-%dT%H:%M:%S%.f%#z"))
         .or_else(|_| DateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S%.f%#z"))
-        .map(|time| time.naive_utc().date())
-        .or_else(|_| text.parse::<NaiveDateTime>().map(|time| time.date()))
-        .or_else(|_| NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S%.f").map(|time| time.date()))
-        .or_else(|_| text.parse::<NaiveDate>());
-    in_range(i64::from(utc.ok()?.to_epoch_days()))
+        .map(|time| time.naive_utc())
+        .or_else(|_| text.parse::<NaiveDateTime>())
+        .or_else(|_| NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S%.f"))
+        .or_else(|_| text.parse::<NaiveDate>().map(|date| date.and_time(NaiveTime::MIN)))
+        .ok()
 }
 
 #[cfg(test)]
@@ -76,6 +113,34 @@ mod tests {
     }
 
     #[test]
+    fn times_are_exact_to_the_nanosecond() {
+        let nanos = 1_715_731_200_123_456_789;
+        for (good, left_out) in [
+            (json!("2024-05-15T00:00:00.123456789Z"), 1),
+            (json!("2024-05-15 02:00:00,123456+02:00"), 1000),
+            (json!(nanos), 1),
+            (json!("1715731200.123456789"), 1),
+            (json!("1715731200123.456789"), 1),
+            (json!(1_715_731_200_123_456_u64), 1000),
+            (json!(1_715_731_200), 1_000_000_000),
+        ] {
+            assert_eq!(utc_nanos(&good), Some(nanos / left_out * left_out), "{good}");
+        }
+        for bad in [
+            json!("1969-01-01"),
+            json!("2005-01-01"),
+            json!(5),
+            json!(-5),
+            json!("1.x"),
+            json!("9".repeat(30)),
+            json!(1e300),
+            json!([]),
+        ] {
+            assert_eq!(utc_nanos(&bad), None, "{bad}");
+        }
+    }
+
+    #[test]
     fn what_is_no_time_has_no_date() {
         for bad in [
             json!("yesterday"),
@@ -98,7 +163,8 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_panics(text in ".{0,40}") {
-            let _ = utc_date(&Value::String(text));
+            let _ = utc_date(&Value::String(text.clone()));
+            let _ = utc_nanos(&Value::String(text));
         }
 
         #[test]

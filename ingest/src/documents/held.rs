@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom, Write};
 
 use super::kept::Part;
+use super::out::Out;
 use super::scan::Tag;
+use super::telemetry::rejected;
 use crate::read::lines::Line;
 
 /// Bytes that are held in memory; what is more goes to an unnamed file.
@@ -89,6 +91,17 @@ impl Held {
             Ok(())
         };
         read().map_err(|error| (left, error))
+    }
+}
+
+/// Takes out what was held.
+pub(super) fn drained(mut held: Held, out: &mut Out<'_>, mut each: impl FnMut(Entry, &mut Out<'_>)) {
+    if let Err((lost, error)) = held.drain(|entry| each(entry, out)) {
+        let line = Line::empty(0, 0);
+        let reason = format!(
+            "{lost} spans or log records that waited for what they belong to cannot be read again: {error}"
+        );
+        out.done(Part { line, last: 0, raw: Vec::new() }, rejected("", "held", &reason));
     }
 }
 

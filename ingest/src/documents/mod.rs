@@ -2,7 +2,7 @@
 //!
 //! A file may be one document of any length, or many one behind the other. It is read once, in pieces cut anywhere, and each record is
 //! handed out as soon as its last byte is there. Memory is bounded by the longest record that is taken; a longer one is rejected alone,
-//! with its place. Two things can make it more, each with a bound of its own: spans of OTLP whose resource stands behind them
+//! with its place. Two things can make it more, each with a bound of its own: spans of OTLP and Jaeger whose resource or process stands behind them
 //! (`held.rs`: 4 MiB in memory, the rest in a file), and the record of which log records were the same (`otlp::Repeats`).
 //!
 //! A document that is broken keeps what stands before the break. Reading goes on with the next line that begins with an array or object
@@ -11,6 +11,7 @@
 //! Where an object names a member twice, both are read.
 
 mod held;
+mod jaeger;
 mod kept;
 mod otlp;
 mod out;
@@ -24,6 +25,7 @@ mod tests;
 
 pub(crate) use out::{Found, What};
 
+use self::jaeger::Jaeger;
 use self::otlp::Otlp;
 use self::out::{Count, Out};
 use self::records::Records;
@@ -43,6 +45,7 @@ pub(crate) struct Documents {
 enum Of {
     Records(Records),
     Zipkin(Zipkin),
+    Jaeger(Box<Jaeger>),
     // Far larger than the others.
     Otlp(Box<Otlp>),
 }
@@ -54,6 +57,7 @@ impl Documents {
         let of = match container {
             Container::Json => Of::Records(Records::new(records)),
             Container::Zipkin => Of::Zipkin(Zipkin::default()),
+            Container::Jaeger => Of::Jaeger(Box::default()),
             Container::Otlp => Of::Otlp(Box::default()),
             _ => return None,
         };
@@ -79,6 +83,7 @@ impl Documents {
         match &mut self.of {
             Of::Records(of) => self.scanner.feed(piece, of, &mut out),
             Of::Zipkin(of) => self.scanner.feed(piece, of, &mut out),
+            Of::Jaeger(of) => self.scanner.feed(piece, &mut **of, &mut out),
             Of::Otlp(of) => self.scanner.feed(piece, &mut **of, &mut out),
         }
     }
@@ -89,6 +94,7 @@ impl Documents {
         match &mut self.of {
             Of::Records(of) => self.scanner.finish(of, &mut out),
             Of::Zipkin(of) => self.scanner.finish(of, &mut out),
+            Of::Jaeger(of) => self.scanner.finish(&mut **of, &mut out),
             Of::Otlp(of) => self.scanner.finish(&mut **of, &mut out),
         }
     }

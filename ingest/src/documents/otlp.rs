@@ -8,7 +8,7 @@ use std::io;
 
 use serde_json::Value;
 
-use super::held::{Entry, Held};
+use super::held::{Entry, Held, drained};
 use super::kept::Part;
 use super::out::Out;
 use super::records::value;
@@ -173,17 +173,6 @@ impl Handler for Otlp {
         }
         self.forget();
         broken(part, reason, out);
-    }
-}
-
-/// Takes out what was held.
-fn drained(mut held: Held, out: &mut Out<'_>, mut each: impl FnMut(Entry, &mut Out<'_>)) {
-    if let Err((lost, error)) = held.drain(|entry| each(entry, out)) {
-        let line = crate::read::lines::Line::empty(0, 0);
-        let reason = format!(
-            "{lost} spans or log records that waited for their resource cannot be read again: {error}"
-        );
-        out.done(Part { line, last: 0, raw: Vec::new() }, rejected("", "held", &reason));
     }
 }
 

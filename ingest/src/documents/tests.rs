@@ -10,6 +10,8 @@ use crate::formats::Decoded;
 use crate::otlp::{self, Item, OtlpOptions};
 use crate::outcome::Outcome;
 
+mod jaeger;
+
 /// A small generator of numbers, so that texts and pieces shrink with their seed.
 struct Dice(u64);
 
@@ -325,7 +327,7 @@ proptest! {
             }
         }
         let lines = text.iter().filter(|b| **b == b'\n').count() as u64 + 1;
-        for container in [Container::Otlp, Container::Zipkin, Container::Json] {
+        for container in [Container::Otlp, Container::Zipkin, Container::Jaeger, Container::Json] {
             let counted: u64 = read(container, None, limit, &text, 9).iter().map(|f| f.lines).sum();
             prop_assert!(counted <= lines, "{} of {}", counted, lines);
         }

@@ -3,6 +3,7 @@
 use demi_schemas::event::VectorClock;
 use serde_json::Value;
 
+use super::erlang;
 use super::file::Clock;
 
 /// A clock as written: by name, or by number of the host.
@@ -16,7 +17,7 @@ pub(crate) enum Written {
 const MOST: usize = 1 << 16;
 
 impl Written {
-    /// Reads a clock: `{"a": 1}`, `[1, 0]`, or text of either, or `1,0`.
+    /// Reads a clock: `{"a": 1}`, `[1, 0]`, or text of either, or `1,0`, or a term of Erlang.
     pub(crate) fn read(value: &Value) -> Result<Written, String> {
         match value {
             Value::Object(map) => {
@@ -34,10 +35,15 @@ impl Written {
             Value::Array(items) => Err(format!("{} entries", items.len())),
             Value::String(text) => {
                 let text = text.trim();
-                if text.starts_with(['{', '[']) {
-                    let value: Value = serde_json::from_str(text)
-                        .or_else(|e| unquoted(text).ok_or(e))
-                        .map_err(|e| format!("'{}': {e}", short(text)))?;
+                if text.starts_with(['{', '[', '#']) {
+                    let value: Value = match serde_json::from_str(text) {
+                        Ok(value) => value,
+                        Err(error) => match (unquoted(text), erlang::clock(text)) {
+                            (Some(value), _) => value,
+                            (None, Some(clock)) => return Ok(Written::Named(clock)),
+                            (None, None) => return Err(format!("'{}': {error}", short(text))),
+                        },
+                    };
                     return if value.is_string() { Err("no clock".into()) } else { Written::read(&value) };
                 }
                 let counts = text.split(',').map(|c| c.trim().parse::<u64>());

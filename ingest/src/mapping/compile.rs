@@ -87,7 +87,7 @@ impl Compiled {
         if input.records.is_some() && input.container != Container::Json {
             return bad("input.records", "only for container 'json'");
         }
-        let own = matches!(input.container, Container::Native | Container::Otlp | Container::Zipkin);
+        let own = input.container.is_told();
         let named = mapping.event.actor.is_some()
             || (!mapping.rules.is_empty() && mapping.rules.iter().all(|r| r.skip || actors(r)));
         if !own && !named {

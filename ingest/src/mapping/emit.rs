@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use demi_schemas::event::first_host_hint;
+use demi_schemas::event::{first_host_hint, is_clock_seq};
 use demi_schemas::{EventRecord, Kind, Via};
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
@@ -13,6 +13,7 @@ use super::file::Ticks;
 use super::links::Links;
 use super::real_time::{Phase, RealTime};
 use super::template::{Scope, text_of};
+use crate::otlp::Repeats;
 
 /// Where a record is, and what is known of it besides.
 pub(crate) struct Place<'a> {
@@ -43,6 +44,8 @@ pub(crate) struct Emitter {
     pub(crate) counted: FxHashMap<String, FxHashMap<Incarnation, u64>>,
     pub(crate) links: Links,
     pub(crate) histories: FxHashMap<String, RealTime>,
+    /// Records at sequence numbers taken from a clock that say the same, by execution.
+    pub(crate) repeats: FxHashMap<String, Repeats>,
     /// Whether sequence numbers may not be counted.
     pub(crate) strict: bool,
 }
@@ -140,6 +143,20 @@ impl Emitter {
                 event.vector_clock = Some(history.clock(&event.actor, event.seq, phase));
             }
             self.link(emit, &mut event, &scope, place.execution).map_err(rule_error)?;
+            if is_clock_seq(event.seq) {
+                self.repeats.entry(place.execution.to_owned()).or_default().count(&mut event);
+            } else if records.iter().any(|earlier: &EventRecord| is_at(earlier, &event)) {
+                return Err(rule_error(format!(
+                    "the record becomes two events of '{}' with the sequence number {}: {}",
+                    event.actor,
+                    event.seq,
+                    match own {
+                        Some(_) if emit.seq.is_none() =>
+                            "say ticks = \"some\" in [clock], so that they are counted",
+                        _ => "leave 'seq' out, so that they are counted",
+                    }
+                )));
+            }
             event.line = Some(place.line);
             event.check().map_err(|e| rule_error(e.to_string()))?;
             records.push(event);
@@ -180,6 +197,11 @@ impl Emitter {
         event.msg_id = Some(self.links.id(execution, &key, *order, is_send));
         Ok(())
     }
+}
+
+/// Whether an event stands where another one does.
+fn is_at(event: &EventRecord, other: &EventRecord) -> bool {
+    event.seq == other.seq && event.incarnation == other.incarnation && event.actor == other.actor
 }
 
 impl Place<'_> {

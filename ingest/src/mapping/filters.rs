@@ -3,6 +3,7 @@
 use serde_json::{Number, Value};
 
 use crate::formats::dinv;
+use crate::time::utc_nanos;
 
 /// A conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,17 +20,20 @@ pub(crate) enum Filter {
     Word,
     /// What follows the last `/` or `#`.
     Last,
+    /// A time stamp to nanoseconds since 1970, as a sequence number.
+    Instant,
     /// Dinv's dumps of variables to an object by program point.
     Dinv,
 }
 
-const ALL: [(&str, Filter); 7] = [
+const ALL: [(&str, Filter); 8] = [
     ("json", Filter::Json),
     ("trim", Filter::Trim),
     ("lower", Filter::Lower),
     ("int", Filter::Int),
     ("word", Filter::Word),
     ("last", Filter::Last),
+    ("instant", Filter::Instant),
     ("dinv", Filter::Dinv),
 ];
 
@@ -44,6 +48,11 @@ impl Filter {
 
     /// Applies the filter; what is empty afterwards has no value.
     pub(crate) fn apply(self, value: Value) -> Result<Option<Value>, String> {
+        if self == Filter::Instant {
+            return utc_nanos(&value).map(|nanos| Some(Value::from(nanos))).ok_or_else(|| {
+                format!("{value} is no time stamp between 2006-07-15 and 2262, before and after which none can be a sequence number")
+            });
+        }
         let Value::String(text) = &value else {
             return match self {
                 Filter::Int if !value.is_u64() && !value.is_i64() => {
@@ -64,6 +73,7 @@ impl Filter {
             Filter::Word => some(text.split_whitespace().next().unwrap_or("").to_owned()),
             Filter::Last => some(text.rsplit(['/', '#']).next().unwrap_or("").to_owned()),
             Filter::Dinv => dinv::parse(text),
+            Filter::Instant => Ok(None),
         }
     }
 }
@@ -82,6 +92,12 @@ mod tests {
         assert_eq!(apply("word", json!(" a b")), Some(json!("a")));
         assert_eq!(apply("last", json!("akka://x/user/node-1#99")), Some(json!("99")));
         assert_eq!(apply("json", json!(4)), Some(json!(4)));
+        assert_eq!(
+            apply("instant", json!("2024-05-15 00:00:00,25")),
+            Some(json!(1_715_731_200_250_000_000_u64))
+        );
+        assert_eq!(apply("instant", json!(1_715_731_200)), Some(json!(1_715_731_200_000_000_000_u64)));
+        assert!(Filter::parse("instant").unwrap().apply(json!("2005-05-15")).unwrap_err().contains("2006"));
         assert!(Filter::parse("int").unwrap().apply(json!("x")).unwrap_err().contains("'x'"));
         assert!(Filter::parse("int").unwrap().apply(json!(1.5)).is_err());
     }

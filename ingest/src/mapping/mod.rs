@@ -26,6 +26,7 @@ mod deduce;
 mod documents;
 mod emit;
 mod engine;
+mod erlang;
 mod error;
 mod executions;
 mod file;

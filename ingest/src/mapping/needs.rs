@@ -64,7 +64,9 @@ fn needs(mapping: &Compiled) -> Needs {
 fn end(mapping: &Compiled) -> Option<&'static str> {
     let deduces = mapping.clock.as_ref().is_some_and(|(_, clock)| clock.deduce_host);
     match mapping.input.container {
-        Container::Json | Container::Otlp | Container::Zipkin => Some("it reads whole documents"),
+        Container::Json | Container::Otlp | Container::Zipkin | Container::Jaeger => {
+            Some("it reads whole documents")
+        }
         _ if mapping.encoding.is_some() => Some("it decodes a whole file"),
         _ if deduces => Some("it finds out whose events they are from all clocks of an execution"),
         _ if mapping.delimiter.is_some() || mapping.label.is_some() => {
@@ -93,7 +95,7 @@ fn order(mapping: &Compiled) -> Option<&'static str> {
 /// Whether there are events whose sequence numbers the log does not tell.
 fn counts(mapping: &Compiled) -> bool {
     let ticks = mapping.clock.as_ref().is_some_and(|(_, clock)| clock.ticks == Ticks::Every);
-    let own = matches!(mapping.input.container, Container::Native | Container::Otlp | Container::Zipkin);
+    let own = mapping.input.container.is_told();
     let mut emits = mapping.rules.iter().filter(|rule| !rule.skip).flat_map(|rule| &rule.emits);
     !own && !ticks && emits.any(|emit| emit.seq.is_none())
 }

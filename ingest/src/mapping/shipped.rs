@@ -27,6 +27,7 @@ pub fn shipped() -> &'static [Shipped] {
         "elle",
         "etcd-raft",
         "govector",
+        "jaeger",
         "json",
         "logfmt",
         "loghub",

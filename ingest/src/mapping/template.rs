@@ -33,7 +33,8 @@ impl Scope<'_> {
     }
 }
 
-/// The value at a path: `a.b.0`, or a JSON pointer where it begins with a slash; `.` is the whole.
+/// The value at a path: `a.b.0`, `tags.[key=span.kind].value` for the first element of an array whose `key` is that, or a JSON pointer where it begins
+/// with a slash; `.` is the whole.
 pub(crate) fn find<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     if path == "." {
         return Some(value);
@@ -46,14 +47,32 @@ pub(crate) fn find<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
         return Some(found);
     }
     let mut at = value;
-    for part in path.split('.') {
-        at = match at {
-            Value::Object(map) => map.get(part)?,
-            Value::Array(items) => items.get(part.parse::<usize>().ok()?)?,
+    for part in parts(path) {
+        at = match (at, condition(part)) {
+            (Value::Array(items), Some((key, wanted))) => {
+                let is = |item: &&Value| item.get(key).and_then(text_of).as_deref() == Some(wanted);
+                items.iter().find(is)?
+            }
+            (Value::Object(map), _) => map.get(part)?,
+            (Value::Array(items), None) => items.get(part.parse::<usize>().ok()?)?,
             _ => return None,
         };
     }
     Some(at)
+}
+
+/// The parts of a path; a dot in brackets is none between two of them.
+fn parts(path: &str) -> impl Iterator<Item = &str> {
+    let mut inside = false;
+    path.split(move |c| {
+        inside = c == '[' || inside && c != ']';
+        c == '.' && !inside
+    })
+}
+
+/// What `[key=value]` asks of an element of an array.
+fn condition(part: &str) -> Option<(&str, &str)> {
+    part.strip_prefix('[')?.strip_suffix(']')?.split_once('=')
 }
 
 /// A value as text: strings as they are, everything else as JSON; `null` is no text.
@@ -280,7 +299,8 @@ mod tests {
 
     #[test]
     fn names_alternatives_constants_and_filters() {
-        let record = json!({"a": {"b": [1, {"c": "x"}]}, "d.e": true, "n": null, "j": "{\"k\":[2]}"});
+        let record = json!({"a": {"b": [1, {"c": "x"}]}, "d.e": true, "n": null, "j": "{\"k\":[2]}",
+            "t": [3, {"k": "x.y", "v": 1}, {"k": 2, "v": "two"}, {"k": "x.y", "v": 5}]});
         for (template, expected) in [
             ("{a.b.1.c}", json!("x")),
             ("{a.b.0}", json!(1)),
@@ -288,6 +308,9 @@ mod tests {
             ("{/a/b/0}", json!(1)),
             ("{zz|n|a.b.0}", json!(1)),
             ("{zz|'the | } end'}", json!("the | } end")),
+            ("{t.[k=x.y].v}", json!(1)),
+            ("{t.[k=2].v|'none'}", json!("two")),
+            ("{t.[k=3].v|'none'}", json!("none")),
             ("{@line}: {{{a.b.1.c}}}", json!("7: {x}")),
             ("{j!json}", json!({"k": [2]})),
             ("{a.b}-", json!("[1,{\"c\":\"x\"}]-")),

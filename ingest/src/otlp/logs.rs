@@ -104,18 +104,24 @@ impl Repeats {
         options: &OtlpOptions,
     ) -> Result<EventRecord, (&'static str, String)> {
         let mut record = log_event(log, around, options)?;
-        if demi_schemas::event::is_clock_seq(record.seq) {
-            let digest = record_digest(&record);
-            let count = 1 + self.now.get(&digest).or(self.before.get(&digest)).copied().unwrap_or(0);
-            if count > 1 {
-                record.attrs.insert("repeat".to_owned(), Value::from(count));
-            }
-            if self.now.len() >= STRETCH {
-                self.before = std::mem::take(&mut self.now);
-            }
-            self.now.insert(digest, count);
-        }
+        self.count(&mut record);
         Ok(record)
+    }
+
+    /// Tells a record whose sequence number was taken from a clock from those before it that say the same.
+    pub(crate) fn count(&mut self, record: &mut EventRecord) {
+        if !demi_schemas::event::is_clock_seq(record.seq) {
+            return;
+        }
+        let digest = record_digest(record);
+        let count = 1 + self.now.get(&digest).or(self.before.get(&digest)).copied().unwrap_or(0);
+        if count > 1 {
+            record.attrs.insert("repeat".to_owned(), Value::from(count));
+        }
+        if self.now.len() >= STRETCH {
+            self.before = std::mem::take(&mut self.now);
+        }
+        self.now.insert(digest, count);
     }
 
     /// Converts one element, or says why it is no event.

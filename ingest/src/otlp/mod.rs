@@ -29,6 +29,7 @@
 mod actor;
 mod attributes;
 mod clock;
+pub(crate) mod jaeger;
 pub(crate) mod json;
 mod kept;
 mod logs;

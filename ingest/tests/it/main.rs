@@ -7,3 +7,4 @@ mod otlp;
 #[cfg(feature = "otlp")]
 mod otlp_any;
 mod record_fields;
+mod shapes;

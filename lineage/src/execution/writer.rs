@@ -1,6 +1,7 @@
 //! Writing the tables of an execution, beside the thread that makes the rows.
 
 use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -26,6 +27,16 @@ pub(crate) type Rows = ArrowWriter<Sealing<File>>;
 /// Opens a zstd Parquet file for rows of that schema; `plain` columns have hardly any value twice.
 pub(crate) fn table(path: &Path, schema: &SchemaRef, plain: &[&str]) -> Result<Rows, LineageError> {
     let file = Sealing::new(File::create(path).map_err(LineageError::io(path))?);
+    table_in(file, path, schema, plain)
+}
+
+/// The same, without digests: `out` is the file of that path.
+pub(crate) fn table_in<W: Write + Send>(
+    out: W,
+    path: &Path,
+    schema: &SchemaRef,
+    plain: &[&str],
+) -> Result<ArrowWriter<W>, LineageError> {
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
         .set_max_row_group_row_count(Some(GROUP_ROWS))
@@ -33,7 +44,7 @@ pub(crate) fn table(path: &Path, schema: &SchemaRef, plain: &[&str]) -> Result<R
     for column in plain {
         properties = properties.set_column_dictionary_enabled(ColumnPath::from(*column), false);
     }
-    ArrowWriter::try_new(file, schema.clone(), Some(properties.build())).map_err(LineageError::table(path))
+    ArrowWriter::try_new(out, schema.clone(), Some(properties.build())).map_err(LineageError::table(path))
 }
 
 /// Ends the file, and writes its digests beside it.

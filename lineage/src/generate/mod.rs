@@ -3,6 +3,7 @@
 //! A system is simulated event by event in one global order, which the logs do not tell. Equal settings give equal events.
 
 use std::collections::VecDeque;
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -297,13 +298,15 @@ pub fn write_store_file(
     records: impl IntoIterator<Item = EventRecord>,
 ) -> Result<(), LineageError> {
     let schema = record_schema();
-    let mut rows_out = writer::table(path, &schema, &["msg_id", "payload"])?;
+    let file = File::create(path).map_err(LineageError::io(path))?;
+    let mut writer = writer::table_in(file, path, &schema, &["msg_id", "payload"])?;
     let mut records = records.into_iter().peekable();
     while records.peek().is_some() {
         let rows: Vec<EventRecord> = records.by_ref().take(16 * 1024).collect();
-        rows_out.write(&batch(&rows)?).map_err(LineageError::table(path))?;
+        writer.write(&batch(&rows)?).map_err(LineageError::table(path))?;
     }
-    writer::close(rows_out, path)
+    writer.close().map_err(LineageError::table(path))?;
+    Ok(())
 }
 
 fn json<T: serde::Serialize>(value: Option<&T>) -> Option<String> {
