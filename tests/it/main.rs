@@ -12,6 +12,7 @@
 mod bad_input;
 mod command_line;
 mod daemon;
+mod daemon_full_disk;
 mod daemon_kill;
 mod daemon_mapped;
 mod daemon_mapped_requests;

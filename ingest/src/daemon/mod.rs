@@ -26,6 +26,7 @@ pub mod net;
 pub(crate) mod pairs;
 pub mod positions;
 mod redacted;
+mod reserve;
 pub mod run;
 mod sections;
 pub mod serve;

@@ -28,6 +28,13 @@ pub struct StoreConfig {
     /// How long files that are no longer part of the tables are kept for readers, in hours. Default 168.
     #[serde(default = "keep_removed_hours")]
     pub keep_removed_hours: u64,
+    /// Bytes that are held beside the tables for commits to a full disk; 0 holds none. Default 64 MiB.
+    #[serde(default = "reserve_bytes")]
+    pub reserve_bytes: u64,
+}
+
+fn reserve_bytes() -> u64 {
+    64 << 20
 }
 
 fn seal_rows() -> u64 {

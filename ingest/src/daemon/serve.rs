@@ -17,6 +17,7 @@ use super::config::Config;
 use super::intake::Intake;
 use super::metrics::Metrics;
 use super::positions::{LivePositions, Positions};
+use super::reserve::Reserve;
 use super::shutdown::{Reload, Shutdown};
 use super::sources::rate::Rate;
 use super::sources::{Context, Running};
@@ -74,7 +75,13 @@ impl Daemon {
         let (intake, requests) = Intake::new(live.clone(), metrics.clone(), config.redact.clone());
         let releaser = spool.releaser();
         let readers = spool.readers();
-        let writer = writer::spawn(spool, requests, live, metrics.clone(), shutdown.clone())?;
+        let writer = writer::Writer {
+            positions: live,
+            metrics: metrics.clone(),
+            stop: shutdown.clone(),
+            reserve: settings.reserve.clone(),
+        };
+        let writer = writer.spawn(spool, requests)?;
         let committer = {
             let (metrics, give_up) = (metrics.clone(), give_up.clone());
             let spawned = tokio::task::spawn_blocking(move || {
@@ -185,6 +192,17 @@ impl Daemon {
     }
 }
 
+/// Room on the store's disk for commits.
+fn reserve(config: &Config, metrics: &Metrics) -> Arc<Reserve> {
+    let reserve = Reserve::new(&config.store.dir, config.store.reserve_bytes);
+    if let Err(error) = reserve.take() {
+        let bytes = config.store.reserve_bytes;
+        tracing::warn!(%error, bytes, "there is no room to hold for commits: sources wait until there is");
+    }
+    metrics.reserve_held.set(i64::from(reserve.is_held()));
+    Arc::new(reserve)
+}
+
 /// What is opened before anything runs.
 struct Opened {
     spool: Spool<Folder>,
@@ -269,6 +287,7 @@ impl Opened {
             compact_files: config.store.compact_files,
             small_file_bytes: config.store.small_file_bytes,
             keep_removed: Duration::from_secs(config.store.keep_removed_hours.saturating_mul(3600)),
+            reserve: reserve(config, metrics),
         };
         Ok(Opened { spool, saved, live, settings, lock })
     }

@@ -1,5 +1,6 @@
 //! The thread that writes the spool: everything that waits is written and synced together.
 
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -9,6 +10,7 @@ use super::batch::{Ack, Refusal};
 use super::intake::Request;
 use super::metrics::Metrics;
 use super::positions::LivePositions;
+use super::reserve::Reserve;
 use crate::spool::{Body, Disk, Spool, SpoolError};
 
 /// Bytes after which a group is written though more waits.
@@ -16,88 +18,103 @@ const GROUP_BYTES: usize = 16 << 20;
 /// Pause before a write that failed is tried again.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Writes what comes until all intakes are gone, then closes the spool.
-pub(super) fn spawn<D: Disk>(
-    mut spool: Spool<D>,
-    mut from: Receiver<Request>,
-    positions: LivePositions,
-    metrics: std::sync::Arc<Metrics>,
-    stop: super::Shutdown,
-) -> std::io::Result<JoinHandle<()>> {
-    thread::Builder::new().name("spool".into()).spawn(move || {
-        let mut waiting: Vec<Request> = Vec::new();
-        loop {
-            if waiting.is_empty() {
-                match from.blocking_recv() {
-                    Some(request) => waiting.push(request),
-                    None => break,
-                }
-            }
-            let mut bytes: usize = waiting.iter().map(|r| r.body.bytes().len()).sum();
-            while bytes < GROUP_BYTES
-                && let Ok(request) = from.try_recv()
-            {
-                bytes += request.body.bytes().len();
-                waiting.push(request);
-            }
-            write(&mut spool, &mut waiting, &positions, &metrics, &stop);
-        }
-        spool.close();
-    })
+/// What the thread needs besides the spool.
+pub(super) struct Writer {
+    pub positions: LivePositions,
+    pub metrics: Arc<Metrics>,
+    pub stop: super::Shutdown,
+    /// While it is given up, what is on the disk belongs to the committer.
+    pub reserve: Arc<Reserve>,
 }
 
-/// Writes a group; what cannot be written stays as long as its sender waits.
-fn write<D: Disk>(
-    spool: &mut Spool<D>,
-    waiting: &mut Vec<Request>,
-    positions: &LivePositions,
-    metrics: &Metrics,
-    stop: &super::Shutdown,
-) {
-    let begin = Instant::now();
-    let bodies: Vec<Body> = waiting.iter_mut().map(|r| std::mem::take(&mut r.body)).collect();
-    let result = spool.write(&bodies);
-    metrics.spool_bytes.set(i64::try_from(spool.bytes()).unwrap_or(i64::MAX));
-    match result {
-        Ok(written) => {
-            metrics.spool_failing.set(0);
-            metrics.sync_seconds.observe(begin.elapsed().as_secs_f64());
-            for (lsn, request) in (written.first_lsn..).zip(waiting.drain(..)) {
-                positions.lock().apply(lsn, &request.origin.source, &request.positions);
-                // Whoever stopped waiting does not hear of it.
-                let _ = request.done.send(Ok(Ack { lsn }));
-                drop(request.permit);
-            }
-        }
-        Err(error) => {
-            if metrics.spool_failing.set(1) == 0 {
-                match error {
-                    SpoolError::Full { .. } => tracing::warn!(%error, "sources wait for room in the spool"),
-                    _ => {
-                        tracing::error!(%error, cause = ?std::error::Error::source(&error), "cannot write the spool")
+impl Writer {
+    /// Writes what comes until all intakes are gone, then closes the spool.
+    pub(super) fn spawn<D: Disk>(
+        self,
+        mut spool: Spool<D>,
+        mut from: Receiver<Request>,
+    ) -> std::io::Result<JoinHandle<()>> {
+        thread::Builder::new().name("spool".into()).spawn(move || {
+            let mut waiting: Vec<Request> = Vec::new();
+            loop {
+                if waiting.is_empty() {
+                    match from.blocking_recv() {
+                        Some(request) => waiting.push(request),
+                        None => break,
                     }
                 }
+                let mut bytes: usize = waiting.iter().map(|r| r.body.bytes().len()).sum();
+                while bytes < GROUP_BYTES
+                    && let Ok(request) = from.try_recv()
+                {
+                    bytes += request.body.bytes().len();
+                    waiting.push(request);
+                }
+                if self.reserve.is_held() {
+                    self.write(&mut spool, &mut waiting);
+                } else {
+                    if self.metrics.spool_failing.set(1) == 0 {
+                        tracing::warn!(
+                            "sources wait: the disk is full, and what room there is belongs to commits"
+                        );
+                    }
+                    self.wait(&mut waiting);
+                }
             }
-            for (request, body) in waiting.iter_mut().zip(bodies) {
-                request.body = body;
+            spool.close();
+        })
+    }
+
+    /// Writes a group; what cannot be written stays as long as its sender waits.
+    fn write<D: Disk>(&self, spool: &mut Spool<D>, waiting: &mut Vec<Request>) {
+        let begin = Instant::now();
+        let bodies: Vec<Body> = waiting.iter_mut().map(|r| std::mem::take(&mut r.body)).collect();
+        let result = spool.write(&bodies);
+        let metrics = &self.metrics;
+        metrics.spool_bytes.set(i64::try_from(spool.bytes()).unwrap_or(i64::MAX));
+        match result {
+            Ok(written) => {
+                metrics.spool_failing.set(0);
+                metrics.sync_seconds.observe(begin.elapsed().as_secs_f64());
+                for (lsn, request) in (written.first_lsn..).zip(waiting.drain(..)) {
+                    self.positions.lock().apply(lsn, &request.origin.source, &request.positions);
+                    // Whoever stopped waiting does not hear of it.
+                    let _ = request.done.send(Ok(Ack { lsn }));
+                    drop(request.permit);
+                }
             }
-            give_up(waiting, stop);
-            if !waiting.is_empty() {
-                thread::sleep(PAUSE);
+            Err(error) => {
+                if metrics.spool_failing.set(1) == 0 {
+                    match error {
+                        SpoolError::Full { .. } => {
+                            tracing::warn!(%error, "sources wait for room in the spool");
+                        }
+                        _ => {
+                            tracing::error!(%error, cause = ?std::error::Error::source(&error), "cannot write the spool")
+                        }
+                    }
+                }
+                for (request, body) in waiting.iter_mut().zip(bodies) {
+                    request.body = body;
+                }
+                self.wait(waiting);
             }
         }
     }
-}
 
-/// Answers those whose time is over, and everybody when the daemon stops.
-fn give_up(waiting: &mut Vec<Request>, stop: &super::Shutdown) {
-    let now = Instant::now();
-    let stopping = stop.is_thrown();
-    for at in (0..waiting.len()).rev() {
-        let over = waiting[at].deadline.is_some_and(|d| d <= now) || waiting[at].done.is_closed();
-        if over || stopping {
-            let request = waiting.remove(at);
-            let _ = request.done.send(Err(if stopping { Refusal::Closed } else { Refusal::Full }));
+    /// Answers those whose time is over, and everybody when the daemon stops; then waits for better times.
+    fn wait(&self, waiting: &mut Vec<Request>) {
+        let now = Instant::now();
+        let stopping = self.stop.is_thrown();
+        for at in (0..waiting.len()).rev() {
+            let over = waiting[at].deadline.is_some_and(|d| d <= now) || waiting[at].done.is_closed();
+            if over || stopping {
+                let request = waiting.remove(at);
+                let _ = request.done.send(Err(if stopping { Refusal::Closed } else { Refusal::Full }));
+            }
+        }
+        if !waiting.is_empty() {
+            thread::sleep(PAUSE);
         }
     }
 }

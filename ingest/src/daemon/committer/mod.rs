@@ -25,6 +25,7 @@ use session::Session;
 use super::codec::CodecError;
 use super::metrics::Metrics;
 use super::positions::Positions;
+use super::reserve::{Reserve, is_full};
 use crate::fs::FileSystem;
 use crate::spool::{Disk, Reader, Releaser, SpoolError};
 use crate::{IngestError, Store};
@@ -63,6 +64,8 @@ pub struct Settings {
     pub small_file_bytes: u64,
     /// How long files that are no longer part of the tables are kept.
     pub keep_removed: Duration,
+    /// Room on the store's disk for commits.
+    pub(super) reserve: Arc<Reserve>,
 }
 
 /// Why a stretch of committing ended early.
@@ -131,6 +134,10 @@ pub(super) fn spawn<D: Disk>(
                     metrics.store_failing.set(1);
                     let cause = std::error::Error::source(&error).map(ToString::to_string);
                     tracing::error!(%error, cause, "cannot commit; trying again");
+                    if is_full(&error) && settings.reserve.give_up() {
+                        tracing::warn!("the store's disk is full: sources wait until there is room again");
+                        continue;
+                    }
                 }
             }
             if begin.elapsed() > PAUSES.1 {
@@ -193,7 +200,9 @@ impl<D: Disk> Run<'_, D> {
             if whole && (due || idle && session.is_large()) {
                 session.commit()?;
                 self.release(session, positions)?;
-                upkeep.run(session, self.metrics)?;
+                if self.has_room() {
+                    upkeep.run(session, self.metrics)?;
+                }
             }
             idle = false;
             // A frame is committed whole: between its chunks nothing else is done.
@@ -208,6 +217,7 @@ impl<D: Disk> Run<'_, D> {
                     idle = true;
                     if session.settled().is_some() {
                         self.release(session, positions)?;
+                        self.has_room();
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -218,6 +228,18 @@ impl<D: Disk> Run<'_, D> {
             }
         }
         Ok(())
+    }
+
+    /// Whether there is room for the next commit; takes it where it was given up.
+    fn has_room(&self) -> bool {
+        let reserve = &self.settings.reserve;
+        let before = reserve.is_held();
+        let now = reserve.take().is_ok();
+        if now && !before {
+            tracing::info!("there is room on the store's disk again");
+        }
+        self.metrics.reserve_held.set(i64::from(now));
+        now
     }
 
     /// Saves the positions of what is committed, then removes the segments that hold nothing else.

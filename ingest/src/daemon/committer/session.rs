@@ -179,7 +179,7 @@ impl<'a> Session<'a> {
         let window = &self.window;
         let since = window.since?;
         if window.rows >= self.settings.seal_rows
-            || window.bytes >= self.settings.seal_bytes
+            || window.bytes >= self.settings.reserve.most_bytes(self.settings.seal_bytes)
             || window.partitions.len() > MOST_PARTITIONS
         {
             return Some(Duration::ZERO);

@@ -5,10 +5,14 @@ use std::time::{Duration, Instant};
 use super::session::Session;
 use super::{CommitError, Settings};
 use crate::daemon::metrics::Metrics;
+use crate::daemon::reserve::is_full;
 use crate::store::{SmallFiles, merge, vacuum};
 
 /// Time between two looks for files to remove.
 const VACUUM_EVERY: Duration = Duration::from_secs(3600);
+
+/// How long nothing is merged after the disk was too full for it.
+const LATER: Duration = Duration::from_secs(60);
 
 /// Dead bytes after which files are removed before that.
 const DEAD_BYTES: u64 = 64 << 20;
@@ -17,17 +21,38 @@ const DEAD_BYTES: u64 = 64 << 20;
 pub(super) struct Upkeep<'a> {
     settings: &'a Settings,
     next_vacuum: Instant,
+    /// Nothing is done before.
+    later: Instant,
     /// Bytes of files that were merged since files were removed.
     dead: u64,
 }
 
 impl<'a> Upkeep<'a> {
     pub(super) fn new(settings: &'a Settings) -> Self {
-        Upkeep { settings, next_vacuum: Instant::now() + Duration::from_secs(60), dead: 0 }
+        Upkeep {
+            settings,
+            next_vacuum: Instant::now() + Duration::from_secs(60),
+            later: Instant::now(),
+            dead: 0,
+        }
     }
 
-    /// Merges small files if a partition has many, and removes old ones from time to time.
+    /// Merges small files if a partition has many, and removes old ones from time to time. Where the disk is too full for it, it is left for later.
     pub(super) fn run(&mut self, session: &mut Session<'_>, metrics: &Metrics) -> Result<(), CommitError> {
+        if Instant::now() < self.later {
+            return Ok(());
+        }
+        match self.work(session, metrics) {
+            Err(error) if is_full(&error) => {
+                tracing::warn!(%error, "the disk is too full to merge small files");
+                self.later = Instant::now() + LATER;
+                Ok(())
+            }
+            done => done,
+        }
+    }
+
+    fn work(&mut self, session: &mut Session<'_>, metrics: &Metrics) -> Result<(), CommitError> {
         let few = SmallFiles { bytes: self.settings.small_file_bytes, count: self.settings.compact_files };
         for table in [session.events.get()?, &mut session.quarantine] {
             let merged = merge(table, few)?;
