@@ -1,5 +1,7 @@
 //! Shapes of logs that foreign programs write: times for positions, records that are two events, clocks of Erlang, lists of tags.
 
+#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+
 use demi_ingest::mapping::{Mapper, Mapping, Outcome, Unit};
 use demi_schemas::{EventRecord, Kind};
 
