@@ -197,7 +197,9 @@ mod tests {
         let without = |name: &str, put: Option<Value>| {
             let mut span = whole.clone();
             span.as_object_mut().unwrap().remove(name);
-            put.map(|value| span[name] = value);
+            if let Some(value) = put {
+                span[name] = value;
+            }
             code(span)
         };
         assert_eq!(without("spanID", None), "bad_id");
