@@ -41,17 +41,28 @@ pub(crate) fn stride(events: u32, actors: usize) -> u32 {
     if u64::from(stride) * actors as u64 > u64::from(events) { 0 } else { stride }
 }
 
+/// Numbers of clocks that are held in memory for many questions, at most: 64 MiB.
+const MOST_NUMBERS: u64 = 16 << 20;
+/// An actor's events between two of them, at least.
+const DENSE: u32 = 8;
+/// Events times actors up to which they are made: that many deliveries are visited for it.
+const MOST_WORK: u64 = 200 << 20;
+
 impl Clocks {
     fn new(header: &IndexHeader) -> Clocks {
+        Clocks::with_stride(header, header.stride)
+    }
+
+    fn with_stride(header: &IndexHeader, stride: u32) -> Clocks {
         let mut first = vec![0];
         let mut sum = 0;
         for i in 0..header.actors.len() {
             let end = header.actors.get(i + 1).map_or(header.events, |a| a.first);
-            sum += (end - header.actors[i].first).checked_div(header.stride).unwrap_or(0);
+            sum += (end - header.actors[i].first).checked_div(stride).unwrap_or(0);
             first.push(sum);
         }
         let made = std::cell::RefCell::new(Vec::new());
-        Clocks { rows: None, made, first, stride: header.stride, actors: header.actors.len() as u32 }
+        Clocks { rows: None, made, first, stride, actors: header.actors.len() as u32 }
     }
 
     /// Opens the clocks of an index.
@@ -110,10 +121,19 @@ pub(crate) fn make(index: &Index, grown_from: Option<&Index>) -> Result<Option<V
             }
         }
         for i in clocks.first[actor] + known..clocks.first[actor + 1] {
-            let end = header.actors[actor].first + (i - clocks.first[actor] + 1) * header.stride;
+            let end = header.actors[actor].first + (i - clocks.first[actor] + 1) * clocks.stride;
             places.push((index.order(end - 1)?, i, actor, end));
         }
     }
+    if !fill(index, places, WORK * u64::from(header.events))? {
+        return Ok(None);
+    }
+    let made = clocks.made.take();
+    Ok(Some(made.into_iter().flatten().flat_map(|row| row.to_vec()).collect()))
+}
+
+/// Makes clocks: by place in the linear extension, number, actor, and end of the part of its log. Says whether all were made with so many visits.
+fn fill(index: &Index, mut places: Vec<(u32, u32, usize, u32)>, most: u64) -> Result<bool, LineageError> {
     places.sort_unstable();
     let mut visited = 0;
     for (_, row, actor, end) in places {
@@ -121,17 +141,40 @@ pub(crate) fn make(index: &Index, grown_from: Option<&Index>) -> Result<Option<V
         sweep.add_prefix(actor, index.chain_end(actor, end)?)?;
         sweep.run()?;
         visited += sweep.visited;
-        if visited > WORK * u64::from(header.events) {
-            return Ok(None);
+        if visited > most {
+            return Ok(false);
         }
-        let ends = sweep.ends().iter().zip(&header.actors);
-        clocks.made.borrow_mut()[row as usize] = Some(ends.map(|(end, a)| end - a.first).collect());
+        let ends = sweep.ends().iter().zip(&index.header.actors);
+        index.clocks.made.borrow_mut()[row as usize] = Some(ends.map(|(end, a)| end - a.first).collect());
     }
-    let made = clocks.made.take();
-    Ok(Some(made.into_iter().flatten().flat_map(|row| row.to_vec()).collect()))
+    Ok(true)
 }
 
 impl Index {
+    /// Makes clocks in memory that are nearer to each other than the stored ones, for many questions about pasts: then a sweep ends after a few
+    /// events of each actor. Nothing where that would cost more than it gains.
+    pub(crate) fn prepare_for_many(&mut self) -> Result<(), LineageError> {
+        let header = &self.header;
+        let numbers = u64::from(header.events) * header.actors.len() as u64;
+        let stride = DENSE.max(u32::try_from(numbers.div_ceil(MOST_NUMBERS)).unwrap_or(u32::MAX));
+        if numbers > MOST_WORK || header.stride > 0 && header.stride <= 2 * stride {
+            return Ok(());
+        }
+        let clocks = Clocks::with_stride(header, stride);
+        let mut places = Vec::new();
+        for (actor, log) in header.actors.iter().enumerate() {
+            for row in clocks.first[actor]..clocks.first[actor + 1] {
+                let end = log.first + (row - clocks.first[actor] + 1) * stride;
+                places.push((self.order(end - 1)?, row, actor, end));
+            }
+        }
+        *clocks.made.borrow_mut() = vec![None; places.len()];
+        self.clocks = clocks;
+        // Those that were made are of use, whether all were or not.
+        fill(self, places, 2 * numbers)?;
+        Ok(())
+    }
+
     /// The end of the part of an actor's log before `end` with no event behind it that stands alone.
     pub(crate) fn chain_end(&self, actor: usize, end: u32) -> Result<u32, LineageError> {
         let mut end = end;

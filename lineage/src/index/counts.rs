@@ -1,6 +1,10 @@
 //! How many events of each sort there are up to any event.
 
+use std::cell::RefCell;
 use std::path::Path;
+use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
 
 use super::Index;
 use super::header::BLOCK;
@@ -82,19 +86,29 @@ impl Tally {
     }
 }
 
+/// Events from one tally within a block to the next.
+const STEP: usize = 64;
+/// Blocks whose tallies are kept at most: 15 MB.
+const KEPT: usize = 4096;
+
 /// Tallies of all events before each block.
-pub(crate) struct Counts(Pages<u32>);
+pub(crate) struct Counts {
+    pages: Pages<u32>,
+    /// Of blocks that were asked about: tallies of all events before each step.
+    steps: RefCell<FxHashMap<u32, Rc<[Tally]>>>,
+}
 
 impl Counts {
     /// Opens the file for that many events.
     pub(crate) fn open(path: &Path, events: u32, sealed: bool) -> Result<Counts, LineageError> {
-        Ok(Counts(Pages::open(path, events.div_ceil(BLOCK) * FIELDS as u32, sealed)?))
+        let pages = Pages::open(path, events.div_ceil(BLOCK) * FIELDS as u32, sealed)?;
+        Ok(Counts { pages, steps: RefCell::default() })
     }
 
     fn before_block(&self, block: u32) -> Result<Tally, LineageError> {
         let mut fields = [0; FIELDS];
         for (i, field) in fields.iter_mut().enumerate() {
-            *field = u64::from(self.0.get(block * FIELDS as u32 + i as u32)?);
+            *field = u64::from(self.pages.get(block * FIELDS as u32 + i as u32)?);
         }
         Ok(Tally::of(fields))
     }
@@ -106,16 +120,41 @@ impl Index {
         if end == 0 {
             return Ok(Tally::default());
         }
-        let number = (end - 1) / BLOCK;
-        let mut tally = self.counts.before_block(number)?;
+        let (number, within) = ((end - 1) / BLOCK, ((end - 1) % BLOCK) as usize + 1);
         let infos = self.infos.block(number)?;
         let mates = self.mates.block(number)?;
         let outside = self.header.environment.map(|a| self.events_of(a as usize));
-        for (&info, &mate) in infos.iter().zip(mates.iter()).take((end - number * BLOCK) as usize) {
-            let info = Info(info);
-            let to_alone = info.role() == Role::Send && outside.as_ref().is_some_and(|o| o.contains(&mate));
-            tally.add(info, mate != crate::read::NONE, to_alone);
-        }
+        let count = |tally: &mut Tally, events: std::ops::Range<usize>| {
+            let events = infos.iter().zip(mates.iter()).take(events.end).skip(events.start);
+            for (&info, &mate) in events {
+                let info = Info(info);
+                let to_alone =
+                    info.role() == Role::Send && outside.as_ref().is_some_and(|o| o.contains(&mate));
+                tally.add(info, mate != crate::read::NONE, to_alone);
+            }
+        };
+        let known = self.counts.steps.borrow().get(&number).cloned();
+        let steps: Rc<[Tally]> = match known {
+            Some(steps) => steps,
+            None => {
+                let mut tally = self.counts.before_block(number)?;
+                let step = |first: usize| {
+                    let before = tally;
+                    count(&mut tally, first..first + STEP);
+                    before
+                };
+                let steps: Rc<[Tally]> = (0..infos.len()).step_by(STEP).map(step).collect();
+                let mut kept = self.counts.steps.borrow_mut();
+                if kept.len() >= KEPT {
+                    kept.clear();
+                }
+                kept.insert(number, steps.clone());
+                steps
+            }
+        };
+        let step = (within - 1) / STEP;
+        let mut tally = steps.get(step).copied().unwrap_or_default();
+        count(&mut tally, step * STEP..within);
         Ok(tally)
     }
 

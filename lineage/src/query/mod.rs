@@ -71,6 +71,14 @@ impl Query {
         Ok(Query { folder: folder.to_owned(), index: Index::open(&at)?, certain })
     }
 
+    /// Prepares for many questions about pasts, one after the other: what the first of them take longer, the others are faster by.
+    ///
+    /// # Errors
+    /// When a file of the index cannot be read.
+    pub fn prepare_for_many(&mut self) -> Result<(), LineageError> {
+        self.index.prepare_for_many()
+    }
+
     /// Whether only edges count that could not be otherwise.
     #[must_use]
     pub fn is_certain(&self) -> bool {

@@ -139,6 +139,8 @@ fn check(records: &[EventRecord], certain: bool) -> Result<(), TestCaseError> {
     let options = BuildOptions { violation: ViolationSpec::None, ..BuildOptions::default() };
     build(&[file.into()], &options, &exec, &mut |_| {}).unwrap();
     let query = Query::open(&exec, certain).unwrap();
+    let mut prepared = Query::open(&exec, certain).unwrap();
+    prepared.prepare_for_many().unwrap();
     let truth = closure(records, &messages(&exec), certain);
     let n = truth.names.len();
     prop_assert_eq!(query.index().header().events as usize, n);
@@ -160,7 +162,8 @@ fn check(records: &[EventRecord], certain: bool) -> Result<(), TestCaseError> {
                 last.clone_from(&truth.names[p]);
             }
         }
-        prop_assert_eq!(past.frontier, frontier, "frontier of {}", truth.names[i]);
+        prop_assert_eq!(&past.frontier, &frontier, "frontier of {}", truth.names[i]);
+        prop_assert_eq!(prepared.past(events[i]).unwrap(), past, "past of {}, prepared", truth.names[i]);
         let future = query.future(events[i]).unwrap();
         prop_assert_eq!(future.size, future_size[i], "future of {}", truth.names[i]);
         for j in 0..n {

@@ -92,6 +92,13 @@ pub struct One {
     json: bool,
 }
 
+impl Ask {
+    /// Whether the pasts of many events are asked for.
+    pub fn is_many_pasts(&self) -> bool {
+        matches!(self, Ask::Past(One { events: Some(_), .. }))
+    }
+}
+
 /// Answers a question.
 pub fn run(ask: &Ask, query: &Query, ui: &Ui) -> Outcome {
     match ask {

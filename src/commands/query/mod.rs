@@ -39,7 +39,10 @@ pub struct QueryArgs {
 pub fn run(args: QueryArgs, ui: &Ui) -> Outcome {
     let built::Order { folder, store, temporary: _kept } =
         built::order(&args.target, args.system.as_deref(), ui)?;
-    let query = Query::open(&folder, args.certain)?;
+    let mut query = Query::open(&folder, args.certain)?;
+    if args.ask.as_ref().is_some_and(ask::Ask::is_many_pasts) {
+        query.prepare_for_many()?;
+    }
     let quarantined = match &store {
         Some((store, system)) => demi_ingest::quarantined(store, Some(system))?,
         None => Vec::new(),
