@@ -16,7 +16,7 @@ use crate::spool::{Body, Disk, Spool, SpoolError};
 /// Bytes after which a group is written though more waits.
 const GROUP_BYTES: usize = 16 << 20;
 /// Pause before a write that failed is tried again.
-const PAUSE: Duration = Duration::from_millis(100);
+const PAUSE: Duration = Duration::from_millis(if cfg!(test) { 5 } else { 100 });
 
 /// What the thread needs besides the spool.
 pub(super) struct Writer {

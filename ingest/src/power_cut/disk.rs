@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::record::Op;
 
 /// A small generator of random numbers (xorshift), so that a seed names a cut.
+#[derive(Debug)]
 pub(super) struct Random(u64);
 
 impl Random {

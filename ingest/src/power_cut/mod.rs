@@ -4,6 +4,7 @@
 //! `DEMI_POWER_CUTS` is the number of cuts of each.
 
 mod disk;
+mod faults;
 mod record;
 
 use std::collections::BTreeSet;

@@ -34,8 +34,11 @@ use crate::{IngestError, Store};
 const CHUNKS: usize = 16;
 /// Longest time without looking at anything.
 const TICK: Duration = Duration::from_millis(500);
-/// First and longest pause after a failure.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+/// First and longest pause after a failure. Tests make thousands of them.
+const PAUSES: (Duration, Duration) = match cfg!(test) {
+    true => (Duration::from_millis(1), Duration::from_millis(20)),
+    false => (Duration::from_millis(100), Duration::from_secs(5)),
+};
 
 /// How the committer works.
 #[derive(Clone, Debug)]
