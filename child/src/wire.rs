@@ -32,7 +32,7 @@ pub struct Hello {
     /// Whether `start` gets the state in which the actor failed, as `disk`. Only for pure models.
     #[serde(default)]
     pub disk: bool,
-    /// Whether a failed actor begins anew by itself at once.
+    /// Whether a failed actor restarts by itself at once.
     #[serde(default)]
     pub restarts: bool,
     /// Rewritings of payloads before they are compared.

@@ -217,7 +217,7 @@ impl<M: Model> Walk<M> {
             Did::TimerSet(entry) => format!("sets {}", entry_text(&self.sim, entry)),
             Did::TimerCancelled(entry) => format!("cancels {}", entry_text(&self.sim, entry)),
             Did::Crashed(actor) => format!("{} fails", name(actor)),
-            Did::Restarted(actor) => format!("{} begins anew", name(actor)),
+            Did::Restarted(actor) => format!("{} starts its next incarnation", name(actor)),
             Did::Started(actor) => format!("{} starts", name(actor)),
         };
         self.places[self.at].did.iter().map(one).collect()

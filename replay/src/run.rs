@@ -110,7 +110,7 @@ impl<'a, M: Model> Run<'a, M> {
                 return;
             }
             Act::Noted(_) => {
-                let expected = "it fails or begins anew by itself".to_owned();
+                let expected = "it fails or restarts by itself".to_owned();
                 self.diverge(sim, index, act, expected, "the model does not".to_owned());
                 return;
             }

@@ -47,7 +47,7 @@ impl Act {
         matches!(self, Act::Deliver(_))
     }
 
-    /// Whether it is a fault: the failure of an actor, a new life after one, an end, a cut from the network or
+    /// Whether it is a fault: the failure of an actor, its next incarnation, an end, a cut from the network or
     /// its end, or a message that the network repeats.
     #[must_use]
     pub fn is_fault(&self) -> bool {

@@ -123,7 +123,7 @@ export class Model {
   knows = {};
   /** Whether `start` gets the state in which the actor failed. */
   disk = false;
-  /** Whether a failed actor begins anew by itself at once. */
+  /** Whether a failed actor restarts by itself at once. */
   restarts = false;
 
   /** Reads the scenario: `members`, `switches`, `settings`, `invariants`, `payload`. */

@@ -268,7 +268,7 @@ fn first_of_each(faults: &[Act]) -> Vec<usize> {
 }
 
 /// The world with the messages from outside that an actor had before: they are sent when they are taken, which may be in
-/// a later life.
+/// a later incarnation.
 fn with_outside<M: Model>(world: &World<M>, before: &World<M>, actor: ActorId) -> World<M> {
     let outside = |entry: &&Pending| entry.to == actor && entry.kind == PendingKind::External;
     let pending = world.pending().iter().chain(before.pending().iter().filter(outside)).copied().collect();

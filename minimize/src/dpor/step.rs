@@ -228,7 +228,7 @@ impl<M: Model> Ground<'_, M> {
         let mut fresh = 0;
         at.names.clear();
         for pending in at.world.pending() {
-            // What is gone otherwise went with the life of an actor.
+            // What is gone otherwise went with the incarnation of an actor.
             while kept.peek().is_some_and(|(p, _)| p != pending) {
                 kept.next();
             }

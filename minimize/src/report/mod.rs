@@ -99,7 +99,7 @@ pub fn tell<M: Model>(
                 }
                 // The step itself says so.
                 Did::Restarted(actor) if matches!(act, Act::Restart(own) if own == actor) => {}
-                Did::Restarted(actor) => sends.push(format!("{} begins a new life", sim.names().get(*actor))),
+                Did::Restarted(actor) => sends.push(format!("{} starts its next incarnation", sim.names().get(*actor))),
             }
         }
         let state = describe(&sim, &world, act);
@@ -125,7 +125,7 @@ fn what<M: Model>(sim: &Simulator<M>, script: &Script, act: &Act) -> String {
     match act {
         Act::Start(_) => "starts".to_owned(),
         Act::Crash(_) => "fails (injected)".to_owned(),
-        Act::Restart(_) => "begins a new life".to_owned(),
+        Act::Restart(_) => "starts its next incarnation".to_owned(),
         Act::Isolate(_) => "is cut off".to_owned(),
         Act::Heal(_) => "is back on the network".to_owned(),
         Act::Stop(_) => "is gone".to_owned(),

@@ -68,7 +68,7 @@ impl Faults {
     }
 
     /// Makes a fault happen. What is pending from outside stays so: it is sent when it is taken, which may be in a later
-    /// life.
+    /// incarnation.
     pub fn perform<M: Model>(
         &self,
         number: usize,

@@ -249,7 +249,7 @@ impl<M: Model> Tables<M> {
         Reaction::Plain { next, effects, visible }
     }
 
-    /// Delivers in a world: for reactions that change lives. Gives the world afterwards, or nothing where the model's
+    /// Delivers in a world: for reactions that end or begin incarnations. Gives the world afterwards, or nothing where the model's
     /// code panics: the step cannot be taken.
     pub fn deliver(
         &mut self,

@@ -63,7 +63,7 @@ fn a_timer_is_armed_by_the_step_that_armed_it_last() {
     steps.extend([0, 0].map(|kind| step(Some(0), 1, first(kind))));
     steps.push(step(None, 1, passed_on(0)));
     assert_eq!(causes(steps, NetworkRule::Fifo)[4], Some(3));
-    // A new life forgets its timers; the one that fires was armed in it.
+    // A new incarnation forgets its timers; the one that fires was armed in it.
     let mut steps = starts();
     steps.push(step(Some(0), 1, first(0)));
     steps.push(Step::new(StepKind::Restart, actor_name(1)));

@@ -20,7 +20,7 @@ pub enum Choice {
     Client(u64, u64),
     /// An actor is made to fail.
     Crash(ActorId),
-    /// A failed actor begins a new life.
+    /// A failed actor starts its next incarnation.
     Restart(ActorId),
     /// An actor is cut off from the network.
     Isolate(ActorId),

@@ -293,7 +293,7 @@ impl<'a, M: Model> Logger<'a, M> {
                     if let Some(told) = self.told.as_mut().and_then(|t| t.get_mut(who.index())) {
                         *told = None;
                     }
-                    // A member that begins anew by itself after an injected crash does so on its own account.
+                    // A member that restarts by itself after an injected crash does so on its own account.
                     let log = self.log(*who);
                     (log.incarnation, log.seq) = (log.incarnation + 1, 0);
                     let record = self.with_external(Kind::Restart, injected && at == 0);

@@ -112,7 +112,7 @@ class Model:
     disk = False
     """Whether :meth:`start` gets the state in which the actor failed."""
     restarts = False
-    """Whether a failed actor begins anew by itself at once."""
+    """Whether a failed actor restarts by itself at once."""
 
     def configure(self, scenario: Mapping[str, Any]) -> None:
         """Reads the scenario: ``members``, ``switches``, ``settings``, ``invariants``, ``payload``."""

@@ -55,7 +55,7 @@ flags! {
         raft42_mode_quorum,
         /// A follower cuts its log behind every append, also where nothing conflicts.
         raft66_truncate,
-        /// A member that fails begins anew with nothing remembered.
+        /// A member that fails restarts with nothing remembered.
         raft62_restart,
         /// A candidate declines a stale request under the request's term.
         stale_decline_echoes_term,
