@@ -335,7 +335,7 @@ fn text(done: &Minimized, out: &Path) -> String {
     }
     text.push_str(&format!(
         "{:<28} {:>8} {:>10} {:>8} {:>10} {:>9}\n",
-        "phase", "replays", "executed", "seconds", "deliveries", "externals"
+        "phase", "replays", "executed", "thread s", "deliveries", "externals"
     ));
     // Passes that changed nothing are one line at the end; summary.json has them all.
     let mut size = None;

@@ -3,6 +3,8 @@
 //!
 //! `DEMI_FAULTS` is the number of faults, `DEMI_FAULTS_SEED` the first seed.
 
+#![allow(clippy::print_stdout, reason = "a test says what it did")]
+
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -224,5 +226,6 @@ fn a_daemon_outlives_faults_of_the_disk() {
         }
         seed += 1;
     }
+    println!("{met} faults in {} runs", seed - first);
     assert!(met / (seed - first) >= 5, "{met} faults in {} runs", seed - first);
 }

@@ -99,7 +99,9 @@ pub fn tell<M: Model>(
                 }
                 // The step itself says so.
                 Did::Restarted(actor) if matches!(act, Act::Restart(own) if own == actor) => {}
-                Did::Restarted(actor) => sends.push(format!("{} starts its next incarnation", sim.names().get(*actor))),
+                Did::Restarted(actor) => {
+                    sends.push(format!("{} starts its next incarnation", sim.names().get(*actor)))
+                }
             }
         }
         let state = describe(&sim, &world, act);
