@@ -15,7 +15,7 @@
 //! let report = demi_ingest::load(&mut store, sources, &LoadOptions::new("raft-45"), |_| {})?;
 //! println!("{} records added", report.summary.added);
 //! for file in store.event_files("raft-45")? {
-//!     println!("{}", file.display());
+//!     println!("{}", file.path().display());
 //! }
 //! # Ok(())
 //! # }
