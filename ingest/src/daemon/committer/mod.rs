@@ -203,9 +203,7 @@ impl<D: Disk> Run<'_, D> {
             if whole && (due || idle && session.is_large()) {
                 session.commit()?;
                 self.release(session, positions)?;
-                if self.has_room() {
-                    upkeep.run(session, self.metrics)?;
-                }
+                upkeep.run(session, self.metrics, self.has_room())?;
             }
             idle = false;
             // A frame is committed whole: between its chunks nothing else is done.
@@ -220,7 +218,9 @@ impl<D: Disk> Run<'_, D> {
                     idle = true;
                     if session.settled().is_some() {
                         self.release(session, positions)?;
-                        self.has_room();
+                        if !self.has_room() {
+                            upkeep.run(session, self.metrics, false)?;
+                        }
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {}

@@ -38,11 +38,21 @@ impl<'a> Upkeep<'a> {
     }
 
     /// Merges small files if a partition has many, and removes old ones from time to time. Where the disk is too full for it, it is left for later.
-    pub(super) fn run(&mut self, session: &mut Session<'_>, metrics: &Metrics) -> Result<(), CommitError> {
+    /// Without `room` nothing is merged, and old files are looked for at once.
+    pub(super) fn run(
+        &mut self,
+        session: &mut Session<'_>,
+        metrics: &Metrics,
+        room: bool,
+    ) -> Result<(), CommitError> {
         if Instant::now() < self.later {
             return Ok(());
         }
-        match self.work(session, metrics) {
+        if !room {
+            self.next_vacuum = Instant::now();
+            self.later = Instant::now() + LATER;
+        }
+        match self.work(session, metrics, room) {
             Err(error) if is_full(&error) => {
                 tracing::warn!(%error, "the disk is too full to merge small files");
                 self.later = Instant::now() + LATER;
@@ -52,9 +62,9 @@ impl<'a> Upkeep<'a> {
         }
     }
 
-    fn work(&mut self, session: &mut Session<'_>, metrics: &Metrics) -> Result<(), CommitError> {
+    fn work(&mut self, session: &mut Session<'_>, metrics: &Metrics, room: bool) -> Result<(), CommitError> {
         let few = SmallFiles { bytes: self.settings.small_file_bytes, count: self.settings.compact_files };
-        for table in [session.events.get()?, &mut session.quarantine] {
+        for table in [session.events.get()?, &mut session.quarantine].into_iter().filter(|_| room) {
             let merged = merge(table, few)?;
             metrics.compacted_files.inc_by(merged.files);
             self.dead += merged.bytes;
