@@ -19,7 +19,7 @@ use crate::explore_args::{Part, bounds, options};
 use crate::explore_told::{describe, deviations, least, summarize};
 use crate::explore_unfinished::{self, Settings, Unfinished};
 use crate::files::{read_scenario, read_schedule, write_files};
-use crate::fuzz::logs;
+use crate::logs::logs;
 use crate::minimize;
 use crate::status::Status;
 use crate::tolerance::strays;

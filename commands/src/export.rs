@@ -4,6 +4,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use demi_order::execution::{EVENTS, write_schedule};
 use demi_order::export::{Format, Selection, Trace, Window, WriteOptions, write};
 use demi_replay::Registry;
 use demi_schemas::Scenario;
@@ -97,6 +98,8 @@ enum FormatArg {
     Mermaid,
     /// JSON for programs.
     Json,
+    /// The schedule as JSON lines: what was kept of an execution, or a result. `build` writes it itself where it is short.
+    Schedule,
     /// A test for pytest or unittest that fails while the bug is there, of a model that is a command.
     Pytest,
     /// A test for `node --test` that fails while the bug is there, of a model that is a command.
@@ -123,7 +126,11 @@ impl FormatArg {
             FormatArg::Graphml => Format::Graphml,
             FormatArg::Perfetto => Format::Perfetto,
             FormatArg::Mermaid => Format::Mermaid,
-            FormatArg::Json | FormatArg::Pytest | FormatArg::JsTest | FormatArg::RustTest => Format::Json,
+            FormatArg::Json
+            | FormatArg::Schedule
+            | FormatArg::Pytest
+            | FormatArg::JsTest
+            | FormatArg::RustTest => Format::Json,
         }
     }
 }
@@ -135,6 +142,9 @@ pub fn run(args: ExportArgs, models: &impl Registry, ui: &Ui) -> Outcome {
         return test(&args, language, scenario, ui);
     }
     let selection = args.slice.selection(&args.actors);
+    if args.format == FormatArg::Schedule {
+        return schedule(&args, &selection, ui);
+    }
     let trace = demi_report::open_trace(models, &args.input, scenario.as_ref(), &selection)?;
     let (format, options) = (args.format.format(), WriteOptions { split_loose: args.split });
     match &args.output {
@@ -169,6 +179,48 @@ fn test(args: &ExportArgs, language: Language, scenario: Option<Scenario>, ui: &
     }
     ui.note(&format!("a test of {} steps", schedule.steps.len()));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the schedule of an execution or a result as it is.
+fn schedule(args: &ExportArgs, selection: &Selection, ui: &Ui) -> Outcome {
+    if *selection != Selection::default() && *selection != (Selection { kept: true, ..Selection::default() })
+    {
+        return Err("a schedule is written whole: leave out what chooses events".into());
+    }
+    let write = |out: &mut dyn Write, scratch: &Path| -> Result<(), Box<dyn std::error::Error>> {
+        let mut out = BufWriter::new(out);
+        if args.input.join(EVENTS).is_file() {
+            write_schedule(&args.input, scratch, &mut out, &args.input)?;
+        } else {
+            out.write_all(read_schedule(&args.input, true)?.to_text().as_bytes())?;
+        }
+        Ok(out.flush()?)
+    };
+    match &args.output {
+        Some(path) => {
+            let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            replace_file(path, |file| write(file, folder))?;
+        }
+        None => match write(&mut stdout(), &std::env::temp_dir()) {
+            Err(error) if !is_closed_pipe(&*error) => return Err(error),
+            _ => {}
+        },
+    }
+    ui.note("the schedule of what was kept");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Whether whoever reads has read enough.
+fn is_closed_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut at = Some(error);
+    while let Some(error) = at {
+        if error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+        {
+            return true;
+        }
+        at = error.source();
+    }
+    false
 }
 
 fn closed_pipe_is_fine(

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use demi_common::{Kind, owned, path_name};
+use demi_common::{Kind, owned};
 use demi_minimize::Budget;
 use demi_replay::fuzz::{Found, FuzzError, FuzzOptions, Made, fuzz, healthy};
 use demi_replay::{Model, Registry, Simulator, Visitor};
@@ -14,6 +14,7 @@ use demi_schemas::{NetworkRule, Scenario};
 
 use crate::Outcome;
 use crate::files::{read_scenario, write_folder};
+use crate::logs::logs;
 use crate::minimize::{self, MinimizeArgs};
 use crate::status::{Expect, Status};
 use crate::tolerance::Tolerance;
@@ -263,19 +264,5 @@ fn files(
     files.push(("schedule.jsonl".into(), found.schedule.to_text()));
     files.push(("scenario.toml".into(), scenario));
     files.push(("summary.json".into(), serde_json::to_string_pretty(summary)? + "\n"));
-    Ok(files)
-}
-
-/// The logs of a run, with their paths.
-pub fn logs(found: &Found) -> Result<Vec<(String, String)>, serde_json::Error> {
-    let mut files = Vec::new();
-    for (actor, records) in &found.records {
-        let mut text = String::new();
-        for record in records {
-            text.push_str(&serde_json::to_string(record)?);
-            text.push('\n');
-        }
-        files.push((format!("logs/{}.jsonl", path_name(actor)), text));
-    }
     Ok(files)
 }

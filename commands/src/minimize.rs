@@ -20,7 +20,7 @@ use crate::files::{read_scenario, read_schedule, write_folder};
 use crate::incumbent::Incumbent;
 use crate::memory::Limit;
 pub use crate::minimize_args::MinimizeArgs;
-use crate::replaying::{with_best, with_scenario};
+use crate::on_model::{with_best, with_scenario};
 use crate::status::{Ended, Status};
 use crate::ui::{Ui, program};
 

@@ -9,8 +9,8 @@ use demi_replay::{Model, Registry, Simulator, Visitor};
 use demi_schemas::{Scenario, Schedule};
 
 use crate::files::write_folder;
-use crate::fuzz::logs;
-use crate::replaying::with_scenario;
+use crate::logs::logs;
+use crate::on_model::with_scenario;
 
 /// Follows a schedule to its end and tells what the actors would have logged.
 struct Follow<'a>(&'a Scenario, &'a Schedule);

@@ -13,7 +13,7 @@ use demi_schemas::{Certificate, Schedule};
 
 use crate::Outcome;
 use crate::files::{read_scenario, read_schedule};
-use crate::replaying::with_scenario;
+use crate::on_model::with_scenario;
 use crate::status::{Ended, Status};
 use crate::ui::Ui;
 use crate::verify_explored;

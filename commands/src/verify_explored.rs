@@ -14,7 +14,7 @@ use demi_schemas::summary::{ExplorePromise, ExploreSummary, FuzzSummary, Verdict
 use demi_schemas::{Scenario, Schedule};
 
 use crate::files::{read_scenario, read_schedule};
-use crate::replaying::with_scenario;
+use crate::on_model::with_scenario;
 use crate::status::{Ended, Status};
 
 /// The recording that was explored around, in the folder.

@@ -3,7 +3,9 @@
 //! Only what a new state can change is evaluated: a row where rows stand for themselves, the pairs of the actor that told it, the group
 //! of the history that it belongs to. A state that changes no variable of the predicate is not evaluated at all.
 
+mod history;
 mod messages;
+mod saved;
 #[cfg(test)]
 mod tests;
 
@@ -13,8 +15,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+pub use self::saved::Saved;
 use crate::Predicate;
-use crate::eval;
 use crate::near::{Judge, Near};
 use crate::row::{Delivered, Row, Told};
 use crate::scope::Scope;
@@ -51,6 +53,20 @@ enum Sees {
 /// A state of the past, with the actor that told it.
 type Past = (Arc<str>, Arc<State>);
 
+/// Rows that count together.
+#[derive(Clone, Debug)]
+struct Group<T> {
+    rows: Vec<T>,
+    /// When it was looked at last, counted in looks.
+    touched: u64,
+}
+
+impl<T> Default for Group<T> {
+    fn default() -> Self {
+        Group { rows: Vec::new(), touched: 0 }
+    }
+}
+
 /// A predicate followed through one execution.
 #[derive(Clone, Debug)]
 pub struct Checker<'p> {
@@ -65,16 +81,25 @@ pub struct Checker<'p> {
     /// The values that most states share, by whose numbers they are told apart.
     shared: Option<Arc<Values>>,
     actors: BTreeMap<Arc<str>, Seen>,
+    /// Actors whose last states were taken without a look at what they change.
+    unseen: BTreeSet<Arc<str>>,
+    /// The actor whose state was taken last, until it was looked at.
+    pending: Option<Arc<str>>,
     /// Actors, or pairs of them, whose row fails now.
     failing: BTreeSet<(Arc<str>, Option<Arc<str>>)>,
     /// Projections of states of the past, with how many states of their group stood before them when they were last told.
     taken: HashMap<String, usize>,
     /// By key of the group: the states of the past with it, each projection once.
-    groups: HashMap<String, Vec<Past>>,
+    groups: HashMap<String, Group<Past>>,
     /// By key of the group: the messages, or last messages of chains, with it.
-    messages: HashMap<String, Vec<Delivered>>,
+    messages: HashMap<String, Group<Delivered>>,
+    /// How many rows the groups have in all, and how often they were looked at.
+    kept: usize,
+    looks: u64,
     /// Actors that exchanged a message, each pair in both orders.
     met: BTreeSet<(Arc<str>, Arc<str>)>,
+    /// Whose states made a history, or a message, fail.
+    culprits: Vec<Arc<str>>,
     /// What fails, in words; of a history for good.
     failure: Option<String>,
 }
@@ -100,11 +125,16 @@ impl Predicate {
             sided: [self.parsed.of_side(0), self.parsed.of_side(1)],
             shared: None,
             actors: BTreeMap::new(),
+            unseen: BTreeSet::new(),
+            pending: None,
             failing: BTreeSet::new(),
             taken: HashMap::new(),
             groups: HashMap::new(),
             messages: HashMap::new(),
+            kept: 0,
+            looks: 0,
             met: BTreeSet::new(),
+            culprits: Vec::new(),
             failure: None,
         }
     }
@@ -121,6 +151,33 @@ impl Checker<'_> {
         incarnation: u32,
         state: &Arc<State>,
     ) -> Result<Option<&str>, String> {
+        if self.note(actor, incarnation, state) || !self.unseen.is_empty() {
+            let mut changed = std::mem::take(&mut self.unseen);
+            changed.extend(self.pending.take());
+            for name in changed {
+                let now = self.actors.get(&name).map(|seen| seen.now.clone());
+                now.map_or(Ok(()), |now| self.changed(&name, &now))?;
+            }
+        }
+        Ok(self.failure.as_deref())
+    }
+
+    /// Takes the next state without a look at what it changes; the next [`tell`](Self::tell) looks at it. A history is looked at all the same.
+    ///
+    /// # Errors
+    /// When values cannot be compared or counted with.
+    pub fn pass_over(&mut self, actor: &str, incarnation: u32, state: &Arc<State>) -> Result<(), String> {
+        if self.predicate.scope().is_history() {
+            return self.tell(actor, incarnation, state).map(|_| ());
+        }
+        if self.note(actor, incarnation, state) {
+            self.unseen.extend(self.pending.take());
+        }
+        Ok(())
+    }
+
+    /// Takes the next state; whether it changes what the predicate sees. Then its actor is pending.
+    fn note(&mut self, actor: &str, incarnation: u32, state: &Arc<State>) -> bool {
         // A state that leaves the variables as they were changes nothing, unless it is compared with what was told before it.
         let known = self.last.get(actor);
         let same = known.is_some_and(|last| self.same(&last.state, state));
@@ -138,16 +195,23 @@ impl Checker<'_> {
                 self.last.insert(Arc::from(actor), Last { incarnation, still, state: state.clone() });
             }
         }
-        if !skip {
-            let name = match self.actors.get_key_value(actor) {
-                Some((name, _)) => name.clone(),
-                None => Arc::from(actor),
-            };
-            let before = self.actors.get(actor).filter(|_| goes_on).map(|seen| seen.now.clone());
-            self.actors.insert(name.clone(), Seen { now: state.clone(), before });
-            self.changed(&name, state)?;
+        if skip {
+            return false;
         }
-        Ok(self.failure.as_deref())
+        let name = match self.actors.get_key_value(actor) {
+            Some((name, _)) => name.clone(),
+            None => Arc::from(actor),
+        };
+        let before = self.actors.get(actor).filter(|_| goes_on).map(|seen| seen.now.clone());
+        self.actors.insert(name.clone(), Seen { now: state.clone(), before });
+        self.pending = Some(name);
+        true
+    }
+
+    /// Whether it must be told a state even if no variable of it changed.
+    #[must_use]
+    pub fn takes_each(&self) -> bool {
+        !matches!(self.sees, Sees::Now)
     }
 
     /// From here on what comes near to failing is looked for.
@@ -166,6 +230,32 @@ impl Checker<'_> {
     #[must_use]
     pub fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
+    }
+
+    /// The actors whose states fail now, in the order of their names.
+    ///
+    /// # Errors
+    /// When values cannot be compared or counted with.
+    pub fn affected(&self) -> Result<Vec<Arc<str>>, String> {
+        let all: BTreeSet<Arc<str>> = match self.predicate.scope() {
+            _ if self.failure.is_none() => BTreeSet::new(),
+            Scope::Actors => {
+                let (names, rows): (Vec<_>, Vec<_>) =
+                    self.actors.iter().map(|(name, seen)| (name, seen.row(name))).unzip();
+                let failing = self.predicate.failing(&rows)?.into_iter().next();
+                failing
+                    .into_iter()
+                    .flat_map(|f| f.rows)
+                    .filter_map(|row| names.get(row).copied().cloned())
+                    .collect()
+            }
+            Scope::Pairs(..) | Scope::Neighbours(..) => match self.failing.first() {
+                Some((a, b)) => [Some(a), b.as_ref()].into_iter().flatten().cloned().collect(),
+                None => self.actors.keys().cloned().collect(),
+            },
+            _ => self.culprits.iter().cloned().collect(),
+        };
+        Ok(all.into_iter().collect())
     }
 
     /// Whether the predicate reads the state before the last, and that is no other.
@@ -263,68 +353,6 @@ impl Checker<'_> {
             None => None,
         };
         Ok(())
-    }
-
-    /// What fails with a row that WHERE leaves out: the table as a whole may, when it has no other.
-    fn left_out(&self, row: Row<'_>) -> Result<Option<String>, String> {
-        let whole = self.predicate.parsed.groups.as_ref().is_some_and(Vec::is_empty);
-        match whole && self.groups.is_empty() && self.messages.is_empty() {
-            true => self.predicate.failure(&[row]),
-            false => Ok(None),
-        }
-    }
-
-    /// What the predicate reads of a state, as a text that other values do not have.
-    fn projected(&mut self, row: Row<'_>, state: &State) -> String {
-        let shared = Arc::ptr_eq(self.shared.get_or_insert_with(|| state.values().clone()), state.values());
-        let mut text = String::new();
-        for column in &self.judge.columns {
-            let number = state.slot(&column.path[0]).map(|slot| state.numbers()[slot]);
-            match number.filter(|_| shared && column.path.len() == 1 && !column.is_actor()) {
-                // No value is written like that.
-                Some(number) => text.push_str(&format!("#{number}")),
-                None => text.push_str(&row.get(&Column { side: 0, path: column.path.clone() }).to_string()),
-            }
-            text.push('\u{1f}');
-        }
-        text
-    }
-
-    /// Adds a state to the history; what fails with it.
-    fn remember(&mut self, actor: &Arc<str>, state: &Arc<State>) -> Result<Option<String>, String> {
-        let told = Told { actor, state };
-        let row = Row::one(told);
-        let projected = self.projected(row, state);
-        let Some(key) = self.predicate.key(row)? else { return self.left_out(row) };
-        let group = self.groups.entry(key).or_default();
-        let known = self.taken.insert(projected, group.len());
-        if matches!(self.predicate.scope(), Scope::EverPairs(..)) {
-            let meets = |side: usize| self.sided[side].iter().all(|c| eval::passes(c, Row::pair(told, told)));
-            // The pairs with what stood before it the last time were looked at then.
-            let past = if meets(1) { known.unwrap_or(0) } else { group.len() };
-            for past in group.iter().skip(past) {
-                let found = self.judge.ask(&[Row::pair(told_of(past), told)])?;
-                if found.is_some() {
-                    return Ok(found);
-                }
-            }
-        }
-        let pairs = matches!(self.predicate.scope(), Scope::EverPairs(..));
-        if known.is_some() && (pairs || !self.predicate.parsed.counts_rows()) {
-            return Ok(None);
-        }
-        let keep = !pairs || self.sided[0].iter().all(|c| eval::passes(c, Row::pair(told, told)));
-        if keep {
-            group.push((actor.clone(), state.clone()));
-        }
-        if pairs {
-            return Ok(None);
-        }
-        if self.predicate.parsed.groups.is_none() {
-            return self.judge.ask(&[row]);
-        }
-        let rows: Vec<Row<'_>> = group.iter().map(|past| Row::one(told_of(past))).collect();
-        self.judge.ask(&rows)
     }
 }
 

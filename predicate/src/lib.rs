@@ -22,7 +22,7 @@ mod value;
 use std::collections::BTreeSet;
 use std::fmt;
 
-pub use self::checker::Checker;
+pub use self::checker::{Checker, Saved};
 pub use self::error::ParseError;
 pub use self::eval::Failing;
 pub use self::near::Near;

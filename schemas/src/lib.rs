@@ -26,7 +26,7 @@ pub use asserted::{Asserted, Assertion};
 pub use certificate::Certificate;
 pub use event::{EventRecord, Kind, RecordError, TimerInfo, Via};
 pub use event_id::EventId;
-pub use invariants::{InvariantEntry, InvariantsFile, Standing};
+pub use invariants::{InvariantEntry, InvariantsError, InvariantsFile, Standing};
 pub use known::Known;
 pub use model_ref::{ChildModel, ModelRef};
 pub use scenario::{NetworkRule, Scenario};

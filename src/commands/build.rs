@@ -57,6 +57,7 @@ pub fn run(args: BuildArgs, ui: &Ui) -> Outcome {
     let options = BuildOptions {
         system: system.clone(),
         violation: args.violation.unwrap_or_default(),
+        readable: BuildOptions::default().readable,
         rule: match args.rule {
             Rule::Inclusive => ProvenanceRule::Inclusive,
             Rule::Strict => ProvenanceRule::Strict,

@@ -32,6 +32,9 @@ fn the_example_configuration_is_valid_and_slips_are_named() {
     authority.write(&dir.path().join("ca.pem"));
     fs::write(dir.path().join("redact.key"), "0123456789abcdef\n").unwrap();
     fs::write(dir.path().join("tokens"), "token\n").unwrap();
+    let invariants = "schema = \"demi-invariants/1\"\n[[invariant]]\nholds = \"term >= prev.term\"\n";
+    fs::write(dir.path().join("invariants.toml"), invariants).unwrap();
+    fs::write(dir.path().join("scenario.toml"), "model = \"akka-raft\"\n").unwrap();
     let text = fs::read_to_string(&example)
         .unwrap()
         .replace("/etc/demi-lineage/", &format!("{}/", dir.path().display()));

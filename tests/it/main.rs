@@ -32,6 +32,7 @@ mod ingest;
 mod logging_layer;
 mod main_job;
 mod minimize_options;
+mod monitors;
 mod nats_daemon;
 mod otlp_daemon;
 mod otlp_grpc;

@@ -13,6 +13,19 @@ fn json(args: &[&str]) -> (i32, Value) {
     (output.status.code().unwrap(), value)
 }
 
+/// The tests of the Python SDK's logging side.
+#[test]
+fn the_python_sdk_tells_states() {
+    let sdk = Path::new(env!("CARGO_MANIFEST_DIR")).join("sdk/python");
+    let output = std::process::Command::new("python3")
+        .args(["-m", "unittest", "discover", "tests"])
+        .current_dir(sdk)
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
 /// A folder of the material that tests use where it is at hand.
 fn material(variable: &str, default: &str, part: &str) -> Option<PathBuf> {
     let root = std::env::var_os(variable)

@@ -1,13 +1,14 @@
-//! `/healthz`, `/readyz`, `/metrics` and `/v1/positions`.
+//! `/healthz`, `/readyz`, `/metrics`, `/v1/positions` and `/v1/invariants`.
 
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 
+use super::monitors::Monitors;
 use super::net::security::{ListenConfig, Listener, SecurityError, Tokens};
 use super::sources::web::{bearer, serve};
 use super::sources::{Context, Running};
@@ -16,21 +17,32 @@ use super::sources::{Context, Running};
 struct Shared {
     context: Context,
     tokens: Tokens,
+    monitors: Monitors,
 }
 
 /// Starts listening. Health needs no token; metrics and positions do if there are tokens.
 ///
 /// # Errors
 /// When the address cannot be listened on as configured.
-pub async fn start(config: &ListenConfig, context: Context) -> Result<Running, SecurityError> {
+pub(crate) async fn start(
+    config: &ListenConfig,
+    context: Context,
+    monitors: Monitors,
+) -> Result<Running, SecurityError> {
     let listener = Listener::bind(config, &context.reload).await?;
     let addresses = listener.local_addr().into_iter().collect();
-    let shared = Arc::new(Shared { tokens: listener.tokens(), context: context.clone() });
+    let shared = Arc::new(Shared { tokens: listener.tokens(), context: context.clone(), monitors });
     let router = Router::new()
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready))
         .route("/metrics", get(metrics))
         .route("/v1/positions", get(positions))
+        .route("/v1/invariants", get(invariants))
+        .route("/v1/invariants/{id}/mute", post(async |shared, headers, id| mute(shared, headers, id, true)))
+        .route(
+            "/v1/invariants/{id}/unmute",
+            post(async |shared, headers, id| mute(shared, headers, id, false)),
+        )
         .with_state(shared);
     let task = tokio::spawn(serve(listener, router, context, config.max_connections));
     Ok(Running { addresses, task })
@@ -65,4 +77,28 @@ async fn positions(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Res
         return StatusCode::UNAUTHORIZED.into_response();
     }
     axum::Json(shared.context.intake.all_positions()).into_response()
+}
+
+/// The invariants that are watched, by monitor, as they stood a moment ago.
+async fn invariants(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
+    if !shared.tokens.allow(bearer(&headers)) {
+        return StatusCode::UNAUTHORIZED.into_response();
+    }
+    axum::Json(shared.monitors.list()).into_response()
+}
+
+/// Mutes an invariant, by id or name, or lets it be heard again.
+fn mute(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    Path(id): Path<String>,
+    muted: bool,
+) -> Response {
+    if !shared.tokens.allow(bearer(&headers)) {
+        return StatusCode::UNAUTHORIZED.into_response();
+    }
+    match shared.monitors.mute(&id, muted) {
+        true => StatusCode::NO_CONTENT.into_response(),
+        false => (StatusCode::NOT_FOUND, "no invariant of this id or name is watched\n").into_response(),
+    }
 }

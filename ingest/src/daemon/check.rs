@@ -1,6 +1,7 @@
 //! What can be refused before the daemon starts.
 
 use super::config::Config;
+use super::monitors::MonitorError;
 use super::run::log_filter;
 use super::serve::ServeError;
 use super::sources::SourceError;
@@ -27,6 +28,10 @@ pub fn check(config: &Config) -> Result<(), CheckError> {
     let failed = |name: &str, source: SourceError| ServeError::Source { name: name.to_owned(), source };
     for (name, source) in &config.sources {
         source.kind.check_files().map_err(|source| failed(name, source))?;
+    }
+    for (name, monitor) in &config.monitors {
+        let failed = |reason| ServeError::Monitor { name: name.clone(), source: MonitorError::File(reason) };
+        monitor.check_files().map_err(failed)?;
     }
     if let Some(listen) = &config.admin {
         listen.check().map_err(|source| ServeError::Admin { source })?;

@@ -2,7 +2,8 @@
 //!
 //! TOML. An unknown key is refused, with the known one that is nearest. Paths of secrets can be set by the environment
 //! without touching the file: `DEMI_SOURCE_TOKEN_FILE`, `…_TLS_CERT`, `…_TLS_KEY`, `…_TLS_CLIENT_CA`, where SOURCE is
-//! the source's name in capitals with `_` for everything else than letters and digits (`ADMIN` for `[admin]`).
+//! the source's name in capitals with `_` for everything else than letters and digits (`ADMIN` for `[admin]`). The token of a
+//! monitor's webhook is `DEMI_MONITOR_NAME_TOKEN`.
 
 mod error;
 
@@ -15,6 +16,7 @@ use demi_common::nearest;
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
+use super::monitors::MonitorConfig;
 use super::net::security::ListenConfig;
 pub use super::sections::{DaemonConfig, SpoolConfig, StoreConfig};
 use super::sources::{KINDS, Limits, Source, files};
@@ -41,6 +43,8 @@ pub struct Config {
     pub redact: Option<Arc<Redaction>>,
     /// `[sources.NAME]`, by name.
     pub sources: BTreeMap<String, SourceConfig>,
+    /// `[monitors.NAME]`, by name.
+    pub monitors: BTreeMap<String, MonitorConfig>,
 }
 
 /// `[sources.NAME]`.
@@ -77,7 +81,8 @@ impl Config {
         let mut root: Table = text
             .parse()
             .map_err(|e: toml::de::Error| ConfigError::Toml(e.to_string().trim_end().to_owned()))?;
-        known("the file", &root, &["store", "spool", "limits", "admin", "daemon", "redact", "sources"])?;
+        let tables = ["store", "spool", "limits", "admin", "daemon", "redact", "sources", "monitors"];
+        known("the file", &root, &tables)?;
         let store: StoreConfig = table("store", root.remove("store").unwrap_or(Value::Table(Table::new())))?;
         let spool: SpoolConfig = table("spool", root.remove("spool").unwrap_or(Value::Table(Table::new())))?;
         let limits: Limits = optional("limits", root.remove("limits"))?.unwrap_or_default();
@@ -97,7 +102,8 @@ impl Config {
             let config = source(&name, value, &env)?;
             sources.insert(name, config);
         }
-        let config = Config { store, spool, limits, admin, daemon, redact, sources };
+        let monitors = monitors(root.remove("monitors"), &env)?;
+        let config = Config { store, spool, limits, admin, daemon, redact, sources, monitors };
         config.check()?;
         Ok(config)
     }
@@ -105,6 +111,23 @@ impl Config {
     fn check(&self) -> Result<(), ConfigError> {
         if self.sources.is_empty() {
             return Err(refuse("sources", "there is none: add a table [sources.NAME] with type and system"));
+        }
+        let mut watched: BTreeMap<&str, &str> = BTreeMap::new();
+        for (name, monitor) in &self.monitors {
+            let title = format!("monitors.{name}");
+            monitor.check().map_err(|reason| refuse(&title, reason))?;
+            if !self.sources.values().any(|source| source.system == monitor.system) {
+                let systems = self.sources.values().map(|source| source.system.as_str());
+                let hint = demi_common::hint::did_you_mean(&monitor.system, systems);
+                return Err(refuse(
+                    &title,
+                    format!("no source brings events of system '{}'{hint}", monitor.system),
+                ));
+            }
+            if let Some(other) = watched.insert(&monitor.system, name) {
+                let reason = format!("system '{}' is watched by [monitors.{other}] already", monitor.system);
+                return Err(refuse(&title, reason));
+            }
         }
         let positive = [
             ("store", "seal_rows", self.store.seal_rows),
@@ -207,6 +230,29 @@ fn overrides(value: &mut Table, prefix: &str, env: &impl Fn(&str) -> Option<Stri
     }
 }
 
+/// `[monitors.NAME]`; tokens come from the environment alone.
+fn monitors(
+    value: Option<Value>,
+    env: &impl Fn(&str) -> Option<String>,
+) -> Result<BTreeMap<String, MonitorConfig>, ConfigError> {
+    let Some(value) = value else { return Ok(BTreeMap::new()) };
+    let Value::Table(tables) = value else {
+        return Err(refuse("monitors", "must be tables: [monitors.NAME]"));
+    };
+    let read = |(name, value): (String, Value)| {
+        let mut monitor: MonitorConfig = table(&format!("monitors.{name}"), value)?;
+        monitor.token = env(&format!("DEMI_MONITOR_{}_TOKEN", variable(&name)));
+        Ok((name, monitor))
+    };
+    tables.into_iter().map(read).collect()
+}
+
+/// A name as a part of the name of an environment variable.
+fn variable(name: &str) -> String {
+    let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    name.chars().map(upper).collect()
+}
+
 fn source(
     name: &str,
     value: Value,
@@ -233,8 +279,7 @@ fn source(
     };
     known(&title, &value, kind.keys)?;
     if kind.keys.contains(&"token_file") {
-        let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
-        overrides(&mut value, &name.chars().map(upper).collect::<String>(), env);
+        overrides(&mut value, &variable(name), env);
     }
     let source = (kind.read)(Value::Table(value)).map_err(|error| unreadable(&title, &error))?;
     source.check().map_err(|e| refuse(&title, e.to_string()))?;

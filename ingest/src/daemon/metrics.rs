@@ -11,6 +11,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
 use super::batch::{Ack, Batch, Refusal};
+use super::monitors::Figures;
 
 /// Label of what is counted by source.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -99,6 +100,8 @@ pub struct Metrics {
     pub commit_seconds: Histogram,
     /// Seconds to write and sync a group of batches.
     pub sync_seconds: Histogram,
+    /// What monitors count.
+    pub monitors: Figures,
 }
 
 impl Default for Metrics {
@@ -127,6 +130,7 @@ impl Default for Metrics {
             compacted_files: Counter::default(),
             commit_seconds: Histogram::new(exponential_buckets(0.01, 2.0, 12)),
             sync_seconds: Histogram::new(exponential_buckets(0.0005, 2.0, 12)),
+            monitors: Figures::default(),
         };
         m.register();
         m
@@ -162,6 +166,7 @@ impl Metrics {
         r.register("store_failing", "1 while the store cannot be written", self.store_failing.clone());
         r.register("compacted_files", "Data files merged into larger ones", self.compacted_files.clone());
         r.register_with_unit("commit", "Time of a commit", Unit::Seconds, self.commit_seconds.clone());
+        self.monitors.register(r);
         r.register_with_unit("spool_sync", "Time of a group write", Unit::Seconds, self.sync_seconds.clone());
     }
 

@@ -6,11 +6,13 @@
 //! TCP   ─┤            ack: on disk
 //! HTTP  ─┼─► Intake ─► spool ─► committer ─► Delta tables (events, quarantine)
 //! OTLP  ─┤               │          │
-//! NATS  ─┘               └ positions└ completeness, gauges
+//! NATS  ─┘               └ positions├ completeness, gauges
+//!                                   └ monitors ─► alerts
 //! ```
 //!
 //! - [`intake`]: the one way into the daemon. [`Intake::submit`] returns when the batch is on disk.
 //! - [`sources`]: one module for each kind of source; its configuration implements [`sources::Source`].
+//! - [`monitors`]: invariants that are watched while events come in.
 //! - [`net::security`]: listeners, their TLS and tokens.
 
 pub mod admin;
@@ -22,6 +24,7 @@ pub mod config;
 mod descriptors;
 pub mod intake;
 pub mod metrics;
+pub mod monitors;
 pub mod net;
 pub(crate) mod pairs;
 pub mod positions;

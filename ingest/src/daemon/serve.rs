@@ -16,6 +16,7 @@ use super::committer::{self, Settings};
 use super::config::Config;
 use super::intake::Intake;
 use super::metrics::Metrics;
+use super::monitors::{Carried, Feeds, Monitors};
 use super::positions::{LivePositions, Positions};
 use super::reserve::Reserve;
 use super::shutdown::{Reload, Shutdown};
@@ -41,6 +42,7 @@ pub struct Daemon {
     pub(crate) metrics: Arc<Metrics>,
     sources: Vec<Running>,
     admin: Option<Running>,
+    monitors: Monitors,
     writer: JoinHandle<()>,
     committer: JoinHandle<()>,
     give_up: Arc<AtomicBool>,
@@ -68,11 +70,16 @@ impl Daemon {
             let (config, metrics) = (config.clone(), metrics.clone());
             tokio::task::spawn_blocking(move || Opened::open(&config, &metrics, files)).await
         };
-        let Opened { spool, saved, live, settings, lock } = opened.map_err(std::io::Error::other)??;
+        let Opened { spool, disk, saved, live, mut settings, lock, done } =
+            opened.map_err(std::io::Error::other)??;
         let (shutdown, reload, give_up) =
             (Shutdown::new(), Reload::default(), Arc::new(AtomicBool::new(false)));
         let live = LivePositions::new(live);
         let (intake, requests) = Intake::new(live.clone(), metrics.clone(), config.redact.clone());
+        let to = Carried { intake: &intake, metrics: &metrics, shutdown: &shutdown };
+        let monitors = Monitors::start(config, &disk, done, &to);
+        let (monitors, feeds) = monitors.map_err(|(name, source)| ServeError::Monitor { name, source })?;
+        settings.feeds = feeds;
         let releaser = spool.releaser();
         let readers = spool.readers();
         let writer = writer::Writer {
@@ -103,6 +110,7 @@ impl Daemon {
             metrics,
             sources: Vec::new(),
             admin: None,
+            monitors,
             writer,
             committer,
             give_up,
@@ -131,7 +139,7 @@ impl Daemon {
         }
         if let Some(listen) = &config.admin {
             let context = self.context(config, "admin", "admin");
-            let running = admin::start(listen, context).await;
+            let running = admin::start(listen, context, self.monitors.clone()).await;
             let running = running.map_err(|source| ServeError::Admin { source })?;
             self.started.addresses.extend(running.addresses.iter().map(|a| ("admin".to_owned(), *a)));
             self.admin = Some(running);
@@ -158,8 +166,9 @@ impl Daemon {
         &self.started
     }
 
-    /// Makes sources read certificates and tokens again.
+    /// Makes sources read certificates and tokens again, and monitors their invariants.
     pub fn reload(&self) {
+        self.monitors.reload();
         self.reload.ask();
     }
 
@@ -183,6 +192,7 @@ impl Daemon {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         let drained = committer.is_finished();
+        self.monitors.stop().await;
         give_up.store(true, Ordering::Relaxed);
         let grace = Instant::now();
         while !committer.is_finished() && grace.elapsed() < Duration::from_secs(2) {
@@ -206,12 +216,15 @@ fn reserve(config: &Config, metrics: &Metrics) -> Arc<Reserve> {
 /// What is opened before anything runs.
 struct Opened {
     spool: Spool<Folder>,
+    disk: Folder,
     /// Positions as of the checkpoint.
     saved: Positions,
     /// Positions with those of all frames in the spool.
     live: Positions,
     settings: Settings,
     lock: std::fs::File,
+    /// Last frame in the store.
+    done: u64,
 }
 
 impl Opened {
@@ -288,7 +301,9 @@ impl Opened {
             small_file_bytes: config.store.small_file_bytes,
             keep_removed: Duration::from_secs(config.store.keep_removed_hours.saturating_mul(3600)),
             reserve: reserve(config, metrics),
+            feeds: Feeds::default(),
+            monitor_bytes: config.spool.max_bytes / 2,
         };
-        Ok(Opened { spool, saved, live, settings, lock })
+        Ok(Opened { spool, disk, saved, live, settings, lock, done })
     }
 }

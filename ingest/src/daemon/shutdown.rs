@@ -42,6 +42,17 @@ impl Shutdown {
     }
 }
 
+impl Shutdown {
+    /// What the future gives, or nothing when the switch is thrown first.
+    pub async fn unless<F: Future>(&self, future: F) -> Option<F::Output> {
+        tokio::select! {
+            biased;
+            () = self.wait() => None,
+            output = future => Some(output),
+        }
+    }
+}
+
 /// Counts the requests (SIGHUP) to read certificates and tokens again.
 #[derive(Clone, Debug)]
 pub struct Reload {

@@ -7,7 +7,7 @@ mod output;
 use std::path::Path;
 
 use demi_common::sealed::SealedFile;
-use demi_schemas::summary::{BuildSummary, ProvenanceRule};
+use demi_schemas::summary::BuildSummary;
 
 pub use self::options::BuildOptions;
 use self::options::Extra;
@@ -43,11 +43,8 @@ pub(crate) fn build_base(
     progress: &mut dyn FnMut(&str),
     seal: &mut dyn FnMut(&Folder) -> Result<(), LineageError>,
 ) -> Result<BuildSummary, LineageError> {
-    let options = BuildOptions {
-        system: system.to_owned(),
-        violation: ViolationSpec::None,
-        rule: ProvenanceRule::default(),
-    };
+    let options =
+        BuildOptions { system: system.to_owned(), violation: ViolationSpec::None, ..BuildOptions::default() };
     build_with(files, &options, Extra::Base, out, progress, seal)
 }
 
@@ -71,7 +68,8 @@ fn build_with(
     let lineage = analysis::analyse(files, &mut loaded, &folder, options, extra)?;
     let summary = analysis::summarize(&loaded, &lineage, options);
     progress("writing the execution");
-    output::write_all(files, &loaded, &lineage, &summary, extra, &folder)?;
+    let readable = summary.kept_deliveries <= options.readable;
+    output::write_all(files, &loaded, &lineage, &summary, extra, readable, &folder)?;
     seal(&folder)?;
     folder.finish()?;
     Ok(summary)

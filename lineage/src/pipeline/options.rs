@@ -5,7 +5,7 @@ use demi_schemas::summary::ProvenanceRule;
 use crate::order::ViolationSpec;
 
 /// What to build.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct BuildOptions {
     /// Name of the recorded system, for the files written.
     pub system: String,
@@ -13,6 +13,20 @@ pub struct BuildOptions {
     pub violation: ViolationSpec,
     /// Which events of the affected actors are kept.
     pub rule: ProvenanceRule,
+    /// Most deliveries that are kept with which the schedule is written as text. A longer one is composed from the tables when it is
+    /// asked for: nobody reads it.
+    pub readable: u64,
+}
+
+impl Default for BuildOptions {
+    fn default() -> Self {
+        BuildOptions {
+            system: String::new(),
+            violation: ViolationSpec::default(),
+            rule: ProvenanceRule::default(),
+            readable: 100_000,
+        }
+    }
 }
 
 /// What is written beside the tables and the order index.

@@ -1,11 +1,10 @@
 //! Writing an execution: its rows are streamed from the store's files to the tables and the schedule.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::BufWriter;
 
 use arrow_array::Array;
 use demi_common::sealed::{SealedFile, Sealing};
-use demi_schemas::schedule::{SCHEDULE_SCHEMA, ScheduleHeader};
 use demi_schemas::summary::BuildSummary;
 use rustc_hash::FxHashMap;
 
@@ -13,7 +12,8 @@ use super::analysis::Lineage;
 use super::options::Extra;
 use crate::error::LineageError;
 use crate::execution::{
-    Composer, EVENTS, Folder, Lines, MESSAGES, Placed, SCHEDULE, SUMMARY, rows, write_summary, writer,
+    Composer, EVENTS, Folder, Lines, MESSAGES, Placed, SCHEDULE, SUMMARY, header, rows, write_lines,
+    write_summary, writer,
 };
 use crate::grow::{self, OpenEnds};
 use crate::index;
@@ -26,6 +26,7 @@ pub(super) fn write_all(
     lineage: &Lineage,
     summary: &BuildSummary,
     extra: Extra,
+    readable: bool,
     folder: &Folder,
 ) -> Result<(), LineageError> {
     let (events, matching) = (&loaded.events, &lineage.matching);
@@ -35,9 +36,12 @@ pub(super) fn write_all(
         Extra::Base => Some(OpenEnds::begin(&folder.base())?),
         Extra::Schedule => None,
     };
-    let mut lines = Lines::new(&folder.scratch(), events.len() as u64);
+    let mut lines = readable.then(|| Lines::new(&folder.scratch(), events.len() as u64));
     let mut composer = Composer::default();
-    let mut keep = |order: u64, kept: bool, line: &[u8]| if kept { lines.add(order, line) } else { Ok(()) };
+    let mut keep = |order: u64, kept: bool, line: &[u8]| match &mut lines {
+        Some(lines) if kept => lines.add(order, line),
+        _ => Ok(()),
+    };
     let mut states = Vec::new();
     let mut again: FxHashMap<u32, u32> = FxHashMap::default();
     for (first, later) in &matching.repeats {
@@ -59,7 +63,8 @@ pub(super) fn write_all(
             }
         };
         match &mut open_ends {
-            None => composer.add(batch, placed, &mut keep)?,
+            None if readable => composer.add(batch, placed, &mut keep)?,
+            None => {}
             Some(open) => open.add(batch, first, events, matching)?,
         }
         let schema = event_table.schema();
@@ -84,23 +89,13 @@ pub(super) fn write_all(
         return Ok(());
     }
 
-    let header = ScheduleHeader {
-        schema: SCHEDULE_SCHEMA.into(),
-        system: Some(summary.system.clone()),
-        violation: summary.violation.clone(),
-        affected: summary.affected.clone(),
-        deliveries: Some(summary.kept_deliveries),
-        conformance: true,
-        timers_recorded: composer.timers_recorded.into_iter().collect(),
-        ..ScheduleHeader::default()
-    };
-    let path = folder.path(SCHEDULE);
-    let file = Sealing::new(File::create(&path).map_err(LineageError::io(&path))?);
-    let mut out = BufWriter::with_capacity(1 << 17, file);
-    serde_json::to_writer(&mut out, &header).map_err(LineageError::table(&path))?;
-    out.write_all(b"\n").map_err(LineageError::io(&path))?;
-    lines.write(&mut out, &path)?;
-    let file = out.into_inner().map_err(|e| LineageError::io(&path)(e.into_error()))?;
-    file.finish(&path).map_err(LineageError::io(&path))?;
+    if let Some(lines) = lines {
+        let path = folder.path(SCHEDULE);
+        let file = Sealing::new(File::create(&path).map_err(LineageError::io(&path))?);
+        let mut out = BufWriter::with_capacity(1 << 17, file);
+        write_lines(&header(summary, composer.timers_recorded), lines, &mut out, &path)?;
+        let file = out.into_inner().map_err(|e| LineageError::io(&path)(e.into_error()))?;
+        file.finish(&path).map_err(LineageError::io(&path))?;
+    }
     write_summary(summary, &folder.path(SUMMARY))
 }

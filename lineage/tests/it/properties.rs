@@ -214,6 +214,16 @@ proptest! {
         }
         let kept = execution::load_schedule(&exec, true).unwrap();
         prop_assert_eq!(kept.deliveries() as u64, summary.kept_deliveries);
+        // A schedule that is not written is composed from the tables, and is the same.
+        let text = std::fs::read_to_string(exec.join(execution::SCHEDULE)).unwrap();
+        let options = BuildOptions { readable: 0, ..options };
+        let other = tempfile::tempdir().unwrap();
+        let (_, long) = run(other.path(), records(&events), &options);
+        prop_assert_eq!(long.join(execution::SCHEDULE).exists(), summary.kept_deliveries == 0);
+        let mut written = Vec::new();
+        execution::write_schedule(&long, other.path(), &mut written, &long).unwrap();
+        prop_assert_eq!(String::from_utf8(written).unwrap(), text);
+        prop_assert_eq!(execution::load_schedule(&long, true).unwrap().to_text(), kept.to_text());
     }
 
     #[test]

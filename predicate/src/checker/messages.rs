@@ -34,6 +34,10 @@ impl Checker<'_> {
             Scope::Messages(_) => None,
             _ => return Ok(self.failure.as_deref()),
         };
+        if self.failure.is_none() || predicate.parsed.groups.is_none() {
+            let sides = if *predicate.scope() == Scope::Chain { predicate.chain_length() } else { 2 };
+            self.culprits = delivered.links.iter().take(sides).map(|link| link.0.clone()).collect();
+        }
         if predicate.parsed.groups.is_none() {
             self.failure = row.map_or(Ok(None), |row| self.judge.ask(&[row]))?;
         } else if let (None, Some(row)) = (&self.failure, row) {
@@ -58,16 +62,28 @@ impl Checker<'_> {
     /// Adds a message, or a chain that it ends, to its group; what fails with it.
     fn collect(&mut self, row: Row<'_>, delivered: &Delivered) -> Result<Option<String>, String> {
         let Some(key) = self.predicate.key(row)? else { return self.left_out(row) };
-        let projected: Vec<String> = self.judge.columns.iter().map(|c| row.get(c).to_string()).collect();
-        if !self.predicate.parsed.counts_rows() && self.taken.insert(projected.join("\u{1f}"), 0).is_some() {
+        if !self.keep(&key, row, delivered) {
             return Ok(None);
         }
-        let group = self.messages.entry(key).or_default();
-        group.push(delivered.clone());
+        let group = self.messages.get(&key).map_or(&[][..], |group| &group.rows);
         let length = self.predicate.chain_length();
         let row =
             |d| if *self.predicate.scope() == Scope::Chain { Row::chain(d, length) } else { Row::message(d) };
         let rows: Vec<Row<'_>> = group.iter().filter_map(row).collect();
         self.judge.ask(&rows)
+    }
+
+    /// Adds a message to its group, unless one counts for both; whether it did.
+    pub(super) fn keep(&mut self, key: &str, row: Row<'_>, delivered: &Delivered) -> bool {
+        let projected: Vec<String> = self.judge.columns.iter().map(|c| row.get(c).to_string()).collect();
+        if !self.predicate.parsed.counts_rows() && self.taken.insert(projected.join("\u{1f}"), 0).is_some() {
+            return false;
+        }
+        self.looks += 1;
+        let group = self.messages.entry(key.to_owned()).or_default();
+        group.touched = self.looks;
+        group.rows.push(delivered.clone());
+        self.kept += 1;
+        true
     }
 }

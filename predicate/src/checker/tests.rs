@@ -173,11 +173,18 @@ proptest! {
 
     /// What is evaluated step by step is what is evaluated anew each time.
     #[test]
-    fn step_by_step_is_anew(which in 0..PREDICATES.len(), shared in any::<bool>(), steps in steps()) {
+    fn step_by_step_is_anew(
+        which in 0..PREDICATES.len(), shared in any::<bool>(), stops in any::<u16>(), steps in steps(),
+    ) {
         let steps = if shared { share(steps) } else { steps };
         let predicate = Predicate::parse(PREDICATES[which]).unwrap();
         let mut checker = predicate.checker();
         for (i, step) in steps.iter().enumerate() {
+            // What was saved and read back is as it was.
+            if (stops >> i) & 1 == 1 {
+                let text = serde_json::to_string(&checker.save()).unwrap();
+                checker = predicate.resume(&serde_json::from_str(&text).unwrap()).unwrap();
+            }
             let found = match step {
                 Step::Tell(actor, incarnation, state) => checker.tell(actor, *incarnation, state),
                 Step::Deliver(delivered) => checker.deliver(delivered),
@@ -188,6 +195,51 @@ proptest! {
                 && predicate.parsed.groups.is_none()
                 && matches!(step, Step::Tell(..));
             prop_assert!(silent || found == naive(&predicate, &steps[..=i]), "{} after {}", PREDICATES[which], i);
+        }
+    }
+
+    /// Where only some states are looked at, these are judged as if all had been.
+    #[test]
+    fn a_state_that_was_passed_over_counts(which in 0..PREDICATES.len(), looks in any::<u16>(), steps in steps()) {
+        let judged = |p: &Predicate| !p.scope().is_of_messages() && !p.reads_before();
+        let predicates: Vec<Predicate> =
+            PREDICATES.iter().map(|text| Predicate::parse(text).unwrap()).filter(judged).collect();
+        let predicate = &predicates[which % predicates.len()];
+        let mut checker = predicate.checker();
+        for (i, step) in steps.iter().enumerate() {
+            match step {
+                Step::Tell(actor, incarnation, state) if (looks >> i) & 1 == 0 => {
+                    checker.pass_over(actor, *incarnation, state).unwrap();
+                }
+                Step::Tell(actor, incarnation, state) => {
+                    let found = checker.tell(actor, *incarnation, state).unwrap().is_some();
+                    prop_assert_eq!(found, naive(predicate, &steps[..=i]), "{} after {}", predicate, i);
+                }
+                Step::Deliver(delivered) => {
+                    checker.deliver(delivered).unwrap();
+                }
+            }
+        }
+    }
+
+    /// A history that is cut in half never holds more than before, and what is left of it is still found.
+    #[test]
+    fn half_a_history_is_half(xs in proptest::collection::vec((0..9_i64, 0..3_i64), 1..40)) {
+        let predicate = Predicate::parse("EVER GROUP BY x HAVING count(DISTINCT y) <= 1").unwrap();
+        let mut checker = predicate.checker();
+        for (x, y) in xs {
+            if checker.clone().tell("n", 0, &state(&(x, y, Vec::new()))).unwrap().is_some() {
+                continue;
+            }
+            checker.tell("n", 0, &state(&(x, y, Vec::new()))).unwrap();
+            let before = checker.kept();
+            if before > 4 {
+                checker.forget_half();
+                prop_assert_eq!(checker.kept(), before / 2);
+            }
+            // The last told is the last forgotten.
+            let mut again = checker.clone();
+            prop_assert!(again.tell("n", 0, &state(&(x, y + 1, Vec::new()))).unwrap().is_some());
         }
     }
 }

@@ -18,8 +18,8 @@ A model says what each actor of a system does with one message. Write a class, a
 A scenario names the program: ``model = { command = ["python3", "lock.py"] }``.
 """
 
-from .logging import EventLog
+from .logging import EventLog, tells_state
 from .model import Ctx, Message, Model, Violation, message
 from .protocol import PROTOCOL, serve
 
-__all__ = ["PROTOCOL", "Ctx", "EventLog", "Message", "Model", "Violation", "message", "serve"]
+__all__ = ["PROTOCOL", "Ctx", "EventLog", "Message", "Model", "Violation", "message", "serve", "tells_state"]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+import enum
+import functools
+import inspect
 import json
 import os
 import threading
 import time
-from typing import Any, Dict, Optional, Sequence
+from typing import Any, Callable, Collection, Dict, Optional, Sequence, TypeVar
 
 
 OUTSIDE = "deadLetters"
@@ -76,3 +80,81 @@ class EventLog:
     def close(self) -> None:
         """Ends the log."""
         self._file.close()
+
+
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+
+
+def tells_state(
+    log: str = "log", only: Optional[Collection[str]] = None, without: Collection[str] = ()
+) -> Callable[[Handler], Handler]:
+    """Decorates a handler (a method, ``async`` or not): when it ends, the attributes of its object are written as a state record.
+
+    ``log`` names the attribute with the :class:`EventLog`. Attributes whose names begin with ``_`` and those in ``without`` (secrets, for
+    instance) are left out; ``only`` names the ones that are meant. What JSON has no form for is left out too; sets are sorted. A state that
+    is as the last one is not written again. A handler that raises tells its state as well: what it changed is changed. ::
+
+        class Replica:
+            def __init__(self, path: str) -> None:
+                self.log = EventLog(path, "replica-1")
+                self.term = 0
+
+            @tells_state(without=["password"])
+            def on_vote(self, message): ...
+    """
+
+    def decorate(handler: Handler) -> Handler:
+        def tell(self: Any) -> None:
+            names = only if only is not None else [n for n in vars(self) if not n.startswith("_") and n != log]
+            found = {n: _plain(getattr(self, n)) for n in names if n not in without and hasattr(self, n)}
+            state = {name: value for name, value in found.items() if value is not _NOTHING}
+            to: EventLog = getattr(self, log)
+            if state != to.__dict__.get("_told"):
+                to.__dict__["_told"] = state
+                to.state(state)
+
+        if inspect.iscoroutinefunction(handler):
+
+            @functools.wraps(handler)
+            async def awaited(self: Any, *args: Any, **kwargs: Any) -> Any:
+                try:
+                    return await handler(self, *args, **kwargs)
+                finally:
+                    tell(self)
+
+            return awaited  # type: ignore[return-value]
+
+        @functools.wraps(handler)
+        def called(self: Any, *args: Any, **kwargs: Any) -> Any:
+            try:
+                return handler(self, *args, **kwargs)
+            finally:
+                tell(self)
+
+        return called  # type: ignore[return-value]
+
+    return decorate
+
+
+_NOTHING = object()
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON has it, or ``_NOTHING``."""
+    if value is None or isinstance(value, (bool, int, str)) and not isinstance(value, enum.Enum):
+        return value
+    if isinstance(value, float):
+        return value if value == value and abs(value) != float("inf") else _NOTHING
+    if isinstance(value, enum.Enum):
+        return value.name
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, dict):
+        members = {str(_plain(key)): _plain(inner) for key, inner in value.items()}
+        return {name: inner for name, inner in members.items() if inner is not _NOTHING}
+    if isinstance(value, (set, frozenset)):
+        value = sorted(value, key=repr)
+    if isinstance(value, (list, tuple)):
+        inner = [_plain(element) for element in value]
+        return [element for element in inner if element is not _NOTHING]
+    return _NOTHING

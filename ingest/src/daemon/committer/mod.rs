@@ -24,6 +24,7 @@ use session::Session;
 
 use super::codec::CodecError;
 use super::metrics::Metrics;
+use super::monitors::Feeds;
 use super::positions::Positions;
 use super::reserve::{Reserve, is_full};
 use crate::fs::FileSystem;
@@ -69,6 +70,10 @@ pub struct Settings {
     pub keep_removed: Duration,
     /// Room on the store's disk for commits.
     pub(super) reserve: Arc<Reserve>,
+    /// The monitors of systems.
+    pub(super) feeds: Feeds,
+    /// Most bytes of the spool that are kept for monitors alone.
+    pub(super) monitor_bytes: u64,
 }
 
 /// Why a stretch of committing ended early.
@@ -175,13 +180,14 @@ impl<D: Disk> Run<'_, D> {
         let (mut session, done) = Session::open(self.settings, self.metrics, positions.clone())?;
         self.metrics.store_failing.set(0);
         self.metrics.committed_lsn.set(i64::try_from(done).unwrap_or(i64::MAX));
-        let reader = new_reader(from.min(done));
+        let watched = self.settings.feeds.values().map(|feed| feed.safe()).min().unwrap_or(done);
+        let reader = new_reader(from.min(done).min(watched));
         let stop = AtomicBool::new(false);
         let (to, chunks) = sync_channel(CHUNKS);
-        let limit = self.settings.max_line_bytes;
+        let frames = parse::Frames { done, limit: self.settings.max_line_bytes, feeds: &self.settings.feeds };
         thread::scope(|scope| {
             let stop = &stop;
-            let parser = scope.spawn(move || parse::read_frames(reader, done, limit, &to, stop));
+            let parser = scope.spawn(move || parse::read_frames(reader, &frames, &to, stop));
             let result = self.receive(&mut session, &chunks, positions);
             stop.store(true, Ordering::Relaxed);
             drop(chunks);
@@ -212,6 +218,11 @@ impl<D: Disk> Run<'_, D> {
                 Ok(message) => {
                     let mut chunk = message?.recv().map_err(|_| CommitError::ParserLost)?;
                     whole = chunk.end;
+                    if let (Some(cut), Some(feed)) =
+                        (chunk.cut.take(), self.settings.feeds.get(&chunk.origin.system))
+                    {
+                        feed.send(cut, self.metrics);
+                    }
                     session.take(&mut chunk)?;
                 }
                 Err(RecvTimeoutError::Timeout) if whole => {
@@ -251,6 +262,10 @@ impl<D: Disk> Run<'_, D> {
         if positions.lsn < session.positions.lsn {
             *positions = session.positions.clone();
         }
+        self.settings.feeds.values().for_each(|feed| feed.committed());
+        // What a monitor has not written down is read again after a crash, unless that takes too much room.
+        let watched = self.settings.feeds.values().map(|feed| feed.safe()).min().unwrap_or(lsn);
+        let lsn = if self.releaser.bytes() > self.settings.monitor_bytes { lsn } else { lsn.min(watched) };
         if self.releaser.would_release(lsn) {
             positions.write(self.releaser.disk())?;
             self.releaser.release(lsn)?;

@@ -16,6 +16,7 @@ use bytes::Bytes;
 use super::CommitError;
 use crate::daemon::batch::{Origin, PositionUpdate};
 use crate::daemon::codec::{Decoded, DecodedContent, DecodedItem, decode};
+use crate::daemon::monitors::{Cut, Feeds};
 use crate::read::lines::{Line, Lines};
 use crate::read::parse::{Parser, What};
 use crate::spool::{Disk, Reader};
@@ -44,6 +45,10 @@ pub(super) struct Chunk {
     pub stream: String,
     pub raw: Bytes,
     pub rows: Vec<Row>,
+    /// What a monitor is told of the rows.
+    pub cut: Option<Cut>,
+    /// Whether the rows are in the store, so that only a monitor is told of them.
+    known: bool,
     /// Whether the frame ends here; then its positions are in `positions`.
     pub end: bool,
     pub positions: Vec<PositionUpdate>,
@@ -72,11 +77,20 @@ struct Job {
     to: SyncSender<Chunk>,
 }
 
-/// Reads frames until the spool is closed or nobody listens. Of frames up to `done` only positions are told.
+/// What is to be made of frames.
+#[derive(Clone, Copy)]
+pub(super) struct Frames<'a> {
+    /// Of frames up to here only positions are told, and monitors of what they do not know.
+    pub done: u64,
+    /// Longest line, in bytes.
+    pub limit: usize,
+    pub feeds: &'a Feeds,
+}
+
+/// Reads frames until the spool is closed or nobody listens.
 pub(super) fn read_frames<D: Disk>(
     mut reader: Reader<D>,
-    done: u64,
-    limit: usize,
+    frames: &Frames<'_>,
     to: &SyncSender<Message>,
     stop: &AtomicBool,
 ) {
@@ -85,7 +99,7 @@ pub(super) fn read_frames<D: Disk>(
     let queue = Mutex::new(queue);
     thread::scope(|scope| {
         for _ in 0..parsers {
-            scope.spawn(|| parse_jobs(&queue, limit));
+            scope.spawn(|| parse_jobs(&queue, frames));
         }
         // When it ends, `jobs` is dropped and the parsers end too.
         let jobs = jobs;
@@ -102,7 +116,7 @@ pub(super) fn read_frames<D: Disk>(
                 }
             };
             let sent = match decode(frame.body) {
-                Ok(decoded) => cut(frame.lsn, decoded, frame.lsn <= done, &jobs, to),
+                Ok(decoded) => cut(frame.lsn, decoded, frames, &jobs, to),
                 Err(source) => to.send(Err(CommitError::Frame { lsn: frame.lsn, source })).is_ok(),
             };
             if !sent {
@@ -113,8 +127,10 @@ pub(super) fn read_frames<D: Disk>(
 }
 
 /// Cuts a frame into chunks and hands them out; says whether anybody still listens.
-fn cut(lsn: u64, frame: Decoded, skip: bool, jobs: &Sender<Job>, to: &SyncSender<Message>) -> bool {
+fn cut(lsn: u64, frame: Decoded, frames: &Frames<'_>, jobs: &Sender<Job>, to: &SyncSender<Message>) -> bool {
     let Decoded { origin, stream, positions, content } = frame;
+    let known = lsn <= frames.done;
+    let skip = known && frames.feeds.get(&origin.system).is_none_or(|feed| lsn <= feed.safe());
     let hand_out = |work: Work, last: Option<Vec<PositionUpdate>>| {
         let chunk = Chunk {
             lsn,
@@ -122,6 +138,8 @@ fn cut(lsn: u64, frame: Decoded, skip: bool, jobs: &Sender<Job>, to: &SyncSender
             stream: stream.clone(),
             raw: Bytes::new(),
             rows: Vec::new(),
+            cut: None,
+            known,
             end: last.is_some(),
             positions: last.unwrap_or_default(),
         };
@@ -160,7 +178,8 @@ fn cut(lsn: u64, frame: Decoded, skip: bool, jobs: &Sender<Job>, to: &SyncSender
 }
 
 /// Parses chunks until no more come.
-fn parse_jobs(queue: &Mutex<Receiver<Job>>, limit: usize) {
+fn parse_jobs(queue: &Mutex<Receiver<Job>>, frames: &Frames<'_>) {
+    let limit = frames.limit;
     loop {
         let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(Job { mut chunk, work, to }) = job else { return };
@@ -173,6 +192,12 @@ fn parse_jobs(queue: &Mutex<Receiver<Job>>, limit: usize) {
             }
             Work::Items(items) => item_rows(&mut parser, &items),
         };
+        if let Some(feed) = frames.feeds.get(&chunk.origin.system) {
+            chunk.cut = Some(feed.cut(chunk.lsn, chunk.rows.iter().map(|row| &row.what), chunk.end));
+        }
+        if chunk.known {
+            chunk.rows.clear();
+        }
         // Nobody listens any more when the stretch of committing failed.
         let _ = to.send(chunk);
     }

@@ -1,6 +1,7 @@
 //! Why the daemon cannot run.
 
 use crate::IngestError;
+use crate::daemon::monitors::MonitorError;
 use crate::daemon::net::security::SecurityError;
 use crate::daemon::sources::SourceError;
 use crate::spool::SpoolError;
@@ -33,6 +34,14 @@ pub enum ServeError {
         name: String,
         /// What is wrong.
         source: SourceError,
+    },
+    /// A monitor cannot start.
+    #[error("[monitors.{name}] {source}")]
+    Monitor {
+        /// Its name.
+        name: String,
+        /// Why.
+        source: MonitorError,
     },
     /// The admin listener cannot start.
     #[error("[admin] {source}")]

@@ -1,0 +1,103 @@
+//! How records come to a monitor: from the threads that parse, past the committer, without ever holding it up.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use demi_monitor::{Interest, Record};
+
+use crate::daemon::metrics::Metrics;
+use crate::read::parse::What;
+
+/// What a monitor is told.
+pub(crate) enum Told {
+    /// Records of a frame, in order.
+    Records(Cut),
+    /// Everything before is in the store.
+    Committed,
+}
+
+/// Records of a frame, cut down to what an interest needs.
+pub(crate) struct Cut {
+    pub(crate) lsn: u64,
+    pub(crate) interest: Arc<Interest>,
+    pub(crate) records: Vec<Record>,
+    /// Whether the frame ends with them.
+    pub(crate) end: bool,
+    /// Whether records before them were dropped.
+    pub(crate) lost: bool,
+}
+
+/// The way to the monitor of one system. The monitor ends when it is gone.
+#[derive(Debug)]
+pub(crate) struct Feed {
+    name: String,
+    to: SyncSender<Told>,
+    lost: AtomicBool,
+    wanted: Arc<Wanted>,
+}
+
+/// What a monitor wants of the records to come.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    /// What records are cut down to.
+    interest: RwLock<Arc<Interest>>,
+    /// The frames up to here need not be read again: what they say is in the checkpoint.
+    safe: AtomicU64,
+}
+
+impl Wanted {
+    pub(crate) fn new(interest: Interest, safe: u64) -> Arc<Wanted> {
+        Arc::new(Wanted { interest: RwLock::new(Arc::new(interest)), safe: AtomicU64::new(safe) })
+    }
+
+    pub(crate) fn set_interest(&self, interest: Interest) {
+        *self.interest.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(interest);
+    }
+
+    pub(crate) fn set_safe(&self, lsn: u64) {
+        self.safe.store(lsn, Ordering::Release);
+    }
+}
+
+impl Feed {
+    pub(crate) fn new(name: &str, to: SyncSender<Told>, wanted: Arc<Wanted>) -> Feed {
+        Feed { name: name.to_owned(), to, lost: AtomicBool::new(false), wanted }
+    }
+
+    /// Cuts the records of a chunk down.
+    pub(crate) fn cut<'w>(&self, lsn: u64, rows: impl Iterator<Item = &'w What>, end: bool) -> Cut {
+        let interest = self.wanted.interest.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let records = rows.filter_map(|what| match what {
+            What::Event { record, .. } => Some(interest.record(record)),
+            _ => None,
+        });
+        Cut { lsn, records: records.collect(), end, lost: false, interest }
+    }
+
+    /// Hands records on; when the monitor is behind they are dropped and counted.
+    pub(crate) fn send(&self, mut cut: Cut, metrics: &Metrics) {
+        if cut.records.is_empty() && !cut.end {
+            return;
+        }
+        cut.lost = self.lost.swap(false, Ordering::Relaxed);
+        let count = cut.records.len() as u64;
+        if let Err(TrySendError::Full(Told::Records(_))) = self.to.try_send(Told::Records(cut)) {
+            self.lost.store(true, Ordering::Relaxed);
+            metrics.monitors.dropped(&self.name, count);
+        }
+    }
+
+    /// Says that all before is in the store. When the monitor is behind it hears of a later commit.
+    pub(crate) fn committed(&self) {
+        let _ = self.to.try_send(Told::Committed);
+    }
+
+    /// The frames up to here need not be read again.
+    pub(crate) fn safe(&self) -> u64 {
+        self.wanted.safe.load(Ordering::Acquire)
+    }
+}
+
+/// The feeds, by system.
+pub(crate) type Feeds = Arc<std::collections::BTreeMap<Arc<str>, Arc<Feed>>>;

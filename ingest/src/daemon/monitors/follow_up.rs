@@ -1,0 +1,95 @@
+//! `build` and `minimize` at a violation, one at a time.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::process::Command;
+
+use super::checkpoint::Told;
+use super::config::MonitorConfig;
+use crate::daemon::metrics::Metrics;
+
+/// How often it is looked whether a record is in the store.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Waits until a frame is in the store.
+pub(crate) async fn committed(metrics: &Metrics, lsn: u64) {
+    let lsn = i64::try_from(lsn).unwrap_or(i64::MAX);
+    while metrics.committed_lsn.get() < lsn {
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// The folder of a violation's results.
+pub(crate) fn folder(store: &Path, told: &Told) -> PathBuf {
+    store.join("violations").join(&told.id)
+}
+
+/// Builds the execution that led to a violation, and minimizes it where that is wanted. What is there already stays.
+///
+/// # Errors
+/// What went wrong, in words.
+pub(crate) async fn run(config: &MonitorConfig, store: &Path, told: &Told) -> Result<(), String> {
+    let program = std::env::current_exe().map_err(|e| format!("this program cannot be found: {e}"))?;
+    let folder = folder(store, told);
+    let execution = folder.join("execution");
+    std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    // One actor is affected at its event; several together, each at its last.
+    let violation = match told.affected.as_slice() {
+        [] | [_] => format!("event:{}", told.event),
+        several => format!("actors:{}", several.join(",")),
+    };
+    if !execution.exists() {
+        let arguments: [&std::ffi::OsStr; 10] = [
+            "-q".as_ref(),
+            "build".as_ref(),
+            "--store".as_ref(),
+            store.as_os_str(),
+            "--system".as_ref(),
+            config.system.as_ref(),
+            "--violation".as_ref(),
+            violation.as_ref(),
+            "--out".as_ref(),
+            execution.as_os_str(),
+        ];
+        call(&program, arguments.map(OsString::from).to_vec()).await?;
+    }
+    let Some(minimize) = &config.minimize else { return Ok(()) };
+    let minimized = folder.join("minimized");
+    if !minimized.exists() {
+        let arguments: [&std::ffi::OsStr; 9] = [
+            "-q".as_ref(),
+            "minimize".as_ref(),
+            execution.as_os_str(),
+            "--scenario".as_ref(),
+            minimize.scenario.as_os_str(),
+            "--budget".as_ref(),
+            minimize.budget.as_ref(),
+            "--out".as_ref(),
+            minimized.as_os_str(),
+        ];
+        call(&program, arguments.map(OsString::from).to_vec()).await?;
+    }
+    Ok(())
+}
+
+async fn call(program: &Path, arguments: Vec<OsString>) -> Result<(), String> {
+    let mut command = Command::new(program);
+    // It ends with the daemon; at the next start it is done anew.
+    command
+        .args(&arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    let output = command.output().await.map_err(|e| format!("cannot start {}: {e}", program.display()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let what = arguments.get(1).map(|a| a.to_string_lossy().into_owned()).unwrap_or_default();
+    Err(format!("{what} ended with {}: {last}", output.status))
+}

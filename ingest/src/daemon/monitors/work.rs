@@ -1,0 +1,282 @@
+//! The thread that watches: takes records, finds violations, keeps what it knows.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use demi_monitor::{Invariant, Monitor, Record, Saved, Violation, Watching};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::checkpoint::{Alert, Checkpoint, Done, Stage, Told as ToldViolation};
+use super::config::MonitorConfig;
+use super::feed::{Cut, Told, Wanted};
+use crate::daemon::metrics::Metrics;
+use crate::spool::{Disk, SpoolError};
+
+/// Longest time without looking at the clock.
+const TICK: Duration = Duration::from_millis(50);
+/// How often shares of time are looked at, and figures given out.
+const EVERY: Duration = Duration::from_secs(1);
+/// Least share of the states that are looked at.
+const LEAST_SAMPLE: f64 = 1.0 / 65_536.0;
+
+/// What others tell and ask of a monitor.
+#[derive(Debug, Default)]
+pub(crate) struct Desk {
+    /// The invariants as they stood a moment ago, and the share of states that is looked at.
+    pub(crate) watching: Mutex<(Vec<Watching>, f64)>,
+    /// Invariants to be muted, or to be heard again.
+    pub(crate) mute: Mutex<Vec<(String, bool)>>,
+    /// The file of invariants is to be read again.
+    pub(crate) reload: AtomicBool,
+    /// What was done about alerts, by the number of their records.
+    pub(crate) done: Mutex<Vec<(u64, Stage)>>,
+    /// The daemon gives up: nothing more is taken.
+    pub(crate) give_up: AtomicBool,
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    // No holder leaves them half changed.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a monitor's thread works with.
+pub(crate) struct Work<D> {
+    pub(crate) name: String,
+    pub(crate) config: MonitorConfig,
+    pub(crate) disk: D,
+    pub(crate) wanted: Arc<Wanted>,
+    pub(crate) from: Receiver<Told>,
+    pub(crate) desk: Arc<Desk>,
+    pub(crate) metrics: Arc<Metrics>,
+    /// Where alerts go that were written down.
+    pub(crate) alerts: tokio::sync::mpsc::UnboundedSender<Alert>,
+    pub(crate) checkpoint: Checkpoint,
+}
+
+/// Why the work on one file of invariants ended.
+enum Ended {
+    Reload(Vec<Invariant>),
+    Stopped,
+}
+
+impl<D: Disk> Work<D> {
+    /// Watches until the feed is closed or the daemon gives up.
+    pub(crate) fn run(mut self, mut invariants: Vec<Invariant>) {
+        for alert in self.checkpoint.alerts.clone() {
+            let _ = self.alerts.send(alert);
+        }
+        loop {
+            let saved = std::mem::take(&mut self.checkpoint.saved);
+            let ended = self.watch(&invariants, &saved);
+            match ended {
+                Ok(Ended::Reload(anew)) => invariants = anew,
+                Ok(Ended::Stopped) => return,
+                Err(error) => {
+                    // What was found after the last checkpoint is found again from the spool at the next start.
+                    tracing::error!(monitor = self.name, %error, "the monitor stops: what it knows cannot be kept");
+                    return;
+                }
+            }
+        }
+    }
+
+    fn watch(&mut self, invariants: &[Invariant], saved: &Saved) -> Result<Ended, SpoolError> {
+        let mut monitor = Monitor::resume(invariants, self.config.options(), saved);
+        self.wanted.set_interest(monitor.interest().clone());
+        let mut clock = Clock::new();
+        let mut share = Share::new(&self.config);
+        monitor.set_sample(share.sample);
+        let mut last = self.checkpoint.lsn;
+        let mut found = Vec::new();
+        loop {
+            if self.desk.give_up.load(Ordering::Relaxed) {
+                return Ok(Ended::Stopped);
+            }
+            let mut committed = false;
+            let closed = match self.from.recv_timeout(TICK) {
+                Ok(Told::Records(cut)) => {
+                    last = self.take(&mut monitor, cut, last, clock.now(), &mut found);
+                    false
+                }
+                Ok(Told::Committed) => {
+                    committed = true;
+                    false
+                }
+                Err(RecvTimeoutError::Timeout) => false,
+                Err(RecvTimeoutError::Disconnected) => true,
+            };
+            if clock.is_tick() || closed {
+                monitor.tick(clock.now(), &mut found);
+            }
+            let (told, first) = (!found.is_empty(), self.checkpoint.last_seq);
+            self.note(&mut found);
+            let done = self.take_done();
+            if told || committed || closed || done {
+                self.keep(&monitor, last)?;
+                // They are told of only now: after a crash they are found in the checkpoint, or found again.
+                for alert in self.checkpoint.alerts.iter().filter(|alert| alert.seq > first) {
+                    let _ = self.alerts.send(alert.clone());
+                }
+            }
+            if closed {
+                return Ok(Ended::Stopped);
+            }
+            for (id, muted) in std::mem::take(&mut *lock(&self.desk.mute)) {
+                monitor.mute(&id, muted);
+            }
+            if share.is_due() {
+                share.adjust();
+                monitor.set_sample(share.sample);
+                self.publish(&monitor, share.sample);
+            }
+            if self.desk.reload.swap(false, Ordering::Relaxed) {
+                match self.config.read_invariants() {
+                    Ok(anew) => {
+                        tracing::info!(
+                            monitor = self.name,
+                            invariants = anew.len(),
+                            "invariants were read again"
+                        );
+                        self.checkpoint.lsn = last;
+                        self.checkpoint.saved = monitor.save();
+                        return Ok(Ended::Reload(anew));
+                    }
+                    Err(reason) => {
+                        tracing::error!(monitor = self.name, reason, "invariants stay as they are");
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes records; the last frame of which all is taken.
+    fn take(
+        &self,
+        monitor: &mut Monitor<'_>,
+        cut: Cut,
+        last: u64,
+        now: u64,
+        found: &mut Vec<Violation>,
+    ) -> u64 {
+        if cut.lost {
+            tracing::warn!(monitor = self.name, "the monitor was behind and missed records");
+            monitor.lose();
+        }
+        let same = *cut.interest == *monitor.interest();
+        for record in cut.records {
+            let record: Record = match same {
+                true => record,
+                false => monitor.interest().translate(record, &cut.interest),
+            };
+            monitor.take(record, cut.lsn, now, found);
+        }
+        if cut.end { last.max(cut.lsn) } else { last }
+    }
+
+    /// Makes alerts of violations.
+    fn note(&mut self, found: &mut Vec<Violation>) {
+        for violation in found.drain(..) {
+            self.checkpoint.last_seq += 1;
+            let seq = self.checkpoint.last_seq;
+            let violation = ToldViolation::new(violation, &self.config.system, &self.name);
+            self.metrics.monitors.failed(&self.name, &violation.invariant);
+            let done = Done::default();
+            self.checkpoint.alerts.push(Alert { seq, violation, done });
+        }
+    }
+
+    /// Takes up what was done about alerts; whether anything was.
+    fn take_done(&mut self) -> bool {
+        let done = std::mem::take(&mut *lock(&self.desk.done));
+        for (seq, stage) in &done {
+            if let Some(alert) = self.checkpoint.alerts.iter_mut().find(|alert| alert.seq == *seq) {
+                alert.done.set(*stage);
+            }
+        }
+        self.checkpoint.alerts.retain(|alert| !alert.done.is_all());
+        !done.is_empty()
+    }
+
+    /// Writes down what is known.
+    fn keep(&mut self, monitor: &Monitor<'_>, last: u64) -> Result<(), SpoolError> {
+        // What waits comes again with its frame.
+        self.checkpoint.lsn = monitor.oldest_waiting().map_or(last, |lsn| last.min(lsn.saturating_sub(1)));
+        self.checkpoint.saved = monitor.save();
+        self.checkpoint.write(&self.disk, &self.name)?;
+        self.wanted.set_safe(self.checkpoint.lsn);
+        Ok(())
+    }
+
+    fn publish(&self, monitor: &Monitor<'_>, sample: f64) {
+        let watching = monitor.watching();
+        self.metrics.monitors.show(&self.name, &watching, monitor.counts(), sample);
+        *lock(&self.desk.watching) = (watching, sample);
+    }
+}
+
+/// Milliseconds since 1970 that never go backward.
+struct Clock {
+    begin: Instant,
+    at: u64,
+    ticked: Instant,
+}
+
+impl Clock {
+    fn new() -> Clock {
+        let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+        let begin = Instant::now();
+        Clock { begin, at: at.try_into().unwrap_or_default(), ticked: begin }
+    }
+
+    fn now(&self) -> u64 {
+        self.at + self.begin.elapsed().as_millis() as u64
+    }
+
+    /// Whether a tick is due.
+    fn is_tick(&mut self) -> bool {
+        let due = self.ticked.elapsed() >= TICK;
+        if due {
+            self.ticked = Instant::now();
+        }
+        due
+    }
+}
+
+/// The share of a core that the thread takes, and the share of states that it looks at.
+struct Share {
+    wanted: f64,
+    most: f64,
+    sample: f64,
+    since: Instant,
+    used: Duration,
+}
+
+impl Share {
+    fn new(config: &MonitorConfig) -> Share {
+        let (wanted, most) = (config.cpu_share, config.sample);
+        Share { wanted, most, sample: most, since: Instant::now(), used: used() }
+    }
+
+    fn is_due(&self) -> bool {
+        self.since.elapsed() >= EVERY
+    }
+
+    fn adjust(&mut self) {
+        let now = used();
+        let share = now.saturating_sub(self.used).as_secs_f64() / self.since.elapsed().as_secs_f64();
+        (self.since, self.used) = (Instant::now(), now);
+        if share > self.wanted {
+            self.sample = (self.sample / 2.0).max(LEAST_SAMPLE);
+        } else if share < self.wanted / 2.0 {
+            self.sample = (self.sample * 2.0).min(self.most);
+        }
+    }
+}
+
+/// Time that this thread was on a core.
+fn used() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.try_into().unwrap_or_default(), time.tv_nsec.try_into().unwrap_or_default())
+}

@@ -1,0 +1,23 @@
+//! Invariants watched while event records come in.
+//!
+//! Records of many logs arrive in any order. [`Monitor::take`] puts them into an order in which each beginning is a consistent cut, finds
+//! the states that the predicates speak of, and says where one fails. It reads no file and no clock: whoever calls it says what time it is.
+//! What it knows can be [saved](Monitor::save) and read back.
+//!
+//! ```text
+//! Interest::record ─► order (what waits for what) ─► units (handlers, for messages) ─► watched (one checker an invariant) ─► Violation
+//! ```
+
+mod interest;
+mod invariant;
+mod monitor;
+mod order;
+mod recent;
+mod saved;
+mod units;
+mod watched;
+
+pub use interest::{Interest, Record};
+pub use invariant::{Invariant, InvariantError};
+pub use monitor::{Counts, Monitor, Options, Violation, Watching};
+pub use saved::Saved;

@@ -1,0 +1,387 @@
+//! A monitor: all invariants of a file over the records of one system.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use demi_predicate::{Delivered, State};
+use demi_schemas::EventId;
+use serde::Serialize;
+use serde_json::{Map, Value as Json};
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::interest::{Interest, Record};
+use crate::invariant::Invariant;
+use crate::order::{Order, Out};
+use crate::units::Units;
+use crate::watched::{Standing, Watched};
+
+/// Handlers that do nothing for so long are done, in milliseconds.
+const UNIT_MILLIS: u64 = 200;
+/// States after which an actor that something was missing of is certain again.
+const UNCERTAIN: u8 = 2;
+
+/// How a monitor works.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// How long a record waits for what comes before it, in milliseconds.
+    pub wait_millis: u64,
+    /// How many records wait at most.
+    pub wait_records: usize,
+    /// How many rows of a history an invariant keeps at most.
+    pub keys: usize,
+    /// How many snapshots in a row must fail before it is told.
+    pub confirm: u64,
+    /// How long nothing is told of an invariant and group after something was, in milliseconds.
+    pub quiet_millis: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            wait_millis: 2000,
+            wait_records: 100_000,
+            keys: 1_000_000,
+            confirm: 1,
+            quiet_millis: 300_000,
+        }
+    }
+}
+
+/// An invariant was found broken.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Violation {
+    /// Known by invariant and event: the same violation found again has the same id.
+    pub id: String,
+    /// The invariant's id.
+    pub invariant: String,
+    /// The invariant's name.
+    pub name: String,
+    /// The predicate.
+    pub holds: String,
+    /// The row or group that fails; empty for all actors.
+    pub of: String,
+    /// The event with which it began to fail.
+    pub event: String,
+    /// The actors of that row or group.
+    pub affected: Vec<String>,
+    /// What the affected actors told last, of the variables that are watched.
+    pub states: Map<String, Json>,
+}
+
+/// What a monitor has to say of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Records that wait.
+    pub held: usize,
+    /// Messages on their way.
+    pub on_their_way: usize,
+    /// Rows of histories.
+    pub kept: usize,
+    /// How often an actor became uncertain.
+    pub uncertain: u64,
+}
+
+/// An invariant as it stands.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Watching {
+    /// Its id.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// The predicate.
+    pub holds: String,
+    /// Whether it is muted.
+    pub muted: bool,
+    /// The row or group that fails now; empty for all actors.
+    pub failing: Option<String>,
+    /// How often it was looked at.
+    pub checks: u64,
+    /// How often it was found to fail anew.
+    pub failures: u64,
+    /// The event of the last failure.
+    pub last_failure: Option<String>,
+    /// Why it cannot be checked: values that do not compare.
+    pub broken: Option<String>,
+}
+
+/// What is known of an actor.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Actor {
+    pub(crate) incarnation: u32,
+    /// By variable: its value.
+    pub(crate) values: Box<[Option<Json>]>,
+    pub(crate) state: Option<Arc<State>>,
+    /// How many states it must tell before it is certain.
+    pub(crate) uncertain: u8,
+}
+
+/// All invariants of a file, watched over the records of one system.
+pub struct Monitor<'p> {
+    pub(crate) interest: Interest,
+    pub(crate) options: Options,
+    pub(crate) order: Order,
+    pub(crate) units: Units,
+    pub(crate) actors: Vec<Actor>,
+    /// Actors that something is missing of.
+    pub(crate) uncertain: BTreeSet<usize>,
+    pub(crate) watched: Vec<Watched<'p>>,
+    pub(crate) counts: Counts,
+    /// Share of the states of an invariant that are looked at.
+    sample: f64,
+}
+
+impl<'p> Monitor<'p> {
+    /// A monitor that has seen nothing.
+    #[must_use]
+    pub fn new(invariants: &'p [Invariant], options: Options) -> Monitor<'p> {
+        let interest = Interest::of(invariants);
+        let watched = invariants.iter().map(|invariant| {
+            let checker = invariant.predicate.checker();
+            Watched::new(invariant, checker, interest.mask(invariant), Standing::default())
+        });
+        Monitor {
+            options,
+            order: Order::new(interest.of_messages),
+            units: Units::default(),
+            actors: Vec::new(),
+            uncertain: BTreeSet::new(),
+            watched: watched.collect(),
+            counts: Counts::default(),
+            sample: 1.0,
+            interest,
+        }
+    }
+
+    /// What records are cut down to.
+    #[must_use]
+    pub fn interest(&self) -> &Interest {
+        &self.interest
+    }
+
+    /// From here on only a share of the states of an invariant is looked at.
+    pub fn set_sample(&mut self, sample: f64) {
+        self.sample = sample;
+    }
+
+    /// Takes a record of the frame `lsn`, at a time in milliseconds; what was taken before is passed over.
+    pub fn take(&mut self, record: Record, lsn: u64, now: u64, found: &mut Vec<Violation>) {
+        let mut out = Vec::new();
+        self.order.push(record, lsn, now, &mut out);
+        self.handle(out, now, found);
+    }
+
+    /// Time goes by: takes what has waited long enough.
+    pub fn tick(&mut self, now: u64, found: &mut Vec<Violation>) {
+        let mut out = Vec::new();
+        let until = now.saturating_sub(self.options.wait_millis);
+        let quiet = now.saturating_sub(UNIT_MILLIS);
+        self.order.tick(until, quiet, self.options.wait_records, &mut out);
+        self.handle(out, now, found);
+    }
+
+    /// Records were lost: the states of all actors are unknown until they are told again.
+    pub fn lose(&mut self) {
+        self.order.lose();
+        self.units.units.clear();
+        self.actors.iter_mut().for_each(|actor| *actor = Actor::default());
+        self.uncertain.clear();
+        self.watched.iter_mut().for_each(|watched| watched.checker.forget_actors());
+    }
+
+    /// The first frame of which a record waits.
+    #[must_use]
+    pub fn oldest_waiting(&self) -> Option<u64> {
+        self.order.oldest()
+    }
+
+    /// What it has to say of itself.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        Counts {
+            held: self.order.held,
+            on_their_way: self.order.sent.len(),
+            kept: self.watched.iter().map(|w| w.checker.kept()).sum(),
+            ..self.counts
+        }
+    }
+
+    /// The invariants as they stand, in the order of the file.
+    #[must_use]
+    pub fn watching(&self) -> Vec<Watching> {
+        let all = self.watched.iter().map(|Watched { invariant, standing, .. }| Watching {
+            id: invariant.id.clone(),
+            name: invariant.name.clone(),
+            holds: invariant.predicate.text().to_owned(),
+            muted: standing.muted,
+            failing: standing.failing.clone(),
+            checks: standing.checks,
+            failures: standing.failures,
+            last_failure: standing.last.clone(),
+            broken: standing.broken.clone(),
+        });
+        all.collect()
+    }
+
+    /// Mutes an invariant, or lets it be heard again. Says whether there is one of this id or name.
+    pub fn mute(&mut self, id: &str, muted: bool) -> bool {
+        let mut of = self.watched.iter_mut().filter(|w| w.invariant.id == id || w.invariant.name == id);
+        of.next().map(|watched| watched.standing.muted = muted).is_some()
+    }
+
+    fn handle(&mut self, out: Vec<Out>, now: u64, found: &mut Vec<Violation>) {
+        for out in out {
+            match out {
+                Out::Record { actor, record, certain } => self.record(actor, record, certain, now, found),
+                Out::Done { actor } => {
+                    let name = self.order.names[actor].clone();
+                    let state = self.actors.get(actor).and_then(|actor| actor.state.clone());
+                    if let Some((delivered, incarnation, seq)) = self.units.done(actor, &name, state.as_ref())
+                    {
+                        let event = EventId { actor: name.to_string(), incarnation, seq };
+                        self.delivered(&delivered, &event, now, found);
+                    }
+                }
+            }
+        }
+    }
+
+    fn record(&mut self, actor: usize, record: Record, certain: bool, now: u64, found: &mut Vec<Violation>) {
+        if self.actors.len() <= actor {
+            self.actors.resize_with(actor + 1, Actor::default);
+        }
+        let known = &mut self.actors[actor];
+        if !certain {
+            known.uncertain = UNCERTAIN;
+            self.uncertain.insert(actor);
+            self.counts.uncertain += 1;
+        }
+        let anew = known.incarnation != record.incarnation;
+        if anew {
+            // What it told before is in effect for others until it tells something new.
+            known.incarnation = record.incarnation;
+        }
+        if self.interest.of_messages {
+            self.units.record(actor, &record, known.state.as_ref().filter(|_| !anew));
+        }
+        let Some(values) = record.state else { return };
+        if known.uncertain > 0 && certain {
+            known.uncertain -= 1;
+            if known.uncertain == 0 {
+                self.uncertain.remove(&actor);
+            }
+        }
+        let changed = known.change(values, &self.interest, anew);
+        let Some(state) = known.state.clone() else { return };
+        let name = self.order.names[actor].clone();
+        let event = EventId { actor: name.to_string(), incarnation: record.incarnation, seq: record.seq };
+        for i in 0..self.watched.len() {
+            let watched = &mut self.watched[i];
+            if watched.mask & changed == 0 && !watched.checker.takes_each() || !watched.is_about(actor, &name)
+            {
+                continue;
+            }
+            let look = watched.is_sampled(self.sample, &name, record.seq);
+            if watched.tell(&name, record.incarnation, &state, look) {
+                self.judge(i, &event, now, found);
+            }
+        }
+    }
+
+    fn delivered(&mut self, delivered: &Delivered, event: &EventId, now: u64, found: &mut Vec<Violation>) {
+        for i in 0..self.watched.len() {
+            if self.watched[i].deliver(delivered) {
+                self.judge(i, event, now, found);
+            }
+        }
+    }
+
+    fn judge(&mut self, number: usize, event: &EventId, now: u64, found: &mut Vec<Violation>) {
+        let Monitor { order, uncertain, watched, options, actors, interest, .. } = self;
+        let watched = &mut watched[number];
+        while watched.checker.kept() > options.keys {
+            watched.checker.forget_half();
+        }
+        let certain = !order.channels_failed && uncertain.is_empty()
+            || watched.is_certain(uncertain.iter().map(|actor| &*order.names[*actor]))
+                && (!order.channels_failed || watched.is_certain(order.names.iter().map(|name| &**name)));
+        if !certain && watched.checker.failure().is_some() {
+            return;
+        }
+        let event = event.to_string();
+        let Some(of) = watched.judge(&event, now, options.confirm, options.quiet_millis) else { return };
+        let affected = match watched.checker.affected() {
+            Ok(affected) => affected,
+            Err(reason) => {
+                watched.standing.broken = Some(reason);
+                return;
+            }
+        };
+        let states = affected.iter().filter_map(|name| {
+            let actor = order.names.iter().position(|known| known == name)?;
+            Some((name.to_string(), actors.get(actor)?.object(interest)))
+        });
+        let invariant = watched.invariant;
+        found.push(Violation {
+            id: format!("{:032x}", xxh3_128(format!("{}\n{event}", invariant.id).as_bytes())),
+            invariant: invariant.id.clone(),
+            name: invariant.name.clone(),
+            holds: invariant.predicate.text().to_owned(),
+            of,
+            event,
+            states: states.collect(),
+            affected: affected.iter().map(|name| name.to_string()).collect(),
+        });
+    }
+}
+
+impl Violation {
+    /// The violation as a fingerprint: the invariant and the actors that it is about.
+    #[must_use]
+    pub fn fingerprint(&self) -> String {
+        let mut text = self.name.clone();
+        for actor in &self.affected {
+            text.push(':');
+            text.push_str(actor);
+        }
+        text
+    }
+}
+
+impl Actor {
+    /// Takes a new state; the variables that changed, all where it is the first of its incarnation.
+    fn change(&mut self, values: Box<[Option<Json>]>, interest: &Interest, anew: bool) -> u128 {
+        let mut changed = 0;
+        let known = self.state.is_some() && self.values.len() == values.len();
+        for (i, value) in values.iter().enumerate() {
+            if !known || self.values[i] != *value {
+                changed |= bit(i);
+            }
+        }
+        if changed != 0 || self.state.is_none() {
+            self.values = values;
+            self.state = Some(Arc::new(State::new(self.object(interest))));
+        }
+        if anew || !known { u128::MAX } else { changed }
+    }
+
+    /// Its variables as JSON.
+    pub(crate) fn object(&self, interest: &Interest) -> Json {
+        let all = interest.variables.iter().zip(&self.values);
+        Json::Object(all.filter_map(|(name, value)| Some((name.clone(), value.clone()?))).collect())
+    }
+}
+
+impl Interest {
+    /// The variables of an invariant, a bit for each.
+    pub(crate) fn mask(&self, invariant: &Invariant) -> u128 {
+        let all = invariant.predicate.variables();
+        let places = all.iter().filter_map(|name| self.variables.iter().position(|known| known == name));
+        // One that reads none is looked at whenever anything changes.
+        places.map(bit).reduce(|a, b| a | b).unwrap_or(u128::MAX)
+    }
+}
+
+/// The bit of a variable; those beyond the last share it.
+fn bit(place: usize) -> u128 {
+    1 << place.min(127)
+}

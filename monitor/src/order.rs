@@ -1,0 +1,309 @@
+//! The order in which records are taken: each beginning of it is a consistent cut.
+//!
+//! A record waits until those before it in its own log are taken, and a receive until its send is (K. M. Chandy and L. Lamport,
+//! "Distributed snapshots", ACM TOCS 3(1), 1985, section 3: a cut is consistent if it has no receive without its send). No clock is
+//! needed and no actor is asked. What waits too long, or when too much waits, is taken anyway; then its actor is uncertain.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use demi_schemas::event::is_clock_seq;
+use rustc_hash::FxHashMap;
+
+use crate::interest::{Record, Step, Way};
+use crate::recent::Recent;
+
+/// What comes out of the order.
+#[derive(Debug)]
+pub(crate) enum Out {
+    /// A record. `certain` says that nothing before it is missing.
+    Record { actor: usize, record: Record, certain: bool },
+    /// The handler of an actor is done.
+    Done { actor: usize },
+}
+
+/// A record that waits.
+#[derive(Clone, Debug)]
+struct Held {
+    record: Record,
+    /// The frame that it came with, and when.
+    lsn: u64,
+    since: u64,
+}
+
+/// The log of an actor.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Log {
+    pub(crate) incarnation: u32,
+    /// The next sequence number; 0 where nothing is known of the log.
+    pub(crate) next: u64,
+    /// Whether records of it were lost, so that whatever comes next follows.
+    pub(crate) lost: bool,
+    held: BTreeMap<(u32, u64), Held>,
+    /// Sends of the handler at work, which receives find when it is done.
+    pub(crate) unsent: Vec<Way>,
+    /// Whether a handler is at work, and when it last did something.
+    pub(crate) at_work: Option<u64>,
+}
+
+/// Logs, and what waits for what.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Order {
+    pub(crate) names: Vec<Arc<str>>,
+    pub(crate) logs: Vec<Log>,
+    numbers: FxHashMap<Arc<str>, usize>,
+    /// Messages that are on their way.
+    pub(crate) sent: Recent<()>,
+    /// Messages that came in: they may come in again.
+    received: Recent<()>,
+    /// By channel: messages sent less messages received.
+    pub(crate) channels: FxHashMap<u64, i64>,
+    /// By message: the actors whose next record receives it.
+    waiting: FxHashMap<u64, Vec<usize>>,
+    /// What waits, with the time since when, the oldest first.
+    since: VecDeque<(u64, usize, (u32, u64))>,
+    pub(crate) held: usize,
+    /// Whether receives find their sends when the handlers that sent them are done, and not at once.
+    by_handler: bool,
+    /// Whether a channel has had more receives than sends: nothing is certain then.
+    pub(crate) channels_failed: bool,
+}
+
+/// Why the next record of a log is not taken.
+enum Blocked {
+    Nothing,
+    Gap,
+    Message(Way),
+}
+
+impl Order {
+    pub(crate) fn new(by_handler: bool) -> Order {
+        Order { by_handler, ..Order::default() }
+    }
+
+    /// The number of an actor.
+    pub(crate) fn number(&mut self, name: &Arc<str>) -> usize {
+        if let Some(number) = self.numbers.get(name) {
+            return *number;
+        }
+        self.names.push(name.clone());
+        self.logs.push(Log::default());
+        self.numbers.insert(name.clone(), self.logs.len() - 1);
+        self.logs.len() - 1
+    }
+
+    /// The first frame that a record which waits came with.
+    pub(crate) fn oldest(&self) -> Option<u64> {
+        self.logs.iter().flat_map(|log| log.held.values()).map(|held| held.lsn).min()
+    }
+
+    /// Takes in a record, at a time in milliseconds. What was taken before is passed over.
+    pub(crate) fn push(&mut self, record: Record, lsn: u64, now: u64, out: &mut Vec<Out>) {
+        let actor = self.number(&record.actor);
+        let place = (record.incarnation, record.seq);
+        let log = &mut self.logs[actor];
+        if log.next > 0 && place < (log.incarnation, log.next) {
+            return;
+        }
+        if log.held.is_empty() && matches!(self.blocked(actor, &record), Blocked::Nothing) {
+            let mut queue = Vec::new();
+            self.take(actor, record, true, now, &mut queue, out);
+            return self.advance(queue, out);
+        }
+        let log = &mut self.logs[actor];
+        if let std::collections::btree_map::Entry::Vacant(entry) = log.held.entry(place) {
+            entry.insert(Held { record, lsn, since: now });
+            self.held += 1;
+            self.since.push_back((now, actor, place));
+            self.advance(vec![actor], out);
+        }
+    }
+
+    /// Takes what has waited since before `until`, and the oldest while more than `most` wait. Handlers of which nothing came since
+    /// `quiet` are done. Times are in milliseconds.
+    pub(crate) fn tick(&mut self, until: u64, quiet: u64, most: usize, out: &mut Vec<Out>) {
+        self.end_quiet(quiet, out);
+        while let Some(&(since, actor, place)) = self.since.front() {
+            let log = &self.logs[actor];
+            if !log.held.contains_key(&place) {
+                self.since.pop_front();
+                continue;
+            }
+            if since >= until && self.held <= most {
+                break;
+            }
+            // All that stands before it in its log goes with it.
+            self.force(actor, out);
+            self.end_quiet(quiet, out);
+        }
+    }
+
+    fn end_quiet(&mut self, quiet: u64, out: &mut Vec<Out>) {
+        let is_quiet = |log: &Log| log.at_work.is_some_and(|since| since < quiet);
+        // The end of one lets others go on that are as quiet.
+        while let Some(actor) = self.logs.iter().position(is_quiet).filter(|_| self.by_handler) {
+            let mut queue = Vec::new();
+            self.done(actor, &mut queue, out);
+            self.advance(queue, out);
+        }
+    }
+
+    /// Records were lost: what waits is given up, and each log goes on wherever it goes on.
+    pub(crate) fn lose(&mut self) {
+        for log in &mut self.logs {
+            log.held.clear();
+            log.unsent.clear();
+            (log.lost, log.at_work) = (true, None);
+        }
+        self.held = 0;
+        self.since.clear();
+        self.waiting.clear();
+    }
+
+    fn force(&mut self, actor: usize, out: &mut Vec<Out>) {
+        let Some((place, held)) = self.logs[actor].held.pop_first() else { return };
+        self.held -= 1;
+        let mut queue = Vec::new();
+        if let Blocked::Message(way) = self.blocked(actor, &held.record) {
+            self.channels_failed |= matches!(way, Way::Channel(_));
+            for key in way.keys() {
+                if let Some(waiting) = self.waiting.get_mut(&key) {
+                    waiting.retain(|waits| *waits != actor);
+                    if waiting.is_empty() {
+                        self.waiting.remove(&key);
+                    }
+                }
+            }
+        }
+        debug_assert_eq!(place.1, held.record.seq);
+        self.take(actor, held.record, false, held.since, &mut queue, out);
+        queue.push(actor);
+        self.advance(queue, out);
+    }
+
+    /// Takes the next records of these logs, and of those that waited for them.
+    fn advance(&mut self, mut queue: Vec<usize>, out: &mut Vec<Out>) {
+        while let Some(actor) = queue.pop() {
+            while let Some((_, held)) = self.logs[actor].held.first_key_value() {
+                let mut blocked = self.blocked(actor, &held.record);
+                if held.record.is_head() && self.by_handler && !matches!(blocked, Blocked::Gap) {
+                    let record = held.record.clone();
+                    self.done(actor, &mut queue, out);
+                    // It may have been its own handler that sent it.
+                    blocked = self.blocked(actor, &record);
+                }
+                match blocked {
+                    Blocked::Nothing => {}
+                    Blocked::Gap => break,
+                    Blocked::Message(way) => {
+                        for key in way.keys() {
+                            let waiting = self.waiting.entry(key).or_default();
+                            if !waiting.contains(&actor) {
+                                waiting.push(actor);
+                            }
+                        }
+                        break;
+                    }
+                }
+                let Some((_, held)) = self.logs[actor].held.pop_first() else { break };
+                self.held -= 1;
+                self.take(actor, held.record, true, held.since, &mut queue, out);
+            }
+        }
+    }
+
+    fn blocked(&self, actor: usize, record: &Record) -> Blocked {
+        let log = &self.logs[actor];
+        let follows = match log.next {
+            _ if log.lost => true,
+            0 => record.seq <= 1,
+            _ if record.incarnation > log.incarnation => record.seq <= 1,
+            next => record.seq == next,
+        };
+        if !follows && !is_clock_seq(record.seq) {
+            return Blocked::Gap;
+        }
+        let Step::Receive(way, _) = record.step else { return Blocked::Nothing };
+        let found = match way {
+            Way::Outside => true,
+            Way::Id { one, all } => {
+                let known = |key| self.sent.get(key).is_some() || self.received.get(key).is_some();
+                known(one) || known(all)
+            }
+            Way::Channel(key) => self.channels.get(&key).is_some_and(|left| *left > 0),
+        };
+        if found { Blocked::Nothing } else { Blocked::Message(way) }
+    }
+
+    fn take(
+        &mut self,
+        actor: usize,
+        record: Record,
+        certain: bool,
+        came: u64,
+        queue: &mut Vec<usize>,
+        out: &mut Vec<Out>,
+    ) {
+        if self.by_handler && record.is_head() {
+            self.done(actor, queue, out);
+        }
+        let log = &mut self.logs[actor];
+        (log.incarnation, log.next) = (record.incarnation, record.seq.saturating_add(1));
+        log.lost = false;
+        if self.by_handler {
+            log.at_work = Some(came);
+        }
+        match record.step {
+            Step::Send(way, _) if self.by_handler => log.unsent.push(way),
+            Step::Send(way, _) => self.announce(way, queue),
+            Step::Receive(Way::Id { one, all }, _) => {
+                if self.sent.get(all).is_none() && self.sent.remove(one).is_some() {
+                    self.received.insert(one, ());
+                }
+            }
+            Step::Receive(Way::Channel(key), _) => *self.channels.entry(key).or_default() -= 1,
+            _ => {}
+        }
+        out.push(Out::Record { actor, record, certain });
+    }
+
+    /// A handler is done: what it sent can be received.
+    fn done(&mut self, actor: usize, queue: &mut Vec<usize>, out: &mut Vec<Out>) {
+        if self.logs[actor].at_work.take().is_none() {
+            return;
+        }
+        out.push(Out::Done { actor });
+        for way in std::mem::take(&mut self.logs[actor].unsent) {
+            self.announce(way, queue);
+        }
+    }
+
+    fn announce(&mut self, way: Way, queue: &mut Vec<usize>) {
+        let key = match way {
+            Way::Id { one, .. } => {
+                self.sent.insert(one, ());
+                one
+            }
+            Way::Channel(key) => {
+                *self.channels.entry(key).or_default() += 1;
+                key
+            }
+            Way::Outside => return,
+        };
+        if let Some(waiting) = self.waiting.remove(&key) {
+            queue.extend(waiting);
+        }
+    }
+}
+
+impl Way {
+    /// What a receive waits for.
+    fn keys(self) -> impl Iterator<Item = u64> {
+        let (one, all) = match self {
+            Way::Id { one, all } => (Some(one), Some(all)),
+            Way::Channel(key) => (Some(key), None),
+            Way::Outside => (None, None),
+        };
+        one.into_iter().chain(all)
+    }
+}

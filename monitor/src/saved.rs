@@ -1,0 +1,214 @@
+//! What a monitor knows, in a form that outlives its process.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use demi_predicate::State;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Json};
+
+use crate::interest::{Said, Way};
+use crate::monitor::{Actor, Monitor, Options};
+use crate::units::{Sent, Unit};
+use crate::watched::{Standing, Watched};
+use crate::{Interest, Invariant};
+
+/// What a [`Monitor`] knows, as plain data.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Saved {
+    logs: Vec<Log>,
+    sent: Vec<u64>,
+    channels: BTreeMap<u64, i64>,
+    channels_failed: bool,
+    messages: Vec<(u64, Message)>,
+    counted: BTreeMap<u64, (u64, u64)>,
+    invariants: BTreeMap<String, Kept>,
+    uncertain: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Log {
+    actor: Arc<str>,
+    incarnation: u32,
+    next: u64,
+    #[serde(default)]
+    lost: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    unsent: Vec<Way>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    at_work: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    state: Option<Map<String, Json>>,
+    #[serde(default)]
+    uncertain: u8,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    handler: Option<Handler>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Handler {
+    received: Option<(u32, u64, Said, Option<Message>)>,
+    before: Option<Json>,
+    sends: Vec<(Way, Said)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Message {
+    said: Said,
+    links: Vec<(Arc<str>, Json)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kept {
+    /// The predicate and the class that it was kept for.
+    holds: String,
+    class: Vec<String>,
+    checker: demi_predicate::Saved,
+    standing: Standing,
+}
+
+impl Monitor<'_> {
+    /// What it knows, but for the records that wait: these come again with the frames from [`oldest_waiting`](Self::oldest_waiting) on.
+    #[must_use]
+    pub fn save(&self) -> Saved {
+        let logs = self.order.logs.iter().enumerate().map(|(number, log)| {
+            let actor = self.actors.get(number);
+            let state = actor.filter(|a| a.state.is_some()).map(|a| a.object(&self.interest));
+            Log {
+                actor: self.order.names[number].clone(),
+                incarnation: log.incarnation,
+                next: log.next,
+                lost: log.lost,
+                unsent: log.unsent.clone(),
+                at_work: log.at_work,
+                state: state.and_then(|s| if let Json::Object(s) = s { Some(s) } else { None }),
+                uncertain: actor.map_or(0, |a| a.uncertain),
+                handler: self.units.units.get(&number).map(Handler::of),
+            }
+        });
+        let invariants = self.watched.iter().map(|watched| {
+            let kept = Kept {
+                holds: watched.invariant.predicate.to_string(),
+                class: class(watched.invariant),
+                checker: watched.checker.save(),
+                standing: watched.standing.clone(),
+            };
+            (watched.invariant.id.clone(), kept)
+        });
+        Saved {
+            logs: logs.collect(),
+            sent: self.order.sent.sorted().into_iter().map(|(key, ())| key).collect(),
+            channels: self.order.channels.iter().map(|(k, v)| (*k, *v)).collect(),
+            channels_failed: self.order.channels_failed,
+            messages: self.units.sent.sorted().into_iter().map(|(key, m)| (key, Message::of(m))).collect(),
+            counted: self.units.counted.iter().map(|(k, v)| (*k, *v)).collect(),
+            invariants: invariants.collect(),
+            uncertain: self.counts.uncertain,
+        }
+    }
+}
+
+impl<'p> Monitor<'p> {
+    /// Goes on where another was saved. An invariant that is new, or that says something else than before, begins with the last states.
+    #[must_use]
+    pub fn resume(invariants: &'p [Invariant], options: Options, saved: &Saved) -> Monitor<'p> {
+        let mut monitor = Monitor::new(invariants, options);
+        let by_handler = monitor.interest.of_messages;
+        for log in &saved.logs {
+            let number = monitor.order.number(&log.actor);
+            let known = &mut monitor.order.logs[number];
+            (known.incarnation, known.next, known.lost) = (log.incarnation, log.next, log.lost);
+            if by_handler {
+                known.unsent.clone_from(&log.unsent);
+                known.at_work = log.at_work;
+            }
+            monitor.actors.push(Actor::of(log, &monitor.interest));
+            if log.uncertain > 0 {
+                monitor.uncertain.insert(number);
+            }
+            if let Some(handler) = &log.handler {
+                monitor.units.units.insert(number, handler.unit());
+            }
+        }
+        saved.sent.iter().for_each(|key| monitor.order.sent.insert(*key, ()));
+        monitor.order.channels = saved.channels.iter().map(|(k, v)| (*k, *v)).collect();
+        monitor.order.channels_failed = saved.channels_failed;
+        saved.messages.iter().for_each(|(key, message)| monitor.units.sent.insert(*key, message.sent()));
+        monitor.units.counted = saved.counted.iter().map(|(k, v)| (*k, *v)).collect();
+        monitor.counts.uncertain = saved.uncertain;
+        for watched in &mut monitor.watched {
+            let invariant = watched.invariant;
+            let kept = saved.invariants.get(&invariant.id).filter(|kept| {
+                kept.holds == invariant.predicate.to_string() && kept.class == class(invariant)
+            });
+            if let Some(kept) = kept
+                && let Ok(checker) = invariant.predicate.resume(&kept.checker)
+            {
+                let mask = watched.mask;
+                *watched = Watched::new(invariant, checker, mask, kept.standing.clone());
+                continue;
+            }
+            for (number, actor) in monitor.actors.iter().enumerate() {
+                let name = &monitor.order.names[number];
+                if let Some(state) = actor.state.as_ref().filter(|_| watched.is_about(number, name)) {
+                    watched.tell(name, actor.incarnation, state, false);
+                }
+            }
+        }
+        monitor
+    }
+}
+
+fn class(invariant: &Invariant) -> Vec<String> {
+    invariant.class.iter().map(|pattern| pattern.as_str().to_owned()).collect()
+}
+
+impl Actor {
+    /// A variable that nobody asked for before is unknown until it is told again.
+    fn of(log: &Log, interest: &Interest) -> Actor {
+        let mut actor = Actor { incarnation: log.incarnation, uncertain: log.uncertain, ..Actor::default() };
+        if let Some(state) = &log.state {
+            actor.values = interest.variables.iter().map(|name| state.get(name).cloned()).collect();
+            actor.state = Some(Arc::new(State::new(actor.object(interest))));
+        }
+        actor
+    }
+}
+
+impl Handler {
+    fn of(unit: &Unit) -> Handler {
+        let received = unit.received.clone();
+        Handler {
+            received: received.map(|(inc, seq, said, sent)| (inc, seq, said, sent.as_ref().map(Message::of))),
+            before: unit.before.as_ref().map(|state| state.value()),
+            sends: unit.sends.clone(),
+        }
+    }
+
+    fn unit(&self) -> Unit {
+        let received = self.received.clone();
+        Unit {
+            received: received
+                .map(|(inc, seq, said, sent)| (inc, seq, said, sent.as_ref().map(Message::sent))),
+            before: self.before.clone().map(|json| Arc::new(State::new(json))),
+            sends: self.sends.clone(),
+        }
+    }
+}
+
+impl Message {
+    fn of(sent: &Sent) -> Message {
+        let links = sent.links.iter().map(|(name, state)| (name.clone(), state.value()));
+        Message { said: sent.said.clone(), links: links.collect() }
+    }
+
+    fn sent(&self) -> Sent {
+        let links = self.links.iter().map(|(name, json)| (name.clone(), Arc::new(State::new(json.clone()))));
+        Sent { said: self.said.clone(), links: links.collect() }
+    }
+}
