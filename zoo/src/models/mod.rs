@@ -52,7 +52,6 @@ macro_rules! zoo {
 
 zoo! {
     paxos::Paxos, "paxos", Tuning, "multi-Paxos", "stale_promises";
-    viewstamped::Viewstamped, "viewstamped", Measuring, "Viewstamped Replication", "forgets_view";
     chain::Chain, "chain", Tuning, "chain replication", "no_seal";
     abd::Abd, "abd", Tuning, "ABD register", "no_write_back";
     chord::Chord, "chord", Measuring, "Chord", "original";
