@@ -54,6 +54,7 @@ zoo! {
     paxos::Paxos, "paxos", Tuning, "multi-Paxos", "stale_promises";
     chain::Chain, "chain", Tuning, "chain replication", "no_seal";
     abd::Abd, "abd", Tuning, "ABD register", "no_write_back";
+    chord::Chord, "chord", Measuring, "Chord", "original";
     two_phase::TwoPhase, "two-phase-xa", Tuning, "two-phase commit", "rollback_prepared";
     three_phase::ThreePhase, "three-phase", Measuring, "three-phase commit", "timeouts_decide";
     snapshot::Snapshot, "snapshot", Tuning, "Chandy–Lamport snapshot", "plain_markers";
