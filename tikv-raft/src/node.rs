@@ -1,0 +1,205 @@
+//! A node: its state, and what it does with what is delivered to it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use demi_replay::{Ctx, Timer, guard};
+use raft::SnapshotStatus;
+use raft::eraftpb::{ConfChange, ConfChangeType};
+
+use crate::error::Corrupt;
+use crate::message::{Msg, Wire};
+use crate::model::TikvRaft;
+use crate::ready::Work;
+use crate::rebuild::{ELECTION_TICKS, begin, rebuild, taken};
+use crate::stored::{Disk, Syncing};
+use crate::volatile::{Flow, Role, Volatile};
+
+/// The timers' names.
+const ELECTION: &str = "election";
+const HEARTBEAT: &str = "heartbeat";
+const SYNC: &str = "sync";
+const SNAPSHOT: &str = "snapshot";
+
+/// The state of a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Node {
+    /// Its number.
+    pub id: u64,
+    /// What it wrote.
+    pub disk: Disk,
+    /// What the library has in memory; `None` until the node starts.
+    pub volatile: Option<Volatile>,
+    /// Writes of clients that wait until they are applied.
+    pub writes: BTreeSet<u64>,
+    /// Reads of clients, with the index that must be applied first, once that is known.
+    pub reads: BTreeMap<u64, Option<u64>>,
+    /// Why it can do nothing any more: the library panicked, or what it handed out makes no sense.
+    pub died: Option<Arc<str>>,
+}
+
+impl Node {
+    /// What is left of it after a crash.
+    pub(crate) fn recovered(&self) -> Node {
+        let disk = Disk { written: self.disk.after_crash(), synced: None };
+        Node { id: self.id, disk, died: self.died.clone(), ..Node::default() }
+    }
+
+    /// Whether it leads.
+    #[must_use]
+    pub fn leads(&self) -> bool {
+        self.volatile.as_ref().is_some_and(Volatile::leads)
+    }
+}
+
+impl TikvRaft {
+    /// A node starts, with what is on its disk.
+    pub(crate) fn begin(&self, node: &mut Node, ctx: &mut Ctx<'_, Msg>) {
+        if node.volatile.is_none() {
+            self.work(node, None, ctx, |_| {});
+        }
+    }
+
+    /// A node takes a message, or a timer of it fires.
+    pub(crate) fn handle(&self, node: &mut Node, msg: &Msg, ctx: &mut Ctx<'_, Msg>) {
+        let switches = self.settings.switches;
+        self.work(node, Some(msg), ctx, |work| {
+            let raw = &mut work.raw;
+            // What the library refuses is a request that cannot be met now: nothing happens and nobody is told.
+            match msg {
+                Msg::Raft(wire) => drop(raw.step(wire.message().clone())),
+                Msg::Write(write) => {
+                    if raw.propose(Vec::new(), write.to_be_bytes().to_vec()).is_ok() {
+                        work.writes.insert(*write);
+                    }
+                }
+                Msg::AddNode(id) => drop(raw.propose_conf_change(Vec::new(), change(ConfChangeType::AddNode, *id))),
+                Msg::RemoveNode(id) => {
+                    drop(raw.propose_conf_change(Vec::new(), change(ConfChangeType::RemoveNode, *id)));
+                }
+                Msg::Compact => {
+                    let store = raw.mut_store();
+                    store.entries.compact(store.application.index());
+                    work.syncing.all();
+                }
+                Msg::Ask(read) if switches.read_without_index => {
+                    if Role::from(raw.raft.state) == Role::Leader {
+                        let index = raw.store().application.last_write();
+                        work.replies.push(Msg::Value { read: *read, index });
+                    }
+                }
+                Msg::Ask(read) => {
+                    work.reads.insert(*read, None);
+                    raw.read_index(read.to_be_bytes().to_vec());
+                }
+                Msg::Election if raw.raft.promotable() && Role::from(raw.raft.state) != Role::Leader => {
+                    for _ in raw.raft.election_elapsed..ELECTION_TICKS {
+                        raw.tick();
+                    }
+                }
+                Msg::Heartbeat if Role::from(raw.raft.state) == Role::Leader => drop(raw.tick()),
+                Msg::Sync => work.syncing.all(),
+                Msg::SnapshotLost(peer) => {
+                    let progress = raw.raft.prs().get(*peer);
+                    if progress.is_some_and(|p| Flow::from(p.state) == Flow::Snapshot) {
+                        raw.report_snapshot(*peer, SnapshotStatus::Failure);
+                    }
+                }
+                _ => {}
+            }
+        });
+    }
+
+    /// Calls the library and takes care of what it hands out.
+    fn work(
+        &self,
+        node: &mut Node,
+        msg: Option<&Msg>,
+        ctx: &mut Ctx<'_, Msg>,
+        call: impl FnOnce(&mut Work),
+    ) {
+        if node.died.is_some() {
+            return;
+        }
+        let Node { id, disk, volatile: before, writes, reads, .. } = std::mem::take(node);
+        let unsynced = disk.synced.is_some();
+        let outcome = guard::guarded(|| {
+            let Disk { written, synced } = disk;
+            let raw = match &before {
+                Some(volatile) => rebuild(&self.settings, id, (written, volatile), &self.logger),
+                None => begin(&self.settings, id, written, &self.logger),
+            };
+            let raw = raw.map_err(|why| Corrupt::Disk(why.to_string()))?;
+            let syncing = Syncing::new(synced, self.settings.switches);
+            let mut work = Work { raw, syncing, writes, reads, sent: Vec::new(), replies: Vec::new() };
+            call(&mut work);
+            work.finish()?;
+            Ok::<Work, Corrupt>(work)
+        });
+        node.id = id;
+        let mut work = match outcome {
+            Ok(Ok(work)) => work,
+            Ok(Err(corrupt)) => {
+                node.died = Some(corrupt.to_string().into());
+                return;
+            }
+            Err(panic) => {
+                node.died = Some(panic.into());
+                return;
+            }
+        };
+        let after = taken(&work.raw);
+        for message in work.sent {
+            self.send(message, ctx);
+        }
+        work.replies.into_iter().for_each(|reply| ctx.send(self.client(), reply));
+        node.disk = work.syncing.disk(std::mem::take(work.raw.mut_store()));
+        (node.writes, node.reads) = (work.writes, work.reads);
+        timers(before.as_ref(), &after, msg, ctx);
+        if self.settings.switches.syncs_late() && node.disk.synced.is_some() && !unsynced {
+            ctx.set_timer(SYNC, Msg::Sync);
+        }
+        node.volatile = Some(after);
+    }
+
+    fn send(&self, message: raft::eraftpb::Message, ctx: &mut Ctx<'_, Msg>) {
+        if let Some(to) = self.node(message.to) {
+            ctx.send(to, Msg::Raft(Wire::from(message)));
+        }
+    }
+}
+
+/// Arms and ends timers. `msg` is what was handled: a timer that fired is not live any more.
+fn timers(before: Option<&Volatile>, after: &Volatile, msg: Option<&Msg>, ctx: &mut Ctx<'_, Msg>) {
+    let led = before.map(Volatile::leads);
+    let fired = matches!(msg, Some(Msg::Election | Msg::Heartbeat));
+    if led != Some(after.leads()) {
+        let (ends, begins, carries) = match after.leads() {
+            true => (ELECTION, HEARTBEAT, Msg::Heartbeat),
+            false => (HEARTBEAT, ELECTION, Msg::Election),
+        };
+        ctx.cancel_timer(ends);
+        ctx.set_timer(begins, carries);
+    } else if fired {
+        match after.leads() {
+            true => ctx.set_timer(HEARTBEAT, Msg::Heartbeat),
+            false => ctx.set_timer(ELECTION, Msg::Election),
+        }
+    }
+    let waited: BTreeSet<u64> = before.into_iter().flat_map(Volatile::awaiting_snapshot).collect();
+    let waits: BTreeSet<u64> = after.awaiting_snapshot().collect();
+    let lost = |peer| matches!(msg, Some(Msg::SnapshotLost(p)) if *p == peer);
+    for &peer in waited.difference(&waits) {
+        ctx.cancel_timer(Timer::named(SNAPSHOT).keyed(peer));
+    }
+    for &peer in waits.iter().filter(|peer| !waited.contains(peer) || lost(**peer)) {
+        ctx.set_timer(Timer::named(SNAPSHOT).keyed(peer), Msg::SnapshotLost(peer));
+    }
+}
+
+fn change(kind: ConfChangeType, id: u64) -> ConfChange {
+    let mut change = ConfChange::default();
+    change.set_change_type(kind);
+    change.node_id = id;
+    change
+}
