@@ -139,14 +139,8 @@ impl TikvRaft {
         node.id = id;
         let mut work = match outcome {
             Ok(Ok(work)) => work,
-            Ok(Err(corrupt)) => {
-                node.died = Some(corrupt.to_string().into());
-                return;
-            }
-            Err(panic) => {
-                node.died = Some(panic.into());
-                return;
-            }
+            Ok(Err(corrupt)) => return die(node, &corrupt.to_string(), ctx),
+            Err(panic) => return die(node, &short(&panic), ctx),
         };
         let after = taken(&work.raw);
         for message in work.sent {
@@ -166,6 +160,23 @@ impl TikvRaft {
         if let Some(to) = self.node(message.to) {
             ctx.send(to, Msg::Raft(Wire::from(message)));
         }
+    }
+}
+
+/// A node does nothing from now on. Invariants are checked after deliveries: its timer makes sure that there can be one.
+fn die(node: &mut Node, why: &str, ctx: &mut Ctx<'_, Msg>) {
+    node.died = Some(why.into());
+    ctx.set_timer(ELECTION, Msg::Election);
+}
+
+/// What a panic said, and where: the file's name without the folder, which differs from machine to machine.
+fn short(panic: &str) -> String {
+    match panic.rsplit_once(" (") {
+        Some((said, place)) => {
+            let file = place.rsplit(['/', '\\']).next().unwrap_or(place);
+            format!("{said} ({file}")
+        }
+        None => panic.to_owned(),
     }
 }
 
