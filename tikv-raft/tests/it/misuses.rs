@@ -1,0 +1,62 @@
+//! Each misuse is found, and what is found is minimized to a few steps that replay strictly.
+
+use demi_minimize::{Budget, Objective, Options, Phases, StopFlag, minimize};
+use demi_replay::fuzz::{FuzzOptions, fuzz};
+use demi_replay::replay::{ReplayOptions, replay};
+
+use crate::common::{scenario, simulator};
+
+/// Seeds that are tried at most, and runs of each.
+const SEEDS: u64 = 4;
+const RUNS: u64 = 100;
+
+fn found_and_minimized(name: &str, expected: &[&str]) {
+    let scenario = scenario(name);
+    let sim = simulator(&scenario);
+    let find = |seed| {
+        let options = FuzzOptions::new(seed, RUNS, 500);
+        fuzz(&mut sim.clone(), &scenario, &options, &mut |_| true).unwrap()
+    };
+    let found = (1..=SEEDS).find_map(find).unwrap();
+    assert!(found.violation.iter().all(|v| expected.contains(&v.as_str())), "{:?}", found.violation);
+    let options = Options {
+        rule: scenario.network,
+        budget: Budget::States(20_000),
+        jobs: 1,
+        phases: Phases::All,
+        objective: Objective::default(),
+        stop: StopFlag::default(),
+    };
+    let outcome = minimize(&sim, &found.schedule, None, &options, &|_| {}).unwrap();
+    let strictly = ReplayOptions { rule: scenario.network, strict: true, interval: 1 };
+    let replayed = replay(&mut sim.clone(), &outcome.schedule, &strictly).unwrap();
+    assert_eq!(replayed.divergences, 0, "{}", outcome.schedule.to_text());
+    assert!(replayed.violation.iter().any(|v| found.violation.contains(v)));
+    let steps = outcome.schedule.steps.len();
+    println!("{name}: {} deliveries found, {steps} steps left", found.deliveries);
+    assert!(steps < 40, "{}", outcome.schedule.to_text());
+}
+
+/// What may be seen first where something is lost.
+const LOST: [&str; 5] =
+    ["ElectionSafety", "LogMatching", "StateMachineSafety", "LeaderCompleteness", "AcknowledgedWrites"];
+
+#[test]
+fn messages_that_are_sent_before_the_sync() {
+    found_and_minimized("send-before-sync", &LOST);
+}
+
+#[test]
+fn entries_that_are_applied_before_their_commit_index_is_persisted() {
+    found_and_minimized("apply-before-persist", &["NoPanic"]);
+}
+
+#[test]
+fn a_hard_state_that_is_not_synced() {
+    found_and_minimized("ignore-must-sync", &LOST);
+}
+
+#[test]
+fn reads_that_nobody_confirms() {
+    found_and_minimized("read-without-index", &["LinearizableReads"]);
+}
