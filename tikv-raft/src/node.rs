@@ -45,6 +45,13 @@ impl Node {
         Node { id: self.id, disk, died: self.died.clone(), ..Node::default() }
     }
 
+    /// Whether it has applied its own removal.
+    #[must_use]
+    pub fn removed(&self) -> bool {
+        let application = &self.disk.written.application;
+        application.index() > 0 && !application.members().voters.contains(&self.id)
+    }
+
     /// Whether it leads.
     #[must_use]
     pub fn leads(&self) -> bool {
@@ -118,7 +125,8 @@ impl TikvRaft {
         ctx: &mut Ctx<'_, Msg>,
         call: impl FnOnce(&mut Work),
     ) {
-        if node.died.is_some() {
+        let ends = node.removed() && !self.settings.switches.removed_goes_on;
+        if node.died.is_some() || (ends && !matches!(msg, None | Some(Msg::Sync))) {
             return;
         }
         let Node { id, disk, volatile: before, writes, reads, .. } = std::mem::take(node);

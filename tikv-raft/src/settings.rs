@@ -18,11 +18,18 @@ pub struct Switches {
     pub ignore_must_sync: bool,
     /// A leader answers reads from its own state.
     pub read_without_index: bool,
+    /// A node that has applied its own removal goes on, as a leader too.
+    pub removed_goes_on: bool,
 }
 
 impl Switches {
-    const NAMES: [&str; 4] =
-        ["send_before_sync", "apply_before_persist", "ignore_must_sync", "read_without_index"];
+    const NAMES: [&str; 5] = [
+        "send_before_sync",
+        "apply_before_persist",
+        "ignore_must_sync",
+        "read_without_index",
+        "removed_goes_on",
+    ];
 
     /// Whether something is written that is synced only later, by the timer `sync`.
     #[must_use]
@@ -88,6 +95,7 @@ impl Settings {
                 apply_before_persist: on("apply_before_persist"),
                 ignore_must_sync: on("ignore_must_sync"),
                 read_without_index: on("read_without_index"),
+                removed_goes_on: on("removed_goes_on"),
             },
         };
         let nodes = settings.members.saturating_add(settings.spares);

@@ -5,12 +5,13 @@ use demi_schemas::{NetworkRule, Scenario};
 use demi_tikv_raft::{Client, Msg, Node, State, TikvRaft};
 
 /// The scenario files.
-pub const SCENARIOS: [(&str, &str); 5] = [
+pub const SCENARIOS: [(&str, &str); 6] = [
     ("correct", include_str!("../../scenarios/correct.toml")),
     ("send-before-sync", include_str!("../../scenarios/send-before-sync.toml")),
     ("apply-before-persist", include_str!("../../scenarios/apply-before-persist.toml")),
     ("ignore-must-sync", include_str!("../../scenarios/ignore-must-sync.toml")),
     ("read-without-index", include_str!("../../scenarios/read-without-index.toml")),
+    ("removed-goes-on", include_str!("../../scenarios/removed-goes-on.toml")),
 ];
 
 /// The scenario file of that name.

@@ -21,7 +21,7 @@ fn found_and_minimized(name: &str, expected: &[&str]) {
     assert!(found.violation.iter().all(|v| expected.contains(&v.as_str())), "{:?}", found.violation);
     let options = Options {
         rule: scenario.network,
-        budget: Budget::States(20_000),
+        budget: Budget::States(400_000),
         jobs: 1,
         phases: Phases::All,
         objective: Objective::default(),
@@ -59,4 +59,9 @@ fn a_hard_state_that_is_not_synced() {
 #[test]
 fn reads_that_nobody_confirms() {
     found_and_minimized("read-without-index", &["LinearizableReads"]);
+}
+
+#[test]
+fn a_leader_that_goes_on_after_its_removal() {
+    found_and_minimized("removed-goes-on", &["LinearizableReads", "NoPanic"]);
 }
