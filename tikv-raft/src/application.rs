@@ -94,7 +94,8 @@ impl Application {
         }
         let write = match entry.entry_type {
             EntryType::EntryNormal if !entry.data.is_empty() => {
-                let number = <[u8; 8]>::try_from(&entry.data[..]).map_err(|_| Corrupt::Content(entry.index))?;
+                let number =
+                    <[u8; 8]>::try_from(&entry.data[..]).map_err(|_| Corrupt::Content(entry.index))?;
                 Some(u64::from_be_bytes(number))
             }
             _ => None,

@@ -13,6 +13,7 @@
 //! ```
 
 mod application;
+mod calls;
 mod client;
 mod entries;
 mod error;

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use demi_replay::{
-    ActorId, Ctx, Guidance, Logs, Model, Names, Runtime, View, Violation, Workload,
-};
+use demi_replay::{ActorId, Ctx, Guidance, Logs, Model, Names, Runtime, View, Violation, Workload};
 use demi_schemas::{Scenario, ScenarioError};
 use slog::{Discard, Logger, o};
 

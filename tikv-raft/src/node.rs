@@ -3,17 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use demi_replay::{Ctx, Timer, guard};
-use raft::SnapshotStatus;
-use raft::eraftpb::{ConfChange, ConfChangeType};
-
+use crate::calls;
 use crate::error::Corrupt;
 use crate::message::{Msg, Wire};
 use crate::model::TikvRaft;
 use crate::ready::Work;
-use crate::rebuild::{ELECTION_TICKS, begin, rebuild, taken};
+use crate::rebuild::{begin, rebuild, taken};
 use crate::stored::{Disk, Syncing};
-use crate::volatile::{Flow, Role, Volatile};
+use crate::volatile::Volatile;
+use demi_replay::{Ctx, Timer, guard};
 
 /// The timers' names.
 const ELECTION: &str = "election";
@@ -63,68 +61,17 @@ impl TikvRaft {
     /// A node starts, with what is on its disk.
     pub(crate) fn begin(&self, node: &mut Node, ctx: &mut Ctx<'_, Msg>) {
         if node.volatile.is_none() {
-            self.work(node, None, ctx, |_| {});
+            self.work(node, None, ctx);
         }
     }
 
     /// A node takes a message, or a timer of it fires.
     pub(crate) fn handle(&self, node: &mut Node, msg: &Msg, ctx: &mut Ctx<'_, Msg>) {
-        let switches = self.settings.switches;
-        self.work(node, Some(msg), ctx, |work| {
-            let raw = &mut work.raw;
-            // What the library refuses is a request that cannot be met now: nothing happens and nobody is told.
-            match msg {
-                Msg::Raft(wire) => drop(raw.step(wire.message().clone())),
-                Msg::Write(write) => {
-                    if raw.propose(Vec::new(), write.to_be_bytes().to_vec()).is_ok() {
-                        work.writes.insert(*write);
-                    }
-                }
-                Msg::AddNode(id) => drop(raw.propose_conf_change(Vec::new(), change(ConfChangeType::AddNode, *id))),
-                Msg::RemoveNode(id) => {
-                    drop(raw.propose_conf_change(Vec::new(), change(ConfChangeType::RemoveNode, *id)));
-                }
-                Msg::Compact => {
-                    let store = raw.mut_store();
-                    store.entries.compact(store.application.index());
-                    work.syncing.all();
-                }
-                Msg::Ask(read) if switches.read_without_index => {
-                    if Role::from(raw.raft.state) == Role::Leader {
-                        let index = raw.store().application.last_write();
-                        work.replies.push(Msg::Value { read: *read, index });
-                    }
-                }
-                Msg::Ask(read) => {
-                    work.reads.insert(*read, None);
-                    raw.read_index(read.to_be_bytes().to_vec());
-                }
-                Msg::Election if raw.raft.promotable() && Role::from(raw.raft.state) != Role::Leader => {
-                    for _ in raw.raft.election_elapsed..ELECTION_TICKS {
-                        raw.tick();
-                    }
-                }
-                Msg::Heartbeat if Role::from(raw.raft.state) == Role::Leader => drop(raw.tick()),
-                Msg::Sync => work.syncing.all(),
-                Msg::SnapshotLost(peer) => {
-                    let progress = raw.raft.prs().get(*peer);
-                    if progress.is_some_and(|p| Flow::from(p.state) == Flow::Snapshot) {
-                        raw.report_snapshot(*peer, SnapshotStatus::Failure);
-                    }
-                }
-                _ => {}
-            }
-        });
+        self.work(node, Some(msg), ctx);
     }
 
     /// Calls the library and takes care of what it hands out.
-    fn work(
-        &self,
-        node: &mut Node,
-        msg: Option<&Msg>,
-        ctx: &mut Ctx<'_, Msg>,
-        call: impl FnOnce(&mut Work),
-    ) {
+    fn work(&self, node: &mut Node, msg: Option<&Msg>, ctx: &mut Ctx<'_, Msg>) {
         let ends = node.removed() && !self.settings.switches.removed_goes_on;
         if node.died.is_some() || (ends && !matches!(msg, None | Some(Msg::Sync))) {
             return;
@@ -140,7 +87,9 @@ impl TikvRaft {
             let raw = raw.map_err(|why| Corrupt::Disk(why.to_string()))?;
             let syncing = Syncing::new(synced, self.settings.switches);
             let mut work = Work { raw, syncing, writes, reads, sent: Vec::new(), replies: Vec::new() };
-            call(&mut work);
+            if let Some(msg) = msg {
+                calls::make(&mut work, msg, self.settings.switches);
+            }
             work.finish()?;
             Ok::<Work, Corrupt>(work)
         });
@@ -214,11 +163,4 @@ fn timers(before: Option<&Volatile>, after: &Volatile, msg: Option<&Msg>, ctx: &
     for &peer in waits.iter().filter(|peer| !waited.contains(peer) || lost(**peer)) {
         ctx.set_timer(Timer::named(SNAPSHOT).keyed(peer), Msg::SnapshotLost(peer));
     }
-}
-
-fn change(kind: ConfChangeType, id: u64) -> ConfChange {
-    let mut change = ConfChange::default();
-    change.set_change_type(kind);
-    change.node_id = id;
-    change
 }

@@ -144,3 +144,6 @@ impl PendingRead {
         self.request.message().get_entries().first().map_or(&[], |entry| &entry.data[..])
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,7 +11,8 @@ use demi_replay::{ActorId, Proposal};
 pub(crate) fn parse(text: &str) -> Result<Msg, BadRequest> {
     let (name, rest) = text.split_once('(').unwrap_or((text, ""));
     let mut numbers = rest.trim_end_matches(')').split(',').map(|n| n.trim().parse::<u64>());
-    let mut number = || numbers.next().and_then(Result::ok).ok_or_else(|| BadRequest::Number(text.to_owned()));
+    let mut number =
+        || numbers.next().and_then(Result::ok).ok_or_else(|| BadRequest::Number(text.to_owned()));
     Ok(match name.trim() {
         "Write" => Msg::Write(number()?),
         "Read" => Msg::Read { read: number()?, node: number()? },
@@ -55,7 +56,13 @@ mod tests {
 
     #[test]
     fn requests_have_a_text_that_is_read_back() {
-        let all = [Msg::Write(7), Msg::Read { read: 3, node: 2 }, Msg::AddNode(4), Msg::RemoveNode(1), Msg::Compact];
+        let all = [
+            Msg::Write(7),
+            Msg::Read { read: 3, node: 2 },
+            Msg::AddNode(4),
+            Msg::RemoveNode(1),
+            Msg::Compact,
+        ];
         for msg in all {
             assert_eq!(parse(&text::payload(&msg)), Ok(msg));
         }

@@ -84,7 +84,9 @@ pub(crate) fn entry(entry: &Entry) -> String {
     let holds = match entry.entry_type {
         EntryType::EntryNormal if entry.data.is_empty() => String::new(),
         EntryType::EntryNormal => format!(" {}", bytes(&entry.data)),
-        EntryType::EntryConfChange | EntryType::EntryConfChangeV2 => format!(" members {}", bytes(&entry.data)),
+        EntryType::EntryConfChange | EntryType::EntryConfChangeV2 => {
+            format!(" members {}", bytes(&entry.data))
+        }
     };
     format!("{}/{}{holds}", entry.index, entry.term)
 }

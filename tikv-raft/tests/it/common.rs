@@ -5,13 +5,14 @@ use demi_schemas::{NetworkRule, Scenario};
 use demi_tikv_raft::{Client, Msg, Node, State, TikvRaft};
 
 /// The scenario files.
-pub const SCENARIOS: [(&str, &str); 6] = [
+pub const SCENARIOS: [(&str, &str); 7] = [
     ("correct", include_str!("../../scenarios/correct.toml")),
     ("send-before-sync", include_str!("../../scenarios/send-before-sync.toml")),
     ("apply-before-persist", include_str!("../../scenarios/apply-before-persist.toml")),
     ("ignore-must-sync", include_str!("../../scenarios/ignore-must-sync.toml")),
     ("read-without-index", include_str!("../../scenarios/read-without-index.toml")),
     ("removed-goes-on", include_str!("../../scenarios/removed-goes-on.toml")),
+    ("removed-reads", include_str!("../../scenarios/removed-reads.toml")),
 ];
 
 /// The scenario file of that name.
@@ -108,8 +109,7 @@ impl Walk {
     /// Delivers something. Timers wait longer than messages.
     fn deliver(&mut self) {
         let pending = self.world.pending();
-        let messages: Vec<usize> =
-            (0..pending.len()).filter(|&at| !pending[at].kind.is_timer()).collect();
+        let messages: Vec<usize> = (0..pending.len()).filter(|&at| !pending[at].kind.is_timer()).collect();
         let all = pending.len();
         let at = match self.below(12) > 0 && !messages.is_empty() {
             true => messages[self.below(messages.len())],

@@ -6,22 +6,23 @@ use demi_replay::replay::{ReplayOptions, replay};
 
 use crate::common::{scenario, simulator};
 
-/// Seeds that are tried at most, and runs of each.
+/// Seeds that are tried at most, runs of each, and deliveries of a run.
 const SEEDS: u64 = 4;
 const RUNS: u64 = 100;
+const DELIVERIES: u64 = 500;
 
 fn found_and_minimized(name: &str, expected: &[&str]) {
     let scenario = scenario(name);
     let sim = simulator(&scenario);
     let find = |seed| {
-        let options = FuzzOptions::new(seed, RUNS, 500);
+        let options = FuzzOptions::new(seed, RUNS, DELIVERIES);
         fuzz(&mut sim.clone(), &scenario, &options, &mut |_| true).unwrap()
     };
     let found = (1..=SEEDS).find_map(find).unwrap();
     assert!(found.violation.iter().all(|v| expected.contains(&v.as_str())), "{:?}", found.violation);
     let options = Options {
         rule: scenario.network,
-        budget: Budget::States(400_000),
+        budget: Budget::States(1_000_000),
         jobs: 1,
         phases: Phases::All,
         objective: Objective::default(),
@@ -63,5 +64,10 @@ fn reads_that_nobody_confirms() {
 
 #[test]
 fn a_leader_that_goes_on_after_its_removal() {
-    found_and_minimized("removed-goes-on", &["LinearizableReads", "NoPanic"]);
+    found_and_minimized("removed-goes-on", &["NoPanic", "LinearizableReads"]);
+}
+
+#[test]
+fn reads_at_a_leader_that_was_removed() {
+    found_and_minimized("removed-reads", &["LinearizableReads"]);
 }
