@@ -6,16 +6,15 @@ use demi_replay::replay::{ReplayOptions, replay};
 
 use crate::common::{scenario, simulator};
 
-/// Seeds that are tried at most, runs of each, and deliveries of a run.
+/// Seeds that are tried at most, and runs of each.
 const SEEDS: u64 = 4;
 const RUNS: u64 = 100;
-const DELIVERIES: u64 = 500;
 
-fn found_and_minimized(name: &str, expected: &[&str]) {
+fn found_and_minimized(name: &str, deliveries: u64, expected: &[&str]) {
     let scenario = scenario(name);
     let sim = simulator(&scenario);
     let find = |seed| {
-        let options = FuzzOptions::new(seed, RUNS, DELIVERIES);
+        let options = FuzzOptions::new(seed, RUNS, deliveries);
         fuzz(&mut sim.clone(), &scenario, &options, &mut |_| true).unwrap()
     };
     let found = (1..=SEEDS).find_map(find).unwrap();
@@ -44,30 +43,30 @@ const LOST: [&str; 5] =
 
 #[test]
 fn messages_that_are_sent_before_the_sync() {
-    found_and_minimized("send-before-sync", &LOST);
+    found_and_minimized("send-before-sync", 500, &LOST);
 }
 
 #[test]
 fn entries_that_are_applied_before_their_commit_index_is_persisted() {
-    found_and_minimized("apply-before-persist", &["NoPanic"]);
+    found_and_minimized("apply-before-persist", 500, &["NoPanic"]);
 }
 
 #[test]
 fn a_hard_state_that_is_not_synced() {
-    found_and_minimized("ignore-must-sync", &LOST);
+    found_and_minimized("ignore-must-sync", 500, &LOST);
 }
 
 #[test]
 fn reads_that_nobody_confirms() {
-    found_and_minimized("read-without-index", &["LinearizableReads"]);
+    found_and_minimized("read-without-index", 500, &["LinearizableReads"]);
 }
 
 #[test]
 fn a_leader_that_goes_on_after_its_removal() {
-    found_and_minimized("removed-goes-on", &["NoPanic", "LinearizableReads"]);
+    found_and_minimized("removed-goes-on", 500, &["NoPanic", "LinearizableReads"]);
 }
 
 #[test]
 fn reads_at_a_leader_that_was_removed() {
-    found_and_minimized("removed-reads", &["LinearizableReads"]);
+    found_and_minimized("removed-reads", 400, &["LinearizableReads"]);
 }
