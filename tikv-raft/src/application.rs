@@ -108,9 +108,9 @@ impl Application {
 
     /// A snapshot of it.
     pub(crate) fn snapshot(&self) -> Snapshot {
-        let mut snapshot = Snapshot::default();
         // A list of numbers always has a text.
-        snapshot.data = serde_json::to_vec(self).unwrap_or_default().into();
+        let data = serde_json::to_vec(self).unwrap_or_default().into();
+        let mut snapshot = Snapshot { data, ..Snapshot::default() };
         let metadata = snapshot.mut_metadata();
         metadata.index = self.index();
         metadata.term = self.applied.last().map_or(0, |applied| applied.term);

@@ -16,7 +16,8 @@ pub(crate) fn make(work: &mut Work, msg: &Msg, switches: Switches) {
     match msg {
         Msg::Raft(wire) => drop(raw.step(wire.message().clone())),
         Msg::Write(write) => {
-            if raw.propose(Vec::new(), write.to_be_bytes().to_vec()).is_ok() {
+            let proposed = raw.propose(Vec::new(), write.to_be_bytes().to_vec());
+            if proposed.is_ok() {
                 work.writes.insert(*write);
             }
         }
@@ -31,11 +32,10 @@ pub(crate) fn make(work: &mut Work, msg: &Msg, switches: Switches) {
             store.entries.compact(store.application.index());
             work.syncing.all();
         }
+        Msg::Ask(_) if switches.read_without_index && !leads => {}
         Msg::Ask(read) if switches.read_without_index => {
-            if leads {
-                let index = raw.store().application.last_write();
-                work.replies.push(Msg::Value { read: *read, index });
-            }
+            let index = raw.store().application.last_write();
+            work.replies.push(Msg::Value { read: *read, index });
         }
         Msg::Ask(read) => {
             work.reads.insert(*read, None);

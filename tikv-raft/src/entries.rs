@@ -133,8 +133,6 @@ pub(crate) fn chained(before: u64, entry: &Entry) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
-
     use super::*;
 
     fn entry(index: u64, term: u64) -> Entry {

@@ -1,11 +1,10 @@
 //! What comes from outside: its text, and what random runs ask for.
 
-use demi_replay::Names;
+use demi_replay::{ActorId, Names, Proposal};
 
 use crate::error::BadRequest;
 use crate::message::Msg;
 use crate::model::TikvRaft;
-use demi_replay::{ActorId, Proposal};
 
 /// A request from its text, such as `Write(7)`.
 pub(crate) fn parse(text: &str) -> Result<Msg, BadRequest> {
@@ -41,7 +40,7 @@ impl TikvRaft {
         let (to, msg) = match kind {
             0 => (at, Msg::Write(n)),
             1 => (self.client(), Msg::Read { read: n, node }),
-            2 if (choice >> 32) % 2 == 0 => (at, Msg::AddNode(other)),
+            2 if (choice >> 32).is_multiple_of(2) => (at, Msg::AddNode(other)),
             2 => (at, Msg::RemoveNode(other)),
             _ => (at, Msg::Compact),
         };

@@ -1,7 +1,5 @@
 //! A node that is rebuilt before every call does what one does that lives on.
 
-#![expect(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use demi_schemas::Scenario;

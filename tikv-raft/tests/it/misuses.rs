@@ -6,22 +6,18 @@ use demi_replay::replay::{ReplayOptions, replay};
 
 use crate::common::{scenario, simulator};
 
-/// Seeds that are tried at most, and runs of each.
-const SEEDS: u64 = 4;
+/// Runs of a seed.
 const RUNS: u64 = 100;
 
-fn found_and_minimized(name: &str, deliveries: u64, expected: &[&str]) {
+fn found_and_minimized(name: &str, (seed, deliveries, states): (u64, u64, u64), expected: &[&str]) {
     let scenario = scenario(name);
     let sim = simulator(&scenario);
-    let find = |seed| {
-        let options = FuzzOptions::new(seed, RUNS, deliveries);
-        fuzz(&mut sim.clone(), &scenario, &options, &mut |_| true).unwrap()
-    };
-    let found = (1..=SEEDS).find_map(find).unwrap();
+    let options = FuzzOptions::new(seed, RUNS, deliveries);
+    let found = fuzz(&mut sim.clone(), &scenario, &options, &mut |_| true).unwrap().unwrap();
     assert!(found.violation.iter().all(|v| expected.contains(&v.as_str())), "{:?}", found.violation);
     let options = Options {
         rule: scenario.network,
-        budget: Budget::States(1_000_000),
+        budget: Budget::States(states),
         jobs: 1,
         phases: Phases::All,
         objective: Objective::default(),
@@ -43,30 +39,30 @@ const LOST: [&str; 5] =
 
 #[test]
 fn messages_that_are_sent_before_the_sync() {
-    found_and_minimized("send-before-sync", 500, &LOST);
+    found_and_minimized("send-before-sync", (1, 500, 1_000_000), &LOST);
 }
 
 #[test]
 fn entries_that_are_applied_before_their_commit_index_is_persisted() {
-    found_and_minimized("apply-before-persist", 500, &["NoPanic"]);
+    found_and_minimized("apply-before-persist", (1, 500, 1_000_000), &["NoPanic"]);
 }
 
 #[test]
 fn a_hard_state_that_is_not_synced() {
-    found_and_minimized("ignore-must-sync", 500, &LOST);
+    found_and_minimized("ignore-must-sync", (1, 500, 1_000_000), &LOST);
 }
 
 #[test]
 fn reads_that_nobody_confirms() {
-    found_and_minimized("read-without-index", 500, &["LinearizableReads"]);
+    found_and_minimized("read-without-index", (1, 500, 1_000_000), &["LinearizableReads"]);
 }
 
 #[test]
 fn a_leader_that_goes_on_after_its_removal() {
-    found_and_minimized("removed-goes-on", 500, &["NoPanic", "LinearizableReads"]);
+    found_and_minimized("removed-goes-on", (1, 500, 1_000_000), &["NoPanic", "LinearizableReads"]);
 }
 
 #[test]
 fn reads_at_a_leader_that_was_removed() {
-    found_and_minimized("removed-reads", 400, &["LinearizableReads"]);
+    found_and_minimized("removed-reads", (3, 1_200, 3_000_000), &["LinearizableReads"]);
 }
