@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use demi_ingest::daemon::metrics::{ActorLabels, Metrics, ReasonLabel, SourceLabel, SystemLabel};
+use demi_ingest::daemon::monitors::{InvariantLabels, MonitorLabel};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -150,6 +151,19 @@ fn exported() -> BTreeSet<String> {
     m.orphan_receives.get_or_create(&system).inc();
     m.events_rejected.get_or_create(&ReasonLabel { reason: "rule".into() }).inc();
     m.sequence_gaps.get_or_create(&ActorLabels { system: "s".into(), actor: "a".into() }).inc();
+    let monitor = MonitorLabel { monitor: "m".into() };
+    let invariant = InvariantLabels { monitor: "m".into(), invariant: "i".into() };
+    for gauge in [&m.monitors.checks, &m.monitors.unchecked] {
+        gauge.get_or_create(&invariant).inc();
+    }
+    m.monitors.failures.get_or_create(&invariant).inc();
+    m.monitors.sample.get_or_create(&monitor).set(1.0);
+    for gauge in [&m.monitors.held, &m.monitors.kept, &m.monitors.uncertain] {
+        gauge.get_or_create(&monitor).inc();
+    }
+    for counter in [&m.monitors.dropped, &m.monitors.posts_failed] {
+        counter.get_or_create(&monitor).inc();
+    }
     m.commit_seconds.observe(1.0);
     m.sync_seconds.observe(1.0);
     m.text()

@@ -21,6 +21,6 @@ mod work;
 
 pub use config::{MinimizeConfig, MonitorConfig};
 pub(crate) use feed::{Cut, Feeds};
-pub use figures::Figures;
+pub use figures::{Figures, InvariantLabels, MonitorLabel};
 pub use set::MonitorError;
 pub(crate) use set::{Carried, Monitors};
