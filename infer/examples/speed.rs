@@ -86,7 +86,7 @@ fn made_up(states: usize, actors: usize) -> Execution {
     Execution {
         name: "made up".into(),
         records: placed.into_iter().map(record).collect(),
-        messages: Vec::new(),
+        ..Execution::default()
     }
 }
 

@@ -25,13 +25,32 @@ pub struct Execution {
     pub records: Vec<Record>,
     /// The messages that were delivered, with the states of those that they concerned, in an order like that of the states.
     pub messages: Vec<Arc<Delivered>>,
+    /// For each state the number of the moment with which it is there; states of one moment stand together. Empty where each is a moment
+    /// of its own.
+    pub moments: Vec<u32>,
 }
 
 impl Execution {
     /// The same execution, of the actors of a class alone.
     pub(crate) fn among(&self, class: &Pattern) -> Execution {
-        let records = self.records.iter().filter(|record| class.matches(&record.actor));
-        Execution { name: self.name.clone(), records: records.cloned().collect(), messages: Vec::new() }
+        let is_among = |record: &&Record| class.matches(&record.actor);
+        let moments = self.moments.iter().zip(&self.records).filter(|(_, record)| is_among(record));
+        Execution {
+            name: self.name.clone(),
+            moments: moments.map(|(moment, _)| *moment).collect(),
+            records: self.records.iter().filter(is_among).cloned().collect(),
+            messages: Vec::new(),
+        }
+    }
+
+    /// The moment of a state.
+    pub(crate) fn moment(&self, record: usize) -> u32 {
+        self.moments.get(record).copied().unwrap_or(record as u32)
+    }
+
+    /// Whether a state is the last of its moment.
+    pub(crate) fn ends_moment(&self, record: usize) -> bool {
+        record + 1 >= self.records.len() || self.moment(record) != self.moment(record + 1)
     }
 
     /// Whether a predicate about messages or chains holds of all between actors of these classes, one a place; not where its values cannot
@@ -49,7 +68,12 @@ impl Execution {
     /// Whether a predicate holds throughout; not where its values cannot be compared.
     pub(crate) fn fits(&self, predicate: &Predicate) -> bool {
         let mut checker = predicate.checker();
-        let mut told = self.records.iter();
-        told.all(|r| matches!(checker.tell(&r.actor, r.incarnation, &r.state), Ok(None)))
+        // What is about one actor's steps is judged at each.
+        let steps = predicate.reads_before();
+        let mut told = self.records.iter().enumerate();
+        told.all(|(i, r)| match steps || self.ends_moment(i) {
+            true => matches!(checker.tell(&r.actor, r.incarnation, &r.state), Ok(None)),
+            false => checker.pass_over(&r.actor, r.incarnation, &r.state).is_ok(),
+        })
     }
 }

@@ -130,7 +130,7 @@ impl Group<'_> {
             let before = last.insert((*execution, &first.0, &end.0), row);
             let next = numbers.len() as u32;
             let actor = *numbers.entry(&first.0).or_insert(next);
-            rows.push(RowAt { execution: *execution, actor, before });
+            rows.push(RowAt { execution: *execution, moment: rows.len() as u32, actor, before });
             states.iter_mut().zip(&links).for_each(|(all, link)| all.push(&link.1));
         }
         let mut sides: Vec<(&'static str, Vec<&State>)> = Vec::new();

@@ -1,4 +1,4 @@
-//! The states of all actors of a class at one moment, one moment a state record.
+//! The states of all actors of a class at one moment: one moment a state record, or a ground state.
 
 use rustc_hash::FxHashSet;
 
@@ -12,6 +12,7 @@ pub(crate) type Now = (u32, Vec<u32>);
 pub(crate) fn each_moment(table: &Table, variables: &[usize], f: &mut dyn FnMut(u32, &[Now]) -> bool) {
     let mut now: Vec<Now> = Vec::new();
     let mut execution = None;
+    let mut changed = false;
     for (row, at) in table.rows.iter().enumerate() {
         if execution != Some(at.execution) {
             execution = Some(at.execution);
@@ -19,11 +20,19 @@ pub(crate) fn each_moment(table: &Table, variables: &[usize], f: &mut dyn FnMut(
         }
         let value = |v: &usize| table.variables[*v].column[row];
         match now.binary_search_by_key(&at.actor, |(actor, _)| *actor) {
-            Ok(i) if now[i].1.iter().copied().eq(variables.iter().map(value)) => continue,
-            Ok(i) => now[i].1.iter_mut().zip(variables).for_each(|(known, v)| *known = value(v)),
-            Err(i) => now.insert(i, (at.actor, variables.iter().map(value).collect())),
+            Ok(i) if now[i].1.iter().copied().eq(variables.iter().map(value)) => {}
+            Ok(i) => {
+                now[i].1.iter_mut().zip(variables).for_each(|(known, v)| *known = value(v));
+                changed = true;
+            }
+            Err(i) => {
+                now.insert(i, (at.actor, variables.iter().map(value).collect()));
+                changed = true;
+            }
         }
-        if !f(at.execution, &now) {
+        let next = table.rows.get(row + 1);
+        let ends = next.is_none_or(|next| (next.execution, next.moment) != (at.execution, at.moment));
+        if ends && std::mem::take(&mut changed) && !f(at.execution, &now) {
             return;
         }
     }

@@ -52,6 +52,8 @@ pub(crate) struct Variable {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RowAt {
     pub(crate) execution: u32,
+    /// The moment with which it is there.
+    pub(crate) moment: u32,
     pub(crate) actor: u32,
     /// The row with the state before, of the same incarnation.
     pub(crate) before: Option<u32>,
@@ -114,12 +116,12 @@ impl Table {
         let mut states: Vec<&State> = Vec::new();
         for (number, execution) in executions.iter().enumerate() {
             let mut last: FxHashMap<u32, (u32, u32)> = FxHashMap::default();
-            for record in &execution.records {
+            for (place, record) in execution.records.iter().enumerate() {
                 let Some(&actor) = actors.get(&*record.actor) else { continue };
                 let row = rows.len() as u32;
                 let before = last.insert(actor, (record.incarnation, row));
                 let before = before.filter(|b| b.0 == record.incarnation).map(|b| b.1);
-                rows.push(RowAt { execution: number as u32, actor, before });
+                rows.push(RowAt { execution: number as u32, moment: execution.moment(place), actor, before });
                 states.push(&record.state);
             }
         }

@@ -14,7 +14,7 @@ pub(crate) fn execution(told: &[(&str, &str)]) -> Execution {
         incarnation: 0,
         state: Arc::new(State::parse(state)),
     };
-    Execution { name: "e".into(), records: told.iter().map(record).collect(), messages: Vec::new() }
+    Execution { name: "e".into(), records: told.iter().map(record).collect(), ..Execution::default() }
 }
 
 fn says(inferred: &Inferred, text: &str) -> bool {

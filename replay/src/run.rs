@@ -150,7 +150,13 @@ impl<'a, M: Model> Run<'a, M> {
         if self.schedule.header.conformance && !matches!(act, Act::Duplicate(_)) {
             self.compare(sim, index, act);
         }
-        if act.is_delivery() && self.world.deliveries().is_multiple_of(self.interval) {
+        // A fault may break an invariant by itself.
+        let due = match act {
+            Act::Inject(..) | Act::Noted(_) | Act::Sent => false,
+            _ if act.is_delivery() => self.world.deliveries().is_multiple_of(self.interval),
+            _ => true,
+        };
+        if due {
             self.check(sim, index, act);
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use demi_infer::{Execution, Record};
 use demi_ingest::{LoadOptions, Sources, Store};
-use demi_order::query::{INDEX_FOLDER, Query, Told};
+use demi_order::query::{Ground, INDEX_FOLDER, Query, Told};
 use tempfile::TempDir;
 
 use super::built;
@@ -18,6 +18,8 @@ pub struct Ordered {
     pub name: String,
     pub query: Query,
     pub told: Told,
+    /// Its ground states, where these are what is looked at.
+    pub ground: Option<Ground>,
     /// The store of logs that were read from a folder, for as long as it is asked.
     _store: Option<Arc<TempDir>>,
 }
@@ -41,7 +43,21 @@ impl Ordered {
             true => self.told.deliveries(&self.query)?.iter().map(|d| d.delivered.clone()).collect(),
             false => Vec::new(),
         };
-        Ok(Execution { name: self.name.clone(), records, messages })
+        let mut execution = Execution { name: self.name.clone(), records, messages, moments: Vec::new() };
+        if let Some(ground) = &self.ground {
+            execution.records = ground.order.iter().map(|at| execution.records[*at].clone()).collect();
+            execution.moments.clone_from(&ground.moments);
+        }
+        Ok(execution)
+    }
+
+    /// From here on ground states are what is looked at.
+    ///
+    /// # Errors
+    /// When a file of the execution cannot be read.
+    pub fn take_ground(&mut self) -> Result<(), Box<dyn Error>> {
+        self.ground = Some(self.query.ground(&self.told)?);
+        Ok(())
     }
 
     /// The name of the event that told a state, or received a message, by its number in the execution.
@@ -51,7 +67,10 @@ impl Ordered {
     pub fn event(&self, at: usize, is_message: bool) -> Result<String, Box<dyn Error>> {
         let event = match is_message {
             true => self.told.deliveries(&self.query)?.get(at).map(demi_order::query::Delivery::receive),
-            false => self.told.event(at),
+            false => {
+                let at = self.ground.as_ref().and_then(|ground| ground.order.get(at)).copied().unwrap_or(at);
+                self.told.event(at)
+            }
         };
         Ok(event.map_or(Ok(String::new()), |e| self.query.index().name(e).map(|name| name.to_string()))?)
     }
@@ -85,7 +104,7 @@ pub fn open(places: &[PathBuf], system: Option<&str>, ui: &Ui) -> Result<Vec<Ord
 fn ordered(name: String, folder: &Path, store: Option<Arc<TempDir>>) -> Result<Ordered, Box<dyn Error>> {
     let query = Query::open(folder, false)?;
     let told = query.told().map_err(|e| format!("{name}: {e}"))?;
-    Ok(Ordered { name, query, told, _store: store })
+    Ok(Ordered { name, query, told, ground: None, _store: store })
 }
 
 /// Loads each folder with logs into a store that lives as long as the execution.

@@ -36,6 +36,10 @@ pub struct InferArgs {
     /// sides of a message), chains (those along causal chains of messages), ever (all states ever told).
     #[arg(long, value_name = "NAMES", default_value = "all,messages,chains,ever", value_parser = Groups::parse)]
     groups: Groups,
+    /// At which moments the states of all actors are looked at together: after each state record (order), or only where no message
+    /// is on its way (ground). Systems that talk all the time have few such moments.
+    #[arg(long, value_enum, default_value_t = Moments::Order)]
+    states: Moments,
     /// Actors of one class: those whose names a pattern matches. Without it names and variables decide. May be given several times.
     #[arg(long, value_name = "NAME=GLOB", value_parser = class)]
     class: Vec<(String, Pattern)>,
@@ -65,6 +69,15 @@ pub struct InferArgs {
     json: bool,
 }
 
+/// At which moments states are looked at together.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum Moments {
+    /// After each state record, in the linear extension.
+    Order,
+    /// Where no message is on its way.
+    Ground,
+}
+
 /// Reads the name of a class and the pattern of its actors.
 fn class(text: &str) -> Result<(String, Pattern), String> {
     let (name, pattern) = text.split_once('=').ok_or("a class is NAME=GLOB, as in members=raft-member-*")?;
@@ -81,7 +94,12 @@ pub fn run(args: &InferArgs, ui: &Ui) -> Outcome {
     // A file that cannot be kept is told before the work.
     let before = args.out.as_deref().filter(|out| out.exists()).map(read).transpose()?;
     let against = args.against.as_deref().map(read).transpose()?;
-    let opened = executions::open(&args.sources, args.system.as_deref(), ui)?;
+    let mut opened = executions::open(&args.sources, args.system.as_deref(), ui)?;
+    if args.states == Moments::Ground {
+        opened.iter_mut().try_for_each(executions::Ordered::take_ground)?;
+        let states: usize = opened.iter().filter_map(|o| o.ground.as_ref()).map(|ground| ground.states).sum();
+        ui.note(&format!("{states} ground states, one after the other"));
+    }
     if !args.anyway {
         for execution in &opened {
             if let Some(first) = execution.query.violations()?.first() {
@@ -129,7 +147,7 @@ pub fn run(args: &InferArgs, ui: &Ui) -> Outcome {
             })
             .collect();
         ui.json(&json!({
-            "executions": all.len(), "held_out": inferred.held_out, "classes": classes,
+            "executions": all.len(), "ground_states": ground_states(&opened), "held_out": inferred.held_out, "classes": classes,
             "groups": groups_json(&inferred), "small_groups": inferred.small_groups,
             "invariants": infer_text::with_nearest(&entries, &inferred, &opened)?, "refuted": refuted, "below": inferred.below,
             "lost": changes.as_ref().map(|c| &c.lost), "gained": changes.as_ref().map(|c| &c.gained),
@@ -145,6 +163,11 @@ pub fn run(args: &InferArgs, ui: &Ui) -> Outcome {
     }
     let lost = changes.is_some_and(|c| c.lost.iter().any(|l| l.bits >= Some(WELL_KNOWN)));
     Ok(if lost { ExitCode::from(1) } else { ExitCode::SUCCESS })
+}
+
+/// How many ground states each execution has, where these were looked at.
+fn ground_states(opened: &[executions::Ordered]) -> Option<Vec<usize>> {
+    opened.iter().map(|o| o.ground.as_ref().map(|ground| ground.states)).collect()
 }
 
 fn groups_json(inferred: &Inferred) -> Vec<serde_json::Value> {

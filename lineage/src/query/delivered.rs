@@ -115,7 +115,7 @@ impl Query {
     }
 
     /// Events that another event caused, with that one; in their order.
-    fn causes(&self) -> Result<Vec<(u32, u32)>, LineageError> {
+    pub(super) fn causes(&self) -> Result<Vec<(u32, u32)>, LineageError> {
         let mut causes = Vec::new();
         for event in 0..self.index.header().events {
             let info = self.index.info(event)?;

@@ -10,6 +10,8 @@ mod check_messages;
 mod cut;
 #[cfg(feature = "sql")]
 mod delivered;
+#[cfg(feature = "sql")]
+mod ground;
 mod order;
 mod past;
 mod ranges;
@@ -33,6 +35,8 @@ pub use cut::{CutAnswer, CutSpec, Missing};
 pub use delivered::Delivery;
 #[cfg(feature = "sql")]
 pub use demi_predicate::{Predicate, Scope};
+#[cfg(feature = "sql")]
+pub use ground::Ground;
 pub use order::Relation;
 pub use past::PastAnswer;
 pub use ranges::EventSet;

@@ -52,6 +52,11 @@ impl Units {
         self.heads.partition_point(|head| *head <= event).saturating_sub(1)
     }
 
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.heads.len()
+    }
+
     /// The first event of a unit.
     pub(super) fn head(&self, unit: usize) -> u32 {
         self.heads[unit]

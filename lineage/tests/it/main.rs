@@ -15,6 +15,7 @@ mod clocks;
 mod common;
 mod corpus;
 mod export;
+mod ground;
 mod grow;
 mod messages;
 mod order_index;

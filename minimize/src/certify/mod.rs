@@ -100,7 +100,7 @@ impl<'a, M: Model> Checked<'a, M> {
                     digest.write(self.sim.text(self.sim.info(entry.msg).payload).as_bytes());
                 }
             }
-            if act.is_delivery() && self.violates(&world) {
+            if (act.is_delivery() || act.is_fault()) && self.violates(&world) {
                 violates = true;
                 break;
             }
@@ -130,7 +130,7 @@ impl<'a, M: Model> Checked<'a, M> {
         let mut seen: FxHashSet<u128> = FxHashSet::default();
         let mut states = 0;
         for made in 1..at_least {
-            self.fail(&mut level, &mut seen)?;
+            self.fail(&mut level, &mut seen, made - 1)?;
             let mut next = Vec::new();
             for (world, faults) in level.drain(..) {
                 if meter.ended().is_some() {
@@ -150,7 +150,9 @@ impl<'a, M: Model> Checked<'a, M> {
                         let why = format!("there is a violating execution of {made} deliveries");
                         return Err(CertificateError::False(why));
                     }
-                    if made + self.missing(&after, bound.as_ref()) < at_least
+                    let least = made + self.missing(&after, bound.as_ref());
+                    // A fault may still follow the last delivery.
+                    if (least < at_least || least == at_least && !faults.is_empty())
                         && !self.pointless(&world, &after, index)
                         && seen.insert(self.hash(&after, &faults))
                     {
@@ -160,6 +162,7 @@ impl<'a, M: Model> Checked<'a, M> {
             }
             level = next;
         }
+        self.fail(&mut level, &mut seen, at_least.saturating_sub(1))?;
         Ok(Some(states))
     }
 
@@ -169,6 +172,7 @@ impl<'a, M: Model> Checked<'a, M> {
         &mut self,
         level: &mut Vec<(World<M>, Vec<Act>)>,
         seen: &mut FxHashSet<u128>,
+        made: usize,
     ) -> Result<(), CertificateError> {
         let mut next = 0;
         while next < level.len() {
@@ -182,6 +186,11 @@ impl<'a, M: Model> Checked<'a, M> {
                 }
                 if let Act::Stop(actor) = faults[at] {
                     after = with_outside(&after, &world, actor);
+                }
+                if self.violates(&after) {
+                    let why =
+                        format!("there is a violating execution of {made} deliveries that ends with a fault");
+                    return Err(CertificateError::False(why));
                 }
                 if seen.insert(self.hash(&after, &rest)) {
                     level.push((after, rest));

@@ -78,6 +78,10 @@ impl<M: Model> Engine<M> {
                     own.note(&act, self.sim.did());
                     if !matches!(act, Act::Inject(..)) {
                         done.push(act);
+                        // A fault may break an invariant by itself: a restart, for instance.
+                        if self.judged(&mut world) {
+                            return (done.len() <= limit).then_some(done);
+                        }
                     }
                 }
                 continue;

@@ -156,7 +156,10 @@ impl<M: Model> Layers<M> {
         self.common.most_outside = limits.outside;
         for depth in 1..=limit {
             let mut layer = std::mem::take(&mut self.layer);
-            self.fail(&mut layer, limit - depth + 1);
+            if let Some((step, index)) = self.fail(&mut layer, limit - depth + 1) {
+                let path = self.path(step, index);
+                return self.ended(End::Found(path));
+            }
             // Whole batches only: what is where in a layer is the same for any number of threads.
             let mut places = layer::places(&layer);
             if let Some((_, lead)) = limits.width {
@@ -198,11 +201,18 @@ impl<M: Model> Layers<M> {
                 break;
             }
         }
+        // A fault after the last delivery is no delivery more.
+        let mut layer = std::mem::take(&mut self.layer);
+        if let Some((step, index)) = self.fail(&mut layer, 0) {
+            let path = self.path(step, index);
+            return self.ended(End::Found(path));
+        }
         self.ended(End::Nothing)
     }
 
-    /// Adds to a layer what faults make of its configurations, where no more than `room` deliveries are missing.
-    fn fail(&mut self, layer: &mut Vec<Segment>, room: usize) {
+    /// Adds to a layer what faults make of its configurations, where no more than `room` deliveries are missing. Gives the first that
+    /// violates by itself: the step before the fault, and the fault.
+    fn fail(&mut self, layer: &mut Vec<Segment>, room: usize) -> Option<(u32, u32)> {
         let (worker, common) = (&mut self.workers[0], &self.common);
         let (mut at, mut after) = (0, Vec::new());
         while at < layer.len() && common.faults.all() != 0 {
@@ -211,6 +221,9 @@ impl<M: Model> Layers<M> {
                 let (words, _, parent) = layer[at].get(place);
                 for fault in common.faults.next(packed::faults(words)) {
                     let Some((hash, key)) = worker.fail(common, words, fault, &mut after) else { continue };
+                    if worker.violates(&after, &common.target) == Some(true) {
+                        return Some((parent, FAULT | fault as u32));
+                    }
                     let (lower_bound, heuristic) = worker.estimate(&after, common.bound.as_deref());
                     let enough = lower_bound <= room || packed::faults(&after) != 0;
                     if !enough || !self.seen[shard(key)].insert(key) {
@@ -228,6 +241,7 @@ impl<M: Model> Layers<M> {
             }
             at += 1;
         }
+        None
     }
 
     /// Whether something was met that has no other name.

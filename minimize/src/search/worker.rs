@@ -219,7 +219,7 @@ impl<M: Model> Worker<M> {
     }
 
     /// Whether a configuration violates; `None` where an invariant panics.
-    fn violates(&self, words: &[u32], target: &[String]) -> Option<bool> {
+    pub fn violates(&self, words: &[u32], target: &[String]) -> Option<bool> {
         let glance = Glance { words, locals: &self.locals };
         let mut found = Vec::new();
         let view = View::new(&glance, &self.model, &self.names);

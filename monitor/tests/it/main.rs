@@ -1,5 +1,6 @@
 //! Monitors over logs that come in any order.
 
+mod anything;
 mod arrival;
 mod system;
 mod uncertain;

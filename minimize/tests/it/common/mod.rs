@@ -209,7 +209,7 @@ pub fn breaks<M: Model>(
     script.acts.iter().enumerate().filter(|(i, _)| Some(*i) != left_out).any(|(_, act)| {
         let done = act.perform(&mut sim, &mut world, &script.actions, rule).is_ok();
         let mut found = Vec::new();
-        if done && matches!(act, Act::Deliver(_)) {
+        if done && (act.is_delivery() || act.is_fault()) {
             sim.check(&world, &mut M::History::default(), &mut found);
         }
         found.iter().any(|v| target.contains(&v.fingerprint))
