@@ -29,6 +29,8 @@ pub struct Record {
     pub(crate) incarnation: u32,
     pub(crate) seq: u64,
     pub(crate) step: Step,
+    /// Whether the actor is gone with it, for good or until its next incarnation.
+    pub(crate) is_end: bool,
     /// By variable of the interest: its value.
     pub(crate) state: Option<Box<[Option<Json>]>>,
 }
@@ -105,6 +107,7 @@ impl Interest {
             incarnation: record.incarnation,
             seq: record.seq,
             step,
+            is_end: matches!(record.kind, Kind::Crash | Kind::Stop),
             state: state.map(|state| self.variables.iter().map(|name| state.get(name).cloned()).collect()),
         }
     }

@@ -66,6 +66,8 @@ pub struct Violation {
     pub affected: Vec<String>,
     /// What the affected actors told last, of the variables that are watched.
     pub states: Map<String, Json>,
+    /// The events with which they told it, in the same order.
+    pub told_at: Vec<String>,
 }
 
 /// What a monitor has to say of itself.
@@ -100,8 +102,10 @@ pub struct Watching {
     pub failures: u64,
     /// The event of the last failure.
     pub last_failure: Option<String>,
-    /// Why it cannot be checked: values that do not compare.
-    pub broken: Option<String>,
+    /// Variables of it that no actor that it is about has told since the monitor began: it says nothing without them.
+    pub never_told: Vec<String>,
+    /// Why it cannot be judged: values that do not compare.
+    pub unjudged: Option<String>,
 }
 
 /// What is known of an actor.
@@ -111,6 +115,8 @@ pub(crate) struct Actor {
     /// By variable: its value.
     pub(crate) values: Box<[Option<Json>]>,
     pub(crate) state: Option<Arc<State>>,
+    /// The sequence number of the record that told it.
+    pub(crate) told: u64,
     /// How many states it must tell before it is certain.
     pub(crate) uncertain: u8,
 }
@@ -208,7 +214,7 @@ impl<'p> Monitor<'p> {
     /// The invariants as they stand, in the order of the file.
     #[must_use]
     pub fn watching(&self) -> Vec<Watching> {
-        let all = self.watched.iter().map(|Watched { invariant, standing, .. }| Watching {
+        let all = self.watched.iter().map(|Watched { invariant, standing, unseen, .. }| Watching {
             id: invariant.id.clone(),
             name: invariant.name.clone(),
             holds: invariant.predicate.text().to_owned(),
@@ -217,7 +223,8 @@ impl<'p> Monitor<'p> {
             checks: standing.checks,
             failures: standing.failures,
             last_failure: standing.last.clone(),
-            broken: standing.broken.clone(),
+            never_told: self.interest.names(*unseen),
+            unjudged: standing.broken.clone(),
         });
         all.collect()
     }
@@ -256,9 +263,12 @@ impl<'p> Monitor<'p> {
             self.counts.uncertain += 1;
         }
         let anew = known.incarnation != record.incarnation;
-        if anew {
-            // What it told before is in effect for others until it tells something new.
+        if anew || record.is_end {
+            // What it told before is gone.
             known.incarnation = record.incarnation;
+            known.state = None;
+            let name = &self.order.names[actor];
+            self.watched.iter_mut().for_each(|watched| watched.checker.forget_actor(name));
         }
         if self.interest.of_messages {
             self.units.record(actor, &record, known.state.as_ref().filter(|_| !anew));
@@ -271,11 +281,16 @@ impl<'p> Monitor<'p> {
             }
         }
         let changed = known.change(values, &self.interest, anew);
+        known.told = record.seq;
+        let present = known.present();
         let Some(state) = known.state.clone() else { return };
         let name = self.order.names[actor].clone();
         let event = EventId { actor: name.to_string(), incarnation: record.incarnation, seq: record.seq };
         for i in 0..self.watched.len() {
             let watched = &mut self.watched[i];
+            if watched.unseen & present != 0 && watched.is_about(actor, &name) {
+                watched.unseen &= !present;
+            }
             if watched.mask & changed == 0 && !watched.checker.takes_each() || !watched.is_about(actor, &name)
             {
                 continue;
@@ -316,10 +331,15 @@ impl<'p> Monitor<'p> {
                 return;
             }
         };
-        let states = affected.iter().filter_map(|name| {
-            let actor = order.names.iter().position(|known| known == name)?;
-            Some((name.to_string(), actors.get(actor)?.object(interest)))
-        });
+        let (mut states, mut told_at) = (Map::new(), Vec::new());
+        for name in &affected {
+            let Some(known) = order.names.iter().position(|n| n == name).and_then(|n| actors.get(n)) else { continue };
+            if known.state.is_some() {
+                states.insert(name.to_string(), known.object(interest));
+                let told = EventId { actor: name.to_string(), incarnation: known.incarnation, seq: known.told };
+                told_at.push(told.to_string());
+            }
+        }
         let invariant = watched.invariant;
         found.push(Violation {
             id: format!("{:032x}", xxh3_128(format!("{}\n{event}", invariant.id).as_bytes())),
@@ -328,7 +348,8 @@ impl<'p> Monitor<'p> {
             holds: invariant.predicate.text().to_owned(),
             of,
             event,
-            states: states.collect(),
+            states,
+            told_at,
             affected: affected.iter().map(|name| name.to_string()).collect(),
         });
     }
@@ -364,6 +385,12 @@ impl Actor {
         if anew || !known { u128::MAX } else { changed }
     }
 
+    /// The variables that have a value, a bit for each.
+    fn present(&self) -> u128 {
+        let all = self.values.iter().enumerate().filter(|(_, value)| value.is_some());
+        all.fold(0, |bits, (place, _)| bits | bit(place))
+    }
+
     /// Its variables as JSON.
     pub(crate) fn object(&self, interest: &Interest) -> Json {
         let all = interest.variables.iter().zip(&self.values);
@@ -378,6 +405,18 @@ impl Interest {
         let places = all.iter().filter_map(|name| self.variables.iter().position(|known| known == name));
         // One that reads none is looked at whenever anything changes.
         places.map(bit).reduce(|a, b| a | b).unwrap_or(u128::MAX)
+    }
+
+    /// The bits of these variables.
+    pub(crate) fn bits(&self, names: &[String]) -> u128 {
+        let places = names.iter().filter_map(|name| self.variables.iter().position(|known| known == name));
+        places.fold(0, |bits, place| bits | bit(place))
+    }
+
+    /// The variables of these bits.
+    pub(crate) fn names(&self, bits: u128) -> Vec<String> {
+        let all = self.variables.iter().enumerate().filter(|(place, _)| bits & bit(*place) != 0);
+        all.map(|(_, name)| name.clone()).collect()
     }
 }
 

@@ -42,6 +42,8 @@ struct Log {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     state: Option<Map<String, Json>>,
     #[serde(default)]
+    told: u64,
+    #[serde(default)]
     uncertain: u8,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     handler: Option<Handler>,
@@ -70,6 +72,7 @@ struct Kept {
     class: Vec<String>,
     checker: demi_predicate::Saved,
     standing: Standing,
+    never_told: Vec<String>,
 }
 
 impl Monitor<'_> {
@@ -87,6 +90,7 @@ impl Monitor<'_> {
                 unsent: log.unsent.clone(),
                 at_work: log.at_work,
                 state: state.and_then(|s| if let Json::Object(s) = s { Some(s) } else { None }),
+                told: actor.map_or(0, |a| a.told),
                 uncertain: actor.map_or(0, |a| a.uncertain),
                 handler: self.units.units.get(&number).map(Handler::of),
             }
@@ -97,6 +101,7 @@ impl Monitor<'_> {
                 class: class(watched.invariant),
                 checker: watched.checker.save(),
                 standing: watched.standing.clone(),
+                never_told: self.interest.names(watched.unseen),
             };
             (watched.invariant.id.clone(), kept)
         });
@@ -151,6 +156,7 @@ impl<'p> Monitor<'p> {
             {
                 let mask = watched.mask;
                 *watched = Watched::new(invariant, checker, mask, kept.standing.clone());
+                watched.unseen &= monitor.interest.bits(&kept.never_told);
                 continue;
             }
             for (number, actor) in monitor.actors.iter().enumerate() {
@@ -171,7 +177,8 @@ fn class(invariant: &Invariant) -> Vec<String> {
 impl Actor {
     /// A variable that nobody asked for before is unknown until it is told again.
     fn of(log: &Log, interest: &Interest) -> Actor {
-        let mut actor = Actor { incarnation: log.incarnation, uncertain: log.uncertain, ..Actor::default() };
+        let (incarnation, told, uncertain) = (log.incarnation, log.told, log.uncertain);
+        let mut actor = Actor { incarnation, told, uncertain, ..Actor::default() };
         if let Some(state) = &log.state {
             actor.values = interest.variables.iter().map(|name| state.get(name).cloned()).collect();
             actor.state = Some(Arc::new(State::new(actor.object(interest))));

@@ -53,6 +53,8 @@ pub(crate) struct Watched<'p> {
     pub(crate) checker: Checker<'p>,
     /// Its variables, a bit for each of the interest's.
     pub(crate) mask: u128,
+    /// Those of them that no actor has told.
+    pub(crate) unseen: u128,
     pub(crate) standing: Standing,
     /// By actor: whether it is about it.
     about: Vec<Option<bool>>,
@@ -77,7 +79,7 @@ impl<'p> Watched<'p> {
             Scope::Chain => invariant.predicate.chain_length(),
             _ => 2,
         };
-        Watched { invariant, checker, mask, standing, about: Vec::new(), judged, length }
+        Watched { invariant, checker, mask, unseen: if mask == u128::MAX { 0 } else { mask }, standing, about: Vec::new(), judged, length }
     }
 
     /// Whether it is about an actor.

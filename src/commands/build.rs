@@ -19,7 +19,7 @@ pub struct BuildArgs {
     /// The recorded system; may be left out where the store holds only one.
     #[arg(long, value_name = "NAME")]
     system: Option<String>,
-    /// The violation: event:ACTOR/SEQ or actors:A,B, or none to build the order alone. By default the
+    /// The violation: event:ACTOR/SEQ (of several actors with commas between them) or actors:A,B, or none to build the order alone. By default the
     /// violation records in the logs; if there are several, all their actors together.
     #[arg(long, value_name = "SPEC")]
     violation: Option<ViolationSpec>,

@@ -34,7 +34,7 @@ pub enum IngestCommand {
     /// Run the ingest daemon: take in what files, connections and requests bring, until it is told to stop.
     ///
     /// When it serves, one line `NAME ADDRESS` for each listener and then `ready` go to standard output; the log goes
-    /// to standard error. SIGTERM stops it, SIGHUP makes it read certificates and tokens again.
+    /// to standard error. SIGTERM stops it, SIGHUP makes it read certificates, tokens and invariants again.
     #[cfg(feature = "daemon")]
     Serve(ingest_daemon::ConfigArgs),
     /// Check a configuration file of the daemon.

@@ -38,10 +38,10 @@ pub(crate) async fn start(
         .route("/metrics", get(metrics))
         .route("/v1/positions", get(positions))
         .route("/v1/invariants", get(invariants))
-        .route("/v1/invariants/{id}/mute", post(async |shared, headers, id| mute(shared, headers, id, true)))
+        .route("/v1/invariants/{id}/mute", post(|shared, headers, id| mute(shared, headers, id, true)))
         .route(
             "/v1/invariants/{id}/unmute",
-            post(async |shared, headers, id| mute(shared, headers, id, false)),
+            post(|shared, headers, id| mute(shared, headers, id, false)),
         )
         .with_state(shared);
     let task = tokio::spawn(serve(listener, router, context, config.max_connections));
@@ -88,7 +88,7 @@ async fn invariants(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Re
 }
 
 /// Mutes an invariant, by id or name, or lets it be heard again.
-fn mute(
+async fn mute(
     State(shared): State<Arc<Shared>>,
     headers: HeaderMap,
     Path(id): Path<String>,
@@ -97,7 +97,7 @@ fn mute(
     if !shared.tokens.allow(bearer(&headers)) {
         return StatusCode::UNAUTHORIZED.into_response();
     }
-    match shared.monitors.mute(&id, muted) {
+    match shared.monitors.mute(&id, muted).await {
         true => StatusCode::NO_CONTENT.into_response(),
         false => (StatusCode::NOT_FOUND, "no invariant of this id or name is watched\n").into_response(),
     }

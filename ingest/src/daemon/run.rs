@@ -60,7 +60,7 @@ pub fn run(config: &Config, started: impl FnOnce(&Started)) -> Result<Stopped, S
                 _ = term.recv() => break,
                 _ = int.recv() => break,
                 _ = hup.recv() => {
-                    tracing::info!("reading certificates and tokens again");
+                    tracing::info!("reading certificates, tokens and invariants again");
                     daemon.reload();
                 }
             }

@@ -16,7 +16,8 @@ pub enum ViolationSpec {
     /// By the `violation` records of the logs; of several, all affected actors and fingerprints together.
     #[default]
     Recorded,
-    /// The event at which the invariant was seen broken, as `ACTOR/SEQ` or `ACTOR/INCARNATION/SEQ`.
+    /// The event at which the invariant was seen broken, as `ACTOR/SEQ` or `ACTOR/INCARNATION/SEQ`; several of different actors with
+    /// commas between them.
     Event(String),
     /// The affected actors, each at its last event.
     Actors(Vec<String>),
@@ -65,9 +66,24 @@ pub(crate) fn resolve(events: &Events, spec: &ViolationSpec) -> Result<Target, V
         ViolationSpec::None => return Ok(target),
         ViolationSpec::Unknown(text) => return Err(ViolationError::Unknown(text.clone())),
         ViolationSpec::Event(text) => {
-            let event = find_event(events, text)?;
-            target.affected.push(events.name(event).actor);
-            target.events.push(event);
+            // A name may have commas of its own.
+            let found = match find_event(events, text) {
+                Ok(event) => vec![event],
+                Err(error) if !text.contains(',') => return Err(error),
+                Err(_) => text.split(',').map(|one| find_event(events, one.trim())).collect::<Result<_, _>>()?,
+            };
+            for event in found {
+                let actor = events.name(event).actor;
+                match target.affected.iter().position(|known| *known == actor) {
+                    // Of one actor the last counts.
+                    Some(known) => target.events[known] = target.events[known].max(event),
+                    None => {
+                        target.affected.push(actor);
+                        target.events.push(event);
+                    }
+                }
+            }
+            target.events.sort_unstable();
         }
         ViolationSpec::Actors(names) => {
             if names.is_empty() {

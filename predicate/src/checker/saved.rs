@@ -81,6 +81,21 @@ impl Checker<'_> {
         }
     }
 
+    /// Forgets the last states of an actor that is gone. What failed with it is judged at the next state that is told.
+    pub fn forget_actor(&mut self, actor: &str) {
+        if self.last.remove(actor).is_none() {
+            return;
+        }
+        self.actors.remove(actor);
+        self.unseen.remove(actor);
+        self.failing.retain(|(a, b)| &**a != actor && b.as_deref() != Some(actor));
+        if !self.predicate.scope().is_history() && !self.predicate.scope().is_of_messages() {
+            self.failure = None;
+            // The others are looked at without it.
+            self.unseen.extend(self.actors.keys().next().cloned());
+        }
+    }
+
     /// How many rows of a history, or of messages that count together, it keeps.
     #[must_use]
     pub fn kept(&self) -> usize {

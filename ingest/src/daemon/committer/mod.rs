@@ -262,7 +262,7 @@ impl<D: Disk> Run<'_, D> {
         if positions.lsn < session.positions.lsn {
             *positions = session.positions.clone();
         }
-        self.settings.feeds.values().for_each(|feed| feed.committed());
+        self.settings.feeds.values().for_each(|feed| feed.committed(lsn));
         // What a monitor has not written down is read again after a crash, unless that takes too much room.
         let watched = self.settings.feeds.values().map(|feed| feed.safe()).min().unwrap_or(lsn);
         let lsn = if self.releaser.bytes() > self.settings.monitor_bytes { lsn } else { lsn.min(watched) };

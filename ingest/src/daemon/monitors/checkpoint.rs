@@ -44,6 +44,7 @@ pub(crate) struct Told {
     pub(crate) of: String,
     pub(crate) event: String,
     pub(crate) affected: Vec<String>,
+    pub(crate) told_at: Vec<String>,
     pub(crate) fingerprint: String,
     pub(crate) states: serde_json::Map<String, serde_json::Value>,
 }
@@ -92,6 +93,7 @@ impl Told {
             of: violation.of,
             event: violation.event,
             affected: violation.affected,
+            told_at: violation.told_at,
             states: violation.states,
         }
     }

@@ -13,8 +13,8 @@ use crate::read::parse::What;
 pub(crate) enum Told {
     /// Records of a frame, in order.
     Records(Cut),
-    /// Everything before is in the store.
-    Committed,
+    /// All frames up to this one were told of, and are in the store.
+    Committed(u64),
 }
 
 /// Records of a frame, cut down to what an interest needs.
@@ -88,9 +88,9 @@ impl Feed {
         }
     }
 
-    /// Says that all before is in the store. When the monitor is behind it hears of a later commit.
-    pub(crate) fn committed(&self) {
-        let _ = self.to.try_send(Told::Committed);
+    /// Says that all frames up to this one are in the store. When the monitor is behind it hears of a later one.
+    pub(crate) fn committed(&self, lsn: u64) {
+        let _ = self.to.try_send(Told::Committed(lsn));
     }
 
     /// The frames up to here need not be read again.

@@ -71,7 +71,7 @@ impl Figures {
         for known in watching {
             let labels = InvariantLabels { monitor: monitor.to_owned(), invariant: known.id.clone() };
             self.checks.get_or_create(&labels).set(number(known.checks));
-            self.unchecked.get_or_create(&labels).set(i64::from(known.broken.is_some()));
+            self.unchecked.get_or_create(&labels).set(i64::from(known.unjudged.is_some()));
         }
     }
 

@@ -1,6 +1,7 @@
 //! `build` and `minimize` at a violation, one at a time.
 
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -11,6 +12,8 @@ use super::checkpoint::Told;
 use super::config::MonitorConfig;
 use crate::daemon::metrics::Metrics;
 
+/// Most executions that are kept: each may hold all that ever happened.
+const MOST: usize = 100;
 /// How often it is looked whether a record is in the store.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -36,11 +39,21 @@ pub(crate) async fn run(config: &MonitorConfig, store: &Path, told: &Told) -> Re
     let folder = folder(store, told);
     let execution = folder.join("execution");
     std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    // One actor is affected at its event; several together, each at its last.
-    let violation = match told.affected.as_slice() {
-        [] | [_] => format!("event:{}", told.event),
-        several => format!("actors:{}", several.join(",")),
-    };
+    let dir = store.join("violations");
+    let held = std::fs::read_dir(&dir).map(|all| all.count()).unwrap_or(0);
+    if held > MOST {
+        return Err(format!("{} has {MOST} executions: remove some to have more", dir.display()));
+    }
+    let alert = serde_json::to_vec_pretty(told).unwrap_or_default();
+    let path = folder.join("violation.json");
+    demi_common::durable::replace(&path, |file| file.write_all(&alert))
+        .map_err(|e: std::io::Error| format!("{}: {e}", path.display()))?;
+    // Each actor at the event with which it told what fails.
+    let mut events = told.told_at.clone();
+    if !events.contains(&told.event) && events.len() < 2 {
+        events = vec![told.event.clone()];
+    }
+    let violation = format!("event:{}", events.join(","));
     if !execution.exists() {
         let arguments: [&std::ffi::OsStr; 10] = [
             "-q".as_ref(),

@@ -11,12 +11,13 @@ use std::time::Duration;
 use demi_monitor::Interest;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::unbounded_channel;
+use tokio::sync::oneshot;
 
 use super::checkpoint::Checkpoint;
 use super::config::MonitorConfig;
 use super::courier::Courier;
 use super::feed::{Feed, Feeds, Wanted};
-use super::work::{Desk, Work, lock};
+use super::work::{Desk, Mute, Work, lock};
 use crate::daemon::config::Config;
 use crate::daemon::intake::Intake;
 use crate::daemon::metrics::Metrics;
@@ -25,6 +26,8 @@ use crate::spool::{Disk, SpoolError};
 
 /// Chunks of records that may wait for a monitor.
 const QUEUE: usize = 256;
+/// How long a request waits for a monitor.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a stop waits for what a monitor writes down.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -77,14 +80,13 @@ impl Monitors {
         self.all.values().for_each(|desk| desk.reload.store(true, Ordering::Relaxed));
     }
 
-    /// Mutes an invariant or lets it be heard again; whether there is one of this id or name.
-    pub(crate) fn mute(&self, id: &str, muted: bool) -> bool {
+    /// Mutes an invariant or lets it be heard again, and returns when that is written down; whether there is one of this id or name.
+    pub(crate) async fn mute(&self, id: &str, muted: bool) -> bool {
         let mut found = false;
         for desk in self.all.values() {
-            if lock(&desk.watching).0.iter().any(|w| w.id == id || w.name == id) {
-                lock(&desk.mute).push((id.to_owned(), muted));
-                found = true;
-            }
+            let (answer, answered) = oneshot::channel();
+            lock(&desk.mute).push(Mute { id: id.to_owned(), muted, answer });
+            found |= tokio::time::timeout(PATIENCE, answered).await.is_ok_and(|answer| answer == Ok(true));
         }
         found
     }

@@ -1,5 +1,6 @@
 //! The thread that watches: takes records, finds violations, keeps what it knows.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,14 +27,23 @@ const LEAST_SAMPLE: f64 = 1.0 / 65_536.0;
 pub(crate) struct Desk {
     /// The invariants as they stood a moment ago, and the share of states that is looked at.
     pub(crate) watching: Mutex<(Vec<Watching>, f64)>,
-    /// Invariants to be muted, or to be heard again.
-    pub(crate) mute: Mutex<Vec<(String, bool)>>,
+    /// Invariants to be muted, or to be heard again; it is answered when that is written down.
+    pub(crate) mute: Mutex<Vec<Mute>>,
     /// The file of invariants is to be read again.
     pub(crate) reload: AtomicBool,
     /// What was done about alerts, by the number of their records.
     pub(crate) done: Mutex<Vec<(u64, Stage)>>,
     /// The daemon gives up: nothing more is taken.
     pub(crate) give_up: AtomicBool,
+}
+
+/// An invariant is to be muted, or to be heard again.
+#[derive(Debug)]
+pub(crate) struct Mute {
+    pub(crate) id: String,
+    pub(crate) muted: bool,
+    /// Whether there is one of this id or name.
+    pub(crate) answer: tokio::sync::oneshot::Sender<bool>,
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -89,18 +99,23 @@ impl<D: Disk> Work<D> {
         let mut share = Share::new(&self.config);
         monitor.set_sample(share.sample);
         let mut last = self.checkpoint.lsn;
+        // Whether anything changed since it was written down.
+        let mut dirty = false;
+        let mut unjudged = BTreeSet::new();
         let mut found = Vec::new();
         loop {
             if self.desk.give_up.load(Ordering::Relaxed) {
                 return Ok(Ended::Stopped);
             }
-            let mut committed = false;
+            let (mut committed, before) = (false, last);
             let closed = match self.from.recv_timeout(TICK) {
                 Ok(Told::Records(cut)) => {
+                    dirty = true;
                     last = self.take(&mut monitor, cut, last, clock.now(), &mut found);
                     false
                 }
-                Ok(Told::Committed) => {
+                Ok(Told::Committed(lsn)) => {
+                    last = last.max(lsn);
                     committed = true;
                     false
                 }
@@ -113,21 +128,37 @@ impl<D: Disk> Work<D> {
             let (told, first) = (!found.is_empty(), self.checkpoint.last_seq);
             self.note(&mut found);
             let done = self.take_done();
-            if told || committed || closed || done {
+            let asked = std::mem::take(&mut *lock(&self.desk.mute));
+            let answers: Vec<_> = asked.into_iter().map(|m| (monitor.mute(&m.id, m.muted), m.answer)).collect();
+            dirty |= told || done || last != before || !answers.is_empty();
+            if dirty && (told || committed || closed || done || !answers.is_empty()) {
+                let begin = used();
                 self.keep(&monitor, last)?;
+                // To look at fewer states would not make this cheaper.
+                share.used += used().saturating_sub(begin);
+                dirty = false;
                 // They are told of only now: after a crash they are found in the checkpoint, or found again.
                 for alert in self.checkpoint.alerts.iter().filter(|alert| alert.seq > first) {
                     let _ = self.alerts.send(alert.clone());
                 }
             }
+            if !answers.is_empty() {
+                self.publish(&monitor, share.sample);
+            }
+            for (found, answer) in answers {
+                let _ = answer.send(found);
+            }
             if closed {
                 return Ok(Ended::Stopped);
             }
-            for (id, muted) in std::mem::take(&mut *lock(&self.desk.mute)) {
-                monitor.mute(&id, muted);
-            }
             if share.is_due() {
+                let before = share.sample;
                 share.adjust();
+                if before >= self.config.sample && share.sample < before {
+                    let cpu_share = self.config.cpu_share;
+                    tracing::warn!(monitor = self.name, cpu_share, "watching takes more than its share: fewer states are looked at");
+                }
+                self.tell_unjudged(&monitor, &mut unjudged);
                 monitor.set_sample(share.sample);
                 self.publish(&monitor, share.sample);
             }
@@ -207,6 +238,15 @@ impl<D: Disk> Work<D> {
         self.checkpoint.write(&self.disk, &self.name)?;
         self.wanted.set_safe(self.checkpoint.lsn);
         Ok(())
+    }
+
+    /// Says once of which invariants nothing can be said.
+    fn tell_unjudged(&self, monitor: &Monitor<'_>, told: &mut BTreeSet<String>) {
+        for known in monitor.watching() {
+            if let Some(reason) = known.unjudged.filter(|_| told.insert(known.id.clone())) {
+                tracing::error!(monitor = self.name, invariant = known.name, reason, "an invariant cannot be judged any more");
+            }
+        }
     }
 
     fn publish(&self, monitor: &Monitor<'_>, sample: f64) {

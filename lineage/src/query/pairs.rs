@@ -1,0 +1,182 @@
+//! A predicate over all pairs of states that can be there together, whatever order the events are taken in.
+//!
+//! Two states of different actors lie in a common consistent cut if and only if neither ends before the other begins. So pairs need no
+//! lattice of cuts, whose size is exponential (R. Cooper and K. Marzullo, "Consistent detection of global predicates", 1991): for each state of
+//! one actor those of another that it meets are a range, which only moves on.
+
+use std::sync::Arc;
+
+use demi_predicate::{Predicate, Row, Scope, State, Told as ToldState};
+use rustc_hash::FxHashSet;
+
+use super::check::{CheckAnswer, Failure, Told};
+use super::{CutSpec, Query};
+use crate::error::LineageError;
+
+/// Most pairs of states of two actors that are looked at; equal pairs count once.
+const MOST: usize = 1_000_000;
+
+/// A state of an actor: the record that told it, and the event that ends it.
+#[derive(Clone, Copy)]
+struct Span {
+    begin: u32,
+    end: Option<u32>,
+    state: usize,
+}
+
+/// A pair that fails: the place of the later record in the linear extension, both events, and what fails.
+type Failing = (u32, [u32; 2], String);
+
+impl Query {
+    /// As [`check_told`](Self::check_told), of all pairs of states that can be there together. A predicate about pairs fails if it fails of
+    /// one; a predicate about the table of all actors, or groups of it, fails if it fails of the smallest cut with two states of which
+    /// it fails alone. That finds every failure of predicates such as "at most one"; others are looked at in the linear extension only, as are
+    /// those about something else.
+    ///
+    /// # Errors
+    /// When values cannot be compared as the predicate does, or a file cannot be read.
+    pub fn check_pairs(
+        &self,
+        told: &Told,
+        predicate: &Predicate,
+        among: &dyn Fn(&str, usize) -> bool,
+    ) -> Result<CheckAnswer, LineageError> {
+        let mut answer = self.check_told(told, predicate, among)?;
+        let about_cuts = match predicate.scope() {
+            Scope::Actors => predicate.is_of_groups(),
+            Scope::Pairs(..) => !predicate.is_of_groups(),
+            _ => false,
+        };
+        if !about_cuts || !answer.holds || answer.absent.is_some() {
+            return Ok(answer);
+        }
+        let spans = self.spans(told, among);
+        let mut first: Option<Failing> = None;
+        for (i, one) in spans.iter().enumerate() {
+            for other in &spans[i + 1..] {
+                let pairs = Pairs { query: self, told, predicate, spans: &spans };
+                let (checked, found) = pairs.of(one, other)?;
+                answer.checked += checked;
+                if let Some(found) = found
+                    && first.as_ref().is_none_or(|first| (found.0, found.1) < (first.0, first.1))
+                {
+                    first = Some(found);
+                }
+            }
+        }
+        if let Some((_, events, of)) = first {
+            let later = if self.index.order(events[0])? > self.index.order(events[1])? { 0 } else { 1 };
+            let from = self.index.name(events[later])?.to_string();
+            (answer.holds, answer.failing) = (false, 1);
+            answer.failures = vec![Failure { from, until: None, of }];
+            answer.first = Some(self.state_of(&CutSpec::default(), &events)?);
+        }
+        Ok(answer)
+    }
+
+    /// The states of each actor that counts, in its order.
+    fn spans(&self, told: &Told, among: &dyn Fn(&str, usize) -> bool) -> Vec<(String, Vec<Span>)> {
+        let actors = &self.index.header().actors;
+        let mut spans: Vec<(String, Vec<Span>)> = actors.iter().map(|a| (a.name.clone(), Vec::new())).collect();
+        let mut records: Vec<_> = told.records.iter().collect();
+        records.sort_unstable_by_key(|record| record.event);
+        for record in records {
+            let own = &mut spans[self.index.actor_of(record.event)].1;
+            if let Some(last) = own.last_mut() {
+                last.end = Some(record.event);
+            }
+            own.push(Span { begin: record.event, end: None, state: record.state });
+        }
+        spans.retain(|(name, own)| !own.is_empty() && among(name, 0));
+        spans
+    }
+}
+
+struct Pairs<'a> {
+    query: &'a Query,
+    told: &'a Told,
+    predicate: &'a Predicate,
+    spans: &'a [(String, Vec<Span>)],
+}
+
+impl Pairs<'_> {
+    /// Looks at the pairs of two actors: how many, and the first that fails.
+    fn of(
+        &self,
+        one: &(String, Vec<Span>),
+        other: &(String, Vec<Span>),
+    ) -> Result<(u64, Option<Failing>), LineageError> {
+        let before = |end: Option<u32>, begin: u32| match end {
+            Some(end) => self.query.precedes(end, begin),
+            None => Ok(false),
+        };
+        let (mut from, mut to) = (0, 0);
+        let mut seen: FxHashSet<(usize, usize)> = FxHashSet::default();
+        for span in &other.1 {
+            while from < one.1.len() && before(one.1[from].end, span.begin)? {
+                from += 1;
+            }
+            to = to.max(from);
+            while to < one.1.len() && !before(span.end, one.1[to].begin)? {
+                to += 1;
+            }
+            for met in &one.1[from..to] {
+                if seen.len() >= MOST {
+                    return Ok((seen.len() as u64, None));
+                }
+                if seen.insert((met.state, span.state))
+                    && let Some(of) = self.fails((&one.0, met), (&other.0, span))?
+                {
+                    let events = [met.begin, span.begin];
+                    let at = self.query.index.order(events[0])?.max(self.query.index.order(events[1])?);
+                    return Ok((seen.len() as u64, Some((at, events, of))));
+                }
+            }
+        }
+        Ok((seen.len() as u64, None))
+    }
+
+    /// What fails with two states.
+    fn fails(&self, one: (&str, &Span), other: (&str, &Span)) -> Result<Option<String>, LineageError> {
+        let state = |span: &Span| -> &Arc<State> { &self.told.states[span.state] };
+        let told = |(actor, span): (&'_ str, &Span)| ToldState { actor: self.name(actor), state: state(span) };
+        let ask = |rows: &[Row<'_>]| self.predicate.failure(rows).map_err(LineageError::Question);
+        let (a, b) = (told(one), told(other));
+        if let Scope::Pairs(..) = self.predicate.scope() {
+            return Ok(match ask(&[Row::pair(a, b)])? {
+                Some(of) => Some(of),
+                None => ask(&[Row::pair(b, a)])?,
+            });
+        }
+        if ask(&[Row::one(a), Row::one(b)])?.is_none() {
+            return Ok(None);
+        }
+        // The smallest cut with both.
+        let mut rows = Vec::new();
+        for (name, spans) in self.spans {
+            let inside = |span: &Span| -> Result<bool, LineageError> {
+                for begin in [one.1.begin, other.1.begin] {
+                    if span.begin == begin || self.query.precedes(span.begin, begin)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            };
+            let (mut low, mut high) = (0, spans.len());
+            while low < high {
+                let middle = (low + high) / 2;
+                if inside(&spans[middle])? { low = middle + 1 } else { high = middle }
+            }
+            if let Some(last) = low.checked_sub(1) {
+                let before = last.checked_sub(1).map(|at| ToldState { actor: name, state: state(&spans[at]) });
+                rows.push(Row::last(ToldState { actor: name, state: state(&spans[last]) }, before));
+            }
+        }
+        ask(&rows)
+    }
+
+    /// The name of an actor, for as long as this lives.
+    fn name<'n>(&'n self, name: &'n str) -> &'n str {
+        name
+    }
+}

@@ -1,0 +1,94 @@
+//! Pairs of states that can be there together, against all consistent cuts.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use demi_order::query::{Predicate, Query, Relation};
+use demi_predicate::{Row, State, Told};
+use proptest::prelude::*;
+
+use super::check::{executed, records};
+
+const PREDICATES: [&str; 5] = [
+    "count(*) FILTER (WHERE role = 'Leader') <= 1",
+    "WHERE role = 'Leader' GROUP BY x HAVING count(*) <= 1",
+    "max(x) - min(x) <= 3",
+    "PAIRS a, b HAVING a.x + b.x < 9",
+    "PAIRS a, b WHERE a.role = 'Leader' AND b.x > a.x HAVING b.role <> 'Follower'",
+];
+
+/// An actor's states: with which event each was told.
+type Log = Vec<(u32, Arc<State>)>;
+
+/// Whether the predicate fails of some consistent cut, by looking at all of them.
+fn fails_somewhere(query: &Query, logs: &BTreeMap<String, Log>, predicate: &Predicate) -> bool {
+    let names: Vec<&String> = logs.keys().collect();
+    let before = |a: u32, b: u32| query.order(a, b).unwrap() == Relation::Before;
+    let mut at = vec![0_usize; names.len()];
+    loop {
+        // The first `at` states of each are there: none of them needs one that is not, and none that is there has ended.
+        let consistent = names.iter().zip(&at).all(|(one, n)| {
+            let Some((begin, _)) = n.checked_sub(1).map(|last| &logs[*one][last]) else { return true };
+            names.iter().zip(&at).all(|(other, m)| match logs[*other].get(*m) {
+                Some((next, _)) if one != other => !(before(*next, *begin)),
+                _ => true,
+            })
+        });
+        if consistent {
+            let told: Vec<Told<'_>> = names
+                .iter()
+                .zip(&at)
+                .filter_map(|(name, n)| {
+                    let last = n.checked_sub(1)?;
+                    Some(Told { actor: name.as_str(), state: &logs[*name][last].1 })
+                })
+                .collect();
+            let rows: Vec<Row<'_>> = match predicate.text().starts_with("PAIRS") {
+                false => told.iter().map(|t| Row::one(*t)).collect(),
+                true => (0..told.len())
+                    .flat_map(|i| (0..told.len()).filter(move |j| i != *j).map(move |j| (i, j)))
+                    .map(|(i, j)| Row::pair(told[i], told[j]))
+                    .collect(),
+            };
+            if predicate.failure(&rows).unwrap().is_some() {
+                return true;
+            }
+        }
+        let Some(next) = (0..at.len()).find(|i| at[*i] < logs[names[*i]].len()) else { return false };
+        at[next] += 1;
+        at[..next].fill(0);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(120))]
+
+    #[test]
+    fn a_pair_fails_where_a_cut_does(seed: u64, actors in 2..4_u32, events in 5..50_u64, which in 0..PREDICATES.len()) {
+        let (_dir, exec) = executed(records(seed, actors, events));
+        let query = Query::open(&exec, false).unwrap();
+        let Ok(told) = query.told() else { return Ok(()) };
+        let mut logs: BTreeMap<String, Log> = BTreeMap::new();
+        let mut number = 0;
+        query.each_told(&told, &mut |actor, _, state| {
+            logs.entry(actor.to_owned()).or_default().push((told.event(number).unwrap(), state.clone()));
+            number += 1;
+        });
+        let predicate = Predicate::parse(PREDICATES[which]).unwrap();
+        let answer = query.check_pairs(&told, &predicate, &|_, _| true).unwrap();
+        prop_assume!(answer.absent.is_none());
+        prop_assert_eq!(answer.holds, !fails_somewhere(&query, &logs, &predicate), "{} {:?}", PREDICATES[which], answer);
+        if let (false, Some(first)) = (answer.holds, &answer.first) {
+            // What is shown fails.
+            let states: Vec<(String, State)> =
+                first.states.iter().map(|(name, known)| (name.clone(), State::new(known.state.clone()))).collect();
+            let rows: Vec<Told<'_>> = states.iter().map(|(actor, state)| Told { actor, state }).collect();
+            let rows: Vec<Row<'_>> = match predicate.text().starts_with("PAIRS") {
+                false => rows.iter().map(|t| Row::one(*t)).collect(),
+                true => rows.iter().flat_map(|a| rows.iter().map(|b| (*a, *b)))
+                    .filter(|(a, b)| a.actor != b.actor).map(|(a, b)| Row::pair(a, b)).collect(),
+            };
+            prop_assert!(predicate.failure(&rows).unwrap().is_some(), "{} {:?}", PREDICATES[which], first);
+        }
+    }
+}
