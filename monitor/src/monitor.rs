@@ -333,10 +333,13 @@ impl<'p> Monitor<'p> {
         };
         let (mut states, mut told_at) = (Map::new(), Vec::new());
         for name in &affected {
-            let Some(known) = order.names.iter().position(|n| n == name).and_then(|n| actors.get(n)) else { continue };
+            let Some(known) = order.names.iter().position(|n| n == name).and_then(|n| actors.get(n)) else {
+                continue;
+            };
             if known.state.is_some() {
                 states.insert(name.to_string(), known.object(interest));
-                let told = EventId { actor: name.to_string(), incarnation: known.incarnation, seq: known.told };
+                let told =
+                    EventId { actor: name.to_string(), incarnation: known.incarnation, seq: known.told };
                 told_at.push(told.to_string());
             }
         }

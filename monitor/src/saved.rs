@@ -151,11 +151,13 @@ impl<'p> Monitor<'p> {
             let kept = saved.invariants.get(&invariant.id).filter(|kept| {
                 kept.holds == invariant.predicate.to_string() && kept.class == class(invariant)
             });
-            if let Some(kept) = kept
-                && let Ok(checker) = invariant.predicate.resume(&kept.checker)
-            {
-                let mask = watched.mask;
-                *watched = Watched::new(invariant, checker, mask, kept.standing.clone());
+            if let Some(kept) = kept {
+                let mut standing = kept.standing.clone();
+                let checker = invariant.predicate.resume(&kept.checker).unwrap_or_else(|reason| {
+                    standing.broken.get_or_insert(reason);
+                    invariant.predicate.checker()
+                });
+                *watched = Watched::new(invariant, checker, watched.mask, standing);
                 watched.unseen &= monitor.interest.bits(&kept.never_told);
                 continue;
             }

@@ -79,7 +79,16 @@ impl<'p> Watched<'p> {
             Scope::Chain => invariant.predicate.chain_length(),
             _ => 2,
         };
-        Watched { invariant, checker, mask, unseen: if mask == u128::MAX { 0 } else { mask }, standing, about: Vec::new(), judged, length }
+        Watched {
+            invariant,
+            checker,
+            mask,
+            unseen: if mask == u128::MAX { 0 } else { mask },
+            standing,
+            about: Vec::new(),
+            judged,
+            length,
+        }
     }
 
     /// Whether it is about an actor.

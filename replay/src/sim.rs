@@ -293,16 +293,12 @@ impl<M: Model> Simulator<M> {
         self.takes(world, &world.pending[index]) && network::allows(rule, &world.pending, index)
     }
 
-    /// Whether the receiver would take the entry, whatever the network says. Who is cut off takes what arrived before, but for messages
-    /// from outside: a schedule does not say when these arrived.
+    /// Whether the receiver would take the entry, whatever the network says.
     #[must_use]
     pub fn takes(&self, world: &World<M>, entry: &Pending) -> bool {
-        let there = match world.status(entry.to) {
-            Status::Running => true,
-            Status::Isolated => entry.kind != PendingKind::External,
-            Status::Absent | Status::Crashed | Status::Stopped => false,
-        };
-        world.panic.is_none() && there && self.accepts(world.cell(self.cell_of(entry.to)), entry)
+        world.panic.is_none()
+            && matches!(world.status(entry.to), Status::Running | Status::Isolated)
+            && self.accepts(world.cell(self.cell_of(entry.to)), entry)
     }
 
     /// Delivers `pending[index]`, which the caller found [deliverable](Simulator::deliverable). Under `fifo-loss`

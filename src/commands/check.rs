@@ -9,6 +9,7 @@ use demi_schemas::{InvariantEntry, Standing};
 use glob::Pattern;
 use serde::Serialize;
 
+use super::query::Moments;
 use super::{Outcome, executions, infer};
 use demi_lineage::ui::Ui;
 
@@ -28,6 +29,9 @@ pub struct CheckArgs {
     /// Of stores with several systems, the one that is meant.
     #[arg(long, value_name = "NAME")]
     system: Option<String>,
+    /// Which global states are looked at.
+    #[arg(long, value_enum, default_value_t = Moments::Order)]
+    states: Moments,
     /// Print all answers as JSON.
     #[arg(long)]
     json: bool,
@@ -78,7 +82,10 @@ pub fn run(args: &CheckArgs, ui: &Ui) -> Outcome {
             let among = |actor: &str, place: usize| {
                 class.get(place).or(class.last()).is_none_or(|class| class.matches(actor))
             };
-            let answer = execution.query.check_told(&execution.told, predicate, &among);
+            let answer = match args.states {
+                Moments::Order => execution.query.check_told(&execution.told, predicate, &among),
+                Moments::Pairs => execution.query.check_pairs(&execution.told, predicate, &among),
+            };
             let answer = answer.map_err(|e| format!("{}: '{}': {e}", execution.name, entry.holds))?;
             failing += usize::from(!answer.holds);
             answers.push(Answer {
@@ -111,11 +118,21 @@ pub fn run(args: &CheckArgs, ui: &Ui) -> Outcome {
         answers.iter().filter(|a| !a.answer.holds).for_each(|a| ui.result(&failure(a)));
         let (all, executions) = (chosen.len(), opened.len());
         ui.result(&match failing {
-            0 => format!("all {all} invariants hold in {executions} executions"),
-            n => format!("{n} failures of {all} invariants in {executions} executions"),
+            0 => format!("all {} hold in {}", counted(all, "invariant"), counted(executions, "execution")),
+            n => format!(
+                "{} of {} in {}",
+                counted(n, "failure"),
+                counted(all, "invariant"),
+                counted(executions, "execution")
+            ),
         });
     }
     Ok(if failing == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// A number with what is counted.
+fn counted(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
 /// The patterns of names of a class; of messages and chains one for each place may be given, with arrows between them.

@@ -63,7 +63,8 @@ pub fn validate(args: &ConfigArgs, ui: &Ui) -> Outcome {
     let found: Vec<String> =
         config.sources.iter().map(|(name, source)| format!("{name} (system {})", source.system)).collect();
     ui.result(&format!("{}: fine; sources: {}", args.path()?.display(), found.join(", ")));
-    let watched: Vec<String> = config.monitors.iter().map(|(name, m)| format!("{name} (system {})", m.system)).collect();
+    let watched: Vec<String> =
+        config.monitors.iter().map(|(name, m)| format!("{name} (system {})", m.system)).collect();
     if !watched.is_empty() {
         ui.result(&format!("monitors: {}", watched.join(", ")));
     }

@@ -39,10 +39,7 @@ pub(crate) async fn start(
         .route("/v1/positions", get(positions))
         .route("/v1/invariants", get(invariants))
         .route("/v1/invariants/{id}/mute", post(|shared, headers, id| mute(shared, headers, id, true)))
-        .route(
-            "/v1/invariants/{id}/unmute",
-            post(|shared, headers, id| mute(shared, headers, id, false)),
-        )
+        .route("/v1/invariants/{id}/unmute", post(|shared, headers, id| mute(shared, headers, id, false)))
         .with_state(shared);
     let task = tokio::spawn(serve(listener, router, context, config.max_connections));
     Ok(Running { addresses, task })

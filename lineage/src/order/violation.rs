@@ -70,7 +70,9 @@ pub(crate) fn resolve(events: &Events, spec: &ViolationSpec) -> Result<Target, V
             let found = match find_event(events, text) {
                 Ok(event) => vec![event],
                 Err(error) if !text.contains(',') => return Err(error),
-                Err(_) => text.split(',').map(|one| find_event(events, one.trim())).collect::<Result<_, _>>()?,
+                Err(_) => {
+                    text.split(',').map(|one| find_event(events, one.trim())).collect::<Result<_, _>>()?
+                }
             };
             for event in found {
                 let actor = events.name(event).actor;

@@ -75,12 +75,23 @@ impl Query {
     /// When no record tells a state, no state has a variable of that name, values cannot be compared as the predicate does, or a
     /// file cannot be read.
     pub fn check(&self, predicate: &Predicate) -> Result<CheckAnswer, LineageError> {
+        self.check_at(predicate, false)
+    }
+
+    /// As [`check`](Self::check), and with `pairs` of all pairs of states that can be there together: see [`check_pairs`](Self::check_pairs).
+    ///
+    /// # Errors
+    /// As for [`check`](Self::check).
+    pub fn check_at(&self, predicate: &Predicate, pairs: bool) -> Result<CheckAnswer, LineageError> {
         let told = match predicate.scope().is_of_messages() {
             // Messages may tell enough of themselves.
             true => self.told_or_none()?,
             false => self.told()?,
         };
-        let answer = self.check_told(&told, predicate, &|_, _| true)?;
+        let answer = match pairs {
+            true => self.check_pairs(&told, predicate, &|_, _| true)?,
+            false => self.check_told(&told, predicate, &|_, _| true)?,
+        };
         match &answer.absent {
             Some(absent) => Err(self.slip(&told, predicate, absent)?),
             None => Ok(answer),

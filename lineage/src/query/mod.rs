@@ -13,6 +13,8 @@ mod delivered;
 #[cfg(feature = "sql")]
 mod ground;
 mod order;
+#[cfg(feature = "sql")]
+mod pairs;
 mod past;
 mod ranges;
 mod rows;

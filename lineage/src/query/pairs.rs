@@ -77,7 +77,8 @@ impl Query {
     /// The states of each actor that counts, in its order.
     fn spans(&self, told: &Told, among: &dyn Fn(&str, usize) -> bool) -> Vec<(String, Vec<Span>)> {
         let actors = &self.index.header().actors;
-        let mut spans: Vec<(String, Vec<Span>)> = actors.iter().map(|a| (a.name.clone(), Vec::new())).collect();
+        let mut spans: Vec<(String, Vec<Span>)> =
+            actors.iter().map(|a| (a.name.clone(), Vec::new())).collect();
         let mut records: Vec<_> = told.records.iter().collect();
         records.sort_unstable_by_key(|record| record.event);
         for record in records {
@@ -139,9 +140,9 @@ impl Pairs<'_> {
     /// What fails with two states.
     fn fails(&self, one: (&str, &Span), other: (&str, &Span)) -> Result<Option<String>, LineageError> {
         let state = |span: &Span| -> &Arc<State> { &self.told.states[span.state] };
-        let told = |(actor, span): (&'_ str, &Span)| ToldState { actor: self.name(actor), state: state(span) };
         let ask = |rows: &[Row<'_>]| self.predicate.failure(rows).map_err(LineageError::Question);
-        let (a, b) = (told(one), told(other));
+        let a = ToldState { actor: one.0, state: state(one.1) };
+        let b = ToldState { actor: other.0, state: state(other.1) };
         if let Scope::Pairs(..) = self.predicate.scope() {
             return Ok(match ask(&[Row::pair(a, b)])? {
                 Some(of) => Some(of),
@@ -168,15 +169,9 @@ impl Pairs<'_> {
                 if inside(&spans[middle])? { low = middle + 1 } else { high = middle }
             }
             if let Some(last) = low.checked_sub(1) {
-                let before = last.checked_sub(1).map(|at| ToldState { actor: name, state: state(&spans[at]) });
-                rows.push(Row::last(ToldState { actor: name, state: state(&spans[last]) }, before));
+                rows.push(Row::one(ToldState { actor: name, state: state(&spans[last]) }));
             }
         }
         ask(&rows)
-    }
-
-    /// The name of an actor, for as long as this lives.
-    fn name<'n>(&'n self, name: &'n str) -> &'n str {
-        name
     }
 }

@@ -19,5 +19,6 @@ mod ground;
 mod grow;
 mod messages;
 mod order_index;
+mod pairs;
 mod properties;
 mod query_sql;

@@ -4,7 +4,7 @@ use demi_schemas::NetworkRule;
 use hashbrown::HashSet;
 use rustc_hash::FxBuildHasher;
 
-use crate::model::Model;
+use crate::model::{Model, Status};
 use crate::names::ActorId;
 use crate::network::ordered;
 use crate::pending::{Pending, PendingKind};
@@ -91,7 +91,9 @@ impl Candidates {
         for (index, entry) in world.pending().iter().enumerate() {
             let in_order = rule != NetworkRule::Unordered && ordered(entry);
             let blocked = in_order && !self.seen.insert((entry.channel, entry.to));
-            if !sim.takes(world, entry) || holds.cut(entry) || holds.repeated(entry) {
+            // A schedule says when a message from outside is taken, not when it arrived: to who is cut off it cannot come.
+            let cut_off = entry.kind == PendingKind::External && world.status(entry.to) == Status::Isolated;
+            if cut_off || !sim.takes(world, entry) || holds.cut(entry) || holds.repeated(entry) {
                 continue;
             }
             if entry.kind != PendingKind::Message || entry.via == Some(Via::Scheduler) {

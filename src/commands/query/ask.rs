@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use demi_order::query::{CutAnswer, CutSpec, PastAnswer, Query};
 use serde_json::json;
 
-use super::{check, each_line};
+use super::{Moments, check, each_line};
 use crate::commands::Outcome;
 use demi_lineage::ui::Ui;
 
@@ -66,6 +66,9 @@ pub enum Ask {
         /// 'Leader' GROUP BY term HAVING count(*) <= 1". Without an aggregate it must hold for each
         /// actor.
         predicate: String,
+        /// Which global states are looked at.
+        #[arg(long, value_enum, default_value_t = Moments::Order)]
+        states: Moments,
         /// One JSON object.
         #[arg(long)]
         json: bool,
@@ -122,7 +125,7 @@ pub fn run(ask: &Ask, query: &Query, ui: &Ui) -> Outcome {
             let show = Show { state: *state, json: *json };
             cut(query, events, at, cuts.as_ref(), show, ui)?;
         }
-        Ask::Check { predicate, json } => return check::run(query, predicate, *json, ui),
+        Ask::Check { predicate, states, json } => return check::run(query, predicate, *states, *json, ui),
         Ask::Stats { json } => stats(query, *json, ui)?,
     }
     Ok(ExitCode::SUCCESS)

@@ -8,16 +8,29 @@ use super::ask::cut_text;
 use crate::commands::Outcome;
 use demi_lineage::ui::Ui;
 
+/// Which global states are looked at.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Moments {
+    /// Those that the linear extension passes, one a state record. Another order of the same events may pass others.
+    #[default]
+    Order,
+    /// Also all pairs of states that can be there together, in whatever order: finds every failure of "at most one" and of PAIRS.
+    Pairs,
+}
+
 /// Failures shown to people.
 const SHOWN: usize = 20;
 
 /// Checks a predicate; exit status 1 where it fails.
-pub fn run(query: &Query, predicate: &str, json: bool, ui: &Ui) -> Outcome {
+pub fn run(query: &Query, predicate: &str, states: Moments, json: bool, ui: &Ui) -> Outcome {
     let predicate = Predicate::parse(predicate)?;
-    let answer = query.check(&predicate)?;
+    let pairs = states == Moments::Pairs;
+    let answer = query.check_at(&predicate, pairs)?;
     let rows = match predicate.scope() {
         Scope::Messages(_) => "messages",
         Scope::Chain => "chains",
+        _ if pairs => "global states and pairs of states",
+        Scope::Actors | Scope::Pairs(..) | Scope::Neighbours(..) => "global states of one order",
         _ => "global states",
     };
     let text = if json { serde_json::to_string(&answer)? } else { shown(&answer, rows) };

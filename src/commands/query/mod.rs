@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 use demi_order::query::Query;
 
+pub use check::Moments;
+
 use super::incomplete::Incomplete;
 use super::{Outcome, built};
 use demi_lineage::ui::Ui;

@@ -129,7 +129,8 @@ impl<D: Disk> Work<D> {
             self.note(&mut found);
             let done = self.take_done();
             let asked = std::mem::take(&mut *lock(&self.desk.mute));
-            let answers: Vec<_> = asked.into_iter().map(|m| (monitor.mute(&m.id, m.muted), m.answer)).collect();
+            let answers: Vec<_> =
+                asked.into_iter().map(|m| (monitor.mute(&m.id, m.muted), m.answer)).collect();
             dirty |= told || done || last != before || !answers.is_empty();
             if dirty && (told || committed || closed || done || !answers.is_empty()) {
                 let begin = used();
@@ -156,7 +157,11 @@ impl<D: Disk> Work<D> {
                 share.adjust();
                 if before >= self.config.sample && share.sample < before {
                     let cpu_share = self.config.cpu_share;
-                    tracing::warn!(monitor = self.name, cpu_share, "watching takes more than its share: fewer states are looked at");
+                    tracing::warn!(
+                        monitor = self.name,
+                        cpu_share,
+                        "watching takes more than its share: fewer states are looked at"
+                    );
                 }
                 self.tell_unjudged(&monitor, &mut unjudged);
                 monitor.set_sample(share.sample);
@@ -244,7 +249,12 @@ impl<D: Disk> Work<D> {
     fn tell_unjudged(&self, monitor: &Monitor<'_>, told: &mut BTreeSet<String>) {
         for known in monitor.watching() {
             if let Some(reason) = known.unjudged.filter(|_| told.insert(known.id.clone())) {
-                tracing::error!(monitor = self.name, invariant = known.name, reason, "an invariant cannot be judged any more");
+                tracing::error!(
+                    monitor = self.name,
+                    invariant = known.name,
+                    reason,
+                    "an invariant cannot be judged any more"
+                );
             }
         }
     }
