@@ -2,7 +2,7 @@
 //!
 //! A record waits until those before it in its own log are taken, and a receive until its send is (K. M. Chandy and L. Lamport,
 //! "Distributed snapshots", ACM TOCS 3(1), 1985, section 3: a cut is consistent if it has no receive without its send). No clock is
-//! needed and no actor is asked. What waits too long, or when too much waits, is taken anyway; then its actor is uncertain.
+//! needed and no actor is asked. A handler is one step: the state record behind its sends counts as told before they arrive. What waits too long, or when too much waits, is taken anyway; then its actor is uncertain.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -40,8 +40,12 @@ pub(crate) struct Log {
     /// Whether records of it were lost, so that whatever comes next follows.
     pub(crate) lost: bool,
     held: BTreeMap<(u32, u64), Held>,
-    /// Sends of the handler at work, which receives find when it is done.
+    /// Sends of the handler at work, which receives find when it is done: the state that it leaves may be told behind them.
     pub(crate) unsent: Vec<Way>,
+    /// When the first of them came.
+    pub(crate) unsent_since: u64,
+    /// Whether the actor tells states. Nobody waits for those of one that does not.
+    pub(crate) tells: bool,
     /// Whether a handler is at work, and when it last did something.
     pub(crate) at_work: Option<u64>,
 }
@@ -63,7 +67,7 @@ pub(crate) struct Order {
     /// What waits, with the time since when, the oldest first.
     since: VecDeque<(u64, usize, (u32, u64))>,
     pub(crate) held: usize,
-    /// Whether receives find their sends when the handlers that sent them are done, and not at once.
+    /// Whether handlers are told of when they are done. Receives then find their sends not before.
     by_handler: bool,
     /// Whether a channel has had more receives than sends: nothing is certain then.
     pub(crate) channels_failed: bool,
@@ -139,9 +143,13 @@ impl Order {
     }
 
     fn end_quiet(&mut self, quiet: u64, out: &mut Vec<Out>) {
-        let is_quiet = |log: &Log| log.at_work.is_some_and(|since| since < quiet);
+        let by_handler = self.by_handler;
+        let is_quiet = |log: &Log| match by_handler {
+            true => log.at_work.is_some_and(|since| since < quiet),
+            false => !log.unsent.is_empty() && log.unsent_since < quiet,
+        };
         // The end of one lets others go on that are as quiet.
-        while let Some(actor) = self.logs.iter().position(is_quiet).filter(|_| self.by_handler) {
+        while let Some(actor) = self.logs.iter().position(is_quiet) {
             let mut queue = Vec::new();
             self.done(actor, &mut queue, out);
             self.advance(queue, out);
@@ -153,6 +161,7 @@ impl Order {
         for log in &mut self.logs {
             log.held.clear();
             log.unsent.clear();
+            log.tells = false;
             (log.lost, log.at_work) = (true, None);
         }
         self.held = 0;
@@ -186,7 +195,8 @@ impl Order {
         while let Some(actor) = queue.pop() {
             while let Some((_, held)) = self.logs[actor].held.first_key_value() {
                 let mut blocked = self.blocked(actor, &held.record);
-                if held.record.is_head() && self.by_handler && !matches!(blocked, Blocked::Gap) {
+                let ends = self.by_handler || !self.logs[actor].unsent.is_empty();
+                if held.record.is_head() && ends && !matches!(blocked, Blocked::Gap) {
                     let record = held.record.clone();
                     self.done(actor, &mut queue, out);
                     // It may have been its own handler that sent it.
@@ -244,7 +254,7 @@ impl Order {
         queue: &mut Vec<usize>,
         out: &mut Vec<Out>,
     ) {
-        if self.by_handler && record.is_head() {
+        if record.is_head() {
             self.done(actor, queue, out);
         }
         let log = &mut self.logs[actor];
@@ -253,8 +263,15 @@ impl Order {
         if self.by_handler {
             log.at_work = Some(came);
         }
+        let ends = record.state.is_some() && !self.by_handler;
+        log.tells |= record.state.is_some();
         match record.step {
-            Step::Send(way, _) if self.by_handler => log.unsent.push(way),
+            Step::Send(way, _) if self.by_handler || log.tells => {
+                if log.unsent.is_empty() {
+                    log.unsent_since = came;
+                }
+                log.unsent.push(way);
+            }
             Step::Send(way, _) => self.announce(way, queue),
             Step::Receive(Way::Id { one, all }, _) => {
                 if self.sent.get(all).is_none() && self.sent.remove(one).is_some() {
@@ -264,15 +281,25 @@ impl Order {
             Step::Receive(Way::Channel(key), _) => *self.channels.entry(key).or_default() -= 1,
             _ => {}
         }
+        if ends {
+            // The state that a handler leaves is the last that it tells.
+            self.announce_all(actor, queue);
+        }
         out.push(Out::Record { actor, record, certain });
     }
 
     /// A handler is done: what it sent can be received.
     fn done(&mut self, actor: usize, queue: &mut Vec<usize>, out: &mut Vec<Out>) {
-        if self.logs[actor].at_work.take().is_none() {
-            return;
+        if self.by_handler {
+            if self.logs[actor].at_work.take().is_none() {
+                return;
+            }
+            out.push(Out::Done { actor });
         }
-        out.push(Out::Done { actor });
+        self.announce_all(actor, queue);
+    }
+
+    fn announce_all(&mut self, actor: usize, queue: &mut Vec<usize>) {
         for way in std::mem::take(&mut self.logs[actor].unsent) {
             self.announce(way, queue);
         }

@@ -128,8 +128,9 @@ impl<'p> Monitor<'p> {
             let number = monitor.order.number(&log.actor);
             let known = &mut monitor.order.logs[number];
             (known.incarnation, known.next, known.lost) = (log.incarnation, log.next, log.lost);
+            known.unsent.clone_from(&log.unsent);
+            known.tells = log.state.is_some();
             if by_handler {
-                known.unsent.clone_from(&log.unsent);
                 known.at_work = log.at_work;
             }
             monitor.actors.push(Actor::of(log, &monitor.interest));

@@ -10,15 +10,18 @@ use demi_predicate::{Predicate, Row, Scope, State, Told as ToldState};
 use rustc_hash::FxHashSet;
 
 use super::check::{CheckAnswer, Failure, Told};
+use super::units::Units;
 use super::{CutSpec, Query};
 use crate::error::LineageError;
 
 /// Most pairs of states of two actors that are looked at; equal pairs count once.
 const MOST: usize = 1_000_000;
 
-/// A state of an actor: the record that told it, and the event that ends it.
+/// A state of an actor: the first event of the handler that left it, the record that told it, and the first event of the handler that
+/// ends it. A handler is one step: what it sent before it told its state was sent with that state.
 #[derive(Clone, Copy)]
 struct Span {
+    head: u32,
     begin: u32,
     end: Option<u32>,
     state: usize,
@@ -50,7 +53,7 @@ impl Query {
         if !about_cuts || !answer.holds || answer.absent.is_some() {
             return Ok(answer);
         }
-        let spans = self.spans(told, among);
+        let spans = self.spans(told, among)?;
         let mut first: Option<Failing> = None;
         for (i, one) in spans.iter().enumerate() {
             for other in &spans[i + 1..] {
@@ -75,7 +78,12 @@ impl Query {
     }
 
     /// The states of each actor that counts, in its order.
-    fn spans(&self, told: &Told, among: &dyn Fn(&str, usize) -> bool) -> Vec<(String, Vec<Span>)> {
+    fn spans(
+        &self,
+        told: &Told,
+        among: &dyn Fn(&str, usize) -> bool,
+    ) -> Result<Vec<(String, Vec<Span>)>, LineageError> {
+        let units = Units::new(self, &self.causes()?)?;
         let actors = &self.index.header().actors;
         let mut spans: Vec<(String, Vec<Span>)> =
             actors.iter().map(|a| (a.name.clone(), Vec::new())).collect();
@@ -83,13 +91,16 @@ impl Query {
         records.sort_unstable_by_key(|record| record.event);
         for record in records {
             let own = &mut spans[self.index.actor_of(record.event)].1;
+            let head = units.head(units.of(record.event));
+            // Of one handler the last state counts.
+            own.pop_if(|last| last.head == head);
             if let Some(last) = own.last_mut() {
-                last.end = Some(record.event);
+                last.end = Some(head);
             }
-            own.push(Span { begin: record.event, end: None, state: record.state });
+            own.push(Span { head, begin: record.event, end: None, state: record.state });
         }
         spans.retain(|(name, own)| !own.is_empty() && among(name, 0));
-        spans
+        Ok(spans)
     }
 }
 
@@ -157,7 +168,7 @@ impl Pairs<'_> {
         for (name, spans) in self.spans {
             let inside = |span: &Span| -> Result<bool, LineageError> {
                 for begin in [one.1.begin, other.1.begin] {
-                    if span.begin == begin || self.query.precedes(span.begin, begin)? {
+                    if span.begin == begin || self.query.precedes(span.head, begin)? {
                         return Ok(true);
                     }
                 }

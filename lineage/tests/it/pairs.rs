@@ -7,7 +7,7 @@ use demi_order::query::{Predicate, Query, Relation};
 use demi_predicate::{Row, State, Told};
 use proptest::prelude::*;
 
-use super::check::{executed, records};
+use super::check::{executed, records, rows};
 
 const PREDICATES: [&str; 5] = [
     "count(*) FILTER (WHERE role = 'Leader') <= 1",
@@ -17,8 +17,11 @@ const PREDICATES: [&str; 5] = [
     "PAIRS a, b WHERE a.role = 'Leader' AND b.x > a.x HAVING b.role <> 'Follower'",
 ];
 
-/// An actor's states: with which event each was told.
-type Log = Vec<(u32, Arc<State>)>;
+/// An actor's states: the first event of the handler that left each, and with which event it was told.
+type Log = Vec<(u32, u32, Arc<State>)>;
+
+/// Kinds of events with which a handler begins.
+const HEADS: &str = "'start','crash','restart','stop','isolate','heal','action','receive','timer_fire'";
 
 /// Whether the predicate fails of some consistent cut, by looking at all of them.
 fn fails_somewhere(query: &Query, logs: &BTreeMap<String, Log>, predicate: &Predicate) -> bool {
@@ -28,9 +31,9 @@ fn fails_somewhere(query: &Query, logs: &BTreeMap<String, Log>, predicate: &Pred
     loop {
         // The first `at` states of each are there: none of them needs one that is not, and none that is there has ended.
         let consistent = names.iter().zip(&at).all(|(one, n)| {
-            let Some((begin, _)) = n.checked_sub(1).map(|last| &logs[*one][last]) else { return true };
+            let Some((_, begin, _)) = n.checked_sub(1).map(|last| &logs[*one][last]) else { return true };
             names.iter().zip(&at).all(|(other, m)| match logs[*other].get(*m) {
-                Some((next, _)) if one != other => !(before(*next, *begin)),
+                Some((next, _, _)) if one != other => !(before(*next, *begin)),
                 _ => true,
             })
         });
@@ -40,7 +43,7 @@ fn fails_somewhere(query: &Query, logs: &BTreeMap<String, Log>, predicate: &Pred
                 .zip(&at)
                 .filter_map(|(name, n)| {
                     let last = n.checked_sub(1)?;
-                    Some(Told { actor: name.as_str(), state: &logs[*name][last].1 })
+                    Some(Told { actor: name.as_str(), state: &logs[*name][last].2 })
                 })
                 .collect();
             let rows: Vec<Row<'_>> = match predicate.text().starts_with("PAIRS") {
@@ -70,8 +73,18 @@ proptest! {
         let Ok(told) = query.told() else { return Ok(()) };
         let mut logs: BTreeMap<String, Log> = BTreeMap::new();
         let mut number = 0;
+        // Events are numbered by actor, each log in its order.
+        let sql = format!("SELECT event FROM events WHERE kind IN ({HEADS})");
+        let mut heads: Vec<u32> =
+            rows(&query, &sql).iter().map(|row| query.index().event(row["event"].as_str().unwrap()).unwrap()).collect();
+        heads.extend(query.index().header().actors.iter().map(|actor| actor.first));
+        heads.sort_unstable();
         query.each_told(&told, &mut |actor, _, state| {
-            logs.entry(actor.to_owned()).or_default().push((told.event(number).unwrap(), state.clone()));
+            let event = told.event(number).unwrap();
+            let head = heads[heads.partition_point(|head| *head <= event) - 1];
+            let log = logs.entry(actor.to_owned()).or_default();
+            log.pop_if(|last| last.0 == head);
+            log.push((head, event, state.clone()));
             number += 1;
         });
         let predicate = Predicate::parse(PREDICATES[which]).unwrap();

@@ -60,17 +60,18 @@ fn found(predicates: &[&str], records: &[EventRecord]) -> Vec<(String, String)> 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// Records that come in an order in which they can have happened are judged in that order.
+    /// What fails in any order is found, where records come in an order in which they can have happened.
     #[test]
-    fn what_comes_in_order_is_judged_in_order(records in execution()) {
-        let all: Vec<&str> = ANY_ORDER.into_iter().chain(CUTS).collect();
+    fn what_fails_is_found(records in execution()) {
         let mut expected = Vec::new();
-        for (i, invariant) in invariants(&all).iter().enumerate() {
-            let events = told(&mut invariant.predicate.checker(), &records);
-            expected.extend(events.into_iter().map(|event| (format!("i{i}"), event)));
+        for (i, invariant) in invariants(&ANY_ORDER).iter().enumerate() {
+            if !told(&mut invariant.predicate.checker(), &records).is_empty() {
+                expected.push(format!("i{i}"));
+            }
         }
-        expected.sort();
-        prop_assert_eq!(found(&all, &records), expected);
+        let mut all: Vec<String> = found(&ANY_ORDER, &records).into_iter().map(|f| f.0).collect();
+        all.dedup();
+        prop_assert_eq!(all, expected);
     }
 
     /// What fails in any order is found in any order, and messages are found whatever order their logs come in.

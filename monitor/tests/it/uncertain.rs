@@ -27,6 +27,9 @@ fn a_receive_waits_for_its_send() {
     assert!(feed(&mut monitor, &format!(r#"{{"actor":"a","seq":2,{TELLS}:{{"x":5}}}}"#), 1).is_empty());
     let send = r#"{"actor":"a","seq":3,"kind":"send","to":"b","msg_id":"1"}"#;
     assert!(feed(&mut monitor, send, 1).is_empty());
+    // Its handler may still tell what it left; then it is quiet.
+    assert_eq!(monitor.counts().held, 2);
+    monitor.tick(300, &mut Vec::new());
     assert_eq!(monitor.counts().held, 0);
     // Both told 5; the next is a failure.
     let found = feed(&mut monitor, &format!(r#"{{"actor":"b","seq":3,{TELLS}:{{"x":7}}}}"#), 1);
@@ -129,4 +132,28 @@ fn after_a_loss_states_are_unknown_until_they_are_told() {
     monitor.tick(3000, &mut found);
     assert!(found.is_empty());
     assert_eq!(feed(&mut monitor, &format!(r#"{{"actor":"a","seq":10,{TELLS}:{{"x":3}}}}"#), 3000).len(), 0);
+}
+
+/// A lock that is handed over: the state behind the send is told after it, and both never hold it together.
+#[test]
+fn a_handler_is_one_step() {
+    let invariants = invariants(&["count(*) FILTER (WHERE holds) <= 1"]);
+    let mut monitor = Monitor::new(&invariants, options());
+    for line in [
+        r#"{"actor":"a","seq":1,"kind":"state","state":{"holds":true}}"#,
+        r#"{"actor":"a","seq":2,"kind":"timer_fire"}"#,
+        r#"{"actor":"a","seq":3,"kind":"send","to":"b","msg_id":"1"}"#,
+        // b is handed over before a says that it let go.
+        r#"{"actor":"b","seq":1,"kind":"receive","from":"a","msg_id":"1"}"#,
+        r#"{"actor":"b","seq":2,"kind":"state","state":{"holds":true}}"#,
+        r#"{"actor":"a","seq":4,"kind":"state","state":{"holds":false}}"#,
+    ] {
+        assert!(feed(&mut monitor, line, 0).is_empty(), "{line}");
+    }
+    assert_eq!(monitor.counts().held, 0);
+    // Who takes it back without having been given it is found.
+    assert_eq!(
+        feed(&mut monitor, r#"{"actor":"a","seq":5,"kind":"state","state":{"holds":true}}"#, 1).len(),
+        1
+    );
 }
