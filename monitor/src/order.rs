@@ -273,11 +273,7 @@ impl Order {
                 log.unsent.push(way);
             }
             Step::Send(way, _) => self.announce(way, queue),
-            Step::Receive(Way::Id { one, all }, _) => {
-                if self.sent.get(all).is_none() && self.sent.remove(one).is_some() {
-                    self.received.insert(one, ());
-                }
-            }
+            Step::Receive(Way::Id { one, all }, _) => self.came_in(one, all),
             Step::Receive(Way::Channel(key), _) => *self.channels.entry(key).or_default() -= 1,
             _ => {}
         }
@@ -286,6 +282,13 @@ impl Order {
             self.announce_all(actor, queue);
         }
         out.push(Out::Record { actor, record, certain });
+    }
+
+    /// A message came in that was sent to one actor: it may come in again.
+    fn came_in(&mut self, one: u64, all: u64) {
+        if self.sent.get(all).is_none() && self.sent.remove(one).is_some() {
+            self.received.insert(one, ());
+        }
     }
 
     /// A handler is done: what it sent can be received.

@@ -239,7 +239,7 @@ fn stream_and_kill(folder: &Path, lines: &[String], seed: u64, kills: &mut u64) 
     for (number, chunk) in chunks.iter().enumerate() {
         x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         // A kill while it is sent, a little after, or none.
-        if number > 0 && (x >> 33) % 3 == 0 {
+        if number > 0 && (x >> 33).is_multiple_of(3) {
             let _ = daemon.post(chunks[number - 1]);
             std::thread::sleep(Duration::from_millis((x >> 40) % 250));
             daemon.kill();

@@ -67,7 +67,7 @@ pub enum Ask {
         /// actor.
         predicate: String,
         /// Which global states are looked at.
-        #[arg(long, value_enum, default_value_t = Moments::Order)]
+        #[arg(long, value_enum, default_value_t = Moments::All)]
         states: Moments,
         /// One JSON object.
         #[arg(long)]

@@ -9,13 +9,24 @@ use crate::commands::Outcome;
 use demi_lineage::ui::Ui;
 
 /// Which global states are looked at.
-#[derive(clap::ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moments {
+    /// As order, and where the predicate holds there and speaks of several actors, as pairs.
+    All,
     /// Those that the linear extension passes, one a state record. Another order of the same events may pass others.
-    #[default]
     Order,
-    /// Also all pairs of states that can be there together, in whatever order: finds every failure of "at most one" and of PAIRS.
+    /// All pairs of states that can be there together, in whatever order, each handler as one step: finds every failure of "at most
+    /// one" and of PAIRS.
     Pairs,
+}
+
+/// Whether it speaks of the states of several actors at a moment.
+fn is_of_cuts(predicate: &Predicate) -> bool {
+    match predicate.scope() {
+        Scope::Actors => predicate.is_of_groups(),
+        Scope::Pairs(..) => !predicate.is_of_groups(),
+        _ => false,
+    }
 }
 
 /// Failures shown to people.
@@ -24,13 +35,16 @@ const SHOWN: usize = 20;
 /// Checks a predicate; exit status 1 where it fails.
 pub fn run(query: &Query, predicate: &str, states: Moments, json: bool, ui: &Ui) -> Outcome {
     let predicate = Predicate::parse(predicate)?;
-    let pairs = states == Moments::Pairs;
-    let answer = query.check_at(&predicate, pairs)?;
+    let mut pairs = states == Moments::Pairs;
+    let mut answer = query.check_at(&predicate, pairs)?;
+    if states == Moments::All && answer.holds && is_of_cuts(&predicate) {
+        (pairs, answer) = (true, query.check_at(&predicate, true)?);
+    }
     let rows = match predicate.scope() {
         Scope::Messages(_) => "messages",
         Scope::Chain => "chains",
-        _ if pairs => "global states and pairs of states",
-        Scope::Actors | Scope::Pairs(..) | Scope::Neighbours(..) => "global states of one order",
+        Scope::Actors | Scope::Pairs(..) if pairs => "pairs of states that can be there together",
+        _ if states == Moments::Order && is_of_cuts(&predicate) => "global states of one order",
         _ => "global states",
     };
     let text = if json { serde_json::to_string(&answer)? } else { shown(&answer, rows) };

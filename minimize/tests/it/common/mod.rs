@@ -7,7 +7,7 @@ pub mod random;
 use std::sync::Arc;
 
 use demi_minimize::{Budget, Objective, Options, Phases, StopFlag};
-use demi_replay::script::{Act, Script};
+use demi_replay::script::Script;
 use demi_replay::{ActorId, Ctx, ExternalMessage, Guidance, Logs, Model, Names, Simulator, View, Violation};
 use demi_schemas::event::DEAD_LETTERS;
 use demi_schemas::schedule::{Schedule, Step, StepKind};
