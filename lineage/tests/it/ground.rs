@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use demi_order::query::Query;
 use proptest::prelude::*;
-use serde_json::Value;
 
 use super::check::{executed, records, rows};
 
@@ -40,7 +39,7 @@ proptest! {
                 let actor = row[format!("{side}_actor")].as_str().unwrap().to_owned();
                 moments.get(&(actor, number("incarnation"), number("seq"))).copied()
             };
-            let timer = row["reason"] == Value::from("timer");
+            let timer = row["reason"] == "timer";
             if let (false, Some(sent), Some(received)) = (timer, end("send"), end("receive")) {
                 prop_assert_eq!(sent, received, "{}", row);
             }
