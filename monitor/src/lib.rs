@@ -14,10 +14,12 @@ mod monitor;
 mod order;
 mod recent;
 mod saved;
+mod told;
 mod units;
 mod watched;
 
 pub use interest::{Interest, Record};
 pub use invariant::{Invariant, InvariantError};
-pub use monitor::{Counts, Monitor, Options, Violation, Watching};
+pub use monitor::Monitor;
 pub use saved::Saved;
+pub use told::{Counts, Options, Violation, Watching};

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
 use crate::interest::{Said, Way};
-use crate::monitor::{Actor, Monitor, Options};
+use crate::monitor::{Actor, Monitor};
+use crate::told::Options;
 use crate::units::{Sent, Unit};
 use crate::watched::{Standing, Watched};
 use crate::{Interest, Invariant};

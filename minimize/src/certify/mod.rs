@@ -3,6 +3,7 @@
 //! The checker is kept simple and apart: it knows the simulator, the model's bound and the rules, and nothing of
 //! matching, passes or the search. What it does not re-check are the other matchers of the 1-minimality check.
 
+mod faults;
 mod settled;
 
 use std::hash::{Hash, Hasher};
@@ -10,12 +11,13 @@ use std::sync::Arc;
 
 use demi_replay::model::DistanceOf;
 use demi_replay::script::{Act, Refusal, Script, ScriptError};
-use demi_replay::{ActorId, Did, Model, Pending, PendingKind, Simulator, Status, World, network};
+use demi_replay::{Did, Model, PendingKind, Simulator, Status, World, network};
 use demi_schemas::certificate::{CERTIFICATE_SCHEMA, Certificate, Removal, Shortest};
 use demi_schemas::{NetworkRule, Schedule};
 use rustc_hash::FxHashSet;
 use xxhash_rust::xxh3::Xxh3;
 
+use self::faults::{first_of_each, impossible, with_outside};
 use crate::problem::budget::Meter;
 use crate::problem::size::starts_late;
 
@@ -264,29 +266,6 @@ impl<'a, M: Model> Checked<'a, M> {
         };
         self.script.acts.iter().filter_map(text).collect()
     }
-}
-
-/// Which faults may happen next: the first of each actor, and any message that the network repeats.
-fn first_of_each(faults: &[Act]) -> Vec<usize> {
-    let repeats = |at: usize| matches!(faults[at], Act::Duplicate(_));
-    let apart = |at: usize, earlier: usize| {
-        faults[earlier].actor() != faults[at].actor() || repeats(at) || repeats(earlier)
-    };
-    let first = |at: &usize| (0..*at).all(|earlier| apart(*at, earlier));
-    (0..faults.len()).filter(first).collect()
-}
-
-/// The world with the messages from outside that an actor had before: they are sent when they are taken, which may be in
-/// a later incarnation.
-fn with_outside<M: Model>(world: &World<M>, before: &World<M>, actor: ActorId) -> World<M> {
-    let outside = |entry: &&Pending| entry.to == actor && entry.kind == PendingKind::External;
-    let pending = world.pending().iter().chain(before.pending().iter().filter(outside)).copied().collect();
-    let status = (0..world.actors()).map(|at| world.status(ActorId(at as u16))).collect();
-    World::assemble(world.cells().to_vec(), status, pending)
-}
-
-fn impossible(refusal: Refusal) -> CertificateError {
-    CertificateError::False(format!("a fault is impossible: {refusal:?}"))
 }
 
 /// Writes down what is known of a result: what each single removal does, unless it has more than [`MOST_STEPS`] and is not said

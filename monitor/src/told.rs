@@ -1,0 +1,105 @@
+//! What a monitor is told, and what it tells.
+
+use serde::Serialize;
+use serde_json::{Map, Value as Json};
+
+/// How a monitor works.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// How long a record waits for what comes before it, in milliseconds.
+    pub wait_millis: u64,
+    /// How many records wait at most.
+    pub wait_records: usize,
+    /// How many rows of a history an invariant keeps at most.
+    pub keys: usize,
+    /// How many snapshots in a row must fail before it is told.
+    pub confirm: u64,
+    /// How long nothing is told of an invariant and group after something was, in milliseconds.
+    pub quiet_millis: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            wait_millis: 2000,
+            wait_records: 100_000,
+            keys: 1_000_000,
+            confirm: 1,
+            quiet_millis: 300_000,
+        }
+    }
+}
+
+/// An invariant was found broken.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Violation {
+    /// Known by invariant and event: the same violation found again has the same id.
+    pub id: String,
+    /// The invariant's id.
+    pub invariant: String,
+    /// The invariant's name.
+    pub name: String,
+    /// The predicate.
+    pub holds: String,
+    /// The row or group that fails; empty for all actors.
+    pub of: String,
+    /// The event with which it began to fail.
+    pub event: String,
+    /// The actors of that row or group.
+    pub affected: Vec<String>,
+    /// What the affected actors told last, of the variables that are watched.
+    pub states: Map<String, Json>,
+    /// The events with which they told it, in the same order.
+    pub told_at: Vec<String>,
+}
+
+/// What a monitor has to say of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Records that wait.
+    pub held: usize,
+    /// Messages on their way.
+    pub on_their_way: usize,
+    /// Rows of histories.
+    pub kept: usize,
+    /// How often an actor became uncertain.
+    pub uncertain: u64,
+}
+
+/// An invariant as it stands.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Watching {
+    /// Its id.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// The predicate.
+    pub holds: String,
+    /// Whether it is muted.
+    pub muted: bool,
+    /// The row or group that fails now; empty for all actors.
+    pub failing: Option<String>,
+    /// How often it was looked at.
+    pub checks: u64,
+    /// How often it was found to fail anew.
+    pub failures: u64,
+    /// The event of the last failure.
+    pub last_failure: Option<String>,
+    /// Variables of it that no actor that it is about has told since the monitor began: it says nothing without them.
+    pub never_told: Vec<String>,
+    /// Why it cannot be judged: values that do not compare.
+    pub unjudged: Option<String>,
+}
+
+impl Violation {
+    /// The violation as a fingerprint: the invariant and the actors that it is about.
+    #[must_use]
+    pub fn fingerprint(&self) -> String {
+        let mut text = self.name.clone();
+        for actor in &self.affected {
+            text.push(':');
+            text.push_str(actor);
+        }
+        text
+    }
+}
