@@ -13,6 +13,9 @@ use rustc_hash::FxHashMap;
 use crate::interest::{Record, Step, Way};
 use crate::recent::Recent;
 
+/// Records that may be remembered to have waited beside those that do.
+const FEW: usize = 1024;
+
 /// What comes out of the order.
 #[derive(Debug)]
 pub(crate) enum Out {
@@ -119,6 +122,10 @@ impl Order {
             entry.insert(Held { record, lsn, since: now });
             self.held += 1;
             self.since.push_back((now, actor, place));
+            if self.since.len() > 2 * self.held + FEW {
+                let logs = &self.logs;
+                self.since.retain(|(_, actor, place)| logs[*actor].held.contains_key(place));
+            }
             self.advance(vec![actor], out);
         }
     }

@@ -180,6 +180,14 @@ impl State {
         State::new(Json::Object(all))
     }
 
+    /// The same state with these variables alone.
+    #[must_use]
+    pub(crate) fn only(&self, wanted: &dyn Fn(&str) -> bool) -> State {
+        let members = self.shape.iter().zip(&self.numbers).filter(|(name, _)| wanted(name));
+        let value = |number: &u32| self.values.get(*number).map_or(Json::Null, |v| (**v).clone());
+        State::new(Json::Object(members.map(|(name, number)| (name.to_string(), value(number))).collect()))
+    }
+
     /// Where a variable stands among the others.
     pub(crate) fn slot(&self, name: &str) -> Option<usize> {
         self.shape.binary_search_by(|own| (**own).cmp(name)).ok()

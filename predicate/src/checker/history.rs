@@ -69,9 +69,14 @@ impl Checker<'_> {
         if known.is_some() && (pairs || !self.predicate.parsed.counts_rows()) {
             return Ok(None);
         }
+        // A state that was read alone is cut down to what is read of it: histories are long.
+        let kept = match state.values().len() > state.numbers().len() {
+            true => state.clone(),
+            false => Arc::new(state.only(&|name| self.judge.columns.iter().any(|c| c.path[0] == name))),
+        };
         let keep = !pairs || self.sided[0].iter().all(|c| eval::passes(c, Row::pair(told, told)));
         if keep {
-            group.push((actor.clone(), state.clone()));
+            group.push((actor.clone(), kept));
             self.kept += 1;
         }
         if pairs {

@@ -52,9 +52,3 @@ fn paxos_with_too_small_a_quorum_is_minimized_to_the_shortest_counterexample() {
     let (result, optimum) = lengths(|| paxos::system(3, true), "linearizable");
     assert_eq!(result, optimum);
 }
-
-#[test]
-fn abd_in_which_an_older_write_overwrites_is_minimized_to_the_shortest_counterexample() {
-    let (result, optimum) = lengths(|| abd::system(2, true), "linearizable");
-    assert_eq!(result, optimum);
-}
