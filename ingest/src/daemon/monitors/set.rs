@@ -24,8 +24,8 @@ use crate::daemon::metrics::Metrics;
 use crate::daemon::shutdown::Shutdown;
 use crate::spool::{Disk, SpoolError};
 
-/// Chunks of records that may wait for a monitor.
-const QUEUE: usize = 256;
+/// Chunks of records that may wait for a monitor: about 1 MiB each where states are large.
+const QUEUE: usize = 48;
 /// How long a request waits for a monitor.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a stop waits for what a monitor writes down.

@@ -102,6 +102,8 @@ impl<D: Disk> Work<D> {
         // Whether anything changed since it was written down.
         let mut dirty = false;
         let mut unjudged = BTreeSet::new();
+        // How often records were missed in the last second.
+        let mut losses = 0;
         let mut found = Vec::new();
         loop {
             if self.desk.give_up.load(Ordering::Relaxed) {
@@ -111,7 +113,7 @@ impl<D: Disk> Work<D> {
             let closed = match self.from.recv_timeout(TICK) {
                 Ok(Told::Records(cut)) => {
                     dirty = true;
-                    last = self.take(&mut monitor, cut, last, clock.now(), &mut found);
+                    last = self.take(&mut monitor, cut, last, clock.now(), &mut found, &mut losses);
                     false
                 }
                 Ok(Told::Committed(lsn)) => {
@@ -163,6 +165,14 @@ impl<D: Disk> Work<D> {
                         "watching takes more than its share: fewer states are looked at"
                     );
                 }
+                if losses > 0 {
+                    tracing::warn!(
+                        monitor = self.name,
+                        times = losses,
+                        "the monitor was behind and missed records"
+                    );
+                    losses = 0;
+                }
                 self.tell_unjudged(&monitor, &mut unjudged);
                 monitor.set_sample(share.sample);
                 self.publish(&monitor, share.sample);
@@ -195,9 +205,10 @@ impl<D: Disk> Work<D> {
         last: u64,
         now: u64,
         found: &mut Vec<Violation>,
+        losses: &mut u64,
     ) -> u64 {
         if cut.lost {
-            tracing::warn!(monitor = self.name, "the monitor was behind and missed records");
+            *losses += 1;
             monitor.lose();
         }
         let same = *cut.interest == *monitor.interest();
