@@ -302,6 +302,9 @@ impl Checker<'_> {
             Scope::Ever | Scope::EverPairs(..) => {
                 if self.failure.is_none() {
                     self.failure = self.remember(actor, state)?;
+                    if self.failure.is_some() {
+                        self.culprits.push(actor.clone());
+                    }
                 }
             }
         }

@@ -105,6 +105,16 @@ impl Predicate {
         self.parsed.groups.is_some()
     }
 
+    /// Whether it speaks of the states of several actors at a moment, so that pairs of states tell where it fails.
+    #[must_use]
+    pub fn is_of_cuts(&self) -> bool {
+        match self.scope() {
+            Scope::Actors => self.is_of_groups(),
+            Scope::Pairs(..) => !self.is_of_groups(),
+            _ => false,
+        }
+    }
+
     /// How many states a chain has that it is about: up to the last that it names, and at least three.
     #[must_use]
     pub fn chain_length(&self) -> usize {

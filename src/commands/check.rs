@@ -103,6 +103,12 @@ pub fn run(args: &CheckArgs, ui: &Ui) -> Outcome {
         }
     }
     bar.finish_and_clear();
+    for Answer { execution, answer, .. } in answers.iter().filter(|a| a.answer.unfinished) {
+        ui.note(&format!(
+            "{execution}: '{}': there are more pairs of states than were looked at",
+            answer.predicate
+        ));
+    }
     for (i, entry) in chosen.iter().enumerate() {
         // The answers come execution by execution, each with all invariants in their order.
         let mut own = answers.iter().skip(i).step_by(chosen.len());

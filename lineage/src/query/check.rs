@@ -38,6 +38,9 @@ pub struct CheckAnswer {
     pub absent: Option<String>,
     /// Global states looked at, one a state record; messages or chains, where the predicate is about these.
     pub checked: u64,
+    /// Whether there are more than were looked at.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unfinished: bool,
     /// How many of them it fails of.
     pub failing: u64,
     /// The runs of global states that it fails of, in their order.
@@ -64,6 +67,22 @@ pub(super) struct Record {
     actor: usize,
     incarnation: u32,
     pub(super) state: usize,
+}
+
+impl CheckAnswer {
+    /// The answer before anything was looked at.
+    pub(super) fn new(predicate: &Predicate, absent: Option<String>) -> CheckAnswer {
+        CheckAnswer {
+            predicate: predicate.text().to_owned(),
+            holds: true,
+            absent,
+            checked: 0,
+            unfinished: false,
+            failing: 0,
+            failures: Vec::new(),
+            first: None,
+        }
+    }
 }
 
 impl Query {
@@ -126,15 +145,7 @@ impl Query {
         };
         let mut checker = predicate.checker();
         let mut now: Vec<Option<u32>> = vec![None; actors.len()];
-        let mut answer = CheckAnswer {
-            predicate: predicate.text().to_owned(),
-            holds: true,
-            absent: told.absent(predicate, &among).map(str::to_owned),
-            checked: 0,
-            failing: 0,
-            failures: Vec::new(),
-            first: None,
-        };
+        let mut answer = CheckAnswer::new(predicate, told.absent(predicate, &among).map(str::to_owned));
         if answer.absent.is_some() {
             return Ok(answer);
         }

@@ -30,15 +30,7 @@ impl Query {
             links.is_some_and(|l| l.iter().rev().enumerate().all(|(place, link)| among(&link.0, place)))
         };
         let rows: Vec<&Delivery> = told.deliveries(self)?.iter().filter(of_kind).filter(is_among).collect();
-        let mut answer = CheckAnswer {
-            predicate: predicate.text().to_owned(),
-            holds: true,
-            absent: absent(predicate, &rows, length),
-            checked: 0,
-            failing: 0,
-            failures: Vec::new(),
-            first: None,
-        };
+        let mut answer = CheckAnswer::new(predicate, absent(predicate, &rows, length));
         if answer.absent.is_some() {
             return Ok(answer);
         }

@@ -44,25 +44,12 @@ impl Query {
         predicate: &Predicate,
         among: &dyn Fn(&str, usize) -> bool,
     ) -> Result<CheckAnswer, LineageError> {
-        let about_cuts = match predicate.scope() {
-            Scope::Actors => predicate.is_of_groups(),
-            Scope::Pairs(..) => !predicate.is_of_groups(),
-            _ => false,
-        };
         let spans = self.spans(told, among)?;
-        if !about_cuts || spans.len() < 2 {
+        if !predicate.is_of_cuts() || spans.len() < 2 {
             return self.check_told(told, predicate, among);
         }
         let actors: Vec<bool> = self.index.header().actors.iter().map(|a| among(&a.name, 0)).collect();
-        let mut answer = CheckAnswer {
-            predicate: predicate.text().to_owned(),
-            holds: true,
-            absent: told.absent(predicate, &actors).map(str::to_owned),
-            checked: 0,
-            failing: 0,
-            failures: Vec::new(),
-            first: None,
-        };
+        let mut answer = CheckAnswer::new(predicate, told.absent(predicate, &actors).map(str::to_owned));
         if answer.absent.is_some() {
             return Ok(answer);
         }
@@ -72,6 +59,7 @@ impl Query {
                 let pairs = Pairs { query: self, told, predicate, spans: &spans };
                 let (checked, found) = pairs.of(one, other)?;
                 answer.checked += checked;
+                answer.unfinished |= checked >= MOST as u64 && found.is_none();
                 if let Some(found) = found
                     && first.as_ref().is_none_or(|first| (found.0, found.1) < (first.0, first.1))
                 {

@@ -45,7 +45,6 @@ impl Checker<'_> {
     ) -> Result<Option<String>, String> {
         let told = Told { actor, state };
         let row = Row::one(told);
-        self.culprits = vec![actor.clone()];
         let projected = self.projected(row, state);
         let Some(key) = self.predicate.key(row)? else { return self.left_out(row) };
         self.looks += 1;
@@ -88,7 +87,7 @@ impl Checker<'_> {
         let rows: Vec<Row<'_>> = group.iter().map(|past| Row::one(told_of(past))).collect();
         let found = self.judge.ask(&rows)?;
         if found.is_some() {
-            self.culprits.extend(group.iter().map(|past| past.0.clone()));
+            self.culprits = group.iter().map(|past| past.0.clone()).collect();
         }
         Ok(found)
     }

@@ -34,14 +34,15 @@ impl Checker<'_> {
             Scope::Messages(_) => None,
             _ => return Ok(self.failure.as_deref()),
         };
-        if self.failure.is_none() || predicate.parsed.groups.is_none() {
-            let sides = if *predicate.scope() == Scope::Chain { predicate.chain_length() } else { 2 };
-            self.culprits = delivered.links.iter().take(sides).map(|link| link.0.clone()).collect();
-        }
+        let before = self.failure.is_some() && predicate.is_of_groups();
         if predicate.parsed.groups.is_none() {
             self.failure = row.map_or(Ok(None), |row| self.judge.ask(&[row]))?;
         } else if let (None, Some(row)) = (&self.failure, row) {
             self.failure = self.collect(row, delivered)?;
+        }
+        if self.failure.is_some() && !before {
+            let sides = if *predicate.scope() == Scope::Chain { predicate.chain_length() } else { 2 };
+            self.culprits = delivered.links.iter().take(sides).map(|link| link.0.clone()).collect();
         }
         Ok(self.failure.as_deref())
     }

@@ -20,15 +20,6 @@ pub enum Moments {
     Pairs,
 }
 
-/// Whether it speaks of the states of several actors at a moment.
-fn is_of_cuts(predicate: &Predicate) -> bool {
-    match predicate.scope() {
-        Scope::Actors => predicate.is_of_groups(),
-        Scope::Pairs(..) => !predicate.is_of_groups(),
-        _ => false,
-    }
-}
-
 /// Failures shown to people.
 const SHOWN: usize = 20;
 
@@ -37,14 +28,14 @@ pub fn run(query: &Query, predicate: &str, states: Moments, json: bool, ui: &Ui)
     let predicate = Predicate::parse(predicate)?;
     let mut pairs = states == Moments::Pairs;
     let mut answer = query.check_at(&predicate, pairs)?;
-    if states == Moments::All && answer.holds && is_of_cuts(&predicate) {
+    if states == Moments::All && answer.holds && predicate.is_of_cuts() {
         (pairs, answer) = (true, query.check_at(&predicate, true)?);
     }
     let rows = match predicate.scope() {
         Scope::Messages(_) => "messages",
         Scope::Chain => "chains",
         Scope::Actors | Scope::Pairs(..) if pairs => "pairs of states that can be there together",
-        _ if states == Moments::Order && is_of_cuts(&predicate) => "global states of one order",
+        _ if states == Moments::Order && predicate.is_of_cuts() => "global states of one order",
         _ => "global states",
     };
     let text = if json { serde_json::to_string(&answer)? } else { shown(&answer, rows) };
@@ -54,7 +45,13 @@ pub fn run(query: &Query, predicate: &str, states: Moments, json: bool, ui: &Ui)
 
 fn shown(answer: &CheckAnswer, rows: &str) -> String {
     if answer.holds {
-        return format!("holds of all {} {rows}", answer.checked);
+        return match answer.unfinished {
+            false => format!("holds of all {} {rows}", answer.checked),
+            true => format!(
+                "holds of the first {} {rows}; there are more, which were not looked at",
+                answer.checked
+            ),
+        };
     }
     let mut text = format!("fails of {} of {} {rows}:", answer.failing, answer.checked);
     for failure in answer.failures.iter().take(SHOWN) {

@@ -38,12 +38,12 @@ pub(crate) async fn run(config: &MonitorConfig, store: &Path, told: &Told) -> Re
     let program = std::env::current_exe().map_err(|e| format!("this program cannot be found: {e}"))?;
     let folder = folder(store, told);
     let execution = folder.join("execution");
-    std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let dir = store.join("violations");
     let held = std::fs::read_dir(&dir).map(|all| all.count()).unwrap_or(0);
-    if held > MOST {
+    if held >= MOST && !folder.exists() {
         return Err(format!("{} has {MOST} executions: remove some to have more", dir.display()));
     }
+    std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let alert = serde_json::to_vec_pretty(told).unwrap_or_default();
     let path = folder.join("violation.json");
     demi_common::durable::replace(&path, |file| file.write_all(&alert))
