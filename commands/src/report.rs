@@ -1,11 +1,13 @@
 //! `demi-lineage report`: a page to read an execution or a minimized schedule on.
 
+use std::error::Error;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use demi_replay::Registry;
 use demi_report::LoadOptions;
+use demi_schemas::InvariantsFile;
 
 use crate::Outcome;
 use crate::export::SliceArgs;
@@ -22,9 +24,24 @@ pub struct PageArgs {
     /// are. By default the schedule kept with the result.
     #[arg(long, value_name = "EXEC|SCHEDULE")]
     pub original: Option<PathBuf>,
+    /// A file of invariants to check in the states that the logs tell; the page shows what became of each.
+    #[arg(long, value_name = "FILE")]
+    pub invariants: Option<PathBuf>,
     /// Which events.
     #[command(flatten)]
     pub slice: SliceArgs,
+}
+
+impl PageArgs {
+    /// The invariants, if there are any.
+    ///
+    /// # Errors
+    /// When the file cannot be read; the error names it.
+    pub fn invariants(&self) -> Result<Option<InvariantsFile>, Box<dyn Error>> {
+        let Some(path) = &self.invariants else { return Ok(None) };
+        let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+        Ok(Some(InvariantsFile::parse(&text).map_err(|e| format!("{}: {e}", path.display()))?))
+    }
 }
 
 /// Arguments of `report`.
@@ -48,8 +65,12 @@ pub fn run(args: ReportArgs, models: &impl Registry, ui: &Ui) -> Outcome {
 /// Writes the page.
 pub fn page(input: &Path, args: &PageArgs, html: &Path, models: &impl Registry, ui: &Ui) -> Outcome {
     let scenario = args.scenario.as_deref().map(read_scenario).transpose()?;
-    let options =
-        LoadOptions { scenario, original: args.original.clone(), selection: args.slice.selection(&[]) };
+    let options = LoadOptions {
+        scenario,
+        original: args.original.clone(),
+        invariants: args.invariants()?,
+        selection: args.slice.selection(&[]),
+    };
     let bar = ui.progress();
     bar.set_message("reading");
     let page = demi_report::load(models, input, &options);

@@ -3,7 +3,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::evidence::{bits, changes};
-use crate::moments::{MOST, each_moment, moments};
+use crate::moments::{MOST, each_moment, each_together, moments};
 use crate::relation::{Relation, literal};
 use crate::rows::holds;
 use crate::steps::monotonic;
@@ -91,6 +91,8 @@ fn at_most_one(table: &Table, (x, value): (usize, u32), variables: &[usize], fou
     if others == 0.0 {
         return;
     }
+    // Of a pair only one other can have it too.
+    let others = if table.pairs.is_empty() { others } else { 1.0 };
     let chance = |collision: f64| 1.0 - (share * collision * others).min(1.0);
     let unkeyed = format!("WHERE {name} = {of} HAVING count(*) <= 1");
     let keys: Vec<usize> = variables
@@ -102,11 +104,11 @@ fn at_most_one(table: &Table, (x, value): (usize, u32), variables: &[usize], fou
     let keyed = |k: usize| {
         format!("WHERE {name} = {of} GROUP BY {} HAVING count(*) <= 1", table.variables[k].text(""))
     };
-    let n = moments(table, &[x]);
+    let n = if table.pairs.is_empty() { moments(table, &[x]) } else { stays(table, (x, value)) };
     let shadows = keys.iter().map(|k| keyed(*k)).collect();
     found.push(Found { shadows, ..Found::new(Template::AtMostOne, unkeyed, n, bits(chance(1.0), n)) });
     let mut together = 0;
-    each_moment(table, &[x], &mut |_, now| {
+    each_together(table, &[x], &mut |_, now| {
         together += usize::from(now.iter().filter(|(_, v)| v[0] == value).count() > 1);
         together < SHARED
     });
@@ -114,11 +116,30 @@ fn at_most_one(table: &Table, (x, value): (usize, u32), variables: &[usize], fou
         let key = &table.variables[k].column;
         let there: Vec<u32> = (0..column.len()).filter(|r| column[*r] == value).map(|r| key[r]).collect();
         if together >= SHARED {
-            let n = moments(table, &[x, k]);
+            let n = if table.pairs.is_empty() { moments(table, &[x, k]) } else { stays(table, (x, value)) };
             found.push(Found::new(Template::AtMostOne, keyed(k), n, bits(chance(collision(&there)), n)));
         }
         found.extend(owner(table, (x, value), k).map(|o| Found { shadows: vec![keyed(k)], ..o }));
     }
+}
+
+/// How often an actor began to have a value while another could have had it too: each time it might have gone wrong.
+fn stays(table: &Table, (x, value): (usize, u32)) -> usize {
+    let column = &table.variables[x].column;
+    let mut met = vec![false; column.len()];
+    table.pairs.iter().flatten().for_each(|row| met[*row as usize] = true);
+    // The rows of a stay are those of an actor, one after the other.
+    let mut begun: FxHashMap<(u32, u32), bool> = FxHashMap::default();
+    let mut stays = 0;
+    for (row, at) in table.rows.iter().enumerate() {
+        let counted = begun.entry((at.execution, at.actor)).or_default();
+        if column[row] != value {
+            *counted = false;
+        } else if met[row] && !std::mem::replace(counted, true) {
+            stays += 1;
+        }
+    }
+    stays
 }
 
 /// Who has a value owns the key, for good.
@@ -173,7 +194,7 @@ fn key_decides(table: &Table, k: usize, y: usize, found: &mut Vec<Found>) {
     }
     let mut together: FxHashSet<(u32, u32, u32)> = FxHashSet::default();
     let mut fails = false;
-    each_moment(table, &[k, y], &mut |execution, now| {
+    each_together(table, &[k, y], &mut |execution, now| {
         for (i, (_, a)) in now.iter().enumerate() {
             for (_, b) in now[i + 1..].iter().filter(|(_, b)| a[0] == b[0] && a[0] != 0) {
                 fails |= a[1] != 0 && b[1] != 0 && a[1] != b[1];
@@ -195,7 +216,7 @@ fn lists(table: &Table, rows: &[usize], l: usize, variables: &[usize], found: &m
     }
     let name = table.variables[l].text("");
     let mut pairs: FxHashSet<(u32, u32)> = FxHashSet::default();
-    each_moment(table, &[l], &mut |_, now| {
+    each_together(table, &[l], &mut |_, now| {
         for (i, (_, a)) in now.iter().enumerate() {
             for (_, b) in &now[i + 1..] {
                 let some = |v: u32| table.values[v as usize].as_array().is_some_and(|all| !all.is_empty());
@@ -238,7 +259,7 @@ fn cuts(table: &Table, rows: &[usize], l: usize, variables: &[usize]) -> Vec<usi
 /// Different pairs of beginnings, neither empty, that two actors had at once.
 fn heads_seen(table: &Table, l: usize, c: usize) -> usize {
     let mut pairs: FxHashSet<[Vec<u32>; 2]> = FxHashSet::default();
-    each_moment(table, &[l, c], &mut |_, now| {
+    each_together(table, &[l, c], &mut |_, now| {
         let some: Vec<&Vec<u32>> =
             now.iter().map(|(_, v)| v).filter(|v| table.values[v[1] as usize].as_i64() > Some(0)).collect();
         for (i, a) in some.iter().enumerate() {

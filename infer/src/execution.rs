@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use demi_predicate::{Delivered, Predicate, State};
+use demi_predicate::{Delivered, Predicate, Row, State, Told};
 use glob::Pattern;
 
 /// A state that an actor told.
@@ -28,6 +28,9 @@ pub struct Execution {
     /// For each state the number of the moment with which it is there; states of one moment stand together. Empty where each is a moment
     /// of its own.
     pub moments: Vec<u32>,
+    /// Pairs of states of different actors that can be there together, whatever order the events are taken in, as numbers of records.
+    /// Empty where only moments are looked at.
+    pub pairs: Vec<[usize; 2]>,
 }
 
 impl Execution {
@@ -35,7 +38,22 @@ impl Execution {
     pub(crate) fn among(&self, class: &Pattern) -> Execution {
         let is_among = |record: &&Record| class.matches(&record.actor);
         let moments = self.moments.iter().zip(&self.records).filter(|(_, record)| is_among(record));
+        let mut among = 0;
+        let mut place = |record: &Record| {
+            let yes = class.matches(&record.actor);
+            among += usize::from(yes);
+            yes.then(|| among - 1)
+        };
+        let places: Vec<Option<usize>> = match self.pairs.is_empty() {
+            true => Vec::new(),
+            false => self.records.iter().map(&mut place).collect(),
+        };
+        let pair = |pair: &[usize; 2]| {
+            let at = |record: usize| places.get(record).copied().flatten();
+            Some([at(pair[0])?, at(pair[1])?])
+        };
         Execution {
+            pairs: self.pairs.iter().filter_map(pair).collect(),
             name: self.name.clone(),
             moments: moments.map(|(moment, _)| *moment).collect(),
             records: self.records.iter().filter(is_among).cloned().collect(),
@@ -63,6 +81,16 @@ impl Execution {
         };
         let mut among = self.messages.iter().filter(is_among);
         among.all(|delivered| matches!(checker.deliver(delivered), Ok(None)))
+    }
+
+    /// Whether a predicate holds of each pair of states alone; not where its values cannot be compared. That is exact for predicates that
+    /// fail of more states if they fail of two.
+    pub(crate) fn fits_pairs(&self, predicate: &Predicate) -> bool {
+        let row = |at: usize| {
+            let record = &self.records[at];
+            Row::one(Told { actor: &record.actor, state: &record.state })
+        };
+        self.pairs.iter().all(|[one, other]| matches!(predicate.failure(&[row(*one), row(*other)]), Ok(None)))
     }
 
     /// Whether a predicate holds throughout; not where its values cannot be compared.

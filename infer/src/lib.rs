@@ -71,6 +71,11 @@ pub enum Template {
 }
 
 impl Template {
+    /// Whether what fails of two states fails of more.
+    fn is_of_two(self) -> bool {
+        matches!(self, Template::Agreement | Template::AtMostOne | Template::KeyDecides | Template::Lists)
+    }
+
     /// A short, stable word.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -209,7 +214,9 @@ pub fn infer(
         for (i, candidate) in found.into_iter().enumerate() {
             progress(i, all);
             let Ok(predicate) = Predicate::parse(&candidate.text) else { continue };
-            let fails = |executions: &[Execution]| !executions.iter().all(|e| e.fits(&predicate));
+            let of_two = candidate.template.is_of_two() && !candidate.text.starts_with("EVER ");
+            let fits = |e: &Execution| e.fits(&predicate) && (!of_two || e.fits_pairs(&predicate));
+            let fails = |executions: &[Execution]| !executions.iter().all(fits);
             // What is within an actor's own states was asked of every row of the table already.
             let asked = candidate.template > Template::Agreement;
             match !asked && fails(&own) {

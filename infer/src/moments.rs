@@ -38,13 +38,32 @@ pub(crate) fn each_moment(table: &Table, variables: &[usize], f: &mut dyn FnMut(
     }
 }
 
+/// As [`each_moment`], with the values of two actors that can be there together where pairs are looked at. For what is as wrong of more
+/// actors as it is of two.
+pub(crate) fn each_together(table: &Table, variables: &[usize], f: &mut dyn FnMut(u32, &[Now]) -> bool) {
+    if table.pairs.is_empty() {
+        return each_moment(table, variables, f);
+    }
+    let now = |row: u32| -> Now {
+        let values = variables.iter().map(|v| table.variables[*v].column[row as usize]);
+        (table.rows[row as usize].actor, values.collect())
+    };
+    for [one, other] in &table.pairs {
+        let mut both = [now(*one), now(*other)];
+        both.sort_unstable_by_key(|(actor, _)| *actor);
+        if !f(table.rows[*one as usize].execution, &both) {
+            return;
+        }
+    }
+}
+
 /// Moments that are told apart. What so many speak for is beyond doubt, and keeping all would take the memory of the execution.
 pub(crate) const MOST: usize = 10_000;
 
 /// How many different moments there were of at least two actors, whichever actor had which values; no more than [`MOST`].
 pub(crate) fn moments(table: &Table, variables: &[usize]) -> usize {
     let mut seen: FxHashSet<Vec<Vec<u32>>> = FxHashSet::default();
-    each_moment(table, variables, &mut |_, now| {
+    each_together(table, variables, &mut |_, now| {
         if now.len() > 1 {
             let mut values: Vec<Vec<u32>> = now.iter().map(|(_, v)| v.clone()).collect();
             values.sort_unstable();

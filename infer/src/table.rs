@@ -63,6 +63,8 @@ pub(crate) struct RowAt {
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     pub(crate) rows: Vec<RowAt>,
+    /// Pairs of rows that can be there together; see [`Execution::pairs`].
+    pub(crate) pairs: Vec<[u32; 2]>,
     pub(crate) variables: Vec<Variable>,
     /// Values by number; the first is unknown.
     pub(crate) values: Values,
@@ -114,18 +116,27 @@ impl Table {
             class.actors.iter().enumerate().map(|(i, a)| (a.as_str(), i as u32)).collect();
         let mut rows: Vec<RowAt> = Vec::new();
         let mut states: Vec<&State> = Vec::new();
+        let mut pairs: Vec<[u32; 2]> = Vec::new();
         for (number, execution) in executions.iter().enumerate() {
+            // The row of each record; no row has the last number.
+            let mut places =
+                vec![u32::MAX; if execution.pairs.is_empty() { 0 } else { execution.records.len() }];
             let mut last: FxHashMap<u32, (u32, u32)> = FxHashMap::default();
             for (place, record) in execution.records.iter().enumerate() {
                 let Some(&actor) = actors.get(&*record.actor) else { continue };
                 let row = rows.len() as u32;
+                if let Some(known) = places.get_mut(place) {
+                    *known = row;
+                }
                 let before = last.insert(actor, (record.incarnation, row));
                 let before = before.filter(|b| b.0 == record.incarnation).map(|b| b.1);
                 rows.push(RowAt { execution: number as u32, moment: execution.moment(place), actor, before });
                 states.push(&record.state);
             }
+            let both = execution.pairs.iter().map(|pair| pair.map(|record| places[record]));
+            pairs.extend(both.filter(|pair| !pair.contains(&u32::MAX)));
         }
-        Table::of_sides(rows, &[("", states)], class.actors.clone(), variables)
+        Table { pairs, ..Table::of_sides(rows, &[("", states)], class.actors.clone(), variables) }
     }
 
     /// Rows with one state a side.

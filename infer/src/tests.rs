@@ -127,3 +127,42 @@ proptest! {
         prop_assert_eq!(super::disagreements(&executions), Vec::<String>::new());
     }
 }
+
+/// Two workers take a lock in turns; the order in which their states were told never shows both, but all states of one can be there with
+/// all of the other, except that both never hold it.
+fn locked(stays: usize, both_hold: bool) -> Execution {
+    let state = |holds: bool| format!(r#"{{"holds":{holds}}}"#);
+    let mut told: Vec<(&str, String)> = vec![("w-1", state(false)), ("w-2", state(false))];
+    for turn in 0..stays {
+        let worker = if turn % 2 == 0 { "w-1" } else { "w-2" };
+        told.extend([(worker, state(true)), (worker, state(false))]);
+    }
+    let told: Vec<(&str, &str)> = told.iter().map(|(actor, state)| (*actor, state.as_str())).collect();
+    let mut execution = execution(&told);
+    for (i, one) in told.iter().enumerate() {
+        for (j, other) in told.iter().enumerate().filter(|(_, other)| one.0 < other.0) {
+            if both_hold || !(one.1.contains("true") && other.1.contains("true")) {
+                execution.pairs.push([i, j]);
+            }
+        }
+    }
+    execution
+}
+
+#[test]
+fn mutual_exclusion_is_found_in_pairs() {
+    let exclusion = "WHERE holds = true HAVING count(*) <= 1";
+    let inferred = |all: &[Execution]| infer(all, &Options::default(), &mut |_, _| {});
+    let healthy: Vec<Execution> = (8..14).map(|stays| locked(stays, false)).collect();
+    let found = inferred(&healthy);
+    assert!(says(&found, exclusion), "{:?}", found.invariants);
+    // Each time somebody takes the lock counts, in the executions that are not held out.
+    let episodes = found.invariants.iter().find(|i| i.holds == exclusion).map(|i| i.episodes);
+    assert_eq!(episodes, Some((8..13).sum()));
+    let one_order: Vec<Execution> =
+        healthy.iter().cloned().map(|e| Execution { pairs: Vec::new(), ..e }).collect();
+    assert!(!says(&inferred(&one_order), exclusion), "one order passes few different moments");
+    let mut broken = healthy;
+    broken[0] = locked(8, true);
+    assert!(!says(&inferred(&broken), exclusion), "two can hold it at once, though no order told so");
+}

@@ -48,6 +48,8 @@ pub(crate) struct EventColumns {
     attrs: StringBuilder,
     digest: Int64Builder,
     rows: usize,
+    /// Room for JSON texts.
+    text: Vec<u8>,
 }
 
 impl EventColumns {
@@ -68,22 +70,22 @@ impl EventColumns {
         self.from.append_option(record.from.as_deref());
         self.to.append_option(record.to.as_deref());
         self.via.append_option(record.via.map(|v| v.as_str()));
-        self.timer.append_option(record.timer.as_ref().map(json));
+        push_json(&mut self.timer, record.timer.as_ref(), &mut self.text);
         self.type_.append_option(record.type_.as_deref());
         self.payload.append_option(record.payload.as_deref());
         self.fingerprint.append_option(record.fingerprint.as_deref());
         self.external.append_option(record.external);
-        self.fields.append_option(record.fields.as_ref().map(json));
-        self.state.append_option(record.state.as_ref().map(json));
+        push_json(&mut self.fields, record.fields.as_ref(), &mut self.text);
+        push_json(&mut self.state, record.state.as_ref(), &mut self.text);
         match &record.time {
             Some(Value::String(text)) => self.time.append_value(text),
-            other => self.time.append_option(other.as_ref().map(json)),
+            other => push_json(&mut self.time, other.as_ref(), &mut self.text),
         }
         self.source.append_value(row.source);
         self.offset.append_value(row.offset as i64);
         self.line.append_option(record.line.and_then(|l| i64::try_from(l).ok()));
-        self.vector_clock.append_option(record.vector_clock.as_ref().map(json));
-        self.attrs.append_option((!record.attrs.is_empty()).then(|| json(&record.attrs)));
+        push_json(&mut self.vector_clock, record.vector_clock.as_ref(), &mut self.text);
+        push_json(&mut self.attrs, Some(&record.attrs).filter(|attrs| !attrs.is_empty()), &mut self.text);
         self.digest.append_value(row.digest as i64);
         self.rows += 1;
     }
@@ -121,9 +123,11 @@ impl EventColumns {
     }
 }
 
-/// The value as JSON text. Values that came from JSON can always be written as JSON.
-fn json<T: Serialize>(value: &T) -> String {
-    serde_json::to_string(value).unwrap_or_default()
+/// Adds a value as JSON text. Values that came from JSON can always be written as JSON, and JSON is always UTF-8.
+fn push_json<T: Serialize>(column: &mut StringBuilder, value: Option<&T>, text: &mut Vec<u8>) {
+    text.clear();
+    let written = value.and_then(|value| serde_json::to_writer(&mut *text, value).ok());
+    column.append_option(written.and_then(|()| std::str::from_utf8(text).ok()));
 }
 
 /// Quarantined lines of a batch, and the bytes of them after which it has fewer.

@@ -36,6 +36,8 @@ pub struct Page {
     pub(crate) phases: Vec<PhaseSummary>,
     /// What is complete of each log.
     pub(crate) completeness: Vec<Completeness>,
+    /// The invariants of a file, as they stand in the recorded execution.
+    pub(crate) invariants: Vec<Invariant>,
     /// Messages without a counterpart, by the reason.
     pub(crate) unmatched: Vec<(String, u64)>,
     /// What should be known before trusting what is shown.
@@ -59,6 +61,7 @@ impl Page {
             curve: Vec::new(),
             phases: Vec::new(),
             completeness: Vec::new(),
+            invariants: Vec::new(),
             unmatched: Vec::new(),
             warnings: Vec::new(),
             served: false,
@@ -163,4 +166,24 @@ pub(crate) struct Completeness {
     pub(crate) missing: u64,
     /// The first missing ranges, both ends included.
     pub(crate) gaps: Vec<(u64, u64)>,
+}
+
+/// An invariant, as it stands in an execution.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Invariant {
+    pub(crate) holds: String,
+    pub(crate) name: Option<String>,
+    pub(crate) class: Option<String>,
+    /// How much speaks for it, and how often it was tried, where it was inferred.
+    pub(crate) bits: Option<f64>,
+    pub(crate) episodes: Option<u64>,
+    /// States or messages looked at here.
+    pub(crate) checked: u64,
+    /// `holds`, `fails` or `nothing told`.
+    pub(crate) found: &'static str,
+    /// What it fails of, and the event with which it fails first.
+    pub(crate) of: String,
+    pub(crate) event: String,
+    /// The number of that event; [`NOTHING`] where it is not shown.
+    pub(crate) at: i64,
 }

@@ -33,6 +33,17 @@ pub enum ReportError {
     /// A slice cannot be taken.
     #[error(transparent)]
     Export(#[from] demi_order::export::ExportError),
+    /// An invariant cannot be checked.
+    #[error("the invariant '{holds}': {reason}")]
+    Invariant {
+        /// What it says.
+        holds: String,
+        /// Why.
+        reason: String,
+    },
+    /// Invariants are given for what tells no states of its own.
+    #[error("invariants are checked in the states that logs tell: give an execution that build wrote")]
+    NoStates,
     /// The schedule makes no sense to the model.
     #[error("replay on the model: {0}")]
     Replay(String),

@@ -7,12 +7,13 @@ use demi_order::export::{Selection, Skeleton, Trace};
 use demi_replay::replay::{ReplayOptions, watched};
 use demi_replay::script::Act;
 use demi_replay::{Model, Registry, Simulator, Visitor};
-use demi_schemas::{EventId, Kind, Scenario, Schedule};
+use demi_schemas::{EventId, InvariantsFile, Kind, Scenario, Schedule};
 
 use crate::columns::Filling;
 use crate::completeness::completeness;
-use crate::data::{Changes, Completeness, TraceData};
+use crate::data::{Changes, Completeness, Invariant, TraceData};
 use crate::error::ReportError;
+use crate::invariants::invariants;
 use crate::timeline::Timeline;
 
 /// Most events of one page. At ten times what the page is made for it still opens, but slowly.
@@ -22,6 +23,7 @@ pub(crate) const MOST: u64 = 500_000;
 pub(crate) struct Recorded {
     pub(crate) trace: TraceData,
     pub(crate) completeness: Vec<Completeness>,
+    pub(crate) invariants: Vec<Invariant>,
     pub(crate) warnings: Vec<String>,
 }
 
@@ -31,6 +33,7 @@ pub(crate) fn recorded(
     exec: &Path,
     selection: &Selection,
     scenario: Option<&Scenario>,
+    file: Option<&InvariantsFile>,
 ) -> Result<Recorded, ReportError> {
     let summary = execution::load_summary(exec)?;
     if summary.events > MOST && *selection == Selection::default() {
@@ -42,6 +45,7 @@ pub(crate) fn recorded(
     }
     let completeness = completeness(&whole.skeleton);
     let trace = whole.compact();
+    let invariants = file.map_or(Ok(Vec::new()), |file| invariants(exec, file, &trace.skeleton))?;
     let mut data = columns("recorded", &trace);
     let mut warnings = Vec::new();
     match scenario {
@@ -57,7 +61,7 @@ pub(crate) fn recorded(
     }
     data.violations.sort_unstable();
     data.violations.dedup();
-    Ok(Recorded { trace: data, completeness, warnings })
+    Ok(Recorded { trace: data, completeness, invariants, warnings })
 }
 
 /// The columns of a whole trace, and the violations that it records.

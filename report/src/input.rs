@@ -7,7 +7,7 @@ use demi_order::export::{Selection, Trace};
 use demi_replay::Registry;
 use demi_schemas::certificate::Shortest;
 use demi_schemas::summary::{BuildSummary, ExploreSummary, FuzzSummary, MinimizeSummary};
-use demi_schemas::{Certificate, Scenario, Schedule};
+use demi_schemas::{Certificate, InvariantsFile, Scenario, Schedule};
 
 use crate::align::align;
 use crate::data::{Page, TraceData};
@@ -54,6 +54,8 @@ pub struct LoadOptions {
     pub scenario: Option<Scenario>,
     /// For a result: the execution it came from, or its schedule; where absent, the schedule that the folder keeps.
     pub original: Option<PathBuf>,
+    /// Invariants to be checked in the recorded execution.
+    pub invariants: Option<InvariantsFile>,
     /// Which events of the recorded execution are shown.
     pub selection: Selection,
 }
@@ -137,7 +139,9 @@ fn execution_page(models: &impl Registry, exec: &Path, options: &LoadOptions) ->
     let summary = load_summary(exec)?;
     let mut page = Page::new(summary.system.clone());
     describe(&mut page, &summary);
-    let recorded = recorded(models, exec, &options.selection, options.scenario.as_ref())?;
+    let recorded =
+        recorded(models, exec, &options.selection, options.scenario.as_ref(), options.invariants.as_ref())?;
+    page.invariants = recorded.invariants;
     if recorded.trace.events < summary.events {
         page.fact("shown here", format!("{} events", thousands(recorded.trace.events)));
     }
@@ -152,6 +156,11 @@ fn result_page(models: &impl Registry, out: &Path, options: &LoadOptions) -> Res
     let text = read(&path)?;
     let scenario = result_scenario(out, options.scenario.as_ref())?;
     let schedule = read_schedule(&out.join(SCHEDULE))?;
+    let found = serde_json::from_str::<ExploreSummary>(&text).is_ok()
+        || serde_json::from_str::<FuzzSummary>(&text).is_ok();
+    if found && options.invariants.is_some() {
+        return Err(ReportError::NoStates);
+    }
     if let Ok(summary) = serde_json::from_str::<ExploreSummary>(&text) {
         let mut page = found_page(models, &schedule, &scenario, "explored")?;
         explored(&mut page, &summary);
@@ -257,14 +266,19 @@ fn original(
     let path = match &options.original {
         Some(path) => path,
         None if kept.is_file() => &kept,
+        None if options.invariants.is_some() => return Err(ReportError::NoStates),
         None => return Ok(None),
     };
     if !path.is_dir() {
+        if options.invariants.is_some() {
+            return Err(ReportError::NoStates);
+        }
         return Ok(Some(replayed(models, &read_schedule(path)?, scenario)?.data("recorded", None)));
     }
     let summary = load_summary(path)?;
     page.warnings.extend(summary.warnings);
-    let recorded = recorded(models, path, &options.selection, Some(scenario))?;
+    let recorded = recorded(models, path, &options.selection, Some(scenario), options.invariants.as_ref())?;
+    page.invariants = recorded.invariants;
     page.completeness = recorded.completeness;
     page.warnings.extend(recorded.warnings);
     Ok(Some(recorded.trace))

@@ -15,6 +15,7 @@ mod data;
 mod error;
 mod execution;
 mod input;
+mod invariants;
 mod page;
 mod replayed;
 #[cfg(feature = "serve")]

@@ -12,6 +12,9 @@ use tempfile::TempDir;
 use super::built;
 use demi_lineage::ui::Ui;
 
+/// Most pairs of states of two actors that are looked at.
+const PAIRS: usize = 100_000;
+
 /// An execution with its order.
 pub struct Ordered {
     /// What people call it: the system of a store, the folder otherwise.
@@ -20,6 +23,8 @@ pub struct Ordered {
     pub told: Told,
     /// Its ground states, where these are what is looked at.
     pub ground: Option<Ground>,
+    /// Its pairs of states that can be there together, where these are what is looked at.
+    pub pairs: Vec<[usize; 2]>,
     /// The store of logs that were read from a folder, for as long as it is asked.
     _store: Option<Arc<TempDir>>,
 }
@@ -43,7 +48,13 @@ impl Ordered {
             true => self.told.deliveries(&self.query)?.iter().map(|d| d.delivered.clone()).collect(),
             false => Vec::new(),
         };
-        let mut execution = Execution { name: self.name.clone(), records, messages, moments: Vec::new() };
+        let mut execution = Execution {
+            name: self.name.clone(),
+            records,
+            messages,
+            moments: Vec::new(),
+            pairs: self.pairs.clone(),
+        };
         if let Some(ground) = &self.ground {
             execution.records = ground.order.iter().map(|at| execution.records[*at].clone()).collect();
             execution.moments.clone_from(&ground.moments);
@@ -57,6 +68,15 @@ impl Ordered {
     /// When a file of the execution cannot be read.
     pub fn take_ground(&mut self) -> Result<(), Box<dyn Error>> {
         self.ground = Some(self.query.ground(&self.told)?);
+        Ok(())
+    }
+
+    /// From here on pairs of states that can be there together are looked at as well.
+    ///
+    /// # Errors
+    /// When a file of the execution cannot be read.
+    pub fn take_pairs(&mut self) -> Result<(), Box<dyn Error>> {
+        self.pairs = self.query.state_pairs(&self.told, PAIRS)?;
         Ok(())
     }
 
@@ -104,7 +124,7 @@ pub fn open(places: &[PathBuf], system: Option<&str>, ui: &Ui) -> Result<Vec<Ord
 fn ordered(name: String, folder: &Path, store: Option<Arc<TempDir>>) -> Result<Ordered, Box<dyn Error>> {
     let query = Query::open(folder, false)?;
     let told = query.told().map_err(|e| format!("{name}: {e}"))?;
-    Ok(Ordered { name, query, told, ground: None, _store: store })
+    Ok(Ordered { name, query, told, ground: None, pairs: Vec::new(), _store: store })
 }
 
 /// Loads each folder with logs into a store that lives as long as the execution.

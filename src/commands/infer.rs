@@ -36,8 +36,9 @@ pub struct InferArgs {
     /// sides of a message), chains (those along causal chains of messages), ever (all states ever told).
     #[arg(long, value_name = "NAMES", default_value = "all,messages,chains,ever", value_parser = Groups::parse)]
     groups: Groups,
-    /// At which moments the states of all actors are looked at together: after each state record (order), or only where no message
-    /// is on its way (ground). Systems that talk all the time have few such moments.
+    /// At which moments the states of all actors are looked at together: after each state record of one order of the events
+    /// (order), in any order, two actors at a time (pairs), or only where no message is on its way (ground). Systems that talk all
+    /// the time have few such moments.
     #[arg(long, value_enum, default_value_t = Moments::Order)]
     states: Moments,
     /// Actors of one class: those whose names a pattern matches. Without it names and variables decide. May be given several times.
@@ -74,6 +75,8 @@ pub struct InferArgs {
 enum Moments {
     /// After each state record, in the linear extension.
     Order,
+    /// In the linear extension, and beside that each pair of states that can be there together, as "at most one" needs it.
+    Pairs,
     /// Where no message is on its way.
     Ground,
 }
@@ -99,6 +102,11 @@ pub fn run(args: &InferArgs, ui: &Ui) -> Outcome {
         opened.iter_mut().try_for_each(executions::Ordered::take_ground)?;
         let states: usize = opened.iter().filter_map(|o| o.ground.as_ref()).map(|ground| ground.states).sum();
         ui.note(&format!("{states} ground states, one after the other"));
+    }
+    if args.states == Moments::Pairs {
+        opened.iter_mut().try_for_each(executions::Ordered::take_pairs)?;
+        let pairs: usize = opened.iter().map(|o| o.pairs.len()).sum();
+        ui.note(&format!("{pairs} pairs of states that can be there together"));
     }
     if !args.anyway {
         for execution in &opened {

@@ -84,9 +84,10 @@ impl Source {
 
 fn serve(source: Source, args: &ReportArgs, models: &impl Registry, ui: &Ui) -> Outcome {
     let scenario = args.page.scenario.as_deref().map(read_scenario).transpose()?;
+    let invariants = args.page.invariants()?;
     let bar = ui.progress();
     bar.set_message("reading the execution");
-    let served = Served::open(models, &source.folder, scenario.as_ref());
+    let served = Served::open(models, &source.folder, scenario.as_ref(), invariants.as_ref());
     bar.finish_and_clear();
     // Everything is in memory and in a temporary file of the server's own.
     drop(source);

@@ -43,6 +43,7 @@ mod redaction;
 mod repeated;
 mod report;
 mod spans;
+mod structure;
 mod third_party;
 
 mod support {

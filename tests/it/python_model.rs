@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use assert_cmd::Command;
 use serde_json::Value;
 
+use crate::support::kill::check::rows;
+
 fn json(args: &[&str]) -> (i32, Value) {
     let output = Command::cargo_bin("demi-lineage").unwrap().arg("-q").args(args).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
@@ -150,6 +152,32 @@ fn new_project(language: &str) {
     }
 }
 
+/// Runs the daemon of the example until all that was logged is in the store.
+fn follow_by_daemon(at: &Path) {
+    let logged = || -> usize {
+        let files = std::fs::read_dir(at.join("logs")).unwrap();
+        files.map(|f| std::fs::read_to_string(f.unwrap().path()).unwrap().lines().count()).sum()
+    };
+    let stored = || {
+        let store = demi_ingest::Store::open(at.join("store")).ok()?;
+        Some(rows(&store.event_files("register").ok()?) as usize)
+    };
+    let mut daemon = std::process::Command::new(assert_cmd::cargo::cargo_bin("demi-lineage"))
+        .args(["ingest", "serve", "demi.toml"])
+        .current_dir(at)
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let begun = std::time::Instant::now();
+    while stored() != Some(logged()) && begun.elapsed().as_secs() < 60 {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    std::process::Command::new("kill").arg(daemon.id().to_string()).status().unwrap();
+    assert!(daemon.wait().unwrap().success(), "the daemon ends well");
+    assert_eq!(stored(), Some(logged()));
+}
+
 /// A real program, its log, the model, the minimized schedule and the test.
 #[test]
 fn the_whole_road_in_python() {
@@ -165,7 +193,7 @@ fn the_whole_road_in_python() {
         let mut python = std::process::Command::new("python3");
         python.args(args).env("PYTHONPATH", root.join("sdk/python")).current_dir(at).output().unwrap()
     };
-    for file in ["store.py", "model.py", "scenario.toml"] {
+    for file in ["store.py", "model.py", "scenario.toml", "demi.toml"] {
         std::fs::copy(example.join(file), at.join(file)).unwrap();
     }
     // How long the network takes is chance, and whether the replicas differ at the end is too.
@@ -193,7 +221,8 @@ fn the_whole_road_in_python() {
         );
         told
     };
-    demi(&format!("ingest load --store store --system register {logs}"));
+    std::fs::rename(at.join(&logs), at.join("logs")).unwrap();
+    follow_by_daemon(at);
     demi("build --store store --out exec");
     let replayed = demi("replay exec --scenario scenario.toml");
     assert!(

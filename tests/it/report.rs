@@ -203,3 +203,55 @@ fn a_store_is_served_to_this_machine_only() {
     let seen = drive(&python, &server.url, "10");
     assert_eq!(seen["traces"][0]["events"], 6000);
 }
+
+/// Two workers that both hold a lock for a moment.
+fn two_holders() -> String {
+    let mut text = String::new();
+    let mut seqs = [0, 0];
+    let mut tell = |worker: usize, rest: &str| {
+        seqs[worker] += 1;
+        text.push_str(&format!("{{\"actor\":\"w-{worker}\",\"seq\":{},{rest}}}\n", seqs[worker]));
+    };
+    for i in 0..40 {
+        let holds = i == 20;
+        tell(0, r#""kind":"timer_fire","type":"Tick""#);
+        tell(0, &format!(r#""kind":"state","state":{{"holds":{holds},"turn":{i}}}"#));
+        tell(0, &format!(r#""kind":"send","to":"w-1","from":"w-0","type":"Turn","msg_id":"{i}""#));
+        tell(1, &format!(r#""kind":"receive","to":"w-1","from":"w-0","type":"Turn","msg_id":"{i}""#));
+        tell(1, &format!(r#""kind":"state","state":{{"holds":{holds},"turn":{i}}}"#));
+    }
+    text
+}
+
+#[test]
+fn a_page_tells_which_invariants_fail_and_where() {
+    let folder = tempfile::tempdir().unwrap();
+    let (logs, store) = (path(folder.path(), "logs.jsonl"), path(folder.path(), "store"));
+    std::fs::write(&logs, two_holders()).unwrap();
+    done(&["ingest", "load", "--store", &store, "--system", "s", &logs]);
+    let invariants = path(folder.path(), "invariants.toml");
+    let text = "schema = \"demi-invariants/1\"\n\
+        [[invariant]]\nholds = \"turn >= prev.turn\"\nbits = 40.5\nepisodes = 41\n\
+        [[invariant]]\nid = \"x\"\nname = \"one <b>holder</b>\"\nholds = \"WHERE holds = true HAVING count(*) <= 1\"\n\
+        [[invariant]]\nholds = \"nobody.told = 1\"\n";
+    std::fs::write(&invariants, text).unwrap();
+    let html = path(folder.path(), "page.html");
+    let page = ["report", &store, "--violation", "actors:w-0", "--html", &html, "--invariants"];
+    done(&[&page[..], &[&invariants]].concat());
+    std::fs::write(&logs, "schema = \"demi-invariants/1\"\n[[invariant]]\nholds = \"turn >> 1\"\n").unwrap();
+    assert!(refused(&[&page[..], &[&logs]].concat()).contains("the invariant 'turn >> 1'"));
+    let Some(python) = browser() else { return };
+    let seen = drive(&python, &format!("file://{html}"), "20");
+    let expected = serde_json::json!([["fails", "w-1/42"], ["nothing told", ""], ["holds", ""]]);
+    assert_eq!(seen["invariants"], expected);
+    let server = Server::start(&[
+        "report",
+        &store,
+        "--serve",
+        "--violation",
+        "actors:w-0",
+        "--invariants",
+        &invariants,
+    ]);
+    assert_eq!(drive(&python, &server.url, "20")["invariants"], expected);
+}

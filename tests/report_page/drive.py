@@ -152,6 +152,16 @@ async def use(page, args):
         check(await page.run(WALK), "past and future agree with a walk over all edges")
     await page.picture(args.pictures, "chosen")
 
+    # The first invariant that fails leads to its event.
+    seen["invariants"] = await page.run("demi.page.invariants.map((i) => [i.found, i.event])")
+    if await page.run("document.querySelector('#sheets .gap button') !== null"):
+        await page.run("document.querySelector('#sheets .gap button').click()")
+        await page.until("demi.current.selected === demi.page.invariants[0].at", "the event of a failing invariant is shown")
+        check(await page.run("demi.current.trace.get(demi.current.selected).id === demi.page.invariants[0].event"), "it is the right event")
+        await page.run("document.querySelector('.sheets').scrollIntoView()")
+        await page.picture(args.pictures, "invariants")
+        await page.run("window.scrollTo(0, 0)")
+
     # Search.
     await page.key("/")
     check(await page.run("document.activeElement.id === 'search'"), "/ goes to the search")

@@ -1,23 +1,11 @@
 //! What must never happen, each thing in one configuration alone.
 
 use demi_replay::{ActorId, View, Violation};
-use demi_schemas::Scenario;
 
 use crate::client::Client;
-use crate::model::TikvRaft;
 use crate::node::Node;
+use crate::settings::Invariant;
 use crate::state::State;
-
-/// The names of all invariants.
-pub(crate) const INVARIANTS: [&str; 7] = [
-    "ElectionSafety",
-    "LogMatching",
-    "StateMachineSafety",
-    "LeaderCompleteness",
-    "AcknowledgedWrites",
-    "LinearizableReads",
-    "NoPanic",
-];
 
 type Named<'a, T> = (ActorId, &'a T);
 
@@ -34,37 +22,19 @@ const CHECKS: [Check; 7] = [
     |nodes, _| nodes.iter().find(|(_, node)| node.died.is_some()).map(|(actor, _)| vec![*actor]),
 ];
 
-/// One invariant.
-#[derive(Clone, Copy)]
-pub(crate) struct Invariant(usize);
-
-impl std::fmt::Debug for Invariant {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(INVARIANTS[self.0])
-    }
-}
-
-impl Invariant {
-    /// Those that the scenario asks for; all where it names none.
-    pub(crate) fn asked(scenario: &Scenario) -> Vec<Invariant> {
-        let asked = |name: &str| scenario.invariants.as_ref().is_none_or(|all| all.iter().any(|n| n == name));
-        (0..INVARIANTS.len()).filter(|&at| asked(INVARIANTS[at])).map(Invariant).collect()
-    }
-}
-
-/// Checks a configuration.
+/// Checks a configuration of these nodes and this client.
 pub(crate) fn check(
-    model: &TikvRaft,
+    (nodes, client): (&[ActorId], ActorId),
     invariants: &[Invariant],
     view: &View<'_, State>,
     found: &mut Vec<Violation>,
 ) {
     let node = |&actor: &ActorId| Some((actor, view.state(actor)?.node()?));
-    let nodes: Vec<_> = model.nodes().iter().filter_map(node).collect();
-    let client = view.state(model.client()).and_then(State::client).map(|client| (model.client(), client));
+    let nodes: Vec<_> = nodes.iter().filter_map(node).collect();
+    let client = view.state(client).and_then(State::client).map(|state| (client, state));
     for invariant in invariants {
-        if let Some(affected) = CHECKS[invariant.0](&nodes, client) {
-            found.push(Violation { fingerprint: INVARIANTS[invariant.0].into(), affected });
+        if let Some(affected) = CHECKS[invariant.number()](&nodes, client) {
+            found.push(Violation { fingerprint: invariant.name().into(), affected });
         }
     }
 }

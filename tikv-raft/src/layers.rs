@@ -9,8 +9,8 @@ use serde_json::Value;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::message::Msg;
-use crate::model::TikvRaft;
 use crate::state::State;
+use crate::system::TikvRaft;
 use crate::{requests, text};
 
 impl Logs<State, Msg> for TikvRaft {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use protobuf::Message as _;
 use raft::eraftpb::Message;
 
-use crate::text;
+use crate::library_text;
 
 /// A message of the library. Copies share it.
 #[derive(Clone)]
@@ -45,7 +45,7 @@ impl Hash for Wire {
 
 impl fmt::Debug for Wire {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&text::message(self.message()))
+        f.write_str(&library_text::message(self.message()))
     }
 }
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use crate::calls;
 use crate::error::Corrupt;
 use crate::message::{Msg, Wire};
-use crate::model::TikvRaft;
 use crate::ready::Work;
 use crate::rebuild::{begin, rebuild, taken};
 use crate::stored::{Disk, Syncing};
+use crate::system::TikvRaft;
 use crate::volatile::Volatile;
 use demi_replay::{Ctx, Timer, guard};
 

@@ -4,7 +4,7 @@ use demi_replay::{ActorId, Names, Proposal};
 
 use crate::error::BadRequest;
 use crate::message::Msg;
-use crate::model::TikvRaft;
+use crate::system::TikvRaft;
 
 /// A request from its text, such as `Write(7)`.
 pub(crate) fn parse(text: &str) -> Result<Msg, BadRequest> {

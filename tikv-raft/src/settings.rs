@@ -2,10 +2,47 @@
 
 use demi_schemas::{Known, Scenario, ScenarioError};
 
-use crate::invariants::INVARIANTS;
-
 /// The name by which scenarios call the model.
 pub const NAME: &str = "tikv-raft";
+
+/// The names of all invariants.
+const INVARIANTS: [&str; 7] = [
+    "ElectionSafety",
+    "LogMatching",
+    "StateMachineSafety",
+    "LeaderCompleteness",
+    "AcknowledgedWrites",
+    "LinearizableReads",
+    "NoPanic",
+];
+
+/// One invariant.
+#[derive(Clone, Copy)]
+pub(crate) struct Invariant(usize);
+
+impl std::fmt::Debug for Invariant {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Invariant {
+    /// Its place among all.
+    pub(crate) fn number(self) -> usize {
+        self.0
+    }
+
+    /// Its name.
+    pub(crate) fn name(self) -> &'static str {
+        INVARIANTS[self.0]
+    }
+
+    /// Those that the scenario asks for; all where it names none.
+    pub(crate) fn asked(scenario: &Scenario) -> Vec<Invariant> {
+        let asked = |name: &str| scenario.invariants.as_ref().is_none_or(|all| all.iter().any(|n| n == name));
+        (0..INVARIANTS.len()).filter(|&at| asked(INVARIANTS[at])).map(Invariant).collect()
+    }
+}
 
 /// Ways to use the library against its documentation. All off, the program around it is right.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

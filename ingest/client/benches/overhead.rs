@@ -31,6 +31,10 @@ fn overhead(criterion: &mut Criterion) {
     group.bench_function("state", |b| {
         b.iter(|| demi_log::state!("raft-member-2", term = 3, role = "follower"))
     });
+    let member: std::collections::BTreeMap<String, u64> = (0..20).map(|n| (format!("v{n}"), n)).collect();
+    group.bench_function("state_of 20 variables", |b| {
+        b.iter(|| demi_log::state_of!("raft-member-2", member));
+    });
     group.finish();
     eprintln!("events dropped: {}", guard.dropped());
 }

@@ -42,6 +42,7 @@ mod encode;
 mod error;
 mod id;
 mod incarnations;
+mod json;
 mod layer;
 mod macros;
 mod notes;
@@ -50,6 +51,7 @@ mod writer;
 
 pub use error::LogError;
 pub use id::{IdError, MsgId};
+pub use json::AsJson;
 pub use layer::{Builder, Layer};
 pub use writer::Guard;
 

@@ -104,6 +104,29 @@ macro_rules! state {
     ($actor:expr $(, $($rest:tt)*)?) => { $crate::event!("state", $actor $(, $($rest)*)?) };
 }
 
+/// The variables of an actor, as serde writes them: `state_of!(actor, self)`, at the end of a handler. Which variables are told, and under
+/// which names, says `#[derive(Serialize)]` with `#[serde(skip)]` and `#[serde(rename = …)]`. Nothing is serialized where nothing is
+/// logged.
+///
+/// ```
+/// #[derive(serde::Serialize)]
+/// struct Member {
+///     term: u64,
+///     role: &'static str,
+///     #[serde(skip)]
+///     password: String,
+/// }
+///
+/// let member = Member { term: 3, role: "leader", password: "secret".into() };
+/// demi_log::state_of!("raft-2", member);
+/// ```
+#[macro_export]
+macro_rules! state_of {
+    ($actor:expr, $value:expr $(, $($rest:tt)*)?) => {
+        $crate::event!("state", $actor, state = %$crate::AsJson(&$value) $(, $($rest)*)?)
+    };
+}
+
 /// A monitor finds an invariant broken: `violation!("name of the invariant", fields = %json)`.
 #[macro_export]
 macro_rules! violation {

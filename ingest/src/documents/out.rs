@@ -17,7 +17,7 @@ pub(crate) struct Found {
 /// What a part of a document is.
 pub(crate) enum What {
     /// A record for the rules of a mapping, or none.
-    Record(Decoded),
+    Record(Decoded<'static>),
     /// Events, or none.
     Done(Outcome),
 }

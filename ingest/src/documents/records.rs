@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::kept::Part;
 use super::out::{Out, What};
 use super::scan::{Action, Handler, Level, Tag};
-use crate::formats::Decoded;
+use crate::formats::{Decoded, Record};
 use crate::outcome::{Outcome, not_utf8};
 
 /// The value of a part, or why it has none.
@@ -81,7 +81,7 @@ impl Handler for Records {
     fn captured(&mut self, _: Tag, _: &[Level], part: Part, out: &mut Out<'_>) {
         self.given = true;
         let decoded = match value(&part) {
-            Ok(record @ Value::Object(_)) => Decoded::Record(record),
+            Ok(record @ Value::Object(_)) => Decoded::Record(Record::Json(record)),
             Ok(_) => {
                 Decoded::Bad { code: "not_json", reason: "this part of the document is no object".into() }
             }

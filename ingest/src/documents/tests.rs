@@ -107,7 +107,7 @@ fn outcomes(found: Vec<Found>) -> (Vec<String>, Vec<String>) {
     let (mut events, mut reasons) = (Vec::new(), Vec::new());
     for found in found {
         match found.what {
-            What::Record(Decoded::Record(value)) => events.push(sorted(&value).to_string()),
+            What::Record(Decoded::Record(record)) => events.push(sorted(&record.value()).to_string()),
             What::Record(Decoded::Bad { reason, .. }) | What::Done(Outcome::Rejected { reason, .. }) => {
                 reasons.push(reason);
             }

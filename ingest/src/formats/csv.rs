@@ -1,27 +1,43 @@
 //! Comma-separated values: a header line that names the columns, then one record a line.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use csv_core::{ReadRecordResult, Reader};
-use serde_json::{Map, Value};
 
-use super::Decoded;
+use super::{Decoded, Parts, Record};
 
 thread_local! {
     /// Making a reader costs more than most lines, so it is used again. (A clone of one has lost its final states.)
     static READER: RefCell<Reader> = RefCell::new(Reader::new());
 }
 
+/// The fields of one line: a text, and where in it each begins and ends.
+type Split<'a> = (Cow<'a, str>, Vec<(usize, usize)>);
+
 /// The fields of one line, quoted ones without their quotes (RFC 4180).
 pub(crate) fn fields(text: &str) -> Result<Vec<String>, String> {
-    let plain = text.strip_suffix('\r').unwrap_or(text);
-    if !plain.is_empty() && !plain.contains(['"', '\r', '\n']) {
-        return Ok(plain.split(',').map(str::to_owned).collect());
-    }
-    READER.with_borrow_mut(|reader| quoted(reader, text))
+    let (text, spans) = split(text)?;
+    Ok(spans.into_iter().map(|(begin, end)| text[begin..end].to_owned()).collect())
 }
 
-fn quoted(reader: &mut Reader, text: &str) -> Result<Vec<String>, String> {
+fn split(text: &str) -> Result<Split<'_>, String> {
+    let plain = text.strip_suffix('\r').unwrap_or(text);
+    if plain.is_empty() || memchr::memchr3(b'"', b'\r', b'\n', plain.as_bytes()).is_some() {
+        return READER.with_borrow_mut(|reader| quoted(reader, text));
+    }
+    let mut spans = Vec::with_capacity(16);
+    let mut begin = 0;
+    for end in memchr::memchr_iter(b',', plain.as_bytes()) {
+        spans.push((begin, end));
+        begin = end + 1;
+    }
+    spans.push((begin, plain.len()));
+    Ok((Cow::Borrowed(plain), spans))
+}
+
+fn quoted<'a>(reader: &mut Reader, text: &str) -> Result<Split<'a>, String> {
     reader.reset();
     // The fields together are no longer than the line, and each but the last takes a comma.
     let mut out = vec![0; text.len() + 1];
@@ -40,30 +56,30 @@ fn quoted(reader: &mut Reader, text: &str) -> Result<Vec<String>, String> {
     if !text[read..].trim_matches(['\r', '\n']).is_empty() {
         return Err("more than one record".into());
     }
+    out.truncate(written);
+    // A comma is one byte, so that fields of a text are texts.
+    let out = String::from_utf8(out).map_err(|e| e.utf8_error().to_string())?;
     let mut begin = 0;
-    ends[..ended]
-        .iter()
-        .map(|&end| {
-            let field = std::str::from_utf8(&out[begin..end]).map_err(|e| e.to_string())?;
-            begin = end;
-            Ok(field.to_owned())
-        })
-        .collect()
+    let spans = ends[..ended].iter().map(|&end| (std::mem::replace(&mut begin, end), end));
+    let spans: Vec<(usize, usize)> = spans.collect();
+    if spans.iter().any(|&(begin, end)| out.get(begin..end).is_none()) {
+        return Err("a field is no text".into());
+    }
+    Ok((Cow::Owned(out), spans))
 }
 
 /// A line under the given header. Fields with line feeds in them are not understood.
-pub(crate) fn line(header: &[String], text: &str) -> Decoded {
+pub(crate) fn line<'a>(header: &Arc<[String]>, text: &'a str) -> Decoded<'a> {
     let bad = |reason| Decoded::Bad { code: "not_csv", reason };
-    match fields(text) {
+    match split(text) {
         Err(reason) => bad(reason),
-        Ok(fields) if fields.len() != header.len() => {
-            bad(format!("{} fields, the header has {}", fields.len(), header.len()))
+        Ok((_, spans)) if spans.len() != header.len() => {
+            bad(format!("{} fields, the header has {}", spans.len(), header.len()))
         }
-        Ok(fields) => {
+        Ok((text, spans)) => {
             // An empty field has no value.
-            let value = |field: String| if field.is_empty() { Value::Null } else { Value::String(field) };
-            let map: Map<String, Value> = header.iter().cloned().zip(fields.into_iter().map(value)).collect();
-            Decoded::Record(Value::Object(map))
+            let spans = spans.into_iter().map(|(begin, end)| (begin < end).then_some((begin, end))).collect();
+            Decoded::Record(Record::Parts(Parts { names: Arc::clone(header), text, spans, nulls: true }))
         }
     }
 }
@@ -77,9 +93,9 @@ mod tests {
 
     #[test]
     fn quotes_and_wrong_counts() {
-        let header = fields("a,b,c\r").unwrap();
-        let record = json!({"a": "1", "b": "x, \"y\"", "c": null});
-        assert_eq!(line(&header, "1,\"x, \"\"y\"\"\","), Decoded::Record(record));
+        let header: Arc<[String]> = fields("a,b,c\r").unwrap().into();
+        let Decoded::Record(record) = line(&header, "1,\"x, \"\"y\"\"\",") else { panic!("no record") };
+        assert_eq!(record.value(), json!({"a": "1", "b": "x, \"y\"", "c": null}));
         assert!(matches!(line(&header, "1,2"), Decoded::Bad { .. }));
     }
 

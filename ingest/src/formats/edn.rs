@@ -6,13 +6,13 @@
 
 use serde_json::{Map, Number, Value};
 
-use super::Decoded;
+use super::{Decoded, Record};
 
 /// Forms within forms; deeper ones are refused.
 const DEPTH: usize = 64;
 
 /// Reads the map of a line; nothing where there is only a comment.
-pub(crate) fn line(text: &str) -> Decoded {
+pub(crate) fn line(text: &str) -> Decoded<'static> {
     let mut reader = Reader { rest: text };
     let bad = |reason| Decoded::Bad { code: "not_edn", reason };
     let first = match reader.form(0) {
@@ -21,7 +21,7 @@ pub(crate) fn line(text: &str) -> Decoded {
         Err(reason) => return bad(reason),
     };
     match (first, reader.form(0)) {
-        (value @ Value::Object(_), Ok(None)) => Decoded::Record(value),
+        (value @ Value::Object(_), Ok(None)) => Decoded::Record(Record::Json(value)),
         (_, Err(reason)) => bad(reason),
         (Value::Object(_), Ok(Some(_))) => bad("more than one form in the line".into()),
         _ => bad("the line is EDN, but no map".into()),
@@ -178,12 +178,14 @@ mod tests {
         let expected = json!({
             "index": 3, "type": "ok", "process": 4, "value": [["append", 8, 1], ["r", 9, null]], "s": [1],
         });
-        assert_eq!(line(text), Decoded::Record(expected));
+        assert_eq!(line(text), Decoded::Record(Record::Json(expected)));
         assert_eq!(line("; only a comment"), Decoded::Nothing("comment"));
         let tagged = r#"#jepsen.history.Op{:index 0, :time 1.5, :e "a \"b\"", #_:gone :f :read, 7 8N}"#;
         assert_eq!(
             line(tagged),
-            Decoded::Record(json!({"index": 0, "time": 1.5, "e": "a \"b\"", "f": "read", "7": 8}))
+            Decoded::Record(Record::Json(
+                json!({"index": 0, "time": 1.5, "e": "a \"b\"", "f": "read", "7": 8})
+            ))
         );
     }
 

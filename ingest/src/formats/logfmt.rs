@@ -2,16 +2,16 @@
 
 use serde_json::{Map, Value};
 
-use super::Decoded;
+use super::{Decoded, Record};
 
 /// Reads a line. A key without `=` is true; in quotes `\"`, `\\`, `\n` and `\t` are escapes. Of a key that is there twice the
 /// last value counts.
-pub(crate) fn line(text: &str) -> Decoded {
+pub(crate) fn line(text: &str) -> Decoded<'static> {
     match pairs(text) {
         Ok(map) if map.values().all(|v| *v == Value::Bool(true)) => {
             Decoded::Bad { code: "not_logfmt", reason: "no key=value pair".into() }
         }
-        Ok(map) => Decoded::Record(Value::Object(map)),
+        Ok(map) => Decoded::Record(Record::Json(Value::Object(map))),
         Err(reason) => Decoded::Bad { code: "not_logfmt", reason },
     }
 }
@@ -70,7 +70,7 @@ mod tests {
         let expected = json!({
             "at": "info", "actor": "raft-1", "msg": "sent \"x\" to b", "n": "3", "ok": true, "empty": "",
         });
-        assert_eq!(line(text), Decoded::Record(expected));
+        assert_eq!(line(text), Decoded::Record(Record::Json(expected)));
         for bad in ["just words here", "a=\"open", "=x", "\"q\"=1"] {
             assert!(matches!(line(bad), Decoded::Bad { code: "not_logfmt", .. }), "{bad}");
         }
@@ -80,7 +80,7 @@ mod tests {
         #[test]
         fn quoted_values_come_back(key in "[a-z]{1,5}", value in "[^\\r]{0,20}") {
             let escaped = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n").replace('\t', "\\t");
-            let Decoded::Record(record) = line(&format!("{key}=\"{escaped}\" z=1")) else { panic!() };
+            let Decoded::Record(Record::Json(record)) = line(&format!("{key}=\"{escaped}\" z=1")) else { panic!() };
             if key != "z" {
                 prop_assert_eq!(&record[&key], &json!(value));
             }

@@ -1,17 +1,20 @@
-//! What log files are made of: from lines or documents to records, each a JSON value.
+//! What log files are made of: from lines or documents to records.
 
 pub(crate) mod csv;
 pub(crate) mod dinv;
 pub(crate) mod edn;
 pub(crate) mod logfmt;
+mod record;
 
 use serde_json::Value;
 
+pub(crate) use self::record::{Parts, Record};
+
 /// What a line or a part of a document is.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Decoded {
+pub(crate) enum Decoded<'a> {
     /// A record.
-    Record(Value),
+    Record(Record<'a>),
     /// No record, and that is as it should be; why.
     Nothing(&'static str),
     /// No record, and it should be one.
@@ -24,9 +27,9 @@ pub(crate) enum Decoded {
 }
 
 /// One JSON object.
-pub(crate) fn json_line(text: &str) -> Decoded {
+pub(crate) fn json_line(text: &str) -> Decoded<'static> {
     match serde_json::from_str::<Value>(text) {
-        Ok(value @ Value::Object(_)) => Decoded::Record(value),
+        Ok(value @ Value::Object(_)) => Decoded::Record(Record::Json(value)),
         Ok(_) => Decoded::Bad { code: "not_json", reason: "the line is JSON, but no object".into() },
         Err(error) => Decoded::Bad { code: "not_json", reason: format!("no JSON object: {error}") },
     }

@@ -66,7 +66,7 @@ impl Mapper {
             name: self.source.name.clone(),
             patterns: self.source.patterns.iter().map(|p| p.text().to_owned()).collect(),
             delimiter: self.source.delimiter.as_ref().map(|d| d.as_str().to_owned()),
-            columns: self.source.columns.clone(),
+            columns: self.source.columns.as_ref().map(|columns| columns.to_vec()),
             execution: self.source.execution.clone(),
             number: self.source.number,
             begun: self.source.begun,
@@ -78,12 +78,7 @@ impl Mapper {
     #[must_use]
     pub fn shared(&self) -> Value {
         let emitter = &self.emitter;
-        let mut positions: Vec<_> = emitter
-            .counted
-            .iter()
-            .flat_map(|(e, counted)| counted.iter().map(move |((a, i), n)| (e.clone(), a.clone(), *i, *n)))
-            .collect();
-        positions.sort();
+        let positions = emitter.counted.positions();
         let mut histories: Vec<_> = emitter.histories.iter().map(|(e, h)| h.parts(e)).collect();
         histories.sort();
         let names = self.used_names.iter().cloned().collect();
@@ -113,7 +108,7 @@ impl Mapper {
             patterns,
             delimiter,
             name: saved.name,
-            columns: saved.columns,
+            columns: saved.columns.map(Into::into),
             execution: saved.execution,
             number: saved.number,
             begun: saved.begun,
@@ -133,7 +128,7 @@ impl Mapper {
         let strict = self.emitter.strict;
         let mut emitter = Emitter { links: saved.links.restore(), strict, ..Emitter::default() };
         for (execution, actor, incarnation, seq) in saved.positions {
-            emitter.counted.entry(execution).or_default().insert((actor, incarnation), seq);
+            *emitter.counted.of(&execution, &actor, incarnation) = seq;
         }
         for (execution, ended, clocks) in saved.histories {
             emitter.histories.insert(execution, RealTime::from_parts(ended, clocks));

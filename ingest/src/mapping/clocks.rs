@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::erlang;
 use super::file::Clock;
+use super::scope::Found;
 
 /// A clock as written: by name, or by number of the host.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,7 +19,41 @@ const MOST: usize = 1 << 16;
 
 impl Written {
     /// Reads a clock: `{"a": 1}`, `[1, 0]`, or text of either, or `1,0`, or a term of Erlang.
-    pub(crate) fn read(value: &Value) -> Result<Written, String> {
+    pub(crate) fn read(found: Found<'_>) -> Result<Written, String> {
+        match found {
+            Found::Text(text) => Written::of_text(text.trim()),
+            Found::Json(value) => Written::of_value(&value),
+        }
+    }
+
+    fn of_text(text: &str) -> Result<Written, String> {
+        if text.starts_with(['{', '[', '#']) {
+            // Most are counts and nothing else, and need no JSON value in between.
+            if text.starts_with('{') {
+                if let Ok(clock) = serde_json::from_str(text) {
+                    return Ok(Written::Named(clock));
+                }
+            } else if let Ok(counts) = serde_json::from_str::<Vec<u64>>(text)
+                && counts.len() <= MOST
+            {
+                return Ok(Written::Array(counts));
+            }
+            let value: Value = match serde_json::from_str(text) {
+                Ok(value) => value,
+                Err(error) => match (unquoted(text), erlang::clock(text)) {
+                    (Some(value), _) => value,
+                    (None, Some(clock)) => return Ok(Written::Named(clock)),
+                    (None, None) => return Err(format!("'{}': {error}", short(text))),
+                },
+            };
+            return Written::of_value(&value);
+        }
+        let counts = text.split(',').map(|c| c.trim().parse::<u64>());
+        let counts = counts.collect::<Result<Vec<_>, _>>();
+        counts.map(Written::Array).map_err(|_| format!("'{}' is no list of counts", short(text)))
+    }
+
+    fn of_value(value: &Value) -> Result<Written, String> {
         match value {
             Value::Object(map) => {
                 let entries = map.iter().map(|(host, count)| match count.as_u64() {
@@ -33,23 +68,7 @@ impl Written {
                 Ok(Written::Array(counts.collect::<Result<_, _>>()?))
             }
             Value::Array(items) => Err(format!("{} entries", items.len())),
-            Value::String(text) => {
-                let text = text.trim();
-                if text.starts_with(['{', '[', '#']) {
-                    let value: Value = match serde_json::from_str(text) {
-                        Ok(value) => value,
-                        Err(error) => match (unquoted(text), erlang::clock(text)) {
-                            (Some(value), _) => value,
-                            (None, Some(clock)) => return Ok(Written::Named(clock)),
-                            (None, None) => return Err(format!("'{}': {error}", short(text))),
-                        },
-                    };
-                    return if value.is_string() { Err("no clock".into()) } else { Written::read(&value) };
-                }
-                let counts = text.split(',').map(|c| c.trim().parse::<u64>());
-                let counts = counts.collect::<Result<Vec<_>, _>>();
-                counts.map(Written::Array).map_err(|_| format!("'{}' is no list of counts", short(text)))
-            }
+            Value::String(_) => Err("no clock".into()),
             other => Err(format!("{other} is no clock")),
         }
     }
@@ -92,13 +111,17 @@ mod tests {
 
     use super::*;
 
+    fn read(value: &Value) -> Result<Written, String> {
+        Written::read(Found::from(value.clone()))
+    }
+
     #[test]
     fn clocks_come_in_several_forms() {
-        let named = Written::read(&json!({"a": 1, "b": 0})).unwrap();
-        assert_eq!(Written::read(&json!("{\"a\" : 1, \"b\":0} ")).unwrap(), named);
-        assert_eq!(Written::read(&json!(r#"{\"a\":1,\"b\":0}"#)).unwrap(), named, "out of a JSON string");
-        assert_eq!(Written::read(&json!("1,0,2")).unwrap(), Written::Array(vec![1, 0, 2]));
-        assert_eq!(Written::read(&json!("[1, 0, 2]")).unwrap(), Written::read(&json!([1, 0, 2])).unwrap());
+        let named = read(&json!({"a": 1, "b": 0})).unwrap();
+        assert_eq!(read(&json!("{\"a\" : 1, \"b\":0} ")).unwrap(), named);
+        assert_eq!(read(&json!(r#"{\"a\":1,\"b\":0}"#)).unwrap(), named, "out of a JSON string");
+        assert_eq!(read(&json!("1,0,2")).unwrap(), Written::Array(vec![1, 0, 2]));
+        assert_eq!(read(&json!("[1, 0, 2]")).unwrap(), read(&json!([1, 0, 2])).unwrap());
         let names = Clock {
             value: String::new(),
             hosts: vec!["x".into()],
@@ -114,7 +137,7 @@ mod tests {
     #[test]
     fn what_is_no_clock_is_said() {
         for bad in [json!({"a": -1}), json!("{a:1}"), json!("1,x"), json!(3), json!([1.5]), json!("\"x\"")] {
-            assert!(Written::read(&bad).is_err(), "{bad}");
+            assert!(read(&bad).is_err(), "{bad}");
         }
     }
 }

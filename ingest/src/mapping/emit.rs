@@ -1,18 +1,25 @@
 //! From a record to its events: the rule that counts, its templates, sequence numbers, clocks and message ids.
 
+use std::borrow::Cow;
+use std::cell::RefCell;
 use std::path::Path;
 
-use demi_schemas::event::{first_host_hint, is_clock_seq};
+use demi_schemas::event::{VectorClock, first_host_hint, is_clock_seq};
 use demi_schemas::{EventRecord, Kind, Via};
+use regex::Regex;
 use rustc_hash::FxHashMap;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use super::canonical::canonical;
 use super::clocks::Written;
 use super::compile::{Compiled, CompiledRule, Emit};
+use super::counted::Counted;
 use super::file::Ticks;
 use super::links::Links;
 use super::real_time::{Phase, RealTime};
-use super::template::{Scope, text_of};
+use super::scope::{Found, Scope};
+use super::template::Template;
+use crate::formats::Record;
 use crate::otlp::Repeats;
 
 /// Where a record is, and what is known of it besides.
@@ -36,12 +43,10 @@ pub(crate) enum Emitted {
     Bad(&'static str, String),
 }
 
-type Incarnation = (String, u32);
-
 /// What is remembered from record to record.
 #[derive(Default)]
 pub(crate) struct Emitter {
-    pub(crate) counted: FxHashMap<String, FxHashMap<Incarnation, u64>>,
+    pub(crate) counted: Counted,
     pub(crate) links: Links,
     pub(crate) histories: FxHashMap<String, RealTime>,
     /// Records at sequence numbers taken from a clock that say the same, by execution.
@@ -54,7 +59,7 @@ type Failure = (&'static str, String);
 
 impl Emitter {
     /// The events of a record.
-    pub(crate) fn emit(&mut self, mapping: &Compiled, record: &Value, place: &Place<'_>) -> Emitted {
+    pub(crate) fn emit(&mut self, mapping: &Compiled, record: &Record<'_>, place: &Place<'_>) -> Emitted {
         match self.try_emit(mapping, record, place) {
             Ok(emitted) => emitted,
             Err((code, reason)) => Emitted::Bad(code, reason),
@@ -64,14 +69,15 @@ impl Emitter {
     fn try_emit(
         &mut self,
         mapping: &Compiled,
-        record: &Value,
+        record: &Record<'_>,
         place: &Place<'_>,
     ) -> Result<Emitted, Failure> {
         let known = |name: &str| place.known(name);
-        let mut groups = Map::new();
+        let mut groups = Vec::new();
+        let scope = Scope { record, groups: &[], known: &known };
         let Some(rule) = mapping.rules.iter().find(|rule| {
             groups.clear();
-            holds(rule, record, &mut groups, &known)
+            holds(rule, &scope, &mut groups)
         }) else {
             return Ok(Emitted::Skipped("no rule holds"));
         };
@@ -80,21 +86,11 @@ impl Emitter {
         }
         let rule_error = |reason| ("rule", reason);
         let scope = Scope { record, groups: &groups, known: &known };
-        let clock = match &mapping.clock {
-            None => None,
-            Some((value, names)) => match value.value(&scope).map_err(|e| ("clock", e))? {
-                None => None,
-                Some(value) => {
-                    let written =
-                        Written::read(&value).map_err(|e| ("clock", format!("the vector clock: {e}")))?;
-                    Some(written.named(names, place.hosts))
-                }
-            },
-        };
+        let clock = clock_of(mapping, &scope, place).map_err(|e| ("clock", e))?;
         let phase = match &mapping.phases {
             None => None,
             Some(phases) => {
-                let text = phases.phase.text(&scope).map_err(rule_error)?.unwrap_or_default();
+                let text = phases.phase.look(&scope).map_err(rule_error)?.unwrap_or_default();
                 Some(match text {
                     t if phases.begins.is_match(&t) => Phase::Begins,
                     t if phases.ends.is_match(&t) => Phase::Ends,
@@ -102,21 +98,25 @@ impl Emitter {
                 })
             }
         };
+        let has_clock = clock.is_some();
+        // The last event takes the clock, after everything was asked about it.
+        let clock = RefCell::new(clock);
+        let entry = |host: &str| clock.borrow().as_ref().and_then(|c| c.get(host)).copied();
         let known = |name: &str| match name.strip_prefix("clock.") {
-            Some(host) => clock.as_ref().and_then(|c| c.get(host)).map(|n| Value::from(*n)),
+            Some(host) => entry(host).map(Found::from),
             None if name == "rest" => rest(record, rule),
             None => place.known(name),
         };
         let scope = Scope { record, groups: &groups, known: &known };
         let mut records = Vec::with_capacity(rule.emits.len());
         let mut warnings = Vec::new();
-        for emit in &rule.emits {
+        for (i, emit) in rule.emits.iter().enumerate() {
             let mut event = fill(emit, &scope).map_err(rule_error)?;
-            let own = clock.as_ref().and_then(|c| c.get(&event.actor)).copied();
+            let own = if has_clock { entry(&event.actor) } else { None };
             let ticks = mapping.clock.as_ref().map_or(Ticks::Every, |(_, c)| c.ticks);
             if event.seq == 0 {
                 let strict = self.strict;
-                let next = self.counter(place.execution, &event);
+                let next = self.counted.of(place.execution, &event.actor, event.incarnation);
                 event.seq = match own {
                     Some(own) if ticks == Ticks::Every => {
                         *next = own.max(*next);
@@ -133,16 +133,17 @@ impl Emitter {
                     }
                 };
             }
-            if clock.is_some() && own.is_none() {
+            if has_clock && own.is_none() {
+                let clock = clock.borrow();
                 let hint = first_host_hint(&event.actor, clock.iter().flat_map(|c| c.keys()));
                 warnings.push(format!("the clock of '{}' has no entry of its own host{hint}", event.actor));
             }
-            event.vector_clock.clone_from(&clock);
+            self.link(emit, &mut event, &scope, place.execution).map_err(rule_error)?;
+            event.vector_clock = if i + 1 < rule.emits.len() { clock.borrow().clone() } else { clock.take() };
             if let Some(phase) = phase {
                 let history = self.histories.entry(place.execution.to_owned()).or_default();
                 event.vector_clock = Some(history.clock(&event.actor, event.seq, phase));
             }
-            self.link(emit, &mut event, &scope, place.execution).map_err(rule_error)?;
             if is_clock_seq(event.seq) {
                 self.repeats.entry(place.execution.to_owned()).or_default().count(&mut event);
             } else if records.iter().any(|earlier: &EventRecord| is_at(earlier, &event)) {
@@ -164,20 +165,11 @@ impl Emitter {
         Ok(Emitted::Events(records, warnings))
     }
 
-    /// The last sequence number given out in the log of the event's actor.
-    fn counter(&mut self, execution: &str, event: &EventRecord) -> &mut u64 {
-        if !self.counted.contains_key(execution) {
-            self.counted.insert(execution.to_owned(), FxHashMap::default());
-        }
-        let incarnations = self.counted.entry(execution.to_owned()).or_default();
-        incarnations.entry((event.actor.clone(), event.incarnation)).or_insert(0)
-    }
-
-    fn link(
+    fn link<'a>(
         &mut self,
-        emit: &Emit,
+        emit: &'a Emit,
         event: &mut EventRecord,
-        scope: &Scope<'_>,
+        scope: &Scope<'a>,
         execution: &str,
     ) -> Result<(), String> {
         let Some((templates, order)) = &emit.link else { return Ok(()) };
@@ -191,8 +183,7 @@ impl Emitter {
         }
         let mut key = Vec::with_capacity(templates.len());
         for template in templates {
-            let value = template.value(scope)?.unwrap_or(Value::Null);
-            key.push(canonical(&value));
+            key.push(template.found(scope)?.map_or_else(|| "null".to_owned(), |found| canonical(&found)));
         }
         event.msg_id = Some(self.links.id(execution, &key, *order, is_send));
         Ok(())
@@ -205,15 +196,15 @@ fn is_at(event: &EventRecord, other: &EventRecord) -> bool {
 }
 
 impl Place<'_> {
-    fn known(&self, name: &str) -> Option<Value> {
+    fn known(&self, name: &str) -> Option<Found<'_>> {
         Some(match name {
-            "line" => Value::from(self.line),
-            "offset" => Value::from(self.offset),
-            "file" => Value::from(self.source),
-            "stem" => Value::from(stem(self.source)),
-            "execution" => Value::from(self.execution),
-            "raw" => Value::from(String::from_utf8_lossy(self.raw)),
-            "host" => Value::from(self.host?),
+            "line" => Found::from(self.line),
+            "offset" => Found::from(self.offset),
+            "file" => Found::from(self.source),
+            "stem" => Found::Text(Cow::Owned(stem(self.source))),
+            "execution" => Found::from(self.execution),
+            "raw" => Found::Text(String::from_utf8_lossy(self.raw)),
+            "host" => Found::from(self.host?),
             _ => return None,
         })
     }
@@ -228,68 +219,64 @@ pub(crate) fn stem(source: &str) -> String {
     path.file_stem().map_or_else(|| source.to_owned(), |s| s.to_string_lossy().into_owned())
 }
 
+/// The clock of a record, if the mapping has one and the record too.
+fn clock_of<'a>(
+    mapping: &'a Compiled,
+    scope: &Scope<'a>,
+    place: &Place<'_>,
+) -> Result<Option<VectorClock>, String> {
+    let Some((value, names)) = &mapping.clock else { return Ok(None) };
+    let Some(found) = value.found(scope)? else { return Ok(None) };
+    let written = Written::read(found).map_err(|e| format!("the vector clock: {e}"))?;
+    Ok(Some(written.named(names, place.hosts)))
+}
+
 /// Whether a rule's conditions hold; the groups of its expressions are added.
-fn holds(
-    rule: &CompiledRule,
-    record: &Value,
-    groups: &mut Map<String, Value>,
-    known: &dyn Fn(&str) -> Option<Value>,
-) -> bool {
-    if rule.absent.is_empty() && rule.when.is_empty() {
-        return true;
-    }
-    let nothing = Map::new();
-    let scope = Scope { record, groups: &nothing, known };
-    if rule.absent.iter().any(|name| scope.get(name).is_some()) {
-        return false;
-    }
-    rule.when.iter().all(|(name, regex)| {
-        let value = scope.get(name);
-        let Some(text) = value.as_deref().and_then(text_of) else { return false };
-        let Some(found) = regex.captures(&text) else { return false };
-        for group in regex.capture_names().flatten() {
-            if let Some(value) = found.name(group) {
-                groups.insert(group.to_owned(), Value::from(value.as_str()));
+fn holds<'a>(rule: &'a CompiledRule, scope: &Scope<'a>, groups: &mut Vec<(&'a str, Cow<'a, str>)>) -> bool {
+    rule.absent.iter().all(|name| scope.get(name).is_none())
+        && rule.when.iter().all(|(name, regex)| {
+            let Some(text) = scope.get(name).and_then(Found::text) else { return false };
+            // Most rules do not hold, and to find that out is cheaper without groups.
+            if !regex.is_match(&text) {
+                return false;
             }
+            if regex.captures_len() == 1 {
+                return true;
+            }
+            match text {
+                Cow::Borrowed(text) => {
+                    each_group(regex, text, |name, g| groups.push((name, Cow::Borrowed(g))))
+                }
+                Cow::Owned(text) => {
+                    each_group(regex, &text, |name, g| groups.push((name, Cow::Owned(g.to_owned()))));
+                }
+            }
+            true
+        })
+}
+
+fn each_group<'r, 't>(regex: &'r Regex, text: &'t str, mut take: impl FnMut(&'r str, &'t str)) {
+    let Some(found) = regex.captures(text) else { return };
+    for name in regex.capture_names().flatten() {
+        if let Some(group) = found.name(name) {
+            take(name, group.as_str());
         }
-        true
-    })
+    }
 }
 
 /// The values that no template of the rule uses.
-fn rest(record: &Value, rule: &CompiledRule) -> Option<Value> {
-    let map = record.as_object()?;
-    let left: Map<String, Value> = map
-        .iter()
-        .filter(|(name, value)| !value.is_null() && !rule.used.contains(name.as_str()))
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect();
-    (!left.is_empty()).then_some(Value::Object(left))
-}
-
-/// The value as text that is equal for equal values, whatever the order of keys.
-fn canonical(value: &Value) -> String {
-    fn sorted(value: &Value) -> Value {
-        match value {
-            Value::Object(map) => {
-                let mut entries: Vec<_> = map.iter().collect();
-                entries.sort_unstable_by(|a, b| a.0.cmp(b.0));
-                Value::Object(entries.into_iter().map(|(k, v)| (k.clone(), sorted(v))).collect())
-            }
-            Value::Array(items) => Value::Array(items.iter().map(sorted).collect()),
-            other => other.clone(),
-        }
-    }
-    sorted(value).to_string()
+fn rest(record: &Record<'_>, rule: &CompiledRule) -> Option<Found<'static>> {
+    let left = record.members(|name| !rule.used.contains(name));
+    (!left.is_empty()).then(|| Found::Json(Cow::Owned(Value::Object(left))))
 }
 
 /// The event that the templates make; its sequence number is 0 where none says it.
-fn fill(emit: &Emit, scope: &Scope<'_>) -> Result<EventRecord, String> {
-    let text = |template: &Option<super::template::Template>| match template {
+fn fill<'a>(emit: &'a Emit, scope: &Scope<'a>) -> Result<EventRecord, String> {
+    let text = |template: &'a Option<Template>| match template {
         Some(template) => template.text(scope),
         None => Ok(None),
     };
-    let whole = |name: &str, template| match text(template)? {
+    let whole = |name: &str, template: &'a Option<Template>| match look(template, scope)? {
         None => Ok(None),
         Some(text) => text
             .trim()
@@ -298,8 +285,10 @@ fn fill(emit: &Emit, scope: &Scope<'_>) -> Result<EventRecord, String> {
             .map_err(|_| format!("{name} is '{text}', not a whole number")),
     };
     let actor = text(&emit.actor)?.filter(|a| !a.is_empty()).ok_or("the actor has no value")?;
-    let kind = text(&emit.kind)?.unwrap_or_else(|| Kind::Local.as_str().to_owned());
-    let kind = Kind::from_name(&kind).ok_or_else(|| format!("unknown kind '{kind}'"))?;
+    let kind = match look(&emit.kind, scope)? {
+        None => Kind::Local,
+        Some(kind) => Kind::from_name(&kind).ok_or_else(|| format!("unknown kind '{kind}'"))?,
+    };
     let mut event = EventRecord::new(actor, whole("seq", &emit.seq)?.unwrap_or(0), kind);
     if emit.seq.is_some() && event.seq == 0 {
         return Err("seq has no value, or is 0; sequence numbers count from 1".into());
@@ -311,14 +300,14 @@ fn fill(emit: &Emit, scope: &Scope<'_>) -> Result<EventRecord, String> {
     event.msg_id = text(&emit.msg_id)?;
     event.from = text(&emit.from)?;
     event.to = text(&emit.to)?;
-    event.via = match text(&emit.via)? {
+    event.via = match look(&emit.via, scope)? {
         None => None,
         Some(name) => Some(Via::from_name(&name).ok_or_else(|| format!("unknown via '{name}'"))?),
     };
     event.type_ = text(&emit.type_)?;
     event.payload = text(&emit.payload)?;
     event.fingerprint = text(&emit.fingerprint)?;
-    event.external = match text(&emit.external)?.as_deref() {
+    event.external = match look(&emit.external, scope)?.as_deref() {
         None => None,
         Some("true") => Some(true),
         Some("false") => Some(false),
@@ -330,19 +319,25 @@ fn fill(emit: &Emit, scope: &Scope<'_>) -> Result<EventRecord, String> {
     Ok(event)
 }
 
+/// What a template makes as text, if there is one.
+fn look<'a>(template: &'a Option<Template>, scope: &Scope<'a>) -> Result<Option<Cow<'a, str>>, String> {
+    match template {
+        Some(template) => template.look(scope),
+        None => Ok(None),
+    }
+}
+
 /// The name of the host that a record has, where entries are deduced.
-pub(crate) fn host_name(mapping: &Compiled, record: &Value) -> Option<String> {
-    let none = Map::new();
-    let scope = Scope { record, groups: &none, known: &|_| None };
+pub(crate) fn host_name(mapping: &Compiled, record: &Record<'_>) -> Option<String> {
+    let scope = Scope { record, groups: &[], known: &|_| None };
     mapping.host_name.as_ref()?.text(&scope).ok()?
 }
 
 /// The clock of a record of which only that is wanted, as an array.
-pub(crate) fn clock_array(mapping: &Compiled, record: &Value) -> Result<Vec<u64>, String> {
-    let none = Map::new();
-    let scope = Scope { record, groups: &none, known: &|_| None };
+pub(crate) fn clock_array(mapping: &Compiled, record: &Record<'_>) -> Result<Vec<u64>, String> {
+    let scope = Scope { record, groups: &[], known: &|_| None };
     let Some((value, _)) = &mapping.clock else { return Err("the mapping has no clock".into()) };
-    match value.value(&scope)?.as_ref().map(Written::read) {
+    match value.found(&scope)?.map(Written::read) {
         Some(Ok(Written::Array(counts))) => Ok(counts),
         Some(Ok(Written::Named(_))) => Err("the clock names its hosts; nothing is to deduce".into()),
         Some(Err(error)) => Err(error),

@@ -5,18 +5,18 @@ use std::collections::BTreeSet;
 
 use demi_schemas::EventRecord;
 use regex::Regex;
-use serde_json::Value;
 
 use super::compile::Compiled;
 use super::emit::{Emitted, Emitter, Place};
 use super::error::MappingError;
 use super::file::{Choose, Header, Mapping};
 use super::patterns::{self, Pattern};
+use super::scope::Scope;
 use super::sniff;
 use super::source_state::{Held, SourceState};
 use super::unit::{Overrides, Unit};
 use crate::container::Container;
-use crate::formats::{Decoded, csv, edn, json_line, logfmt};
+use crate::formats::{Decoded, Record, csv, edn, json_line, logfmt};
 use crate::outcome::{Outcome, not_utf8};
 use crate::read::lines::{Line, LineReader, Next};
 
@@ -273,7 +273,7 @@ impl Mapper {
         out
     }
 
-    fn decode(&mut self, text: &str) -> Decoded {
+    fn decode<'a>(&mut self, text: &'a str) -> Decoded<'a> {
         let skipped = self.mapping.skip.iter().any(|s| s.is_match(text));
         match self.mapping.input.container {
             _ if skipped => Decoded::Nothing("a skip expression is found in it"),
@@ -284,7 +284,7 @@ impl Mapper {
                 Some(columns) => csv::line(columns, text),
                 None => match csv::fields(text) {
                     Ok(columns) => {
-                        self.source.columns = Some(columns);
+                        self.source.columns = Some(columns.into());
                         Decoded::Nothing("header")
                     }
                     Err(reason) => Decoded::Bad { code: "not_csv", reason },
@@ -300,7 +300,7 @@ impl Mapper {
         line: Line,
         lines: u64,
         raw: Vec<u8>,
-        decoded: Decoded,
+        decoded: Decoded<'_>,
         out: &mut Vec<Unit>,
     ) {
         let outcome = match decoded {
@@ -311,7 +311,7 @@ impl Mapper {
                 if self.mapping.clock.as_ref().is_some_and(|(_, c)| c.deduce_host) {
                     self.source.held_bytes += raw.len() * 2 + 200;
                     if self.source.held_bytes <= MOST_HELD {
-                        self.source.held.push(Held { line, lines, raw, record });
+                        self.source.held.push(Held { line, lines, raw, record: record.into_owned() });
                         return;
                     }
                     let reason =
@@ -332,15 +332,13 @@ impl Mapper {
         &mut self,
         line: &Line,
         raw: &[u8],
-        record: &Value,
+        record: &Record<'_>,
         host: Option<(&str, &[String])>,
     ) -> (Option<String>, Outcome) {
         let execution = match &self.mapping.label {
             None => self.source.execution.clone(),
             Some(label) => {
-                let known = |_: &str| None;
-                let groups = serde_json::Map::new();
-                let scope = super::template::Scope { record, groups: &groups, known: &known };
+                let scope = Scope { record, groups: &[], known: &|_| None };
                 match label.text(&scope) {
                     Ok(label) => label.or_else(|| self.source.execution.clone()),
                     Err(reason) => {

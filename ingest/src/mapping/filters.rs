@@ -1,7 +1,10 @@
 //! Filters of templates: small conversions by name.
 
+use std::borrow::Cow;
+
 use serde_json::{Number, Value};
 
+use super::scope::Found;
 use crate::formats::dinv;
 use crate::time::utc_nanos;
 
@@ -46,8 +49,24 @@ impl Filter {
         })
     }
 
-    /// Applies the filter; what is empty afterwards has no value.
-    pub(crate) fn apply(self, value: Value) -> Result<Option<Value>, String> {
+    /// Applies the filter; what is empty afterwards has no value. A part of a text is not copied.
+    pub(crate) fn apply_to(self, found: Found<'_>) -> Result<Option<Found<'_>>, String> {
+        let part: fn(&str) -> &str = match self {
+            Filter::Trim => str::trim,
+            Filter::Word => first_word,
+            Filter::Last => last_step,
+            _ => return Ok(self.apply(found.value())?.map(Found::from)),
+        };
+        Ok(match found {
+            Found::Text(Cow::Borrowed(text)) => Some(part(text)).filter(|t| !t.is_empty()).map(Found::from),
+            Found::Text(Cow::Owned(text)) => {
+                Some(part(&text).to_owned()).filter(|t| !t.is_empty()).map(|t| Found::Text(Cow::Owned(t)))
+            }
+            other => Some(other),
+        })
+    }
+
+    fn apply(self, value: Value) -> Result<Option<Value>, String> {
         if self == Filter::Instant {
             return utc_nanos(&value).map(|nanos| Some(Value::from(nanos))).ok_or_else(|| {
                 format!("{value} is no time stamp between 2006-07-15 and 2262, before and after which none can be a sequence number")
@@ -61,21 +80,25 @@ impl Filter {
                 _ => Ok(Some(value)),
             };
         };
-        let some = |t: String| Ok((!t.is_empty()).then_some(Value::String(t)));
         match self {
             Filter::Json => serde_json::from_str(text).map(Some).map_err(|e| format!("no JSON: {e}")),
-            Filter::Trim => some(text.trim().to_owned()),
-            Filter::Lower => some(text.to_lowercase()),
+            Filter::Lower => Ok(Some(text.to_lowercase()).filter(|t| !t.is_empty()).map(Value::String)),
             Filter::Int => match text.trim().parse::<i64>() {
                 Ok(n) => Ok(Some(Value::Number(Number::from(n)))),
                 Err(_) => Err(format!("'{text}' is no whole number")),
             },
-            Filter::Word => some(text.split_whitespace().next().unwrap_or("").to_owned()),
-            Filter::Last => some(text.rsplit(['/', '#']).next().unwrap_or("").to_owned()),
             Filter::Dinv => dinv::parse(text),
-            Filter::Instant => Ok(None),
+            Filter::Instant | Filter::Trim | Filter::Word | Filter::Last => Ok(None),
         }
     }
+}
+
+fn first_word(text: &str) -> &str {
+    text.split_whitespace().next().unwrap_or("")
+}
+
+fn last_step(text: &str) -> &str {
+    text.rsplit(['/', '#']).next().unwrap_or("")
 }
 
 #[cfg(test)]
@@ -86,7 +109,9 @@ mod tests {
 
     #[test]
     fn each_does_what_it_says() {
-        let apply = |name: &str, value: Value| Filter::parse(name).unwrap().apply(value).unwrap();
+        let apply = |name: &str, value: Value| {
+            Filter::parse(name).unwrap().apply_to(Found::from(value)).unwrap().map(Found::value)
+        };
         assert_eq!(apply("int", json!(" 12 ")), Some(json!(12)));
         assert_eq!(apply("trim", json!("  ")), None);
         assert_eq!(apply("word", json!(" a b")), Some(json!("a")));

@@ -19,9 +19,11 @@
 //! # }
 //! ```
 
+mod canonical;
 mod checkpoint;
 mod clocks;
 mod compile;
+mod counted;
 mod deduce;
 mod documents;
 mod emit;
@@ -36,6 +38,7 @@ mod needs;
 mod patterns;
 mod real_time;
 mod records;
+mod scope;
 mod shape;
 mod shipped;
 mod sniff;

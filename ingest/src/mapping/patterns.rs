@@ -1,7 +1,11 @@
 //! Regular expressions of mappings and of logs: their dialects, limits and named groups.
 
-use regex::{Regex, RegexBuilder};
-use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use regex::{CaptureLocations, Regex, RegexBuilder};
+
+use crate::formats::Parts;
 
 /// Compiled size of an expression, in bytes, beyond which it is refused.
 const SIZE: usize = 1 << 20;
@@ -102,12 +106,26 @@ fn closes(before: &[char]) -> bool {
 pub(crate) struct Pattern {
     /// Lines of a record.
     pub(crate) lines: usize,
-    regex: Regex,
+    regex: Expression,
     /// The same for a text that is one line: it is anchored where the expression begins with `^`, so that the engine
     /// need not look for a beginning and can take the groups in one pass.
-    anchored: Option<Regex>,
-    /// The named groups.
-    names: Vec<(usize, String)>,
+    anchored: Option<Expression>,
+    /// The named groups, and their numbers.
+    names: Arc<[String]>,
+    numbers: Vec<usize>,
+}
+
+/// An expression, and room for the places of its groups.
+#[derive(Clone, Debug)]
+struct Expression {
+    regex: Regex,
+    places: CaptureLocations,
+}
+
+impl Expression {
+    fn new(regex: Regex) -> Self {
+        Expression { places: regex.capture_locations(), regex }
+    }
 }
 
 impl Pattern {
@@ -122,37 +140,48 @@ impl Pattern {
         }
         let alone =
             || RegexBuilder::new(regex.as_str()).size_limit(SIZE).dfa_size_limit(4 * SIZE).build().ok();
-        let anchored = (lines == 1).then(alone).flatten();
-        let names = regex.capture_names().enumerate();
-        let names = names.filter_map(|(i, n)| Some((i, n?.to_owned()))).collect();
-        Ok(Pattern { lines, anchored, names, regex })
+        let anchored = (lines == 1).then(alone).flatten().map(Expression::new);
+        let named = regex.capture_names().enumerate();
+        let (numbers, names): (_, Vec<String>) = named.filter_map(|(i, n)| Some((i, n?.to_owned()))).unzip();
+        Ok(Pattern { lines, anchored, names: names.into(), numbers, regex: Expression::new(regex) })
     }
 
     /// The expression.
     pub(crate) fn text(&self) -> &str {
-        self.regex.as_str()
+        self.regex.regex.as_str()
     }
 
     /// The names of the groups.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.regex.capture_names().flatten()
+        self.names.iter().map(String::as_str)
+    }
+
+    /// Whether the pattern is found in the text and begins in its first line.
+    pub(crate) fn explains(&self, text: &str) -> bool {
+        let regex = match &self.anchored {
+            Some(anchored) if memchr::memchr(b'\n', text.as_bytes()).is_none() => anchored,
+            _ => &self.regex,
+        };
+        regex.regex.find(text).is_some_and(|found| begins_in_first_line(text, found.start()))
     }
 
     /// The groups, if the pattern is found in the text and begins in its first line.
-    pub(crate) fn find(&self, text: &str) -> Option<Map<String, Value>> {
-        let one_line = self.anchored.as_ref().filter(|_| memchr::memchr(b'\n', text.as_bytes()).is_none());
-        let found = one_line.unwrap_or(&self.regex).captures(text)?;
-        let start = found.get(0)?.start();
-        if text[..start].contains('\n') {
+    pub(crate) fn find<'a>(&mut self, text: Cow<'a, str>) -> Option<Parts<'a>> {
+        let Expression { regex, places } = match &mut self.anchored {
+            Some(anchored) if memchr::memchr(b'\n', text.as_bytes()).is_none() => anchored,
+            _ => &mut self.regex,
+        };
+        let found = regex.captures_read(places, &text)?;
+        if !begins_in_first_line(&text, found.start()) {
             return None;
         }
-        let groups = self.names.iter();
-        Some(
-            groups
-                .filter_map(|(i, n)| found.get(*i).map(|m| (n.clone(), Value::String(m.as_str().to_owned()))))
-                .collect(),
-        )
+        let spans = self.numbers.iter().map(|&i| places.get(i)).collect();
+        Some(Parts { names: Arc::clone(&self.names), text, spans, nulls: false })
     }
+}
+
+fn begins_in_first_line(text: &str, start: usize) -> bool {
+    memchr::memchr(b'\n', &text.as_bytes()[..start]).is_none()
 }
 
 #[cfg(test)]
@@ -163,14 +192,14 @@ mod tests {
 
     #[test]
     fn the_expressions_of_shiviz_are_understood() {
-        let pattern = Pattern::new(r"(?<host>\S*) (?<clock>{.*})\n(?<event>.*)", 10).unwrap();
+        let mut pattern = Pattern::new(r"(?<host>\S*) (?<clock>{.*})\n(?<event>.*)", 10).unwrap();
         assert_eq!(pattern.lines, 2);
-        let groups = pattern.find("a {\"a\":1}\nhello").unwrap();
-        assert_eq!(groups["clock"], "{\"a\":1}");
+        let groups = pattern.find("a {\"a\":1}\nhello".into()).unwrap();
+        assert_eq!(groups.get("clock"), Some("{\"a\":1}"));
         let text = r"(?<ip>(\d{1,3}\.){3}\d{1,3}) (?<date>(\d{1,2}/){2}\d{4} (\d{2}:){2}\d{2} (AM|PM)) (?<clock>{.*})";
-        assert!(Pattern::new(text, 10).unwrap().find("1.2.3.4 5/27/2013 10:53:39 AM {}").is_some());
+        assert!(Pattern::new(text, 10).unwrap().explains("1.2.3.4 5/27/2013 10:53:39 AM {}"));
         let text = r"\[\w+\] \[akka:\/\/B\/(?<host>[^\]\/[]+)\] (?<clock>.*\})";
-        assert!(Pattern::new(text, 10).unwrap().find("[INFO] [akka://B/n1] {\"n1\" : 1}").is_some());
+        assert!(Pattern::new(text, 10).unwrap().explains("[INFO] [akka://B/n1] {\"n1\" : 1}"));
     }
 
     #[test]
@@ -186,8 +215,9 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_compiles_or_is_refused(text in r"[a-z\\{}\[\]()?<>^$.*+|0-9,&~/ -]{0,40}") {
-            if let Ok(pattern) = Pattern::new(&text, 5) {
-                let _ = pattern.find("abc {1} [x] \n (y)");
+            if let Ok(mut pattern) = Pattern::new(&text, 5) {
+                let text = "abc {1} [x] \n (y)";
+                prop_assert_eq!(pattern.find(text.into()).is_some(), pattern.explains(text));
             }
         }
     }

@@ -1,10 +1,10 @@
 //! Finding the records of a text log in its lines.
 
-use serde_json::Value;
+use std::borrow::Cow;
 
 use super::engine::Mapper;
 use super::unit::Unit;
-use crate::formats::Decoded;
+use crate::formats::{Decoded, Record};
 use crate::outcome::not_utf8;
 use crate::read::lines::Line;
 
@@ -13,9 +13,9 @@ impl Mapper {
     pub(crate) fn single(&mut self, mut line: Line, bytes: &[u8], text: &str, out: &mut Vec<Unit>) {
         line.length = bytes.len() as u64;
         let text = text.strip_suffix('\r').unwrap_or(text);
-        let found = self.source.patterns.iter().find_map(|p| p.find(text));
+        let found = self.source.patterns.iter_mut().find_map(|p| p.find(Cow::Borrowed(text)));
         let decoded = match found {
-            Some(groups) => Decoded::Record(Value::Object(groups)),
+            Some(groups) => Decoded::Record(Record::Parts(groups)),
             None if text.trim_ascii().is_empty() => return,
             None => self.not_found(text),
         };
@@ -23,7 +23,7 @@ impl Mapper {
     }
 
     /// What becomes of text in which no pattern is found.
-    fn not_found(&self, text: &str) -> Decoded {
+    fn not_found(&self, text: &str) -> Decoded<'static> {
         if self.mapping.skip.iter().any(|s| s.is_match(text)) {
             return Decoded::Nothing("a skip expression is found in it");
         }
@@ -41,20 +41,22 @@ impl Mapper {
         while !self.source.pending.is_empty() && (end || self.source.pending.len() >= span) {
             let available = self.source.pending.len();
             let mut found = None;
-            for pattern in &self.source.patterns {
-                let lines = if by_start { available } else { pattern.lines.min(available) };
+            for i in 0..self.source.patterns.len() {
+                let wanted = self.source.patterns[i].lines;
+                let lines = if by_start { available } else { wanted.min(available) };
                 // At the end of a file that ends in a line feed the last line of a record may be empty.
-                let short = !by_start && lines + 1 == pattern.lines;
-                if !by_start && lines < pattern.lines && !short {
+                let short = !by_start && lines + 1 == wanted;
+                if !by_start && lines < wanted && !short {
                     continue;
                 }
                 let mut text = self.joined(lines, true);
                 if short {
                     text.push(b'\n');
                 }
-                let text = String::from_utf8_lossy(&text);
-                if let Some(groups) = pattern.find(&text) {
-                    found = Some((lines, Value::Object(groups)));
+                let text = String::from_utf8(text)
+                    .unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned());
+                if let Some(groups) = self.source.patterns[i].find(Cow::Owned(text)) {
+                    found = Some((lines, Record::Parts(groups)));
                     break;
                 }
             }

@@ -37,7 +37,7 @@ pub(crate) fn best(head: &str, patterns: &[Pattern]) -> usize {
         let (mut at, mut count) = (0, 0);
         while at < lines.len() {
             let end = (at + pattern.lines).min(lines.len());
-            if pattern.find(&lines[at..end].join("\n")).is_some() {
+            if pattern.explains(&lines[at..end].join("\n")) {
                 count += lines[at..end].iter().filter(|l| !l.trim().is_empty()).count();
                 at = end;
             } else {

@@ -1,12 +1,13 @@
 //! What a mapper remembers of the source that it reads.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use regex::Regex;
-use serde_json::Value;
 
 use super::patterns::Pattern;
 use crate::documents::Documents;
+use crate::formats::Record;
 use crate::read::lines::Line;
 
 /// A unit whose record is known and whose events are not.
@@ -14,7 +15,7 @@ pub(crate) struct Held {
     pub(crate) line: Line,
     pub(crate) lines: u64,
     pub(crate) raw: Vec<u8>,
-    pub(crate) record: Value,
+    pub(crate) record: Record<'static>,
 }
 
 /// What is remembered of the source being read.
@@ -25,7 +26,7 @@ pub(crate) struct SourceState {
     pub(crate) delimiter: Option<Regex>,
     /// Lines of the header that are still to come.
     pub(crate) header: VecDeque<(&'static str, Option<String>)>,
-    pub(crate) columns: Option<Vec<String>>,
+    pub(crate) columns: Option<Arc<[String]>>,
     pub(crate) pending: VecDeque<(Line, Vec<u8>)>,
     pub(crate) pending_bytes: usize,
     /// Of a source that is made of documents.

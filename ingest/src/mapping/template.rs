@@ -6,97 +6,13 @@ use serde_json::{Map, Value};
 
 use super::error::MappingError;
 use super::filters::Filter;
+use super::scope::{Found, Scope};
 use super::shape::Shape;
-
-/// What a template can ask for: the record, and what is known without it.
-pub(crate) struct Scope<'a> {
-    /// The record's values by name.
-    pub(crate) record: &'a Value,
-    /// Groups of the rule's conditions; they hide the record's.
-    pub(crate) groups: &'a Map<String, Value>,
-    /// Values of names that begin with `@`.
-    pub(crate) known: &'a dyn Fn(&str) -> Option<Value>,
-}
-
-impl Scope<'_> {
-    /// The value of a name; `null`, and what is not there, have none. What the record holds is not copied.
-    pub(crate) fn get(&self, path: &str) -> Option<Cow<'_, Value>> {
-        if let Some(name) = path.strip_prefix('@') {
-            return (self.known)(name).map(Cow::Owned);
-        }
-        if !self.groups.is_empty()
-            && let Some(value) = self.groups.get(path)
-        {
-            return Some(Cow::Borrowed(value));
-        }
-        find(self.record, path).filter(|v| !v.is_null()).map(Cow::Borrowed)
-    }
-}
-
-/// The value at a path: `a.b.0`, `tags.[key=span.kind].value` for the first element of an array whose `key` is that, or a JSON pointer where it begins
-/// with a slash; `.` is the whole.
-pub(crate) fn find<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
-    if path == "." {
-        return Some(value);
-    }
-    if path.starts_with('/') {
-        return value.pointer(path);
-    }
-    // A key may itself hold dots.
-    if let Some(found) = value.get(path) {
-        return Some(found);
-    }
-    let mut at = value;
-    for part in parts(path) {
-        at = match (at, condition(part)) {
-            (Value::Array(items), Some((key, wanted))) => {
-                let is = |item: &&Value| item.get(key).and_then(text_of).as_deref() == Some(wanted);
-                items.iter().find(is)?
-            }
-            (Value::Object(map), _) => map.get(part)?,
-            (Value::Array(items), None) => items.get(part.parse::<usize>().ok()?)?,
-            _ => return None,
-        };
-    }
-    Some(at)
-}
-
-/// The parts of a path; a dot in brackets is none between two of them.
-fn parts(path: &str) -> impl Iterator<Item = &str> {
-    let mut inside = false;
-    path.split(move |c| {
-        inside = c == '[' || inside && c != ']';
-        c == '.' && !inside
-    })
-}
-
-/// What `[key=value]` asks of an element of an array.
-fn condition(part: &str) -> Option<(&str, &str)> {
-    part.strip_prefix('[')?.strip_suffix(']')?.split_once('=')
-}
-
-/// A value as text: strings as they are, everything else as JSON; `null` is no text.
-pub(crate) fn text_of(value: &Value) -> Option<Cow<'_, str>> {
-    match value {
-        Value::Null => None,
-        Value::String(text) => Some(Cow::Borrowed(text)),
-        other => Some(Cow::Owned(other.to_string())),
-    }
-}
-
-/// As [`text_of`], of a value that is not needed any more.
-fn into_text(value: Cow<'_, Value>) -> Option<String> {
-    match value {
-        Cow::Owned(Value::String(text)) => Some(text),
-        value => text_of(&value).map(Cow::into_owned),
-    }
-}
 
 #[derive(Clone, Debug, PartialEq)]
 enum Source {
     Path(String),
-    /// Always a string.
-    Constant(Value),
+    Constant(String),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -144,53 +60,57 @@ impl Template {
         Ok(Template { parts })
     }
 
-    /// The value: that of the name where the template is a single one, else text. None where a name has no value.
-    pub(crate) fn value(&self, scope: &Scope<'_>) -> Result<Option<Value>, String> {
-        if let [Part::Name { sources, filters }] = self.parts.as_slice() {
-            return Ok(fill(sources, filters, scope)?.map(Cow::into_owned));
-        }
-        Ok(self.joined(scope)?.map(Value::String))
-    }
-
-    /// The value as text.
-    pub(crate) fn text(&self, scope: &Scope<'_>) -> Result<Option<String>, String> {
-        match self.parts.as_slice() {
-            [Part::Name { sources, filters }] => Ok(fill(sources, filters, scope)?.and_then(into_text)),
-            _ => self.joined(scope),
-        }
-    }
-
-    fn joined(&self, scope: &Scope<'_>) -> Result<Option<String>, String> {
-        let mut out = String::new();
+    /// What the template makes: the value of the name where it is a single one, else text. None where a name has no value.
+    pub(crate) fn found<'a>(&'a self, scope: &Scope<'a>) -> Result<Option<Found<'a>>, String> {
+        let mut out = match self.parts.as_slice() {
+            [Part::Name { sources, filters }] => return fill(sources, filters, scope),
+            [Part::Text(text)] => return Ok(Some(Found::from(text.as_str()))),
+            _ => String::new(),
+        };
         for part in &self.parts {
             match part {
                 Part::Text(text) => out.push_str(text),
                 Part::Name { sources, filters } => {
-                    match fill(sources, filters, scope)?.as_deref().and_then(text_of) {
+                    match fill(sources, filters, scope)?.and_then(Found::text) {
                         Some(text) => out.push_str(&text),
                         None => return Ok(None),
                     }
                 }
             }
         }
-        Ok(Some(out))
+        Ok(Some(Found::Text(Cow::Owned(out))))
+    }
+
+    /// As [`Template::found`], as a JSON value.
+    pub(crate) fn value<'a>(&'a self, scope: &Scope<'a>) -> Result<Option<Value>, String> {
+        Ok(self.found(scope)?.map(Found::value))
+    }
+
+    /// As [`Template::found`], as text.
+    pub(crate) fn look<'a>(&'a self, scope: &Scope<'a>) -> Result<Option<Cow<'a, str>>, String> {
+        Ok(self.found(scope)?.and_then(Found::text))
+    }
+
+    /// As [`Template::look`], as text of its own.
+    pub(crate) fn text<'a>(&'a self, scope: &Scope<'a>) -> Result<Option<String>, String> {
+        Ok(self.look(scope)?.map(Cow::into_owned))
     }
 }
 
 fn fill<'a>(
     sources: &'a [Source],
     filters: &[Filter],
-    scope: &'a Scope<'_>,
-) -> Result<Option<Cow<'a, Value>>, String> {
+    scope: &Scope<'a>,
+) -> Result<Option<Found<'a>>, String> {
     for source in sources {
         let found = match source {
-            Source::Constant(text) => Some(Cow::Borrowed(text)),
+            Source::Constant(text) => Some(Found::from(text.as_str())),
             Source::Path(path) => scope.get(path),
         };
         if let Some(mut value) = found {
             for filter in filters {
-                match filter.apply(value.into_owned())? {
-                    Some(next) => value = Cow::Owned(next),
+                match filter.apply_to(value)? {
+                    Some(next) => value = next,
                     None => return Ok(None),
                 }
             }
@@ -218,7 +138,7 @@ fn name(inner: &str) -> Result<Part, String> {
         .map(|source| {
             let source = source.trim();
             match source.strip_prefix('\'').and_then(|s| s.strip_suffix('\'')) {
-                Some(constant) => Ok(Source::Constant(Value::from(constant))),
+                Some(constant) => Ok(Source::Constant(constant.to_owned())),
                 None if source.is_empty() => Err("a name is missing between the braces".to_owned()),
                 None => Ok(Source::Path(source.to_owned())),
             }
@@ -256,7 +176,7 @@ impl Form {
     }
 
     /// The value; a table in which nothing has a value has none itself.
-    pub(crate) fn value(&self, scope: &Scope<'_>) -> Result<Option<Value>, String> {
+    pub(crate) fn value<'a>(&'a self, scope: &Scope<'a>) -> Result<Option<Value>, String> {
         match self {
             Form::One(template) => template.value(scope),
             Form::Table(table) => {
@@ -290,10 +210,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::formats::Record;
 
     fn filled(template: &str, record: &Value) -> Option<Value> {
-        let known = |name: &str| (name == "line").then(|| json!(7));
-        let scope = Scope { record, groups: &Map::new(), known: &known };
+        let known = |name: &str| (name == "line").then(|| Found::from(7));
+        let record = Record::Json(record.clone());
+        let scope = Scope { record: &record, groups: &[], known: &known };
         Template::parse(template).unwrap().value(&scope).unwrap()
     }
 
@@ -337,8 +259,8 @@ mod tests {
         #[test]
         fn any_text_is_a_template_or_an_error(text in "[a-z{}|!'@. ]{0,24}") {
             if let Ok(template) = Template::parse(&text) {
-                let record = json!({"a": 1});
-                let scope = Scope { record: &record, groups: &Map::new(), known: &|_| None };
+                let record = Record::Json(json!({"a": 1}));
+                let scope = Scope { record: &record, groups: &[], known: &|_| None };
                 let _ = template.value(&scope);
             }
         }

@@ -119,7 +119,7 @@ impl<'a> Merge<'a> {
         let in_base = ordered.delta.in_base.iter().enumerate();
         let mut reopened: Vec<(u32, u32)> = in_base.filter_map(|(e, b)| b.map(|b| (b, e as u32))).collect();
         reopened.sort_unstable();
-        let parts = Parts::new(events, &ordered.matching, &ordered.units, &ordered.order, &[]);
+        let parts = Parts::new(events, &ordered.matching, &ordered.units, &ordered.order);
         Ok(Merge { base, ordered, parts, logs, moved, log_of, reopened, events: number as u32 })
     }
 

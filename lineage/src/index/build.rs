@@ -26,8 +26,6 @@ pub(crate) struct Parts<'a> {
     pub(crate) matching: &'a Matching,
     pub(crate) units: &'a Units,
     pub(crate) order: &'a Order,
-    /// Events with a state, in their order.
-    pub(crate) states: &'a [u32],
     linked: Vec<u32>,
 }
 
@@ -67,7 +65,6 @@ impl<'a> Parts<'a> {
         matching: &'a Matching,
         units: &'a Units,
         order: &'a Order,
-        states: &'a [u32],
     ) -> Self {
         let sorted = |mut all: Vec<u32>| {
             all.sort_unstable();
@@ -75,7 +72,7 @@ impl<'a> Parts<'a> {
             all
         };
         let linked = sorted(matching.extra.iter().flat_map(|&(a, b)| [a, b]).collect());
-        Parts { events, matching, units, order, states, linked }
+        Parts { events, matching, units, order, linked }
     }
 
     fn is_linked(&self, e: u32) -> bool {
@@ -137,7 +134,7 @@ impl<'a> Parts<'a> {
                 name: events.actor_name(a).to_owned(),
                 first: range.start,
                 first_run: runs.partition_point(|r| r.0 < a as usize) as u32,
-                first_state: self.states.partition_point(|&e| e < range.start) as u32,
+                first_state: 0,
                 appended: 0,
                 first_out: range.clone().find(|&e| self.reaches(e, true)).map(rank),
                 last_in: range.clone().rev().find(|&e| self.reaches(e, false)).map(rank),
@@ -149,7 +146,7 @@ impl<'a> Parts<'a> {
             events: events.len() as u32,
             actors: actors.collect(),
             runs: runs.len() as u32,
-            states: self.states.len() as u32,
+            states: 0,
             links: self.matching.extra.len() as u32,
             uncertain: all.clone().filter(|&e| self.is_uncertain(e)).count() as u64,
             alone: all.filter(|&e| self.alone(e)).count() as u64,
@@ -176,14 +173,14 @@ pub(crate) fn run_bytes(incarnation: u32, seq: u64, first: u32) -> [u8; 16] {
     std::array::from_fn(|i| if i < 8 { seq[i] } else { rest[i - 8] })
 }
 
-/// Writes the index to `folder`, which is there and empty.
-pub(crate) fn write(folder: &Path, parts: &Parts<'_>) -> Result<(), LineageError> {
+/// Writes the index to `folder`, which is there and empty. The states come later, with [`add_states`].
+pub(crate) fn write(folder: &Path, parts: &Parts<'_>) -> Result<IndexHeader, LineageError> {
     let n = parts.events.len() as u32;
     let numbers =
         |out: &mut Out<'_>, values: &[u32]| values.iter().try_for_each(|v| out.put(&v.to_le_bytes()));
     with_file(folder, MATES, |out| numbers(out, &parts.matching.mate))?;
     with_file(folder, ORDERS, |out| numbers(out, &parts.order.rank))?;
-    with_file(folder, STATES, |out| numbers(out, parts.states))?;
+    with_file(folder, STATES, |_| Ok(()))?;
     with_file(folder, INFOS, |out| (0..n).try_for_each(|e| out.put(&[parts.info(e).0])))?;
     with_file(folder, COUNTS, |out| {
         let mut tally = Tally::default();
@@ -217,15 +214,26 @@ pub(crate) fn write(folder: &Path, parts: &Parts<'_>) -> Result<(), LineageError
     drop(runs);
     store(folder, &header)?;
     if header.stride == 0 {
-        return Ok(());
+        return Ok(header);
     }
     match clocks::make(&Index::open(folder)?, None)? {
-        Some(values) => with_file(folder, CLOCKS, |out| numbers(out, &values)),
+        Some(values) => with_file(folder, CLOCKS, |out| numbers(out, &values))?,
         None => {
             header.stride = 0;
-            store(folder, &header)
+            store(folder, &header)?;
         }
     }
+    Ok(header)
+}
+
+/// Adds to an index that was written without states the numbers of the events that carry one, in order.
+pub(crate) fn add_states(folder: &Path, mut header: IndexHeader, states: &[u32]) -> Result<(), LineageError> {
+    with_file(folder, STATES, |out| states.iter().try_for_each(|v| out.put(&v.to_le_bytes())))?;
+    header.states = states.len() as u32;
+    for actor in &mut header.actors {
+        actor.first_state = states.partition_point(|&e| e < actor.first) as u32;
+    }
+    store(folder, &header)
 }
 
 /// Writes the header.

@@ -71,16 +71,19 @@ pub(super) fn write_all(
         event_table.add(rows::events(&schema, batch, first, &lineage.provenance, &lineage.order)?)?;
         message_table.add(rows::messages(&message_table.schema(), batch, first, events, matching)?)
     };
-    let gathered = gather::in_order(files, loaded, &folder.scratch(), &mut rows);
+    let parts = index::Parts::new(events, matching, &lineage.units, &lineage.order);
+    // The index needs the rows for nothing but their states.
+    let (gathered, index) = std::thread::scope(|scope| {
+        let index = scope.spawn(|| index::write(&folder.index(), &parts));
+        let gathered = gather::in_order(files, loaded, &folder.scratch(), &mut rows);
+        (gathered, index.join().unwrap_or(Err(LineageError::WriterGone)))
+    });
     // An error of a writer is the cause of an error here.
     event_table.finish()?;
     message_table.finish()?;
     gathered?;
     composer.close(&mut keep)?;
-    index::write(
-        &folder.index(),
-        &index::Parts::new(events, matching, &lineage.units, &lineage.order, &states),
-    )?;
+    index::add_states(&folder.index(), index?, &states)?;
     if let (Some(open), Some(facts)) = (open_ends, &lineage.base) {
         open.finish()?;
         facts.write(&folder.base())?;

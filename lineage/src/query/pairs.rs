@@ -24,6 +24,8 @@ struct Span {
     head: u32,
     begin: u32,
     end: Option<u32>,
+    /// Number of the record, and of its state.
+    record: usize,
     state: usize,
 }
 
@@ -77,6 +79,57 @@ impl Query {
         Ok(answer)
     }
 
+    /// The pairs of states of different actors that can be there together, as numbers of the records that told them; handlers are one
+    /// step. Of equal pairs of two actors the first is given, and of two actors no more than `most`.
+    ///
+    /// # Errors
+    /// When a file of the execution cannot be read.
+    pub fn state_pairs(&self, told: &Told, most: usize) -> Result<Vec<[usize; 2]>, LineageError> {
+        let spans = self.spans(told, &|_, _| true)?;
+        let mut pairs = Vec::new();
+        for (i, one) in spans.iter().enumerate() {
+            for other in &spans[i + 1..] {
+                self.each_pair(&one.1, &other.1, most, &mut |met, span| {
+                    pairs.push([met.record, span.record]);
+                    Ok(true)
+                })?;
+            }
+        }
+        Ok(pairs)
+    }
+
+    /// Calls `f` with each pair of states of two actors that can be there together, once for equal ones, until it says no or there were
+    /// `most`. Gives how many there were.
+    fn each_pair(
+        &self,
+        one: &[Span],
+        other: &[Span],
+        most: usize,
+        f: &mut dyn FnMut(&Span, &Span) -> Result<bool, LineageError>,
+    ) -> Result<usize, LineageError> {
+        let before = |end: Option<u32>, begin: u32| match end {
+            Some(end) => self.precedes(end, begin),
+            None => Ok(false),
+        };
+        let (mut from, mut to) = (0, 0);
+        let mut seen: FxHashSet<(usize, usize)> = FxHashSet::default();
+        for span in other {
+            while from < one.len() && before(one[from].end, span.begin)? {
+                from += 1;
+            }
+            to = to.max(from);
+            while to < one.len() && !before(span.end, one[to].begin)? {
+                to += 1;
+            }
+            for met in &one[from..to] {
+                if seen.len() >= most || seen.insert((met.state, span.state)) && !f(met, span)? {
+                    return Ok(seen.len());
+                }
+            }
+        }
+        Ok(seen.len())
+    }
+
     /// The states of each actor that counts, in its order.
     fn spans(
         &self,
@@ -87,9 +140,9 @@ impl Query {
         let actors = &self.index.header().actors;
         let mut spans: Vec<(String, Vec<Span>)> =
             actors.iter().map(|a| (a.name.clone(), Vec::new())).collect();
-        let mut records: Vec<_> = told.records.iter().collect();
-        records.sort_unstable_by_key(|record| record.event);
-        for record in records {
+        let mut records: Vec<_> = told.records.iter().enumerate().collect();
+        records.sort_unstable_by_key(|(_, record)| record.event);
+        for (number, record) in records {
             let own = &mut spans[self.index.actor_of(record.event)].1;
             let head = units.head(units.of(record.event));
             // Of one handler the last state counts.
@@ -97,7 +150,7 @@ impl Query {
             if let Some(last) = own.last_mut() {
                 last.end = Some(head);
             }
-            own.push(Span { head, begin: record.event, end: None, state: record.state });
+            own.push(Span { head, begin: record.event, end: None, record: number, state: record.state });
         }
         spans.retain(|(name, own)| !own.is_empty() && among(name, 0));
         Ok(spans)
@@ -118,34 +171,16 @@ impl Pairs<'_> {
         one: &(String, Vec<Span>),
         other: &(String, Vec<Span>),
     ) -> Result<(u64, Option<Failing>), LineageError> {
-        let before = |end: Option<u32>, begin: u32| match end {
-            Some(end) => self.query.precedes(end, begin),
-            None => Ok(false),
-        };
-        let (mut from, mut to) = (0, 0);
-        let mut seen: FxHashSet<(usize, usize)> = FxHashSet::default();
-        for span in &other.1 {
-            while from < one.1.len() && before(one.1[from].end, span.begin)? {
-                from += 1;
+        let mut found = None;
+        let seen = self.query.each_pair(&one.1, &other.1, MOST, &mut |met, span| {
+            if let Some(of) = self.fails((&one.0, met), (&other.0, span))? {
+                let events = [met.begin, span.begin];
+                let at = self.query.index.order(events[0])?.max(self.query.index.order(events[1])?);
+                found = Some((at, events, of));
             }
-            to = to.max(from);
-            while to < one.1.len() && !before(span.end, one.1[to].begin)? {
-                to += 1;
-            }
-            for met in &one.1[from..to] {
-                if seen.len() >= MOST {
-                    return Ok((seen.len() as u64, None));
-                }
-                if seen.insert((met.state, span.state))
-                    && let Some(of) = self.fails((&one.0, met), (&other.0, span))?
-                {
-                    let events = [met.begin, span.begin];
-                    let at = self.query.index.order(events[0])?.max(self.query.index.order(events[1])?);
-                    return Ok((seen.len() as u64, Some((at, events, of))));
-                }
-            }
-        }
-        Ok((seen.len() as u64, None))
+            Ok(found.is_none())
+        })?;
+        Ok((seen as u64, found))
     }
 
     /// What fails with two states.

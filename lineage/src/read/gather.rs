@@ -13,9 +13,10 @@ use arrow_select::concat::concat_batches;
 use arrow_select::take::take_record_batch;
 use demi_common::sealed::SealedFile;
 
+use super::ahead::ahead;
 use super::intern::NONE;
 use super::records::Loaded;
-use super::source::{BATCH_ROWS, Source, record_schema};
+use super::source::{BATCH_ROWS, batches, record_schema};
 use crate::error::LineageError;
 
 /// Rows brought into order in memory at a time.
@@ -53,12 +54,11 @@ pub(crate) fn columns_in_order(
 ) -> Result<(), LineageError> {
     if let Some(order) = already_sorted(loaded) {
         let mut event = 0;
-        for file in order {
-            for batch in Source::open(&files[file], schema)? {
-                let batch = batch?;
-                sink(event, &batch)?;
-                event += batch.num_rows() as u32;
-            }
+        let files: Vec<SealedFile> = order.into_iter().map(|file| files[file].clone()).collect();
+        for batch in batches(&files, schema, BATCH_ROWS) {
+            let (_, batch) = batch?;
+            sink(event, &batch)?;
+            event += batch.num_rows() as u32;
         }
         return Ok(());
     }
@@ -68,12 +68,10 @@ pub(crate) fn columns_in_order(
     // A batch is cut into a piece for each range: with many ranges it is larger, so that pieces are not small.
     let batch_rows = BATCH_ROWS * spread.files.len().div_ceil(PIECES).clamp(1, 8);
     let mut row = 0;
-    for path in files {
-        for batch in Source::open_in_batches(path, schema, batch_rows)? {
-            let batch = batch?;
-            spread.add(&batch, &loaded.event_of_row[row..row + batch.num_rows()])?;
-            row += batch.num_rows();
-        }
+    for batch in batches(files, schema, batch_rows) {
+        let (_, batch) = batch?;
+        spread.add(&batch, &loaded.event_of_row[row..row + batch.num_rows()])?;
+        row += batch.num_rows();
     }
     spread.finish(sink)
 }
@@ -97,6 +95,15 @@ fn already_sorted(loaded: &Loaded) -> Option<Vec<usize>> {
         }
     }
     Some(files)
+}
+
+/// The rows of a temporary file, which is removed.
+fn taken(path: &Path, schema: &SchemaRef) -> Result<RecordBatch, LineageError> {
+    let file = File::open(path).map_err(LineageError::io(path))?;
+    let file = zstd::Decoder::new(file).map_err(LineageError::io(path))?;
+    let pieces = StreamReader::try_new(file, None)?.collect::<Result<Vec<_>, _>>()?;
+    std::fs::remove_file(path).map_err(LineageError::io(path))?;
+    Ok(concat_batches(schema, &pieces)?)
 }
 
 type Scratch = zstd::Encoder<'static, BufWriter<File>>;
@@ -155,7 +162,7 @@ impl<'a> Spread<'a> {
     fn finish(mut self, sink: &mut Sink<'_>) -> Result<(), LineageError> {
         if self.files.len() == 1 {
             let pieces = std::mem::take(&mut self.kept);
-            return self.sorted(&pieces, 0, sink);
+            return self.sorted(&concat_batches(&self.schema, &pieces)?, 0, sink);
         }
         let files = std::mem::take(&mut self.files);
         let ranges = files.len();
@@ -167,19 +174,15 @@ impl<'a> Spread<'a> {
                 end(scratch).map_err(LineageError::io(&path))?;
             }
         }
-        for range in 0..ranges {
-            let path = self.path(range);
-            let file = File::open(&path).map_err(LineageError::io(&path))?;
-            let file = zstd::Decoder::new(file).map_err(LineageError::io(&path))?;
-            let pieces = StreamReader::try_new(file, None)?.collect::<Result<Vec<_>, _>>()?;
-            std::fs::remove_file(&path).map_err(LineageError::io(&path))?;
-            self.sorted(&pieces, (range * self.chunk) as u32, sink)?;
+        let paths: Vec<PathBuf> = (0..ranges).map(|range| self.path(range)).collect();
+        let schema = self.schema.clone();
+        for (range, rows) in ahead(paths.into_iter().map(move |path| taken(&path, &schema))).enumerate() {
+            self.sorted(&rows?, (range * self.chunk) as u32, sink)?;
         }
         Ok(())
     }
 
-    fn sorted(&self, pieces: &[RecordBatch], first: u32, sink: &mut Sink<'_>) -> Result<(), LineageError> {
-        let all = concat_batches(&self.schema, pieces)?;
+    fn sorted(&self, all: &RecordBatch, first: u32, sink: &mut Sink<'_>) -> Result<(), LineageError> {
         let numbers = all.column(all.num_columns() - 1);
         let numbers: &UInt32Array = arrow_array::cast::AsArray::as_primitive(numbers);
         let mut place = vec![0_u32; all.num_rows()];

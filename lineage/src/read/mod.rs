@@ -1,5 +1,6 @@
 //! Reading the store's files: events as compact columns in each actor's order, and the rows themselves in that order.
 
+mod ahead;
 pub(crate) mod columns;
 mod events;
 pub(crate) mod gather;

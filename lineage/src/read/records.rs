@@ -14,7 +14,7 @@ use super::columns;
 use super::events::{EXTERNAL, Events, HAS_ID, INTERNAL, IdHash, via_bits};
 use super::intern::{Interner, NONE};
 use super::parents::{self, Logs, Parents};
-use super::source::{Source, columns_of, record_schema};
+use super::source::{BATCH_ROWS, batches, columns_of, record_schema};
 use crate::error::LineageError;
 
 /// The columns that matching, order and provenance need.
@@ -58,15 +58,16 @@ pub(crate) fn read(files: &[SealedFile], system: &str) -> Result<Loaded, Lineage
     let mut keys = Keys::default();
     let mut file_rows = Vec::with_capacity(files.len());
     let wanted = columns_of(&record_schema(), &["actor", "incarnation", "seq"]);
-    for path in files {
-        file_rows.push(keys.actor.len() as u32);
-        for batch in Source::open(path, &wanted)? {
-            keys.add(&batch?).map_err(in_file(path.path()))?;
-            if keys.actor.len() >= NONE as usize {
-                return Err(LineageError::TooMany(keys.actor.len() as u64));
-            }
+    for batch in batches(files, &wanted, BATCH_ROWS) {
+        let (file, batch) = batch?;
+        file_rows.resize(file + 1, keys.actor.len() as u32);
+        keys.add(&batch).map_err(in_file(files[file].path()))?;
+        if keys.actor.len() >= NONE as usize {
+            return Err(LineageError::TooMany(keys.actor.len() as u64));
         }
     }
+    // Files without rows at the end.
+    file_rows.resize(files.len(), keys.actor.len() as u32);
     if keys.actor.is_empty() {
         return Err(LineageError::Empty(system.to_owned()));
     }
@@ -74,10 +75,9 @@ pub(crate) fn read(files: &[SealedFile], system: &str) -> Result<Loaded, Lineage
     let (mut loaded, repeated) = keys.place(file_rows, parents);
     let wanted = columns_of(&record_schema(), &NEEDED);
     let mut rest = Rest::new(&mut loaded, repeated);
-    for path in files {
-        for batch in Source::open(path, &wanted)? {
-            rest.add(&batch?).map_err(in_file(path.path()))?;
-        }
+    for batch in batches(files, &wanted, BATCH_ROWS) {
+        let (file, batch) = batch?;
+        rest.add(&batch).map_err(in_file(files[file].path()))?;
     }
     rest.finish()?;
     Ok(loaded)

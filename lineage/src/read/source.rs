@@ -11,6 +11,7 @@ use demi_schemas::tables;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection};
 
+use super::ahead::{Ahead, ahead};
 use crate::error::LineageError;
 
 /// Rows in a batch: large enough that the work per batch vanishes, small enough for the cache.
@@ -53,6 +54,24 @@ pub(crate) fn some_rows(
         .with_row_selection(RowSelection::from_consecutive_ranges(ranges, total))
         .build()
         .map_err(LineageError::table(path))
+}
+
+/// Reads files one after the other, ahead of who takes the batches; each comes with the number of its file.
+pub(crate) fn batches(
+    files: &[SealedFile],
+    wanted: &SchemaRef,
+    rows: usize,
+) -> Ahead<Result<(usize, RecordBatch), LineageError>> {
+    let (files, wanted) = (files.to_vec(), wanted.clone());
+    let batches_of = move |(number, file): (usize, SealedFile)| {
+        let (source, failed) = match Source::open_in_batches(&file, &wanted, rows) {
+            Ok(source) => (Some(source), None),
+            Err(error) => (None, Some(Err(error))),
+        };
+        let batches = source.into_iter().flatten().map(move |batch| Ok((number, batch?)));
+        failed.into_iter().chain(batches)
+    };
+    ahead(files.into_iter().enumerate().flat_map(batches_of))
 }
 
 /// Reads one file, column by column as `wanted` says: other columns are not read, other text types are cast, and

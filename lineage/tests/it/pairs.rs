@@ -1,6 +1,6 @@
 //! Pairs of states that can be there together, against all consistent cuts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use demi_order::query::{Predicate, Query, Relation};
@@ -23,8 +23,8 @@ type Log = Vec<(u32, u32, Arc<State>)>;
 /// Kinds of events with which a handler begins.
 const HEADS: &str = "'start','crash','restart','stop','isolate','heal','action','receive','timer_fire'";
 
-/// Whether the predicate fails of some consistent cut, by looking at all of them.
-fn fails_somewhere(query: &Query, logs: &BTreeMap<String, Log>, predicate: &Predicate) -> bool {
+/// Calls `f` with the states of each consistent cut, until it says that it has seen enough.
+fn each_cut(query: &Query, logs: &BTreeMap<String, Log>, f: &mut dyn FnMut(&[Told<'_>]) -> bool) {
     let names: Vec<&String> = logs.keys().collect();
     let before = |a: u32, b: u32| query.order(a, b).unwrap() == Relation::Before;
     let mut at = vec![0_usize; names.len()];
@@ -46,22 +46,35 @@ fn fails_somewhere(query: &Query, logs: &BTreeMap<String, Log>, predicate: &Pred
                     Some(Told { actor: name.as_str(), state: &logs[*name][last].2 })
                 })
                 .collect();
-            let rows: Vec<Row<'_>> = match predicate.text().starts_with("PAIRS") {
-                false => told.iter().map(|t| Row::one(*t)).collect(),
-                true => (0..told.len())
-                    .flat_map(|i| (0..told.len()).filter(move |j| i != *j).map(move |j| (i, j)))
-                    .map(|(i, j)| Row::pair(told[i], told[j]))
-                    .collect(),
-            };
-            if predicate.failure(&rows).unwrap().is_some() {
-                return true;
+            if !f(&told) {
+                return;
             }
         }
-        let Some(next) = (0..at.len()).find(|i| at[*i] < logs[names[*i]].len()) else { return false };
+        let Some(next) = (0..at.len()).find(|i| at[*i] < logs[names[*i]].len()) else { return };
         at[next] += 1;
         at[..next].fill(0);
     }
 }
+
+/// Whether the predicate fails of some consistent cut, by looking at all of them.
+fn fails_somewhere(query: &Query, logs: &BTreeMap<String, Log>, predicate: &Predicate) -> bool {
+    let mut fails = false;
+    each_cut(query, logs, &mut |told| {
+        let rows: Vec<Row<'_>> = match predicate.text().starts_with("PAIRS") {
+            false => told.iter().map(|t| Row::one(*t)).collect(),
+            true => (0..told.len())
+                .flat_map(|i| (0..told.len()).filter(move |j| i != *j).map(move |j| (i, j)))
+                .map(|(i, j)| Row::pair(told[i], told[j]))
+                .collect(),
+        };
+        fails = predicate.failure(&rows).unwrap().is_some();
+        !fails
+    });
+    fails
+}
+
+/// Two actors with a state of each.
+type Both = [(String, String); 2];
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
@@ -87,6 +100,24 @@ proptest! {
             log.push((head, event, state.clone()));
             number += 1;
         });
+        let mut together: BTreeSet<Both> = BTreeSet::new();
+        each_cut(&query, &logs, &mut |told| {
+            let all: Vec<(String, String)> =
+                told.iter().map(|t| (t.actor.to_owned(), format!("{:?}", t.state))).collect();
+            for (i, one) in all.iter().enumerate() {
+                together.extend(all[i + 1..].iter().map(|other| [one.clone(), other.clone()]));
+            }
+            true
+        });
+        let mut states: Vec<(String, String)> = Vec::new();
+        query.each_told(&told, &mut |actor, _, state| states.push((actor.to_owned(), format!("{state:?}"))));
+        let found: Vec<Both> = query.state_pairs(&told, usize::MAX).unwrap().into_iter().map(|pair| {
+            let mut both = pair.map(|at| states[at].clone());
+            both.sort();
+            both
+        }).collect();
+        prop_assert_eq!(found.len(), together.len(), "each pair of states once");
+        prop_assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), together);
         let predicate = Predicate::parse(PREDICATES[which]).unwrap();
         let answer = query.check_pairs(&told, &predicate, &|_, _| true).unwrap();
         prop_assume!(answer.absent.is_none());

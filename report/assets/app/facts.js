@@ -4,8 +4,8 @@ function showFacts(page) {
   put($("facts"), page.facts.map((fact) => el("div", {}, el("dt", {}, fact.name), el("dd", {}, fact.value))));
 }
 
-function showSheets(page) {
-  const sheets = [curveSheet(page), phaseSheet(page), logSheet(page), messageSheet(page), warningSheet(page)];
+function showSheets(page, go) {
+  const sheets = [invariantSheet(page, go), curveSheet(page), phaseSheet(page), logSheet(page), messageSheet(page), warningSheet(page)];
   put($("sheets"), sheets.filter(Boolean));
 }
 
@@ -76,6 +76,20 @@ function logSheet(page) {
   });
   const missing = page.completeness.reduce((sum, log) => sum + log.missing, 0);
   return sheet("Completeness of the logs", el("p", {}, missing ? `${plural(missing, "position")} missing from the logs: order through them is not known.` : "Every log is complete from its first position to its last."), table(["log", "events", "positions", "missing", ""], rows));
+}
+
+// The invariants of a file; `go` shows the event with which one fails first.
+function invariantSheet(page, go) {
+  if (!page.invariants.length) return null;
+  const rows = page.invariants.map((invariant) => {
+    const what = el("span", { class: "predicate", title: invariant.holds }, invariant.name ? `${invariant.name}: ${invariant.holds}` : invariant.holds);
+    const at = invariant.at < 0 ? invariant.event : el("button", { type: "button", onclick: () => go(invariant.at) }, invariant.event);
+    const found = invariant.found !== "fails" ? invariant.found : el("span", { class: "gap", title: invariant.of }, "fails at ", at);
+    const tried = invariant.episodes == null ? "–" : number(invariant.episodes);
+    return [what, invariant.class || "all actors", found, number(invariant.checked), tried, invariant.bits == null ? "–" : invariant.bits.toFixed(1)];
+  });
+  const failing = page.invariants.filter((invariant) => invariant.found === "fails").length;
+  return sheet("Invariants", el("p", {}, failing ? `${failing} of ${plural(page.invariants.length, "invariant")} fail in the recorded execution.` : "None fails in the recorded execution."), table(["invariant", "actors", "here", "states looked at", "tried before", "bits"], rows));
 }
 
 function messageSheet(page) {

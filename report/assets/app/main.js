@@ -15,7 +15,7 @@ class App {
     $("heading").textContent = page.violation.length ? page.violation.join(", ") : page.system || "Execution";
     put($("panes"), this.diagrams.map((diagram) => diagram.pane));
     showFacts(page);
-    showSheets(page);
+    showSheets(page, (i) => this.select(this.diagrams[0], i));
     this.legend();
     this.views();
     this.buttons();

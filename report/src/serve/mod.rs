@@ -12,13 +12,14 @@ use std::sync::Arc;
 use demi_order::execution::{self, load_summary};
 use demi_order::export::{self, Skeleton};
 use demi_replay::Registry;
-use demi_schemas::{Kind, Scenario};
+use demi_schemas::{InvariantsFile, Kind, Scenario};
 
 use crate::completeness::completeness;
 use crate::data::{Page, TraceData};
 use crate::error::ReportError;
 use crate::execution::states;
 use crate::input::{Input, describe};
+use crate::invariants::invariants;
 use crate::page::html;
 use crate::timeline::Timeline;
 use answer::{Crossing, Timelines};
@@ -44,6 +45,7 @@ impl Served {
         models: &impl Registry,
         path: &Path,
         scenario: Option<&Scenario>,
+        file: Option<&InvariantsFile>,
     ) -> Result<Served, ReportError> {
         let Input::Execution(exec) = Input::of(path)? else {
             return Err(ReportError::NotServed(path.to_owned()));
@@ -70,6 +72,7 @@ impl Served {
         describe(&mut page, &summary);
         page.served = true;
         page.completeness = completeness(&skeleton);
+        page.invariants = file.map_or(Ok(Vec::new()), |file| invariants(&exec, file, &skeleton))?;
         let violation = |e: &u32| skeleton.kind[*e as usize] == Kind::Violation;
         let violations: Vec<u32> = (0..skeleton.len() as u32).filter(violation).collect();
         let mut trace = TraceData {

@@ -288,3 +288,28 @@ fn values_that_are_no_text_become_what_records_ask_for() {
     assert_eq!(records[1].attrs["load"], "NaN");
     assert_eq!(records[2].fields, Some(Value::from("not { json")));
 }
+
+#[test]
+fn a_state_is_what_serde_writes() {
+    #[derive(serde::Serialize)]
+    struct Member {
+        term: u64,
+        #[serde(rename = "entries")]
+        log: Vec<String>,
+        #[serde(skip)]
+        password: &'static str,
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log");
+    let (layer, guard) = Builder::new().without_time().to_file(&path).unwrap();
+    logged(layer, guard, || {
+        let member = Member { term: 3, log: vec!["a\n\"b\"".into()], password: "secret" };
+        assert_eq!(member.password, "secret");
+        demi_log::state_of!("b", member);
+        demi_log::state_of!("b", BTreeMap::from([((1, 2), 3)]));
+    });
+    let records = records(&path);
+    assert_eq!(records[0].kind, Kind::State);
+    assert_eq!(records[0].state, Some(json!({"term": 3, "entries": ["a\n\"b\""]})));
+    assert_eq!(records[1].state, Some(json!({"demi_log.error": "key must be a string"})));
+}
