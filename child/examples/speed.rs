@@ -2,7 +2,7 @@
 //! through the protocol as a Rust program, and through the protocol in other languages.
 //!
 //! `cargo run --release -p demi-child --example speed -- [SEEDS] [-- COMMAND...]...`: for each seed an execution is recorded at
-//! random, and minimized until the result is proven optimal or 60 s are over. A command after `--` is another program with the
+//! random, and minimized with the same budget of states by all, which then find the same. A command after `--` is another program with the
 //! same model, such as `python3 child/examples/lease.py` or `node child/examples/lease.js`.
 
 #![expect(clippy::print_stdout, reason = "an example prints what it finds")]
@@ -25,6 +25,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 const ACTORS: [&str; 4] = ["lock", "storage", "client-1", "client-2"];
+/// Configurations that a search may visit.
+const STATES: u64 = 20_000_000;
 const LOCK: usize = 0;
 const STORAGE: usize = 1;
 
@@ -238,7 +240,7 @@ impl Visitor for Minimize<'_> {
     fn visit<M: Model>(self, sim: Simulator<M>) -> Self::Output {
         let options = Options {
             rule: NetworkRule::Fifo,
-            budget: Budget::Seconds(60.0),
+            budget: Budget::States(STATES),
             jobs: 2,
             phases: Phases::All,
             objective: Objective::Steps,

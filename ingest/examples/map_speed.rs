@@ -1,11 +1,13 @@
 //! How fast a mapping turns logs into event records with their digests, on one thread, storing nothing.
 //!
-//! `cargo run --release -p demi-ingest --example map_speed -- MAPPING MEGABYTES FILE...`. The files are read again and again
-//! until so many megabytes were mapped. MAPPING is the name of a shipped mapping or a file.
+//! `cargo run --release -p demi-ingest --example map_speed -- MAPPING MEGABYTES FILE...`. The files are repeated
+//! until they have so many megabytes. MAPPING is the name of a shipped mapping or a file.
 
 #![expect(clippy::print_stdout, reason = "an example prints what it finds")]
 
 use std::error::Error;
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::Instant;
 
@@ -23,24 +25,33 @@ fn main() -> Result<(), Box<dyn Error>> {
     } else {
         Mapping::named(&name)?
     };
-    let mut once = 0;
-    for file in &files {
-        once += std::fs::metadata(file)?.len();
-    }
+    // Repeated into one file each: a mapping is read once for a source.
+    let folder = tempfile::tempdir()?;
+    let once: u64 = files.iter().map(|file| std::fs::metadata(file).map_or(0, |m| m.len())).sum();
     let times = (megabytes.parse::<u64>()? * 1_000_000).div_ceil(once.max(1)).max(1);
+    let mut repeated = Vec::new();
+    for (n, file) in files.iter().enumerate() {
+        let path =
+            folder.path().join(format!("{n}-{}", Path::new(file).file_name().unwrap_or_default().display()));
+        let mut content = std::fs::read(file)?;
+        if content.last() != Some(&b'\n') {
+            content.push(b'\n');
+        }
+        let mut out = BufWriter::new(File::create(&path)?);
+        (0..times).try_for_each(|_| out.write_all(&content))?;
+        out.flush()?;
+        repeated.push(path.display().to_string());
+    }
     let (mut events, mut lines, mut sum) = (0_u64, 0_u64, 0_u64);
     let begun = Instant::now();
-    for _ in 0..times {
-        let dry = Dry::new(Sources::plan(&files)?, Mapper::new(&mapping)?);
-        dry.run(|_, unit| {
-            lines += unit.lines;
-            if let Outcome::Events { records, .. } = &unit.outcome {
-                events += records.len() as u64;
-                sum = records.iter().fold(sum, |sum, record| sum ^ record_digest(record));
-            }
-            true
-        })?;
-    }
+    Dry::new(Sources::plan(&repeated)?, Mapper::new(&mapping)?).run(|_, unit| {
+        lines += unit.lines;
+        if let Outcome::Events { records, .. } = &unit.outcome {
+            events += records.len() as u64;
+            sum = records.iter().fold(sum, |sum, record| sum ^ record_digest(record));
+        }
+        true
+    })?;
     let seconds = begun.elapsed().as_secs_f64();
     let bytes = (once * times) as f64;
     println!(

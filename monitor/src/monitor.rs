@@ -281,10 +281,31 @@ impl Actor {
             }
         }
         if changed != 0 || self.state.is_none() {
+            self.state = Some(Arc::new(self.next_state(&values, interest, known)));
             self.values = values;
-            self.state = Some(Arc::new(State::new(self.object(interest))));
         }
         if anew || !known { u128::MAX } else { changed }
+    }
+
+    /// The state with these values. It shares with the one before what they have in common; `known` says whether there is one.
+    fn next_state(&self, values: &[Option<Json>], interest: &Interest, known: bool) -> State {
+        let before = self
+            .state
+            .as_ref()
+            .filter(|_| known && self.values.iter().zip(values).all(|(a, b)| a.is_some() == b.is_some()));
+        let shape = match before {
+            Some(before) => before.shape().clone(),
+            None => {
+                let present = interest.variables.iter().zip(values).filter(|(_, value)| value.is_some());
+                present.map(|(name, _)| Arc::from(name.as_str())).collect()
+            }
+        };
+        let present = values.iter().zip(0..).filter_map(|(value, i): (_, usize)| Some((value.as_ref()?, i)));
+        let shared = present.enumerate().map(|(place, (value, i))| {
+            let same = before.filter(|_| self.values[i].as_ref() == Some(value));
+            same.and_then(|before| before.shared(place)).cloned().unwrap_or_else(|| Arc::new(value.clone()))
+        });
+        State::of(shape, shared.collect())
     }
 
     /// The variables that have a value, a bit for each.

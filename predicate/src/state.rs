@@ -133,6 +133,20 @@ impl State {
         gather.finish().pop().map_or_else(State::default, Arc::unwrap_or_clone)
     }
 
+    /// A state with these variables: a value for each name, in the order of the names, which are sorted.
+    #[must_use]
+    pub fn of(shape: Shape, values: Vec<Arc<Json>>) -> State {
+        debug_assert!(shape.len() == values.len() && shape.is_sorted());
+        let numbers = (0..values.len() as u32).collect();
+        State { shape, numbers, values: Arc::new(Values { all: values, ..Values::default() }) }
+    }
+
+    /// The value at the place of a name among the names of its variables.
+    #[must_use]
+    pub fn shared(&self, place: usize) -> Option<&Arc<Json>> {
+        self.values.get(*self.numbers.get(place)?)
+    }
+
     /// The names of its variables.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         self.shape.iter().map(|name| &**name)

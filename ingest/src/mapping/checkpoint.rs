@@ -4,7 +4,7 @@ use demi_schemas::event::VectorClock;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::emit::Emitter;
+use super::emit::{Emitter, stem};
 use super::engine::Mapper;
 use super::error::MappingError;
 use super::file::Choose;
@@ -107,6 +107,7 @@ impl Mapper {
         self.source = SourceState {
             patterns,
             delimiter,
+            stem: stem(&saved.name),
             name: saved.name,
             columns: saved.columns.map(Into::into),
             execution: saved.execution,

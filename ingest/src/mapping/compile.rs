@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use demi_schemas::Kind;
 use regex::Regex;
 
 use super::error::MappingError;
@@ -15,6 +16,8 @@ use crate::read::encoding::{Encoding, UnknownEncoding};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Emit {
     pub(crate) kind: Option<Template>,
+    /// The kind, where the template always makes the same one.
+    pub(crate) fixed_kind: Option<Kind>,
     pub(crate) actor: Option<Template>,
     pub(crate) incarnation: Option<Template>,
     pub(crate) seq: Option<Template>,
@@ -224,8 +227,10 @@ fn emit(place: &str, fields: &Fields) -> Result<Emit, MappingError> {
             Some((key.collect::<Result<_, _>>()?, link.order))
         }
     };
+    let kind = one("kind", &fields.kind)?;
     Ok(Emit {
-        kind: one("kind", &fields.kind)?,
+        fixed_kind: kind.as_ref().and_then(Template::constant).and_then(Kind::from_name),
+        kind,
         actor: one("actor", &fields.actor)?,
         incarnation: one("incarnation", &fields.incarnation)?,
         seq: one("seq", &fields.seq)?,
@@ -249,6 +254,7 @@ impl Emit {
     fn over(self, base: &Emit) -> Emit {
         let base = base.clone();
         Emit {
+            fixed_kind: if self.kind.is_some() { self.fixed_kind } else { base.fixed_kind },
             kind: self.kind.or(base.kind),
             actor: self.actor.or(base.actor),
             incarnation: self.incarnation.or(base.incarnation),

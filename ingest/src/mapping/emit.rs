@@ -25,6 +25,8 @@ use crate::otlp::Repeats;
 /// Where a record is, and what is known of it besides.
 pub(crate) struct Place<'a> {
     pub(crate) source: &'a str,
+    /// The source's name without its folder and endings.
+    pub(crate) stem: &'a str,
     pub(crate) line: u64,
     pub(crate) offset: u64,
     pub(crate) execution: &'a str,
@@ -201,7 +203,7 @@ impl Place<'_> {
             "line" => Found::from(self.line),
             "offset" => Found::from(self.offset),
             "file" => Found::from(self.source),
-            "stem" => Found::Text(Cow::Owned(stem(self.source))),
+            "stem" => Found::from(self.stem),
             "execution" => Found::from(self.execution),
             "raw" => Found::Text(String::from_utf8_lossy(self.raw)),
             "host" => Found::from(self.host?),
@@ -285,9 +287,12 @@ fn fill<'a>(emit: &'a Emit, scope: &Scope<'a>) -> Result<EventRecord, String> {
             .map_err(|_| format!("{name} is '{text}', not a whole number")),
     };
     let actor = text(&emit.actor)?.filter(|a| !a.is_empty()).ok_or("the actor has no value")?;
-    let kind = match look(&emit.kind, scope)? {
-        None => Kind::Local,
-        Some(kind) => Kind::from_name(&kind).ok_or_else(|| format!("unknown kind '{kind}'"))?,
+    let kind = match emit.fixed_kind {
+        Some(kind) => kind,
+        None => match look(&emit.kind, scope)? {
+            None => Kind::Local,
+            Some(kind) => Kind::from_name(&kind).ok_or_else(|| format!("unknown kind '{kind}'"))?,
+        },
     };
     let mut event = EventRecord::new(actor, whole("seq", &emit.seq)?.unwrap_or(0), kind);
     if emit.seq.is_some() && event.seq == 0 {

@@ -7,7 +7,7 @@ use demi_schemas::EventRecord;
 use regex::Regex;
 
 use super::compile::Compiled;
-use super::emit::{Emitted, Emitter, Place};
+use super::emit::{Emitted, Emitter, Place, stem};
 use super::error::MappingError;
 use super::file::{Choose, Header, Mapping};
 use super::patterns::{self, Pattern};
@@ -112,7 +112,7 @@ impl Mapper {
     pub fn begin(&mut self, name: &str, head: &[u8]) {
         let head = String::from_utf8_lossy(head);
         let input = &self.mapping.input;
-        let mut source = SourceState { name: name.to_owned(), ..SourceState::default() };
+        let mut source = SourceState { name: name.to_owned(), stem: stem(name), ..SourceState::default() };
         source.patterns.clone_from(&self.mapping.patterns);
         source.delimiter.clone_from(&self.mapping.delimiter);
         let mut chosen = input.choose == Choose::Each;
@@ -349,6 +349,7 @@ impl Mapper {
         };
         let place = Place {
             source: &self.source.name,
+            stem: &self.source.stem,
             line: line.number,
             offset: line.offset,
             execution: execution.as_deref().unwrap_or(""),

@@ -24,6 +24,7 @@ mod checkpoint;
 mod clocks;
 mod compile;
 mod counted;
+mod cutting;
 mod deduce;
 mod documents;
 mod emit;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use regex::{CaptureLocations, Regex, RegexBuilder};
 
+use super::cutting::{Cut, Row};
 use crate::formats::Parts;
 
 /// Compiled size of an expression, in bytes, beyond which it is refused.
@@ -113,6 +114,8 @@ pub(crate) struct Pattern {
     /// The named groups, and their numbers.
     names: Arc<[String]>,
     numbers: Vec<usize>,
+    /// The expression as a row of parts, where it is one: for texts of ASCII.
+    row: Option<Row>,
 }
 
 /// An expression, and room for the places of its groups.
@@ -143,7 +146,8 @@ impl Pattern {
         let anchored = (lines == 1).then(alone).flatten().map(Expression::new);
         let named = regex.capture_names().enumerate();
         let (numbers, names): (_, Vec<String>) = named.filter_map(|(i, n)| Some((i, n?.to_owned()))).unzip();
-        Ok(Pattern { lines, anchored, names: names.into(), numbers, regex: Expression::new(regex) })
+        let row = Row::of(regex.as_str());
+        Ok(Pattern { row, lines, anchored, names: names.into(), numbers, regex: Expression::new(regex) })
     }
 
     /// The expression.
@@ -167,6 +171,16 @@ impl Pattern {
 
     /// The groups, if the pattern is found in the text and begins in its first line.
     pub(crate) fn find<'a>(&mut self, text: Cow<'a, str>) -> Option<Parts<'a>> {
+        if let Some(row) = self.row.as_ref().filter(|_| text.is_ascii()) {
+            match row.cut(text.as_bytes()) {
+                Cut::Found(groups) => {
+                    let spans = self.numbers.iter().map(|&i| groups.get(i).copied().flatten()).collect();
+                    return Some(Parts { names: Arc::clone(&self.names), text, spans, nulls: false });
+                }
+                Cut::Nothing => return None,
+                Cut::Unknown => {}
+            }
+        }
         let Expression { regex, places } = match &mut self.anchored {
             Some(anchored) if memchr::memchr(b'\n', text.as_bytes()).is_none() => anchored,
             _ => &mut self.regex,

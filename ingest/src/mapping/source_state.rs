@@ -22,6 +22,8 @@ pub(crate) struct Held {
 #[derive(Default)]
 pub(crate) struct SourceState {
     pub(crate) name: String,
+    /// The name without its folder and endings.
+    pub(crate) stem: String,
     pub(crate) patterns: Vec<Pattern>,
     pub(crate) delimiter: Option<Regex>,
     /// Lines of the header that are still to come.

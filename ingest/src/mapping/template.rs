@@ -60,6 +60,14 @@ impl Template {
         Ok(Template { parts })
     }
 
+    /// The text of a template that always makes the same.
+    pub(crate) fn constant(&self) -> Option<&str> {
+        match self.parts.as_slice() {
+            [Part::Text(text)] => Some(text),
+            _ => None,
+        }
+    }
+
     /// What the template makes: the value of the name where it is a single one, else text. None where a name has no value.
     pub(crate) fn found<'a>(&'a self, scope: &Scope<'a>) -> Result<Option<Found<'a>>, String> {
         let mut out = match self.parts.as_slice() {
