@@ -89,7 +89,9 @@ function invariantSheet(page, go) {
     return [what, invariant.class || "all actors", found, number(invariant.checked), tried, invariant.bits == null ? "–" : invariant.bits.toFixed(1)];
   });
   const failing = page.invariants.filter((invariant) => invariant.found === "fails").length;
-  return sheet("Invariants", el("p", {}, failing ? `${failing} of ${plural(page.invariants.length, "invariant")} fail in the recorded execution.` : "None fails in the recorded execution."), table(["invariant", "actors", "here", "states looked at", "tried before", "bits"], rows));
+  const whole = sheet("Invariants", el("p", {}, failing ? `${failing} of ${plural(page.invariants.length, "invariant")} fail in the recorded execution.` : "None fails in the recorded execution."), table(["invariant", "actors", "here", "states looked at", "tried before", "bits"], rows));
+  whole.classList.add("wide");
+  return whole;
 }
 
 function messageSheet(page) {
