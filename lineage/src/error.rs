@@ -142,7 +142,6 @@ fn did_you_mean(name: Option<&str>) -> String {
     name.map(|n| format!("; did you mean '{n}'?")).unwrap_or_default()
 }
 
-#[cfg(feature = "sql")]
 impl From<demi_predicate::ParseError> for LineageError {
     fn from(error: demi_predicate::ParseError) -> LineageError {
         LineageError::Question(error.to_string())

@@ -1,19 +1,14 @@
 //! Questions about the partial order of an execution.
 //!
-//! [`Query`] answers them from the order index; what needs whole columns reads the execution's tables. Predicates and SELECT
+//! [`Query`] answers them from the order index; what needs whole columns reads the execution's tables. SELECT
 //! statements need the feature `sql`.
 
-#[cfg(feature = "sql")]
 mod check;
-#[cfg(feature = "sql")]
 mod check_messages;
 mod cut;
-#[cfg(feature = "sql")]
 mod delivered;
-#[cfg(feature = "sql")]
 mod ground;
 mod order;
-#[cfg(feature = "sql")]
 mod pairs;
 mod past;
 mod ranges;
@@ -25,19 +20,14 @@ mod state;
 mod stats;
 mod store;
 mod time;
-#[cfg(feature = "sql")]
 mod units;
 
 use std::path::{Path, PathBuf};
 
-#[cfg(feature = "sql")]
 pub use check::{CheckAnswer, Failure, Told};
 pub use cut::{CutAnswer, CutSpec, Missing};
-#[cfg(feature = "sql")]
 pub use delivered::Delivery;
-#[cfg(feature = "sql")]
 pub use demi_predicate::{Predicate, Scope};
-#[cfg(feature = "sql")]
 pub use ground::Ground;
 pub use order::Relation;
 pub use past::PastAnswer;
