@@ -1,8 +1,7 @@
 //! What is watched: a predicate, and the actors that it is about.
 
-use demi_predicate::{ParseError, Predicate};
+use demi_predicate::{Class, ClassError, ParseError, Predicate};
 use demi_schemas::{InvariantEntry, InvariantsError, InvariantsFile, Standing};
-use glob::{Pattern, PatternError};
 
 /// An invariant to be watched.
 #[derive(Clone, Debug)]
@@ -13,8 +12,8 @@ pub struct Invariant {
     pub name: String,
     /// What has to hold.
     pub predicate: Predicate,
-    /// Patterns of the names of actors, one for each place of a row; the last counts for all further places, none is every actor.
-    pub class: Vec<Pattern>,
+    /// Whom it is about.
+    pub class: Class,
 }
 
 /// Why a file of invariants cannot be watched.
@@ -37,7 +36,7 @@ pub enum InvariantError {
         /// The invariant.
         name: String,
         /// Why.
-        source: PatternError,
+        source: ClassError,
     },
     /// Two have one id.
     #[error("two invariants are called '{0}'")]
@@ -70,16 +69,8 @@ impl Invariant {
         let name = entry.name.as_ref().unwrap_or(id).clone();
         let predicate = Predicate::parse(&entry.holds)
             .map_err(|source| InvariantError::Predicate { name: name.clone(), source })?;
-        let class = entry.class.iter().flat_map(|class| class.split(" -> ")).map(Pattern::new);
-        let class = class
-            .collect::<Result<_, _>>()
-            .map_err(|source| InvariantError::Class { name: name.clone(), source })?;
-        Ok(Invariant { id: id.clone(), name, predicate, class })
-    }
-
-    /// Whether an actor may stand at a place of a row, counted from 0.
-    #[must_use]
-    pub fn is_about(&self, actor: &str, place: usize) -> bool {
-        self.class.get(place).or(self.class.last()).is_none_or(|class| class.matches(actor))
+        let class = entry.class.as_deref().map(Class::parse).transpose();
+        let class = class.map_err(|source| InvariantError::Class { name: name.clone(), source })?;
+        Ok(Invariant { id: id.clone(), name, predicate, class: class.unwrap_or_default() })
     }
 }

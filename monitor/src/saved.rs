@@ -175,7 +175,7 @@ impl<'p> Monitor<'p> {
 }
 
 fn class(invariant: &Invariant) -> Vec<String> {
-    invariant.class.iter().map(|pattern| pattern.as_str().to_owned()).collect()
+    invariant.class.patterns().map(str::to_owned).collect()
 }
 
 impl Actor {

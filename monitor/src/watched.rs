@@ -96,12 +96,12 @@ impl<'p> Watched<'p> {
         if self.about.len() <= actor {
             self.about.resize(actor + 1, None);
         }
-        *self.about[actor].get_or_insert_with(|| self.invariant.is_about(name, 0))
+        *self.about[actor].get_or_insert_with(|| self.invariant.class.has(name, 0))
     }
 
     /// Whether a failure counts while these actors are uncertain.
     pub(crate) fn is_certain<'n>(&self, mut uncertain: impl Iterator<Item = &'n str>) -> bool {
-        self.judged == Judged::Alone || !uncertain.any(|name| self.invariant.is_about(name, 0))
+        self.judged == Judged::Alone || !uncertain.any(|name| self.invariant.class.has(name, 0))
     }
 
     /// Takes the next state of an actor; whether it was looked at.
@@ -129,7 +129,7 @@ impl<'p> Watched<'p> {
         let Some(links) = delivered.links.get(..self.length) else { return false };
         // The first place is that of the last link.
         let about = |(place, (name, _)): (usize, &(Arc<str>, Arc<State>))| {
-            self.invariant.is_about(name, if neighbours { 0 } else { place })
+            self.invariant.class.has(name, if neighbours { 0 } else { place })
         };
         if !links.iter().rev().enumerate().all(about) {
             return false;

@@ -269,12 +269,12 @@ impl Checker<'_> {
             return true;
         }
         if !a.is_beside(b) {
-            return self.judge.columns.iter().all(|c| c.is_actor() || a.get(&c.path) == b.get(&c.path));
+            return self.judge.columns.iter().all(|c| c.is_actor() || a.get(c) == b.get(c));
         }
         let mut slots = self.slots.borrow_mut();
         if slots.as_ref().is_none_or(|(shape, _)| !Arc::ptr_eq(shape, a.shape())) {
             let columns = self.judge.columns.iter().filter(|c| !c.is_actor());
-            *slots = Some((a.shape().clone(), columns.map(|c| a.slot(&c.path[0])).collect()));
+            *slots = Some((a.shape().clone(), columns.map(|c| c.among(a.shape())).collect()));
         }
         let (a, b) = (a.numbers(), b.numbers());
         // Values of one number are equal, and so is what is inside them.
@@ -331,14 +331,20 @@ impl Checker<'_> {
             self.failure = self.judge.ask(&rows)?;
             return Ok(());
         }
-        let others = self.actors.keys().filter(|name| *name != actor && self.are_rows(actor, name));
-        for other in others.cloned().collect::<Vec<_>>() {
-            for (a, b) in [(actor, &other), (&other, actor)] {
-                let (Some(first), Some(second)) = (self.actors.get(a), self.actors.get(b)) else { continue };
+        let Some((actor, own)) = self.actors.get_key_value(actor) else { return Ok(()) };
+        let mut changed = Vec::new();
+        for (other, seen) in &self.actors {
+            if other == actor || !self.are_rows(actor, other) {
+                continue;
+            }
+            for ((a, first), (b, second)) in [((actor, own), (other, seen)), ((other, seen), (actor, own))] {
                 let fails = self.judge.ask(&[Row::pair(first.told(a), second.told(b))])?.is_some();
-                self.mark((a.clone(), Some(b.clone())), fails);
+                if fails || !self.failing.is_empty() {
+                    changed.push(((a.clone(), Some(b.clone())), fails));
+                }
             }
         }
+        changed.into_iter().for_each(|(row, fails)| self.mark(row, fails));
         self.name_first()
     }
 

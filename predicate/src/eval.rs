@@ -6,7 +6,7 @@ use crate::row::Row;
 use crate::term::{Aggregate, Call, Compare, Parsed, Sum, Term};
 use crate::value::Value;
 
-type Found = Result<Value, String>;
+type Found<'a> = Result<Value<'a>, String>;
 
 /// What a term is about: one row, or a group with one of its rows to stand for it.
 #[derive(Clone, Copy)]
@@ -26,10 +26,13 @@ pub struct Failing {
 
 /// What is called with each group: the values that its rows have in common, the numbers of the rows, the rows, and what terms are about.
 /// It says whether to go on.
-type Each<'e> = dyn FnMut(&[Value], &[usize], &[Row<'_>], Scope<'_>) -> Result<bool, String> + 'e;
+type Each<'e> = dyn FnMut(&[Value<'_>], &[usize], &[Row<'_>], Scope<'_>) -> Result<bool, String> + 'e;
 
 /// Calls `f` with each row that stands for itself, or each group, in their order; a row alone has no key and no members.
 pub(crate) fn each_group(predicate: &Parsed, rows: &[Row<'_>], f: &mut Each<'_>) -> Result<(), String> {
+    let Some(groups) = &predicate.groups else {
+        return each_row(predicate, rows, f);
+    };
     let mut left = Vec::with_capacity(rows.len());
     for (number, row) in rows.iter().enumerate() {
         let scope = Scope { one: Some(*row), group: &[] };
@@ -40,14 +43,6 @@ pub(crate) fn each_group(predicate: &Parsed, rows: &[Row<'_>], f: &mut Each<'_>)
             left.push((number, *row));
         }
     }
-    let Some(groups) = &predicate.groups else {
-        for (number, row) in &left {
-            if !f(&[], &[*number], &[], Scope { one: Some(*row), group: &[] })? {
-                break;
-            }
-        }
-        return Ok(());
-    };
     if groups.is_empty() {
         let numbers: Vec<usize> = left.iter().map(|(number, _)| *number).collect();
         let members: Vec<Row<'_>> = left.iter().map(|(_, row)| *row).collect();
@@ -57,7 +52,7 @@ pub(crate) fn each_group(predicate: &Parsed, rows: &[Row<'_>], f: &mut Each<'_>)
         }
         return Ok(());
     }
-    let mut found: Vec<(Vec<Value>, Vec<usize>, Vec<Row<'_>>)> = Vec::new();
+    let mut found: Vec<(Vec<Value<'_>>, Vec<usize>, Vec<Row<'_>>)> = Vec::new();
     for (number, row) in &left {
         let scope = Scope { one: Some(*row), group: &[] };
         let key = groups.iter().map(|t| value(t, scope)).collect::<Result<Vec<_>, _>>()?;
@@ -77,12 +72,27 @@ pub(crate) fn each_group(predicate: &Parsed, rows: &[Row<'_>], f: &mut Each<'_>)
     Ok(())
 }
 
+/// Calls `f` with each row that WHERE leaves.
+fn each_row(predicate: &Parsed, rows: &[Row<'_>], f: &mut Each<'_>) -> Result<(), String> {
+    for (number, row) in rows.iter().enumerate() {
+        let scope = Scope { one: Some(*row), group: &[] };
+        let counts = match &predicate.filter {
+            None => true,
+            Some(filter) => truth(filter, scope)? == Some(true),
+        };
+        if counts && !f(&[], &[number], &[], scope)? {
+            break;
+        }
+    }
+    Ok(())
+}
+
 /// A row or group in words.
-pub(crate) fn named(predicate: &Parsed, key: &[Value], row: Option<Row<'_>>) -> String {
+pub(crate) fn named(predicate: &Parsed, key: &[Value<'_>], row: Option<Row<'_>>) -> String {
     match &predicate.groups {
         None => row.map_or(String::new(), |row| row.named(&predicate.scope)),
         Some(groups) => {
-            let named = |(term, value): (&Term, &Value)| match term {
+            let named = |(term, value): (&Term, &Value<'_>)| match term {
                 Term::Column(column) => format!("{} = {value}", column_name(&predicate.scope, column)),
                 _ => value.to_string(),
             };
@@ -126,13 +136,13 @@ pub(crate) fn truth(term: &Term, scope: Scope<'_>) -> Result<Option<bool>, Strin
     value(term, scope)?.truth()
 }
 
-fn known(truth: Option<bool>) -> Value {
+fn known(truth: Option<bool>) -> Value<'static> {
     truth.map_or(Value::Null, Value::Bool)
 }
 
-pub(crate) fn value(term: &Term, scope: Scope<'_>) -> Found {
+pub(crate) fn value<'a>(term: &'a Term, scope: Scope<'a>) -> Found<'a> {
     Ok(match term {
-        Term::Literal(value) => value.clone(),
+        Term::Literal(value) => value.borrowed(),
         Term::Column(column) => scope.one.map_or(Value::Null, |row| row.get(column)),
         Term::Compare(how, two) => {
             let (a, b) = (value(&two.0, scope)?, value(&two.1, scope)?);
@@ -175,21 +185,21 @@ pub(crate) fn value(term: &Term, scope: Scope<'_>) -> Found {
     })
 }
 
-fn called(call: Call, arguments: &[Term], scope: Scope<'_>) -> Found {
+fn called<'a>(call: Call, arguments: &'a [Term], scope: Scope<'a>) -> Found<'a> {
     let argument = |n: usize| arguments.get(n).map_or(Ok(Value::Null), |t| value(t, scope));
     let (one, two) = (argument(0)?, argument(1)?);
     Ok(match call {
         Call::Length => one.length(),
-        Call::Last => list::last(&one),
+        Call::Last => list::last(one),
         Call::Head => list::head(&one, &two)?,
-        Call::Item => list::item(&one, &two)?,
+        Call::Item => list::item(one, &two)?,
         Call::StartsWith => known(list::starts_with(&one, &two)),
         Call::Contains => known(list::contains(&one, &two)),
     })
 }
 
-fn sum(aggregate: &Aggregate, rows: &[Row<'_>]) -> Found {
-    let mut values: Vec<Value> = Vec::new();
+fn sum<'a>(aggregate: &'a Aggregate, rows: &'a [Row<'a>]) -> Found<'a> {
+    let mut values: Vec<Value<'a>> = Vec::new();
     for row in rows {
         let scope = Scope { one: Some(*row), group: &[] };
         if let Some(filter) = &aggregate.filter
@@ -205,7 +215,7 @@ fn sum(aggregate: &Aggregate, rows: &[Row<'_>]) -> Found {
             values.push(of);
         }
     }
-    let total = |values: &[Value]| {
+    let total = |values: &[Value<'_>]| {
         let nothing = if values.is_empty() { Value::Null } else { Value::Int(0) };
         values.iter().try_fold(nothing, |sum, v| sum.calculate('+', v))
     };

@@ -6,9 +6,11 @@
 //! makes the rows something else: pairs of actors, messages or causal chains of them, or all states told so far.
 
 mod checker;
+mod class;
 mod error;
 mod eval;
 mod function;
+mod gather;
 mod list;
 mod near;
 mod parse;
@@ -23,14 +25,16 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 pub use self::checker::{Checker, Saved};
+pub use self::class::{Class, ClassError};
 pub use self::error::ParseError;
 pub use self::eval::Failing;
+pub use self::gather::Gather;
 pub use self::near::Near;
 pub use self::print::name_of;
 pub use self::row::{Delivered, Link, Row, Told};
 pub use self::scope::{LONGEST, Scope};
 use self::scope::{SHORTEST, TELLS, TYPE};
-pub use self::state::{Gather, Shape, State, Values};
+pub use self::state::{Shape, State, Values};
 use self::term::{Parsed, Term};
 use self::value::Value;
 

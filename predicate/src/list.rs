@@ -1,55 +1,68 @@
 //! What can be said of lists. Elements are compared as JSON values.
 
+use std::borrow::Cow;
+
 use serde_json::Value as Json;
 
 use crate::term::Sum;
 use crate::value::Value;
 
 /// The elements of a list; nothing of another value.
-fn elements(value: &Value) -> Option<&[Json]> {
+fn elements<'v>(value: &'v Value<'_>) -> Option<&'v [Json]> {
     match value {
-        Value::Json(Json::Array(all)) => Some(all),
+        Value::Json(json) => json.as_array().map(Vec::as_slice),
         _ => None,
     }
 }
 
+/// One element of a list; unknown where none is picked.
+fn element<'a>(list: Value<'a>, pick: impl FnOnce(&[Json]) -> Option<&Json>) -> Value<'a> {
+    match list {
+        Value::Json(Cow::Borrowed(Json::Array(all))) => pick(all).map_or(Value::Null, Value::from),
+        list => elements(&list).and_then(pick).map_or(Value::Null, |found| Value::from(found).owned()),
+    }
+}
+
 /// The value as an element of a list is written.
-fn json(value: &Value) -> Json {
+fn json(value: &Value<'_>) -> Json {
     match value {
         Value::Null => Json::Null,
         Value::Bool(b) => Json::Bool(*b),
         Value::Int(n) => Json::from(*n),
         Value::Float(n) => Json::from(*n),
-        Value::Text(text) => Json::String(text.clone()),
-        Value::Json(json) => json.clone(),
+        Value::Text(text) => Json::String(text.clone().into_owned()),
+        Value::Json(json) => json.clone().into_owned(),
     }
 }
 
 /// The last element of a list; unknown where there is none.
-pub(crate) fn last(list: &Value) -> Value {
-    elements(list).and_then(<[Json]>::last).map_or(Value::Null, Value::from)
+pub(crate) fn last(list: Value<'_>) -> Value<'_> {
+    element(list, <[Json]>::last)
 }
 
 /// The first `n` elements of a list: all of a shorter one, none where `n` is negative; unknown for another value.
 ///
 /// # Errors
 /// When `n` is no whole number.
-pub(crate) fn head(list: &Value, n: &Value) -> Result<Value, String> {
+pub(crate) fn head(list: &Value<'_>, n: &Value<'_>) -> Result<Value<'static>, String> {
     let (Some(all), Some(n)) = (elements(list), whole("head", n)?) else { return Ok(Value::Null) };
     let n = usize::try_from(n.max(0)).unwrap_or(usize::MAX).min(all.len());
-    Ok(Value::Json(Json::Array(all[..n].to_vec())))
+    Ok(Value::Json(Cow::Owned(Json::Array(all[..n].to_vec()))))
 }
 
 /// The element of a list with the number `n`, from 0; unknown where there is none.
 ///
 /// # Errors
 /// When `n` is no whole number.
-pub(crate) fn item(list: &Value, n: &Value) -> Result<Value, String> {
-    let (Some(all), Some(n)) = (elements(list), whole("item", n)?) else { return Ok(Value::Null) };
-    Ok(usize::try_from(n).ok().and_then(|n| all.get(n)).map_or(Value::Null, Value::from))
+pub(crate) fn item<'a>(list: Value<'a>, n: &Value<'_>) -> Result<Value<'a>, String> {
+    if elements(&list).is_none() {
+        return Ok(Value::Null);
+    }
+    let n = whole("item", n)?.and_then(|n| usize::try_from(n).ok());
+    Ok(element(list, |all| all.get(n?)))
 }
 
-fn whole(function: &str, n: &Value) -> Result<Option<i64>, String> {
+fn whole(function: &str, n: &Value<'_>) -> Result<Option<i64>, String> {
     match n {
         Value::Null => Ok(None),
         Value::Int(n) => Ok(Some(*n)),
@@ -58,12 +71,12 @@ fn whole(function: &str, n: &Value) -> Result<Option<i64>, String> {
 }
 
 /// Whether a list begins with all elements of another; unknown unless both are lists.
-pub(crate) fn starts_with(list: &Value, beginning: &Value) -> Option<bool> {
+pub(crate) fn starts_with(list: &Value<'_>, beginning: &Value<'_>) -> Option<bool> {
     Some(elements(list)?.starts_with(elements(beginning)?))
 }
 
 /// Whether a value is an element of a list, or all elements of a list are; unknown for what is no list.
-pub(crate) fn contains(list: &Value, what: &Value) -> Option<bool> {
+pub(crate) fn contains(list: &Value<'_>, what: &Value<'_>) -> Option<bool> {
     let all = elements(list)?;
     match elements(what) {
         Some(wanted) => Some(wanted.iter().all(|element| all.contains(element))),
@@ -73,8 +86,8 @@ pub(crate) fn contains(list: &Value, what: &Value) -> Option<bool> {
 }
 
 /// What `prefixes`, `aligned` and `disjoint` say of lists; nothing where there is no list.
-pub(crate) fn together(sum: Sum, values: &[Value]) -> Option<bool> {
-    let lists: Vec<&[Json]> = values.iter().filter_map(elements).collect();
+pub(crate) fn together(sum: Sum, values: &[Value<'_>]) -> Option<bool> {
+    let lists: Vec<&[Json]> = values.iter().filter_map(|v| elements(v)).collect();
     let agree: fn(&[Json], &[Json]) -> bool = match sum {
         Sum::Prefixes => |a, b| a.iter().zip(b).all(|(a, b)| a == b),
         Sum::Aligned => aligned,
@@ -97,21 +110,21 @@ mod tests {
 
     use super::*;
 
-    fn list(elements: &[u8]) -> Value {
-        Value::Json(Json::from(elements.to_vec()))
+    fn list(elements: &[u8]) -> Value<'static> {
+        Value::Json(Cow::Owned(Json::from(elements.to_vec())))
     }
 
     #[test]
     fn elements_are_found() {
         let log = list(&[4, 5, 6]);
-        assert_eq!(last(&log), Value::Int(6));
-        assert_eq!(last(&list(&[])), Value::Null);
+        assert_eq!(last(log.borrowed()), Value::Int(6));
+        assert_eq!(last(list(&[])), Value::Null);
         assert_eq!(head(&log, &Value::Int(2)), Ok(list(&[4, 5])));
         assert_eq!(head(&log, &Value::Int(-1)), Ok(list(&[])));
         assert_eq!(head(&log, &Value::Int(9)), Ok(log.clone()));
-        assert_eq!(item(&log, &Value::Int(1)), Ok(Value::Int(5)));
-        assert_eq!(item(&log, &Value::Int(3)), Ok(Value::Null));
-        assert!(item(&log, &Value::Text("x".into())).is_err());
+        assert_eq!(item(log.borrowed(), &Value::Int(1)), Ok(Value::Int(5)));
+        assert_eq!(item(log.borrowed(), &Value::Int(3)), Ok(Value::Null));
+        assert!(item(log.borrowed(), &Value::Text("x".into())).is_err());
         assert_eq!(contains(&log, &Value::Int(5)), Some(true));
         assert_eq!(contains(&log, &list(&[6, 4])), Some(true));
         assert_eq!(contains(&log, &list(&[6, 7])), Some(false));
@@ -125,7 +138,7 @@ mod tests {
         /// Against the definitions, element by element.
         #[test]
         fn lists_together(lists in proptest::collection::vec(proptest::collection::vec(0..4_u8, 0..5), 1..4)) {
-            let values: Vec<Value> = lists.iter().map(|l| list(l)).collect();
+            let values: Vec<Value<'_>> = lists.iter().map(|l| list(l)).collect();
             let pairs = || (0..lists.len()).flat_map(|i| (0..i).map(move |j| (i, j))).map(|(i, j)| (&lists[i], &lists[j]));
             let prefixes = pairs().all(|(a, b)| a.starts_with(b) || b.starts_with(a));
             prop_assert_eq!(together(Sum::Prefixes, &values), Some(prefixes));

@@ -110,7 +110,7 @@ fn slack(term: &Term, scope: Scope<'_>) -> Option<f64> {
     }
 }
 
-fn distance(a: &Value, b: &Value) -> f64 {
+fn distance(a: &Value<'_>, b: &Value<'_>) -> f64 {
     match (a, b) {
         // Whole numbers beyond 2^53 are not what they were as others.
         (Value::Int(a), Value::Int(b)) => a.abs_diff(*b) as f64,

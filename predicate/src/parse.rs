@@ -120,17 +120,17 @@ impl Reader {
             ));
         }
         if matches!(self.scope, Scope::Messages(_)) && path == [TYPE_NAME] {
-            return Ok(Term::Column(Column { side: TYPE, path }));
+            return Ok(Term::Column(Column::new(TYPE, path)));
         }
         let side = if bare && path.len() > 1 { self.scope.side(first) } else { None };
         match (side, self.scope.sides()) {
-            (Some(side), _) => Ok(Term::Column(Column { side, path: path[1..].to_vec() })),
+            (Some(side), _) => Ok(Term::Column(Column::new(side, path[1..].to_vec()))),
             (None, Some(sides)) => {
                 let name = path.join(".");
                 let ways: Vec<String> = sides.iter().map(|side| format!("{side}.{name}")).collect();
                 Err(wrong(format!("whose '{name}' is meant? write {}", ways.join(" or "))))
             }
-            (None, None) => Ok(Term::Column(Column { side: 0, path })),
+            (None, None) => Ok(Term::Column(Column::new(0, path))),
         }
     }
 
@@ -197,14 +197,14 @@ fn negated(yes: bool, term: Term) -> Term {
     if yes { Term::Not(Box::new(term)) } else { term }
 }
 
-fn literal(value: &Literal) -> Result<Value, Wrong> {
+fn literal(value: &Literal) -> Result<Value<'static>, Wrong> {
     Ok(match value {
         Literal::Number(text, _) => match (text.parse(), text.parse()) {
             (Ok(whole), _) => Value::Int(whole),
             (_, Ok(other)) => Value::Float(other),
             _ => return Err(format!("'{text}' is no number").into()),
         },
-        Literal::SingleQuotedString(text) => Value::Text(text.clone()),
+        Literal::SingleQuotedString(text) => Value::Text(text.clone().into()),
         Literal::Boolean(yes) => Value::Bool(*yes),
         Literal::Null => Value::Null,
         other => return Err(format!("the value {other} is not understood").into()),

@@ -127,7 +127,7 @@ pub(crate) fn column_name(scope: &Scope, column: &Column) -> String {
 #[must_use]
 pub fn name_of(path: &[&str]) -> String {
     let path = path.iter().map(|name| (*name).to_owned()).collect();
-    column_name(&Scope::Actors, &Column { side: 0, path })
+    column_name(&Scope::Actors, &Column::new(0, path))
 }
 
 fn quoted(name: &str) -> String {
@@ -165,13 +165,13 @@ mod tests {
     use crate::term::{Aggregate, Call, Column, Compare, Parsed, Sum, Term};
     use crate::value::Value;
 
-    fn literal() -> impl Strategy<Value = Value> {
+    fn literal() -> impl Strategy<Value = Value<'static>> {
         prop_oneof![
             any::<bool>().prop_map(Value::Bool),
             (-9..=9_i64).prop_map(Value::Int),
             any::<i32>().prop_map(|n| Value::Int(i64::from(n))),
             (1..99_u8).prop_map(|n| Value::Float(f64::from(n) / 8.0 + 0.01)),
-            "[a-z' \\\\é]{0,5}".prop_map(Value::Text),
+            "[a-z' \\\\é]{0,5}".prop_map(|text| Value::Text(text.into())),
             Just(Value::Null),
         ]
     }
@@ -193,7 +193,7 @@ mod tests {
             Just("messages".to_owned()),
         ];
         (0..sides, proptest::collection::vec(name, 1..3))
-            .prop_map(|(side, path)| Term::Column(Column { side, path }))
+            .prop_map(|(side, path)| Term::Column(Column::new(side, path)))
     }
 
     fn term(sides: usize) -> impl Strategy<Value = Term> {

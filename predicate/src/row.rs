@@ -1,5 +1,6 @@
 //! Rows: what a predicate is asked of.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::scope::{Scope, TELLS, TYPE};
@@ -84,10 +85,10 @@ impl<'a> Row<'a> {
         Some(Row { first, second: None, more: More::Chain(links) })
     }
 
-    pub(crate) fn get(&self, column: &Column) -> Value {
+    pub(crate) fn get(&self, column: &Column) -> Value<'a> {
         let told = match (self.more, column.side) {
-            (More::Message(delivered), TYPE) => return Value::Text(delivered.kind.to_string()),
-            (More::Message(delivered), TELLS) => return delivered.message.get(&column.path),
+            (More::Message(delivered), TYPE) => return Value::Text(Cow::Borrowed(&delivered.kind)),
+            (More::Message(delivered), TELLS) => return delivered.message.get(column),
             (More::Message(delivered), 2) => match (&delivered.before, self.second) {
                 (Some(state), Some(receiver)) => Some(Told { actor: receiver.actor, state }),
                 _ => None,
@@ -97,18 +98,18 @@ impl<'a> Row<'a> {
             (_, _) => self.second,
         };
         match told {
-            Some(told) if column.is_actor() => Value::Text(told.actor.to_owned()),
-            Some(told) => told.state.get(&column.path),
+            Some(told) if column.is_actor() => Value::Text(Cow::Borrowed(told.actor)),
+            Some(told) => told.state.get(column),
             None => Value::Null,
         }
     }
 
     /// Whose row it is, for people.
     pub(crate) fn named(&self, scope: &Scope) -> String {
-        let text = |told: &Told<'_>| Value::Text(told.actor.to_owned());
+        let text = |told: &Told<'a>| Value::Text(Cow::Borrowed(told.actor));
         match (self.more, &self.second) {
             (More::Message(delivered), Some(receiver)) => {
-                let kind = Value::Text(delivered.kind.to_string());
+                let kind = Value::Text(Cow::Borrowed(&delivered.kind));
                 let (sender, receiver) = (text(&self.first), text(receiver));
                 return format!("sender.actor = {sender}, receiver.actor = {receiver}, type = {kind}");
             }

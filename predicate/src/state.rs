@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use serde_json::Value as Json;
-use xxhash_rust::xxh3::xxh3_128;
 
+use crate::term::Column;
 use crate::value::Value;
 
 /// Values, each once, by number.
@@ -31,22 +31,40 @@ impl Values {
         self.find_or(value, || value.clone())
     }
 
+    /// As [`number`](Self::number), of a value that nobody else has.
+    pub(crate) fn number_owned(&mut self, value: Json) -> u32 {
+        match self.find(&value) {
+            Ok(number) => number,
+            Err(hash) => self.push(hash, Arc::new(value)),
+        }
+    }
+
     fn find_or(&mut self, value: &Json, new: impl FnOnce() -> Arc<Json>) -> u32 {
+        match self.find(value) {
+            Ok(number) => number,
+            Err(hash) => self.push(hash, new()),
+        }
+    }
+
+    /// The number of a value, or its hash where it is new.
+    fn find(&self, value: &Json) -> Result<u32, u64> {
         let mut hasher = DefaultHasher::new();
         hash(value, &mut hasher);
         let hash = hasher.finish();
-        let last = self.last.get(&hash).copied();
-        let mut at = last;
+        let mut at = self.last.get(&hash).copied();
         while let Some(number) = at {
             if *self.all[number as usize] == *value {
-                return number;
+                return Ok(number);
             }
             at = self.before[number as usize];
         }
+        Err(hash)
+    }
+
+    fn push(&mut self, hash: u64, value: Arc<Json>) -> u32 {
         let number = self.all.len() as u32;
-        self.all.push(new());
-        self.before.push(last);
-        self.last.insert(hash, number);
+        self.all.push(value);
+        self.before.push(self.last.insert(hash, number));
         number
     }
 
@@ -119,18 +137,9 @@ pub struct State {
 }
 
 impl State {
-    /// Reads the text of a state record; text that is no JSON is a state without variables.
-    #[must_use]
-    pub fn parse(text: &str) -> State {
-        State::new(serde_json::from_str(text).unwrap_or_default())
-    }
-
-    /// A state with these variables; without any where it is no object.
-    #[must_use]
-    pub fn new(variables: Json) -> State {
-        let mut gather = Gather::default();
-        gather.add_value(&variables);
-        gather.finish().pop().map_or_else(State::default, Arc::unwrap_or_clone)
+    /// A state with these variables: for each name the number of a value, in the order of the names, which are sorted.
+    pub(crate) fn numbered(shape: Shape, numbers: Box<[u32]>, values: Arc<Values>) -> State {
+        State { shape, numbers, values }
     }
 
     /// A state with these variables: a value for each name, in the order of the names, which are sorted.
@@ -211,13 +220,12 @@ impl State {
         self.values.get(*self.numbers.get(slot)?).map(|value| &**value)
     }
 
-    pub(crate) fn get(&self, path: &[String]) -> Value {
-        let Some((first, inner)) = path.split_first() else { return Value::Null };
-        let mut at = match self.variable(first) {
+    pub(crate) fn get(&self, column: &Column) -> Value<'_> {
+        let mut at = match column.among(&self.shape).and_then(|slot| self.at(slot)) {
             Some(value) => value,
             None => return Value::Null,
         };
-        for name in inner {
+        for name in &column.path[1..] {
             match at.get(name) {
                 Some(inner) => at = inner,
                 None => return Value::Null,
@@ -252,53 +260,5 @@ impl PartialEq for State {
                 .iter()
                 .zip(&other.numbers)
                 .all(|(a, b)| self.values.get(*a) == other.values.get(*b))
-    }
-}
-
-/// Reads many states, each text once, so that they share names and values.
-#[derive(Default)]
-pub struct Gather {
-    values: Values,
-    shapes: FxHashMap<Vec<String>, Shape>,
-    /// By hash of 128 bits: the state with that text.
-    known: FxHashMap<u128, usize>,
-    states: Vec<(Shape, Box<[u32]>)>,
-}
-
-impl Gather {
-    /// Reads the text of a state record; the number of the state, which is that of an earlier one with the same text.
-    pub fn add(&mut self, text: &str) -> usize {
-        let hash = xxh3_128(text.as_bytes());
-        if let Some(&known) = self.known.get(&hash) {
-            return known;
-        }
-        let number = self.add_value(&serde_json::from_str(text).unwrap_or_default());
-        self.known.insert(hash, number);
-        number
-    }
-
-    fn add_value(&mut self, value: &Json) -> usize {
-        let mut members: Vec<(&String, &Json)> = value.as_object().into_iter().flatten().collect();
-        members.sort_unstable_by_key(|member| member.0);
-        let names: Vec<String> = members.iter().map(|(name, _)| (*name).clone()).collect();
-        let shape = match self.shapes.get(&names) {
-            Some(shape) => shape.clone(),
-            None => {
-                let shape: Shape = names.iter().map(|name| Arc::from(name.as_str())).collect();
-                self.shapes.insert(names, shape.clone());
-                shape
-            }
-        };
-        let numbers = members.iter().map(|(_, value)| self.values.number(value)).collect();
-        self.states.push((shape, numbers));
-        self.states.len() - 1
-    }
-
-    /// The states, by their numbers.
-    #[must_use]
-    pub fn finish(self) -> Vec<Arc<State>> {
-        let values = Arc::new(self.values);
-        let state = |(shape, numbers)| Arc::new(State { shape, numbers, values: values.clone() });
-        self.states.into_iter().map(state).collect()
     }
 }

@@ -1,6 +1,7 @@
 //! Terms: what a predicate consists of once it is read.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::scope::Scope;
 use crate::value::Value;
@@ -52,9 +53,46 @@ pub(crate) struct Column {
     pub(crate) side: usize,
     /// The variable, and the names inside it; never empty.
     pub(crate) path: Vec<String>,
+    /// Where the variable stood among the others when it was last looked up.
+    place: Place,
 }
 
+/// A guess that makes looking up faster, and is no part of what a column is.
+#[derive(Debug, Default)]
+struct Place(AtomicUsize);
+
+impl Clone for Place {
+    fn clone(&self) -> Place {
+        Place(AtomicUsize::new(self.0.load(Ordering::Relaxed)))
+    }
+}
+
+impl PartialEq for Place {
+    fn eq(&self, _: &Place) -> bool {
+        true
+    }
+}
+
+impl Eq for Place {}
+
 impl Column {
+    pub(crate) fn new(side: usize, path: Vec<String>) -> Column {
+        Column { side, path, place: Place::default() }
+    }
+
+    /// Where the variable stands among names that are in order.
+    pub(crate) fn among<T: AsRef<str>>(&self, names: &[T]) -> Option<usize> {
+        let name = self.path[0].as_str();
+        // States of one shape come one after the other.
+        let guess = self.place.0.load(Ordering::Relaxed);
+        if names.get(guess).is_some_and(|known| known.as_ref() == name) {
+            return Some(guess);
+        }
+        let found = names.binary_search_by(|known| known.as_ref().cmp(name)).ok()?;
+        self.place.0.store(found, Ordering::Relaxed);
+        Some(found)
+    }
+
     /// Whether this is the name of the actor.
     pub(crate) fn is_actor(&self) -> bool {
         self.path.len() == 1 && self.path[0] == ACTOR
@@ -67,7 +105,7 @@ pub(crate) const ACTOR: &str = "actor";
 /// A term.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Term {
-    Literal(Value),
+    Literal(Value<'static>),
     Column(Column),
     Compare(Compare, Box<(Term, Term)>),
     Calculate(char, Box<(Term, Term)>),

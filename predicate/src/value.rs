@@ -1,11 +1,12 @@
 //! Values of variables: what JSON has, with the comparisons and sums of SQL.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
 
-/// A value.
+/// A value. Texts, lists and objects are borrowed from the state or the predicate where they stand there as they are.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Value {
+pub(crate) enum Value<'a> {
     /// Unknown, or not there.
     Null,
     /// True or false.
@@ -15,12 +16,12 @@ pub(crate) enum Value {
     /// Any other number.
     Float(f64),
     /// A text.
-    Text(String),
+    Text(Cow<'a, str>),
     /// A list or an object.
-    Json(serde_json::Value),
+    Json(Cow<'a, serde_json::Value>),
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for Value<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Value::Null => f.write_str("null"),
@@ -33,8 +34,8 @@ impl fmt::Display for Value {
     }
 }
 
-impl From<&serde_json::Value> for Value {
-    fn from(value: &serde_json::Value) -> Value {
+impl<'a> From<&'a serde_json::Value> for Value<'a> {
+    fn from(value: &'a serde_json::Value) -> Value<'a> {
         match value {
             serde_json::Value::Null => Value::Null,
             serde_json::Value::Bool(b) => Value::Bool(*b),
@@ -42,13 +43,37 @@ impl From<&serde_json::Value> for Value {
                 Some(n) => Value::Int(n),
                 None => Value::Float(n.as_f64().unwrap_or(f64::NAN)),
             },
-            serde_json::Value::String(text) => Value::Text(text.clone()),
-            serde_json::Value::Array(_) | serde_json::Value::Object(_) => Value::Json(value.clone()),
+            serde_json::Value::String(text) => Value::Text(Cow::Borrowed(text)),
+            serde_json::Value::Array(_) | serde_json::Value::Object(_) => Value::Json(Cow::Borrowed(value)),
         }
     }
 }
 
-impl Value {
+impl Value<'_> {
+    /// The same value, borrowed from this one.
+    pub(crate) fn borrowed(&self) -> Value<'_> {
+        match self {
+            Value::Text(text) => Value::Text(Cow::Borrowed(text)),
+            Value::Json(json) => Value::Json(Cow::Borrowed(json)),
+            Value::Null => Value::Null,
+            Value::Bool(b) => Value::Bool(*b),
+            Value::Int(n) => Value::Int(*n),
+            Value::Float(n) => Value::Float(*n),
+        }
+    }
+
+    /// The same value, borrowed from nowhere.
+    pub(crate) fn owned(self) -> Value<'static> {
+        match self {
+            Value::Text(text) => Value::Text(Cow::Owned(text.into_owned())),
+            Value::Json(json) => Value::Json(Cow::Owned(json.into_owned())),
+            Value::Null => Value::Null,
+            Value::Bool(b) => Value::Bool(b),
+            Value::Int(n) => Value::Int(n),
+            Value::Float(n) => Value::Float(n),
+        }
+    }
+
     pub(crate) fn number(&self) -> Option<f64> {
         match self {
             Value::Int(n) => Some(*n as f64),
@@ -61,7 +86,7 @@ impl Value {
     ///
     /// # Errors
     /// When they are of different kinds.
-    pub(crate) fn compare(&self, other: &Value) -> Result<Option<Ordering>, String> {
+    pub(crate) fn compare(&self, other: &Value<'_>) -> Result<Option<Ordering>, String> {
         Ok(match (self, other) {
             (Value::Null, _) | (_, Value::Null) => None,
             (Value::Bool(a), Value::Bool(b)) => Some(a.cmp(b)),
@@ -75,7 +100,7 @@ impl Value {
     }
 
     /// Whether two values are equal; nothing where one is unknown. Values of different kinds are not.
-    pub(crate) fn equal(&self, other: &Value) -> Option<bool> {
+    pub(crate) fn equal(&self, other: &Value<'_>) -> Option<bool> {
         match (self, other) {
             (Value::Null, _) | (_, Value::Null) => None,
             (Value::Json(a), Value::Json(b)) => Some(a == b),
@@ -99,7 +124,7 @@ impl Value {
     ///
     /// # Errors
     /// When one is no number.
-    pub(crate) fn calculate(&self, sign: char, other: &Value) -> Result<Value, String> {
+    pub(crate) fn calculate(&self, sign: char, other: &Value<'_>) -> Result<Value<'static>, String> {
         if *self == Value::Null || *other == Value::Null {
             return Ok(Value::Null);
         }
@@ -117,7 +142,7 @@ impl Value {
                 return Ok(Value::Int(n));
             }
         }
-        let number = |v: &Value| v.number().ok_or_else(|| format!("{v} is no number"));
+        let number = |v: &Value<'_>| v.number().ok_or_else(|| format!("{v} is no number"));
         let (a, b) = (number(self)?, number(other)?);
         Ok(match sign {
             '+' => Value::Float(a + b),
@@ -130,11 +155,14 @@ impl Value {
     }
 
     /// Members of a list or object, or letters of a text; unknown for what has none.
-    pub(crate) fn length(&self) -> Value {
+    pub(crate) fn length(&self) -> Value<'static> {
         match self {
             Value::Text(text) => Value::Int(text.chars().count() as i64),
-            Value::Json(serde_json::Value::Array(all)) => Value::Int(all.len() as i64),
-            Value::Json(serde_json::Value::Object(all)) => Value::Int(all.len() as i64),
+            Value::Json(json) => match &**json {
+                serde_json::Value::Array(all) => Value::Int(all.len() as i64),
+                serde_json::Value::Object(all) => Value::Int(all.len() as i64),
+                _ => Value::Null,
+            },
             _ => Value::Null,
         }
     }

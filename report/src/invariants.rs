@@ -3,9 +3,8 @@
 use std::path::Path;
 
 use demi_order::export::Skeleton;
-use demi_order::query::{CheckAnswer, Predicate, Query, Told};
+use demi_order::query::{Asked, CheckAnswer, Looks, Query};
 use demi_schemas::{EventId, InvariantEntry, InvariantsFile, Standing};
-use glob::Pattern;
 
 use crate::data::{Invariant, NOTHING};
 use crate::error::ReportError;
@@ -19,37 +18,22 @@ pub(crate) fn invariants(
     let query = Query::open(exec, false)?;
     let told = query.told()?;
     let watched = file.invariants.iter().filter(|entry| entry.status != Standing::Muted);
-    let mut all = watched
-        .map(|entry| {
-            let answer = check(&query, &told, entry)
-                .map_err(|reason| ReportError::Invariant { holds: entry.holds.clone(), reason })?;
-            Ok(row(entry, &answer, skeleton))
-        })
-        .collect::<Result<Vec<_>, ReportError>>()?;
+    let entries: Vec<&InvariantEntry> = watched.collect();
+    let refused =
+        |entry: &InvariantEntry, reason| ReportError::Invariant { holds: entry.holds.clone(), reason };
+    let asked = entries.iter().map(|entry| Asked::of(entry).map_err(|e| refused(entry, e.to_string())));
+    let asked = asked.collect::<Result<Vec<_>, _>>()?;
+    let answers = query.check_many(&told, &asked, Looks::All, &|_| {});
+    let mut all = Vec::with_capacity(entries.len());
+    for (entry, answer) in entries.into_iter().zip(answers) {
+        all.push(row(entry, &answer.map_err(|e| refused(entry, e.to_string()))?, skeleton));
+    }
     // What fails comes first, and then what speaks most for itself.
     all.sort_by(|a, b| {
         let bits = |i: &Invariant| i.bits.unwrap_or(f64::MAX);
         (a.found != "fails").cmp(&(b.found != "fails")).then(bits(b).total_cmp(&bits(a)))
     });
     Ok(all)
-}
-
-fn check(query: &Query, told: &Told, entry: &InvariantEntry) -> Result<CheckAnswer, String> {
-    let predicate = Predicate::parse(&entry.holds).map_err(|e| e.to_string())?;
-    let places = entry.class.as_deref().map_or(Ok(Vec::new()), classes).map_err(|e| format!("class: {e}"))?;
-    let among =
-        |actor: &str, place: usize| places.get(place).or(places.last()).is_none_or(|p| p.matches(actor));
-    let answer = query.check_told(told, &predicate, &among).map_err(|e| e.to_string())?;
-    if answer.holds && answer.absent.is_none() && predicate.is_of_cuts() {
-        // One order of the events may not show it.
-        return query.check_pairs(told, &predicate, &among).map_err(|e| e.to_string());
-    }
-    Ok(answer)
-}
-
-/// The patterns of the actors at each place of a class: one, or several with arrows between them.
-fn classes(text: &str) -> Result<Vec<Pattern>, glob::PatternError> {
-    text.split(" -> ").map(Pattern::new).collect()
 }
 
 fn row(entry: &InvariantEntry, answer: &CheckAnswer, skeleton: &Skeleton) -> Invariant {

@@ -4,9 +4,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use demi_common::text::printable;
-use demi_order::query::{CheckAnswer, Predicate, Scope};
+use demi_order::query::{Asked, CheckAnswer, Predicate, Scope};
 use demi_schemas::{InvariantEntry, Standing};
-use glob::Pattern;
 use serde::Serialize;
 
 use super::query::Moments;
@@ -63,35 +62,20 @@ pub fn run(args: &CheckArgs, ui: &Ui) -> Outcome {
         let hint = demi_common::hint::did_you_mean(only, known);
         return Err(format!("{path}: no invariant is called '{only}'{hint}").into());
     }
-    let mut predicates = Vec::new();
+    let mut asked = Vec::new();
     for entry in &chosen {
-        let predicate = Predicate::parse(&entry.holds);
         let place =
             entry.name.as_deref().unwrap_or(if entry.id.is_empty() { &entry.holds } else { &entry.id });
-        let predicate = predicate.map_err(|e| format!("{path}: '{place}': {e}"))?;
-        let class = entry.class.as_deref().map_or(Ok(Vec::new()), classes);
-        let class = class.map_err(|e| format!("{path}: '{place}': class: {e}"))?;
-        predicates.push((predicate, class));
+        asked.push(Asked::of(entry).map_err(|e| format!("{path}: '{place}': {e}"))?);
     }
     let opened = executions::open(&args.sources, args.system.as_deref(), ui)?;
     let bar = ui.progress();
     let (mut answers, mut failing) = (Vec::new(), 0);
     for execution in &opened {
-        for (entry, (predicate, class)) in chosen.iter().zip(&predicates) {
-            bar.set_message(format!("{}: {}", execution.name, entry.holds));
-            let among = |actor: &str, place: usize| {
-                class.get(place).or(class.last()).is_none_or(|class| class.matches(actor))
-            };
-            let order = || execution.query.check_told(&execution.told, predicate, &among);
-            let pairs = || execution.query.check_pairs(&execution.told, predicate, &among);
-            let answer = match args.states {
-                Moments::Order => order(),
-                Moments::Pairs => pairs(),
-                Moments::All => match order() {
-                    Ok(answer) if answer.holds && answer.absent.is_none() => pairs(),
-                    other => other,
-                },
-            };
+        let name = &execution.name;
+        let begun = |i: usize| bar.set_message(format!("{name}: {}", chosen[i].holds));
+        let found = execution.query.check_many(&execution.told, &asked, args.states.into(), &begun);
+        for (entry, answer) in chosen.iter().zip(found) {
             let answer = answer.map_err(|e| format!("{}: '{}': {e}", execution.name, entry.holds))?;
             failing += usize::from(!answer.holds);
             answers.push(Answer {
@@ -117,7 +101,7 @@ pub fn run(args: &CheckArgs, ui: &Ui) -> Outcome {
         {
             let of = entry.class.as_deref().map_or(String::new(), |class| format!(" of {class}"));
             let holds = &entry.holds;
-            let what = match predicates.get(i).is_some_and(|p| absent == p.0.scope().to_string().trim()) {
+            let what = match asked.get(i).is_some_and(|a| absent == a.predicate.scope().to_string().trim()) {
                 true => format!("no message{of} is one of '{absent}'"),
                 false => format!("no state{of} has a variable '{absent}'"),
             };
@@ -146,11 +130,6 @@ pub fn run(args: &CheckArgs, ui: &Ui) -> Outcome {
 /// A number with what is counted.
 fn counted(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
-}
-
-/// The patterns of names of a class; of messages and chains one for each place may be given, with arrows between them.
-fn classes(text: &str) -> Result<Vec<Pattern>, glob::PatternError> {
-    text.split(" -> ").map(Pattern::new).collect()
 }
 
 /// What the rows of a predicate are called.

@@ -6,11 +6,11 @@
 
 use std::sync::{Arc, OnceLock};
 
-use demi_predicate::{Gather, Predicate, Scope, State};
+use demi_predicate::{Class, Gather, Predicate, Scope, State};
 use demi_schemas::Kind;
 use serde::Serialize;
 
-use super::{Delivery, GlobalState, Query};
+use super::{Delivery, GlobalState, Looks, Query};
 use crate::error::LineageError;
 
 /// A run of global states at which a predicate fails.
@@ -48,6 +48,9 @@ pub struct CheckAnswer {
     /// The smallest consistent cut with the states of the first failure, and these states.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first: Option<GlobalState>,
+    /// Which global states this is about: those of one order, or pairs.
+    #[serde(skip)]
+    pub looked: Looks,
 }
 
 /// The states that an execution tells, in the order of its linear extension. Each text is read once.
@@ -81,45 +84,16 @@ impl CheckAnswer {
             failing: 0,
             failures: Vec::new(),
             first: None,
+            looked: Looks::Order,
         }
     }
 }
 
 impl Query {
-    /// Goes through the global states of all actors and says where the predicate fails.
+    /// Goes through the global states of the actors of a class, in the order of the linear extension, and says where the predicate fails.
+    /// Where a variable is absent from all of their states the answer names it: nothing was checked then.
     ///
     /// Time is linear in state records times actors with a state.
-    ///
-    /// # Errors
-    /// When no record tells a state, no state has a variable of that name, values cannot be compared as the predicate does, or a
-    /// file cannot be read.
-    pub fn check(&self, predicate: &Predicate) -> Result<CheckAnswer, LineageError> {
-        self.check_at(predicate, false)
-    }
-
-    /// As [`check`](Self::check), and with `pairs` of all pairs of states that can be there together: see [`check_pairs`](Self::check_pairs).
-    ///
-    /// # Errors
-    /// As for [`check`](Self::check).
-    pub fn check_at(&self, predicate: &Predicate, pairs: bool) -> Result<CheckAnswer, LineageError> {
-        let told = match predicate.scope().is_of_messages() {
-            // Messages may tell enough of themselves.
-            true => self.told_or_none()?,
-            false => self.told()?,
-        };
-        let answer = match pairs {
-            true => self.check_pairs(&told, predicate, &|_, _| true)?,
-            false => self.check_told(&told, predicate, &|_, _| true)?,
-        };
-        match &answer.absent {
-            Some(absent) => Err(self.slip(&told, predicate, absent)?),
-            None => Ok(answer),
-        }
-    }
-
-    /// As [`check`](Self::check), of states that were read before, and of the actors that may stand at a place of a row: 0, the first, in all
-    /// rows but those of messages and chains. Where a variable is absent from all of their states the answer names it: nothing was
-    /// checked then.
     ///
     /// # Errors
     /// When values cannot be compared as the predicate does, or a file cannot be read.
@@ -127,13 +101,13 @@ impl Query {
         &self,
         told: &Told,
         predicate: &Predicate,
-        among: &dyn Fn(&str, usize) -> bool,
+        class: &Class,
     ) -> Result<CheckAnswer, LineageError> {
         let actors = &self.index.header().actors;
         if predicate.scope().is_of_messages() {
-            return self.check_messages(told, predicate, among);
+            return self.check_messages(told, predicate, class);
         }
-        let among: Vec<bool> = actors.iter().map(|a| among(&a.name, 0)).collect();
+        let among: Vec<bool> = actors.iter().map(|a| class.has(&a.name, 0)).collect();
         let exchanged: &[Delivery] = match predicate.scope() {
             Scope::Neighbours(..) => told.deliveries(self)?,
             _ => &[],
@@ -209,7 +183,8 @@ impl Query {
         self.told_or_none()
     }
 
-    fn told_or_none(&self) -> Result<Told, LineageError> {
+    /// As [`told`](Self::told), and nothing where no record tells a state.
+    pub(super) fn told_or_none(&self) -> Result<Told, LineageError> {
         let header = self.index.header();
         let events = (0..header.states).map(|i| self.index.states.get(i)).collect::<Result<Vec<_>, _>>()?;
         let mut gather = Gather::default();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use demi_predicate::{Predicate, Scope};
+use demi_predicate::{Class, Predicate, Scope};
 
 use super::check::{CheckAnswer, Failure, Told};
 use super::{CutSpec, Delivery, Query};
@@ -14,7 +14,7 @@ impl Query {
         &self,
         told: &Told,
         predicate: &Predicate,
-        among: &dyn Fn(&str, usize) -> bool,
+        class: &Class,
     ) -> Result<CheckAnswer, LineageError> {
         let length = match predicate.scope() {
             Scope::Chain => predicate.chain_length(),
@@ -27,7 +27,7 @@ impl Query {
         let is_among = |d: &&Delivery| {
             let links = d.delivered.links.get(..length);
             // The first place is that of the last link.
-            links.is_some_and(|l| l.iter().rev().enumerate().all(|(place, link)| among(&link.0, place)))
+            links.is_some_and(|l| l.iter().rev().enumerate().all(|(place, link)| class.has(&link.0, place)))
         };
         let rows: Vec<&Delivery> = told.deliveries(self)?.iter().filter(of_kind).filter(is_among).collect();
         let mut answer = CheckAnswer::new(predicate, absent(predicate, &rows, length));

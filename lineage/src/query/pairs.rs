@@ -6,12 +6,12 @@
 
 use std::sync::Arc;
 
-use demi_predicate::{Predicate, Row, Scope, State, Told as ToldState};
+use demi_predicate::{Class, Predicate, Row, Scope, State, Told as ToldState};
 use rustc_hash::FxHashSet;
 
 use super::check::{CheckAnswer, Failure, Told};
 use super::units::Units;
-use super::{CutSpec, Query};
+use super::{CutSpec, Looks, Query};
 use crate::error::LineageError;
 
 /// Most pairs of states of two actors that are looked at; equal pairs count once.
@@ -44,14 +44,15 @@ impl Query {
         &self,
         told: &Told,
         predicate: &Predicate,
-        among: &dyn Fn(&str, usize) -> bool,
+        class: &Class,
     ) -> Result<CheckAnswer, LineageError> {
-        let spans = self.spans(told, among)?;
+        let spans = self.spans(told, class)?;
         if !predicate.is_of_cuts() || spans.len() < 2 {
-            return self.check_told(told, predicate, among);
+            return self.check_told(told, predicate, class);
         }
-        let actors: Vec<bool> = self.index.header().actors.iter().map(|a| among(&a.name, 0)).collect();
+        let actors: Vec<bool> = self.index.header().actors.iter().map(|a| class.has(&a.name, 0)).collect();
         let mut answer = CheckAnswer::new(predicate, told.absent(predicate, &actors).map(str::to_owned));
+        answer.looked = Looks::Pairs;
         if answer.absent.is_some() {
             return Ok(answer);
         }
@@ -85,7 +86,7 @@ impl Query {
     /// # Errors
     /// When a file of the execution cannot be read.
     pub fn state_pairs(&self, told: &Told, most: usize) -> Result<Vec<[usize; 2]>, LineageError> {
-        let spans = self.spans(told, &|_, _| true)?;
+        let spans = self.spans(told, &Class::default())?;
         let mut pairs = Vec::new();
         for (i, one) in spans.iter().enumerate() {
             for other in &spans[i + 1..] {
@@ -131,11 +132,7 @@ impl Query {
     }
 
     /// The states of each actor that counts, in its order.
-    fn spans(
-        &self,
-        told: &Told,
-        among: &dyn Fn(&str, usize) -> bool,
-    ) -> Result<Vec<(String, Vec<Span>)>, LineageError> {
+    fn spans(&self, told: &Told, class: &Class) -> Result<Vec<(String, Vec<Span>)>, LineageError> {
         let units = Units::new(self, &self.causes()?)?;
         let actors = &self.index.header().actors;
         let mut spans: Vec<(String, Vec<Span>)> =
@@ -152,7 +149,7 @@ impl Query {
             }
             own.push(Span { head, begin: record.event, end: None, record: number, state: record.state });
         }
-        spans.retain(|(name, own)| !own.is_empty() && among(name, 0));
+        spans.retain(|(name, own)| !own.is_empty() && class.has(name, 0));
         Ok(spans)
     }
 }

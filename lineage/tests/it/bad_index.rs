@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use demi_order::generate::{Generator, Mix, write_store_file};
-use demi_order::query::{CutSpec, Predicate, Query};
+use demi_order::query::{CutSpec, Looks, Predicate, Query};
 use demi_order::{BuildOptions, LineageError, ViolationSpec, build};
 use demi_schemas::EventRecord;
 use rand::{Rng, SeedableRng};
@@ -57,7 +57,7 @@ fn ask(exec: &Path, seed: u64) -> Result<String, LineageError> {
             query.cut(&cut)?,
         );
     }
-    told += &format!("{:?} {:?}", query.stats()?, query.check(&Predicate::parse("x < 100")?)?);
+    told += &format!("{:?} {:?}", query.stats()?, query.check(&Predicate::parse("x < 100")?, Looks::Order)?);
     Ok(told)
 }
 

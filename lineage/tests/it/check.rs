@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use demi_order::generate::{Generator, Mix, write_store_file};
 use demi_order::query::sql::{OutputFormat, write};
-use demi_order::query::{CheckAnswer, CutSpec, Predicate, Query};
+use demi_order::query::{CheckAnswer, CutSpec, Looks, Predicate, Query};
 use demi_order::{BuildOptions, ViolationSpec, build};
 use demi_schemas::EventRecord;
 use proptest::prelude::*;
@@ -84,11 +84,11 @@ proptest! {
         prop_assume!(query.index().header().states > 0);
         let number = |s: &Value| s["x"].as_u64().unwrap();
 
-        let answer = query.check(&Predicate::parse(&format!("sum(x) <= {most}")).unwrap()).unwrap();
+        let answer = query.check(&Predicate::parse(&format!("sum(x) <= {most}")).unwrap(), Looks::Order).unwrap();
         compare(&query, &answer, &by_hand(&query, |now| now.values().map(number).sum::<u64>() > most));
 
         let text = "WHERE role = 'Leader' GROUP BY x HAVING count(*) <= 1";
-        let answer = query.check(&Predicate::parse(text).unwrap()).unwrap();
+        let answer = query.check(&Predicate::parse(text).unwrap(), Looks::Order).unwrap();
         let two_leaders = |now: &BTreeMap<String, Value>| {
             (0..6).any(|x| now.values().filter(|s| s["role"] == "Leader" && number(s) == x).count() > 1)
         };
@@ -100,12 +100,13 @@ proptest! {
 fn slips_are_told() {
     let (_dir, exec) = executed(records(1, 3, 100));
     let query = Query::open(&exec, false).unwrap();
-    let error = |text: &str| query.check(&Predicate::parse(text).unwrap()).unwrap_err().to_string();
+    let error =
+        |text: &str| query.check(&Predicate::parse(text).unwrap(), Looks::Order).unwrap_err().to_string();
     assert_eq!(error("count(rol) < 2"), "no state has a variable 'rol'; 'role' is near (there are: role, x)");
     assert!(error("role < 3").contains("cannot be put in order"), "{}", error("role < 3"));
     let plain = records(1, 3, 100).into_iter().map(|r| EventRecord { state: None, ..r }).collect();
     let (_dir, exec) = executed(plain);
     let query = Query::open(&exec, false).unwrap();
-    let error = query.check(&Predicate::parse("x < 1").unwrap()).unwrap_err().to_string();
+    let error = query.check(&Predicate::parse("x < 1").unwrap(), Looks::Order).unwrap_err().to_string();
     assert!(error.contains("no record tells a state"), "{error}");
 }

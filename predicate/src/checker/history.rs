@@ -26,11 +26,11 @@ impl Checker<'_> {
             && Arc::ptr_eq(self.shared.get_or_insert_with(|| state.values().clone()), state.values());
         let mut text = String::new();
         for column in &self.judge.columns {
-            let number = state.slot(&column.path[0]).map(|slot| state.numbers()[slot]);
+            let number = column.among(state.shape()).map(|slot| state.numbers()[slot]);
             match number.filter(|_| shared && column.path.len() == 1 && !column.is_actor()) {
                 // No value is written like that.
                 Some(number) => text.push_str(&format!("#{number}")),
-                None => text.push_str(&row.get(&Column { side: 0, path: column.path.clone() }).to_string()),
+                None => text.push_str(&row.get(&Column::new(0, column.path.clone())).to_string()),
             }
             text.push('\u{1f}');
         }

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::gather::Gather;
 use crate::row::Link;
-use crate::state::Gather;
 
 const PREDICATES: [&str; 33] = [
     "x >= prev.x",

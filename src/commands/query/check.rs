@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use demi_order::query::{CheckAnswer, Predicate, Query, Scope};
+use demi_order::query::{CheckAnswer, Looks, Predicate, Query, Scope};
 
 use super::ask::cut_text;
 use crate::commands::Outcome;
@@ -20,21 +20,27 @@ pub enum Moments {
     Pairs,
 }
 
+impl From<Moments> for Looks {
+    fn from(moments: Moments) -> Looks {
+        match moments {
+            Moments::All => Looks::All,
+            Moments::Order => Looks::Order,
+            Moments::Pairs => Looks::Pairs,
+        }
+    }
+}
+
 /// Failures shown to people.
 const SHOWN: usize = 20;
 
 /// Checks a predicate; exit status 1 where it fails.
 pub fn run(query: &Query, predicate: &str, states: Moments, json: bool, ui: &Ui) -> Outcome {
     let predicate = Predicate::parse(predicate)?;
-    let mut pairs = states == Moments::Pairs;
-    let mut answer = query.check_at(&predicate, pairs)?;
-    if states == Moments::All && answer.holds && predicate.is_of_cuts() {
-        (pairs, answer) = (true, query.check_at(&predicate, true)?);
-    }
+    let answer = query.check(&predicate, states.into())?;
     let rows = match predicate.scope() {
         Scope::Messages(_) => "messages",
         Scope::Chain => "chains",
-        Scope::Actors | Scope::Pairs(..) if pairs => "pairs of states that can be there together",
+        _ if answer.looked == Looks::Pairs => "pairs of states that can be there together",
         _ if states == Moments::Order && predicate.is_of_cuts() => "global states of one order",
         _ => "global states",
     };
