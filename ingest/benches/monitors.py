@@ -3,7 +3,7 @@
     python3 ingest/benches/monitors.py DEMI_LINEAGE FOLDER RECORDS RATE [CPU_SHARE...]
 
 A third of the records are states of 20 variables of ten actors. RATE is records a second, 0 as fast as they are taken. For each run: how
-long the records took to be acknowledged and to be in the store, the daemon's processor time and largest memory, which share of the states
+long the records took to be acknowledged and to be in the store, the daemon's processor time and memory, which share of the states
 the monitor looked at, and how many records it missed. Needs Python alone.
 """
 
@@ -62,7 +62,7 @@ def processor_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def run(program, folder, bodies, rate, share):
+def run(program, folder, bodies, records, rate, share):
     for name in ("store", "spool"):
         shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
     config = (
@@ -90,7 +90,11 @@ def run(program, folder, bodies, rate, share):
     def metric(name):
         return sum(float(line.split()[-1]) for line in metrics() if line.startswith(name))
 
-    began, sent, slowest, samples = time.monotonic(), 0, 0.0, []
+    def memory(which):
+        line = next(line for line in open(f"/proc/{daemon.pid}/status") if line.startswith(which))
+        return int(line.split()[1]) // 1024
+
+    began, sent, slowest, samples, held = time.monotonic(), 0, 0.0, [], []
     source = http.client.HTTPConnection(addresses["http"])
     for count, body in bodies:
         if rate:
@@ -102,13 +106,15 @@ def run(program, folder, bodies, rate, share):
         assert answer.status == 200, answer.status
         slowest = max(slowest, time.monotonic() - posted)
         sent += count
+        if sent * 5 // records > len(held):
+            held.append(memory("VmRSS"))
         if share is not None and len(samples) < (time.monotonic() - began):
             samples.append(metric("invariant_sample"))
     acknowledged = time.monotonic() - began
     while metric("events_written_total") < sent:
         time.sleep(0.02)
     stored = time.monotonic() - began
-    memory = next(line for line in open(f"/proc/{daemon.pid}/status") if line.startswith("VmHWM")).split()[1]
+    most = memory("VmHWM")
     used = processor_seconds(daemon.pid)
     dropped = metric("monitor_dropped_total")
     daemon.terminate()
@@ -117,7 +123,7 @@ def run(program, folder, bodies, rate, share):
     print(
         f"{'no monitor' if share is None else f'cpu_share {share}'}: {sent / acknowledged:,.0f} records/s acknowledged, "
         f"{sent / stored:,.0f} in the store, slowest post {slowest * 1000:.0f} ms, {used:.1f} s of processor time, "
-        f"{int(memory) // 1024} MiB, {dropped:,.0f} of {sent:,} missed{sample}",
+        f"{most} MiB at most, {', '.join(map(str, held))} after each fifth, {dropped:,.0f} of {sent:,} missed{sample}",
         flush=True,
     )
 
@@ -130,7 +136,7 @@ def main():
     # Made before the clock runs, for to make them costs as much as to take them.
     bodies = list(posts(int(records)))
     for share in [None, *(float(share) for share in shares or ["1.0"])]:
-        run(program, os.path.abspath(folder), bodies, float(rate), share)
+        run(program, os.path.abspath(folder), bodies, sum(count for count, _ in bodies), float(rate), share)
 
 
 if __name__ == "__main__":

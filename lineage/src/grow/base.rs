@@ -7,6 +7,7 @@ use demi_schemas::Kind;
 use demi_schemas::event::ANYONE;
 use serde::{Deserialize, Serialize};
 
+use super::depths::DEPTHS;
 use super::{Anew, ids, link, link_sealed, open};
 use crate::error::LineageError;
 use crate::execution::{Folder, SUMMARY};
@@ -82,7 +83,7 @@ impl BaseFacts {
     /// Reads what was written; nothing where there is no base of this version.
     pub(crate) fn read(folder: &Path) -> Result<Option<BaseFacts>, LineageError> {
         let path = folder.join(FACTS);
-        if !path.is_file() {
+        if !path.is_file() || !folder.join(DEPTHS).is_file() {
             return Ok(None);
         }
         let text = beside(&path)?.read_to_string().map_err(LineageError::io(&path))?;
@@ -125,7 +126,7 @@ pub(crate) fn seal_base(folder: &Folder) -> Result<(), LineageError> {
 
 /// Gives a base's files a second name in `to`.
 pub(crate) fn link_all(from: &Path, to: &Path) -> Result<(), LineageError> {
-    for name in [FACTS, SUMMARY, open::OPEN, ids::SENT, ids::RECEIVED] {
+    for name in [FACTS, SUMMARY, open::OPEN, DEPTHS, ids::SENT, ids::RECEIVED] {
         link_sealed(&from.join(name), &to.join(name))?;
     }
     link_index(&from.join(INDEX_FOLDER), &to.join(INDEX_FOLDER))

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use demi_common::sealed::Sealing;
 use parquet::file::reader::Length;
+use rustc_hash::FxHashMap;
 
 use crate::error::LineageError;
 use crate::read::{IdHash, beside};
@@ -46,15 +47,21 @@ pub(crate) fn known(folder: &Path, name: &str, wanted: &[IdHash]) -> Result<Vec<
         Ok(bytes.chunks_exact(IdHash::SIZE).map(IdHash::from_bytes).collect())
     };
     let mut block = (usize::MAX, Vec::new());
+    // The same blocks are asked about again and again.
+    let mut firsts: FxHashMap<usize, Option<IdHash>> = FxHashMap::default();
     for i in sorted {
         let id = wanted[i];
         // The last hash that is no larger stands in the block found here.
         let (mut low, mut high) = (0, count.div_ceil(BLOCK));
         while high - low > 1 {
             let middle = low + (high - low) / 2;
-            let first = match block.0 == middle {
-                true => block.1.first().copied(),
-                false => read(middle * BLOCK, middle * BLOCK + 1)?.first().copied(),
+            let first = match firsts.get(&middle) {
+                Some(first) => *first,
+                None => {
+                    let first = read(middle * BLOCK, middle * BLOCK + 1)?.first().copied();
+                    firsts.insert(middle, first);
+                    first
+                }
             };
             if first <= Some(id) { low = middle } else { high = middle }
         }

@@ -8,8 +8,8 @@ use std::path::Path;
 use super::order::Ordered;
 use crate::error::LineageError;
 use crate::index::{
-    self, ActorEntry, BLOCK, CLOCKS, COUNTS, INDEX_SCHEMA, INFOS, Index, IndexHeader, Info, LINKS, MATES,
-    ORDERS, Parts, RUNS, Role, STATES, Tally, with_file,
+    self, ActorEntry, BLOCK, CLOCKS, COUNTS, GrownFrom, INDEX_SCHEMA, INFOS, Index, IndexHeader, Info, LINKS,
+    MATES, ORDERS, Parts, RUNS, Role, STATES, Tally, with_file,
 };
 use crate::read::NONE;
 
@@ -23,6 +23,22 @@ struct Log {
     first: u32,
 }
 
+/// Consecutive events of the whole: their other ends, ranks, and what they are.
+#[derive(Default)]
+struct Stretch {
+    mates: Vec<u32>,
+    ranks: Vec<u32>,
+    infos: Vec<u8>,
+}
+
+impl Stretch {
+    fn clear(&mut self) {
+        self.mates.clear();
+        self.ranks.clear();
+        self.infos.clear();
+    }
+}
+
 struct Merge<'a> {
     base: &'a Index,
     ordered: &'a Ordered,
@@ -30,6 +46,8 @@ struct Merge<'a> {
     logs: Vec<Log>,
     /// By actor of the base: what is added to the numbers of its events.
     moved: Vec<u32>,
+    /// By block of the base's events: the actor of its first, and behind the last block the last actor.
+    actors: Vec<usize>,
     /// By actor of the delta: the log in the whole.
     log_of: Vec<usize>,
     /// Open sends of the base, in order: base number, delta number.
@@ -37,17 +55,17 @@ struct Merge<'a> {
     events: u32,
 }
 
-/// Writes the index of the whole to `folder`; `states` are the added events with a state.
+/// Writes the index of the whole to `folder`; `states` gives the added events with a state, once the rest is written.
 pub(crate) fn write(
     folder: &Path,
     base: &Index,
     ordered: &Ordered,
-    states: &[u32],
+    states: impl FnOnce() -> Result<Vec<u32>, LineageError>,
 ) -> Result<(), LineageError> {
     let merge = Merge::new(base, ordered)?;
     merge.events(folder)?;
-    let (states, first_state) = merge.states(states)?;
-    with_file(folder, STATES, |out| states.iter().try_for_each(|v| out.put(&v.to_le_bytes())))?;
+    let (states, first_state) = merge.states(&states()?)?;
+    with_file(folder, STATES, |out| out.put_numbers(&states))?;
     let (runs, first_run) = merge.runs()?;
     with_file(folder, RUNS, |out| {
         runs.iter()
@@ -59,19 +77,20 @@ pub(crate) fn write(
     for (actor, (run, state)) in header.actors.iter_mut().zip(first_run.into_iter().zip(first_state)) {
         (actor.first_run, actor.first_state) = (run, state);
     }
-    let same = base.header().actors.len() == header.actors.len();
-    let known = (same && base.header().stride > 0).then_some(base);
+    let (before, wanted) = (base.header().stride, header.stride);
+    let actors = merge.actors_of_base();
+    // Clocks that stand a little too close cost less than to make all anew.
+    let known = (before > 0 && wanted > 0 && wanted <= 2 * before)
+        .then_some(GrownFrom { index: base, actors: &actors });
     if known.is_some() {
-        header.stride = base.header().stride;
+        header.stride = before;
     }
     index::store(folder, &header)?;
     if header.stride == 0 {
         return Ok(());
     }
     match index::make_clocks(&Index::open(folder)?, known)? {
-        Some(values) => {
-            with_file(folder, CLOCKS, |out| values.iter().try_for_each(|v| out.put(&v.to_le_bytes())))
-        }
+        Some(values) => with_file(folder, CLOCKS, |out| out.put_numbers(&values)),
         None => {
             header.stride = 0;
             index::store(folder, &header)
@@ -120,12 +139,27 @@ impl<'a> Merge<'a> {
         let mut reopened: Vec<(u32, u32)> = in_base.filter_map(|(e, b)| b.map(|b| (b, e as u32))).collect();
         reopened.sort_unstable();
         let parts = Parts::new(events, &ordered.matching, &ordered.units, &ordered.order);
-        Ok(Merge { base, ordered, parts, logs, moved, log_of, reopened, events: number as u32 })
+        let blocks = 0..base.header().events.div_ceil(BLOCK);
+        let mut actors: Vec<usize> = blocks.map(|block| base.actor_of(block * BLOCK)).collect();
+        actors.push(moved.len().saturating_sub(1));
+        Ok(Merge { base, ordered, parts, logs, moved, actors, log_of, reopened, events: number as u32 })
+    }
+
+    /// By actor of the base: its log in the whole.
+    fn actors_of_base(&self) -> Vec<usize> {
+        let mut actors = vec![0; self.moved.len()];
+        let known = self.logs.iter().enumerate().filter_map(|(i, log)| Some((log.base?, i)));
+        known.for_each(|(base, i)| actors[base] = i);
+        actors
     }
 
     /// The number in the whole of an event of the base.
     fn of_base(&self, event: u32) -> u32 {
-        event + self.moved[self.base.actor_of(event)]
+        // Looking an actor up among all of them for each event would take most of the time.
+        let block = (event / BLOCK) as usize;
+        let (first, last) = (self.actors[block], self.actors[block + 1]);
+        let behind = &self.base.header().actors[first + 1..=last];
+        event + self.moved[first + behind.partition_point(|actor| actor.first <= event)]
     }
 
     /// The number in the whole of an event of the delta, or of an open send of the base among them.
@@ -146,34 +180,38 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// Calls `f` with the other end, the rank and the information of each event of the whole.
-    fn each(
-        &self,
-        mut f: impl FnMut(u32, u32, Info) -> Result<(), LineageError>,
-    ) -> Result<(), LineageError> {
+    /// Calls `f` with the events of the whole, in their order, stretch by stretch.
+    fn each(&self, mut f: impl FnMut(&Stretch) -> Result<(), LineageError>) -> Result<(), LineageError> {
         let mut reopened = self.reopened.iter().peekable();
+        let mut stretch = Stretch::default();
         for log in &self.logs {
             let mut event = log.old.start;
             while event < log.old.end {
                 let number = event / BLOCK;
+                let end = log.old.end.min((number + 1) * BLOCK);
+                let part = (event % BLOCK) as usize..(event % BLOCK + end - event) as usize;
                 let (mates, orders) = (self.base.mates.block(number)?, self.base.orders.block(number)?);
                 let infos = self.base.infos.block(number)?;
-                let end = log.old.end.min((number + 1) * BLOCK);
-                for event in event..end {
-                    let i = (event % BLOCK) as usize;
-                    match reopened.next_if(|r| r.0 == event) {
-                        Some(&(_, e)) => f(self.mate_of_delta(e), orders[i], self.parts.info(e))?,
-                        None => {
-                            let mate = if mates[i] == NONE { NONE } else { self.of_base(mates[i]) };
-                            f(mate, orders[i], Info(infos[i]))?;
-                        }
-                    }
+                stretch.clear();
+                let moved = |mate: &u32| if *mate == NONE { NONE } else { self.of_base(*mate) };
+                stretch.mates.extend(mates[part.clone()].iter().map(moved));
+                stretch.ranks.extend_from_slice(&orders[part.clone()]);
+                stretch.infos.extend_from_slice(&infos[part]);
+                while let Some(&(open, e)) = reopened.next_if(|r| r.0 < end) {
+                    let at = (open - event) as usize;
+                    stretch.mates[at] = self.mate_of_delta(e);
+                    stretch.infos[at] = self.parts.info(e).0;
                 }
+                f(&stretch)?;
                 event = end;
             }
+            stretch.clear();
             for e in log.added.clone() {
-                f(self.mate_of_delta(e), self.ordered.order.rank[e as usize], self.parts.info(e))?;
+                stretch.mates.push(self.mate_of_delta(e));
+                stretch.ranks.push(self.ordered.order.rank[e as usize]);
+                stretch.infos.push(self.parts.info(e).0);
             }
+            f(&stretch)?;
         }
         Ok(())
     }
@@ -193,16 +231,19 @@ impl<'a> Merge<'a> {
                 with_file(folder, INFOS, |infos| {
                     with_file(folder, COUNTS, |counts| {
                         let (mut tally, mut number) = (Tally::default(), 0_u32);
-                        self.each(|mate, rank, info| {
-                            if number.is_multiple_of(BLOCK) {
-                                counts.put(&tally.bytes())?;
+                        self.each(|stretch| {
+                            for (&mate, &info) in stretch.mates.iter().zip(&stretch.infos) {
+                                if number.is_multiple_of(BLOCK) {
+                                    counts.put(&tally.bytes())?;
+                                }
+                                number += 1;
+                                let info = Info(info);
+                                let outside = || environment.as_ref().is_some_and(|e| e.contains(&mate));
+                                tally.add(info, mate != NONE, info.role() == Role::Send && outside());
                             }
-                            number += 1;
-                            let outside = environment.as_ref().is_some_and(|e| e.contains(&mate));
-                            tally.add(info, mate != NONE, info.role() == Role::Send && outside);
-                            mates.put(&mate.to_le_bytes())?;
-                            orders.put(&rank.to_le_bytes())?;
-                            infos.put(&[info.0])
+                            mates.put_numbers(&stretch.mates)?;
+                            orders.put_numbers(&stretch.ranks)?;
+                            infos.put(&stretch.infos)
                         })
                     })
                 })

@@ -9,6 +9,7 @@
 
 mod base;
 mod delta;
+pub(crate) mod depths;
 mod ids;
 mod merge;
 mod open;
@@ -107,8 +108,11 @@ pub(crate) fn grow(
         link_sealed(&out.join(name), &folder.path(name))?;
     }
     base::link_all(&base_folder, &folder.base())?;
-    let states = tables::write(&order, &folder)?;
-    merge::write(&folder.index(), &base, &order, &states)?;
+    std::thread::scope(|scope| {
+        let tables = scope.spawn(|| tables::write(&order, &folder));
+        let states = || tables.join().unwrap_or(Err(LineageError::WriterGone));
+        merge::write(&folder.index(), &base, &order, states)
+    })?;
     let summary = order.summary(&load_summary(&base_folder)?);
     write_summary(&summary, &folder.path(SUMMARY))?;
     seal(&folder)?;

@@ -8,13 +8,12 @@ use demi_schemas::summary::{BuildSummary, ProvenanceRule};
 
 use super::base::{BaseFacts, joined_by_ids};
 use super::delta::Delta;
-use super::{Anew, ids};
+use super::{Anew, depths, ids};
 use crate::error::LineageError;
-use crate::execution::EVENTS;
 use crate::index::Index;
 use crate::matching::{Channels, Matching, Seen, Status, by_id, channels, content, unmatched};
 use crate::order::{Graph, Order};
-use crate::read::{Events, HAS_ID, NONE, Units, columns, is_send, some_rows};
+use crate::read::{Events, HAS_ID, NONE, Units, is_send};
 
 /// A delta in order.
 pub(crate) struct Ordered {
@@ -138,21 +137,22 @@ fn place(
             tails.push((end - 1, actor));
         }
     }
-    let mut wanted: Vec<u32> =
-        delta.in_base.iter().flatten().copied().chain(tails.iter().map(|t| t.0)).collect();
-    wanted.sort_unstable();
-    wanted.dedup();
-    let known = depths(base_folder, &wanted)?;
-    let depth_of = |e: u32| wanted.binary_search(&e).map_or(0, |i| known[i]);
+    let depths = depths::read(base_folder)?;
+    let depth_of = |e: u32| {
+        let unknown = || base.broken(format!("the depth of event {e} is not known"));
+        depths.get(&e).copied().ok_or_else(unknown)
+    };
     let mut last = vec![0; events.actors.len()];
-    tails.iter().for_each(|&(e, actor)| last[actor as usize] = depth_of(e));
+    for (e, actor) in tails {
+        last[actor as usize] = depth_of(e)?;
+    }
     let mut rank = base.header().events;
     let sequence = std::mem::take(&mut order.sequence);
     for &unit in &sequence {
         for e in units.events(events, unit) {
             let i = e as usize;
             if let Some(old) = delta.in_base[i] {
-                (order.rank[i], order.depth[i]) = (base.order(old)?, depth_of(old));
+                (order.rank[i], order.depth[i]) = (base.order(old)?, depth_of(old)?);
                 continue;
             }
             rank += 1;
@@ -173,22 +173,6 @@ fn place(
     }
     order.sequence = sequence;
     Ok(())
-}
-
-/// The depths of these events of the base, which are in order.
-fn depths(base_folder: &Path, wanted: &[u32]) -> Result<Vec<u32>, LineageError> {
-    let path = base_folder.with_file_name(EVENTS);
-    let reader = some_rows(&path, "depth", wanted.iter().map(|&e| e..e + 1))?;
-    let mut depths = Vec::with_capacity(wanted.len());
-    for batch in reader {
-        let batch = batch?;
-        let column = columns::long(&batch, "depth")?;
-        depths.extend((0..column.len()).map(|row| u32::try_from(column.value(row)).unwrap_or(u32::MAX)));
-    }
-    match depths.len() == wanted.len() {
-        true => Ok(depths),
-        false => Err(LineageError::table(&path)("fewer rows than its index says")),
-    }
 }
 
 impl Ordered {

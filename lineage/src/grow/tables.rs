@@ -27,7 +27,7 @@ pub(crate) fn write(ordered: &Ordered, folder: &Folder) -> Result<Vec<u32>, Line
         message_table.add(rows::messages(&schema, batch, first, events, &ordered.matching)?)
     };
     let gathered =
-        gather::in_order(&ordered.delta.files, &ordered.delta.loaded, &folder.scratch(), &mut rows);
+        gather::in_order(&ordered.delta.files, &ordered.delta.loaded.placement, &folder.scratch(), &mut rows);
     event_table.finish()?;
     message_table.finish()?;
     gathered?;

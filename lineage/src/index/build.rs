@@ -56,6 +56,15 @@ impl Out<'_> {
         self.sealing.put(bytes);
         self.file.write_all(bytes).map_err(LineageError::io(self.path))
     }
+
+    /// Adds numbers.
+    pub(crate) fn put_numbers(&mut self, numbers: &[u32]) -> Result<(), LineageError> {
+        for some in numbers.chunks(BLOCK as usize) {
+            let bytes: Vec<u8> = some.iter().flat_map(|n| n.to_le_bytes()).collect();
+            self.put(&bytes)?;
+        }
+        Ok(())
+    }
 }
 
 impl<'a> Parts<'a> {
@@ -176,22 +185,23 @@ pub(crate) fn run_bytes(incarnation: u32, seq: u64, first: u32) -> [u8; 16] {
 /// Writes the index to `folder`, which is there and empty. The states come later, with [`add_states`].
 pub(crate) fn write(folder: &Path, parts: &Parts<'_>) -> Result<IndexHeader, LineageError> {
     let n = parts.events.len() as u32;
-    let numbers =
-        |out: &mut Out<'_>, values: &[u32]| values.iter().try_for_each(|v| out.put(&v.to_le_bytes()));
-    with_file(folder, MATES, |out| numbers(out, &parts.matching.mate))?;
-    with_file(folder, ORDERS, |out| numbers(out, &parts.order.rank))?;
+    with_file(folder, MATES, |out| out.put_numbers(&parts.matching.mate))?;
+    with_file(folder, ORDERS, |out| out.put_numbers(&parts.order.rank))?;
     with_file(folder, STATES, |_| Ok(()))?;
-    with_file(folder, INFOS, |out| (0..n).try_for_each(|e| out.put(&[parts.info(e).0])))?;
-    with_file(folder, COUNTS, |out| {
-        let mut tally = Tally::default();
-        (0..n).try_for_each(|e| {
-            if e % BLOCK == 0 {
-                out.put(&tally.bytes())?;
-            }
-            let (info, mate) = (parts.info(e), parts.matching.mate[e as usize]);
-            let outside = mate != NONE && parts.events.in_environment(mate);
-            tally.add(info, mate != NONE, info.role() == Role::Send && outside);
-            Ok(())
+    // Both in one pass: what an event is lies far apart in memory.
+    with_file(folder, INFOS, |infos| {
+        with_file(folder, COUNTS, |counts| {
+            let mut tally = Tally::default();
+            (0..n).try_for_each(|e| {
+                if e % BLOCK == 0 {
+                    counts.put(&tally.bytes())?;
+                }
+                let (info, mate) = (parts.info(e), parts.matching.mate[e as usize]);
+                infos.put(&[info.0])?;
+                let outside = info.role() == Role::Send && mate != NONE && parts.events.in_environment(mate);
+                tally.add(info, mate != NONE, outside);
+                Ok(())
+            })
         })
     })?;
     let runs = parts.runs();
@@ -217,7 +227,7 @@ pub(crate) fn write(folder: &Path, parts: &Parts<'_>) -> Result<IndexHeader, Lin
         return Ok(header);
     }
     match clocks::make(&Index::open(folder)?, None)? {
-        Some(values) => with_file(folder, CLOCKS, |out| numbers(out, &values))?,
+        Some(values) => with_file(folder, CLOCKS, |out| out.put_numbers(&values))?,
         None => {
             header.stride = 0;
             store(folder, &header)?;
@@ -228,7 +238,7 @@ pub(crate) fn write(folder: &Path, parts: &Parts<'_>) -> Result<IndexHeader, Lin
 
 /// Adds to an index that was written without states the numbers of the events that carry one, in order.
 pub(crate) fn add_states(folder: &Path, mut header: IndexHeader, states: &[u32]) -> Result<(), LineageError> {
-    with_file(folder, STATES, |out| states.iter().try_for_each(|v| out.put(&v.to_le_bytes())))?;
+    with_file(folder, STATES, |out| out.put_numbers(states))?;
     header.states = states.len() as u32;
     for actor in &mut header.actors {
         actor.first_state = states.partition_point(|&e| e < actor.first) as u32;

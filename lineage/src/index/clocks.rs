@@ -98,11 +98,22 @@ impl Clocks {
     }
 }
 
+/// An index of the same stride that the logs of another continue. Later events change no clock.
+#[derive(Clone, Copy)]
+pub(crate) struct GrownFrom<'a> {
+    /// The index.
+    pub(crate) index: &'a Index,
+    /// By actor of it: the same actor of the other.
+    pub(crate) actors: &'a [usize],
+}
+
 /// Makes the clocks of an index that has none yet, and gives their numbers; nothing where making them costs too much.
 ///
-/// They are made in the order of the linear extension, each from those before it. Those of `grown_from`, an index of the same actors
-/// and stride that the logs of this one continue, are taken over: later events change no clock.
-pub(crate) fn make(index: &Index, grown_from: Option<&Index>) -> Result<Option<Vec<u32>>, LineageError> {
+/// They are made in the order of the linear extension, each from those before it. Those of `grown_from` are taken over.
+pub(crate) fn make(
+    index: &Index,
+    grown_from: Option<GrownFrom<'_>>,
+) -> Result<Option<Vec<u32>>, LineageError> {
     let header = &index.header;
     let clocks = &index.clocks;
     let count = clocks.first.last().copied().unwrap_or(0);
@@ -110,16 +121,21 @@ pub(crate) fn make(index: &Index, grown_from: Option<&Index>) -> Result<Option<V
         return Ok(None);
     }
     *clocks.made.borrow_mut() = vec![None; count as usize];
-    let mut places = Vec::with_capacity(count as usize);
-    for actor in 0..header.actors.len() {
-        let mut known = 0;
-        if let Some(old) = grown_from {
-            for row in old.clocks.first[actor]..old.clocks.first[actor + 1] {
-                let values = old.clocks.row(Stored { end: 0, row })?;
-                clocks.made.borrow_mut()[(clocks.first[actor] + known) as usize] = Some(values);
-                known += 1;
+    let mut places = Vec::new();
+    let mut known = vec![0; header.actors.len()];
+    for (old, actors) in grown_from.iter().map(|g| (&g.index.clocks, g.actors)) {
+        for (of, &actor) in actors.iter().enumerate() {
+            for row in old.first[of]..old.first[of + 1] {
+                // Of an actor that is new nothing was in the past.
+                let mut values = vec![0; header.actors.len()];
+                let counts = old.row(Stored { end: 0, row })?;
+                counts.iter().zip(actors).for_each(|(count, &place)| values[place] = *count);
+                clocks.made.borrow_mut()[(clocks.first[actor] + known[actor]) as usize] = Some(values.into());
+                known[actor] += 1;
             }
         }
+    }
+    for (actor, known) in known.into_iter().enumerate() {
         for i in clocks.first[actor] + known..clocks.first[actor + 1] {
             let end = header.actors[actor].first + (i - clocks.first[actor] + 1) * clocks.stride;
             places.push((index.order(end - 1)?, i, actor, end));

@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 use super::edges::{Matching, Reason};
 use crate::error::LineageError;
 use crate::read::columns::{self, at};
-use crate::read::{Events, Loaded, NONE, columns_of, gather, record_schema};
+use crate::read::{Events, NONE, Placement, columns_of, gather, record_schema};
 use demi_schemas::event::first_host_hint;
 
 /// Most problems that an error lists.
@@ -62,12 +62,13 @@ impl Clocks {
     /// Reads the clocks of all events.
     pub(crate) fn read(
         files: &[SealedFile],
-        loaded: &Loaded,
+        events: &Events,
+        placement: &Placement,
         scratch: &Path,
     ) -> Result<Clocks, LineageError> {
         let wanted = columns_of(&record_schema(), &["vector_clock"]);
         let mut reader = Reader {
-            events: &loaded.events,
+            events,
             clocks: Clocks { start: vec![0], ..Clocks::default() },
             of: (NONE, 0),
             now: FxHashMap::default(),
@@ -76,7 +77,7 @@ impl Clocks {
             gaps: 0,
             first_gap: None,
         };
-        gather::columns_in_order(files, loaded, scratch, &wanted, &mut |first, batch| {
+        gather::columns_in_order(files, placement, scratch, &wanted, &mut |first, batch| {
             reader.batch(first, batch)
         })?;
         Ok(reader.finish())
@@ -323,7 +324,8 @@ impl Reader<'_> {
 /// The error of clocks that contradict, with the file and line of each of the first problems.
 pub(crate) fn refuse(
     files: &[SealedFile],
-    loaded: &Loaded,
+    events: &Events,
+    placement: &Placement,
     scratch: &Path,
     mut problems: Vec<(u32, String)>,
 ) -> LineageError {
@@ -333,7 +335,7 @@ pub(crate) fn refuse(
     problems.truncate(LISTED);
     let mut places: BTreeMap<u32, String> = BTreeMap::new();
     let wanted = columns_of(&record_schema(), &["source", "line"]);
-    let found = gather::columns_in_order(files, loaded, scratch, &wanted, &mut |first, batch| {
+    let found = gather::columns_in_order(files, placement, scratch, &wanted, &mut |first, batch| {
         let (source, line) = (columns::text(batch, "source")?, columns::long(batch, "line")?);
         for (e, _) in &problems {
             if let Some(row) = e.checked_sub(first).map(|r| r as usize).filter(|&r| r < batch.num_rows()) {
@@ -350,7 +352,7 @@ pub(crate) fn refuse(
         .iter()
         .map(|(e, why)| {
             let place = places.get(e).map_or("?", String::as_str);
-            format!("{place}: event {}: {why}", loaded.events.name(*e))
+            format!("{place}: event {}: {why}", events.name(*e))
         })
         .collect();
     LineageError::Clocks { total: total as u64, shown: shown.join("\n  ") }

@@ -10,8 +10,8 @@ use crate::grow::BaseFacts;
 use crate::matching::{
     Channels, Clocks, Matching, Reason, Seen, by_id, channels, clocks, content, unmatched,
 };
-use crate::order::{Graph, Order, Provenance, Target, ViolationSpec, provenance, violation};
-use crate::read::{Loaded, Units};
+use crate::order::{Graph, Order, Provenance, Target, ViolationSpec, provenance};
+use crate::read::{Loaded, Placement, Units};
 
 /// Everything that was found out about the events.
 pub(super) struct Lineage {
@@ -28,16 +28,17 @@ pub(super) struct Lineage {
 pub(super) fn analyse(
     files: &[SealedFile],
     loaded: &mut Loaded,
+    placement: &Placement,
+    target: Target,
     folder: &Folder,
     options: &BuildOptions,
     extra: Extra,
 ) -> Result<Lineage, LineageError> {
     let clocks = match loaded.clocked {
-        true => Some(Clocks::read(files, loaded, &folder.scratch())?),
+        true => Some(Clocks::read(files, &loaded.events, placement, &folder.scratch())?),
         false => None,
     };
     let events = &mut loaded.events;
-    let target = violation::resolve(events, &options.violation)?;
     let mut matching = Matching::none(events.len());
     by_id::join(events, &mut matching);
     content::timers(events, &mut matching);
@@ -45,7 +46,9 @@ pub(super) fn analyse(
     if let Some(clocks) = clocks {
         match clocks.join(events, &mut matching) {
             Ok(warnings) => matching.warnings.extend(warnings),
-            Err(problems) => return Err(clocks::refuse(files, loaded, &folder.scratch(), problems)),
+            Err(problems) => {
+                return Err(clocks::refuse(files, events, placement, &folder.scratch(), problems));
+            }
         }
     }
     for &(cause, effect) in &loaded.parents {

@@ -13,8 +13,8 @@ pub use self::options::BuildOptions;
 use self::options::Extra;
 use crate::error::LineageError;
 use crate::execution::Folder;
-use crate::order::ViolationSpec;
-use crate::read::records;
+use crate::order::{ViolationSpec, violation};
+use crate::read::{gather, records};
 
 /// Builds the execution of the events in `files` (Parquet, in the columns of [`tables::store_events`], the partition
 /// columns left out) and writes it to the folder `out`, which appears complete or not at all. `progress` is told what is being
@@ -65,11 +65,20 @@ fn build_with(
         let path = folder.base();
         std::fs::create_dir(&path).map_err(LineageError::io(&path))?;
     }
-    let lineage = analysis::analyse(files, &mut loaded, &folder, options, extra)?;
+    let target = violation::resolve(&loaded.events, &options.violation)?;
+    let placement = std::mem::take(&mut loaded.placement);
+    // Where rows go is known before how events hang together.
+    let (rows, lineage) = std::thread::scope(|scope| {
+        let rows = scope.spawn(|| gather::begin(files, &placement, &folder.scratch()));
+        let lineage = analysis::analyse(files, &mut loaded, &placement, target, &folder, options, extra);
+        (rows.join().unwrap_or(Err(LineageError::WriterGone)), lineage)
+    });
+    let lineage = lineage?;
+    drop(placement);
     let summary = analysis::summarize(&loaded, &lineage, options);
     progress("writing the execution");
     let readable = summary.kept_deliveries <= options.readable;
-    output::write_all(files, &loaded, &lineage, &summary, extra, readable, &folder)?;
+    output::write_all(rows?, &loaded.events, &lineage, &summary, extra, readable, &folder)?;
     seal(&folder)?;
     folder.finish()?;
     Ok(summary)

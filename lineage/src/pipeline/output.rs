@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::BufWriter;
 
 use arrow_array::Array;
-use demi_common::sealed::{SealedFile, Sealing};
+use demi_common::sealed::Sealing;
 use demi_schemas::summary::BuildSummary;
 use rustc_hash::FxHashMap;
 
@@ -17,19 +17,20 @@ use crate::execution::{
 };
 use crate::grow::{self, OpenEnds};
 use crate::index;
-use crate::read::{Loaded, NONE, columns, gather, is_send};
+use crate::read::gather::Gathering;
+use crate::read::{Events, NONE, columns, is_send};
 
 /// Writes tables, order index, schedule and summary to the folder.
 pub(super) fn write_all(
-    files: &[SealedFile],
-    loaded: &Loaded,
+    gathered: Gathering,
+    events: &Events,
     lineage: &Lineage,
     summary: &BuildSummary,
     extra: Extra,
     readable: bool,
     folder: &Folder,
 ) -> Result<(), LineageError> {
-    let (events, matching) = (&loaded.events, &lineage.matching);
+    let matching = &lineage.matching;
     let event_table = writer::event_table(&folder.path(EVENTS))?;
     let message_table = writer::message_table(&folder.path(MESSAGES))?;
     let mut open_ends = match extra {
@@ -75,7 +76,7 @@ pub(super) fn write_all(
     // The index needs the rows for nothing but their states.
     let (gathered, index) = std::thread::scope(|scope| {
         let index = scope.spawn(|| index::write(&folder.index(), &parts));
-        let gathered = gather::in_order(files, loaded, &folder.scratch(), &mut rows);
+        let gathered = gathered.give(&mut rows);
         (gathered, index.join().unwrap_or(Err(LineageError::WriterGone)))
     });
     // An error of a writer is the cause of an error here.
@@ -86,6 +87,7 @@ pub(super) fn write_all(
     index::add_states(&folder.index(), index?, &states)?;
     if let (Some(open), Some(facts)) = (open_ends, &lineage.base) {
         open.finish()?;
+        grow::depths::write(&folder.base(), events, matching, &lineage.units, &lineage.order)?;
         facts.write(&folder.base())?;
         write_summary(summary, &folder.path(SUMMARY))?;
         grow::seal_base(folder)?;

@@ -12,6 +12,6 @@ mod units;
 
 pub(crate) use events::{EXTERNAL, Events, HAS_ID, IdHash, is_send};
 pub(crate) use intern::NONE;
-pub(crate) use records::Loaded;
+pub(crate) use records::{Loaded, Placement};
 pub(crate) use source::{Source, beside, columns_of, record_schema, some_rows};
 pub(crate) use units::{Role, Units, role};

@@ -32,14 +32,23 @@ const NEEDED: [&str; 11] = [
     "vector_clock",
 ];
 
-/// The events, and where each row of the files went.
-pub(crate) struct Loaded {
-    /// The events.
-    pub(crate) events: Events,
+/// Where the rows of the files go.
+#[derive(Default)]
+pub(crate) struct Placement {
     /// By row, files in the order given: the event, or [`NONE`] for a repeated row.
     pub(crate) event_of_row: Vec<u32>,
     /// First row of each file.
     pub(crate) file_rows: Vec<u32>,
+    /// How many events there are.
+    pub(crate) events: usize,
+}
+
+/// The events, and where each row of the files went.
+pub(crate) struct Loaded {
+    /// The events.
+    pub(crate) events: Events,
+    /// Where each row of the files went.
+    pub(crate) placement: Placement,
     /// Whether any event has a vector clock.
     pub(crate) clocked: bool,
     /// Whether any event has a parent.
@@ -188,8 +197,8 @@ impl Keys {
         };
         let event = |row: u32| event_of_row[row as usize];
         let parents = parents.into_iter().map(|(cause, effect)| (event(cause), event(effect))).collect();
-        let loaded =
-            Loaded { events, event_of_row, file_rows, clocked: false, has_parents, parents, warnings };
+        let placement = Placement { event_of_row, file_rows, events: events.actor.len() };
+        let loaded = Loaded { events, placement, clocked: false, has_parents, parents, warnings };
         (loaded, repeated)
     }
 }
@@ -267,11 +276,11 @@ impl<'a> Rest<'a> {
         let row = self.row;
         self.row += 1;
         let changed = || bad("the file has other rows than when it was first read".into());
-        let event = *self.loaded.event_of_row.get(row).ok_or_else(changed)?;
+        let event = *self.loaded.placement.event_of_row.get(row).ok_or_else(changed)?;
         if self.repeated.contains(&event) {
             if let Some(held) = self.kept.get(&event) {
                 let loser = if held.0 <= rank { row } else { held.1 };
-                self.loaded.event_of_row[loser] = NONE;
+                self.loaded.placement.event_of_row[loser] = NONE;
                 if loser == row {
                     return Ok(None);
                 }
@@ -282,7 +291,7 @@ impl<'a> Rest<'a> {
     }
 
     fn finish(self) -> Result<(), LineageError> {
-        if self.row != self.loaded.event_of_row.len() {
+        if self.row != self.loaded.placement.event_of_row.len() {
             return Err(bad("a file has other rows than when it was first read".into()));
         }
         let events = &mut self.loaded.events;

@@ -56,6 +56,25 @@ pub(crate) fn some_rows(
         .map_err(LineageError::table(path))
 }
 
+/// Which of the fields of `wanted` are null in all rows of these files, as far as the files say so without their rows.
+pub(crate) fn always_null(files: &[SealedFile], wanted: &SchemaRef) -> Result<Vec<bool>, LineageError> {
+    let mut null: Vec<bool> = wanted.fields().iter().map(|field| field.is_nullable()).collect();
+    for file in files {
+        let path = file.path();
+        let opened = file.open().map_err(LineageError::io(path))?;
+        let builder = ParquetRecordBatchReaderBuilder::try_new(opened).map_err(LineageError::table(path))?;
+        for group in builder.metadata().row_groups() {
+            for (null, field) in null.iter_mut().zip(wanted.fields()).filter(|(null, _)| **null) {
+                let mut columns = group.columns().iter();
+                let column = columns.find(|column| column.column_path().string() == *field.name());
+                let nulls = column.and_then(|column| column.statistics()?.null_count_opt());
+                *null = column.is_none() || nulls == Some(group.num_rows() as u64);
+            }
+        }
+    }
+    Ok(null)
+}
+
 /// Reads files one after the other, ahead of who takes the batches; each comes with the number of its file.
 pub(crate) fn batches(
     files: &[SealedFile],

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use demi_order::generate::{Generator, Mix, write_store_file};
 use demi_order::query::sql::{OutputFormat, write};
 use demi_order::query::{Anew, CutSpec, Looks, Predicate, Query, Refreshed, refresh};
-use demi_schemas::EventRecord;
+use demi_schemas::{EventRecord, Kind};
 use proptest::prelude::*;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -266,5 +266,63 @@ fn what_cannot_be_grown_is_built_anew() {
         assert_eq!(size as usize, records.len() + added.len());
         // Rows that are gone are gone from the execution too.
         assert!(matches!(update(&[b], &folder), Refreshed::Built(_)));
+    }
+}
+
+/// Logs long enough for stored clocks; the actors that are new come before, between and behind those that were there.
+#[test]
+fn clocks_are_taken_over_when_actors_come_in() {
+    let mix =
+        Mix { seed: 3, actors: 3, events: 12_000, timer: 0.0, environment: 0.0, loss: 0.0, ..Mix::default() };
+    let plain = |r: &EventRecord| r.actor.starts_with("actor-");
+    let records: Vec<EventRecord> = Generator::new(&mix).map(|g| g.record).filter(plain).collect();
+    let mut last: std::collections::BTreeMap<String, u64> = std::collections::BTreeMap::new();
+    for record in &records {
+        let seq = last.entry(record.actor.clone()).or_default();
+        *seq = record.seq.max(*seq);
+    }
+    let old: Vec<String> = last.keys().cloned().collect();
+    let send = records.iter().find(|r| r.kind == Kind::Send).unwrap();
+    let receive = records.iter().find(|r| r.kind == Kind::Receive).unwrap();
+    let mut added = Vec::new();
+    let mut random = ChaCha8Rng::seed_from_u64(3);
+    for n in 0..1_000 {
+        let new = ["a-first", "actor-00000-b", "z-last"][n % 3].to_owned();
+        let known = old[random.random_range(0..old.len())].clone();
+        let (from, to) = if random.random_bool(0.5) { (new, known) } else { (known, new) };
+        for (template, actor) in [(send, &from), (receive, &to)] {
+            let seq = last.entry(actor.clone()).or_insert(0);
+            *seq += 1;
+            added.push(EventRecord {
+                actor: actor.clone(),
+                seq: *seq,
+                incarnation: 0,
+                msg_id: Some(format!("new-{n}")),
+                from: Some(from.clone()),
+                to: Some(to.clone()),
+                via: None,
+                ..template.clone()
+            });
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, records: Vec<EventRecord>| {
+        let file = dir.path().join(name);
+        write_store_file(&file, records).unwrap();
+        file
+    };
+    let files = [write("a.parquet", records), write("b.parquet", added)];
+    let (grown, built) = (dir.path().join("grown"), dir.path().join("built"));
+    assert_eq!(update(&files[..1], &grown), Refreshed::Built(Anew::NoBase));
+    assert_eq!(update(&files, &grown), Refreshed::Grown);
+    update(&files, &built);
+    assert!(grown.join("index/clocks.bin").is_file());
+    let (a, b) = (Query::open(&grown, false).unwrap(), Query::open(&built, false).unwrap());
+    let events = a.index().header().events;
+    for _ in 0..300 {
+        let (one, other) = (random.random_range(0..events), random.random_range(0..events));
+        assert_eq!(a.index().name(one).unwrap(), b.index().name(one).unwrap());
+        assert_eq!(a.order(one, other).unwrap(), b.order(one, other).unwrap());
+        assert_eq!(a.past(one).unwrap(), b.past(one).unwrap());
     }
 }
