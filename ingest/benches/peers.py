@@ -1,21 +1,46 @@
-"""The daemon beside its peers, in one run: the same NDJSON into zstd Parquet.
+"""Ingest beside its peers, in one run: the same NDJSON into zstd Parquet.
 
-    python ingest/benches/peers.py PROGRAM DIR EVENTS
+    python ingest/benches/peers.py DEMI_LINEAGE FOLDER EVENTS [ROUNDS]
 
-PROGRAM is the built example `daemon_throughput`. It writes DIR/input.jsonl and takes it through the daemon (two files
-and two TCP connections, spooled, synced, committed); then Polars and DuckDB turn the same file into one zstd Parquet
-file, without durability, without keys, without order. Prints one JSON object: seconds of each, and the daemon's seconds
-as a multiple of theirs.
+Each round takes the same records, 220 bytes each, through `ingest load`, through the daemon (two files and two TCP connections, spooled,
+synced, committed), and through Polars and, where it is installed, DuckDB, which write one zstd Parquet file without durability,
+without keys, without order. Prints the seconds of each round, and how many times the best of Polars the best of ours take. Needs polars.
 """
 
+import http.client
 import json
+import shutil
+import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
-import duckdb
 import polars
+
+try:
+    import duckdb
+except ImportError:
+    duckdb = None
+
+ACTORS = 8
+
+
+def records(events):
+    """A ring of actors that pass messages on; each actor's own records are in order."""
+    for n in range(events):
+        actor, step = n % ACTORS, n // ACTORS
+        kind, sender, receiver = "send", actor, (actor + 1) % ACTORS
+        if step % 2:
+            kind, sender, receiver = "receive", (actor + ACTORS - 1) % ACTORS, actor
+        identity = n // 2
+        yield (
+            f'{{"actor":"member-{actor}","seq":{step + 1},"kind":"{kind}","msg_id":"{identity}",'
+            f'"from":"member-{sender}","to":"member-{receiver}","type":"AppendEntries",'
+            f'"payload":"AppendEntries(Term({step // 1000}),List(Entry({identity},Term({step // 1001}),{step})),{identity % 977})",'
+            f'"time":{1_715_731_200_000 + n}}}\n'
+        ).encode()
 
 
 def timed(work):
@@ -24,33 +49,93 @@ def timed(work):
     return round(time.perf_counter() - begin, 2)
 
 
+def load(program, folder):
+    store = folder / "loaded"
+    shutil.rmtree(store, ignore_errors=True)
+    command = [program, "-q", "ingest", "load", "--store", store, "--system", "bench", folder / "input.jsonl"]
+    return timed(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL))
+
+
+def send(address, part):
+    """Sends everything and waits until it is acknowledged."""
+    host, port = address.rsplit(":", 1)
+    last = b'{"acknowledged":%d}' % part.count(b"\n")
+    with socket.create_connection((host, int(port))) as stream:
+        sender = threading.Thread(target=stream.sendall, args=(part,))
+        sender.start()
+        for answer in stream.makefile("rb"):
+            assert b"error" not in answer, answer
+            if answer.strip() == last:
+                break
+        sender.join()
+
+
+def daemon(program, folder, parts, events):
+    for name in ("store", "spool", "logs"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    (folder / "logs").mkdir()
+    for name, part in zip("ab", parts):
+        (folder / "logs" / f"{name}.log").write_bytes(part)
+    config = folder / "demi.toml"
+    config.write_text(
+        f'[store]\ndir = "{folder}/store"\n[spool]\ndir = "{folder}/spool"\n[admin]\nlisten = "127.0.0.1:0"\n[daemon]\nlog = "warn"\n'
+        f'[sources.logs]\ntype = "files"\nsystem = "bench"\npaths = ["{folder}/logs/*.log"]\n'
+        '[sources.tcp]\ntype = "tcp"\nsystem = "bench"\nlisten = "127.0.0.1:0"\n'
+    )
+    child = subprocess.Popen([program, "ingest", "serve", config], stdout=subprocess.PIPE, text=True)
+    addresses = {}
+    for line in child.stdout:
+        if line.strip() == "ready":
+            break
+        name, address = line.split()[:2]
+        addresses[name] = address
+
+    def written():
+        admin = http.client.HTTPConnection(addresses["admin"])
+        admin.request("GET", "/metrics")
+        lines = admin.getresponse().read().decode().splitlines()
+        return sum(float(line.split()[-1]) for line in lines if line.startswith("events_written_total"))
+
+    def drive():
+        senders = [threading.Thread(target=send, args=(addresses["tcp"], part)) for part in parts[2:]]
+        [sender.start() for sender in senders]
+        while written() < events:
+            time.sleep(0.02)
+        [sender.join() for sender in senders]
+
+    try:
+        return timed(drive)
+    finally:
+        child.terminate()
+        child.wait()
+
+
 def main():
-    program, folder, events = sys.argv[1:]
-    folder = Path(folder)
+    program, folder, events, *rounds = sys.argv[1:]
+    folder, events = Path(folder).resolve(), int(events)
     folder.mkdir(parents=True, exist_ok=True)
-    daemon = json.loads(subprocess.run([program, str(folder), events], check=True, capture_output=True).stdout)
-    source = folder / "input.jsonl"
+    source, parts = folder / "input.jsonl", [bytearray() for _ in range(4)]
+    with open(source, "wb") as out:
+        for n, line in enumerate(records(events)):
+            out.write(line)
+            # Each actor's records stay together, so that its log comes in order.
+            parts[n % ACTORS % 4].extend(line)
     parquet = folder / "polars.parquet"
-    polars_seconds = timed(
-        lambda: polars.scan_ndjson(source).sink_parquet(parquet, compression="zstd", compression_level=3)
-    )
-    duck = folder / "duckdb.parquet"
-    query = f"copy (select * from read_ndjson_auto('{source}')) to '{duck}' (format parquet, compression zstd)"
-    duckdb_seconds = timed(lambda: duckdb.sql(query))
-    rows = polars.scan_parquet(parquet).select(polars.len()).collect().item()
-    assert rows == int(events) == duckdb.sql(f"select count(*) from '{duck}'").fetchall()[0][0]
-    print(
-        json.dumps(
-            {
-                "daemon": daemon,
-                "polars_seconds": polars_seconds,
-                "duckdb_seconds": duckdb_seconds,
-                "daemon_to_polars": round(daemon["seconds"] / polars_seconds, 2),
-                "daemon_to_duckdb": round(daemon["seconds"] / duckdb_seconds, 2),
-            },
-            indent=2,
-        )
-    )
+    scan = polars.scan_ndjson
+    seconds = {"load": [], "daemon": [], "polars": []}
+    if duckdb:
+        seconds["duckdb"] = []
+    query = f"copy (select * from read_ndjson_auto('{source}')) to '{folder}/duckdb.parquet' (format parquet, compression zstd)"
+    for _ in range(int(rounds[0]) if rounds else 3):
+        seconds["load"].append(load(program, folder))
+        seconds["daemon"].append(daemon(program, folder, parts, events))
+        seconds["polars"].append(timed(lambda: scan(source).sink_parquet(parquet, compression="zstd", compression_level=3)))
+        if duckdb:
+            seconds["duckdb"].append(timed(lambda: duckdb.sql(query)))
+    assert polars.scan_parquet(parquet).select(polars.len()).collect().item() == events
+    best = {name: min(all) for name, all in seconds.items()}
+    times = {name: round(best[name] / best["polars"], 2) for name in ("load", "daemon")}
+    print(json.dumps({"megabytes": source.stat().st_size // 10**6, "seconds": seconds, "times_polars": times}, indent=2))
 
 
 if __name__ == "__main__":

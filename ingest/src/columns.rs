@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use arrow_array::builder::{
-    BinaryBuilder, BooleanBuilder, Date32Builder, Int32Builder, Int64Builder, StringBuilder,
+    ArrayBuilder, BinaryBuilder, BooleanBuilder, Date32Builder, Int32Builder, Int64Builder, StringBuilder,
 };
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use arrow_schema::ArrowError;
 use demi_schemas::{EventRecord, tables};
 use serde::Serialize;
@@ -20,32 +20,62 @@ pub(crate) struct EventRow<'a> {
     pub digest: u64,
 }
 
+/// Texts of a column. Missing ones are counted, and added when one comes that is not: most columns have none.
+#[derive(Default)]
+struct Texts {
+    there: StringBuilder,
+    missing: usize,
+}
+
+impl Texts {
+    fn append_value(&mut self, text: &str) {
+        if self.missing > 0 {
+            self.there.append_nulls(std::mem::take(&mut self.missing));
+        }
+        self.there.append_value(text);
+    }
+
+    fn append_option(&mut self, text: Option<&str>) {
+        match text {
+            Some(text) => self.append_value(text),
+            None => self.missing += 1,
+        }
+    }
+
+    fn finish(&mut self) -> StringArray {
+        self.there.append_nulls(std::mem::take(&mut self.missing));
+        // The next batch is about as large.
+        let next = StringBuilder::with_capacity(self.there.len(), self.there.values_slice().len());
+        std::mem::replace(&mut self.there, next).finish()
+    }
+}
+
 /// Events gathered until a batch is full, in the columns of [`tables::store_events`].
 #[derive(Default)]
 pub(crate) struct EventColumns {
-    system: StringBuilder,
+    system: Texts,
     date: Date32Builder,
-    actor: StringBuilder,
+    actor: Texts,
     incarnation: Int32Builder,
     seq: Int64Builder,
-    kind: StringBuilder,
-    msg_id: StringBuilder,
-    from: StringBuilder,
-    to: StringBuilder,
-    via: StringBuilder,
-    timer: StringBuilder,
-    type_: StringBuilder,
-    payload: StringBuilder,
-    fingerprint: StringBuilder,
+    kind: Texts,
+    msg_id: Texts,
+    from: Texts,
+    to: Texts,
+    via: Texts,
+    timer: Texts,
+    type_: Texts,
+    payload: Texts,
+    fingerprint: Texts,
     external: BooleanBuilder,
-    fields: StringBuilder,
-    state: StringBuilder,
-    time: StringBuilder,
-    source: StringBuilder,
+    fields: Texts,
+    state: Texts,
+    time: Texts,
+    source: Texts,
     offset: Int64Builder,
     line: Int64Builder,
-    vector_clock: StringBuilder,
-    attrs: StringBuilder,
+    vector_clock: Texts,
+    attrs: Texts,
     digest: Int64Builder,
     rows: usize,
     /// Room for JSON texts.
@@ -124,7 +154,7 @@ impl EventColumns {
 }
 
 /// Adds a value as JSON text. Values that came from JSON can always be written as JSON, and JSON is always UTF-8.
-fn push_json<T: Serialize>(column: &mut StringBuilder, value: Option<&T>, text: &mut Vec<u8>) {
+fn push_json<T: Serialize>(column: &mut Texts, value: Option<&T>, text: &mut Vec<u8>) {
     text.clear();
     let written = value.and_then(|value| serde_json::to_writer(&mut *text, value).ok());
     column.append_option(written.and_then(|()| std::str::from_utf8(text).ok()));

@@ -39,6 +39,7 @@ mod error;
 mod formats;
 pub mod fs;
 mod intervals;
+mod lent;
 mod load;
 mod load_mapped;
 mod locations;

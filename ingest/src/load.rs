@@ -8,6 +8,7 @@ use std::thread;
 use demi_schemas::summary::LoadSummary;
 
 use crate::admit::{Admitted, Found, Known, Rows};
+use crate::lent::Lent;
 use crate::read::parse::{Chunk, Item, Message, Parser, What, read_sources};
 use crate::read::source::Sources;
 use crate::store::{Gone, TableWriter};
@@ -158,7 +159,8 @@ pub(crate) struct Loader<'a> {
     _lock: File,
     known: Known,
     rows: Rows,
-    events_writer: TableWriter,
+    /// Rows are encoded while the next are looked at.
+    events_writer: Lent<TableWriter>,
     quarantine_writer: TableWriter,
     number: Number,
     since_commit: Window,
@@ -188,7 +190,7 @@ impl<'a> Loader<'a> {
                 ..Known::read(store, system, store.dir().to_owned())?
             },
             rows: Rows::default(),
-            events_writer: events,
+            events_writer: Lent::new(events, "rows")?,
             quarantine_writer: quarantine,
             number,
             since_commit: Window::default(),
@@ -252,7 +254,8 @@ impl<'a> Loader<'a> {
     }
 
     fn flush(&mut self) -> Result<(), IngestError> {
-        self.rows.take()?.map_or(Ok(()), |batch| self.events_writer.write(batch))
+        let Some(batch) = self.rows.take()? else { return Ok(()) };
+        self.events_writer.work(move |events| events.write(batch))
     }
 
     fn commit_if_due(&mut self) -> Result<(), IngestError> {
@@ -275,9 +278,10 @@ impl<'a> Loader<'a> {
             self.number.quarantine += 1;
             self.quarantine_writer.commit(&[self.number.of(self.number.quarantine)], Gone::Nothing)?;
         }
-        if self.events_writer.is_pending() {
+        let events = self.events_writer.get()?;
+        if events.is_pending() {
             self.number.events += 1;
-            self.events_writer.commit(&[self.number.of(self.number.events)], Gone::Nothing)?;
+            events.commit(&[self.number.of(self.number.events)], Gone::Nothing)?;
             self.commits += 1;
             if self.options.stop_after_commits == Some(self.commits) {
                 return Err(IngestError::Stopped { commits: self.commits });
@@ -293,7 +297,7 @@ impl<'a> Loader<'a> {
         summary.already_quarantined = self.known.quarantine.known_again;
         summary.quarantine_reasons = self.known.quarantine.added;
         summary.actors = self.known.seen.completeness();
-        store.adopt(self.events_writer, self.quarantine_writer);
+        store.adopt(self.events_writer.into_inner()?, self.quarantine_writer);
         Ok(self.report)
     }
 }

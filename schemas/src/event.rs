@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
+use serde::de::DeserializeSeed;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -209,10 +210,28 @@ impl EventRecord {
     /// When the bytes are not UTF-8, not a JSON object of the right shape, name an unknown kind, or break a rule
     /// (see [`EventRecord::check`]).
     pub fn parse(line: &[u8]) -> Result<Self, RecordError> {
-        let text = std::str::from_utf8(line).map_err(|e| RecordError::NotUtf8(e.valid_up_to()))?;
-        let record: EventRecord = serde_json::from_str(text).map_err(|e| Self::explain(text, &e))?;
-        record.check()?;
+        let mut record = EventRecord::new(String::new(), 0, Kind::Local);
+        record.read(line)?;
         Ok(record)
+    }
+
+    /// As [`parse`](Self::parse), for records that are kept in memory of their own.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn parse_boxed(line: &[u8]) -> Result<Box<Self>, RecordError> {
+        let mut record = Box::new(EventRecord::new(String::new(), 0, Kind::Local));
+        record.read(line)?;
+        Ok(record)
+    }
+
+    /// Reads a line into a record that is new.
+    fn read(&mut self, line: &[u8]) -> Result<(), RecordError> {
+        let text = std::str::from_utf8(line).map_err(|e| RecordError::NotUtf8(e.valid_up_to()))?;
+        let mut reader = serde_json::Deserializer::from_str(text);
+        let read = read::Into(self).deserialize(&mut reader).and_then(|()| reader.end());
+        read.map_err(|e| Self::explain(text, &e))?;
+        self.check()
     }
 
     /// Finds the cause behind a failed parse: an unknown kind deserves its own answer.

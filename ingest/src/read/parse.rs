@@ -75,7 +75,7 @@ fn read_source(
         let mut chunk = Chunk {
             source: name.clone(),
             raw: Vec::with_capacity(CHUNK_BYTES / 4),
-            items: Vec::new(),
+            items: Vec::with_capacity(CHUNK_LINES / 4),
             bytes: 0,
             end: false,
             damage: None,
@@ -163,7 +163,7 @@ impl<'a> Parser<'a> {
     pub(crate) fn parse(&mut self, bytes: &[u8], line: &Line) -> What {
         let bytes =
             if line.offset == 0 { bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes) } else { bytes };
-        let mut record = match EventRecord::parse(bytes) {
+        let mut record = match EventRecord::parse_boxed(bytes) {
             Ok(record) => record,
             Err(error) => return What::Bad { code: error.code().into(), reason: error.to_string() },
         };
@@ -189,7 +189,7 @@ impl<'a> Parser<'a> {
             record.attrs.entry("logged_offset".to_owned()).or_insert(Value::from(offset));
         }
         record.line = (line.number > 0).then_some(line.number);
-        What::Event { record: Box::new(record), digest, date }
+        What::Event { record, digest, date }
     }
 }
 

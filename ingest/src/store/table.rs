@@ -19,6 +19,7 @@ use demi_schemas::tables::TABLES_VERSION;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::schema::types::ColumnPath;
 use tokio::runtime::Runtime;
 
 use super::check::sync_commits;
@@ -30,6 +31,8 @@ use crate::fs::FileSystem;
 /// Rows of a row group.
 const ROW_GROUP: usize = 128 * 1024;
 const ZSTD_LEVEL: i32 = 3;
+/// Columns that have hardly any value twice: looking for one costs more than all else.
+const UNLIKE: [&str; 7] = ["seq", "msg_id", "payload", "time", "offset", "line", "digest"];
 
 /// The values of a partition, by column.
 pub(crate) type Partition = Vec<(String, Option<String>)>;
@@ -261,7 +264,11 @@ async fn commit(
 pub(super) fn properties() -> DeltaResult<WriterProperties> {
     let level = ZstdLevel::try_new(ZSTD_LEVEL).map_err(|source| DeltaTableError::Parquet { source })?;
     let version = KeyValue::new("demi.schema".to_owned(), TABLES_VERSION.to_owned());
-    Ok(WriterProperties::builder()
+    let mut properties = WriterProperties::builder();
+    for column in UNLIKE {
+        properties = properties.set_column_dictionary_enabled(ColumnPath::from(column), false);
+    }
+    Ok(properties
         .set_created_by(concat!("demi-lineage ", env!("CARGO_PKG_VERSION")).to_owned())
         .set_compression(Compression::ZSTD(level))
         .set_max_row_group_row_count(Some(ROW_GROUP))

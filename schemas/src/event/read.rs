@@ -3,17 +3,15 @@
 //! What `#[derive(Deserialize)]` makes of a struct with a flattened map keeps unknown fields aside and reads them a second
 //! time. What is accepted and what is refused, and why, is the same, which a test compares.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
-use serde_json::Value;
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 
 use super::EventRecord;
 
-/// A struct of options, one for each field that a record may have, filled as fields come.
-macro_rules! slots {
-    ($($field:ident = $name:literal: $type:ty,)*) => {
+/// The fields that a record may have: their names, and how each is read.
+macro_rules! fields {
+    ($($field:ident = $name:literal,)*) => {
         /// A name in a record.
         #[allow(non_camel_case_types)]
         enum Name {
@@ -40,97 +38,94 @@ macro_rules! slots {
             }
         }
 
+        /// Which fields came.
         #[derive(Default)]
-        struct Slots {
-            $($field: Option<$type>,)*
-            attrs: BTreeMap<String, Value>,
+        struct Seen {
+            $($field: bool,)*
         }
 
-        impl Slots {
-            fn fill<'de, A: MapAccess<'de>>(&mut self, name: Name, map: &mut A) -> Result<(), A::Error> {
-                match name {
-                    $(Name::$field => {
-                        if self.$field.is_some() {
-                            return Err(Error::duplicate_field($name));
-                        }
-                        self.$field = Some(map.next_value()?);
-                    })*
-                    Name::Other(name) => {
-                        self.attrs.insert(name, map.next_value()?);
+        /// Reads the field of that name.
+        fn fill<'de, A: MapAccess<'de>>(
+            record: &mut EventRecord,
+            seen: &mut Seen,
+            name: Name,
+            map: &mut A,
+        ) -> Result<(), A::Error> {
+            match name {
+                $(Name::$field => {
+                    if std::mem::replace(&mut seen.$field, true) {
+                        return Err(Error::duplicate_field($name));
                     }
+                    record.$field = map.next_value()?;
+                })*
+                Name::Other(name) => {
+                    record.attrs.insert(name, map.next_value()?);
                 }
-                Ok(())
             }
+            Ok(())
         }
     };
 }
 
-slots! {
-    system = "system": Option<String>,
-    actor = "actor": String,
-    incarnation = "incarnation": u32,
-    seq = "seq": u64,
-    kind = "kind": super::Kind,
-    msg_id = "msg_id": Option<String>,
-    from = "from": Option<String>,
-    to = "to": Option<String>,
-    via = "via": Option<super::Via>,
-    timer = "timer": Option<super::TimerInfo>,
-    type_ = "type": Option<String>,
-    payload = "payload": Option<String>,
-    fingerprint = "fingerprint": Option<String>,
-    external = "external": Option<bool>,
-    fields = "fields": Option<Value>,
-    state = "state": Option<Value>,
-    time = "time": Option<Value>,
-    source = "source": Option<String>,
-    offset = "offset": Option<u64>,
-    vector_clock = "vector_clock": Option<super::VectorClock>,
+fields! {
+    system = "system",
+    actor = "actor",
+    incarnation = "incarnation",
+    seq = "seq",
+    kind = "kind",
+    msg_id = "msg_id",
+    from = "from",
+    to = "to",
+    via = "via",
+    timer = "timer",
+    type_ = "type",
+    payload = "payload",
+    fingerprint = "fingerprint",
+    external = "external",
+    fields = "fields",
+    state = "state",
+    time = "time",
+    source = "source",
+    offset = "offset",
+    vector_clock = "vector_clock",
 }
 
 impl<'de> Deserialize<'de> for EventRecord {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Records)
+        let mut record = EventRecord::new(String::new(), 0, super::Kind::Local);
+        Into(&mut record).deserialize(deserializer)?;
+        Ok(record)
     }
 }
 
-struct Records;
+/// Reads a record into its place. It is large, and to move it about would cost as much as to read it.
+pub(super) struct Into<'r>(pub(super) &'r mut EventRecord);
 
-impl<'de> Visitor<'de> for Records {
-    type Value = EventRecord;
+impl<'de> DeserializeSeed<'de> for Into<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Into<'_> {
+    type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("struct EventRecord")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<EventRecord, A::Error> {
-        let mut slots = Slots::default();
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let mut seen = Seen::default();
         while let Some(name) = map.next_key()? {
-            slots.fill(name, &mut map)?;
+            fill(self.0, &mut seen, name, &mut map)?;
         }
-        Ok(EventRecord {
-            system: slots.system.flatten(),
-            actor: slots.actor.ok_or_else(|| Error::missing_field("actor"))?,
-            incarnation: slots.incarnation.unwrap_or_default(),
-            seq: slots.seq.ok_or_else(|| Error::missing_field("seq"))?,
-            kind: slots.kind.ok_or_else(|| Error::missing_field("kind"))?,
-            msg_id: slots.msg_id.flatten(),
-            from: slots.from.flatten(),
-            to: slots.to.flatten(),
-            via: slots.via.flatten(),
-            timer: slots.timer.flatten(),
-            type_: slots.type_.flatten(),
-            payload: slots.payload.flatten(),
-            fingerprint: slots.fingerprint.flatten(),
-            external: slots.external.flatten(),
-            fields: slots.fields.flatten(),
-            state: slots.state.flatten(),
-            time: slots.time.flatten(),
-            source: slots.source.flatten(),
-            offset: slots.offset.flatten(),
-            line: None,
-            vector_clock: slots.vector_clock.flatten(),
-            attrs: slots.attrs,
-        })
+        for (there, name) in [(seen.actor, "actor"), (seen.seq, "seq"), (seen.kind, "kind")] {
+            if !there {
+                return Err(Error::missing_field(name));
+            }
+        }
+        Ok(())
     }
 }

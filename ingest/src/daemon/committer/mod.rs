@@ -5,7 +5,6 @@
 //! a source sends again. After a failure everything is opened anew and read again from the spool.
 
 mod gauges;
-mod lent;
 mod parse;
 pub(crate) mod progress;
 mod session;

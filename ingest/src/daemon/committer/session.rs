@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 
-use super::lent::Lent;
 use super::parse::{Chunk, Row};
 use super::progress::{application, source_application};
 use super::system::System;
@@ -16,6 +15,7 @@ use crate::admit::{Admitted, Found, Rows};
 use crate::completeness::{self, CompletenessRow};
 use crate::daemon::metrics::Metrics;
 use crate::daemon::positions::Positions;
+use crate::lent::Lent;
 use crate::read::parse::What;
 use crate::store::{Gone, TableWriter};
 use crate::{IngestError, Store};

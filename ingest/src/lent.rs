@@ -11,7 +11,7 @@ type Work<T> = Box<dyn FnOnce(&mut T) -> Result<(), IngestError> + Send>;
 ///
 /// One piece of work is done at a time: whoever brings the next waits for the one before. An error of the work is told to
 /// the next who asks for the value.
-pub(super) struct Lent<T> {
+pub(crate) struct Lent<T> {
     here: Option<T>,
     to: SyncSender<(T, Work<T>)>,
     back: Receiver<(T, Result<(), IngestError>)>,
@@ -22,7 +22,7 @@ impl<T: Send + 'static> Lent<T> {
     ///
     /// # Errors
     /// When it cannot be started.
-    pub(super) fn new(value: T, name: &str) -> Result<Self, IngestError> {
+    pub(crate) fn new(value: T, name: &str) -> Result<Self, IngestError> {
         let (to, from) = sync_channel::<(T, Work<T>)>(1);
         let (give, back) = sync_channel(1);
         let run = move || {
@@ -46,7 +46,7 @@ impl<T: Send + 'static> Lent<T> {
     ///
     /// # Errors
     /// That of the work.
-    pub(super) fn get(&mut self) -> Result<&mut T, IngestError> {
+    pub(crate) fn get(&mut self) -> Result<&mut T, IngestError> {
         if self.here.is_none() {
             let (value, result) = self.back.recv().map_err(|_| IngestError::WriterLost)?;
             self.here = Some(value);
@@ -59,13 +59,22 @@ impl<T: Send + 'static> Lent<T> {
     ///
     /// # Errors
     /// That of the work before.
-    pub(super) fn work(
+    pub(crate) fn work(
         &mut self,
         work: impl FnOnce(&mut T) -> Result<(), IngestError> + Send + 'static,
     ) -> Result<(), IngestError> {
         self.get()?;
         let value = self.here.take().ok_or(IngestError::WriterLost)?;
         self.to.send((value, Box::new(work))).map_err(|_| IngestError::WriterLost)
+    }
+
+    /// The value for good, when the work on it is done.
+    ///
+    /// # Errors
+    /// That of the work.
+    pub(crate) fn into_inner(mut self) -> Result<T, IngestError> {
+        self.get()?;
+        self.here.take().ok_or(IngestError::WriterLost)
     }
 }
 
@@ -89,5 +98,6 @@ mod tests {
         assert_eq!(list.get().unwrap().len(), 100);
         list.work(|_| Err(IngestError::ReaderLost)).unwrap();
         assert!(list.work(|_| Ok(())).is_err());
+        assert_eq!(list.into_inner().unwrap().len(), 100);
     }
 }
