@@ -247,6 +247,10 @@ impl EventRecord {
             {
                 return RecordError::Rule(format!("seq must be a whole number from 1, got {seq}"));
             }
+            // What has these is meant as a record, and not as a line of another format.
+            if ["actor", "seq", "kind"].iter().all(|name| map.contains_key(*name)) {
+                return RecordError::Rule(format!("a field is not as it must be: {error}"));
+            }
         }
         RecordError::Json(error.to_string())
     }

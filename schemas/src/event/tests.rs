@@ -20,6 +20,10 @@ fn errors_say_what_is_wrong() {
     assert!(code(br#"{"actor":"","seq":1,"kind":"start"}"#).to_string().contains("actor"));
     assert!(code(br#"{"actor":"a","seq":1,"kind":"send"}"#).to_string().contains("'to'"));
     assert_eq!(code(b"[1]").code(), "not_json");
+    assert_eq!(code(br#"{"level":"info","message":"hello"}"#).code(), "not_json");
+    let timer = code(br#"{"actor":"a","seq":1,"kind":"timer_set","timer":"election"}"#);
+    assert_eq!(timer.code(), "rule");
+    assert!(timer.to_string().contains("column"), "{timer}");
 }
 
 proptest! {

@@ -75,6 +75,15 @@ impl Figures {
         }
     }
 
+    /// Forgets the invariants of a monitor that are not watched any more. What failed stays counted.
+    pub(crate) fn keep(&self, monitor: &str, before: &[Watching], now: &[Watching]) {
+        for gone in before.iter().filter(|old| now.iter().all(|new| new.id != old.id)) {
+            let labels = InvariantLabels { monitor: monitor.to_owned(), invariant: gone.id.clone() };
+            self.checks.remove(&labels);
+            self.unchecked.remove(&labels);
+        }
+    }
+
     pub(crate) fn failed(&self, monitor: &str, invariant: &str) {
         let labels = InvariantLabels { monitor: monitor.to_owned(), invariant: invariant.to_owned() };
         self.failures.get_or_create(&labels).inc();
@@ -86,5 +95,40 @@ impl Figures {
 
     pub(crate) fn post_failed(&self, monitor: &str) {
         self.posts_failed.get_or_create(&MonitorLabel { monitor: monitor.to_owned() }).inc();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_watched_any_more_is_forgotten() {
+        let mut registry = Registry::default();
+        let figures = Figures::default();
+        figures.register(&mut registry);
+        let watching = |id: &str| Watching {
+            id: id.to_owned(),
+            name: id.to_owned(),
+            holds: "x > 0".to_owned(),
+            muted: false,
+            failing: None,
+            checks: 7,
+            failures: 0,
+            last_failure: None,
+            never_told: Vec::new(),
+            unjudged: None,
+        };
+        let (before, now) = ([watching("old"), watching("both")], [watching("both"), watching("new")]);
+        figures.show("m", &before, Counts::default(), 1.0);
+        figures.failed("m", "old");
+        figures.keep("m", &before, &now);
+        figures.show("m", &now, Counts::default(), 1.0);
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+        let has = |name: &str, id: &str| text.contains(&format!("{name}{{monitor=\"m\",invariant=\"{id}\"}} "));
+        assert!(!has("invariant_checks", "old") && !has("invariant_unchecked", "old"), "{text}");
+        assert!(has("invariant_checks", "both") && has("invariant_checks", "new"), "{text}");
+        assert!(has("invariant_failures_total", "old"), "{text}");
     }
 }

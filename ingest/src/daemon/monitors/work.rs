@@ -272,8 +272,10 @@ impl<D: Disk> Work<D> {
 
     fn publish(&self, monitor: &Monitor<'_>, sample: f64) {
         let watching = monitor.watching();
+        let mut shown = lock(&self.desk.watching);
+        self.metrics.monitors.keep(&self.name, &shown.0, &watching);
         self.metrics.monitors.show(&self.name, &watching, monitor.counts(), sample);
-        *lock(&self.desk.watching) = (watching, sample);
+        *shown = (watching, sample);
     }
 }
 
