@@ -39,6 +39,9 @@ impl Nearest {
         // The first of those that are as near as each other stays first.
         self.0.sort_by(|a, b| a.near.slack.total_cmp(&b.near.slack).then(b.near.rows.cmp(&a.near.rows)));
         self.0.truncate(TOLD);
+        if let Some(last) = self.0.get(TOLD - 1) {
+            checker.only_nearer(&last.near);
+        }
     }
 }
 
@@ -47,6 +50,9 @@ pub(crate) fn nearest(executions: &[Execution], predicate: &Predicate, places: &
     let mut nearest = Nearest::default();
     for (number, execution) in executions.iter().enumerate() {
         let mut checker = predicate.checker().watching();
+        if let Some(last) = nearest.0.get(TOLD - 1) {
+            checker.only_nearer(&last.near);
+        }
         if predicate.scope().is_of_messages() {
             for (at, delivered) in execution.messages.iter().take(LOOKED).enumerate() {
                 let links = delivered.links.get(..places.len());

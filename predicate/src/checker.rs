@@ -221,6 +221,11 @@ impl Checker<'_> {
         self
     }
 
+    /// From here on only what comes nearer than this is looked for.
+    pub fn only_nearer(&mut self, near: &Near) {
+        self.judge.limit(near);
+    }
+
     /// What came nearest to failing with the last state or message, of what was looked at anew for it.
     pub fn take_nearest(&mut self) -> Option<Near> {
         self.judge.take()

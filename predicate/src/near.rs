@@ -26,10 +26,32 @@ impl Near {
     /// Whether this came nearer than another.
     #[must_use]
     pub fn is_nearer(&self, other: &Near) -> bool {
-        match self.slack.total_cmp(&other.slack) {
-            std::cmp::Ordering::Equal => self.rows > other.rows,
-            order => order.is_lt(),
-        }
+        is_nearer((self.slack, self.rows), (other.slack, other.rows))
+    }
+}
+
+/// Whether one slack, with a number of rows, is nearer to failing than another.
+fn is_nearer((slack, rows): (f64, usize), than: (f64, usize)) -> bool {
+    match slack.total_cmp(&than.0) {
+        std::cmp::Ordering::Equal => rows > than.1,
+        order => order.is_lt(),
+    }
+}
+
+/// What came nearest, and from where on it is wanted.
+#[derive(Clone, Debug)]
+struct Watch {
+    /// The names of the columns.
+    names: Vec<String>,
+    /// What does not come nearer than this is of no use.
+    limit: Option<(f64, usize)>,
+    best: Option<Near>,
+}
+
+impl Watch {
+    fn wants(&self, near: (f64, usize)) -> bool {
+        let best = self.best.as_ref().map(|near| (near.slack, near.rows));
+        best.into_iter().chain(self.limit).all(|known| is_nearer(near, known))
     }
 }
 
@@ -39,56 +61,58 @@ pub(crate) struct Judge<'p> {
     predicate: &'p Predicate,
     /// The columns that the predicate reads, each once.
     pub(crate) columns: Vec<Column>,
-    nearest: RefCell<Option<Option<Near>>>,
+    watch: RefCell<Option<Watch>>,
 }
 
 impl<'p> Judge<'p> {
     pub(crate) fn new(predicate: &'p Predicate, columns: Vec<Column>) -> Judge<'p> {
-        Judge { predicate, columns, nearest: RefCell::new(None) }
+        Judge { predicate, columns, watch: RefCell::new(None) }
     }
 
     /// From here on what comes near is kept.
     pub(crate) fn watch(&self) {
-        self.nearest.replace(Some(None));
+        let names = self.columns.iter().map(|c| column_name(&self.predicate.parsed.scope, c)).collect();
+        self.watch.replace(Some(Watch { names, limit: None, best: None }));
+    }
+
+    /// From here on only what comes nearer than this is kept.
+    pub(crate) fn limit(&mut self, near: &Near) {
+        if let Some(watch) = self.watch.get_mut() {
+            watch.limit = Some((near.slack, near.rows));
+        }
     }
 
     /// What came nearest since this was last called.
     pub(crate) fn take(&mut self) -> Option<Near> {
-        self.nearest.get_mut().as_mut()?.take()
+        self.watch.get_mut().as_mut()?.best.take()
     }
 
     /// Asks the predicate of rows; what fails, in words.
     pub(crate) fn ask(&self, rows: &[Row<'_>]) -> Result<Option<String>, String> {
         let failure = self.predicate.failure(rows)?;
         if failure.is_none()
-            && let Some(known) = &mut *self.nearest.borrow_mut()
-            && let Some(near) = nearest(&self.predicate.parsed, rows, &self.columns)
-            && known.as_ref().is_none_or(|known| near.is_nearer(known))
+            && let Some(watch) = &mut *self.watch.borrow_mut()
         {
-            *known = Some(near);
+            look(&self.predicate.parsed, rows, &self.columns, watch);
         }
         Ok(failure)
     }
 }
 
-/// The row or group of these rows that is nearest to breaking the predicate; nothing where it fails or says nothing.
-fn nearest(predicate: &Parsed, rows: &[Row<'_>], columns: &[Column]) -> Option<Near> {
-    let mut best: Option<Near> = None;
-    eval::each_group(predicate, rows, &mut |key, _, members, scope| {
+/// Looks for the row or group of these rows that is nearest to breaking the predicate; for none where it fails or says nothing.
+fn look(predicate: &Parsed, rows: &[Row<'_>], columns: &[Column], watch: &mut Watch) {
+    // Where values cannot be compared the predicate says so.
+    let _ = eval::each_group(predicate, rows, &mut |key, _, members, scope| {
         let Some(slack) = slack(&predicate.holds, scope).filter(|s| s.is_finite()) else { return Ok(true) };
         let rows = members.len().max(1);
-        let nearer = best
-            .as_ref()
-            .is_none_or(|b| slack < b.slack || slack.total_cmp(&b.slack).is_eq() && rows > b.rows);
-        if let Some(row) = scope.one.filter(|_| nearer) {
-            let value = |c: &Column| (column_name(&predicate.scope, c), row.get(c).to_string());
-            let values = columns.iter().map(value).collect();
-            best = Some(Near { slack, rows, of: eval::named(predicate, key, Some(row)), values });
+        if let Some(row) = scope.one.filter(|_| watch.wants((slack, rows))) {
+            let values =
+                watch.names.iter().zip(columns).map(|(name, c)| (name.clone(), row.get(c).to_string()));
+            let values = values.collect();
+            watch.best = Some(Near { slack, rows, of: eval::named(predicate, key, Some(row)), values });
         }
         Ok(true)
-    })
-    .ok()?;
-    best
+    });
 }
 
 /// How far a term that is true is from being false; infinite where no number says so, nothing where it is not true.

@@ -126,7 +126,8 @@ mod tests {
         figures.show("m", &now, Counts::default(), 1.0);
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
-        let has = |name: &str, id: &str| text.contains(&format!("{name}{{monitor=\"m\",invariant=\"{id}\"}} "));
+        let has =
+            |name: &str, id: &str| text.contains(&format!("{name}{{monitor=\"m\",invariant=\"{id}\"}} "));
         assert!(!has("invariant_checks", "old") && !has("invariant_unchecked", "old"), "{text}");
         assert!(has("invariant_checks", "both") && has("invariant_checks", "new"), "{text}");
         assert!(has("invariant_failures_total", "old"), "{text}");
