@@ -93,6 +93,7 @@ pub fn run(args: &CheckArgs, ui: &Ui) -> Outcome {
             answer.predicate
         ));
     }
+    let mut silent = Vec::new();
     for (i, entry) in chosen.iter().enumerate() {
         // The answers come execution by execution, each with all invariants in their order.
         let mut own = answers.iter().skip(i).step_by(chosen.len());
@@ -101,27 +102,31 @@ pub fn run(args: &CheckArgs, ui: &Ui) -> Outcome {
         {
             let of = entry.class.as_deref().map_or(String::new(), |class| format!(" of {class}"));
             let holds = &entry.holds;
-            let what = match asked.get(i).is_some_and(|a| absent == a.predicate.scope().to_string().trim()) {
-                true => format!("no message{of} is one of '{absent}'"),
-                false => format!("no state{of} has a variable '{absent}'"),
-            };
-            return Err(format!("{path}: '{holds}': {what}").into());
+            if !asked.get(i).is_some_and(|a| absent == a.predicate.scope().to_string().trim()) {
+                return Err(format!("{path}: '{holds}': no state{of} has a variable '{absent}'").into());
+            }
+            silent.push(format!("'{holds}': no message{of} is one of '{absent}'"));
         }
+    }
+    // A run need not have messages of every sort.
+    match silent.first() {
+        Some(first) if silent.len() == chosen.len() => return Err(format!("{path}: {first}").into()),
+        _ => silent.iter().for_each(|what| ui.note(what)),
     }
     if args.json {
         ui.json(&answers)?;
     } else {
         answers.iter().filter(|a| !a.answer.holds).for_each(|a| ui.result(&failure(a)));
-        let (all, executions) = (chosen.len(), opened.len());
+        let (all, executions) = (chosen.len() - silent.len(), counted(opened.len(), "execution"));
+        let rest = match silent.len() {
+            0 => String::new(),
+            1 => "; 1 other says nothing of it".to_owned(),
+            n => format!("; {n} others say nothing of it"),
+        };
         ui.result(&match failing {
-            0 if all == 1 => format!("the invariant holds in {}", counted(executions, "execution")),
-            0 => format!("all {} hold in {}", counted(all, "invariant"), counted(executions, "execution")),
-            n => format!(
-                "{} of {} in {}",
-                counted(n, "failure"),
-                counted(all, "invariant"),
-                counted(executions, "execution")
-            ),
+            0 if all == 1 => format!("the invariant holds in {executions}{rest}"),
+            0 => format!("all {} hold in {executions}{rest}", counted(all, "invariant")),
+            n => format!("{} of {} in {executions}{rest}", counted(n, "failure"), counted(all, "invariant")),
         });
     }
     Ok(if failing == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })

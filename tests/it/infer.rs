@@ -251,6 +251,12 @@ fn what_cannot_be_meant_is_told() {
         ("holds = \"xx > 0\"", 2, "no state has a variable 'xx'"),
         ("holds = \"x > 0\"\nclass = \"b*\"", 2, "no state of b* has a variable 'x'"),
         ("holds = \"x > 0\"\nclass = \"[\"", 2, "class"),
+        ("holds = \"MESSAGES 'm' HAVING receiver.x > 0\"", 2, "no message is one of 'MESSAGES 'm''"),
+        (
+            "holds = \"MESSAGES 'm' HAVING receiver.x > 0\"\n[[invariant]]\nholds = \"x > 0\"",
+            0,
+            "the invariant holds in 1 execution; 1 other says nothing of it",
+        ),
     ] {
         write("i.toml", &format!("schema = \"demi-invariants/1\"\n[[invariant]]\n{entry}\n"));
         let (found, told, error) = words(at, "check logs --invariants i.toml -q");
