@@ -10,9 +10,10 @@ the monitor looked at, and how many records it missed. Needs Python alone.
 import http.client
 import os
 import shutil
-import subprocess
 import sys
 import time
+
+from serving import Daemon
 
 ACTORS, VARIABLES, INVARIANTS, POST = 10, 20, 60, 5_000
 
@@ -74,28 +75,14 @@ def run(program, folder, bodies, records, rate, share):
         config += f'[monitors.m]\nsystem = "s"\ninvariants = "{folder}/invariants.toml"\ncpu_share = {share}\nkeys = 10000\n'
     with open(os.path.join(folder, "demi.toml"), "w") as file:
         file.write(config)
-    daemon = subprocess.Popen([program, "ingest", "serve", os.path.join(folder, "demi.toml")], stdout=subprocess.PIPE, text=True)
-    addresses = {}
-    for line in daemon.stdout:
-        if line.strip() == "ready":
-            break
-        name, address = line.split()[:2]
-        addresses[name] = address
-
-    def metrics():
-        admin = http.client.HTTPConnection(addresses["admin"])
-        admin.request("GET", "/metrics")
-        return admin.getresponse().read().decode().splitlines()
-
-    def metric(name):
-        return sum(float(line.split()[-1]) for line in metrics() if line.startswith(name))
+    daemon = Daemon(program, os.path.join(folder, "demi.toml"))
 
     def memory(which):
-        line = next(line for line in open(f"/proc/{daemon.pid}/status") if line.startswith(which))
+        line = next(line for line in open(f"/proc/{daemon.process.pid}/status") if line.startswith(which))
         return int(line.split()[1]) // 1024
 
     began, sent, slowest, samples, held = time.monotonic(), 0, 0.0, [], []
-    source = http.client.HTTPConnection(addresses["http"])
+    source = http.client.HTTPConnection(daemon.addresses["http"])
     for count, body in bodies:
         if rate:
             time.sleep(max(0.0, began + sent / rate - time.monotonic()))
@@ -109,16 +96,15 @@ def run(program, folder, bodies, records, rate, share):
         if sent * 5 // records > len(held):
             held.append(memory("VmRSS"))
         if share is not None and len(samples) < (time.monotonic() - began):
-            samples.append(metric("invariant_sample"))
+            samples.append(daemon.metric("invariant_sample"))
     acknowledged = time.monotonic() - began
-    while metric("events_written_total") < sent:
+    while daemon.metric("events_written_total") < sent:
         time.sleep(0.02)
     stored = time.monotonic() - began
     most = memory("VmHWM")
-    used = processor_seconds(daemon.pid)
-    dropped = metric("monitor_dropped_total")
-    daemon.terminate()
-    daemon.wait()
+    used = processor_seconds(daemon.process.pid)
+    dropped = daemon.metric("monitor_dropped_total")
+    daemon.stop()
     sample = f", sample {sum(samples) / len(samples):.3f}" if samples else ""
     print(
         f"{'no monitor' if share is None else f'cpu_share {share}'}: {sent / acknowledged:,.0f} records/s acknowledged, "

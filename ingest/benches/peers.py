@@ -7,7 +7,6 @@ synced, committed), and through Polars and, where it is installed, DuckDB, which
 without keys, without order. Prints the seconds of each round, and how many times the best of Polars the best of ours take. Needs polars.
 """
 
-import http.client
 import json
 import shutil
 import socket
@@ -18,6 +17,7 @@ import time
 from pathlib import Path
 
 import polars
+from serving import Daemon
 
 try:
     import duckdb
@@ -82,32 +82,19 @@ def daemon(program, folder, parts, events):
         f'[sources.logs]\ntype = "files"\nsystem = "bench"\npaths = ["{folder}/logs/*.log"]\n'
         '[sources.tcp]\ntype = "tcp"\nsystem = "bench"\nlisten = "127.0.0.1:0"\n'
     )
-    child = subprocess.Popen([program, "ingest", "serve", config], stdout=subprocess.PIPE, text=True)
-    addresses = {}
-    for line in child.stdout:
-        if line.strip() == "ready":
-            break
-        name, address = line.split()[:2]
-        addresses[name] = address
-
-    def written():
-        admin = http.client.HTTPConnection(addresses["admin"])
-        admin.request("GET", "/metrics")
-        lines = admin.getresponse().read().decode().splitlines()
-        return sum(float(line.split()[-1]) for line in lines if line.startswith("events_written_total"))
+    served = Daemon(program, config)
 
     def drive():
-        senders = [threading.Thread(target=send, args=(addresses["tcp"], part)) for part in parts[2:]]
+        senders = [threading.Thread(target=send, args=(served.addresses["tcp"], part)) for part in parts[2:]]
         [sender.start() for sender in senders]
-        while written() < events:
+        while served.metric("events_written_total") < events:
             time.sleep(0.02)
         [sender.join() for sender in senders]
 
     try:
         return timed(drive)
     finally:
-        child.terminate()
-        child.wait()
+        served.stop()
 
 
 def main():
