@@ -156,7 +156,7 @@ impl<'a> Merge<'a> {
     /// The number in the whole of an event of the base.
     fn of_base(&self, event: u32) -> u32 {
         // Looking an actor up among all of them for each event would take most of the time.
-        let block = (event / BLOCK) as usize;
+        let block = ((event / BLOCK) as usize).min(self.actors.len() - 2);
         let (first, last) = (self.actors[block], self.actors[block + 1]);
         let behind = &self.base.header().actors[first + 1..=last];
         event + self.moved[first + behind.partition_point(|actor| actor.first <= event)]
