@@ -102,7 +102,7 @@ pub fn run(args: &CheckArgs, ui: &Ui) -> Outcome {
         {
             let of = entry.class.as_deref().map_or(String::new(), |class| format!(" of {class}"));
             let holds = &entry.holds;
-            if !asked.get(i).is_some_and(|a| absent == a.predicate.scope().to_string().trim()) {
+            if asked.get(i).is_none_or(|a| absent != a.predicate.scope().to_string().trim()) {
                 return Err(format!("{path}: '{holds}': no state{of} has a variable '{absent}'").into());
             }
             silent.push(format!("'{holds}': no message{of} is one of '{absent}'"));
