@@ -33,6 +33,13 @@ pub struct Execution {
     pub pairs: Vec<[usize; 2]>,
 }
 
+/// Whether a message, or the chain that ends with it, is between actors of these classes, one a place.
+pub(crate) fn is_between(delivered: &Delivered, places: &[Pattern]) -> bool {
+    // The first place is that of the last link.
+    let links = delivered.links.get(..places.len());
+    links.is_some_and(|l| l.iter().rev().zip(places).all(|(link, place)| place.matches(&link.0)))
+}
+
 impl Execution {
     /// The same execution, of the actors of a class alone.
     pub(crate) fn among(&self, class: &Pattern) -> Execution {
@@ -75,11 +82,7 @@ impl Execution {
     /// be compared.
     pub(crate) fn fits_messages(&self, predicate: &Predicate, places: &[Pattern]) -> bool {
         let mut checker = predicate.checker();
-        let is_among = |delivered: &&Arc<Delivered>| {
-            let links = delivered.links.get(..places.len());
-            links.is_some_and(|l| l.iter().rev().zip(places).all(|(link, place)| place.matches(&link.0)))
-        };
-        let mut among = self.messages.iter().filter(is_among);
+        let mut among = self.messages.iter().filter(|delivered| is_between(delivered, places));
         among.all(|delivered| matches!(checker.deliver(delivered), Ok(None)))
     }
 

@@ -4,6 +4,7 @@ use demi_predicate::{Checker, Near, Predicate};
 use glob::Pattern;
 
 use crate::Execution;
+use crate::execution::is_between;
 
 /// States, and messages, of each execution that are looked at: looking costs several times what checking does.
 const LOOKED: usize = 100_000;
@@ -55,14 +56,7 @@ pub(crate) fn nearest(executions: &[Execution], predicate: &Predicate, places: &
         }
         if predicate.scope().is_of_messages() {
             for (at, delivered) in execution.messages.iter().take(LOOKED).enumerate() {
-                let links = delivered.links.get(..places.len());
-                let is_among = |l: &[_]| {
-                    l.iter()
-                        .rev()
-                        .zip(places)
-                        .all(|(link, place): (&demi_predicate::Link, _)| place.matches(&link.0))
-                };
-                if links.is_some_and(is_among) && checker.deliver(delivered).is_ok() {
+                if is_between(delivered, places) && checker.deliver(delivered).is_ok() {
                     nearest.take(&mut checker, (number, at, true));
                 }
             }

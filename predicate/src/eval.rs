@@ -35,11 +35,7 @@ pub(crate) fn each_group(predicate: &Parsed, rows: &[Row<'_>], f: &mut Each<'_>)
     };
     let mut left = Vec::with_capacity(rows.len());
     for (number, row) in rows.iter().enumerate() {
-        let scope = Scope { one: Some(*row), group: &[] };
-        if match &predicate.filter {
-            None => true,
-            Some(filter) => truth(filter, scope)? == Some(true),
-        } {
+        if counts(predicate.filter.as_ref(), *row)? {
             left.push((number, *row));
         }
     }
@@ -72,15 +68,19 @@ pub(crate) fn each_group(predicate: &Parsed, rows: &[Row<'_>], f: &mut Each<'_>)
     Ok(())
 }
 
+/// Whether a condition, if there is one, leaves a row.
+fn counts(filter: Option<&Term>, row: Row<'_>) -> Result<bool, String> {
+    match filter {
+        None => Ok(true),
+        Some(filter) => Ok(truth(filter, Scope { one: Some(row), group: &[] })? == Some(true)),
+    }
+}
+
 /// Calls `f` with each row that WHERE leaves.
 fn each_row(predicate: &Parsed, rows: &[Row<'_>], f: &mut Each<'_>) -> Result<(), String> {
     for (number, row) in rows.iter().enumerate() {
         let scope = Scope { one: Some(*row), group: &[] };
-        let counts = match &predicate.filter {
-            None => true,
-            Some(filter) => truth(filter, scope)? == Some(true),
-        };
-        if counts && !f(&[], &[number], &[], scope)? {
+        if counts(predicate.filter.as_ref(), *row)? && !f(&[], &[number], &[], scope)? {
             break;
         }
     }
@@ -121,12 +121,10 @@ pub(crate) fn passes(condition: &Term, row: Row<'_>) -> bool {
 
 /// The group that a row belongs to; nothing where `WHERE` leaves it out.
 pub(crate) fn key(predicate: &Parsed, row: Row<'_>) -> Result<Option<String>, String> {
-    let scope = Scope { one: Some(row), group: &[] };
-    if let Some(filter) = &predicate.filter
-        && truth(filter, scope)? != Some(true)
-    {
+    if !counts(predicate.filter.as_ref(), row)? {
         return Ok(None);
     }
+    let scope = Scope { one: Some(row), group: &[] };
     let groups = predicate.groups.iter().flatten();
     let values = groups.map(|t| Ok(value(t, scope)?.to_string())).collect::<Result<Vec<_>, String>>()?;
     Ok(Some(values.join("\u{1f}")))
@@ -201,12 +199,10 @@ fn called<'a>(call: Call, arguments: &'a [Term], scope: Scope<'a>) -> Found<'a> 
 fn sum<'a>(aggregate: &'a Aggregate, rows: &'a [Row<'a>]) -> Found<'a> {
     let mut values: Vec<Value<'a>> = Vec::new();
     for row in rows {
-        let scope = Scope { one: Some(*row), group: &[] };
-        if let Some(filter) = &aggregate.filter
-            && truth(filter, scope)? != Some(true)
-        {
+        if !counts(aggregate.filter.as_ref(), *row)? {
             continue;
         }
+        let scope = Scope { one: Some(*row), group: &[] };
         let of = match &aggregate.of {
             None => Value::Bool(true),
             Some(term) => value(term, scope)?,

@@ -26,9 +26,9 @@ pub struct Gather {
 
 /// How a text has its variables. Texts of one program have them in the same way.
 struct Layout {
-    /// Their names, in the order of the text; none twice.
+    /// Their names, in the order of the text.
     names: Vec<String>,
-    /// For each name in order, where the text has it.
+    /// For each name in order, where the text has it last.
     places: Vec<usize>,
     shape: Shape,
 }

@@ -10,7 +10,7 @@ use demi_predicate::{Class, Gather, Predicate, Scope, State};
 use demi_schemas::Kind;
 use serde::Serialize;
 
-use super::{Delivery, GlobalState, Looks, Query};
+use super::{Delivery, GlobalState, Query};
 use crate::error::LineageError;
 
 /// A run of global states at which a predicate fails.
@@ -48,9 +48,9 @@ pub struct CheckAnswer {
     /// The smallest consistent cut with the states of the first failure, and these states.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first: Option<GlobalState>,
-    /// Which global states this is about: those of one order, or pairs.
+    /// Whether this is about pairs of states, and not about the global states of one order.
     #[serde(skip)]
-    pub looked: Looks,
+    pub of_pairs: bool,
 }
 
 /// The states that an execution tells, in the order of its linear extension. Each text is read once.
@@ -84,7 +84,7 @@ impl CheckAnswer {
             failing: 0,
             failures: Vec::new(),
             first: None,
-            looked: Looks::Order,
+            of_pairs: false,
         }
     }
 }

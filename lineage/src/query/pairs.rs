@@ -11,7 +11,7 @@ use rustc_hash::FxHashSet;
 
 use super::check::{CheckAnswer, Failure, Told};
 use super::units::Units;
-use super::{CutSpec, Looks, Query};
+use super::{CutSpec, Query};
 use crate::error::LineageError;
 
 /// Most pairs of states of two actors that are looked at; equal pairs count once.
@@ -52,7 +52,7 @@ impl Query {
         }
         let actors: Vec<bool> = self.index.header().actors.iter().map(|a| class.has(&a.name, 0)).collect();
         let mut answer = CheckAnswer::new(predicate, told.absent(predicate, &actors).map(str::to_owned));
-        answer.looked = Looks::Pairs;
+        answer.of_pairs = true;
         if answer.absent.is_some() {
             return Ok(answer);
         }

@@ -87,7 +87,7 @@ fn gather(
     let chunk = CHUNK.max(placement.events.div_ceil(FILES));
     let null = always_null(files, schema)?;
     let mut spread = Spread::new(names, schema, &null, chunk, placement.events);
-    let schema = &columns_where(schema, &null, false);
+    let schema = &with_values(schema, &null);
     // A batch is cut into a piece for each range: with many ranges it is larger, so that pieces are not small.
     let batch_rows = BATCH_ROWS * spread.files.len().div_ceil(PIECES).clamp(1, 8);
     let mut row = 0;
@@ -156,9 +156,9 @@ fn scratch_file(path: &Path) -> std::io::Result<Scratch> {
     Ok(file)
 }
 
-/// The fields of a schema of which this is so.
-fn columns_where(schema: &SchemaRef, null: &[bool], is: bool) -> SchemaRef {
-    let fields = schema.fields().iter().zip(null).filter(|(_, null)| **null == is);
+/// The fields of a schema that are not null throughout.
+fn with_values(schema: &SchemaRef, null: &[bool]) -> SchemaRef {
+    let fields = schema.fields().iter().zip(null).filter(|(_, null)| !**null);
     Arc::new(Schema::new(fields.map(|(field, _)| field.clone()).collect::<Vec<_>>()))
 }
 
@@ -177,7 +177,7 @@ pub(crate) struct Spread {
 
 impl Spread {
     fn new(names: &Path, schema: &SchemaRef, null: &[bool], chunk: usize, events: usize) -> Self {
-        let mut fields = columns_where(schema, null, false).fields().to_vec();
+        let mut fields = with_values(schema, null).fields().to_vec();
         fields.push(Arc::new(Field::new("event", DataType::UInt32, false)));
         let files = (0..events.div_ceil(chunk)).map(|_| None).collect();
         let (names, whole) = (names.to_owned(), schema.clone());

@@ -40,7 +40,7 @@ pub fn run(query: &Query, predicate: &str, states: Moments, json: bool, ui: &Ui)
     let rows = match predicate.scope() {
         Scope::Messages(_) => "messages",
         Scope::Chain => "chains",
-        _ if answer.looked == Looks::Pairs => "pairs of states that can be there together",
+        _ if answer.of_pairs => "pairs of states that can be there together",
         _ if states == Moments::Order && predicate.is_of_cuts() => "global states of one order",
         _ => "global states",
     };
