@@ -4,7 +4,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use demi_order::execution::{EVENTS, write_schedule};
+use demi_order::execution::{is_execution, write_schedule};
 use demi_order::export::{Format, Selection, Trace, Window, WriteOptions, write};
 use demi_replay::Registry;
 use demi_schemas::Scenario;
@@ -189,7 +189,7 @@ fn schedule(args: &ExportArgs, selection: &Selection, ui: &Ui) -> Outcome {
     }
     let write = |out: &mut dyn Write, scratch: &Path| -> Result<(), Box<dyn std::error::Error>> {
         let mut out = BufWriter::new(out);
-        if args.input.join(EVENTS).is_file() {
+        if is_execution(&args.input) {
             write_schedule(&args.input, scratch, &mut out, &args.input)?;
         } else {
             out.write_all(read_schedule(&args.input, true)?.to_text().as_bytes())?;

@@ -17,7 +17,7 @@ pub fn read_scenario(path: &Path) -> Result<Scenario, Box<dyn Error>> {
 /// or what was kept of it.
 pub fn read_schedule(path: &Path, kept: bool) -> Result<Schedule, Box<dyn Error>> {
     let inside = path.join("schedule.jsonl");
-    let path = if inside.is_file() && !path.join("events.parquet").exists() { &inside } else { path };
+    let path = if inside.is_file() && !demi_order::execution::is_execution(path) { &inside } else { path };
     if path.is_dir() {
         return Ok(demi_order::execution::load_schedule(path, kept)?);
     }

@@ -12,6 +12,7 @@ use demi_minimize::{
     report,
 };
 use demi_minimize::{Contents, Match, Repeat};
+use demi_order::execution::is_execution;
 use demi_replay::{Model, Registry, Simulator, Visitor};
 use demi_schemas::{NetworkRule, Scenario, Schedule};
 
@@ -56,11 +57,7 @@ pub(crate) fn run_until(
     owned::check(&args.out, Kind::Minimized, &inputs)?;
     let scenario = read_scenario(&args.scenario)?;
     let full = read_schedule(&args.input, false)?;
-    let kept = if args.input.join("events.parquet").exists() {
-        Some(read_schedule(&args.input, true)?)
-    } else {
-        None
-    };
+    let kept = if is_execution(&args.input) { Some(read_schedule(&args.input, true)?) } else { None };
     let options = Options {
         rule: args.network.unwrap_or(scenario.network),
         budget: args.budget,

@@ -91,6 +91,17 @@ impl SealedFile {
         Ok(())
     }
 
+    /// Writes its digests beside a file of the same content, where it has such as [`SealedFile::beside`] reads.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub fn write_sums(&self, path: &Path) -> io::Result<()> {
+        match self.sums.as_ref().filter(|sums| sums.stretch() == STRETCH as u64) {
+            Some(sums) => std::fs::write(sums_of(path), sums.to_bytes()),
+            None => Ok(()),
+        }
+    }
+
     /// All of it as text.
     ///
     /// # Errors

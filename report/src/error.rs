@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     /// The folder is neither an execution nor a result.
-    #[error("{} is neither an execution (events.parquet) nor a result of minimize (schedule.jsonl and summary.json)", .0.display())]
+    #[error("{} is neither an execution nor a result of minimize (schedule.jsonl and summary.json)", .0.display())]
     Neither(PathBuf),
     /// Of a served folder: it is a result, which fits into a page.
     #[error("{} is a result of minimize: it fits into a page, use --html", .0.display())]

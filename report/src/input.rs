@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use demi_order::execution::{EVENTS, SCHEDULE, SUMMARY, load_summary};
+use demi_order::execution::{SCHEDULE, SUMMARY, is_execution, load_summary};
 use demi_order::export::{Selection, Trace};
 use demi_replay::Registry;
 use demi_schemas::certificate::Shortest;
@@ -37,7 +37,7 @@ impl Input {
     /// # Errors
     /// When it is neither.
     pub fn of(path: &Path) -> Result<Input, ReportError> {
-        if path.join(EVENTS).is_file() {
+        if is_execution(path) {
             Ok(Input::Execution(path.to_owned()))
         } else if path.join(SCHEDULE).is_file() && path.join(SUMMARY).is_file() {
             Ok(Input::Result(path.to_owned()))

@@ -29,6 +29,10 @@ pub struct BuildArgs {
     /// The folder to write the execution to; an older execution there is replaced.
     #[arg(long, value_name = "EXEC")]
     out: PathBuf,
+    /// Write a copy of all records to events.parquet and messages.parquet, in order, for other tools. Without this the execution refers to
+    /// the store's files, which it holds by second names: a merge or deletion in the store takes nothing from it.
+    #[arg(long)]
+    copy: bool,
     /// Refuse to build where the logs have gaps, conflicts or quarantined lines; without this they are warned of.
     #[arg(long)]
     refuse_incomplete: bool,
@@ -58,6 +62,7 @@ pub fn run(args: BuildArgs, ui: &Ui) -> Outcome {
         system: system.clone(),
         violation: args.violation.unwrap_or_default(),
         readable: BuildOptions::default().readable,
+        copy: args.copy,
         rule: match args.rule {
             Rule::Inclusive => ProvenanceRule::Inclusive,
             Rule::Strict => ProvenanceRule::Strict,

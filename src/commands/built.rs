@@ -148,7 +148,7 @@ mod tests {
         // Nobody makes folders there, whatever the permissions of who runs the test.
         std::os::unix::fs::symlink("/sys/kernel", store.dir().join(ORDERS)).unwrap();
         let order = order(store.dir(), None, &Ui::silent()).unwrap();
-        assert!(order.folder.join("events.parquet").is_file() && order.temporary.is_some());
+        assert!(demi_order::execution::is_execution(&order.folder) && order.temporary.is_some());
         let place = order.folder.clone();
         drop(order);
         assert!(!place.exists(), "nothing stays");

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use demi_common::sealed::SealedFile;
+use demi_common::sealed::{SealedFile, sums_of};
 use demi_common::{Kind, Replacement};
 
-use super::names::BASE_FOLDER;
+use super::names::{BASE_FOLDER, TABLES};
 use crate::error::LineageError;
 use crate::index::INDEX_FOLDER;
 
@@ -16,7 +16,9 @@ impl Folder {
     /// Prepares to write `out`: absent, empty, or an execution written before and nothing else. `inputs` are read.
     pub(crate) fn begin(out: &Path, inputs: &[SealedFile]) -> Result<Folder, LineageError> {
         let inputs: Vec<&Path> = inputs.iter().map(SealedFile::path).collect();
-        Ok(Folder(Replacement::begin(out, Kind::Execution, &inputs)?))
+        let mut new = Replacement::begin(out, Kind::Execution, &inputs)?;
+        new.later(&[TABLES]);
+        Ok(Folder(new))
     }
 
     /// Where to write a file of the execution.
@@ -51,4 +53,28 @@ impl Folder {
     pub(crate) fn finish(self) -> Result<(), LineageError> {
         Ok(self.0.finish()?)
     }
+}
+
+/// A file and its digests under second names.
+pub(crate) fn link_sealed(from: &Path, to: &Path) -> Result<(), LineageError> {
+    link(from, to)?;
+    link(&sums_of(from), &sums_of(to))
+}
+
+/// The files of a folder under second names in `to`, which is made.
+pub(crate) fn link_folder(from: &Path, to: &Path) -> Result<(), LineageError> {
+    std::fs::create_dir(to).map_err(LineageError::io(to))?;
+    for entry in std::fs::read_dir(from).map_err(LineageError::io(from))? {
+        let entry = entry.map_err(LineageError::io(from))?;
+        link(&entry.path(), &to.join(entry.file_name()))?;
+    }
+    Ok(())
+}
+
+/// The same file under a second name; a copy where the file system has no such names.
+pub(crate) fn link(from: &Path, to: &Path) -> Result<(), LineageError> {
+    if std::fs::hard_link(from, to).is_err() {
+        std::fs::copy(from, to).map_err(LineageError::io(from))?;
+    }
+    Ok(())
 }

@@ -2,21 +2,25 @@
 
 mod folder;
 mod lines;
+pub(crate) mod messages;
 mod names;
+pub(crate) mod references;
 pub(crate) mod rows;
 mod schedule;
-pub(crate) mod segments;
 mod steps;
 mod summary;
+mod tables;
 pub(crate) mod writer;
 
-pub(crate) use folder::Folder;
+pub(crate) use folder::{Folder, link, link_folder, link_sealed};
 pub(crate) use lines::Lines;
-pub(crate) use names::{BASE_FOLDER, EVENTS_ADDED, MESSAGES_ADDED};
+pub(crate) use names::{BASE_FOLDER, EVENTS_ADDED, MESSAGES_ADDED, TABLES};
 pub use names::{EVENTS, MESSAGES, SCHEDULE, SUMMARY};
 pub(crate) use schedule::{header, write_lines};
 pub use schedule::{load_schedule, write_schedule};
 pub(crate) use steps::{Composer, Placed};
 pub use summary::load_summary;
 pub(crate) use summary::write_summary;
+pub use tables::is_execution;
+pub(crate) use tables::{Part, Tables};
 pub(crate) use writer::TableWriter;

@@ -1,6 +1,6 @@
 //! Names of the files in an execution's folder.
 
-/// Name of the table of events in an execution's folder.
+/// Name of the table of events in an execution's folder, where that holds a copy of them.
 pub const EVENTS: &str = "events.parquet";
 /// Name of the table of messages.
 pub const MESSAGES: &str = "messages.parquet";
@@ -9,6 +9,8 @@ pub const SCHEDULE: &str = "schedule.jsonl";
 /// Name of the summary.
 pub const SUMMARY: &str = "summary.json";
 
+/// Name of the folder of tables that are made when they are first asked for.
+pub(crate) const TABLES: &str = "tables/";
 /// Name of the folder with what is kept of the base.
 pub(crate) const BASE_FOLDER: &str = "base";
 /// The delta's events, in the columns of the execution's.

@@ -6,16 +6,17 @@ use std::path::Path;
 
 use demi_schemas::schedule::{SCHEDULE_SCHEMA, ScheduleHeader, StepKind};
 use demi_schemas::summary::BuildSummary;
-use demi_schemas::{Kind, Schedule, Via, tables};
+use demi_schemas::{Kind, Schedule, Via};
 use rustc_hash::FxHashMap;
 
 use super::lines::Lines;
-use super::names::{EVENTS, MESSAGES, SCHEDULE};
+use super::names::{EVENTS, SCHEDULE};
 use super::steps::{Composer, Placed, StepSink};
 use super::summary::load_summary;
+use super::tables::{Part, Tables};
 use crate::error::LineageError;
+use crate::read::beside;
 use crate::read::columns::{self, at};
-use crate::read::{Source, beside, columns_of};
 
 /// Reads the schedule of an execution: what was kept (`schedule.jsonl`, or composed from the tables where it is too long for people),
 /// or everything that was recorded, composed from `events.parquet` and `messages.parquet`.
@@ -95,12 +96,10 @@ type EventKey = (String, i32, i64);
 type MessageKey = (String, String);
 
 /// How many times actors received messages again; where only what was kept counts, in events that were. What has no id is not told.
-fn repeats(exec_dir: &Path, kept_only: bool) -> Result<FxHashMap<MessageKey, u32>, LineageError> {
+fn repeats(tables: &Tables, kept_only: bool) -> Result<FxHashMap<MessageKey, u32>, LineageError> {
     let mut again: FxHashMap<EventKey, MessageKey> = FxHashMap::default();
     let names = ["msg_id", "receive_actor", "receive_incarnation", "receive_seq", "status"];
-    for batch in
-        Source::of_execution(&exec_dir.join(MESSAGES), &columns_of(&tables::execution_messages(), &names))?
-    {
+    for batch in tables.messages(&names)? {
         let batch = batch?;
         let (id, status) = (columns::text(&batch, "msg_id")?, columns::text(&batch, "status")?);
         let actor = columns::text(&batch, "receive_actor")?;
@@ -122,9 +121,8 @@ fn repeats(exec_dir: &Path, kept_only: bool) -> Result<FxHashMap<MessageKey, u32
     if again.is_empty() {
         return Ok(counts);
     }
-    let wanted = columns_of(&tables::execution_events(), &["actor", "incarnation", "seq", "kept"]);
-    for batch in Source::of_execution(&exec_dir.join(EVENTS), &wanted)? {
-        let batch = batch?;
+    for batch in tables.stored(Part::Built, &["actor", "incarnation", "seq", "kept"], None)? {
+        let (_, batch) = batch?;
         let (actor, incarnation) = (columns::text(&batch, "actor")?, columns::int(&batch, "incarnation")?);
         let (seq, kept) = (columns::long(&batch, "seq")?, columns::flag(&batch, "kept")?);
         for row in (0..batch.num_rows()).filter(|row| kept.value(*row)) {
@@ -138,11 +136,10 @@ fn repeats(exec_dir: &Path, kept_only: bool) -> Result<FxHashMap<MessageKey, u32
 }
 
 /// How each received message was sent, where that is special and only its send says so.
-fn sent_via(exec_dir: &Path) -> Result<FxHashMap<EventKey, Via>, LineageError> {
-    let wanted = columns_of(&tables::execution_events(), &["actor", "incarnation", "seq", "via"]);
+fn sent_via(tables: &Tables) -> Result<FxHashMap<EventKey, Via>, LineageError> {
     let mut via = FxHashMap::default();
-    for batch in Source::of_execution(&exec_dir.join(EVENTS), &wanted)? {
-        let batch = batch?;
+    for batch in tables.stored(Part::Built, &["actor", "incarnation", "seq", "via"], None)? {
+        let (_, batch) = batch?;
         let (actor, incarnation) = (columns::text(&batch, "actor")?, columns::int(&batch, "incarnation")?);
         let (seq, how) = (columns::long(&batch, "seq")?, columns::text(&batch, "via")?);
         for row in 0..batch.num_rows() {
@@ -152,10 +149,12 @@ fn sent_via(exec_dir: &Path) -> Result<FxHashMap<EventKey, Via>, LineageError> {
         }
     }
     let mut received = FxHashMap::default();
+    if via.is_empty() {
+        return Ok(received);
+    }
     let names = ["actor", "incarnation", "seq"].map(|n| (format!("send_{n}"), format!("receive_{n}")));
     let wanted: Vec<&str> = names.iter().flat_map(|(s, r)| [s.as_str(), r.as_str()]).collect();
-    let wanted = columns_of(&tables::execution_messages(), &wanted);
-    for batch in Source::of_execution(&exec_dir.join(MESSAGES), &wanted)? {
+    for batch in tables.messages(&wanted)? {
         let batch = batch?;
         let key = |side: &str, row: usize| -> Result<Option<EventKey>, LineageError> {
             let actor = at(columns::text(&batch, &format!("{side}_actor"))?, row);
@@ -180,11 +179,14 @@ fn compose(
     kept_only: bool,
     sink: &mut StepSink<'_>,
 ) -> Result<BTreeSet<String>, LineageError> {
-    let via = sent_via(exec_dir)?;
-    let mut repeated = repeats(exec_dir, kept_only)?;
+    let tables = Tables::open(exec_dir)?;
+    let via = sent_via(&tables)?;
+    let mut repeated = repeats(&tables, kept_only)?;
     let mut composer = Composer::default();
     let mut sink = |order: u64, kept: bool, line: &[u8]| if kept { sink(order, kept, line) } else { Ok(()) };
-    for batch in Source::of_execution(&exec_dir.join(EVENTS), &tables::execution_events())? {
+    let all = demi_schemas::tables::execution_events();
+    let all: Vec<&str> = all.fields().iter().map(|field| field.name().as_str()).collect();
+    for batch in tables.part(Part::Built, &all)? {
         let batch = batch?;
         let (actor, incarnation) = (columns::text(&batch, "actor")?, columns::int(&batch, "incarnation")?);
         let (seq, order) = (columns::long(&batch, "seq")?, columns::long(&batch, "order")?);

@@ -9,7 +9,7 @@ use demi_schemas::{EventId, Kind, Via};
 use super::content::Content;
 use super::skeleton::{Builder, Joint, NONE, Skeleton};
 use crate::error::LineageError;
-use crate::execution::{EVENTS, segments};
+use crate::execution::Tables;
 use crate::read::columns::{self, at};
 use crate::read::{Role, role};
 
@@ -18,13 +18,13 @@ use crate::read::{Role, role};
 /// # Errors
 /// When a table is missing or not what a build writes.
 pub fn skeleton(exec: &Path) -> Result<Skeleton, LineageError> {
-    let path = exec.join(EVENTS);
-    let bad = LineageError::table(&path);
+    let bad = LineageError::table(exec);
+    let tables = Tables::open(exec)?;
     let wanted = ["actor", "incarnation", "seq", "kind", "via", "kept", "order"];
     let mut rows: Vec<(u32, Row)> = Vec::new();
     let mut builder = Builder::default();
     let mut reason = None;
-    for batch in segments::events(exec, &wanted)? {
+    for batch in tables.events(&wanted)? {
         read_rows(&batch?, &mut builder, &mut rows, &mut reason)?;
     }
     rows.sort_unstable_by_key(|(order, _)| *order);
@@ -39,7 +39,7 @@ pub fn skeleton(exec: &Path) -> Result<Skeleton, LineageError> {
         builder.push_at(row.actor, (row.incarnation, row.seq), row.kind, row.kept, row.loose);
     }
     let mut skeleton = builder.finish();
-    join(exec, &mut skeleton)?;
+    join(&tables, &mut skeleton)?;
     Ok(skeleton)
 }
 
@@ -86,11 +86,11 @@ fn read_rows(
 }
 
 /// Joins sends and receives as `messages.parquet` says.
-fn join(exec: &Path, skeleton: &mut Skeleton) -> Result<(), LineageError> {
+fn join(tables: &Tables, skeleton: &mut Skeleton) -> Result<(), LineageError> {
     let mut wanted = vec!["status", "reason"];
     let names = ["actor", "incarnation", "seq"].map(|n| (format!("send_{n}"), format!("receive_{n}")));
     wanted.extend(names.iter().flat_map(|(s, r)| [s.as_str(), r.as_str()]));
-    for batch in segments::messages(exec, &wanted)? {
+    for batch in tables.messages(&wanted)? {
         let batch = batch?;
         let side = |name: &str| -> Result<Vec<Option<u32>>, LineageError> {
             let actor = columns::text(&batch, &format!("{name}_actor"))?;
@@ -133,7 +133,8 @@ pub fn contents<E: From<LineageError>>(
         "kind", "msg_id", "from", "to", "type", "payload", "external", "fields", "state", "time", "source",
         "offset", "reason", "order",
     ];
-    for batch in segments::events(exec, &names)? {
+    let tables = Tables::open(exec)?;
+    for batch in tables.events(&names)? {
         let batch = batch?;
         let order = columns::long(&batch, "order")?;
         let text = |name| columns::text(&batch, name);

@@ -8,9 +8,9 @@ use demi_schemas::event::ANYONE;
 use serde::{Deserialize, Serialize};
 
 use super::depths::DEPTHS;
-use super::{Anew, ids, link, link_sealed, open};
+use super::{Anew, ids, open};
 use crate::error::LineageError;
-use crate::execution::{Folder, SUMMARY};
+use crate::execution::{Folder, SUMMARY, link_folder, link_sealed};
 use crate::index::INDEX_FOLDER;
 use crate::matching::{Channels, Matching};
 use crate::read::{Events, HAS_ID, IdHash, NONE, beside, is_send};
@@ -121,7 +121,7 @@ pub(crate) fn joined_by_ids(events: &Events, matching: &Matching) -> bool {
 /// Gives what a new base shares with its execution a second name in the base's folder.
 pub(crate) fn seal_base(folder: &Folder) -> Result<(), LineageError> {
     link_sealed(&folder.path(SUMMARY), &folder.base().join(SUMMARY))?;
-    link_index(&folder.index(), &folder.base().join(INDEX_FOLDER))
+    link_folder(&folder.index(), &folder.base().join(INDEX_FOLDER))
 }
 
 /// Gives a base's files a second name in `to`.
@@ -129,15 +129,5 @@ pub(crate) fn link_all(from: &Path, to: &Path) -> Result<(), LineageError> {
     for name in [FACTS, SUMMARY, open::OPEN, DEPTHS, ids::SENT, ids::RECEIVED] {
         link_sealed(&from.join(name), &to.join(name))?;
     }
-    link_index(&from.join(INDEX_FOLDER), &to.join(INDEX_FOLDER))
-}
-
-/// Gives the files of an index a second name in `to`, which is made.
-fn link_index(from: &Path, to: &Path) -> Result<(), LineageError> {
-    std::fs::create_dir(to).map_err(LineageError::io(to))?;
-    for entry in std::fs::read_dir(from).map_err(LineageError::io(from))? {
-        let entry = entry.map_err(LineageError::io(from))?;
-        link(&entry.path(), &to.join(entry.file_name()))?;
-    }
-    Ok(())
+    link_folder(&from.join(INDEX_FOLDER), &to.join(INDEX_FOLDER))
 }

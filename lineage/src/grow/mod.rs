@@ -22,9 +22,13 @@ pub(crate) use self::base::{BaseFacts, seal_base};
 use self::delta::Delta;
 pub(crate) use self::open::OpenEnds;
 use crate::error::LineageError;
-use crate::execution::{BASE_FOLDER, EVENTS, Folder, MESSAGES, SUMMARY, load_summary, write_summary};
+use crate::execution::references::ROWS;
+use crate::execution::{
+    BASE_FOLDER, EVENTS, Folder, MESSAGES, SUMMARY, TABLES, link_folder, link_sealed, load_summary,
+    write_summary,
+};
 use crate::index::{INDEX_FOLDER, Index};
-use demi_common::sealed::{SealedFile, sums_of};
+use demi_common::sealed::SealedFile;
 
 /// Most events of a delta, as a share of its base: beyond it, it is time for a new base.
 const LARGEST: f64 = 0.25;
@@ -104,8 +108,11 @@ pub(crate) fn grow(
         Err(why) => return Ok(Grown::Anew(why)),
     };
     progress("writing the execution");
-    for name in [EVENTS, MESSAGES] {
+    for name in [EVENTS, MESSAGES].iter().filter(|name| out.join(name).is_file()) {
         link_sealed(&out.join(name), &folder.path(name))?;
+    }
+    for name in [ROWS, TABLES].iter().filter(|name| out.join(name).is_dir()) {
+        link_folder(&out.join(name), &folder.path(name))?;
     }
     base::link_all(&base_folder, &folder.base())?;
     std::thread::scope(|scope| {
@@ -118,18 +125,4 @@ pub(crate) fn grow(
     seal(&folder)?;
     folder.finish()?;
     Ok(Grown::Done)
-}
-
-/// A file and its digests under second names.
-pub(crate) fn link_sealed(from: &Path, to: &Path) -> Result<(), LineageError> {
-    link(from, to)?;
-    link(&sums_of(from), &sums_of(to))
-}
-
-/// The same file under a second name; a copy where the file system has no such names.
-pub(crate) fn link(from: &Path, to: &Path) -> Result<(), LineageError> {
-    if std::fs::hard_link(from, to).is_err() {
-        std::fs::copy(from, to).map_err(LineageError::io(from))?;
-    }
-    Ok(())
 }

@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use arrow_array::{RecordBatch, UInt32Array};
-use arrow_select::take::take_record_batch;
+use arrow_array::RecordBatch;
 
 use crate::error::LineageError;
 use crate::execution::TableWriter;
@@ -22,24 +21,14 @@ impl OpenEnds {
         Ok(OpenEnds(TableWriter::begin(&folder.join(OPEN), &record_schema(), &["msg_id", "seq", "payload"])?))
     }
 
-    /// Adds the open sends of a batch of records, whose first is the event `first`.
-    pub(crate) fn add(
-        &self,
-        batch: &RecordBatch,
-        first: u32,
-        events: &Events,
-        matching: &Matching,
-    ) -> Result<(), LineageError> {
-        let open = |row: &u32| {
-            let e = (first + row) as usize;
-            is_send(events.kind[e]) && matching.mate[e] == NONE
-        };
-        let rows: UInt32Array = (0..batch.num_rows() as u32).filter(open).collect::<Vec<_>>().into();
-        if rows.is_empty() {
-            return Ok(());
-        }
-        let rows = take_record_batch(batch, &rows)?;
-        self.0.add(RecordBatch::try_new(self.0.schema(), rows.columns().to_vec())?)
+    /// Whether an event is an open send.
+    pub(crate) fn is(event: u32, events: &Events, matching: &Matching) -> bool {
+        is_send(events.kind[event as usize]) && matching.mate[event as usize] == NONE
+    }
+
+    /// Adds the records of open sends.
+    pub(crate) fn add(&self, batch: &RecordBatch) -> Result<(), LineageError> {
+        self.0.add(RecordBatch::try_new(self.0.schema(), batch.columns().to_vec())?)
     }
 
     /// Ends the table.

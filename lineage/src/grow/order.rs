@@ -13,7 +13,7 @@ use crate::error::LineageError;
 use crate::index::Index;
 use crate::matching::{Channels, Matching, Seen, Status, by_id, channels, content, unmatched};
 use crate::order::{Graph, Order};
-use crate::read::{Events, HAS_ID, NONE, Units, is_send};
+use crate::read::{Contents, Events, HAS_ID, NONE, Units, is_send};
 
 /// A delta in order.
 pub(crate) struct Ordered {
@@ -34,11 +34,14 @@ pub(crate) fn order(
 ) -> Result<Result<Ordered, Anew>, LineageError> {
     let events = &mut delta.loaded.events;
     let mut matching = Matching::none(events.len());
-    by_id::join(events, &mut matching);
+    let shared = by_id::join(events, &mut matching);
+    let wanted = content::wanted(events, &matching, &shared);
+    let contents = Contents::read(&delta.files, &delta.loaded.placement, &wanted)?;
+    by_id::tell_apart(events, &mut matching, &contents, &shared);
     if let Some(why) = look_up(events, &mut matching, &delta.in_base, base_folder)? {
         return Ok(Err(why));
     }
-    content::timers(events, &mut matching);
+    content::timers(events, &mut matching, &contents);
     if !matching.extra.is_empty() || !joined_by_ids(events, &matching) {
         return Ok(Err(Anew::NotById));
     }
@@ -46,9 +49,9 @@ pub(crate) fn order(
     if observed.in_order() != facts.in_order {
         return Ok(Err(Anew::OutOfOrder));
     }
-    unmatched::explain(events, &mut matching, &observed);
+    unmatched::explain(events, &mut matching, &contents, &observed);
     still_lost(events, &mut matching, &delta.in_base, base)?;
-    (events.id, events.content, events.type_) = (Vec::new(), Vec::new(), Vec::new());
+    events.id = Vec::new();
     let units = Units::new(events, &[]);
     let (mut wishes, broken) = observed.wishes(events, &matching, &units);
     wishes.extend(channels::log_order(events, &units));

@@ -5,7 +5,7 @@ use arrow_select::take::take_record_batch;
 
 use super::order::Ordered;
 use crate::error::LineageError;
-use crate::execution::{EVENTS_ADDED, Folder, MESSAGES_ADDED, rows, writer};
+use crate::execution::{EVENTS_ADDED, Folder, MESSAGES_ADDED, messages, rows, writer};
 use crate::order::Provenance;
 use crate::read::{columns, gather};
 
@@ -24,7 +24,8 @@ pub(crate) fn write(ordered: &Ordered, folder: &Folder) -> Result<Vec<u32>, Line
         let all = rows::events(&schema, batch, first, &provenance, &ordered.order)?;
         event_table.add(take_record_batch(&all, &ordered.added_rows(first, batch.num_rows()))?)?;
         let schema = message_table.schema();
-        message_table.add(rows::messages(&schema, batch, first, events, &ordered.matching)?)
+        let here: Vec<u32> = (first..first + batch.num_rows() as u32).collect();
+        message_table.add(messages::rows(&schema, &here, Some(batch), &(events, &ordered.matching))?)
     };
     let gathered =
         gather::in_order(&ordered.delta.files, &ordered.delta.loaded.placement, &folder.scratch(), &mut rows);

@@ -184,26 +184,17 @@ pub(crate) fn run_bytes(incarnation: u32, seq: u64, first: u32) -> [u8; 16] {
 
 /// Writes the index to `folder`, which is there and empty. The states come later, with [`add_states`].
 pub(crate) fn write(folder: &Path, parts: &Parts<'_>) -> Result<IndexHeader, LineageError> {
-    let n = parts.events.len() as u32;
-    with_file(folder, MATES, |out| out.put_numbers(&parts.matching.mate))?;
-    with_file(folder, ORDERS, |out| out.put_numbers(&parts.order.rank))?;
-    with_file(folder, STATES, |_| Ok(()))?;
-    // Both in one pass: what an event is lies far apart in memory.
-    with_file(folder, INFOS, |infos| {
-        with_file(folder, COUNTS, |counts| {
-            let mut tally = Tally::default();
-            (0..n).try_for_each(|e| {
-                if e % BLOCK == 0 {
-                    counts.put(&tally.bytes())?;
-                }
-                let (info, mate) = (parts.info(e), parts.matching.mate[e as usize]);
-                infos.put(&[info.0])?;
-                let outside = info.role() == Role::Send && mate != NONE && parts.events.in_environment(mate);
-                tally.add(info, mate != NONE, outside);
-                Ok(())
-            })
-        })
+    // What is at hand is written beside what must be worked out.
+    std::thread::scope(|scope| {
+        let numbers = scope.spawn(|| {
+            with_file(folder, MATES, |out| out.put_numbers(&parts.matching.mate))?;
+            with_file(folder, ORDERS, |out| out.put_numbers(&parts.order.rank))
+        });
+        let infos = write_infos(folder, parts);
+        numbers.join().unwrap_or(Err(LineageError::WriterGone))?;
+        infos
     })?;
+    with_file(folder, STATES, |_| Ok(()))?;
     let runs = parts.runs();
     with_file(folder, RUNS, |out| {
         runs.iter().try_for_each(|&(_, incarnation, seq, first)| out.put(&run_bytes(incarnation, seq, first)))
@@ -234,6 +225,27 @@ pub(crate) fn write(folder: &Path, parts: &Parts<'_>) -> Result<IndexHeader, Lin
         }
     }
     Ok(header)
+}
+
+/// Writes what each event is, and the counts of that.
+fn write_infos(folder: &Path, parts: &Parts<'_>) -> Result<(), LineageError> {
+    let n = parts.events.len() as u32;
+    // Both in one pass: what an event is lies far apart in memory.
+    with_file(folder, INFOS, |infos| {
+        with_file(folder, COUNTS, |counts| {
+            let mut tally = Tally::default();
+            (0..n).try_for_each(|e| {
+                if e % BLOCK == 0 {
+                    counts.put(&tally.bytes())?;
+                }
+                let (info, mate) = (parts.info(e), parts.matching.mate[e as usize]);
+                infos.put(&[info.0])?;
+                let outside = info.role() == Role::Send && mate != NONE && parts.events.in_environment(mate);
+                tally.add(info, mate != NONE, outside);
+                Ok(())
+            })
+        })
+    })
 }
 
 /// Adds to an index that was written without states the numbers of the events that carry one, in order.

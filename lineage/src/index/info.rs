@@ -106,6 +106,18 @@ impl Info {
         }
     }
 
+    /// What became of its message; for events without a match. [`Status::Local`] where there is none.
+    pub(crate) fn status(self) -> Status {
+        match self.0 >> 5 {
+            1 | TIMER_PENDING => Status::InFlight,
+            2 => Status::Lost,
+            3 => Status::SenderMissing,
+            4 => Status::Duplicate,
+            5 => Status::External,
+            _ => Status::Local,
+        }
+    }
+
     /// Whether it is a message that nobody was seen to receive, and (second) that was overtaken for good; for events
     /// without a match.
     pub(crate) fn never_received(self) -> (bool, bool) {
@@ -142,6 +154,10 @@ mod tests {
                 assert_eq!(lost.never_received(), (role == Role::Send, true));
                 assert!(!Info::open(role, alone, Status::InFlight, true).never_received().0);
                 assert_eq!((lost.role(), lost.is_alone(), lost.is_linked()), (role, alone, false));
+                for status in [Status::InFlight, Status::Lost, Status::SenderMissing, Status::External] {
+                    assert_eq!(Info::open(role, alone, status, false).status(), status);
+                }
+                assert_eq!(Info::open(role, alone, Status::InFlight, true).status(), Status::InFlight);
             }
         }
     }

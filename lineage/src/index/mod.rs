@@ -27,6 +27,7 @@ pub(crate) use forward::Future;
 pub use header::{ActorEntry, INDEX_FOLDER, IndexHeader};
 pub(crate) use header::{BLOCK, CLOCKS, COUNTS, INDEX_SCHEMA, INFOS, LINKS, MATES, ORDERS, RUNS, STATES};
 pub(crate) use info::{Info, Role};
+pub(crate) use pages::Pages;
 pub use path::{Hop, HopReason};
 pub use reader::Index;
 pub use sweep::Past;

@@ -123,13 +123,18 @@ impl Index {
     /// # Errors
     /// When there is no event of that number, or a file cannot be read.
     pub fn name(&self, event: u32) -> Result<EventId, LineageError> {
+        let (actor, incarnation, seq) = self.place(event)?;
+        Ok(EventId { actor: self.header.actors[actor].name.clone(), incarnation, seq })
+    }
+
+    /// The parts of an event's name: the number of its actor, its incarnation and its sequence number.
+    pub(crate) fn place(&self, event: u32) -> Result<(usize, u32, u64), LineageError> {
         let actor = self.actor_of(event);
         let found = self.last_run(actor, |(_, _, first)| first <= event)?;
         let Some((incarnation, seq, first, _)) = found.filter(|_| event < self.header.events) else {
             return Err(self.broken(format!("no event {event} of {}", self.header.events)));
         };
-        let name = self.header.actors[actor].name.clone();
-        Ok(EventId { actor: name, incarnation, seq: seq + u64::from(event - first) })
+        Ok((actor, incarnation, seq + u64::from(event - first)))
     }
 
     /// The runs of an actor's log: incarnation, first and last sequence number of each.

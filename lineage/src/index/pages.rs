@@ -118,8 +118,12 @@ impl<T: Number> Pages<T> {
         Ok(values)
     }
 
-    fn beyond(&self, i: u32) -> LineageError {
-        let reason = format!("number {i} is asked for, of {}", self.len);
+    /// An error about what stands in the file.
+    pub(crate) fn broken(&self, reason: String) -> LineageError {
         LineageError::Index { path: self.path.clone(), reason }
+    }
+
+    fn beyond(&self, i: u32) -> LineageError {
+        self.broken(format!("number {i} is asked for, of {}", self.len))
     }
 }

@@ -9,10 +9,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::edges::{Matching, Reason, Status};
 use super::sender::{dead_letters, sender_name};
-use crate::read::{Events, HAS_ID, NONE, is_send};
+use crate::read::{Contents, Events, HAS_ID, NONE, is_send};
 
-/// Joins by message id. An id used by several sends is told apart by addresses, type and content, then by order.
-pub(crate) fn join(events: &Events, matching: &mut Matching) {
+/// Sends of one id, and the receives of that id: what is still to be told apart.
+pub(crate) type Shared = Vec<(Vec<u32>, Vec<u32>)>;
+
+/// Joins by message id, and gives what several sends with one id leave open.
+pub(crate) fn join(events: &Events, matching: &mut Matching) -> Shared {
     let hash = |e: u32| events.id[e as usize].short();
     let sends =
         (0..events.len() as u32).filter(|e| is_send(events.kind[*e as usize]) && events.has(*e, HAS_ID));
@@ -60,8 +63,13 @@ pub(crate) fn join(events: &Events, matching: &mut Matching) {
     }
     let mut groups: Vec<_> = shared.into_iter().collect();
     groups.sort_unstable();
-    for (first, receives) in groups {
-        resolve(events, matching, &reused[&first], &receives);
+    groups.into_iter().map(|(first, receives)| (reused.remove(&first).unwrap_or_default(), receives)).collect()
+}
+
+/// Joins what several sends with one id leave open: it is told apart by addresses, type and content, then by order.
+pub(crate) fn tell_apart(events: &Events, matching: &mut Matching, contents: &Contents, shared: &Shared) {
+    for (sends, receives) in shared {
+        resolve(events, matching, contents, sends, receives);
     }
 }
 
@@ -92,20 +100,25 @@ fn id_reason(events: &Events, send: u32) -> Reason {
 }
 
 /// Tells the sends of one id apart: equal in everything first, then to the same receiver, each in order.
-fn resolve(events: &Events, matching: &mut Matching, sends: &[u32], receives: &[u32]) {
+fn resolve(
+    events: &Events,
+    matching: &mut Matching,
+    contents: &Contents,
+    sends: &[u32],
+    receives: &[u32],
+) {
     let nobody = dead_letters(events);
     let mut exact: FxHashMap<_, VecDeque<u32>> = FxHashMap::default();
     let mut to: FxHashMap<u32, VecDeque<u32>> = FxHashMap::default();
     for &s in sends {
-        let i = s as usize;
-        let key = (sender_name(events, s, nobody), events.receiver(s), events.type_[i], events.content[i]);
+        let key = (sender_name(events, s, nobody), events.receiver(s), contents.of(s));
         exact.entry(key).or_default().push_back(s);
         to.entry(events.receiver(s)).or_default().push_back(s);
     }
     let mut left = Vec::new();
     for &r in receives {
         let i = r as usize;
-        let key = (events.from[i], events.actor[i], events.type_[i], events.content[i]);
+        let key = (events.from[i], events.actor[i], contents.of(r));
         match exact.get_mut(&key).and_then(VecDeque::pop_front) {
             Some(s) => matching.join(s, r, id_reason(events, s), false),
             None => left.push(r),

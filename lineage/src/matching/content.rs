@@ -5,24 +5,55 @@ use rustc_hash::FxHashMap;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::align::align;
+use super::by_id;
 use super::edges::{Matching, Reason};
 use super::sender::{dead_letters, sender_name};
-use crate::read::{Events, HAS_ID, NONE};
+use crate::read::{Contents, Events, HAS_ID, NONE};
 
 /// A channel: the sender's name as the receiver logs it, and the receiver's number.
 type Channel = (u32, u32);
 
+/// By event, whether its content matters to what ids left open; nothing where they left nothing open.
+pub(crate) fn wanted(events: &Events, matching: &Matching, shared: &by_id::Shared) -> Vec<bool> {
+    let all = || (0..events.len() as u32).map(|e| (e, events.kind[e as usize]));
+    let open = |e: u32| matching.is_open(e);
+    let fires = all().any(|(e, kind)| kind == Kind::TimerFire && open(e));
+    // Of each channel with an open receive, whether one of these has no id: then it matters what was received before.
+    let mut channels: FxHashMap<Channel, bool> = FxHashMap::default();
+    let channel = |r: u32| (events.from[r as usize], events.actor[r as usize]);
+    for (e, _) in all().filter(|(e, kind)| *kind == Kind::Receive && open(*e)) {
+        *channels.entry(channel(e)).or_default() |= !events.has(e, HAS_ID);
+    }
+    if shared.is_empty() && channels.is_empty() && !fires {
+        return Vec::new();
+    }
+    let nobody = dead_letters(events);
+    let matters = |(e, kind): (u32, Kind)| match kind {
+        Kind::TimerSet | Kind::TimerFire => fires && open(e),
+        Kind::Receive => channels.get(&channel(e)).is_some_and(|without_id| *without_id || open(e)),
+        Kind::Send => {
+            open(e) && channels.contains_key(&(sender_name(events, e, nobody), events.receiver(e)))
+        }
+        _ => false,
+    };
+    let mut wanted: Vec<bool> = all().map(matters).collect();
+    let members = shared.iter().flat_map(|(sends, receives)| sends.iter().chain(receives));
+    members.for_each(|&e| wanted[e as usize] = true);
+    wanted
+}
+
 /// Joins fired timers without an id with the latest setting of the same timer before them, still unmatched.
-pub(crate) fn timers(events: &Events, matching: &mut Matching) {
+pub(crate) fn timers(events: &Events, matching: &mut Matching, contents: &Contents) {
     for actor in 0..events.actors.len() as u32 {
-        let mut set: FxHashMap<(u32, u64), Vec<u32>> = FxHashMap::default();
+        let mut set: FxHashMap<u64, Vec<u32>> = FxHashMap::default();
         for e in events.of_actor(actor) {
             let i = e as usize;
-            let key = (events.type_[i], events.content[i]);
             match events.kind[i] {
-                Kind::TimerSet if matching.mate[i] == NONE => set.entry(key).or_default().push(e),
+                Kind::TimerSet if matching.mate[i] == NONE => {
+                    set.entry(contents.of(e)).or_default().push(e);
+                }
                 Kind::TimerFire if matching.is_open(e) => {
-                    let Some(list) = set.get_mut(&key) else { continue };
+                    let Some(list) = set.get_mut(&contents.of(e)) else { continue };
                     let certain = list.len() == 1;
                     let free = |s: u32| !events.has(s, HAS_ID) || !events.has(e, HAS_ID);
                     if let Some(s) = list.pop_if(|s| free(*s)) {
@@ -39,7 +70,7 @@ pub(crate) fn timers(events: &Events, matching: &mut Matching) {
 ///
 /// A receive with an id can only be a send without one; pairs found by id stay, and keep the alignment of what stands between
 /// them in order.
-pub(crate) fn messages(events: &Events, matching: &mut Matching) {
+pub(crate) fn messages(events: &Events, matching: &mut Matching, contents: &Contents) {
     let nobody = dead_letters(events);
     let mut channels: FxHashMap<Channel, (Vec<u32>, Vec<u32>)> = FxHashMap::default();
     let receives = || (0..events.len() as u32).filter(|&e| events.kind[e as usize] == Kind::Receive);
@@ -65,7 +96,7 @@ pub(crate) fn messages(events: &Events, matching: &mut Matching) {
     let mut channels: Vec<_> = channels.into_iter().collect();
     channels.sort_unstable_by_key(|(_, (_, receives))| receives[0]);
     for ((from, _), (sends, receives)) in channels {
-        join_channel(events, matching, from != nobody, &sends, &receives);
+        join_channel(events, matching, contents, from != nobody, &sends, &receives);
     }
 }
 
@@ -75,7 +106,14 @@ fn plain(events: &Events, send: u32) -> bool {
         && !events.in_environment(send)
 }
 
-fn join_channel(events: &Events, matching: &mut Matching, ordered: bool, sends: &[u32], receives: &[u32]) {
+fn join_channel(
+    events: &Events,
+    matching: &mut Matching,
+    contents: &Contents,
+    ordered: bool,
+    sends: &[u32],
+    receives: &[u32],
+) {
     let open_receives = |m: &Matching| -> Vec<u32> {
         let open = |r: &&u32| m.is_open(**r);
         receives.iter().filter(open).copied().collect()
@@ -87,25 +125,31 @@ fn join_channel(events: &Events, matching: &mut Matching, ordered: bool, sends: 
             matching.is_open(*r) || (mate != NONE && plain(events, mate))
         };
         let line: Vec<u32> = receives.iter().filter(|r| here(r)).copied().collect();
-        join_lists(events, matching, &in_line, &line, true);
+        join_lists(events, matching, contents, &in_line, &line, true);
     }
     let rest: Vec<u32> = rest.into_iter().filter(|&s| matching.mate[s as usize] == NONE).collect();
     if !rest.is_empty() {
         let open = open_receives(matching);
-        join_lists(events, matching, &rest, &open, false);
+        join_lists(events, matching, contents, &rest, &open, false);
     }
 }
 
-fn join_lists(events: &Events, matching: &mut Matching, sends: &[u32], receives: &[u32], ordered: bool) {
+fn join_lists(
+    events: &Events,
+    matching: &mut Matching,
+    contents: &Contents,
+    sends: &[u32],
+    receives: &[u32],
+    ordered: bool,
+) {
     // What is joined already is equal to its other end and to nothing else. An id among records without ids is
     // ignored, but two records with ids are never joined here.
     let key = |e: u32, other: u32| {
         let i = e as usize;
-        let mut bytes = [0_u8; 13];
+        let mut bytes = [0_u8; 9];
         if matching.mate[i] == NONE {
             bytes[0] = 0;
-            bytes[1..5].copy_from_slice(&events.type_[i].to_le_bytes());
-            bytes[5..13].copy_from_slice(&events.content[i].to_le_bytes());
+            bytes[1..9].copy_from_slice(&contents.of(e).to_le_bytes());
         } else {
             bytes[0] = 1;
             bytes[1..5].copy_from_slice(&other.to_le_bytes());

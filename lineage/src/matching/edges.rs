@@ -165,10 +165,12 @@ impl Matching {
             self.mate[send as usize] = NONE;
             self.status[send as usize] = Status::InFlight;
             self.reason[send as usize] = Reason::None;
+            self.certain[send as usize] = false;
         } else {
             self.drop_extra(receive, |reason| reason == Reason::MessageId);
         }
         self.status[receive as usize] = Status::SenderMissing;
         self.reason[receive as usize] = Reason::None;
+        self.certain[receive as usize] = false;
     }
 }

@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::channels::Channels;
 use super::edges::{Matching, Status};
 use super::sender::dead_letters;
-use crate::read::{EXTERNAL, Events, HAS_ID, IdHash, NONE};
+use crate::read::{Contents, EXTERNAL, Events, HAS_ID, IdHash, NONE};
 
 /// Actors with sequence numbers missing in a log.
 fn with_gaps(events: &Events) -> Vec<bool> {
@@ -25,10 +25,10 @@ fn with_gaps(events: &Events) -> Vec<bool> {
 }
 
 /// Gives every end of a message its status.
-pub(crate) fn explain(events: &Events, matching: &mut Matching, channels: &Channels) {
+pub(crate) fn explain(events: &Events, matching: &mut Matching, contents: &Contents, channels: &Channels) {
     let nobody = dead_letters(events);
     let gaps = with_gaps(events);
-    let mut seen: FxHashSet<(u32, u32, u32, u64)> = FxHashSet::default();
+    let mut seen: FxHashSet<(u32, u32, u64)> = FxHashSet::default();
     let mut seen_ids: FxHashSet<IdHash> = FxHashSet::default();
     let open = |m: &Matching, e: usize| {
         m.mate[e] == NONE && matches!(m.status[e], Status::Local | Status::InFlight | Status::SenderMissing)
@@ -43,7 +43,7 @@ pub(crate) fn explain(events: &Events, matching: &mut Matching, channels: &Chann
             }
             Kind::TimerSet if open(matching, e) => matching.status[e] = Status::InFlight,
             Kind::Receive if some_open => {
-                let key = (events.from[e], events.actor[e], events.type_[e], events.content[e]);
+                let key = (events.from[e], events.actor[e], contents.of(event));
                 if !open(matching, e) {
                     seen.insert(key);
                     continue;

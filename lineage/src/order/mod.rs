@@ -8,6 +8,6 @@ pub(crate) mod violation;
 
 pub(crate) use graph::Graph;
 pub(crate) use linear::Order;
-pub(crate) use provenance::Provenance;
+pub(crate) use provenance::{Provenance, Why};
 pub(crate) use violation::Target;
 pub use violation::ViolationSpec;

@@ -27,6 +27,20 @@ pub(crate) enum Why {
 }
 
 impl Why {
+    /// All of them; a place in this list is what is stored.
+    const EACH: [Why; 7] =
+        [Why::Concurrent, Why::After, Why::Affected, Why::Past, Why::Handler, Why::Violation, Why::All];
+
+    /// From what is stored, the bits of [`Why::code`].
+    pub(crate) fn from_code(code: u8) -> Option<Why> {
+        Why::EACH.get(code as usize).copied()
+    }
+
+    /// What is stored.
+    pub(crate) fn code(self) -> u8 {
+        self as u8
+    }
+
     /// The word written in tables.
     pub(crate) fn as_str(self) -> &'static str {
         match self {

@@ -11,7 +11,7 @@ use crate::matching::{
     Channels, Clocks, Matching, Reason, Seen, by_id, channels, clocks, content, unmatched,
 };
 use crate::order::{Graph, Order, Provenance, Target, ViolationSpec, provenance};
-use crate::read::{Loaded, Placement, Units};
+use crate::read::{Contents, Loaded, Placement, Units};
 
 /// Everything that was found out about the events.
 pub(super) struct Lineage {
@@ -40,9 +40,11 @@ pub(super) fn analyse(
     };
     let events = &mut loaded.events;
     let mut matching = Matching::none(events.len());
-    by_id::join(events, &mut matching);
-    content::timers(events, &mut matching);
-    content::messages(events, &mut matching);
+    let shared = by_id::join(events, &mut matching);
+    let contents = Contents::read(files, placement, &content::wanted(events, &matching, &shared))?;
+    by_id::tell_apart(events, &mut matching, &contents, &shared);
+    content::timers(events, &mut matching, &contents);
+    content::messages(events, &mut matching, &contents);
     if let Some(clocks) = clocks {
         match clocks.join(events, &mut matching) {
             Ok(warnings) => matching.warnings.extend(warnings),
@@ -56,7 +58,8 @@ pub(super) fn analyse(
     }
     matching.sort_extra();
     let observed = Channels::observe(events, &matching, Seen::default(), true);
-    unmatched::explain(events, &mut matching, &observed);
+    unmatched::explain(events, &mut matching, &contents, &observed);
+    drop(contents);
     let base = match extra {
         Extra::Base => {
             let clocked = loaded.clocked || loaded.has_parents;
@@ -64,7 +67,7 @@ pub(super) fn analyse(
         }
         Extra::Schedule => None,
     };
-    (events.id, events.content, events.type_) = (Vec::new(), Vec::new(), Vec::new());
+    events.id = Vec::new();
     let units = Units::new(events, &matching.extra);
     let (mut wishes, broken) = observed.wishes(events, &matching, &units);
     wishes.extend(channels::log_order(events, &units));

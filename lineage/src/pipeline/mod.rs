@@ -1,8 +1,10 @@
 //! From the store's files to an execution.
 
 mod analysis;
+mod copy;
 mod options;
 mod output;
+mod steps;
 
 use std::path::Path;
 
@@ -13,6 +15,7 @@ pub use self::options::BuildOptions;
 use self::options::Extra;
 use crate::error::LineageError;
 use crate::execution::Folder;
+use crate::execution::references::{self, ROWS};
 use crate::order::{ViolationSpec, violation};
 use crate::read::{gather, records};
 
@@ -20,7 +23,8 @@ use crate::read::{gather, records};
 /// columns left out) and writes it to the folder `out`, which appears complete or not at all. `progress` is told what is being
 /// done.
 ///
-/// The files' order and that of their rows do not matter: the same events give the same bytes.
+/// The execution refers to the rows of these files, which get second names in `out`, or holds a copy of them. For a copy, the files' order
+/// and that of their rows do not matter: the same events give the same bytes.
 ///
 /// # Errors
 /// When a file cannot be read, holds no event records, or cannot be written; when the violation names nothing that is
@@ -57,6 +61,9 @@ fn build_with(
     seal: &mut dyn FnMut(&Folder) -> Result<(), LineageError>,
 ) -> Result<BuildSummary, LineageError> {
     let folder = Folder::begin(out, files)?;
+    if !options.copy {
+        references::hold(&folder.path(ROWS), files)?;
+    }
     progress("reading events");
     let mut loaded = records::read(files, &options.system)?;
     progress("matching messages and ordering events");
@@ -68,17 +75,24 @@ fn build_with(
     let target = violation::resolve(&loaded.events, &options.violation)?;
     let placement = std::mem::take(&mut loaded.placement);
     // Where rows go is known before how events hang together.
-    let (rows, lineage) = std::thread::scope(|scope| {
-        let rows = scope.spawn(|| gather::begin(files, &placement, &folder.scratch()));
+    let (copied, lineage) = std::thread::scope(|scope| {
+        let begin = || gather::begin(files, &placement, &folder.scratch());
+        let copied = options.copy.then(|| scope.spawn(begin));
         let lineage = analysis::analyse(files, &mut loaded, &placement, target, &folder, options, extra);
-        (rows.join().unwrap_or(Err(LineageError::WriterGone)), lineage)
+        (copied.map(|copied| copied.join().unwrap_or(Err(LineageError::WriterGone))), lineage)
     });
     let lineage = lineage?;
-    drop(placement);
     let summary = analysis::summarize(&loaded, &lineage, options);
     progress("writing the execution");
     let readable = summary.kept_deliveries <= options.readable;
-    output::write_all(rows?, &loaded.events, &lineage, &summary, extra, readable, &folder)?;
+    let events = &loaded.events;
+    match copied {
+        Some(rows) => output::write_copy(rows?, events, &lineage, &summary, readable, &folder)?,
+        None => {
+            let stored = output::Stored { files, placement: &placement };
+            output::write_references(&stored, events, &lineage, &summary, extra, readable, &folder)?;
+        }
+    }
     seal(&folder)?;
     folder.finish()?;
     Ok(summary)

@@ -16,6 +16,8 @@ pub struct BuildOptions {
     /// Most deliveries that are kept with which the schedule is written as text. A longer one is composed from the tables when it is
     /// asked for: nobody reads it.
     pub readable: u64,
+    /// Whether the execution holds a copy of all records, as tables that other tools read. Without it, it refers to the rows of the store.
+    pub copy: bool,
 }
 
 impl Default for BuildOptions {
@@ -25,6 +27,7 @@ impl Default for BuildOptions {
             violation: ViolationSpec::default(),
             rule: ProvenanceRule::default(),
             readable: 100_000,
+            copy: false,
         }
     }
 }

@@ -1,28 +1,53 @@
-//! Writing an execution: its rows are streamed from the store's files to the tables and the schedule.
+//! Writing an execution: its order index, what it refers to or a copy of that, its schedule and its summary.
 
-use std::fs::File;
-use std::io::BufWriter;
-
-use arrow_array::Array;
-use demi_common::sealed::Sealing;
+use demi_common::sealed::SealedFile;
 use demi_schemas::summary::BuildSummary;
-use rustc_hash::FxHashMap;
 
 use super::analysis::Lineage;
+use super::copy;
 use super::options::Extra;
+use super::steps::Steps;
 use crate::error::LineageError;
-use crate::execution::{
-    Composer, EVENTS, Folder, Lines, MESSAGES, Placed, SCHEDULE, SUMMARY, header, rows, write_lines,
-    write_summary, writer,
-};
+use crate::execution::references::{self, ROWS};
+use crate::execution::{Folder, SUMMARY, write_summary};
 use crate::grow::{self, OpenEnds};
 use crate::index;
-use crate::read::gather::Gathering;
-use crate::read::{Events, NONE, columns, is_send};
+use crate::read::gather::{Gathering, chosen_in_order};
+use crate::read::{Events, Placement, has_value};
 
-/// Writes tables, order index, schedule and summary to the folder.
-pub(super) fn write_all(
+/// What the store's rows are.
+pub(super) struct Stored<'a> {
+    pub(super) files: &'a [SealedFile],
+    pub(super) placement: &'a Placement,
+}
+
+/// Writes an execution that holds a copy of all records: they are streamed from the store's files to tables and schedule.
+pub(super) fn write_copy(
     gathered: Gathering,
+    events: &Events,
+    lineage: &Lineage,
+    summary: &BuildSummary,
+    readable: bool,
+    folder: &Folder,
+) -> Result<(), LineageError> {
+    let mut steps = readable.then(|| Steps::new(events, lineage, &folder.scratch()));
+    let parts = index::Parts::new(events, &lineage.matching, &lineage.units, &lineage.order);
+    // The index needs the rows for nothing but their states.
+    let (states, index) = std::thread::scope(|scope| {
+        let index = scope.spawn(|| index::write(&folder.index(), &parts));
+        let states = copy::write(gathered, events, lineage, steps.as_mut(), folder);
+        (states, index.join().unwrap_or(Err(LineageError::WriterGone)))
+    });
+    index::add_states(&folder.index(), index?, &states?)?;
+    if let Some(steps) = steps {
+        steps.write(summary, folder)?;
+    }
+    write_summary(summary, &folder.path(SUMMARY))
+}
+
+/// Writes an execution that refers to the store's rows.
+pub(super) fn write_references(
+    stored: &Stored<'_>,
     events: &Events,
     lineage: &Lineage,
     summary: &BuildSummary,
@@ -30,77 +55,45 @@ pub(super) fn write_all(
     readable: bool,
     folder: &Folder,
 ) -> Result<(), LineageError> {
-    let matching = &lineage.matching;
-    let event_table = writer::event_table(&folder.path(EVENTS))?;
-    let message_table = writer::message_table(&folder.path(MESSAGES))?;
-    let mut open_ends = match extra {
-        Extra::Base => Some(OpenEnds::begin(&folder.base())?),
-        Extra::Schedule => None,
-    };
-    let mut lines = readable.then(|| Lines::new(&folder.scratch(), events.len() as u64));
-    let mut composer = Composer::default();
-    let mut keep = |order: u64, kept: bool, line: &[u8]| match &mut lines {
-        Some(lines) if kept => lines.add(order, line),
-        _ => Ok(()),
-    };
-    let mut states = Vec::new();
-    let mut again: FxHashMap<u32, u32> = FxHashMap::default();
-    for (first, later) in &matching.repeats {
-        *again.entry(*first).or_default() += u32::from(lineage.provenance.kept[*later as usize]);
-    }
-    let mut rows = |first: u32, batch: &arrow_array::RecordBatch| {
-        let state = columns::text(batch, "state")?;
-        states.extend((0..batch.num_rows()).filter(|&r| state.is_valid(r)).map(|r| first + r as u32));
-        let placed = |row: usize| {
-            let e = first as usize + row;
-            let mate = matching.mate[e];
-            let sent_via = if mate == NONE || is_send(events.kind[e]) { None } else { events.via(mate) };
-            let again = again.get(&(e as u32)).copied().unwrap_or(0);
-            Placed {
-                order: u64::from(lineage.order.rank[e]),
-                kept: lineage.provenance.kept[e],
-                sent_via,
-                again,
-            }
-        };
-        match &mut open_ends {
-            None if readable => composer.add(batch, placed, &mut keep)?,
-            None => {}
-            Some(open) => open.add(batch, first, events, matching)?,
-        }
-        let schema = event_table.schema();
-        event_table.add(rows::events(&schema, batch, first, &lineage.provenance, &lineage.order)?)?;
-        message_table.add(rows::messages(&message_table.schema(), batch, first, events, matching)?)
-    };
-    let parts = index::Parts::new(events, matching, &lineage.units, &lineage.order);
-    // The index needs the rows for nothing but their states.
-    let (gathered, index) = std::thread::scope(|scope| {
+    let Stored { files, placement } = *stored;
+    let parts = index::Parts::new(events, &lineage.matching, &lineage.units, &lineage.order);
+    let (states, index) = std::thread::scope(|scope| {
         let index = scope.spawn(|| index::write(&folder.index(), &parts));
-        let gathered = gathered.give(&mut rows);
-        (gathered, index.join().unwrap_or(Err(LineageError::WriterGone)))
-    });
-    // An error of a writer is the cause of an error here.
-    event_table.finish()?;
-    message_table.finish()?;
-    gathered?;
-    composer.close(&mut keep)?;
-    index::add_states(&folder.index(), index?, &states)?;
-    if let (Some(open), Some(facts)) = (open_ends, &lineage.base) {
-        open.finish()?;
-        grow::depths::write(&folder.base(), events, matching, &lineage.units, &lineage.order)?;
-        facts.write(&folder.base())?;
-        write_summary(summary, &folder.path(SUMMARY))?;
-        grow::seal_base(folder)?;
-        return Ok(());
+        references::write(&folder.path(ROWS), placement, &lineage.provenance, &lineage.order)?;
+        let states = has_value(files, "state").map(|rows| {
+            let mut told: Vec<u32> = rows
+                .into_iter()
+                .filter_map(|row| placement.event_of_row.get(row as usize).copied())
+                .filter(|&event| event != crate::read::NONE)
+                .collect();
+            told.sort_unstable();
+            told
+        });
+        Ok::<_, LineageError>((states?, index.join().unwrap_or(Err(LineageError::WriterGone))?))
+    })?;
+    index::add_states(&folder.index(), index, &states)?;
+    references::share(&folder.path(ROWS), &folder.index())?;
+    match (extra, &lineage.base) {
+        (Extra::Base, Some(facts)) => {
+            let open = OpenEnds::begin(&folder.base())?;
+            let is_open = |event| OpenEnds::is(event, events, &lineage.matching);
+            let mut add = |_: u32, batch: &arrow_array::RecordBatch| open.add(batch);
+            let added = chosen_in_order(files, placement, is_open, &folder.scratch(), &mut add);
+            // An error of a writer is the cause of an error here.
+            open.finish()?;
+            added?;
+            grow::depths::write(&folder.base(), events, &lineage.matching, &lineage.units, &lineage.order)?;
+            facts.write(&folder.base())?;
+            write_summary(summary, &folder.path(SUMMARY))?;
+            grow::seal_base(folder)
+        }
+        _ => {
+            if readable {
+                let mut steps = Steps::new(events, lineage, &folder.scratch());
+                steps.read(files, placement)?;
+                steps.write(summary, folder)?;
+            }
+            write_summary(summary, &folder.path(SUMMARY))
+        }
     }
-
-    if let Some(lines) = lines {
-        let path = folder.path(SCHEDULE);
-        let file = Sealing::new(File::create(&path).map_err(LineageError::io(&path))?);
-        let mut out = BufWriter::with_capacity(1 << 17, file);
-        write_lines(&header(summary, composer.timers_recorded), lines, &mut out, &path)?;
-        let file = out.into_inner().map_err(|e| LineageError::io(&path)(e.into_error()))?;
-        file.finish(&path).map_err(LineageError::io(&path))?;
-    }
-    write_summary(summary, &folder.path(SUMMARY))
 }

@@ -215,6 +215,7 @@ impl Query {
                 found.push(event);
             }
         })?;
+        found.sort_unstable();
         found.into_iter().map(|event| Ok(self.index.name(event)?.to_string())).collect()
     }
 

@@ -1,19 +1,9 @@
 //! Where an event's row stands: in the tables that an execution was built with, or in those of what was added.
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 
-use crate::execution::{EVENTS, EVENTS_ADDED};
+use crate::execution::Part;
 use crate::index::IndexHeader;
-
-/// A part of the table of events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
-    /// What the execution was built with.
-    Built,
-    /// What was added.
-    Added,
-}
 
 /// The rows of events, by number.
 pub(crate) struct Rows<'a> {
@@ -24,22 +14,6 @@ impl<'a> Rows<'a> {
     /// The rows of an index's events.
     pub(crate) fn new(header: &'a IndexHeader) -> Rows<'a> {
         Rows { header }
-    }
-
-    /// The parts that there are.
-    pub(crate) fn parts(&self) -> &'static [Part] {
-        match self.header.actors.iter().any(|a| a.appended > 0) {
-            true => &[Part::Built, Part::Added],
-            false => &[Part::Built],
-        }
-    }
-
-    /// The file of a part.
-    pub(crate) fn path(&self, exec: &Path, part: Part) -> PathBuf {
-        exec.join(match part {
-            Part::Built => EVENTS,
-            Part::Added => EVENTS_ADDED,
-        })
     }
 
     /// By actor, the numbers of its events in a part.
@@ -54,23 +28,18 @@ impl<'a> Rows<'a> {
         })
     }
 
-    /// The numbers of the events of a part, in the order of its rows.
-    pub(crate) fn numbers(&self, part: Part) -> impl Iterator<Item = u32> + '_ {
-        self.spans(part).flatten()
-    }
-
-    /// The numbers of the events in these rows of a part, which are in order.
-    pub(crate) fn numbers_of(&self, part: Part, rows: &[Range<u32>]) -> Vec<u32> {
-        let mut found = Vec::new();
-        let (mut at, mut rows) = (0, rows.iter().cloned().flatten().peekable());
-        for span in self.spans(part) {
-            let end = at + span.len() as u32;
-            while let Some(row) = rows.next_if(|row| *row < end) {
-                found.push(span.start + row - at);
+    /// The numbers of the events of a part.
+    pub(crate) fn numbering(&self, part: Part) -> Numbering {
+        let mut stretches: Vec<(u32, u32)> = Vec::new();
+        let (mut rows, mut next) = (0, None);
+        for span in self.spans(part).filter(|span| !span.is_empty()) {
+            if next != Some(span.start) {
+                stretches.push((rows, span.start));
             }
-            at = end;
+            rows += span.len() as u32;
+            next = Some(span.end);
         }
-        found
+        Numbering { stretches, rows }
     }
 
     /// The rows of a part that hold events of these ranges, which are in order.
@@ -95,6 +64,24 @@ impl<'a> Rows<'a> {
             at += span.len() as u32;
         }
         rows
+    }
+}
+
+/// The numbers of the events in the rows of a part.
+#[derive(Clone, Debug)]
+pub(crate) struct Numbering {
+    /// The first row of each stretch of rows with consecutive events, and its event.
+    stretches: Vec<(u32, u32)>,
+    /// How many rows there are.
+    pub(crate) rows: u32,
+}
+
+impl Numbering {
+    /// The event in a row, if there is such a row.
+    pub(crate) fn of(&self, row: u32) -> Option<u32> {
+        let before = self.stretches.partition_point(|(first, _)| *first <= row);
+        let (first, event) = *self.stretches.get(before.checked_sub(1)?)?;
+        (row < self.rows).then_some(event + row - first)
     }
 }
 
@@ -129,13 +116,13 @@ mod tests {
             let ranges: Vec<_> = chosen.iter().filter(|&&e| e < events).map(|&e| e..e + 1).collect();
             let mut found = Vec::new();
             for part in [Part::Built, Part::Added] {
-                let numbers: Vec<u32> = rows.numbers(part).collect();
+                let numbers: Vec<u32> = rows.spans(part).flatten().collect();
+                let numbering = rows.numbering(part);
+                prop_assert!((0..numbers.len()).all(|row| numbering.of(row as u32) == Some(numbers[row])));
+                prop_assert_eq!(numbering.of(numbers.len() as u32), None);
                 let here = rows.rows_of(part, &ranges);
                 prop_assert!(here.windows(2).all(|w| w[0].end < w[1].start));
-                let named = rows.numbers_of(part, &here);
-                let by_hand: Vec<u32> = here.into_iter().flatten().map(|row| numbers[row as usize]).collect();
-                prop_assert_eq!(&named, &by_hand);
-                found.extend(named);
+                found.extend(here.into_iter().flatten().map(|row| numbers[row as usize]));
             }
             found.sort_unstable();
             let expected: Vec<u32> = chosen.into_iter().filter(|&e| e < events).collect();

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use arrow_array::Array;
 use serde::Serialize;
 
 use super::{CutAnswer, Query};
 use crate::error::LineageError;
-use crate::read::{columns, some_rows};
+use crate::execution::Tables;
+use crate::read::columns;
 
 /// What an actor last said of its state.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -68,7 +68,7 @@ impl Query {
         Ok(texts)
     }
 
-    /// Calls `f` with each of these events, which are in order, and its state: first those that the execution was built with.
+    /// Calls `f` with each of these events, which are in order, and its state, in the order in which they are stored.
     pub(super) fn each_state(
         &self,
         events: &[u32],
@@ -82,24 +82,23 @@ impl Query {
         self.each_text("state", &ranges, f)
     }
 
-    /// Calls `f` with each event of these ranges, which are in order, and its text in a column.
+    /// Calls `f` with each event of these ranges, which are in order, and its text in a column, in the order in which they are stored.
     pub(super) fn each_text(
         &self,
         name: &str,
         ranges: &[Range<u32>],
         f: &mut dyn FnMut(u32, &str),
     ) -> Result<(), LineageError> {
-        let rows = self.rows();
-        for &part in rows.parts() {
-            let chosen = rows.rows_of(part, ranges);
-            let path = rows.path(&self.folder, part);
-            let reader = some_rows(&path, name, chosen.iter().cloned())?;
-            let mut here = rows.numbers_of(part, &chosen).into_iter();
-            for batch in reader {
-                let batch = batch?;
+        let (rows, tables) = (self.rows(), Tables::open(&self.folder)?);
+        for &part in tables.parts() {
+            let numbering = rows.numbering(part);
+            for batch in tables.stored(part, &[name], Some(&rows.rows_of(part, ranges)))? {
+                let (places, batch) = batch?;
                 let column = columns::text(&batch, name)?;
-                for (row, event) in (0..column.len()).zip(&mut here) {
-                    f(event, column.value(row));
+                for (row, place) in places.into_iter().enumerate() {
+                    if let Some(event) = numbering.of(place) {
+                        f(event, column.value(row));
+                    }
                 }
             }
         }

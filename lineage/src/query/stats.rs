@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::Query;
 use super::time::instant;
 use crate::error::LineageError;
-use crate::execution::segments;
+use crate::execution::Tables;
 use crate::index::Role;
 use crate::matching::Reason;
 use crate::read::columns;
@@ -98,16 +98,19 @@ impl Query {
     fn times_and_depths(&self) -> Result<(Vec<i64>, Vec<i64>), LineageError> {
         let events = self.index.header().events as usize;
         let (mut times, mut depths) = (vec![UNKNOWN; events], vec![0; events]);
-        let (mut rows, rows_of) = (0, self.rows());
-        let mut numbers = rows_of.parts().iter().flat_map(|&part| rows_of.numbers(part));
-        for batch in segments::events(&self.folder, &["time", "depth"])? {
-            let batch = batch?;
-            let (time, depth) = (columns::text(&batch, "time")?, columns::long(&batch, "depth")?);
-            rows += batch.num_rows();
-            for (row, event) in (0..batch.num_rows()).zip(&mut numbers) {
-                let at = if time.is_valid(row) { instant(time.value(row)) } else { None };
-                times[event as usize] = at.unwrap_or(UNKNOWN);
-                depths[event as usize] = depth.value(row);
+        let (mut rows, rows_of, tables) = (0, self.rows(), Tables::open(&self.folder)?);
+        for &part in tables.parts() {
+            let numbering = rows_of.numbering(part);
+            for batch in tables.stored(part, &["time", "depth"], None)? {
+                let (places, batch) = batch?;
+                let (time, depth) = (columns::text(&batch, "time")?, columns::long(&batch, "depth")?);
+                rows += batch.num_rows();
+                for (row, place) in places.into_iter().enumerate() {
+                    let Some(event) = numbering.of(place) else { continue };
+                    let at = if time.is_valid(row) { instant(time.value(row)) } else { None };
+                    times[event as usize] = at.unwrap_or(UNKNOWN);
+                    depths[event as usize] = depth.value(row);
+                }
             }
         }
         match rows == events {
@@ -118,7 +121,7 @@ impl Query {
 
     fn by_status(&self) -> Result<BTreeMap<String, u64>, LineageError> {
         let mut counts = BTreeMap::new();
-        for batch in segments::messages(&self.folder, &["status"])? {
+        for batch in Tables::open(&self.folder)?.messages(&["status"])? {
             let batch = batch?;
             let status = columns::text(&batch, "status")?;
             for row in 0..batch.num_rows() {

@@ -6,7 +6,7 @@ use demi_common::sealed::SealedFile;
 use serde::{Deserialize, Serialize};
 
 use crate::error::LineageError;
-use crate::execution::{BASE_FOLDER, Folder};
+use crate::execution::{BASE_FOLDER, Folder, link};
 use crate::grow::{self, Anew, Grown};
 use crate::pipeline::build_base;
 
@@ -84,7 +84,7 @@ pub fn refresh(
             .map(|(p, _)| p.clone())
             .collect();
         let mut keep = |to: &Folder| {
-            grow::link(&folder.join(&base_sources), &to.path("").join(&base_sources))?;
+            link(&folder.join(&base_sources), &to.path("").join(&base_sources))?;
             seal(to, &[SOURCES.into()])
         };
         why = match grow::grow(files, &new, system, folder, progress, &mut keep)? {

@@ -90,6 +90,7 @@ impl States {
                 with_points.extend((says == Some(POINTS.1)).then_some(event));
             }
         })?;
+        with_points.sort_unstable();
         let mut records: Vec<(u32, u32, &Arc<State>)> =
             told.records.iter().map(|r| (r.event, r.order, &told.states[r.state])).collect();
         records.sort_unstable_by_key(|record| record.0);

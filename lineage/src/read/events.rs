@@ -1,4 +1,4 @@
-//! All events of a system, column-wise and in each actor's own order: 38 bytes an event, 18 after matching.
+//! All events of a system, column-wise and in each actor's own order: 26 bytes an event, 14 after matching.
 
 use demi_schemas::event::{ENVIRONMENT, is_clock_seq};
 use demi_schemas::{EventId, Kind, Via};
@@ -97,7 +97,7 @@ impl Places {
 /// its index.
 #[derive(Default)]
 pub(crate) struct Events {
-    /// Actor names, addresses and types.
+    /// Actor names and addresses.
     pub(crate) names: Interner,
     /// Name of each actor that has a log, sorted by text.
     pub(crate) actors: Vec<u32>,
@@ -117,12 +117,8 @@ pub(crate) struct Events {
     pub(crate) from: Vec<u32>,
     /// Name of the receiver as logged.
     pub(crate) to: Vec<u32>,
-    /// Message type.
-    pub(crate) type_: Vec<u32>,
     /// Hash of the message id; emptied after matching.
     pub(crate) id: Vec<IdHash>,
-    /// 64-bit hash of the fingerprint, else of the payload; compared within a channel and type only. Emptied after matching.
-    pub(crate) content: Vec<u64>,
     /// Number of the actor named `_environment`, or [`NONE`].
     pub(crate) environment: u32,
     /// `fields` of `violation` records, by event.

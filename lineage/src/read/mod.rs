@@ -2,16 +2,23 @@
 
 mod ahead;
 pub(crate) mod columns;
+mod contents;
 mod events;
 pub(crate) mod gather;
 mod intern;
 mod parents;
+mod placement;
 pub(crate) mod records;
+mod scan;
 mod source;
+mod spread;
 mod units;
 
+pub(crate) use contents::Contents;
 pub(crate) use events::{EXTERNAL, Events, HAS_ID, IdHash, is_send};
 pub(crate) use intern::NONE;
-pub(crate) use records::{Loaded, Placement};
-pub(crate) use source::{Source, beside, columns_of, record_schema, some_rows};
+pub(crate) use placement::Placement;
+pub(crate) use records::Loaded;
+pub(crate) use scan::{has_value, timers_set};
+pub(crate) use source::{BATCH_ROWS, Chosen, Source, beside, chosen_batches, columns_of, record_schema};
 pub(crate) use units::{Role, Units, role};

@@ -1,6 +1,5 @@
 //! Reading the store's files into compact columns, in each actor's order.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use arrow_array::{Array, RecordBatch};
@@ -8,40 +7,20 @@ use demi_common::sealed::SealedFile;
 use demi_schemas::event::ENVIRONMENT;
 use demi_schemas::{Kind, Via};
 use rustc_hash::{FxHashMap, FxHashSet};
-use xxhash_rust::xxh3::xxh3_64;
 
 use super::columns;
+use super::contents::{contents_of, each_chosen};
 use super::events::{EXTERNAL, Events, HAS_ID, INTERNAL, IdHash, via_bits};
 use super::intern::{Interner, NONE};
 use super::parents::{self, Logs, Parents};
+use super::placement::Placement;
 use super::source::{BATCH_ROWS, batches, columns_of, record_schema};
 use crate::error::LineageError;
 
 /// The columns that matching, order and provenance need.
-const NEEDED: [&str; 11] = [
-    "kind",
-    "msg_id",
-    "from",
-    "to",
-    "via",
-    "type",
-    "payload",
-    "fingerprint",
-    "external",
-    "fields",
-    "vector_clock",
-];
-
-/// Where the rows of the files go.
-#[derive(Default)]
-pub(crate) struct Placement {
-    /// By row, files in the order given: the event, or [`NONE`] for a repeated row.
-    pub(crate) event_of_row: Vec<u32>,
-    /// First row of each file.
-    pub(crate) file_rows: Vec<u32>,
-    /// How many events there are.
-    pub(crate) events: usize,
-}
+const NEEDED: [&str; 7] = ["kind", "msg_id", "from", "to", "via", "external", "vector_clock"];
+/// Those that decide between rows of one name besides.
+const DECIDING: [&str; 3] = ["type", "payload", "fingerprint"];
 
 /// The events, and where each row of the files went.
 pub(crate) struct Loaded {
@@ -82,14 +61,36 @@ pub(crate) fn read(files: &[SealedFile], system: &str) -> Result<Loaded, Lineage
     }
     let parents = parents::read(files, &keys.actor, &keys.seq)?;
     let (mut loaded, repeated) = keys.place(file_rows, parents);
-    let wanted = columns_of(&record_schema(), &NEEDED);
+    let deciding: &[&str] = if repeated.is_empty() { &[] } else { &DECIDING };
+    let wanted = columns_of(&record_schema(), &[&NEEDED, deciding].concat());
     let mut rest = Rest::new(&mut loaded, repeated);
     for batch in batches(files, &wanted, BATCH_ROWS) {
         let (file, batch) = batch?;
         rest.add(&batch).map_err(in_file(files[file].path()))?;
     }
     rest.finish()?;
+    read_violations(files, &mut loaded)?;
     Ok(loaded)
+}
+
+/// Reads what violation records tell.
+fn read_violations(files: &[SealedFile], loaded: &mut Loaded) -> Result<(), LineageError> {
+    let events = &mut loaded.events;
+    if !events.kind.contains(&Kind::Violation) {
+        return Ok(());
+    }
+    let wanted: Vec<bool> = events.kind.iter().map(|kind| *kind == Kind::Violation).collect();
+    let mut found = Vec::new();
+    let schema = columns_of(&record_schema(), &["fields"]);
+    each_chosen(files, &loaded.placement, &wanted, &schema, &mut |batch, events| {
+        let fields = columns::text(batch, "fields")?;
+        let told = events.iter().enumerate().filter(|(_, event)| **event != NONE && wanted[**event as usize]);
+        found.extend(told.map(|(row, &event)| (event, columns::at(fields, row).map(str::to_owned))));
+        Ok(())
+    })?;
+    found.sort_unstable();
+    events.violations = found;
+    Ok(())
 }
 
 fn in_file(path: &Path) -> impl FnOnce(LineageError) -> LineageError + '_ {
@@ -213,7 +214,6 @@ struct Rest<'a> {
     repeated: FxHashSet<u32>,
     /// By repeated event: the row that has its place, and its rank.
     kept: FxHashMap<u32, (Rank, usize)>,
-    violations: BTreeMap<u32, Option<String>>,
 }
 
 impl<'a> Rest<'a> {
@@ -224,10 +224,8 @@ impl<'a> Rest<'a> {
         events.flags = vec![0; n];
         events.from = vec![NONE; n];
         events.to = vec![NONE; n];
-        events.type_ = vec![NONE; n];
         events.id = vec![IdHash::default(); n];
-        events.content = vec![0; n];
-        Rest { loaded, row: 0, repeated, kept: FxHashMap::default(), violations: BTreeMap::new() }
+        Rest { loaded, row: 0, repeated, kept: FxHashMap::default() }
     }
 
     fn add(&mut self, batch: &RecordBatch) -> Result<(), LineageError> {
@@ -236,13 +234,10 @@ impl<'a> Rest<'a> {
         let from = columns::text(batch, "from")?;
         let to = columns::text(batch, "to")?;
         let via = columns::text(batch, "via")?;
-        let type_ = columns::text(batch, "type")?;
-        let payload = columns::text(batch, "payload")?;
-        let fingerprint = columns::text(batch, "fingerprint")?;
         let external = columns::flag(batch, "external")?;
-        let fields = columns::text(batch, "fields")?;
         let clocks = columns::text(batch, "vector_clock")?;
         self.loaded.clocked |= clocks.null_count() < clocks.len();
+        let content = if self.repeated.is_empty() { None } else { Some(contents_of(batch)?) };
         for row in 0..batch.num_rows() {
             let what = Kind::from_name(kind.value(row))
                 .ok_or_else(|| bad(format!("unknown kind '{}'", kind.value(row))))?;
@@ -255,18 +250,13 @@ impl<'a> Rest<'a> {
                 IdHash::of(text)
             });
             let id = id.unwrap_or_default();
-            let content = columns::at(fingerprint, row).or(columns::at(payload, row)).unwrap_or("");
-            let content = xxh3_64(content.as_bytes());
+            let content = content.as_ref().map_or(0, |content| content(row));
             let Some(e) = self.take_place((what, id, content, flags))? else { continue };
             let events = &mut self.loaded.events;
             let mut name = |c| columns::at(c, row).map_or(NONE, |t| events.names.intern(t));
-            (events.from[e], events.to[e], events.type_[e]) = (name(from), name(to), name(type_));
+            (events.from[e], events.to[e]) = (name(from), name(to));
             (events.kind[e], events.flags[e]) = (what, flags);
-            (events.id[e], events.content[e]) = (id, content);
-            self.violations.remove(&(e as u32));
-            if what == Kind::Violation {
-                self.violations.insert(e as u32, columns::at(fields, row).map(str::to_owned));
-            }
+            events.id[e] = id;
         }
         Ok(())
     }
@@ -296,7 +286,6 @@ impl<'a> Rest<'a> {
         }
         let events = &mut self.loaded.events;
         events.actor_of_name.resize(events.names.len(), NONE);
-        events.violations = self.violations.into_iter().collect();
         events.environment =
             events.names.find(ENVIRONMENT).map_or(NONE, |name| events.actor_of_name[name as usize]);
         Ok(())

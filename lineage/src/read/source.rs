@@ -38,24 +38,6 @@ pub(crate) fn beside(path: &Path) -> Result<SealedFile, LineageError> {
     SealedFile::beside(path).map_err(LineageError::io(path))
 }
 
-/// Reads one column of some rows of a file that a build wrote; ranges are in order. Pages without such rows are not read.
-pub(crate) fn some_rows(
-    path: &Path,
-    column: &str,
-    rows: impl Iterator<Item = Range<u32>>,
-) -> Result<ParquetRecordBatchReader, LineageError> {
-    let file = beside(path)?.open().map_err(LineageError::io(path))?;
-    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(LineageError::table(path))?;
-    let mask = ProjectionMask::columns(builder.parquet_schema(), [column]);
-    let total = builder.metadata().file_metadata().num_rows() as usize;
-    let ranges = rows.map(|r| r.start as usize..r.end as usize);
-    builder
-        .with_projection(mask)
-        .with_row_selection(RowSelection::from_consecutive_ranges(ranges, total))
-        .build()
-        .map_err(LineageError::table(path))
-}
-
 /// Which of the fields of `wanted` are null in all rows of these files, as far as the files say so without their rows.
 pub(crate) fn always_null(files: &[SealedFile], wanted: &SchemaRef) -> Result<Vec<bool>, LineageError> {
     let mut null: Vec<bool> = wanted.fields().iter().map(|field| field.is_nullable()).collect();
@@ -75,22 +57,36 @@ pub(crate) fn always_null(files: &[SealedFile], wanted: &SchemaRef) -> Result<Ve
     Ok(null)
 }
 
+/// The rows of a file that are read: all, or those of these ranges, which are in order.
+pub(crate) type Chosen = Option<Vec<Range<u32>>>;
+
 /// Reads files one after the other, ahead of who takes the batches; each comes with the number of its file.
 pub(crate) fn batches(
     files: &[SealedFile],
     wanted: &SchemaRef,
     rows: usize,
 ) -> Ahead<Result<(usize, RecordBatch), LineageError>> {
-    let (files, wanted) = (files.to_vec(), wanted.clone());
-    let batches_of = move |(number, file): (usize, SealedFile)| {
-        let (source, failed) = match Source::open_in_batches(&file, &wanted, rows) {
+    chosen_batches(files.iter().cloned().map(|file| (file, None)).collect(), wanted, rows)
+}
+
+/// [`batches`] of chosen rows of each file.
+pub(crate) fn chosen_batches(
+    files: Vec<(SealedFile, Chosen)>,
+    wanted: &SchemaRef,
+    rows: usize,
+) -> Ahead<Result<(usize, RecordBatch), LineageError>> {
+    let wanted = wanted.clone();
+    let some =
+        |(_, (_, chosen)): &(usize, (SealedFile, Chosen))| chosen.as_ref().is_none_or(|c| !c.is_empty());
+    let batches_of = move |(number, (file, chosen)): (usize, (SealedFile, Chosen))| {
+        let (source, failed) = match Source::open_rows(&file, &wanted, rows, chosen) {
             Ok(source) => (Some(source), None),
             Err(error) => (None, Some(Err(error))),
         };
         let batches = source.into_iter().flatten().map(move |batch| Ok((number, batch?)));
         failed.into_iter().chain(batches)
     };
-    ahead(files.into_iter().enumerate().flat_map(batches_of))
+    ahead(files.into_iter().enumerate().filter(some).flat_map(batches_of))
 }
 
 /// Reads one file, column by column as `wanted` says: other columns are not read, other text types are cast, and
@@ -104,7 +100,7 @@ pub(crate) struct Source {
 impl Source {
     /// Opens a file.
     pub(crate) fn open(file: &SealedFile, wanted: &SchemaRef) -> Result<Source, LineageError> {
-        Source::open_in_batches(file, wanted, BATCH_ROWS)
+        Source::open_rows(file, wanted, BATCH_ROWS, None)
     }
 
     /// Opens a table of an execution.
@@ -112,19 +108,28 @@ impl Source {
         Source::open(&beside(path)?, wanted)
     }
 
-    /// Opens a file to be read in batches of so many rows.
-    pub(crate) fn open_in_batches(
+    /// Opens a file whose chosen rows are read in batches of so many. Pages without such rows are not read.
+    pub(crate) fn open_rows(
         file: &SealedFile,
         wanted: &SchemaRef,
         rows: usize,
+        chosen: Chosen,
     ) -> Result<Source, LineageError> {
         let path = file.path();
         let file = file.open().map_err(LineageError::io(path))?;
         let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(LineageError::table(path))?;
         let names = wanted.fields().iter().map(|f| f.name().as_str());
         let mask = ProjectionMask::columns(builder.parquet_schema(), names);
-        let reader =
-            builder.with_projection(mask).with_batch_size(rows).build().map_err(LineageError::table(path))?;
+        let total = builder.metadata().file_metadata().num_rows() as usize;
+        let mut builder = builder.with_projection(mask).with_batch_size(rows);
+        if let Some(chosen) = chosen {
+            if chosen.last().is_some_and(|last| last.end as usize > total) {
+                return Err(LineageError::table(path)(format!("rows are asked for beyond its {total}")));
+            }
+            let ranges = chosen.into_iter().map(|r| r.start as usize..r.end as usize);
+            builder = builder.with_row_selection(RowSelection::from_consecutive_ranges(ranges, total));
+        }
+        let reader = builder.build().map_err(LineageError::table(path))?;
         Ok(Source { path: path.to_owned(), wanted: wanted.clone(), reader })
     }
 

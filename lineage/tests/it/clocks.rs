@@ -29,7 +29,7 @@ fn try_build(dir: &Path, records: Vec<EventRecord>) -> Result<BuildSummary, Stri
     actors.dedup();
     write_store_file(&file, records).unwrap();
     let violation = format!("actors:{}", actors.join(",")).parse().unwrap();
-    let options = BuildOptions { system: "clocks".into(), violation, ..BuildOptions::default() };
+    let options = BuildOptions { system: "clocks".into(), violation, copy: true, ..BuildOptions::default() };
     build(&[file.into()], &options, &dir.join("exec"), &mut |_| {}).map_err(|e| e.to_string())
 }
 

@@ -22,3 +22,4 @@ mod order_index;
 mod pairs;
 mod properties;
 mod query_sql;
+mod references;

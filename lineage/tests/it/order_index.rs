@@ -136,7 +136,7 @@ fn check(records: &[EventRecord], certain: bool) -> Result<(), TestCaseError> {
     let file = dir.path().join("store.parquet");
     write_store_file(&file, records.to_vec()).unwrap();
     let exec = dir.path().join("exec");
-    let options = BuildOptions { violation: ViolationSpec::None, ..BuildOptions::default() };
+    let options = BuildOptions { violation: ViolationSpec::None, copy: true, ..BuildOptions::default() };
     build(&[file.into()], &options, &exec, &mut |_| {}).unwrap();
     let query = Query::open(&exec, certain).unwrap();
     let mut prepared = Query::open(&exec, certain).unwrap();

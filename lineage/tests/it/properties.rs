@@ -156,7 +156,7 @@ proptest! {
         let names: Vec<String> = events.iter().map(|g| g.record.id().to_string()).collect();
         let affected = targets.iter().map(|&t| events[t].record.actor.clone()).collect();
         let rule = if strict { ProvenanceRule::Strict } else { ProvenanceRule::Inclusive };
-        let options = BuildOptions { violation: ViolationSpec::Actors(affected), rule, ..BuildOptions::default() };
+        let options = BuildOptions { violation: ViolationSpec::Actors(affected), rule, copy: true, ..BuildOptions::default() };
         let dir = tempfile::tempdir().unwrap();
         let (summary, exec) = run(dir.path(), records(&events), &options);
         let found = found(&exec);
@@ -234,7 +234,7 @@ proptest! {
         let mix = Mix { seed, actors, events, ids, contents, ..Mix::default() };
         let events: Vec<Generated> = Generator::new(&mix).collect();
         let affected = vec![events[0].record.actor.clone()];
-        let options = BuildOptions { violation: ViolationSpec::Actors(affected), ..BuildOptions::default() };
+        let options = BuildOptions { violation: ViolationSpec::Actors(affected), copy: true, ..BuildOptions::default() };
         let dir = tempfile::tempdir().unwrap();
         let (summary, exec) = run(dir.path(), records(&events), &options);
         let got = matches(&exec);
@@ -254,7 +254,7 @@ proptest! {
         let events: Vec<Generated> = Generator::new(&mix).collect();
         let affected = vec![events[0].record.actor.clone()];
         prop_assume!(affected[0].starts_with("actor"));
-        let options = BuildOptions { violation: ViolationSpec::Actors(affected), ..BuildOptions::default() };
+        let options = BuildOptions { violation: ViolationSpec::Actors(affected), copy: true, ..BuildOptions::default() };
         let dir = tempfile::tempdir().unwrap();
         let straight = records(&events);
         let (_, exec) = run(dir.path(), straight.clone(), &options);
@@ -278,7 +278,7 @@ proptest! {
         let events: Vec<Generated> = Generator::new(&mix).collect();
         let affected = vec![events[0].record.actor.clone()];
         prop_assume!(affected[0].starts_with("actor"));
-        let options = BuildOptions { violation: ViolationSpec::Actors(affected), ..BuildOptions::default() };
+        let options = BuildOptions { violation: ViolationSpec::Actors(affected), copy: true, ..BuildOptions::default() };
         let dir = tempfile::tempdir().unwrap();
         let (summary, exec) = run(dir.path(), records(&events), &options);
         prop_assert!(summary.channels_in_order, "{:?}", summary.warnings);

@@ -57,7 +57,7 @@ fn names(query: &Query, sql: &str) -> BTreeSet<String> {
 fn closure(query: &Query) -> BTreeMap<String, BTreeSet<String>> {
     let mut causes: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut last: BTreeMap<String, String> = BTreeMap::new();
-    for row in jsonl(query, "SELECT event, actor FROM events") {
+    for row in jsonl(query, "SELECT event, actor FROM events ORDER BY actor, incarnation, seq") {
         let (event, actor) = (row["event"].as_str().unwrap(), row["actor"].as_str().unwrap());
         let own = causes.entry(event.to_owned()).or_default();
         if actor != "_environment" {

@@ -5,7 +5,9 @@
 //! `path('A', 'B')`, one row an edge of a shortest causal chain; and `channel('FROM', 'TO')`, which has the columns of `messages`.
 
 mod call;
+mod made;
 mod output;
+mod referred;
 mod tables;
 
 use demi_common::sealed::SealedFile;
@@ -16,6 +18,7 @@ pub use call::Files;
 pub use output::{OutputFormat, write};
 
 use self::call::{Call, rewrite};
+use self::made::Source;
 use super::Query;
 use super::ranges::EventSet;
 use super::time::instant;
@@ -51,29 +54,33 @@ impl Query {
     /// As [`Query::sql`].
     pub fn sql_with(&self, text: &str, around: &Around) -> Result<DataFrame, LineageError> {
         let (text, calls) = rewrite(text, around.files)?;
+        let source = Source::open(self)?;
         let mut context = SQLContext::new();
-        context.register("events", tables::events(self)?);
-        context.register("messages", tables::messages(self)?);
+        context.register("events", tables::events(self, &source.tables)?);
+        // It may have to be made, which is worth it only if it is asked for.
+        if text.to_ascii_lowercase().contains("messages") {
+            context.register("messages", source.messages(self)?);
+        }
         context.register("actors", tables::actors(self)?.lazy());
         context.register("completeness", tables::completeness(self)?.lazy());
         if let Some(files) = &around.quarantine {
             context.register("quarantine", tables::quarantine(files)?);
         }
         for (name, call) in calls {
-            context.register(&name, self.table(&call)?);
+            context.register(&name, self.table(&source, &call)?);
         }
         context.execute(&text).and_then(LazyFrame::collect).map_err(refused)
     }
 
     /// The table that a call stands for.
-    fn table(&self, call: &Call) -> Result<LazyFrame, LineageError> {
+    fn table(&self, source: &Source, call: &Call) -> Result<LazyFrame, LineageError> {
         let event = |i: usize| self.index.event(&call.arguments[i]);
         let set = match call.function.as_str() {
             "past" => self.past_set(event(0)?)?,
             "future" => self.future_set(event(0)?)?,
             "concurrent" => self.concurrent_set(event(0)?)?,
             "between" => self.future_set(event(0)?)?.and(&self.past_set(event(1)?)?),
-            "cut" => self.cut_set(&call.arguments)?,
+            "cut" => self.cut_set(source, &call.arguments)?,
             "path" => {
                 let hops = self.index.path(event(0)?, event(1)?, self.certain)?.unwrap_or_default();
                 return Ok(tables::path(&hops)?.lazy());
@@ -82,19 +89,19 @@ impl Query {
                 let (from, to) = (&call.arguments[0], &call.arguments[1]);
                 self.index.actor(from)?;
                 self.index.actor(to)?;
-                return tables::channel(self, from, to);
+                return Ok(tables::channel(source.messages(self)?, from, to));
             }
             other => return Err(LineageError::Question(format!("no table function '{other}'"))),
         };
-        tables::events_in(self, &set)
+        tables::events_in(self, &source.tables, &set)
     }
 
     /// The smallest consistent cut with these events; or, for a time, the largest one with nothing later than it.
-    fn cut_set(&self, arguments: &[String]) -> Result<EventSet, LineageError> {
+    fn cut_set(&self, source: &Source, arguments: &[String]) -> Result<EventSet, LineageError> {
         if let [time] = arguments
             && let Some(limit) = instant(time)
         {
-            return self.without(&tables::first_after(self, limit)?);
+            return self.without(&tables::first_after(self, &source.tables, limit)?);
         }
         let mut set = EventSet::default();
         for text in arguments {

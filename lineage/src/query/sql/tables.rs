@@ -6,31 +6,36 @@ use arrow_array::Array;
 use demi_common::sealed::SealedFile;
 use polars::prelude::*;
 
+use super::referred::Referred;
 use super::{Query, refused};
 use crate::error::LineageError;
-use crate::execution::{MESSAGES, MESSAGES_ADDED, segments};
+use crate::execution::{MESSAGES_ADDED, Part, Tables};
 use crate::index::Hop;
 use crate::query::ranges::EventSet;
 use crate::query::time::instant;
 use crate::read::{beside, columns};
 
-/// Above so many ranges a set is a column of marks beside the whole table, below it a scan for each range.
-const RANGES: usize = 512;
+/// Above so many ranges a set is marked beside the whole table, below it there is a scan for each range.
+pub(super) const RANGES: usize = 512;
 
 /// A table of an execution.
 fn scan(path: &Path) -> Result<LazyFrame, LineageError> {
     scan_file(&beside(path)?)
 }
 
-/// A file that Polars reads by itself, so it is compared with its digests before.
 fn scan_file(file: &SealedFile) -> Result<LazyFrame, LineageError> {
+    scan_with(file, ScanArgsParquet::default())
+}
+
+/// A file that Polars reads by itself, so it is compared with its digests before.
+pub(super) fn scan_with(file: &SealedFile, args: ScanArgsParquet) -> Result<LazyFrame, LineageError> {
     let path = file.path();
     file.verify().map_err(LineageError::io(path))?;
     let Some(text) = path.to_str() else {
         return Err(LineageError::Question(format!("the path {} is no UTF-8", path.display())));
     };
     // The name is a file and no pattern.
-    let args = ScanArgsParquet { glob: false, ..ScanArgsParquet::default() };
+    let args = ScanArgsParquet { glob: false, ..args };
     LazyFrame::scan_parquet(text.into(), args).map_err(refused)
 }
 
@@ -57,25 +62,34 @@ fn together(parts: Vec<LazyFrame>) -> Result<LazyFrame, LineageError> {
 }
 
 /// All events, with a column `event` for the name.
-pub(super) fn events(query: &Query) -> Result<LazyFrame, LineageError> {
-    let rows = query.rows();
-    let parts = rows.parts().iter().map(|&part| scan(&rows.path(&query.folder, part)));
-    Ok(named(together(parts.collect::<Result<_, _>>()?)?))
+pub(super) fn events(query: &Query, tables: &Tables) -> Result<LazyFrame, LineageError> {
+    let mut frames = Vec::new();
+    for &part in tables.parts() {
+        match tables.references().filter(|_| part == Part::Built) {
+            Some(references) => frames.extend(Referred::new(query, references).all()?),
+            None => frames.push(scan(&tables.path(part))?),
+        }
+    }
+    Ok(named(together(frames)?))
 }
 
 /// The events of a set.
-pub(super) fn events_in(query: &Query, set: &EventSet) -> Result<LazyFrame, LineageError> {
+pub(super) fn events_in(query: &Query, tables: &Tables, set: &EventSet) -> Result<LazyFrame, LineageError> {
     let rows = query.rows();
     let mut frames = Vec::new();
-    for &part in rows.parts() {
-        let all = scan(&rows.path(&query.folder, part))?;
+    for &part in tables.parts() {
         let chosen = rows.rows_of(part, set.ranges());
+        if let Some(references) = tables.references().filter(|_| part == Part::Built) {
+            frames.extend(Referred::new(query, references).of(&chosen)?);
+            continue;
+        }
+        let all = scan(&tables.path(part))?;
         if chosen.is_empty() {
             frames.push(all.slice(0, 0));
         } else if chosen.len() <= RANGES {
             frames.extend(chosen.iter().map(|r| all.clone().slice(i64::from(r.start), r.end - r.start)));
         } else {
-            let mut marks = vec![false; rows.numbers(part).count()];
+            let mut marks = vec![false; rows.numbering(part).rows as usize];
             for range in chosen {
                 marks[range.start as usize..range.end as usize].fill(true);
             }
@@ -88,9 +102,9 @@ pub(super) fn events_in(query: &Query, set: &EventSet) -> Result<LazyFrame, Line
 }
 
 /// All messages, with columns `send` and `receive` for the names of their events.
-pub(super) fn messages(query: &Query) -> Result<LazyFrame, LineageError> {
-    let built = scan(&query.folder.join(MESSAGES))?;
-    let all = match query.rows().parts() {
+pub(super) fn messages(query: &Query, tables: &Tables, made: &Path) -> Result<LazyFrame, LineageError> {
+    let built = scan(made)?;
+    let all = match tables.parts() {
         [_] => built,
         // What had no receiver when the execution was built stands among what was added.
         _ => together(vec![
@@ -105,11 +119,11 @@ pub(super) fn messages(query: &Query) -> Result<LazyFrame, LineageError> {
 }
 
 /// Messages whose ends are logs of these actors, or that were addressed so.
-pub(super) fn channel(query: &Query, from: &str, to: &str) -> Result<LazyFrame, LineageError> {
+pub(super) fn channel(messages: LazyFrame, from: &str, to: &str) -> LazyFrame {
     let end = |actor: &str, address: &str, name: &str| {
         col(actor).eq(lit(name)).or(col(actor).is_null().and(col(address).eq(lit(name))))
     };
-    Ok(messages(query)?.filter(end("send_actor", "from", from).and(end("receive_actor", "to", to))))
+    messages.filter(end("send_actor", "from", from).and(end("receive_actor", "to", to)))
 }
 
 /// One row an actor: its name, events, incarnations, first and last event.
@@ -172,16 +186,20 @@ pub(super) fn path(hops: &[Hop]) -> Result<DataFrame, LineageError> {
 }
 
 /// By actor, its first event that is later than that time by its own clock.
-pub(super) fn first_after(query: &Query, limit: i64) -> Result<Vec<u32>, LineageError> {
+pub(super) fn first_after(query: &Query, tables: &Tables, limit: i64) -> Result<Vec<u32>, LineageError> {
     let mut found: Vec<Option<u32>> = vec![None; query.index.header().actors.len()];
     let rows = query.rows();
-    let mut numbers = rows.parts().iter().flat_map(|&part| rows.numbers(part));
-    for batch in segments::events(&query.folder, &["time"])? {
-        let batch = batch?;
-        let times = columns::text(&batch, "time")?;
-        for (row, event) in (0..times.len()).zip(&mut numbers) {
-            if times.is_valid(row) && instant(times.value(row)).is_some_and(|t| t > limit) {
-                found[query.index.actor_of(event)].get_or_insert(event);
+    for &part in tables.parts() {
+        let numbering = rows.numbering(part);
+        for batch in tables.stored(part, &["time"], None)? {
+            let (places, batch) = batch?;
+            let times = columns::text(&batch, "time")?;
+            for (row, place) in places.into_iter().enumerate() {
+                let later = times.is_valid(row) && instant(times.value(row)).is_some_and(|t| t > limit);
+                if let Some(event) = numbering.of(place).filter(|_| later) {
+                    let first = &mut found[query.index.actor_of(event)];
+                    *first = Some(first.map_or(event, |known| known.min(event)));
+                }
             }
         }
     }

@@ -1,0 +1,158 @@
+//! Rows of the table of messages, made from the records of their ends and what was found out about these.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, BooleanArray, Int32Array, Int64Array, RecordBatch, StringArray, UInt32Array};
+use arrow_schema::SchemaRef;
+use arrow_select::take::take;
+
+use crate::error::LineageError;
+use crate::index::{Index, Role};
+use crate::matching::{Matching, Reason, Status};
+use crate::read::{Events, NONE, is_send};
+
+/// Columns of a message that its record tells.
+pub(crate) const RECORDED: [&str; 4] = ["msg_id", "from", "to", "type"];
+
+/// What an event is as an end of a message.
+pub(crate) struct End {
+    /// Whether it sends.
+    pub(crate) sends: bool,
+    /// Whether it receives.
+    pub(crate) receives: bool,
+    /// The other end, or [`NONE`].
+    pub(crate) mate: u32,
+    /// What became of the message.
+    pub(crate) status: Status,
+    /// Why the ends are taken for those of one message.
+    pub(crate) reason: Reason,
+    /// Whether no other match is possible.
+    pub(crate) certain: bool,
+}
+
+/// The ends of all messages, by event.
+pub(crate) trait Ends {
+    /// What an event is.
+    fn end(&self, event: u32) -> Result<End, LineageError>;
+    /// The further edges into an event.
+    fn further(&self, event: u32) -> Result<Vec<(u32, Reason)>, LineageError>;
+    /// The parts of an event's name: actor, incarnation and sequence number.
+    fn name(&self, event: u32) -> Result<(&str, u32, u64), LineageError>;
+}
+
+impl Ends for (&Events, &Matching) {
+    fn end(&self, event: u32) -> Result<End, LineageError> {
+        let ((events, matching), e) = (self, event as usize);
+        Ok(End {
+            sends: is_send(events.kind[e]),
+            receives: events.kind[e].is_delivery(),
+            mate: matching.mate[e],
+            status: matching.status[e],
+            reason: matching.reason[e],
+            certain: matching.certain[e],
+        })
+    }
+
+    fn further(&self, event: u32) -> Result<Vec<(u32, Reason)>, LineageError> {
+        Ok(self.1.extra_into(event).collect())
+    }
+
+    fn name(&self, event: u32) -> Result<(&str, u32, u64), LineageError> {
+        let events = self.0;
+        let (incarnation, seq) = events.places.get(event);
+        Ok((events.actor_name(events.actor[event as usize]), incarnation, seq))
+    }
+}
+
+impl Ends for Index {
+    fn end(&self, event: u32) -> Result<End, LineageError> {
+        let info = self.info(event)?;
+        let (sends, receives) = (info.role() == Role::Send, info.role() == Role::Delivery);
+        Ok(match self.mate(event)? {
+            Some(mate) => {
+                let (status, reason, certain) = (Status::Matched, info.reason(), info.is_certain());
+                End { sends, receives, mate, status, reason, certain }
+            }
+            None => {
+                let (status, reason) = (info.status(), Reason::None);
+                End { sends, receives, mate: NONE, status, reason, certain: false }
+            }
+        })
+    }
+
+    fn further(&self, event: u32) -> Result<Vec<(u32, Reason)>, LineageError> {
+        if self.info(event)?.is_linked() {
+            self.links.causes(event).map(Iterator::collect)
+        } else {
+            Ok(Vec::new())
+        }
+    }
+
+    fn name(&self, event: u32) -> Result<(&str, u32, u64), LineageError> {
+        let (actor, incarnation, seq) = self.place(event)?;
+        Ok((&self.header().actors[actor].name, incarnation, seq))
+    }
+}
+
+/// A row of the table.
+struct Row {
+    /// Whose record tells of it, by its place among those given.
+    record: u32,
+    send: u32,
+    receive: u32,
+    status: Status,
+    reason: Reason,
+    certain: bool,
+}
+
+/// Rows of the table, with the columns of `schema`, told by these events: one a send or timer set, one a receive that has none, and one a
+/// further edge. `records` has a row for each event, where columns are wanted that records tell.
+pub(crate) fn rows(
+    schema: &SchemaRef,
+    events: &[u32],
+    records: Option<&RecordBatch>,
+    ends: &impl Ends,
+) -> Result<RecordBatch, LineageError> {
+    let mut rows: Vec<Row> = Vec::new();
+    for (&event, record) in events.iter().zip(0..) {
+        let End { sends, receives, mate, status, reason, certain } = ends.end(event)?;
+        let unmatched = receives && mate == NONE && !matches!(status, Status::Local | Status::Matched);
+        if sends || unmatched {
+            let (send, receive) = if sends { (event, mate) } else { (mate, event) };
+            rows.push(Row { record, send, receive, status, reason, certain });
+        }
+        for (cause, reason) in ends.further(event)? {
+            let status = Status::Matched;
+            rows.push(Row { record, send: cause, receive: event, status, reason, certain: true });
+        }
+    }
+    let taken = UInt32Array::from_iter_values(rows.iter().map(|row| row.record));
+    let names = |of: fn(&Row) -> u32| -> Result<Vec<Option<(&str, u32, u64)>>, LineageError> {
+        let name = |event| if event == NONE { Ok(None) } else { ends.name(event).map(Some) };
+        rows.iter().map(|row| name(of(row))).collect()
+    };
+    let wanted = |side: &str| schema.fields().iter().any(|field| field.name().starts_with(side));
+    let sends = if wanted("send_") { names(|row| row.send)? } else { Vec::new() };
+    let receives = if wanted("receive_") { names(|row| row.receive)? } else { Vec::new() };
+    let column = |name: &str| -> Result<ArrayRef, LineageError> {
+        let (side, part) = match name.split_once('_') {
+            Some(("send", part)) => (&sends, part),
+            Some(("receive", part)) => (&receives, part),
+            _ => (&sends, name),
+        };
+        Ok(match part {
+            "actor" => Arc::new(side.iter().map(|e| e.map(|e| e.0)).collect::<StringArray>()),
+            "incarnation" => Arc::new(side.iter().map(|e| e.map(|e| e.1 as i32)).collect::<Int32Array>()),
+            "seq" => Arc::new(side.iter().map(|e| e.map(|e| e.2 as i64)).collect::<Int64Array>()),
+            "status" => Arc::new(StringArray::from_iter_values(rows.iter().map(|row| row.status.as_str()))),
+            "reason" => Arc::new(StringArray::from_iter_values(rows.iter().map(|row| row.reason.as_str()))),
+            "certain" => Arc::new(BooleanArray::from_iter(rows.iter().map(|row| Some(row.certain)))),
+            told => {
+                let records = records.and_then(|batch| batch.column_by_name(told));
+                take(records.ok_or(LineageError::WriterGone)?, &taken, None)?
+            }
+        })
+    };
+    let columns = schema.fields().iter().map(|field| column(field.name())).collect::<Result<_, _>>()?;
+    Ok(RecordBatch::try_new(schema.clone(), columns)?)
+}

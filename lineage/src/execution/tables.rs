@@ -1,0 +1,268 @@
+//! The tables of an execution through one interface: a copy, or rows of the store that it refers to; and behind them those of what was
+//! added.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::{Array, BooleanArray, RecordBatch};
+use arrow_schema::{Schema, SchemaRef};
+use arrow_select::filter::filter_record_batch;
+use demi_schemas::tables;
+
+use super::messages::{self, RECORDED};
+use super::names::{BASE_FOLDER, EVENTS, EVENTS_ADDED, MESSAGES, MESSAGES_ADDED};
+use super::references::{LIST, ROWS, References};
+use crate::error::LineageError;
+use crate::index::{INDEX_FOLDER, Index};
+use crate::read::gather::gather;
+use crate::read::{
+    BATCH_ROWS, NONE, Placement, Source, beside, chosen_batches, columns, columns_of, record_schema,
+};
+
+/// Of how many events one must be looked for, so that going through all their places is the faster way.
+const DENSE: u32 = 16;
+
+/// A part of the table of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// What the execution was built with.
+    Built,
+    /// What was added.
+    Added,
+}
+
+/// Batches of rows.
+pub(crate) type Batches<'a> = Box<dyn Iterator<Item = Result<RecordBatch, LineageError>> + 'a>;
+/// Batches of rows, with the place of each row in its part.
+pub(crate) type Placed<'a> = Box<dyn Iterator<Item = Result<(Vec<u32>, RecordBatch), LineageError>> + 'a>;
+
+/// Whether a folder holds an execution: records, or what refers to them.
+#[must_use]
+pub fn is_execution(folder: &Path) -> bool {
+    folder.join(EVENTS).is_file() || folder.join(ROWS).join(LIST).is_file()
+}
+
+/// The tables of an execution.
+pub(crate) struct Tables {
+    exec: PathBuf,
+    /// What it refers to; nothing where it holds a copy.
+    references: Option<References>,
+    grown: bool,
+}
+
+impl Tables {
+    /// Opens the tables of the execution in `exec`.
+    pub(crate) fn open(exec: &Path) -> Result<Tables, LineageError> {
+        let rows = exec.join(ROWS);
+        let references = if rows.join(LIST).exists() { Some(References::open(&rows)?) } else { None };
+        Ok(Tables { exec: exec.to_owned(), references, grown: exec.join(EVENTS_ADDED).is_file() })
+    }
+
+    /// What the part that was built refers to; nothing where it is a copy.
+    pub(crate) fn references(&self) -> Option<&References> {
+        self.references.as_ref()
+    }
+
+    /// The parts that there are.
+    pub(crate) fn parts(&self) -> &'static [Part] {
+        if self.grown { &[Part::Built, Part::Added] } else { &[Part::Built] }
+    }
+
+    /// The file of a part that is a table.
+    pub(crate) fn path(&self, part: Part) -> PathBuf {
+        self.exec.join(match part {
+            Part::Built => EVENTS,
+            Part::Added => EVENTS_ADDED,
+        })
+    }
+
+    fn referred(&self, part: Part) -> Option<&References> {
+        self.references.as_ref().filter(|_| part == Part::Built)
+    }
+
+    /// The named columns of all events, part by part, in their order. Rows that are referred to and stand in another order are sorted
+    /// in bounded memory, with temporary files.
+    pub(crate) fn events(&self, names: &[&str]) -> Result<Batches<'_>, LineageError> {
+        let parts = self.parts().iter().map(|&part| self.part(part, names)).collect::<Result<Vec<_>, _>>()?;
+        Ok(Box::new(parts.into_iter().flatten()))
+    }
+
+    /// The named columns of a part's events, in their order.
+    pub(crate) fn part(&self, part: Part, names: &[&str]) -> Result<Batches<'_>, LineageError> {
+        let wanted = columns_of(&tables::execution_events(), names);
+        let Some(references) = self.referred(part) else {
+            return Ok(Box::new(Source::of_execution(&self.path(part), &wanted)?));
+        };
+        let recorded = columns_of(&record_schema(), names);
+        Ok(Box::new(self.in_order(references, &recorded)?.map(move |rows| {
+            let (events, records) = rows?;
+            references.complete(&wanted, &events, records.as_ref())
+        })))
+    }
+
+    /// All events that are referred to in their order, with these columns of their records if there are any.
+    fn in_order<'a>(
+        &'a self,
+        references: &'a References,
+        recorded: &SchemaRef,
+    ) -> Result<
+        Box<dyn Iterator<Item = Result<(Vec<u32>, Option<RecordBatch>), LineageError>> + 'a>,
+        LineageError,
+    > {
+        if recorded.fields().is_empty() {
+            let firsts = (0..references.events).step_by(BATCH_ROWS);
+            let batch = |first: u32| (first..references.events.min(first + BATCH_ROWS as u32)).collect();
+            return Ok(Box::new(firsts.map(move |first| Ok((batch(first), None)))));
+        }
+        let scratch = tempfile::tempdir().map_err(LineageError::io(&std::env::temp_dir()))?;
+        let placement = references.placement(std::iter::once(0..references.events))?;
+        let gathered = gather(&references.files, &placement, &scratch.path().join("rows-"), recorded)?;
+        drop(placement);
+        Ok(Box::new(gathered.into_batches().map(move |rows| {
+            // The temporary files live as long as what reads them.
+            let _ = &scratch;
+            let (first, batch) = rows?;
+            Ok(((first..first + batch.num_rows() as u32).collect(), Some(batch)))
+        })))
+    }
+
+    /// The named columns of the events at these places of a part, which are in order, or of all; each with its place, and in the order
+    /// in which they are stored, which costs the least.
+    pub(crate) fn stored<'a>(
+        &'a self,
+        part: Part,
+        names: &[&str],
+        places: Option<&[Range<u32>]>,
+    ) -> Result<Placed<'a>, LineageError> {
+        let wanted = columns_of(&tables::execution_events(), names);
+        let Some(references) = self.referred(part) else {
+            let file = beside(&self.path(part))?;
+            let mut all = places.map_or_else(|| vec![0..u32::MAX], <[_]>::to_vec).into_iter().flatten();
+            let source = Source::open_rows(&file, &wanted, BATCH_ROWS, places.map(<[_]>::to_vec))?;
+            return Ok(Box::new(source.map(move |batch| {
+                let batch = batch?;
+                Ok((all.by_ref().take(batch.num_rows()).collect(), batch))
+            })));
+        };
+        let all = [0..references.events];
+        let places = places.unwrap_or(&all);
+        let recorded = columns_of(&record_schema(), names);
+        if recorded.fields().is_empty() {
+            let runs = places.to_vec().into_iter();
+            let batches =
+                runs.flat_map(|run| run.clone().step_by(BATCH_ROWS).map(move |first| (first, run.end)));
+            return Ok(Box::new(batches.map(move |(first, end)| {
+                let events: Vec<u32> = (first..end.min(first + BATCH_ROWS as u32)).collect();
+                let batch = references.complete(&wanted, &events, None)?;
+                Ok((events, batch))
+            })));
+        }
+        let (files, events) = chosen(references, places)?;
+        let mut events = events.into_iter();
+        Ok(Box::new(chosen_batches(files, &recorded, BATCH_ROWS).map(move |batch| {
+            let (_, batch) = batch?;
+            let events: Vec<u32> = events.by_ref().take(batch.num_rows()).collect();
+            let batch = references.complete(&wanted, &events, Some(&batch))?;
+            Ok((events, batch))
+        })))
+    }
+
+    /// The named columns of all messages.
+    ///
+    /// A send without a receiver among what was built stands once more among what was added, with what became of it, and is left out
+    /// before.
+    pub(crate) fn messages(&self, names: &[&str]) -> Result<Batches<'_>, LineageError> {
+        let all = tables::execution_messages();
+        let wanted = columns_of(&all, names);
+        if !self.grown {
+            return self.messages_built(&wanted);
+        }
+        let read = columns_of(&all, &[names, &["send_actor", "receive_actor"]].concat());
+        let added = Source::of_execution(&self.exec.join(MESSAGES_ADDED), &read)?;
+        let built = self.messages_built(&read)?.map(|batch| without_open(&batch?));
+        Ok(Box::new(built.chain(added).map(move |batch| project(&batch?, &wanted))))
+    }
+
+    fn messages_built(&self, wanted: &SchemaRef) -> Result<Batches<'_>, LineageError> {
+        let Some(references) = &self.references else {
+            return Ok(Box::new(Source::of_execution(&self.exec.join(MESSAGES), wanted)?));
+        };
+        let told: Vec<&str> = wanted.fields().iter().map(|f| f.name().as_str()).collect();
+        let told: Vec<&str> = told.into_iter().filter(|name| RECORDED.contains(name)).collect();
+        let (index, wanted) = (self.built_index()?, wanted.clone());
+        Ok(Box::new(self.in_order(references, &columns_of(&record_schema(), &told))?.map(move |rows| {
+            let (events, records) = rows?;
+            messages::rows(&wanted, &events, records.as_ref(), &index)
+        })))
+    }
+
+    /// All messages of what was built and is referred to, in the order in which the rows are stored that tell of them.
+    pub(crate) fn messages_stored(&self) -> Result<Batches<'_>, LineageError> {
+        let (index, wanted) = (self.built_index()?, tables::execution_messages());
+        let rows = self.stored(Part::Built, &RECORDED, None)?;
+        Ok(Box::new(rows.map(move |rows| {
+            let (events, records) = rows?;
+            messages::rows(&wanted, &events, Some(&records), &index)
+        })))
+    }
+
+    /// The order index of what was built.
+    fn built_index(&self) -> Result<Index, LineageError> {
+        let folder = if self.grown { self.exec.join(BASE_FOLDER) } else { self.exec.clone() };
+        Index::open(&folder.join(INDEX_FOLDER))
+    }
+}
+
+/// The files with the rows of these events, which rows these are, and in the order of the rows their events.
+fn chosen(
+    references: &References,
+    events: &[Range<u32>],
+) -> Result<(Vec<(demi_common::sealed::SealedFile, crate::read::Chosen)>, Vec<u32>), LineageError> {
+    let count: u32 = events.iter().map(|range| range.len() as u32).sum();
+    if count > references.events / DENSE {
+        let placement = references.placement(events.iter().cloned())?;
+        let runs = (0..references.files.len()).map(|file| match placement.of_file(file).contains(&NONE) {
+            true => Some(placement.runs_of(file, |_| true)),
+            false => None,
+        });
+        let files = references.files.iter().cloned().zip(runs).collect();
+        let Placement { mut event_of_row, .. } = placement;
+        event_of_row.retain(|&event| event != NONE);
+        return Ok((files, event_of_row));
+    }
+    let rows = events.iter().cloned().flatten().map(|event| Ok((references.row_of(event)?, event)));
+    let mut rows = rows.collect::<Result<Vec<(u32, u32)>, LineageError>>()?;
+    rows.sort_unstable();
+    let mut files = Vec::new();
+    let mut rest = rows.as_slice();
+    for (number, file) in references.files.iter().enumerate() {
+        let first = references.file_rows[number];
+        let end = references.file_rows.get(number + 1).copied().unwrap_or(references.rows);
+        let (here, after) = rest.split_at(rest.partition_point(|(row, _)| *row < end));
+        let mut runs: Vec<Range<u32>> = Vec::new();
+        for row in here.iter().map(|(row, _)| row - first) {
+            match runs.last_mut() {
+                Some(last) if last.end == row => last.end += 1,
+                _ => runs.push(row..row + 1),
+            }
+        }
+        files.push((file.clone(), Some(runs)));
+        rest = after;
+    }
+    Ok((files, rows.into_iter().map(|(_, event)| event).collect()))
+}
+
+fn without_open(batch: &RecordBatch) -> Result<RecordBatch, LineageError> {
+    let (send, receive) = (columns::text(batch, "send_actor")?, columns::text(batch, "receive_actor")?);
+    let keep: BooleanArray =
+        (0..batch.num_rows()).map(|row| Some(receive.is_valid(row) || send.is_null(row))).collect();
+    Ok(filter_record_batch(batch, &keep)?)
+}
+
+fn project(batch: &RecordBatch, wanted: &SchemaRef) -> Result<RecordBatch, LineageError> {
+    let indices: Result<Vec<usize>, _> =
+        wanted.fields().iter().map(|f| batch.schema().index_of(f.name())).collect();
+    let batch = batch.project(&indices?)?;
+    Ok(RecordBatch::try_new(Arc::new(Schema::clone(wanted)), batch.columns().to_vec())?)
+}

@@ -1,0 +1,195 @@
+//! The events that an execution refers to, as SQL sees them: scans of the store's files, with columns looked up by the number of the row.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use demi_schemas::tables::execution_events;
+use polars::io::RowIndex;
+use polars::prelude::*;
+
+use super::refused;
+use super::tables::{RANGES, scan_with};
+use crate::error::LineageError;
+use crate::execution::references::{ROWS, References};
+use crate::query::Query;
+use crate::read::{NONE, record_schema};
+
+/// Name of the column of row numbers, which nobody sees.
+const ROW: &str = "row of the store";
+
+/// What is known of events, by the rows of the store, for threads that scan these.
+struct Lookup {
+    folder: PathBuf,
+    by_row: OnceLock<Option<Vec<u32>>>,
+}
+
+impl Lookup {
+    /// A column of these rows.
+    fn column(&self, name: &str, rows: &Column) -> Result<Column, LineageError> {
+        let references = References::open(&self.folder)?;
+        let mut events: Vec<u32> = rows.u32().map_err(refused)?.into_no_null_iter().collect();
+        if !references.in_order() {
+            if self.by_row.get().is_none() {
+                let all = references.event_of_row()?;
+                // Who comes second has made the same.
+                let _ = self.by_row.set(Some(all));
+            }
+            let by_row = self.by_row.get().and_then(Option::as_ref);
+            let event = |row: &u32| by_row.and_then(|all| all.get(*row as usize)).copied();
+            // What is no event is left out by the filter, and any value will do.
+            events.iter_mut().for_each(|row| *row = event(row).filter(|&e| e != NONE).unwrap_or(0));
+        }
+        let found = references.found(name, &events)?;
+        let name = PlSmallStr::from_str(name);
+        Ok(match name.as_str() {
+            "kept" => BooleanChunked::from_iter_options(name, found.as_boolean().iter()).into_column(),
+            "reason" => StringChunked::from_iter_options(name, found.as_string::<i32>().iter()).into_column(),
+            _ => {
+                Int64Chunked::from_iter_options(name, found.as_primitive::<Int64Type>().iter()).into_column()
+            }
+        })
+    }
+}
+
+/// Scans of files that an execution refers to.
+pub(super) struct Referred<'a> {
+    references: &'a References,
+    lookup: Arc<Lookup>,
+}
+
+impl<'a> Referred<'a> {
+    /// What an execution refers to.
+    pub(super) fn new(query: &Query, references: &'a References) -> Referred<'a> {
+        let folder = query.folder.join(ROWS);
+        Referred { references, lookup: Arc::new(Lookup { folder, by_row: OnceLock::new() }) }
+    }
+
+    /// All events, in the order of the rows.
+    pub(super) fn all(&self) -> Result<Vec<LazyFrame>, LineageError> {
+        let repeats = self.references.rows > self.references.events;
+        let is_event = || -> Result<Marks, LineageError> {
+            Marks::new(self.references, std::iter::once(0..self.references.events))
+        };
+        let marks = if repeats { Some(Arc::new(is_event()?)) } else { None };
+        (0..self.references.files.len())
+            .map(|file| {
+                let frame = self.file(file)?;
+                Ok(self.finished(match &marks {
+                    Some(marks) => frame.filter(marked(marks)),
+                    None => frame,
+                }))
+            })
+            .collect()
+    }
+
+    /// The events of these ranges: in order where they stand in few stretches of rows, else in that of the rows.
+    pub(super) fn of(&self, events: &[Range<u32>]) -> Result<Vec<LazyFrame>, LineageError> {
+        if let Some(stretches) = self.stretches(events)? {
+            let frames: Vec<LazyFrame> =
+                (0..self.references.files.len()).map(|file| self.file(file)).collect::<Result<_, _>>()?;
+            let slice = |rows: Range<u32>| {
+                let file = self.references.file_rows.partition_point(|first| *first <= rows.start) - 1;
+                let first = rows.start - self.references.file_rows[file];
+                self.finished(frames[file].clone().slice(i64::from(first), rows.len() as u32))
+            };
+            return Ok(match stretches.is_empty() {
+                true => vec![self.finished(self.file(0)?.slice(0, 0))],
+                false => stretches.into_iter().map(slice).collect(),
+            });
+        }
+        let marks = Arc::new(Marks::new(self.references, events.iter().cloned())?);
+        (0..self.references.files.len())
+            .map(|file| Ok(self.finished(self.file(file)?.filter(marked(&marks)))))
+            .collect()
+    }
+
+    /// Stretches of rows of one file that hold these events in their order; nothing if there are many.
+    fn stretches(&self, events: &[Range<u32>]) -> Result<Option<Vec<Range<u32>>>, LineageError> {
+        let mut found: Vec<Range<u32>> = Vec::new();
+        for event in events.iter().cloned().flatten() {
+            let row = self.references.row_of(event)?;
+            let begins = self.references.file_rows.binary_search(&row).is_ok();
+            if let Some(last) = found.last_mut().filter(|last| last.end == row && !begins) {
+                last.end += 1;
+            } else if found.len() == RANGES {
+                return Ok(None);
+            } else {
+                found.push(row..row + 1);
+            }
+        }
+        Ok(Some(found))
+    }
+
+    /// The rows of a file with their numbers.
+    fn file(&self, file: usize) -> Result<LazyFrame, LineageError> {
+        let row_index = Some(RowIndex { name: ROW.into(), offset: self.references.file_rows[file] });
+        scan_with(&self.references.files[file], ScanArgsParquet { row_index, ..ScanArgsParquet::default() })
+    }
+
+    /// The columns of the table of events.
+    fn finished(&self, mut frame: LazyFrame) -> LazyFrame {
+        let there = frame.collect_schema().map(|schema| (*schema).clone()).unwrap_or_default();
+        let recorded = record_schema();
+        let all = execution_events();
+        let column = |name: &str| match recorded.field_with_name(name) {
+            Ok(_) if there.contains(name) => col(name),
+            Ok(field) => lit(NULL).cast(polars_type(field.data_type())).alias(name),
+            Err(_) => self.looked_up(name),
+        };
+        frame.select(all.fields().iter().map(|field| column(field.name())).collect::<Vec<_>>())
+    }
+
+    fn looked_up(&self, name: &str) -> Expr {
+        let (lookup, wanted) = (self.lookup.clone(), name.to_owned());
+        let dtype = match name {
+            "kept" => DataType::Boolean,
+            "reason" => DataType::String,
+            _ => DataType::Int64,
+        };
+        let field = Field::new(name.into(), dtype);
+        let find =
+            move |rows: Column| lookup.column(&wanted, &rows).map_err(|e| polars_err!(ComputeError: "{e}"));
+        col(ROW).map(find, move |_, _| Ok(field.clone())).alias(name)
+    }
+}
+
+/// The type of a column that a file lacks.
+fn polars_type(dtype: &arrow_schema::DataType) -> DataType {
+    match dtype {
+        arrow_schema::DataType::Boolean => DataType::Boolean,
+        arrow_schema::DataType::Int32 => DataType::Int32,
+        arrow_schema::DataType::Int64 => DataType::Int64,
+        _ => DataType::String,
+    }
+}
+
+/// Rows that are marked, a bit each.
+struct Marks(Vec<u64>);
+
+impl Marks {
+    fn new(references: &References, events: impl Iterator<Item = Range<u32>>) -> Result<Marks, LineageError> {
+        let mut marks = vec![0_u64; references.rows.div_ceil(u64::BITS) as usize];
+        for event in events.flatten() {
+            let row = references.row_of(event)?;
+            marks[(row / u64::BITS) as usize] |= 1 << (row % u64::BITS);
+        }
+        Ok(Marks(marks))
+    }
+
+    fn has(&self, row: u32) -> bool {
+        self.0.get((row / u64::BITS) as usize).is_some_and(|bits| bits & 1 << (row % u64::BITS) != 0)
+    }
+}
+
+/// Whether a row is marked.
+fn marked(marks: &Arc<Marks>) -> Expr {
+    let marks = marks.clone();
+    let find = move |rows: Column| {
+        let found = rows.u32()?.into_no_null_iter().map(|row| Some(marks.has(row)));
+        Ok(BooleanChunked::from_iter_options(ROW.into(), found).into_column())
+    };
+    col(ROW).map(find, |_, _| Ok(Field::new(ROW.into(), DataType::Boolean)))
+}
