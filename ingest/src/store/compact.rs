@@ -1,15 +1,21 @@
 //! Upkeep of a table between commits: small files merged, old ones removed.
 
+mod order;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
 use chrono::TimeDelta;
 use deltalake_core::kernel::Remove;
 use deltalake_core::operations::vacuum::VacuumMode;
 use deltalake_core::writer::{DeltaWriter, RecordBatchWriter};
 use demi_common::sealed::SealedFile;
+use parquet::file::metadata::SortingColumn;
 
+use self::order::Order;
 use super::partition::with_partition;
 use super::table::{TableWriter, properties};
 use super::{tags, tiers};
@@ -47,7 +53,8 @@ pub(crate) struct Merged {
     pub bytes: u64,
 }
 
-/// Merges small files of like size of the first partition that has enough of them; says how many.
+/// Merges small files of like size of the first partition that has enough of them, and says how many. Rows that have the name of an event
+/// are brought into the order of these names, unless there are too many.
 pub(crate) fn merge(table: &mut TableWriter, few: SmallFiles) -> Result<Merged, IngestError> {
     let mut partitions: BTreeMap<Vec<(String, Option<String>)>, Small> = BTreeMap::new();
     let snapshot = table.table.snapshot().map_err(table.error("read the table"))?;
@@ -74,15 +81,27 @@ pub(crate) fn merge(table: &mut TableWriter, few: SmallFiles) -> Result<Merged, 
     let time = small.files.last().map_or(0, |file| file.0);
     let runtime = table.runtime().clone();
     let delta = table.table.clone();
+    let files: Vec<SealedFile> = small.files.iter().map(|file| file.1.clone()).collect();
+    let writer = RecordBatchWriter::for_table(&delta).map_err(table.error("merge small files"))?;
+    let schema = writer.arrow_schema();
+    let named = ["actor", "incarnation", "seq"].iter().all(|name| schema.index_of(name).is_ok());
+    let order = if named { Order::of(&files)? } else { None };
+    let whole = |batch: &RecordBatch| with_partition(batch, &schema, &partition);
     let merged = runtime.block_on(async {
-        let mut writer = RecordBatchWriter::for_table(&delta)?.with_writer_properties(properties()?);
-        let schema = writer.arrow_schema();
-        for (_, file, _, _) in &small.files {
+        let in_order = order.is_some().then(|| sorted_by(&schema, &partition));
+        let mut writer = writer.with_writer_properties(properties(in_order)?);
+        if let Some(order) = &order {
+            for batch in order.stretches(&schema, whole) {
+                writer.write(batch?).await?;
+            }
+            return writer.flush().await;
+        }
+        for file in &files {
             let reader = builder(file)
                 .and_then(|builder| builder.with_batch_size(8192).build())
                 .map_err(|source| deltalake_core::DeltaTableError::Parquet { source })?;
             for batch in reader {
-                let whole = batch.and_then(|batch| with_partition(&batch, &schema, &partition));
+                let whole = batch.and_then(|batch| whole(&batch));
                 writer
                     .write(whole.map_err(|source| deltalake_core::DeltaTableError::Arrow { source })?)
                     .await?;
@@ -95,6 +114,16 @@ pub(crate) fn merge(table: &mut TableWriter, few: SmallFiles) -> Result<Merged, 
     let done = Merged { files: small.files.len() as u64, bytes: small.files.iter().map(|file| file.2).sum() };
     table.rewrite(adds, small.files.into_iter().map(|file| file.3).collect())?;
     Ok(done)
+}
+
+/// By which columns of a data file its rows are in order: the place of each in the file, which lacks those of the partition.
+fn sorted_by(schema: &SchemaRef, partition: &[(String, Option<String>)]) -> Vec<SortingColumn> {
+    let kept = schema.fields().iter().filter(|field| partition.iter().all(|(name, _)| name != field.name()));
+    let names: Vec<&str> = kept.map(|field| field.name().as_str()).collect();
+    let place = |wanted: &&str| names.iter().position(|name| name == wanted);
+    let places = ["actor", "incarnation", "seq"].iter().filter_map(place);
+    let by = |place| SortingColumn { column_idx: place as i32, descending: false, nulls_first: false };
+    places.map(by).collect()
 }
 
 /// Removes data files that have not been part of the table for so long, and earlier where they are more than twice what the table has;

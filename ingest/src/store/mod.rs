@@ -146,7 +146,8 @@ impl Store {
     }
 
     /// The Parquet files, by absolute paths and with the digests of their content, that hold a system's events: the files of earlier commits first, those
-    /// of one commit in the order of their dates. Within a file, rows are in the order in which they were read.
+    /// of one commit in the order of their dates. Within a file, rows are in the order in which they were read; one that was
+    /// merged of others is in the order of actor, incarnation and sequence number.
     ///
     /// The columns are those of [`tables::store_events`] without `system` and `date`, which are in the paths.
     ///

@@ -17,7 +17,7 @@ use deltalake_core::{DeltaResult, DeltaTable, DeltaTableError};
 use demi_common::sealed::SealedFile;
 use demi_schemas::tables::TABLES_VERSION;
 use parquet::basic::{Compression, ZstdLevel};
-use parquet::file::metadata::KeyValue;
+use parquet::file::metadata::{KeyValue, SortingColumn};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 use tokio::runtime::Runtime;
@@ -90,7 +90,7 @@ impl TableWriter {
         let snapshot = table.snapshot().map_err(failed)?;
         let newest = snapshot.log_data().into_iter().map(|f| f.modification_time()).max().unwrap_or(0);
         let writer = RecordBatchWriter::for_table(&table).map_err(failed)?;
-        let writer = writer.with_writer_properties(properties().map_err(failed)?);
+        let writer = writer.with_writer_properties(properties(None).map_err(failed)?);
         Ok(TableWriter { dir, folder, runtime, table, writer, newest, pending: false })
     }
 
@@ -260,8 +260,8 @@ async fn commit(
     table.update_state().await
 }
 
-/// How files of the store's tables are written.
-pub(super) fn properties() -> DeltaResult<WriterProperties> {
+/// How files of the store's tables are written, whose rows are in the order of these columns.
+pub(super) fn properties(in_order: Option<Vec<SortingColumn>>) -> DeltaResult<WriterProperties> {
     let level = ZstdLevel::try_new(ZSTD_LEVEL).map_err(|source| DeltaTableError::Parquet { source })?;
     let version = KeyValue::new("demi.schema".to_owned(), TABLES_VERSION.to_owned());
     let mut properties = WriterProperties::builder();
@@ -274,6 +274,7 @@ pub(super) fn properties() -> DeltaResult<WriterProperties> {
         .set_max_row_group_row_count(Some(ROW_GROUP))
         .set_statistics_enabled(EnabledStatistics::Page)
         .set_key_value_metadata(Some(vec![version]))
+        .set_sorting_columns(in_order)
         .build())
 }
 

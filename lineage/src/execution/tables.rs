@@ -60,6 +60,7 @@ impl Tables {
     }
 
     /// What the part that was built refers to; nothing where it is a copy.
+    #[cfg(feature = "sql")]
     pub(crate) fn references(&self) -> Option<&References> {
         self.references.as_ref()
     }
@@ -111,12 +112,13 @@ impl Tables {
         LineageError,
     > {
         if recorded.fields().is_empty() {
-            let firsts = (0..references.events).step_by(BATCH_ROWS);
-            let batch = |first: u32| (first..references.events.min(first + BATCH_ROWS as u32)).collect();
+            let firsts = (0..references.places.events).step_by(BATCH_ROWS);
+            let batch =
+                |first: u32| (first..references.places.events.min(first + BATCH_ROWS as u32)).collect();
             return Ok(Box::new(firsts.map(move |first| Ok((batch(first), None)))));
         }
         let scratch = tempfile::tempdir().map_err(LineageError::io(&std::env::temp_dir()))?;
-        let placement = references.placement(std::iter::once(0..references.events))?;
+        let placement = references.places.placement()?;
         let gathered = gather(&references.files, &placement, &scratch.path().join("rows-"), recorded)?;
         drop(placement);
         Ok(Box::new(gathered.into_batches().map(move |rows| {
@@ -145,7 +147,7 @@ impl Tables {
                 Ok((all.by_ref().take(batch.num_rows()).collect(), batch))
             })));
         };
-        let all = [0..references.events];
+        let all = [0..references.places.events];
         let places = places.unwrap_or(&all);
         let recorded = columns_of(&record_schema(), names);
         if recorded.fields().is_empty() {
@@ -198,6 +200,7 @@ impl Tables {
     }
 
     /// All messages of what was built and is referred to, in the order in which the rows are stored that tell of them.
+    #[cfg(feature = "sql")]
     pub(crate) fn messages_stored(&self) -> Result<Batches<'_>, LineageError> {
         let (index, wanted) = (self.built_index()?, tables::execution_messages());
         let rows = self.stored(Part::Built, &RECORDED, None)?;
@@ -220,8 +223,8 @@ fn chosen(
     events: &[Range<u32>],
 ) -> Result<(Vec<(demi_common::sealed::SealedFile, crate::read::Chosen)>, Vec<u32>), LineageError> {
     let count: u32 = events.iter().map(|range| range.len() as u32).sum();
-    if count > references.events / DENSE {
-        let placement = references.placement(events.iter().cloned())?;
+    if count > references.places.events / DENSE {
+        let placement = references.places.placement_of(events.iter().cloned())?;
         let runs = (0..references.files.len()).map(|file| match placement.of_file(file).contains(&NONE) {
             true => Some(placement.runs_of(file, |_| true)),
             false => None,
@@ -231,14 +234,14 @@ fn chosen(
         event_of_row.retain(|&event| event != NONE);
         return Ok((files, event_of_row));
     }
-    let rows = events.iter().cloned().flatten().map(|event| Ok((references.row_of(event)?, event)));
+    let rows = events.iter().cloned().flatten().map(|event| Ok((references.places.row_of(event)?, event)));
     let mut rows = rows.collect::<Result<Vec<(u32, u32)>, LineageError>>()?;
     rows.sort_unstable();
     let mut files = Vec::new();
     let mut rest = rows.as_slice();
     for (number, file) in references.files.iter().enumerate() {
-        let first = references.file_rows[number];
-        let end = references.file_rows.get(number + 1).copied().unwrap_or(references.rows);
+        let first = references.places.file_rows[number];
+        let end = references.places.file_rows.get(number + 1).copied().unwrap_or(references.places.rows);
         let (here, after) = rest.split_at(rest.partition_point(|(row, _)| *row < end));
         let mut runs: Vec<Range<u32>> = Vec::new();
         for row in here.iter().map(|(row, _)| row - first) {

@@ -13,7 +13,7 @@ use demi_common::sealed::Sealing;
 use demi_schemas::tables;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
 use parquet::schema::types::ColumnPath;
 
 use crate::error::LineageError;
@@ -37,6 +37,12 @@ pub(crate) fn table_in<W: Write + Send>(
     schema: &SchemaRef,
     plain: &[&str],
 ) -> Result<ArrowWriter<W>, LineageError> {
+    let properties = properties(plain).build();
+    ArrowWriter::try_new(out, schema.clone(), Some(properties)).map_err(LineageError::table(path))
+}
+
+/// How tables are written.
+pub(crate) fn properties(plain: &[&str]) -> WriterPropertiesBuilder {
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
         .set_max_row_group_row_count(Some(GROUP_ROWS))
@@ -44,7 +50,7 @@ pub(crate) fn table_in<W: Write + Send>(
     for column in plain {
         properties = properties.set_column_dictionary_enabled(ColumnPath::from(*column), false);
     }
-    ArrowWriter::try_new(out, schema.clone(), Some(properties.build())).map_err(LineageError::table(path))
+    properties
 }
 
 /// Ends the file, and writes its digests beside it.

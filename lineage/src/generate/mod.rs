@@ -11,6 +11,8 @@ use arrow_array::builder::{BooleanBuilder, Int32Builder, Int64Builder, StringBui
 use arrow_array::{ArrayRef, RecordBatch};
 use demi_schemas::event::{DEAD_LETTERS, ENVIRONMENT, MONITOR};
 use demi_schemas::{EventRecord, Kind, TimerInfo, Via};
+use parquet::arrow::ArrowWriter;
+use parquet::file::metadata::SortingColumn;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rustc_hash::FxHashMap;
@@ -297,9 +299,32 @@ pub fn write_store_file(
     path: &Path,
     records: impl IntoIterator<Item = EventRecord>,
 ) -> Result<(), LineageError> {
+    write_file(path, records, None)
+}
+
+/// Writes records that are in the order of their names to a file that says so, as a store merges files.
+///
+/// # Errors
+/// As [`write_store_file`].
+pub fn write_sorted_file(
+    path: &Path,
+    records: impl IntoIterator<Item = EventRecord>,
+) -> Result<(), LineageError> {
+    let place = |name| record_schema().index_of(name).unwrap_or_default() as i32;
+    let by = |name| SortingColumn { column_idx: place(name), descending: false, nulls_first: false };
+    write_file(path, records, Some(["actor", "incarnation", "seq"].map(by).to_vec()))
+}
+
+fn write_file(
+    path: &Path,
+    records: impl IntoIterator<Item = EventRecord>,
+    in_order: Option<Vec<SortingColumn>>,
+) -> Result<(), LineageError> {
     let schema = record_schema();
     let file = File::create(path).map_err(LineageError::io(path))?;
-    let mut writer = writer::table_in(file, path, &schema, &["msg_id", "payload"])?;
+    let properties = writer::properties(&["msg_id", "payload"]).set_sorting_columns(in_order).build();
+    let mut writer =
+        ArrowWriter::try_new(file, schema.clone(), Some(properties)).map_err(LineageError::table(path))?;
     let mut records = records.into_iter().peekable();
     while records.peek().is_some() {
         let rows: Vec<EventRecord> = records.by_ref().take(16 * 1024).collect();

@@ -63,7 +63,10 @@ pub(crate) fn join(events: &Events, matching: &mut Matching) -> Shared {
     }
     let mut groups: Vec<_> = shared.into_iter().collect();
     groups.sort_unstable();
-    groups.into_iter().map(|(first, receives)| (reused.remove(&first).unwrap_or_default(), receives)).collect()
+    groups
+        .into_iter()
+        .map(|(first, receives)| (reused.remove(&first).unwrap_or_default(), receives))
+        .collect()
 }
 
 /// Joins what several sends with one id leave open: it is told apart by addresses, type and content, then by order.
@@ -100,13 +103,7 @@ fn id_reason(events: &Events, send: u32) -> Reason {
 }
 
 /// Tells the sends of one id apart: equal in everything first, then to the same receiver, each in order.
-fn resolve(
-    events: &Events,
-    matching: &mut Matching,
-    contents: &Contents,
-    sends: &[u32],
-    receives: &[u32],
-) {
+fn resolve(events: &Events, matching: &mut Matching, contents: &Contents, sends: &[u32], receives: &[u32]) {
     let nobody = dead_letters(events);
     let mut exact: FxHashMap<_, VecDeque<u32>> = FxHashMap::default();
     let mut to: FxHashMap<u32, VecDeque<u32>> = FxHashMap::default();

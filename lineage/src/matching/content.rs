@@ -31,9 +31,7 @@ pub(crate) fn wanted(events: &Events, matching: &Matching, shared: &by_id::Share
     let matters = |(e, kind): (u32, Kind)| match kind {
         Kind::TimerSet | Kind::TimerFire => fires && open(e),
         Kind::Receive => channels.get(&channel(e)).is_some_and(|without_id| *without_id || open(e)),
-        Kind::Send => {
-            open(e) && channels.contains_key(&(sender_name(events, e, nobody), events.receiver(e)))
-        }
+        Kind::Send => open(e) && channels.contains_key(&(sender_name(events, e, nobody), events.receiver(e))),
         _ => false,
     };
     let mut wanted: Vec<bool> = all().map(matters).collect();

@@ -1,5 +1,7 @@
 //! What is found out about the events: who was joined with whom, in which order, and what is kept.
 
+use std::sync::Arc;
+
 use demi_common::sealed::SealedFile;
 use demi_schemas::summary::BuildSummary;
 
@@ -11,14 +13,13 @@ use crate::matching::{
     Channels, Clocks, Matching, Reason, Seen, by_id, channels, clocks, content, unmatched,
 };
 use crate::order::{Graph, Order, Provenance, Target, ViolationSpec, provenance};
-use crate::read::{Contents, Loaded, Placement, Units};
+use crate::read::{Contents, Events, Loaded, Placement, Units};
 
 /// Everything that was found out about the events.
 pub(super) struct Lineage {
     pub(super) matching: Matching,
     pub(super) order: Order,
     pub(super) target: Target,
-    pub(super) provenance: Provenance,
     pub(super) units: Units,
     pub(super) channels_in_order: bool,
     pub(super) base: Option<BaseFacts>,
@@ -28,20 +29,19 @@ pub(super) struct Lineage {
 pub(super) fn analyse(
     files: &[SealedFile],
     loaded: &mut Loaded,
-    placement: &Placement,
+    placement: Arc<Placement>,
     target: Target,
     folder: &Folder,
-    options: &BuildOptions,
     extra: Extra,
 ) -> Result<Lineage, LineageError> {
     let clocks = match loaded.clocked {
-        true => Some(Clocks::read(files, &loaded.events, placement, &folder.scratch())?),
+        true => Some(Clocks::read(files, &loaded.events, &placement, &folder.scratch())?),
         false => None,
     };
     let events = &mut loaded.events;
     let mut matching = Matching::none(events.len());
     let shared = by_id::join(events, &mut matching);
-    let contents = Contents::read(files, placement, &content::wanted(events, &matching, &shared))?;
+    let contents = Contents::read(files, &placement, &content::wanted(events, &matching, &shared))?;
     by_id::tell_apart(events, &mut matching, &contents, &shared);
     content::timers(events, &mut matching, &contents);
     content::messages(events, &mut matching, &contents);
@@ -49,10 +49,12 @@ pub(super) fn analyse(
         match clocks.join(events, &mut matching) {
             Ok(warnings) => matching.warnings.extend(warnings),
             Err(problems) => {
-                return Err(clocks::refuse(files, events, placement, &folder.scratch(), problems));
+                return Err(clocks::refuse(files, events, &placement, &folder.scratch(), problems));
             }
         }
     }
+    // Memory is needed for the order from here on.
+    drop(placement);
     for &(cause, effect) in &loaded.parents {
         matching.add_extra(cause, effect, Reason::Parent);
     }
@@ -71,22 +73,33 @@ pub(super) fn analyse(
     let units = Units::new(events, &matching.extra);
     let (mut wishes, broken) = observed.wishes(events, &matching, &units);
     wishes.extend(channels::log_order(events, &units));
+    events.to = Vec::new();
     let mut order = Graph::new(events, &units, wishes).order(&mut matching);
     let mut broken: Vec<String> = broken.0.iter().map(|c| channels::note(events, *c)).collect();
     broken.sort_unstable();
     let channels_in_order = observed.in_order() && broken.is_empty() && !order.channel_dropped;
     order.warnings.extend(broken);
-    let provenance = match options.violation {
+    Ok(Lineage { matching, order, target, units, channels_in_order, base })
+}
+
+/// What is kept of the events, and why.
+pub(super) fn keep(events: &Events, lineage: &Lineage, options: &BuildOptions) -> Provenance {
+    let Lineage { matching, order, target, units, .. } = lineage;
+    match options.violation {
         ViolationSpec::None => Provenance::all(events),
-        _ => provenance::causal_past(events, &units, &matching, &order.sequence, &target, options.rule),
-    };
-    Ok(Lineage { matching, order, target, provenance, units, channels_in_order, base })
+        _ => provenance::causal_past(events, units, matching, &order.sequence, target, options.rule),
+    }
 }
 
 /// The figures of what was found, for `summary.json`.
-pub(super) fn summarize(loaded: &Loaded, lineage: &Lineage, options: &BuildOptions) -> BuildSummary {
+pub(super) fn summarize(
+    loaded: &Loaded,
+    lineage: &Lineage,
+    provenance: &Provenance,
+    options: &BuildOptions,
+) -> BuildSummary {
     let events = &loaded.events;
-    let kept = |e: &usize| lineage.provenance.kept[*e];
+    let kept = |e: &usize| provenance.kept[*e];
     let delivery = |e: &usize| events.kind[*e].is_delivery();
     let (matched, unmatched) = unmatched::count(events, &lineage.matching);
     let n_kept = (0..events.len()).filter(kept).count();

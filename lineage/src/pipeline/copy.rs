@@ -6,6 +6,7 @@ use super::analysis::Lineage;
 use super::steps::Steps;
 use crate::error::LineageError;
 use crate::execution::{EVENTS, Folder, MESSAGES, messages, rows, writer};
+use crate::order::Provenance;
 use crate::read::gather::Gathering;
 use crate::read::{Events, columns};
 
@@ -14,6 +15,7 @@ pub(super) fn write(
     gathered: Gathering,
     events: &Events,
     lineage: &Lineage,
+    provenance: &Provenance,
     mut steps: Option<&mut Steps<'_>>,
     folder: &Folder,
 ) -> Result<Vec<u32>, LineageError> {
@@ -28,7 +30,7 @@ pub(super) fn write(
             steps.add(batch, &here)?;
         }
         let schema = event_table.schema();
-        event_table.add(rows::events(&schema, batch, first, &lineage.provenance, &lineage.order)?)?;
+        event_table.add(rows::events(&schema, batch, first, provenance, &lineage.order)?)?;
         let ends = (events, &lineage.matching);
         message_table.add(messages::rows(&message_table.schema(), &here, Some(batch), &ends)?)
     };

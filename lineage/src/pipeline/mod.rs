@@ -7,12 +7,14 @@ mod output;
 mod steps;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use demi_common::sealed::SealedFile;
 use demi_schemas::summary::BuildSummary;
 
 pub use self::options::BuildOptions;
 use self::options::Extra;
+use self::output::Output;
 use crate::error::LineageError;
 use crate::execution::Folder;
 use crate::execution::references::{self, ROWS};
@@ -73,26 +75,21 @@ fn build_with(
         std::fs::create_dir(&path).map_err(LineageError::io(&path))?;
     }
     let target = violation::resolve(&loaded.events, &options.violation)?;
-    let placement = std::mem::take(&mut loaded.placement);
+    let placement = Arc::new(std::mem::take(&mut loaded.placement));
     // Where rows go is known before how events hang together.
     let (copied, lineage) = std::thread::scope(|scope| {
-        let begin = || gather::begin(files, &placement, &folder.scratch());
-        let copied = options.copy.then(|| scope.spawn(begin));
-        let lineage = analysis::analyse(files, &mut loaded, &placement, target, &folder, options, extra);
-        (copied.map(|copied| copied.join().unwrap_or(Err(LineageError::WriterGone))), lineage)
+        let (placed, folder) = (placement.clone(), &folder);
+        let beside = scope.spawn(move || match options.copy {
+            true => gather::begin(files, &placed, &folder.scratch()).map(Some),
+            false => references::write_places(&folder.path(ROWS), &placed).map(|()| None),
+        });
+        let lineage = analysis::analyse(files, &mut loaded, placement, target, folder, extra);
+        (beside.join().unwrap_or(Err(LineageError::WriterGone)), lineage)
     });
-    let lineage = lineage?;
-    let summary = analysis::summarize(&loaded, &lineage, options);
+    let (lineage, copied) = (lineage?, copied?);
     progress("writing the execution");
-    let readable = summary.kept_deliveries <= options.readable;
-    let events = &loaded.events;
-    match copied {
-        Some(rows) => output::write_copy(rows?, events, &lineage, &summary, readable, &folder)?,
-        None => {
-            let stored = output::Stored { files, placement: &placement };
-            output::write_references(&stored, events, &lineage, &summary, extra, readable, &folder)?;
-        }
-    }
+    let output = Output { files, loaded: &loaded, lineage: &lineage, extra, options, folder: &folder };
+    let summary = output.write(copied)?;
     seal(&folder)?;
     folder.finish()?;
     Ok(summary)

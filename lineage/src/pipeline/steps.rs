@@ -14,6 +14,7 @@ use rustc_hash::FxHashMap;
 use super::analysis::Lineage;
 use crate::error::LineageError;
 use crate::execution::{Composer, Folder, Lines, Placed, SCHEDULE, header, write_lines};
+use crate::order::Provenance;
 use crate::read::gather::chosen_in_order;
 use crate::read::{Events, NONE, Placement, Role, is_send, role, timers_set};
 
@@ -21,6 +22,7 @@ use crate::read::{Events, NONE, Placement, Role, is_send, role, timers_set};
 pub(super) struct Steps<'a> {
     events: &'a Events,
     lineage: &'a Lineage,
+    provenance: &'a Provenance,
     scratch: PathBuf,
     composer: Composer,
     lines: Lines,
@@ -30,18 +32,31 @@ pub(super) struct Steps<'a> {
 
 impl<'a> Steps<'a> {
     /// No steps yet.
-    pub(super) fn new(events: &'a Events, lineage: &'a Lineage, scratch: &Path) -> Steps<'a> {
+    pub(super) fn new(
+        events: &'a Events,
+        lineage: &'a Lineage,
+        provenance: &'a Provenance,
+        scratch: &Path,
+    ) -> Steps<'a> {
         let mut again: FxHashMap<u32, u32> = FxHashMap::default();
         for (first, later) in &lineage.matching.repeats {
-            *again.entry(*first).or_default() += u32::from(lineage.provenance.kept[*later as usize]);
+            *again.entry(*first).or_default() += u32::from(provenance.kept[*later as usize]);
         }
         let lines = Lines::new(scratch, events.len() as u64);
-        Steps { events, lineage, scratch: scratch.to_owned(), composer: Composer::default(), lines, again }
+        Steps {
+            events,
+            lineage,
+            provenance,
+            scratch: scratch.to_owned(),
+            composer: Composer::default(),
+            lines,
+            again,
+        }
     }
 
     /// Takes the records of these events, in order. Of each step that was kept all records must come.
     pub(super) fn add(&mut self, batch: &RecordBatch, here: &[u32]) -> Result<(), LineageError> {
-        let Steps { events, lineage, again, lines, .. } = self;
+        let Steps { events, lineage, provenance, again, lines, .. } = self;
         let placed = |row: usize| {
             let event = here[row];
             let e = event as usize;
@@ -49,7 +64,7 @@ impl<'a> Steps<'a> {
             let sent_via = if mate == NONE || is_send(events.kind[e]) { None } else { events.via(mate) };
             Placed {
                 order: u64::from(lineage.order.rank[e]),
-                kept: lineage.provenance.kept[e],
+                kept: provenance.kept[e],
                 sent_via,
                 again: again.get(&event).copied().unwrap_or(0),
             }
@@ -88,7 +103,7 @@ impl<'a> Steps<'a> {
 
     /// By event: whether a step that was kept needs it. Its members are all those up to the next, kept or not.
     fn wanted(&self) -> Vec<bool> {
-        let kept = &self.lineage.provenance.kept;
+        let kept = &self.provenance.kept;
         let mut wanted = kept.clone();
         for actor in 0..self.events.actors.len() as u32 {
             let mut open = false;

@@ -96,7 +96,8 @@ pub(super) fn each_chosen(
         let mut row = 0;
         for batch in chosen_batches(vec![(file.clone(), chosen)], schema, BATCH_ROWS) {
             let (_, batch) = batch?;
-            let changed = || LineageError::table(file.path())("it has other rows than when it was first read");
+            let changed =
+                || LineageError::table(file.path())("it has other rows than when it was first read");
             f(&batch, events.get(row..row + batch.num_rows()).ok_or_else(changed)?)?;
             row += batch.num_rows();
         }

@@ -126,6 +126,22 @@ pub(crate) struct Events {
 }
 
 impl Events {
+    /// Makes room for so many events.
+    pub(super) fn reserve(&mut self, events: usize) {
+        self.actor.reserve_exact(events);
+        self.kind.reserve_exact(events);
+        self.flags.reserve_exact(events);
+        self.from.reserve_exact(events);
+        self.to.reserve_exact(events);
+        self.id.reserve_exact(events);
+    }
+
+    /// Finds the log that stands for the environment.
+    pub(super) fn find_environment(&mut self) {
+        let actor = |name: u32| self.actor_of_name.get(name as usize).copied();
+        self.environment = self.names.find(ENVIRONMENT).and_then(actor).unwrap_or(NONE);
+    }
+
     /// How many events there are.
     pub(crate) fn len(&self) -> usize {
         self.kind.len()

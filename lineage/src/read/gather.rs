@@ -93,7 +93,11 @@ pub(crate) fn gather(
         return Ok(Gathering::Sorted(order.into_iter().map(of).collect(), schema.clone()));
     }
     let chunk = CHUNK.max(placement.events.div_ceil(FILES));
-    let null = always_null(files, schema)?;
+    let mut null = always_null(files, schema)?;
+    // Rows need a column, if only to be counted.
+    if null.iter().all(|null| *null) {
+        null.iter_mut().take(1).for_each(|null| *null = false);
+    }
     let mut spread = Spread::new(names, schema, &null, chunk, placement.events);
     let schema = &with_values(schema, &null);
     // A batch is cut into a piece for each range: with many ranges it is larger, so that pieces are not small.

@@ -6,6 +6,7 @@ mod contents;
 mod events;
 pub(crate) mod gather;
 mod intern;
+mod once;
 mod parents;
 mod placement;
 pub(crate) mod records;

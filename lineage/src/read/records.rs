@@ -4,7 +4,6 @@ use std::path::Path;
 
 use arrow_array::{Array, RecordBatch};
 use demi_common::sealed::SealedFile;
-use demi_schemas::event::ENVIRONMENT;
 use demi_schemas::{Kind, Via};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -12,13 +11,16 @@ use super::columns;
 use super::contents::{contents_of, each_chosen};
 use super::events::{EXTERNAL, Events, HAS_ID, INTERNAL, IdHash, via_bits};
 use super::intern::{Interner, NONE};
+use super::once;
 use super::parents::{self, Logs, Parents};
 use super::placement::Placement;
 use super::source::{BATCH_ROWS, batches, columns_of, record_schema};
 use crate::error::LineageError;
 
 /// The columns that matching, order and provenance need.
-const NEEDED: [&str; 7] = ["kind", "msg_id", "from", "to", "via", "external", "vector_clock"];
+pub(super) const NEEDED: [&str; 7] = ["kind", "msg_id", "from", "to", "via", "external", "vector_clock"];
+/// The columns that name an event.
+pub(super) const KEYS: [&str; 3] = ["actor", "incarnation", "seq"];
 /// Those that decide between rows of one name besides.
 const DECIDING: [&str; 3] = ["type", "payload", "fingerprint"];
 
@@ -40,12 +42,16 @@ pub(crate) struct Loaded {
 
 /// Reads all files; rows may come in any order.
 ///
-/// Twice: the names of events first, which say where each row goes; then the rest, each row to its place. Nothing is held
+/// Once where the files say that their rows are in order. Else twice: the names of events first, which say where each row goes; then the rest, each row to its place. Nothing is held
 /// twice, and names are held as runs.
 pub(crate) fn read(files: &[SealedFile], system: &str) -> Result<Loaded, LineageError> {
+    if let Some(mut loaded) = once::read(files)? {
+        read_violations(files, &mut loaded)?;
+        return Ok(loaded);
+    }
     let mut keys = Keys::default();
     let mut file_rows = Vec::with_capacity(files.len());
-    let wanted = columns_of(&record_schema(), &["actor", "incarnation", "seq"]);
+    let wanted = columns_of(&record_schema(), &KEYS);
     for batch in batches(files, &wanted, BATCH_ROWS) {
         let (file, batch) = batch?;
         file_rows.resize(file + 1, keys.actor.len() as u32);
@@ -93,7 +99,7 @@ fn read_violations(files: &[SealedFile], loaded: &mut Loaded) -> Result<(), Line
     Ok(())
 }
 
-fn in_file(path: &Path) -> impl FnOnce(LineageError) -> LineageError + '_ {
+pub(super) fn in_file(path: &Path) -> impl FnOnce(LineageError) -> LineageError + '_ {
     move |e| match e {
         LineageError::Arrow(e) => LineageError::table(path)(e),
         other => other,
@@ -208,7 +214,7 @@ impl Keys {
 type Rank = (Kind, IdHash, u64, u8);
 
 /// Filling in the rest of the columns.
-struct Rest<'a> {
+pub(super) struct Rest<'a> {
     loaded: &'a mut Loaded,
     row: usize,
     repeated: FxHashSet<u32>,
@@ -218,17 +224,23 @@ struct Rest<'a> {
 
 impl<'a> Rest<'a> {
     fn new(loaded: &'a mut Loaded, repeated: FxHashSet<u32>) -> Self {
-        let events = &mut loaded.events;
-        let n = events.actor.len();
-        events.kind = vec![Kind::Start; n];
-        events.flags = vec![0; n];
-        events.from = vec![NONE; n];
-        events.to = vec![NONE; n];
-        events.id = vec![IdHash::default(); n];
-        Rest { loaded, row: 0, repeated, kept: FxHashMap::default() }
+        Rest { repeated, ..Rest::next(loaded, 0) }
     }
 
-    fn add(&mut self, batch: &RecordBatch) -> Result<(), LineageError> {
+    /// For the next rows of events that come in order, which have their places; the first is `row`.
+    pub(super) fn next(loaded: &'a mut Loaded, row: usize) -> Self {
+        let events = &mut loaded.events;
+        let n = events.actor.len();
+        events.kind.resize(n, Kind::Start);
+        events.flags.resize(n, 0);
+        events.from.resize(n, NONE);
+        events.to.resize(n, NONE);
+        events.id.resize(n, IdHash::default());
+        Rest { loaded, row, repeated: FxHashSet::default(), kept: FxHashMap::default() }
+    }
+
+    /// Fills in the rest of the next rows.
+    pub(super) fn add(&mut self, batch: &RecordBatch) -> Result<(), LineageError> {
         let kind = columns::text(batch, "kind")?;
         let id = columns::text(batch, "msg_id")?;
         let from = columns::text(batch, "from")?;
@@ -286,8 +298,7 @@ impl<'a> Rest<'a> {
         }
         let events = &mut self.loaded.events;
         events.actor_of_name.resize(events.names.len(), NONE);
-        events.environment =
-            events.names.find(ENVIRONMENT).map_or(NONE, |name| events.actor_of_name[name as usize]);
+        events.find_environment();
         Ok(())
     }
 }

@@ -216,3 +216,49 @@ fn aged(text: &str, time: SystemTime) -> String {
     };
     text.lines().map(line).collect()
 }
+
+#[test]
+fn merged_rows_are_in_the_order_of_their_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut table = events(dir.path());
+    for n in 0..5_u64 {
+        let mut columns = EventColumns::default();
+        for (at, seq) in (n * 40 + 1..=(n + 1) * 40).enumerate() {
+            // Logs come interleaved, and the later incarnation of one of them first.
+            let actor = ["b", "a", "c"][at % 3].to_owned();
+            let incarnation = if actor == "b" { 4 - n as u32 } else { 0 };
+            let record = EventRecord { incarnation, ..EventRecord::new(actor, seq, Kind::Local) };
+            let row = EventRow { system: "s", date: Some(20_000), source: "f", offset: seq, digest: seq };
+            columns.push(&record, &row);
+        }
+        table.write(columns.finish().unwrap()).unwrap();
+        table.commit(&[], Gone::Nothing).unwrap();
+    }
+    assert_eq!(merge(&mut table, FEW).unwrap().files, 5);
+    let files = Store::open(dir.path()).unwrap().event_files("s").unwrap();
+    let [file] = files.as_slice() else { panic!("{files:?}") };
+    let metadata = builder(file).unwrap().metadata().clone();
+    let group = metadata.row_group(0);
+    let by = group.sorting_columns().unwrap().iter().map(|by| group.column(by.column_idx as usize));
+    let by: Vec<String> = by.map(|column| column.column_path().string()).collect();
+    assert_eq!(by, ["actor", "incarnation", "seq"]);
+    let columns = [
+        ("actor", DataType::Utf8),
+        ("incarnation", DataType::Int32),
+        ("seq", DataType::Int64),
+        ("offset", DataType::Int64),
+    ];
+    let mut found = Vec::new();
+    scan(&files, &columns, |batch| {
+        let long = |column: usize| batch.column(column).as_primitive::<Int64Type>().values();
+        let incarnation = batch.column(1).as_primitive::<arrow_array::types::Int32Type>().values();
+        for row in 0..batch.num_rows() {
+            let name = batch.column(0).as_string::<i32>().value(row).to_owned();
+            found.push((name, incarnation[row], long(2)[row], long(3)[row]));
+        }
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(found.len(), 200);
+    assert!(found.is_sorted() && found.iter().all(|row| row.2 == row.3), "{found:?}");
+}

@@ -31,9 +31,9 @@ impl Lookup {
     fn column(&self, name: &str, rows: &Column) -> Result<Column, LineageError> {
         let references = References::open(&self.folder)?;
         let mut events: Vec<u32> = rows.u32().map_err(refused)?.into_no_null_iter().collect();
-        if !references.in_order() {
+        if !references.places.in_order() {
             if self.by_row.get().is_none() {
-                let all = references.event_of_row()?;
+                let all = references.places.placement()?.event_of_row;
                 // Who comes second has made the same.
                 let _ = self.by_row.set(Some(all));
             }
@@ -69,9 +69,9 @@ impl<'a> Referred<'a> {
 
     /// All events, in the order of the rows.
     pub(super) fn all(&self) -> Result<Vec<LazyFrame>, LineageError> {
-        let repeats = self.references.rows > self.references.events;
+        let repeats = self.references.places.rows > self.references.places.events;
         let is_event = || -> Result<Marks, LineageError> {
-            Marks::new(self.references, std::iter::once(0..self.references.events))
+            Marks::new(self.references, std::iter::once(0..self.references.places.events))
         };
         let marks = if repeats { Some(Arc::new(is_event()?)) } else { None };
         (0..self.references.files.len())
@@ -91,8 +91,8 @@ impl<'a> Referred<'a> {
             let frames: Vec<LazyFrame> =
                 (0..self.references.files.len()).map(|file| self.file(file)).collect::<Result<_, _>>()?;
             let slice = |rows: Range<u32>| {
-                let file = self.references.file_rows.partition_point(|first| *first <= rows.start) - 1;
-                let first = rows.start - self.references.file_rows[file];
+                let file = self.references.places.file_rows.partition_point(|first| *first <= rows.start) - 1;
+                let first = rows.start - self.references.places.file_rows[file];
                 self.finished(frames[file].clone().slice(i64::from(first), rows.len() as u32))
             };
             return Ok(match stretches.is_empty() {
@@ -110,8 +110,8 @@ impl<'a> Referred<'a> {
     fn stretches(&self, events: &[Range<u32>]) -> Result<Option<Vec<Range<u32>>>, LineageError> {
         let mut found: Vec<Range<u32>> = Vec::new();
         for event in events.iter().cloned().flatten() {
-            let row = self.references.row_of(event)?;
-            let begins = self.references.file_rows.binary_search(&row).is_ok();
+            let row = self.references.places.row_of(event)?;
+            let begins = self.references.places.file_rows.binary_search(&row).is_ok();
             if let Some(last) = found.last_mut().filter(|last| last.end == row && !begins) {
                 last.end += 1;
             } else if found.len() == RANGES {
@@ -125,7 +125,7 @@ impl<'a> Referred<'a> {
 
     /// The rows of a file with their numbers.
     fn file(&self, file: usize) -> Result<LazyFrame, LineageError> {
-        let row_index = Some(RowIndex { name: ROW.into(), offset: self.references.file_rows[file] });
+        let row_index = Some(RowIndex { name: ROW.into(), offset: self.references.places.file_rows[file] });
         scan_with(&self.references.files[file], ScanArgsParquet { row_index, ..ScanArgsParquet::default() })
     }
 
@@ -171,9 +171,9 @@ struct Marks(Vec<u64>);
 
 impl Marks {
     fn new(references: &References, events: impl Iterator<Item = Range<u32>>) -> Result<Marks, LineageError> {
-        let mut marks = vec![0_u64; references.rows.div_ceil(u64::BITS) as usize];
+        let mut marks = vec![0_u64; references.places.rows.div_ceil(u64::BITS) as usize];
         for event in events.flatten() {
-            let row = references.row_of(event)?;
+            let row = references.places.row_of(event)?;
             marks[(row / u64::BITS) as usize] |= 1 << (row % u64::BITS);
         }
         Ok(Marks(marks))
