@@ -30,14 +30,17 @@ pub(crate) struct End {
     pub(crate) certain: bool,
 }
 
+/// The parts of an event's name: actor, incarnation and sequence number.
+pub(crate) type Name<'a> = (&'a str, u32, u64);
+
 /// The ends of all messages, by event.
 pub(crate) trait Ends {
     /// What an event is.
     fn end(&self, event: u32) -> Result<End, LineageError>;
     /// The further edges into an event.
     fn further(&self, event: u32) -> Result<Vec<(u32, Reason)>, LineageError>;
-    /// The parts of an event's name: actor, incarnation and sequence number.
-    fn name(&self, event: u32) -> Result<(&str, u32, u64), LineageError>;
+    /// An event's name.
+    fn name(&self, event: u32) -> Result<Name<'_>, LineageError>;
 }
 
 impl Ends for (&Events, &Matching) {
@@ -57,7 +60,7 @@ impl Ends for (&Events, &Matching) {
         Ok(self.1.extra_into(event).collect())
     }
 
-    fn name(&self, event: u32) -> Result<(&str, u32, u64), LineageError> {
+    fn name(&self, event: u32) -> Result<Name<'_>, LineageError> {
         let events = self.0;
         let (incarnation, seq) = events.places.get(event);
         Ok((events.actor_name(events.actor[event as usize]), incarnation, seq))
@@ -88,7 +91,7 @@ impl Ends for Index {
         }
     }
 
-    fn name(&self, event: u32) -> Result<(&str, u32, u64), LineageError> {
+    fn name(&self, event: u32) -> Result<Name<'_>, LineageError> {
         let (actor, incarnation, seq) = self.place(event)?;
         Ok((&self.header().actors[actor].name, incarnation, seq))
     }
@@ -127,7 +130,7 @@ pub(crate) fn rows(
         }
     }
     let taken = UInt32Array::from_iter_values(rows.iter().map(|row| row.record));
-    let names = |of: fn(&Row) -> u32| -> Result<Vec<Option<(&str, u32, u64)>>, LineageError> {
+    let names = |of: fn(&Row) -> u32| -> Result<Vec<Option<Name<'_>>>, LineageError> {
         let name = |event| if event == NONE { Ok(None) } else { ends.name(event).map(Some) };
         rows.iter().map(|row| name(of(row))).collect()
     };

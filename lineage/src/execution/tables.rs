@@ -8,6 +8,7 @@ use std::sync::Arc;
 use arrow_array::{Array, BooleanArray, RecordBatch};
 use arrow_schema::{Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
+use demi_common::sealed::SealedFile;
 use demi_schemas::tables;
 
 use super::messages::{self, RECORDED};
@@ -17,7 +18,8 @@ use crate::error::LineageError;
 use crate::index::{INDEX_FOLDER, Index};
 use crate::read::gather::gather;
 use crate::read::{
-    BATCH_ROWS, NONE, Placement, Source, beside, chosen_batches, columns, columns_of, record_schema,
+    BATCH_ROWS, Chosen, NONE, Placement, Source, beside, chosen_batches, columns, columns_of, record_schema,
+    runs,
 };
 
 /// Of how many events one must be looked for, so that going through all their places is the faster way.
@@ -42,6 +44,9 @@ pub(crate) type Placed<'a> = Box<dyn Iterator<Item = Result<(Vec<u32>, RecordBat
 pub fn is_execution(folder: &Path) -> bool {
     folder.join(EVENTS).is_file() || folder.join(ROWS).join(LIST).is_file()
 }
+
+/// Events one after the other, with records of them if columns of these were asked for.
+type Recorded<'a> = Box<dyn Iterator<Item = Result<(Vec<u32>, Option<RecordBatch>), LineageError>> + 'a>;
 
 /// The tables of an execution.
 pub(crate) struct Tables {
@@ -107,10 +112,7 @@ impl Tables {
         &'a self,
         references: &'a References,
         recorded: &SchemaRef,
-    ) -> Result<
-        Box<dyn Iterator<Item = Result<(Vec<u32>, Option<RecordBatch>), LineageError>> + 'a>,
-        LineageError,
-    > {
+    ) -> Result<Recorded<'a>, LineageError> {
         if recorded.fields().is_empty() {
             let firsts = (0..references.places.events).step_by(BATCH_ROWS);
             let batch =
@@ -140,27 +142,29 @@ impl Tables {
         let wanted = columns_of(&tables::execution_events(), names);
         let Some(references) = self.referred(part) else {
             let file = beside(&self.path(part))?;
-            let mut all = places.map_or_else(|| vec![0..u32::MAX], <[_]>::to_vec).into_iter().flatten();
+            let whole = std::slice::from_ref(&(0..u32::MAX));
+            let mut all = places.unwrap_or(whole).to_vec().into_iter().flatten();
             let source = Source::open_rows(&file, &wanted, BATCH_ROWS, places.map(<[_]>::to_vec))?;
             return Ok(Box::new(source.map(move |batch| {
                 let batch = batch?;
                 Ok((all.by_ref().take(batch.num_rows()).collect(), batch))
             })));
         };
-        let all = [0..references.places.events];
-        let places = places.unwrap_or(&all);
+        let all = 0..references.places.events;
+        let places = places.unwrap_or(std::slice::from_ref(&all));
         let recorded = columns_of(&record_schema(), names);
         if recorded.fields().is_empty() {
-            let runs = places.to_vec().into_iter();
-            let batches =
-                runs.flat_map(|run| run.clone().step_by(BATCH_ROWS).map(move |first| (first, run.end)));
+            let runs: Vec<Range<u32>> = places.to_vec();
+            let batches = runs
+                .into_iter()
+                .flat_map(|run| run.clone().step_by(BATCH_ROWS).map(move |first| (first, run.end)));
             return Ok(Box::new(batches.map(move |(first, end)| {
                 let events: Vec<u32> = (first..end.min(first + BATCH_ROWS as u32)).collect();
                 let batch = references.complete(&wanted, &events, None)?;
                 Ok((events, batch))
             })));
         }
-        let (files, events) = chosen(references, places)?;
+        let Reading { files, events } = chosen(references, places)?;
         let mut events = events.into_iter();
         Ok(Box::new(chosen_batches(files, &recorded, BATCH_ROWS).map(move |batch| {
             let (_, batch) = batch?;
@@ -217,43 +221,37 @@ impl Tables {
     }
 }
 
-/// The files with the rows of these events, which rows these are, and in the order of the rows their events.
-fn chosen(
-    references: &References,
-    events: &[Range<u32>],
-) -> Result<(Vec<(demi_common::sealed::SealedFile, crate::read::Chosen)>, Vec<u32>), LineageError> {
+/// Rows that are read of files, and the events of these rows.
+struct Reading {
+    files: Vec<(SealedFile, Chosen)>,
+    events: Vec<u32>,
+}
+
+/// How to read the rows of these events.
+fn chosen(references: &References, events: &[Range<u32>]) -> Result<Reading, LineageError> {
+    let places = &references.places;
     let count: u32 = events.iter().map(|range| range.len() as u32).sum();
-    if count > references.places.events / DENSE {
-        let placement = references.places.placement_of(events.iter().cloned())?;
-        let runs = (0..references.files.len()).map(|file| match placement.of_file(file).contains(&NONE) {
-            true => Some(placement.runs_of(file, |_| true)),
-            false => None,
-        });
-        let files = references.files.iter().cloned().zip(runs).collect();
+    if count > places.events / DENSE {
+        let placement = places.placement_of(events.iter().cloned())?;
+        let runs = |file| placement.of_file(file).contains(&NONE).then(|| placement.runs_of(file, |_| true));
+        let files = references.files.iter().cloned().zip((0..).map(runs)).collect();
         let Placement { mut event_of_row, .. } = placement;
         event_of_row.retain(|&event| event != NONE);
-        return Ok((files, event_of_row));
+        return Ok(Reading { files, events: event_of_row });
     }
-    let rows = events.iter().cloned().flatten().map(|event| Ok((references.places.row_of(event)?, event)));
+    let rows = events.iter().cloned().flatten().map(|event| Ok((places.row_of(event)?, event)));
     let mut rows = rows.collect::<Result<Vec<(u32, u32)>, LineageError>>()?;
     rows.sort_unstable();
     let mut files = Vec::new();
     let mut rest = rows.as_slice();
     for (number, file) in references.files.iter().enumerate() {
-        let first = references.places.file_rows[number];
-        let end = references.places.file_rows.get(number + 1).copied().unwrap_or(references.places.rows);
+        let first = places.file_rows[number];
+        let end = places.file_rows.get(number + 1).copied().unwrap_or(places.rows);
         let (here, after) = rest.split_at(rest.partition_point(|(row, _)| *row < end));
-        let mut runs: Vec<Range<u32>> = Vec::new();
-        for row in here.iter().map(|(row, _)| row - first) {
-            match runs.last_mut() {
-                Some(last) if last.end == row => last.end += 1,
-                _ => runs.push(row..row + 1),
-            }
-        }
-        files.push((file.clone(), Some(runs)));
+        files.push((file.clone(), Some(runs(here.iter().map(|(row, _)| row - first)))));
         rest = after;
     }
-    Ok((files, rows.into_iter().map(|(_, event)| event).collect()))
+    Ok(Reading { files, events: rows.into_iter().map(|(_, event)| event).collect() })
 }
 
 fn without_open(batch: &RecordBatch) -> Result<RecordBatch, LineageError> {

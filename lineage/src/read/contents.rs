@@ -83,13 +83,16 @@ pub(super) fn contents_of(batch: &RecordBatch) -> Result<impl Fn(usize) -> u64 +
     })
 }
 
+/// What takes rows and their events.
+type Take<'a> = dyn FnMut(&RecordBatch, &[u32]) -> Result<(), LineageError> + 'a;
+
 /// Calls `f` with batches of rows that hold those of wanted events, and the events of the rows.
 pub(super) fn each_chosen(
     files: &[SealedFile],
     placement: &Placement,
     wanted: &[bool],
     schema: &arrow_schema::SchemaRef,
-    f: &mut dyn FnMut(&RecordBatch, &[u32]) -> Result<(), LineageError>,
+    f: &mut Take<'_>,
 ) -> Result<(), LineageError> {
     for (number, file) in files.iter().enumerate() {
         let (chosen, events) = placement.reading(number, |event| wanted[event as usize]);

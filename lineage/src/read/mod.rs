@@ -18,7 +18,7 @@ mod units;
 pub(crate) use contents::Contents;
 pub(crate) use events::{EXTERNAL, Events, HAS_ID, IdHash, is_send};
 pub(crate) use intern::NONE;
-pub(crate) use placement::Placement;
+pub(crate) use placement::{Placement, runs};
 pub(crate) use records::Loaded;
 pub(crate) use scan::{has_value, timers_set};
 pub(crate) use source::{BATCH_ROWS, Chosen, Source, beside, chosen_batches, columns_of, record_schema};

@@ -24,6 +24,9 @@ struct Sorted {
     first: Name,
 }
 
+/// The files in the order of their first rows, and the number of rows of each in the order given.
+type Files = (Vec<Sorted>, Vec<u32>);
+
 /// Reads files that say of themselves that their rows are in order; nothing where one does not, or where the rows of all are not in
 /// order, one file after the other.
 pub(super) fn read(files: &[SealedFile]) -> Result<Option<Loaded>, LineageError> {
@@ -71,7 +74,7 @@ pub(super) fn read(files: &[SealedFile]) -> Result<Option<Loaded>, LineageError>
 }
 
 /// The files in the order of their first rows, and the number of rows of each in the order given.
-fn look(files: &[SealedFile]) -> Result<Option<(Vec<Sorted>, Vec<u32>)>, LineageError> {
+fn look(files: &[SealedFile]) -> Result<Option<Files>, LineageError> {
     let keys = columns_of(&record_schema(), &KEYS);
     let (mut sorted, mut file_rows) = (Vec::with_capacity(files.len()), Vec::with_capacity(files.len()));
     for (number, file) in files.iter().enumerate() {
@@ -87,7 +90,7 @@ fn look(files: &[SealedFile]) -> Result<Option<(Vec<Sorted>, Vec<u32>)>, Lineage
         if rows == 0 {
             continue;
         }
-        let first = Source::open_rows(file, &keys, 1, Some(vec![0..1]))?.next();
+        let first = Source::open_rows(file, &keys, 1, None)?.next();
         let Some(first) = first.transpose()? else { return Ok(None) };
         let actor = columns::text(&first, "actor")?.value(0).to_owned();
         let (incarnation, seq) = (columns::int(&first, "incarnation")?, columns::long(&first, "seq")?);

@@ -58,15 +58,8 @@ impl Placement {
 
     /// The runs of rows of a file whose events are `wanted`; rows that are no event never are.
     pub(crate) fn runs_of(&self, file: usize, wanted: impl Fn(u32) -> bool) -> Vec<Range<u32>> {
-        let mut runs: Vec<Range<u32>> = Vec::new();
-        for (&event, row) in self.of_file(file).iter().zip(0..) {
-            match runs.last_mut() {
-                _ if event == NONE || !wanted(event) => {}
-                Some(last) if last.end == row => last.end += 1,
-                _ => runs.push(row..row + 1),
-            }
-        }
-        runs
+        let all = self.of_file(file).iter().zip(0..);
+        runs(all.filter(|(event, _)| **event != NONE && wanted(**event)).map(|(_, row)| row))
     }
 
     /// Which rows of a file to read for these events, and the events of the rows that are read: all, or the wanted ones where it pays to
@@ -89,9 +82,25 @@ impl Placement {
     }
 }
 
+/// Runs of numbers that come in order.
+pub(crate) fn runs(numbers: impl Iterator<Item = u32>) -> Vec<Range<u32>> {
+    let mut runs: Vec<Range<u32>> = Vec::new();
+    for number in numbers {
+        match runs.last_mut() {
+            Some(last) if last.end == number => last.end += 1,
+            _ => runs.push(number..number + 1),
+        }
+    }
+    runs
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn one(run: Range<u32>) -> Vec<Range<u32>> {
+        vec![run]
+    }
 
     fn placement(event_of_row: &[u32], file_rows: &[u32]) -> Placement {
         let events = event_of_row.iter().filter(|&&event| event != NONE).count();
@@ -110,10 +119,10 @@ mod tests {
         let some = placement(&[3, 0, NONE, 2, 1], &[0, 3]).of_chosen(|event| event != 1);
         assert_eq!((some.event_of_row.as_slice(), some.events), (&[2, 0, NONE, 1, NONE][..], 3));
         let runs = |file| some.runs_of(file, |_| true);
-        assert_eq!((runs(0), runs(1)), (vec![0..2], vec![0..1]));
+        assert_eq!((runs(0), runs(1)), (one(0..2), one(0..1)));
         assert_eq!(some.reading(0, |_| true).0, None, "three rows are read at once");
         let long = placement(&(0..100).collect::<Vec<_>>(), &[0]);
         let (chosen, events) = long.reading(0, |event| (7..9).contains(&event));
-        assert_eq!((chosen, &*events), (Some(vec![7..9]), &[7, 8][..]));
+        assert_eq!((chosen, &*events), (Some(one(7..9)), &[7, 8][..]));
     }
 }

@@ -57,9 +57,8 @@ impl Source {
     fn write(&self, path: &Path) -> Result<(), LineageError> {
         let table = writer::message_table(path)?;
         let schema = table.schema();
-        let rows = self.tables.messages_stored()?;
-        let written =
-            rows.map(|batch| batch.and_then(|b| table.add(b.with_schema(schema.clone())?))).collect();
+        let mut rows = self.tables.messages_stored()?;
+        let written = rows.try_for_each(|batch| table.add(batch?.with_schema(schema.clone())?));
         table.finish()?;
         written
     }
