@@ -1,6 +1,6 @@
 """Runs the notebooks from top to bottom, and fails with the cell that fails.
 
-    DEMI_EXEC=demo/exec DEMI_OUT=demo/min python notebooks/run.py [--save FOLDER]
+    DEMI_EXEC=incident DEMI_OUT=demo/min python notebooks/run.py [--save FOLDER]
 """
 
 import argparse

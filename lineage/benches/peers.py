@@ -3,7 +3,7 @@
     python3 -m venv venv && venv/bin/pip install duckdb networkx pyarrow
     venv/bin/python lineage/benches/peers.py --demi target/release/demi-lineage EXEC [EXEC ..]
 
-Each EXEC is a folder written by `demi-lineage build`. All answer with the number of events before the event with the longest
+Each EXEC is a folder written by `demi-lineage build --copy`. All answer with the number of events before the event with the longest
 chain, from a process that starts cold; the answers must be equal. Peers are stopped after 60 seconds, and the largest
 execution that each finished is printed at the end.
 """
