@@ -11,7 +11,7 @@ use polars::io::RowIndex;
 use polars::prelude::*;
 
 use super::refused;
-use super::tables::{RANGES, scan_with};
+use super::tables::scan_with;
 use crate::error::LineageError;
 use crate::execution::references::{ROWS, References};
 use crate::query::Query;
@@ -19,6 +19,9 @@ use crate::read::{NONE, record_schema};
 
 /// Name of the column of row numbers, which nobody sees.
 const ROW: &str = "row of the store";
+
+/// Above so many stretches of rows a set is marked, below it there is a scan for each: columns that are looked up cost something each time.
+const STRETCHES: usize = 32;
 
 /// What is known of events, by the rows of the store, for threads that scan these.
 struct Lookup {
@@ -114,7 +117,7 @@ impl<'a> Referred<'a> {
             let begins = self.references.places.file_rows.binary_search(&row).is_ok();
             if let Some(last) = found.last_mut().filter(|last| last.end == row && !begins) {
                 last.end += 1;
-            } else if found.len() == RANGES {
+            } else if found.len() == STRETCHES {
                 return Ok(None);
             } else {
                 found.push(row..row + 1);

@@ -16,7 +16,7 @@ use crate::query::time::instant;
 use crate::read::{beside, columns};
 
 /// Above so many ranges a set is marked beside the whole table, below it there is a scan for each range.
-pub(super) const RANGES: usize = 512;
+const RANGES: usize = 512;
 
 /// A table of an execution.
 fn scan(path: &Path) -> Result<LazyFrame, LineageError> {
