@@ -1,7 +1,7 @@
 //! The rows of small files in the order of actor, incarnation and sequence number.
 //!
 //! Of every row only its name is held; the rows themselves are read a stretch of the order at a time. Files that are in order, as merged
-//! ones are, are read once, since a stretch of the whole is one of theirs.
+//! ones are, are read once, since a stretch of the whole is one of theirs. Others are read once for each stretch, so that there are bounds.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
@@ -20,13 +20,15 @@ use crate::scan::{builder, scan};
 /// Most rows of which the names are held: at 24 bytes each, 96 MiB.
 pub(super) const MOST_ROWS: usize = 4 << 20;
 /// Rows of a stretch, which are held.
-const STRETCH: usize = 64 * 1024;
+const STRETCH: usize = 128 * 1024;
+/// Most rows of files that are not in order: with four stretches, reading these four times costs less than writing them.
+const MOST_UNORDERED: usize = 4 * STRETCH;
 
 /// The name of a row: its actor's place among the names in order, its incarnation and its sequence number; and the row, files one after
 /// the other.
 type Name = (u32, i32, i64, u32);
 
-/// The rows of files, in order; nothing where there are too many.
+/// The rows of files, in order.
 pub(super) struct Order<'a> {
     files: &'a [SealedFile],
     /// First row of each file.
@@ -35,7 +37,7 @@ pub(super) struct Order<'a> {
 }
 
 impl<'a> Order<'a> {
-    /// Reads the names of all rows.
+    /// Reads the names of all rows; nothing where there are too many, or too many in files that are not in order.
     pub(super) fn of(files: &'a [SealedFile]) -> Result<Option<Order<'a>>, IngestError> {
         let (mut first, mut names): (Vec<u32>, Vec<Name>) = (Vec::new(), Vec::new());
         let mut actors: FxHashMap<String, u32> = FxHashMap::default();
@@ -71,6 +73,11 @@ impl<'a> Order<'a> {
         let mut place = vec![0_u32; by_name.len()];
         by_name.iter().zip(0..).for_each(|((_, actor), at)| place[*actor as usize] = at);
         names.iter_mut().for_each(|name| name.0 = place[name.0 as usize]);
+        let ends = first.iter().skip(1).copied().chain([names.len() as u32]);
+        let logs = first.iter().zip(ends).map(|(&first, end)| &names[first as usize..end as usize]);
+        if logs.filter(|rows| !rows.is_sorted()).map(<[Name]>::len).sum::<usize>() > MOST_UNORDERED {
+            return Ok(None);
+        }
         names.sort_unstable();
         Ok(Some(Order { files, first, names }))
     }
