@@ -18,7 +18,7 @@ use crate::IngestError;
 use crate::scan::{builder, scan};
 
 /// Most rows of which the names are held: at 24 bytes each, 96 MiB.
-pub(super) const MOST_ROWS: usize = 4 << 20;
+const MOST_ROWS: usize = 4 << 20;
 /// Rows of a stretch, which are held.
 const STRETCH: usize = 128 * 1024;
 /// Most rows of files that are not in order: with four stretches, reading these four times costs less than writing them.

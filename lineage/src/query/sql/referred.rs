@@ -26,7 +26,8 @@ const STRETCHES: usize = 32;
 /// What is known of events, by the rows of the store, for threads that scan these.
 struct Lookup {
     folder: PathBuf,
-    by_row: OnceLock<Option<Vec<u32>>>,
+    /// By row, its event; read when it is first needed.
+    by_row: OnceLock<Vec<u32>>,
 }
 
 impl Lookup {
@@ -38,9 +39,9 @@ impl Lookup {
             if self.by_row.get().is_none() {
                 let all = references.places.placement()?.event_of_row;
                 // Who comes second has made the same.
-                let _ = self.by_row.set(Some(all));
+                let _ = self.by_row.set(all);
             }
-            let by_row = self.by_row.get().and_then(Option::as_ref);
+            let by_row = self.by_row.get();
             let event = |row: &u32| by_row.and_then(|all| all.get(*row as usize)).copied();
             // What is no event is left out by the filter, and any value will do.
             events.iter_mut().for_each(|row| *row = event(row).filter(|&e| e != NONE).unwrap_or(0));
@@ -73,10 +74,8 @@ impl<'a> Referred<'a> {
     /// All events, in the order of the rows.
     pub(super) fn all(&self) -> Result<Vec<LazyFrame>, LineageError> {
         let repeats = self.references.places.rows > self.references.places.events;
-        let is_event = || -> Result<Marks, LineageError> {
-            Marks::new(self.references, std::iter::once(0..self.references.places.events))
-        };
-        let marks = if repeats { Some(Arc::new(is_event()?)) } else { None };
+        let events = std::iter::once(0..self.references.places.events);
+        let marks = if repeats { Some(Arc::new(Marks::new(self.references, events)?)) } else { None };
         (0..self.references.files.len())
             .map(|file| {
                 let frame = self.file(file)?;
