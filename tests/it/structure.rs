@@ -1,5 +1,5 @@
-//! The structure that CONTRIBUTING.md promises: no circle of imports over more than two files, and no file too long to read. That a file
-//! names the module which it is a part of is no import.
+//! The structure that CONTRIBUTING.md promises: no circle of imports over more than two files. That a file names the module which it
+//! is a part of is no import.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation is a failed test")]
 
@@ -7,8 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Most lines of a file of the product.
-const MOST_LINES: usize = 400;
 /// Most files of a circle of imports.
 const MOST_FILES: usize = 2;
 
@@ -155,22 +153,6 @@ fn no_circle_of_imports_is_over_more_than_two_files() {
         }
     }
     assert!(circles.is_empty(), "{circles:#?}");
-}
-
-#[test]
-fn no_file_is_too_long() {
-    let mut long = Vec::new();
-    for folder in crates() {
-        let mut files = Vec::new();
-        sources(&folder.join("src"), &mut files);
-        for file in files {
-            let lines = fs::read_to_string(&file).unwrap().lines().count();
-            if lines > MOST_LINES {
-                long.push((file, lines));
-            }
-        }
-    }
-    assert!(long.is_empty(), "{long:#?}");
 }
 
 #[test]
