@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use arrow_array::builder::{BooleanBuilder, Int32Builder, Int64Builder, StringBuilder};
 use arrow_array::{ArrayRef, RecordBatch};
-use demi_schemas::event::{DEAD_LETTERS, ENVIRONMENT, MONITOR};
+use demi_schemas::event::{ANYONE, DEAD_LETTERS, ENVIRONMENT, FIRST_CLOCK_SEQ, MONITOR, VectorClock};
 use demi_schemas::{EventRecord, Kind, TimerInfo, Via};
 use parquet::arrow::ArrowWriter;
 use parquet::file::metadata::SortingColumn;
@@ -50,6 +50,16 @@ pub struct Mix {
     pub in_order: bool,
     /// How many different contents there are; 0 for as many as messages.
     pub contents: u32,
+    /// Whether records have vector clocks. What a thread or the environment sends has none.
+    pub clocks: bool,
+    /// Share of messages that are sent to anyone and reach several actors. They have ids at both ends.
+    pub multicast: f64,
+    /// Share of steps at which a span begins. Where there are spans, sequence numbers come from a clock.
+    pub spans: f64,
+    /// Share of spans that have a parent.
+    pub parents: f64,
+    /// Share of spans that link to another span.
+    pub links: f64,
 }
 
 impl Default for Mix {
@@ -69,6 +79,11 @@ impl Default for Mix {
             thread: 0.0,
             in_order: true,
             contents: 0,
+            clocks: false,
+            multicast: 0.0,
+            spans: 0.0,
+            parents: 0.5,
+            links: 0.2,
         }
     }
 }
@@ -80,6 +95,14 @@ pub struct Generated {
     pub record: EventRecord,
     /// For deliveries: the place of the send in the global order, from 0.
     pub cause: Option<u64>,
+    /// For spans: the places of their parent and of the span that they link to.
+    pub spans: Vec<u64>,
+}
+
+impl Generated {
+    fn new(record: EventRecord) -> Self {
+        Generated { record, cause: None, spans: Vec::new() }
+    }
 }
 
 #[derive(Clone)]
@@ -91,6 +114,16 @@ struct Message {
     timer: bool,
     content: u64,
     id: Option<u64>,
+    /// Whether it is sent to anyone.
+    multicast: bool,
+    /// What the sender knew.
+    clock: Option<VectorClock>,
+}
+
+/// A span that began.
+struct Begun {
+    place: u64,
+    clock: Option<VectorClock>,
 }
 
 /// Who the sender is where no actor is.
@@ -108,6 +141,9 @@ pub struct Generator {
     channels: FxHashMap<(u64, u32), VecDeque<Message>>,
     busy: Vec<(u64, u32)>,
     pending: usize,
+    /// By actor: its clock, where records have clocks.
+    clocks: Vec<VectorClock>,
+    spans: Vec<Begun>,
     out: VecDeque<Generated>,
 }
 
@@ -123,6 +159,8 @@ impl Generator {
             channels: FxHashMap::default(),
             busy: Vec::new(),
             pending: 0,
+            clocks: vec![VectorClock::new(); mix.actors as usize],
+            spans: Vec::new(),
             out: VecDeque::new(),
             mix: mix.clone(),
         }
@@ -144,11 +182,67 @@ impl Generator {
         }
         let incarnation = &mut self.incarnations[actor as usize];
         incarnation.1 += 1;
-        let mut record = EventRecord::new(Self::name(actor), incarnation.1, kind);
+        let seq = if self.mix.spans > 0.0 { FIRST_CLOCK_SEQ + 1000 * self.made } else { incarnation.1 };
+        let mut record = EventRecord::new(Self::name(actor), seq, kind);
         record.incarnation = incarnation.0;
         record.source = Some(format!("logs/{}.jsonl", record.actor));
-        record.offset = Some(record.seq * 200);
+        record.offset = Some(incarnation.1 * 200);
         record
+    }
+
+    /// Counts an event in its actor's clock, after what the actor has heard of.
+    fn tick(&mut self, actor: u32, record: &mut EventRecord, heard: Option<&VectorClock>) {
+        if !self.mix.clocks {
+            return;
+        }
+        let clock = &mut self.clocks[actor as usize];
+        for (name, count) in heard.into_iter().flatten() {
+            let known = clock.entry(name.clone()).or_default();
+            *known = (*known).max(*count);
+        }
+        *clock.entry(Self::name(actor)).or_default() += 1;
+        record.vector_clock = Some(clock.clone());
+    }
+
+    /// Something that the actor does by itself.
+    fn by_itself(&mut self, actor: u32, kind: Kind) -> EventRecord {
+        let mut record = self.record(actor, kind);
+        self.tick(actor, &mut record, None);
+        record
+    }
+
+    /// A span begins.
+    fn span(&mut self, actor: u32) {
+        let place = self.made;
+        let mut record = self.record(actor, Kind::Local);
+        let mut other = |share: f64| {
+            let any = !self.spans.is_empty() && self.random.random_bool(share);
+            any.then(|| self.random.random_range(0..self.spans.len()))
+        };
+        let (parent, link) = (other(self.mix.parents), other(self.mix.links));
+        let (trace, id) =
+            (format!("{:032x}", self.mix.seed | 1 << 60), |place: u64| format!("{:016x}", place + 1));
+        let mut put = |name: &str, value: serde_json::Value| record.attrs.insert(name.to_owned(), value);
+        put("key", format!("{trace}:{}", id(place)).into());
+        put("trace_id", trace.clone().into());
+        put("span_id", id(place).into());
+        if let Some(parent) = parent {
+            put("parent_span_id", id(self.spans[parent].place).into());
+        }
+        if let Some(link) = link {
+            let link = serde_json::json!({"trace_id": trace, "span_id": id(self.spans[link].place)});
+            put("links", serde_json::json!([link]));
+        }
+        let causes: Vec<usize> = [parent, link].into_iter().flatten().collect();
+        let mut heard = VectorClock::new();
+        for (name, count) in causes.iter().filter_map(|&cause| self.spans[cause].clock.as_ref()).flatten() {
+            let known = heard.entry(name.clone()).or_default();
+            *known = (*known).max(*count);
+        }
+        self.tick(actor, &mut record, Some(&heard));
+        let spans = causes.into_iter().map(|cause| self.spans[cause].place).collect();
+        self.spans.push(Begun { place, clock: record.vector_clock.clone() });
+        self.out.push_back(Generated { spans, ..Generated::new(record) });
     }
 
     fn dress(&mut self, record: &mut EventRecord, message: &Message, id: bool) {
@@ -176,14 +270,26 @@ impl Generator {
             0 => self.made,
             n => u64::from(self.random.random_range(0..n)),
         };
-        let id = self.chance(self.mix.ids).then_some(self.made);
-        let message = Message { sent: self.made, from, to, via, timer, content, id };
+        let multicast = owner != NOBODY && via.is_none() && !timer && self.chance(self.mix.multicast);
+        let id = (multicast || self.chance(self.mix.ids)).then_some(self.made);
+        let sent = self.made;
         let mut record = self.record(owner, if timer { Kind::TimerSet } else { Kind::Send });
+        if owner != NOBODY && via != Some(Via::Thread) {
+            self.tick(owner, &mut record, None);
+        }
+        let clock = record.vector_clock.clone();
+        let message = Message { sent, from, to, via, timer, content, id, multicast, clock };
         self.dress(&mut record, &message, true);
         record.via = via;
-        self.out.push_back(Generated { record, cause: None });
-        if !self.chance(self.mix.loss) {
-            self.queue(message);
+        if multicast {
+            record.to = Some(ANYONE.into());
+        }
+        self.out.push_back(Generated::new(record));
+        let receivers = if multicast { self.random.random_range(1..=self.mix.actors.min(3)) } else { 1 };
+        for further in 0..receivers {
+            if !self.chance(self.mix.loss) {
+                self.queue(Message { to: (to + further) % self.mix.actors, ..message.clone() });
+            }
         }
     }
 
@@ -218,9 +324,10 @@ impl Generator {
     fn receive(&mut self, message: &Message) {
         let actor = message.to;
         let mut record = self.record(actor, if message.timer { Kind::TimerFire } else { Kind::Receive });
-        let id = self.mix.ids >= 1.0 || self.chance(self.mix.ids);
+        let id = self.mix.ids >= 1.0 || message.multicast || self.chance(self.mix.ids);
         self.dress(&mut record, message, id);
-        self.out.push_back(Generated { record, cause: Some(message.sent) });
+        self.tick(actor, &mut record, message.clock.as_ref());
+        self.out.push_back(Generated { cause: Some(message.sent), ..Generated::new(record) });
         if message.from != NOBODY && !message.timer && self.chance(self.mix.forward) {
             self.send(actor, message.from, actor, Some(Via::Forward), false);
         }
@@ -238,16 +345,19 @@ impl Generator {
     fn step(&mut self) {
         let actor = self.random.random_range(0..self.mix.actors);
         if self.incarnations[actor as usize] == (0, 0) {
-            let mut record = self.record(actor, Kind::Start);
+            let mut record = self.by_itself(actor, Kind::Start);
             record.external = Some(true);
-            self.out.push_back(Generated { record, cause: None });
+            self.out.push_back(Generated::new(record));
         }
         if self.chance(self.mix.restart) {
-            let crash = self.record(actor, Kind::Crash);
+            let crash = self.by_itself(actor, Kind::Crash);
             self.incarnations[actor as usize].0 += 1;
             self.incarnations[actor as usize].1 = 0;
-            let restart = self.record(actor, Kind::Restart);
-            self.out.extend([crash, restart].map(|record| Generated { record, cause: None }));
+            let restart = self.by_itself(actor, Kind::Restart);
+            self.out.extend([crash, restart].map(Generated::new));
+        }
+        if self.chance(self.mix.spans) {
+            self.span(actor);
         }
         let to = self.random.random_range(0..self.mix.actors);
         if self.chance(self.mix.environment) {
@@ -284,7 +394,7 @@ impl Iterator for Generator {
                     let affected: Vec<&String> = known.collect();
                     record.fields =
                         Some(serde_json::json!({"fingerprints": ["Broken"], "affected": affected}));
-                    return Some(Generated { record, cause: None });
+                    return Some(Generated::new(record));
                 }
             }
         }

@@ -52,6 +52,8 @@ struct Reader<'a> {
     of: (u32, u32),
     now: FxHashMap<u32, u64>,
     own: u64,
+    /// The own entry at the end of the incarnation before, from which a clock that outlives a restart goes on.
+    before: u64,
     /// Names in clocks that have no log, with how often.
     strangers: BTreeMap<String, u64>,
     gaps: u64,
@@ -73,6 +75,7 @@ impl Clocks {
             of: (NONE, 0),
             now: FxHashMap::default(),
             own: 0,
+            before: 0,
             strangers: BTreeMap::new(),
             gaps: 0,
             first_gap: None,
@@ -232,6 +235,7 @@ impl Reader<'_> {
         let actor = self.events.actor[e as usize];
         let incarnation = self.events.places.get(e).0;
         if self.of != (actor, incarnation) {
+            self.before = if self.of.0 == actor { self.own.max(self.before) } else { 0 };
             (self.of, self.own) = ((actor, incarnation), 0);
             self.now.clear();
         }
@@ -289,7 +293,7 @@ impl Reader<'_> {
         if own < self.own || (own == self.own && grew) {
             let why = format!("its own entry is {own}, after {} in the same log", self.own);
             self.clocks.problems.push((e, why));
-        } else if own > self.own + 1 {
+        } else if own > self.own + 1 && (self.own > 0 || own != self.before + 1) {
             self.gaps += 1;
             self.first_gap = self.first_gap.or(Some(e));
         }

@@ -141,6 +141,7 @@ fn arb_mix() -> impl Strategy<Value = Mix> {
             thread,
             in_order,
             contents,
+            ..Mix::default()
         },
     )
 }
@@ -214,6 +215,7 @@ fn grown_is_as_built() {
         thread: 0.092_072_786_818_090_15,
         in_order: true,
         contents: 1,
+        ..Mix::default()
     };
     grows((mix, 586_856_091, 0, true)).unwrap();
     runner.run(&(arb_mix(), any::<u64>(), 0..12_usize, any::<bool>()), grows).unwrap();

@@ -126,6 +126,7 @@ fn mix() -> impl Strategy<Value = Mix> {
             thread,
             in_order,
             contents,
+            ..Mix::default()
         },
     )
 }

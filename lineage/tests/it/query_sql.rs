@@ -29,6 +29,7 @@ fn mix(environment: f64) -> Mix {
         thread: 0.0,
         in_order: true,
         contents: 4,
+        ..Mix::default()
     }
 }
 
