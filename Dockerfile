@@ -6,7 +6,7 @@ RUN apt-get update && apt-get install -y --no-install-recommends cmake clang && 
 WORKDIR /src
 COPY . .
 RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/src/target \
-    cargo build --release --locked --bin demi-lineage && cp target/release/demi-lineage /usr/local/bin/
+    cargo build --release --locked --features full --bin demi-lineage && cp target/release/demi-lineage /usr/local/bin/
 
 FROM debian:bookworm-slim
 RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates && rm -rf /var/lib/apt/lists/* \

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use demi_common::hint::did_you_mean;
-use sqlparser::tokenizer::Location;
 
 /// Why a text is no predicate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,22 +22,42 @@ impl fmt::Display for ParseError {
     }
 }
 
-/// What is wrong, and where in the statement that was made of the text.
+/// What is wrong, and where.
 #[derive(Debug)]
 pub(crate) struct Wrong {
     pub(crate) reason: String,
-    pub(crate) at: Option<Location>,
+    /// The byte of the text that is meant; none where it is about the text as a whole.
+    at: Option<usize>,
+    /// Whether the text cannot be read at all.
+    syntax: bool,
+}
+
+impl Wrong {
+    /// Something that can be read at a place, and is not allowed there.
+    pub(crate) fn at(reason: String, at: usize) -> Wrong {
+        Wrong { reason, at: Some(at), syntax: false }
+    }
+
+    /// A place at which the text cannot be read on.
+    pub(crate) fn syntax(reason: String, at: usize) -> Wrong {
+        Wrong { reason: format!("no predicate: {reason}"), at: Some(at), syntax: true }
+    }
+
+    /// The same where `bytes` stand before the text that was read.
+    pub(crate) fn moved(self, bytes: usize) -> Wrong {
+        Wrong { at: self.at.map(|at| at + bytes), ..self }
+    }
 }
 
 impl From<String> for Wrong {
     fn from(reason: String) -> Wrong {
-        Wrong { reason, at: None }
+        Wrong { reason, at: None, syntax: false }
     }
 }
 
 impl From<&str> for Wrong {
     fn from(reason: &str) -> Wrong {
-        Wrong { reason: reason.to_owned(), at: None }
+        reason.to_owned().into()
     }
 }
 
@@ -70,39 +89,16 @@ impl ParseError {
         ParseError { reason: reason.into(), place: None }
     }
 
-    /// An error at a place of `text`, of which a statement was made by putting `prefix` letters before it.
-    pub(crate) fn new(text: &str, prefix: usize, wrong: Wrong) -> ParseError {
-        let place = wrong.at.filter(|at| at.line > 0 && at.column > 0).and_then(|at| {
-            let line = text.lines().nth(at.line as usize - 1)?.to_owned();
-            let before = at.column as usize - 1;
-            let before = if at.line == 1 { before.checked_sub(prefix)? } else { before };
-            let before = before.min(line.chars().count());
-            Some((line, before))
-        });
-        ParseError { reason: wrong.reason, place }
+    /// What is wrong with `text`. Where it cannot be read, a word that was likely meant is named.
+    pub(crate) fn new(text: &str, wrong: Wrong) -> ParseError {
+        let Some(at) = wrong.at else { return ParseError::whole(wrong.reason) };
+        let at = (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+        let begin = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+        let line = text[begin..].lines().next().unwrap_or_default();
+        let before = text[begin..at].chars().count();
+        let hint = if wrong.syntax { meant(line, before) } else { String::new() };
+        ParseError { reason: wrong.reason + &hint, place: Some((line.to_owned(), before)) }
     }
-
-    /// The same error of the statement's parser, whose message names the place, with the word that was likely meant.
-    pub(crate) fn syntax(text: &str, prefix: usize, message: &str) -> ParseError {
-        let message = message.strip_prefix("sql parser error: ").unwrap_or(message);
-        let (reason, at) = match message.split_once(" at Line: ") {
-            Some((reason, at)) => (reason, location(at)),
-            None => (message, None),
-        };
-        let end = Location { line: 1, column: (prefix + text.trim_end().chars().count() + 1) as u64 };
-        let at = at.or_else(|| (!text.contains('\n')).then_some(end));
-        let mut error =
-            ParseError::new(text, prefix, Wrong { reason: format!("no predicate: {reason}"), at });
-        if let Some((line, before)) = &error.place {
-            error.reason.push_str(&meant(line, *before));
-        }
-        error
-    }
-}
-
-fn location(text: &str) -> Option<Location> {
-    let (line, column) = text.split_once(", Column: ")?;
-    Some(Location { line: line.trim().parse().ok()?, column: column.trim().parse().ok()? })
 }
 
 /// A word of the language that is near to the one before the place or at it, without being it.

@@ -1,11 +1,7 @@
 //! The functions and aggregates, by name.
 
 use demi_common::hint::did_you_mean;
-use sqlparser::ast::{
-    DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned,
-};
 
-use crate::error::Wrong;
 use crate::term::{Aggregate, Call, Sum, Term};
 
 /// Functions: name, meaning, how many arguments. The first name of a meaning is printed.
@@ -37,53 +33,51 @@ pub(crate) const SUMS: [(&str, Sum); 13] = [
     ("disjoint", Sum::Disjoint),
 ];
 
-/// Reads the call of a function or aggregate; `term` reads what stands in it.
-pub(crate) fn call(
-    function: &Function,
-    mut term: impl FnMut(&Expr) -> Result<Term, Wrong>,
-) -> Result<Term, Wrong> {
-    let name = function.name.to_string().to_lowercase();
-    let wrong = |reason: String| Wrong { reason, at: Some(function.name.span().start) };
-    let called = CALLS.iter().find(|(word, ..)| *word == name);
-    let summed = SUMS.iter().find(|(word, _)| *word == name);
-    if called.is_none() && summed.is_none() {
-        let words: Vec<&str> = CALLS.iter().map(|c| c.0).chain(SUMS.iter().map(|s| s.0)).collect();
-        let hint = did_you_mean(&name, words.iter().copied());
-        return Err(wrong(format!("there is no '{name}'{hint}; there are {}", words.join(", "))));
-    }
-    let expected = match called.map_or(1, |c| c.2) {
-        1 => "one argument",
-        _ => "two arguments",
-    };
-    let FunctionArguments::List(list) = &function.args else {
-        return Err(wrong(format!("{name} takes {expected} in brackets")));
-    };
-    let mut arguments = Vec::new();
-    let mut rows = false;
-    for argument in &list.args {
-        match argument {
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => arguments.push(term(expr)?),
-            FunctionArg::Unnamed(FunctionArgExpr::Wildcard) if name == "count" => rows = true,
-            _ => return Err(wrong(format!("{name} takes {expected}"))),
+/// A call as it stands in the text.
+#[derive(Default)]
+pub(crate) struct Called {
+    /// What stands in the brackets.
+    pub(crate) arguments: Vec<Term>,
+    /// Whether that is `*`, all rows.
+    pub(crate) rows: bool,
+    pub(crate) distinct: bool,
+    /// What stands after FILTER.
+    pub(crate) filter: Option<Term>,
+}
+
+impl Called {
+    /// The function or aggregate of a name, called in this way.
+    ///
+    /// # Errors
+    /// When there is none of the name, or it is called in another way.
+    pub(crate) fn term(mut self, name: &str) -> Result<Term, String> {
+        let name = name.to_lowercase();
+        let called = CALLS.iter().find(|(word, ..)| *word == name);
+        let Some(expected) = called.map(|c| c.2).or_else(|| sum(&name).map(|_| 1)) else {
+            let words: Vec<&str> = CALLS.iter().map(|c| c.0).chain(SUMS.iter().map(|s| s.0)).collect();
+            let hint = did_you_mean(&name, words.iter().copied());
+            return Err(format!("there is no '{name}'{hint}; there are {}", words.join(", ")));
+        };
+        let given = self.arguments.len() + usize::from(self.rows);
+        if given != expected || (self.rows && name != "count") {
+            let count = if expected == 1 { "one argument" } else { "two arguments" };
+            return Err(format!("{name} takes {count}"));
         }
-    }
-    if arguments.len() + usize::from(rows) != called.map_or(1, |c| c.2) {
-        return Err(wrong(format!("{name} takes {expected}")));
-    }
-    if function.over.is_some() || !function.within_group.is_empty() || !list.clauses.is_empty() {
-        return Err(wrong(format!("{name} takes no OVER and no order")));
-    }
-    let distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
-    let filter = function.filter.as_ref().map(|f| term(f)).transpose()?;
-    if let Some((_, call, _)) = called {
-        if distinct || filter.is_some() {
-            return Err(wrong(format!("{name} is about one row: it takes no DISTINCT and no FILTER")));
+        if let Some((_, call, _)) = called {
+            if self.distinct || self.filter.is_some() {
+                return Err(format!("{name} is about one row: it takes no DISTINCT and no FILTER"));
+            }
+            return Ok(Term::Call(*call, self.arguments));
         }
-        return Ok(Term::Call(*call, arguments));
+        let Some(sum) = sum(&name) else { return Err(format!("there is no '{name}'")) };
+        if self.arguments.iter().chain(&self.filter).any(Term::has_aggregate) {
+            return Err(format!("an aggregate stands inside {name}"));
+        }
+        let (distinct, of, filter) = (self.distinct, self.arguments.pop(), self.filter);
+        Ok(Term::Aggregate(Box::new(Aggregate { sum, distinct, of, filter })))
     }
-    let Some(&(_, sum)) = summed else { return Err(wrong(format!("there is no '{name}'"))) };
-    if arguments.iter().chain(&filter).any(Term::has_aggregate) {
-        return Err(wrong(format!("an aggregate stands inside {name}")));
-    }
-    Ok(Term::Aggregate(Box::new(Aggregate { sum, distinct, of: arguments.pop(), filter })))
+}
+
+fn sum(name: &str) -> Option<Sum> {
+    SUMS.iter().find(|(word, _)| *word == name).map(|(_, sum)| *sum)
 }

@@ -19,6 +19,7 @@ mod row;
 mod scope;
 mod state;
 mod term;
+mod token;
 mod value;
 
 use std::collections::BTreeSet;

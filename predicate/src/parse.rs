@@ -1,17 +1,29 @@
 //! From the text of a predicate to terms.
-
-use sqlparser::ast::{
-    BinaryOperator, Expr, GroupByExpr, Ident, SetExpr, Spanned, Statement, UnaryOperator, Value as Literal,
-};
-use sqlparser::dialect::GenericDialect;
-use sqlparser::parser::Parser;
+//!
+//! Operators bind as in SQL, the weakest first: `OR`, `AND`, `NOT`, `IS NULL`, comparisons with `IN` and `BETWEEN`, `+` and `-`, then
+//! `*`, `/` and `%`. The parser climbs these strengths (Pratt, "Top down operator precedence", POPL 1973).
 
 use crate::error::{ParseError, Wrong};
 use crate::function;
 use crate::print::column_name;
 use crate::scope::{Scope, TYPE, TYPE_NAME, is_clause};
 use crate::term::{Column, Compare, Parsed, Term};
+use crate::token::{Token, is_reserved, tokens};
 use crate::value::Value;
+
+// How strongly operators bind.
+const OR: u8 = 1;
+const AND: u8 = 2;
+const NOT: u8 = 3;
+const IS: u8 = 4;
+const COMPARE: u8 = 5;
+const ADD: u8 = 6;
+const MULTIPLY: u8 = 7;
+
+/// Most operators, brackets and calls of a predicate. Terms are read and asked by recursion, and this bounds how deep it goes.
+const MOST_OPERATORS: usize = 1_000;
+/// Most brackets, calls and signs inside each other.
+const DEEPEST: usize = 100;
 
 /// Takes a predicate apart.
 ///
@@ -22,53 +34,115 @@ pub(crate) fn parse(text: &str) -> Result<Parsed, ParseError> {
     if text.is_empty() {
         return Err(ParseError::whole("nothing is to hold: give a predicate"));
     }
-    let (scope, words) = Scope::take(text);
+    let (scope, begin) = Scope::take(text);
     if let Some((a, b)) = scope.pair()
         && a == b
     {
         return Err(ParseError::whole(format!("both of the pair are called '{a}': give them two names")));
     }
-    // The words of the scope become spaces, so that places in the statement are places in the text.
-    let blank: String = text[..words].chars().map(|_| ' ').collect();
-    let rest = &text[words..];
-    let first = rest.split(|c: char| !c.is_alphanumeric()).find(|w| !w.is_empty()).unwrap_or_default();
-    let clauses = is_clause(&first.to_lowercase());
-    let prefix = format!("SELECT 1 FROM states {}", if clauses || words > 0 { "" } else { "HAVING " });
-    let parsed = Parser::parse_sql(&GenericDialect, &format!("{prefix}{blank}{rest}"))
-        .map_err(|e| ParseError::syntax(text, prefix.len(), &e.to_string()))?;
-    Reader { scope }.read(&parsed).map_err(|wrong| ParseError::new(text, prefix.len(), wrong))
+    let read = || {
+        let tokens = tokens(&text[begin..])?;
+        Reader { scope, tokens, next: 0, operators: 0, depth: 0 }.predicate(begin > 0)
+    };
+    read().map_err(|wrong: Wrong| ParseError::new(text, wrong.moved(begin)))
 }
 
 /// Reads the terms of a predicate of a scope.
-struct Reader {
+struct Reader<'a> {
     scope: Scope,
+    tokens: Vec<(Token<'a>, usize)>,
+    next: usize,
+    operators: usize,
+    depth: usize,
 }
 
-impl Reader {
-    fn read(self, statements: &[Statement]) -> Result<Parsed, Wrong> {
-        let [Statement::Query(query)] = statements else {
-            return Err("no predicate: more than one statement".into());
-        };
-        let plain = query.order_by.is_none() && query.limit_clause.is_none() && query.fetch.is_none();
-        let SetExpr::Select(select) = &*query.body else {
-            return Err("a predicate is no SELECT: it is what stands after WHERE, GROUP BY and HAVING".into());
-        };
-        let one_table = select.from.len() == 1 && select.from.iter().all(|t| t.joins.is_empty());
-        if !plain || !one_table || select.qualify.is_some() || !select.named_window.is_empty() {
-            return Err("a predicate has WHERE, GROUP BY and HAVING, and no LIMIT, ORDER BY or JOIN".into());
+/// An operator between or behind operands.
+#[derive(Clone, Copy)]
+enum Operator {
+    Or,
+    And,
+    Is,
+    In,
+    Between,
+    Compare(Compare),
+    Calculate(char),
+}
+
+impl<'a> Reader<'a> {
+    fn peek(&self) -> &Token<'a> {
+        &self.tokens[self.next].0
+    }
+
+    /// The byte at which the next token begins.
+    fn at(&self) -> usize {
+        self.tokens[self.next].1
+    }
+
+    /// Goes on to the token after the next; the end stays the end.
+    fn pass(&mut self) -> Token<'a> {
+        let token = self.peek().clone();
+        self.next = (self.next + 1).min(self.tokens.len() - 1);
+        token
+    }
+
+    fn word(&mut self, word: &str) -> bool {
+        let found = self.peek().is_word(word);
+        if found {
+            self.pass();
         }
-        let Some(having) = &select.having else {
-            return Err("nothing is to hold: add HAVING and what is to hold of the rows left".into());
-        };
-        let filter = select.selection.as_ref().map(|e| self.term(e)).transpose()?;
-        if filter.as_ref().is_some_and(Term::has_aggregate) {
-            return Err("WHERE is about single rows: an aggregate belongs after HAVING".into());
+        found
+    }
+
+    fn sign(&mut self, sign: &str) -> bool {
+        let found = *self.peek() == Token::Sign(sign);
+        if found {
+            self.pass();
         }
-        let GroupByExpr::Expressions(groups, _) = &select.group_by else {
-            return Err("GROUP BY ALL is not understood: name what rows of one group have in common".into());
-        };
-        let groups = groups.iter().map(|e| self.term(e)).collect::<Result<Vec<_>, _>>()?;
-        let holds = self.term(having)?;
+        found
+    }
+
+    fn expect(&mut self, sign: &str) -> Result<(), Wrong> {
+        match self.sign(sign) {
+            true => Ok(()),
+            false => Err(self.expected(&format!("'{sign}'"))),
+        }
+    }
+
+    fn expected(&self, what: &str) -> Wrong {
+        Wrong::syntax(format!("expected {what}, found {}", self.peek().named()), self.at())
+    }
+
+    /// `WHERE`, `GROUP BY` and `HAVING`, or just what is to hold where no scope stands in front.
+    fn predicate(mut self, scoped: bool) -> Result<Parsed, Wrong> {
+        let clauses = scoped || matches!(self.peek(), Token::Bare(word) if is_clause(&word.to_lowercase()));
+        let (mut filter, mut groups) = (None, Vec::new());
+        if clauses {
+            if self.word("where") {
+                filter = Some(self.term(0)?);
+            }
+            if filter.as_ref().is_some_and(Term::has_aggregate) {
+                return Err("WHERE is about single rows: an aggregate belongs after HAVING".into());
+            }
+            if self.word("group") {
+                if !self.word("by") {
+                    return Err(self.expected("BY"));
+                }
+                groups = self.terms()?;
+            }
+            if !self.word("having") {
+                return Err(match self.peek() {
+                    Token::End => {
+                        "nothing is to hold: add HAVING and what is to hold of the rows left".into()
+                    }
+                    _ => self.unfit("HAVING"),
+                });
+            }
+        }
+        let holds = self.term(0)?;
+        while self.sign(";") {}
+        if *self.peek() != Token::End {
+            return Err(self.unfit("an operator or the end"));
+        }
         let grouped = !groups.is_empty() || holds.has_aggregate();
         if let Some(groups) = grouped.then_some(&groups)
             && let Some(column) = holds.loose(groups)
@@ -83,6 +157,33 @@ impl Reader {
         let parsed = Parsed { scope, filter, groups: grouped.then_some(groups), holds };
         self.fits(&parsed)?;
         Ok(parsed)
+    }
+
+    /// Why the next token does not go on with a term.
+    fn unfit(&self, expected: &str) -> Wrong {
+        let Token::Bare(word) = self.peek() else {
+            return match self.peek() {
+                Token::Sign(sign) if !matches!(*sign, "(" | ")" | "," | "." | ";") => {
+                    Wrong::at(format!("the operator {sign} is not understood"), self.at())
+                }
+                _ => self.expected(expected),
+            };
+        };
+        let reason = match word.to_uppercase().as_str() {
+            "SELECT" | "UNION" | "EXCEPT" | "INTERSECT" | "FROM" => {
+                "a predicate is no SELECT: it is what stands after WHERE, GROUP BY and HAVING"
+            }
+            "LIMIT" | "ORDER" | "JOIN" | "OFFSET" | "FETCH" | "WINDOW" | "QUALIFY" => {
+                return Wrong::at(
+                    format!(
+                        "'{word}' does not fit: a predicate has WHERE, GROUP BY and HAVING, and no LIMIT, ORDER BY or JOIN"
+                    ),
+                    self.at(),
+                );
+            }
+            _ => return self.expected(expected),
+        };
+        Wrong::at(reason.to_owned(), self.at())
     }
 
     /// Whether a predicate says something in its scope.
@@ -101,14 +202,236 @@ impl Reader {
         Ok(())
     }
 
-    /// The variable that is meant by names with dots between them.
-    fn column(&self, names: &[Ident]) -> Result<Term, Wrong> {
-        let wrong = |reason: String| Wrong { reason, at: names.first().map(|n| n.span.start) };
-        let path: Vec<String> = names.iter().map(|n| n.value.clone()).collect();
-        let (Some(first), bare) = (path.first(), names.first().is_some_and(|n| n.quote_style.is_none()))
-        else {
-            return Err(wrong("a name is missing".into()));
+    /// Counts what makes a term larger.
+    fn count(&mut self) -> Result<(), Wrong> {
+        self.operators += 1;
+        match self.operators > MOST_OPERATORS {
+            true => Err(Wrong::at(format!("a predicate has at most {MOST_OPERATORS} operators"), self.at())),
+            false => Ok(()),
+        }
+    }
+
+    /// A term whose operators all bind more strongly than `above`.
+    fn term(&mut self, above: u8) -> Result<Term, Wrong> {
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            return Err(Wrong::at(format!("brackets are more than {DEEPEST} deep"), self.at()));
+        }
+        let mut left = self.first()?;
+        while let Some((operator, strength, negated)) = self.operator()
+            && strength > above
+        {
+            self.count()?;
+            if negated {
+                self.pass();
+            }
+            self.pass();
+            left = self.operation(left, operator, strength)?;
+            if negated {
+                left = Term::Not(Box::new(left));
+            }
+        }
+        self.depth -= 1;
+        Ok(left)
+    }
+
+    /// The operator that comes next, how strongly it binds, and whether NOT stands before it.
+    fn operator(&self) -> Option<(Operator, u8, bool)> {
+        let word = |token: &Token<'_>| {
+            [("or", Operator::Or, OR), ("and", Operator::And, AND), ("is", Operator::Is, IS)]
+                .into_iter()
+                .chain([("in", Operator::In, COMPARE), ("between", Operator::Between, COMPARE)])
+                .find(|(word, ..)| token.is_word(word))
         };
+        let sign = |sign: &str| {
+            let compare = |how| Some((Operator::Compare(how), COMPARE, false));
+            match sign {
+                "=" | "==" => compare(Compare::Equal),
+                "<>" | "!=" => compare(Compare::Unequal),
+                "<" => compare(Compare::Less),
+                "<=" => compare(Compare::AtMost),
+                ">" => compare(Compare::More),
+                ">=" => compare(Compare::AtLeast),
+                "+" => Some((Operator::Calculate('+'), ADD, false)),
+                "-" => Some((Operator::Calculate('-'), ADD, false)),
+                "*" => Some((Operator::Calculate('*'), MULTIPLY, false)),
+                "/" => Some((Operator::Calculate('/'), MULTIPLY, false)),
+                "%" => Some((Operator::Calculate('%'), MULTIPLY, false)),
+                _ => None,
+            }
+        };
+        match self.peek() {
+            Token::Sign(s) => sign(s),
+            token if token.is_word("not") => {
+                let (_, operator, strength) = word(&self.tokens.get(self.next + 1)?.0)?;
+                matches!(operator, Operator::In | Operator::Between).then_some((operator, strength, true))
+            }
+            token => word(token).map(|(_, operator, strength)| (operator, strength, false)),
+        }
+    }
+
+    /// What an operator makes of the term before it and what stands behind it.
+    fn operation(&mut self, left: Term, operator: Operator, strength: u8) -> Result<Term, Wrong> {
+        Ok(match operator {
+            Operator::Or => Term::Or(Box::new((left, self.term(strength)?))),
+            Operator::And => Term::And(Box::new((left, self.term(strength)?))),
+            Operator::Compare(how) => Term::Compare(how, Box::new((left, self.term(strength)?))),
+            Operator::Calculate(sign) => Term::Calculate(sign, Box::new((left, self.term(strength)?))),
+            Operator::Is => {
+                let negated = self.word("not");
+                if !self.word("null") {
+                    return Err(self.expected("NULL"));
+                }
+                let null = Term::IsNull(Box::new(left));
+                if negated { Term::Not(Box::new(null)) } else { null }
+            }
+            Operator::In => {
+                self.expect("(")?;
+                let list = self.terms()?;
+                self.expect(")")?;
+                Term::OneOf(Box::new(left), list)
+            }
+            Operator::Between => {
+                let low = self.term(COMPARE)?;
+                if !self.word("and") {
+                    return Err(self.expected("AND"));
+                }
+                let high = self.term(COMPARE)?;
+                let least = Term::Compare(Compare::AtLeast, Box::new((left.clone(), low)));
+                let most = Term::Compare(Compare::AtMost, Box::new((left, high)));
+                Term::And(Box::new((least, most)))
+            }
+        })
+    }
+
+    /// Terms with commas between them.
+    fn terms(&mut self) -> Result<Vec<Term>, Wrong> {
+        let mut terms = vec![self.term(0)?];
+        while self.sign(",") {
+            terms.push(self.term(0)?);
+        }
+        Ok(terms)
+    }
+
+    /// A literal, a variable, a call, or a term behind a sign, NOT or a bracket.
+    fn first(&mut self) -> Result<Term, Wrong> {
+        let at = self.at();
+        Ok(match self.peek().clone() {
+            Token::Number(text) => {
+                self.pass();
+                Term::Literal(number(text, at)?)
+            }
+            Token::Text(text) => {
+                self.pass();
+                Term::Literal(Value::Text(text.into_owned().into()))
+            }
+            Token::Sign("(") => {
+                self.pass();
+                let inner = self.term(0)?;
+                self.expect(")")?;
+                inner
+            }
+            Token::Sign("+") => {
+                self.pass();
+                self.term(MULTIPLY)?
+            }
+            Token::Sign("-") => {
+                self.count()?;
+                self.pass();
+                if let Token::Number(text) = *self.peek()
+                    && let Ok(Value::Int(n)) = number(&format!("-{text}"), at)
+                    && n < 0
+                {
+                    self.pass();
+                    return Ok(Term::Literal(Value::Int(n)));
+                }
+                match self.term(MULTIPLY)? {
+                    Term::Literal(Value::Int(n)) if n > 0 => Term::Literal(Value::Int(-n)),
+                    Term::Literal(Value::Float(n)) if n > 0.0 => Term::Literal(Value::Float(-n)),
+                    other => Term::Calculate('-', Box::new((Term::Literal(Value::Int(0)), other))),
+                }
+            }
+            Token::Bare(word) => match word.to_ascii_lowercase().as_str() {
+                "not" => {
+                    self.count()?;
+                    self.pass();
+                    Term::Not(Box::new(self.term(NOT)?))
+                }
+                "true" | "false" => {
+                    self.pass();
+                    Term::Literal(Value::Bool(word.eq_ignore_ascii_case("true")))
+                }
+                "null" => {
+                    self.pass();
+                    Term::Literal(Value::Null)
+                }
+                _ if self.tokens[self.next + 1].0 == Token::Sign("(") && !is_reserved(word) => {
+                    self.call(word)?
+                }
+                "select" => return Err(self.unfit("")),
+                _ if is_reserved(word) => {
+                    return Err(Wrong::syntax(
+                        format!("'{word}' is a word of SQL: a variable of this name stands in double quotes"),
+                        at,
+                    ));
+                }
+                _ => self.column()?,
+            },
+            Token::Quoted(_) => self.column()?,
+            Token::Sign(_) | Token::End => return Err(self.expected("a value, a variable or a function")),
+        })
+    }
+
+    /// A function or an aggregate with what it is called with.
+    fn call(&mut self, name: &str) -> Result<Term, Wrong> {
+        let at = self.at();
+        self.count()?;
+        self.pass();
+        self.expect("(")?;
+        let distinct = self.word("distinct");
+        if !distinct {
+            self.word("all");
+        }
+        let mut called = function::Called { distinct, ..function::Called::default() };
+        if self.sign("*") {
+            called.rows = true;
+        } else if *self.peek() != Token::Sign(")") {
+            called.arguments = self.terms()?;
+        }
+        self.expect(")")?;
+        if self.peek().is_word("filter") && self.tokens[self.next + 1].0 == Token::Sign("(") {
+            self.pass();
+            self.pass();
+            if !self.word("where") {
+                return Err(self.expected("WHERE"));
+            }
+            called.filter = Some(self.term(0)?);
+            self.expect(")")?;
+        }
+        if self.peek().is_word("over") || self.peek().is_word("within") {
+            return Err(Wrong::at(format!("{name} takes no OVER and no order"), at));
+        }
+        called.term(name).map_err(|reason| Wrong::at(reason, at))
+    }
+
+    /// The variable that is meant by names with dots between them.
+    fn column(&mut self) -> Result<Term, Wrong> {
+        let at = self.at();
+        let bare = matches!(self.peek(), Token::Bare(_));
+        let mut path = Vec::new();
+        loop {
+            match self.peek().clone() {
+                Token::Bare(name) => path.push(name.to_owned()),
+                Token::Quoted(name) => path.push(name.into_owned()),
+                _ => return Err(self.expected("a name")),
+            }
+            self.pass();
+            if !self.sign(".") {
+                break;
+            }
+        }
+        let wrong = |reason: String| Wrong::at(reason, at);
+        let first = &path[0];
         if self.scope.is_history()
             && bare
             && path.len() > 1
@@ -133,80 +456,12 @@ impl Reader {
             (None, None) => Ok(Term::Column(Column::new(0, path))),
         }
     }
-
-    fn two(&self, a: &Expr, b: &Expr) -> Result<Box<(Term, Term)>, Wrong> {
-        Ok(Box::new((self.term(a)?, self.term(b)?)))
-    }
-
-    fn term(&self, expr: &Expr) -> Result<Term, Wrong> {
-        Ok(match expr {
-            Expr::Nested(inner) => self.term(inner)?,
-            Expr::Value(value) => Term::Literal(literal(&value.value)?),
-            Expr::Identifier(name) => self.column(std::slice::from_ref(name))?,
-            Expr::CompoundIdentifier(names) => self.column(names)?,
-            Expr::BinaryOp { left, op, right } => {
-                let operands = self.two(left, right)?;
-                match op {
-                    BinaryOperator::Eq => Term::Compare(Compare::Equal, operands),
-                    BinaryOperator::NotEq => Term::Compare(Compare::Unequal, operands),
-                    BinaryOperator::Lt => Term::Compare(Compare::Less, operands),
-                    BinaryOperator::LtEq => Term::Compare(Compare::AtMost, operands),
-                    BinaryOperator::Gt => Term::Compare(Compare::More, operands),
-                    BinaryOperator::GtEq => Term::Compare(Compare::AtLeast, operands),
-                    BinaryOperator::Plus => Term::Calculate('+', operands),
-                    BinaryOperator::Minus => Term::Calculate('-', operands),
-                    BinaryOperator::Multiply => Term::Calculate('*', operands),
-                    BinaryOperator::Divide => Term::Calculate('/', operands),
-                    BinaryOperator::Modulo => Term::Calculate('%', operands),
-                    BinaryOperator::And => Term::And(operands),
-                    BinaryOperator::Or => Term::Or(operands),
-                    other => {
-                        let reason = format!("the operator {other} is not understood");
-                        return Err(Wrong { reason, at: Some(right.span().start) });
-                    }
-                }
-            }
-            Expr::UnaryOp { op: UnaryOperator::Not, expr } => Term::Not(Box::new(self.term(expr)?)),
-            Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match self.term(expr)? {
-                Term::Literal(Value::Int(n)) if n > 0 => Term::Literal(Value::Int(-n)),
-                Term::Literal(Value::Float(n)) if n > 0.0 => Term::Literal(Value::Float(-n)),
-                other => Term::Calculate('-', Box::new((Term::Literal(Value::Int(0)), other))),
-            },
-            Expr::UnaryOp { op: UnaryOperator::Plus, expr } => self.term(expr)?,
-            Expr::IsNull(inner) => Term::IsNull(Box::new(self.term(inner)?)),
-            Expr::IsNotNull(inner) => Term::Not(Box::new(Term::IsNull(Box::new(self.term(inner)?)))),
-            Expr::InList { expr, list, negated: not } => {
-                let list = list.iter().map(|e| self.term(e)).collect::<Result<_, _>>()?;
-                negated(*not, Term::OneOf(Box::new(self.term(expr)?), list))
-            }
-            Expr::Between { expr, negated: not, low, high } => {
-                let least = Term::Compare(Compare::AtLeast, self.two(expr, low)?);
-                let most = Term::Compare(Compare::AtMost, self.two(expr, high)?);
-                negated(*not, Term::And(Box::new((least, most))))
-            }
-            Expr::Function(function) => function::call(function, |e| self.term(e))?,
-            other => {
-                let reason = format!("'{other}' is not understood in a predicate");
-                return Err(Wrong { reason, at: Some(other.span().start) });
-            }
-        })
-    }
 }
 
-fn negated(yes: bool, term: Term) -> Term {
-    if yes { Term::Not(Box::new(term)) } else { term }
-}
-
-fn literal(value: &Literal) -> Result<Value<'static>, Wrong> {
-    Ok(match value {
-        Literal::Number(text, _) => match (text.parse(), text.parse()) {
-            (Ok(whole), _) => Value::Int(whole),
-            (_, Ok(other)) => Value::Float(other),
-            _ => return Err(format!("'{text}' is no number").into()),
-        },
-        Literal::SingleQuotedString(text) => Value::Text(text.clone().into()),
-        Literal::Boolean(yes) => Value::Bool(*yes),
-        Literal::Null => Value::Null,
-        other => return Err(format!("the value {other} is not understood").into()),
-    })
+fn number(text: &str, at: usize) -> Result<Value<'static>, Wrong> {
+    match (text.parse(), text.parse()) {
+        (Ok(whole), _) => Ok(Value::Int(whole)),
+        (_, Ok(other)) => Ok(Value::Float(other)),
+        _ => Err(Wrong::at(format!("'{text}' is no number"), at)),
+    }
 }

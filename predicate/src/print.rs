@@ -2,14 +2,10 @@
 
 use std::fmt::{self, Display};
 
-use sqlparser::ast::Expr;
-use sqlparser::dialect::GenericDialect;
-use sqlparser::keywords::RESERVED_FOR_TABLE_ALIAS;
-use sqlparser::parser::Parser;
-
 use crate::function::{CALLS, SUMS};
 use crate::scope::Scope;
 use crate::term::{Aggregate, Column, Compare, Parsed, Term};
+use crate::token::is_reserved;
 use crate::value::Value;
 
 impl Display for Parsed {
@@ -136,24 +132,9 @@ fn quoted(name: &str) -> String {
 
 /// Whether a name is read as one without quotes, wherever a value may stand.
 fn is_bare(name: &str) -> bool {
-    let word = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    let reserved = || RESERVED_FOR_TABLE_ALIAS.iter().any(|k| format!("{k:?}").eq_ignore_ascii_case(name));
-    let read = |text: &str| {
-        Parser::new(&GenericDialect).try_with_sql(text).and_then(|mut p| {
-            let read = p.parse_expr()?;
-            Ok((read, p.peek_token().token == sqlparser::tokenizer::Token::EOF))
-        })
-    };
-    let alone =
-        |expr: &Expr| matches!(expr, Expr::Identifier(i) if i.value == name && i.quote_style.is_none());
-    word && !reserved()
-        && matches!(read(name), Ok((e, true)) if alone(&e))
-        && matches!(read(&format!("{name} = 1")), Ok((Expr::BinaryOp { left, .. }, true)) if alone(&left))
-        && matches!(read(&format!("{name} - 1")), Ok((Expr::BinaryOp { left, .. }, true)) if alone(&left))
-        && matches!(read(&format!("{name} IS NULL")), Ok((Expr::IsNull(of), true)) if alone(&of))
-        && matches!(read(&format!("f({name}, {name})")), Ok((_, true)))
-        && matches!(read(&format!("f(DISTINCT {name})")), Ok((_, true)))
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && !is_reserved(name)
 }
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ use demi_schemas::summary::{ActorCompleteness, LoadSummary};
 
 #[cfg(feature = "daemon")]
 use super::ingest_daemon;
+#[cfg(not(feature = "daemon"))]
+use super::ingest_without_daemon as ingest_daemon;
 use super::{Outcome, ingest_store};
 use demi_lineage::ui::Ui;
 
@@ -35,17 +37,14 @@ pub enum IngestCommand {
     ///
     /// When it serves, one line `NAME ADDRESS` for each listener and then `ready` go to standard output; the log goes
     /// to standard error. SIGTERM stops it, SIGHUP makes it read certificates, tokens and invariants again.
-    #[cfg(feature = "daemon")]
     Serve(ingest_daemon::ConfigArgs),
     /// Check a configuration file of the daemon.
-    #[cfg(feature = "daemon")]
     Validate(ingest_daemon::ConfigArgs),
     /// What is complete: events, gaps and duplicates of every actor in a store.
     Status(ingest_store::StatusArgs),
     /// Compare spool, saved positions and store of a daemon that does not run: would a restart lose anything?
     ///
     /// Exit status 0 if nothing is lost, 1 if something is.
-    #[cfg(feature = "daemon")]
     Verify(ingest_daemon::VerifyArgs),
     /// Read quarantined lines again, after the mapping was mended; those that are events now are moved.
     Requeue(ingest_store::RequeueArgs),
@@ -91,12 +90,9 @@ pub struct LoadArgs {
 pub fn run(command: IngestCommand, ui: &Ui) -> Outcome {
     match command {
         IngestCommand::Load(args) => load(&args, ui),
-        #[cfg(feature = "daemon")]
         IngestCommand::Serve(args) => ingest_daemon::serve(&args, ui),
-        #[cfg(feature = "daemon")]
         IngestCommand::Validate(args) => ingest_daemon::validate(&args, ui),
         IngestCommand::Status(args) => ingest_store::status(&args, ui),
-        #[cfg(feature = "daemon")]
         IngestCommand::Verify(args) => ingest_daemon::verify(&args, ui),
         IngestCommand::Requeue(args) => ingest_store::requeue(&args, ui),
         IngestCommand::Delete(args) => super::ingest_delete::run(&args, ui),

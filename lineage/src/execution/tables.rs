@@ -12,8 +12,9 @@ use demi_common::sealed::SealedFile;
 use demi_schemas::tables;
 
 use super::messages::{self, RECORDED};
-use super::names::{BASE_FOLDER, EVENTS, EVENTS_ADDED, MESSAGES, MESSAGES_ADDED};
+use super::names::{BASE_FOLDER, EVENTS, EVENTS_ADDED, MESSAGES, MESSAGES_ADDED, TABLES};
 use super::references::{LIST, ROWS, References};
+use super::writer::message_table;
 use crate::error::LineageError;
 use crate::index::{INDEX_FOLDER, Index};
 use crate::read::gather::gather;
@@ -27,7 +28,7 @@ const DENSE: u32 = 16;
 
 /// A part of the table of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub enum Part {
     /// What the execution was built with.
     Built,
     /// What was added.
@@ -49,7 +50,7 @@ pub fn is_execution(folder: &Path) -> bool {
 type Recorded<'a> = Box<dyn Iterator<Item = Result<(Vec<u32>, Option<RecordBatch>), LineageError>> + 'a>;
 
 /// The tables of an execution.
-pub(crate) struct Tables {
+pub struct Tables {
     exec: PathBuf,
     /// What it refers to; nothing where it holds a copy.
     references: Option<References>,
@@ -58,25 +59,30 @@ pub(crate) struct Tables {
 
 impl Tables {
     /// Opens the tables of the execution in `exec`.
-    pub(crate) fn open(exec: &Path) -> Result<Tables, LineageError> {
+    ///
+    /// # Errors
+    /// When what it refers to cannot be read.
+    pub fn open(exec: &Path) -> Result<Tables, LineageError> {
         let rows = exec.join(ROWS);
         let references = if rows.join(LIST).exists() { Some(References::open(&rows)?) } else { None };
         Ok(Tables { exec: exec.to_owned(), references, grown: exec.join(EVENTS_ADDED).is_file() })
     }
 
     /// What the part that was built refers to; nothing where it is a copy.
-    #[cfg(feature = "sql")]
-    pub(crate) fn references(&self) -> Option<&References> {
+    #[must_use]
+    pub fn references(&self) -> Option<&References> {
         self.references.as_ref()
     }
 
     /// The parts that there are.
-    pub(crate) fn parts(&self) -> &'static [Part] {
+    #[must_use]
+    pub fn parts(&self) -> &'static [Part] {
         if self.grown { &[Part::Built, Part::Added] } else { &[Part::Built] }
     }
 
-    /// The file of a part that is a table.
-    pub(crate) fn path(&self, part: Part) -> PathBuf {
+    /// The file of a part that is a table; a part that refers to rows has none.
+    #[must_use]
+    pub fn path(&self, part: Part) -> PathBuf {
         self.exec.join(match part {
             Part::Built => EVENTS,
             Part::Added => EVENTS_ADDED,
@@ -203,9 +209,28 @@ impl Tables {
         })))
     }
 
-    /// All messages of what was built and is referred to, in the order in which the rows are stored that tell of them.
-    #[cfg(feature = "sql")]
-    pub(crate) fn messages_stored(&self) -> Result<Batches<'_>, LineageError> {
+    /// The files with the messages: those of what was built, if they are kept, and those of what was added.
+    #[must_use]
+    pub fn message_files(&self) -> MessageFiles {
+        let kept = if self.references.is_some() { TABLES } else { "" };
+        let added = self.grown.then(|| self.exec.join(MESSAGES_ADDED));
+        MessageFiles { built: self.exec.join(kept).join(MESSAGES), added }
+    }
+
+    /// Writes the table of the messages of what was built and is referred to, in the order in which the rows are stored that tell of them.
+    ///
+    /// # Errors
+    /// When a file cannot be read or written.
+    pub fn write_messages(&self, path: &Path) -> Result<(), LineageError> {
+        let table = message_table(path)?;
+        let schema = table.schema();
+        let written =
+            self.messages_stored()?.try_for_each(|batch| table.add(batch?.with_schema(schema.clone())?));
+        table.finish()?;
+        written
+    }
+
+    fn messages_stored(&self) -> Result<Batches<'_>, LineageError> {
         let (index, wanted) = (self.built_index()?, tables::execution_messages());
         let rows = self.stored(Part::Built, &RECORDED, None)?;
         Ok(Box::new(rows.map(move |rows| {
@@ -219,6 +244,15 @@ impl Tables {
         let folder = if self.grown { self.exec.join(BASE_FOLDER) } else { self.exec.clone() };
         Index::open(&folder.join(INDEX_FOLDER))
     }
+}
+
+/// Where the table of messages is.
+#[derive(Clone, Debug)]
+pub struct MessageFiles {
+    /// What the execution was built with. Where it refers to rows the table is made when it is first needed, and may be absent.
+    pub built: PathBuf,
+    /// What was added, if anything was.
+    pub added: Option<PathBuf>,
 }
 
 /// Rows that are read of files, and the events of these rows.

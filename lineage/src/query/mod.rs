@@ -1,7 +1,7 @@
 //! Questions about the partial order of an execution.
 //!
 //! [`Query`] answers them from the order index; what needs whole columns reads the execution's tables. SELECT
-//! statements need the feature `sql`.
+//! statements are answered by the crate `demi-sql`.
 
 mod check;
 mod check_messages;
@@ -15,14 +15,13 @@ mod past;
 mod ranges;
 mod rows;
 mod runs;
-#[cfg(feature = "sql")]
-pub mod sql;
 mod state;
 mod stats;
 mod store;
 mod time;
 mod units;
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 pub use check::{CheckAnswer, Failure, Told};
@@ -38,10 +37,12 @@ pub use runs::Run;
 pub use state::{ActorState, GlobalState};
 pub use stats::{ChannelStats, Latency, Stats};
 pub use store::{Refreshed, refresh};
+pub use time::instant;
 
 pub use crate::grow::Anew;
 
 use crate::error::LineageError;
+use crate::execution::Part;
 pub use crate::index::INDEX_FOLDER;
 use crate::index::Index;
 
@@ -86,6 +87,24 @@ impl Query {
     /// Where the events' rows stand.
     pub(crate) fn rows(&self) -> rows::Rows<'_> {
         rows::Rows::new(self.index.header())
+    }
+
+    /// The folder of the execution.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The rows of a part that hold events of these ranges, which are in order.
+    #[must_use]
+    pub fn rows_of(&self, part: Part, ranges: &[Range<u32>]) -> Vec<Range<u32>> {
+        self.rows().rows_of(part, ranges)
+    }
+
+    /// How many rows a part has.
+    #[must_use]
+    pub fn rows_in(&self, part: Part) -> u32 {
+        self.rows().numbering(part).rows
     }
 
     /// The order index.

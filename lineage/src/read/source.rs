@@ -18,7 +18,8 @@ use crate::error::LineageError;
 pub(crate) const BATCH_ROWS: usize = 32 * 1024;
 
 /// The columns of an event record as logged, in the order of the tables.
-pub(crate) fn record_schema() -> SchemaRef {
+#[must_use]
+pub fn record_schema() -> SchemaRef {
     let added = ["kept", "reason", "depth", "order"];
     let all = tables::execution_events();
     Arc::new(Schema::new(

@@ -10,16 +10,9 @@
 
 mod bad_index;
 mod bad_input;
-mod check;
 mod clocks;
 mod common;
 mod corpus;
 mod export;
-mod ground;
-mod grow;
-mod messages;
 mod order_index;
-mod pairs;
 mod properties;
-mod query_sql;
-mod references;

@@ -1,15 +1,11 @@
 //! SQL over an execution.
 
-use std::io::{BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use demi_common::sealed::SealedFile;
 use demi_order::query::Query;
-use demi_order::query::sql::{Around, Files, OutputFormat, write};
 
 use crate::commands::Outcome;
-use demi_lineage::out::stdout;
 
 /// A SELECT and where its answer goes.
 #[derive(clap::Args, Debug)]
@@ -45,7 +41,21 @@ enum Format {
 }
 
 /// Answers a SELECT.
+#[cfg(not(feature = "sql"))]
+pub fn run(_: &str, args: &SqlArgs, _: Option<Vec<SealedFile>>, _: &Query) -> Outcome {
+    let SqlArgs { sql: _, allow_files: _, format: _, output: _ } = args;
+    Err(crate::commands::left_out("SELECT statements", "sql"))
+}
+
+/// Answers a SELECT.
+#[cfg(feature = "sql")]
 pub fn run(text: &str, args: &SqlArgs, quarantine: Option<Vec<SealedFile>>, query: &Query) -> Outcome {
+    use std::io::{BufWriter, IsTerminal, Write};
+    use std::process::ExitCode;
+
+    use demi_lineage::out::stdout;
+    use demi_sql::{Around, Files, OutputFormat, select, write};
+
     let format = match args.format {
         Format::Table => OutputFormat::Table,
         Format::Csv => OutputFormat::Csv,
@@ -58,7 +68,7 @@ pub fn run(text: &str, args: &SqlArgs, quarantine: Option<Vec<SealedFile>>, quer
     if binary && args.output.is_none() && std::io::stdout().is_terminal() {
         return Err("Parquet and Arrow are no text: name a file with --output".into());
     }
-    let mut frame = query.sql_with(text, &Around { files, quarantine })?;
+    let mut frame = select(query, text, &Around { files, quarantine })?;
     match &args.output {
         None => {
             let mut out = stdout();

@@ -13,15 +13,16 @@ use arrow_array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray};
 use arrow_schema::SchemaRef;
 use demi_common::sealed::SealedFile;
 
-pub(crate) use self::places::{LIST, Places, write as write_places};
+pub use self::places::Places;
+pub(crate) use self::places::{LIST, write as write_places};
 use super::folder::{link, link_sealed};
 use crate::error::LineageError;
 use crate::index::{ORDERS, Pages, with_file};
 use crate::order::{Order, Provenance, Why};
 use crate::read::beside;
 
-/// Name of the folder.
-pub(crate) const ROWS: &str = "rows";
+/// Name of the folder in an execution that refers to rows.
+pub const ROWS: &str = "rows";
 /// By event: its depth.
 const DEPTHS: &str = "depths.bin";
 /// By event, one byte: why it was kept or left out, and above that bit whether it was kept.
@@ -29,8 +30,8 @@ const KEPT: &str = "kept.bin";
 /// Set where an event was kept.
 const IS_KEPT: u8 = 1 << 7;
 
-/// Rows that an execution refers to, and what was found out about their events.
-pub(crate) struct References {
+/// Rows of a store that an execution refers to, and what was found out about their events.
+pub struct References {
     /// The files.
     pub(crate) files: Vec<SealedFile>,
     /// Where in them the row of each event is.
@@ -71,8 +72,11 @@ pub(crate) fn share(folder: &Path, index: &Path) -> Result<(), LineageError> {
 }
 
 impl References {
-    /// Opens the folder.
-    pub(crate) fn open(folder: &Path) -> Result<References, LineageError> {
+    /// Opens the folder [`ROWS`] of an execution.
+    ///
+    /// # Errors
+    /// When a file of it cannot be read or does not fit the others.
+    pub fn open(folder: &Path) -> Result<References, LineageError> {
         let places = Places::open(folder)?;
         let files = (0..places.file_rows.len()).map(|number| beside(&folder.join(name_of(number))));
         let events = places.events;
@@ -83,6 +87,18 @@ impl References {
             depths: Pages::open(&folder.join(DEPTHS), events, true)?,
             kept: Pages::open(&folder.join(KEPT), events, true)?,
         })
+    }
+
+    /// The store's files under their second names, in the order in which rows are numbered.
+    #[must_use]
+    pub fn files(&self) -> &[SealedFile] {
+        &self.files
+    }
+
+    /// Where the row of each event is.
+    #[must_use]
+    pub fn places(&self) -> &Places {
+        &self.places
     }
 
     /// Rows of the table of events, with the columns of `wanted`: records of these events, and what was found out about them.
@@ -100,8 +116,11 @@ impl References {
         Ok(RecordBatch::try_new(wanted.clone(), columns)?)
     }
 
-    /// A column of what was found out about these events.
-    pub(crate) fn found(&self, name: &str, events: &[u32]) -> Result<ArrayRef, LineageError> {
+    /// A column of what was found out about these events: `order`, `depth`, `kept` or `reason`.
+    ///
+    /// # Errors
+    /// When there is no such column or event, or a file cannot be read.
+    pub fn found(&self, name: &str, events: &[u32]) -> Result<ArrayRef, LineageError> {
         let long = |pages: &Pages<u32>| -> Result<ArrayRef, LineageError> {
             let numbers = events.iter().map(|&event| pages.get(event).map(i64::from));
             Ok(Arc::new(Int64Array::from(numbers.collect::<Result<Vec<_>, _>>()?)))

@@ -28,8 +28,8 @@ struct List {
     in_order: bool,
 }
 
-/// Where the row of each event is.
-pub(crate) struct Places {
+/// Where the row of each event is, over files whose rows are numbered one file after the other.
+pub struct Places {
     /// First row of each file.
     pub(crate) file_rows: Vec<u32>,
     /// How many rows there are; more than events where rows repeat others.
@@ -92,14 +92,44 @@ impl Places {
         Ok(Places { file_rows, rows, events: list.events, row_of })
     }
 
+    /// The first row of each file.
+    #[must_use]
+    pub fn file_rows(&self) -> &[u32] {
+        &self.file_rows
+    }
+
+    /// How many rows there are: more than events where rows repeat others.
+    #[must_use]
+    pub fn rows(&self) -> u32 {
+        self.rows
+    }
+
+    /// How many events there are.
+    #[must_use]
+    pub fn events(&self) -> u32 {
+        self.events
+    }
+
+    /// By row, its event; nothing in rows that are no event.
+    ///
+    /// # Errors
+    /// When the list of places cannot be read.
+    pub fn events_by_row(&self) -> Result<Vec<Option<u32>>, LineageError> {
+        let by_row = self.placement()?.event_of_row;
+        Ok(by_row.into_iter().map(|event| (event != NONE).then_some(event)).collect())
+    }
+
     /// Whether the row of each event is its number.
-    #[cfg(feature = "sql")]
-    pub(crate) fn in_order(&self) -> bool {
+    #[must_use]
+    pub fn in_order(&self) -> bool {
         self.row_of.is_none()
     }
 
     /// The row of an event.
-    pub(crate) fn row_of(&self, event: u32) -> Result<u32, LineageError> {
+    ///
+    /// # Errors
+    /// When the list of places cannot be read, or names a row that is not there.
+    pub fn row_of(&self, event: u32) -> Result<u32, LineageError> {
         let Some(places) = &self.row_of else { return Ok(event) };
         match places.get(event)? {
             row if row < self.rows => Ok(row),

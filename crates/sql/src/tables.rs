@@ -2,25 +2,22 @@
 
 use std::path::Path;
 
-use arrow_array::Array;
 use demi_common::sealed::SealedFile;
+use demi_order::LineageError;
+use demi_order::execution::{Part, Tables};
+use demi_order::index::Hop;
+use demi_order::query::{EventSet, Query};
 use polars::prelude::*;
 
-use super::referred::Referred;
-use super::{Query, refused};
-use crate::error::LineageError;
-use crate::execution::{MESSAGES_ADDED, Part, Tables};
-use crate::index::Hop;
-use crate::query::ranges::EventSet;
-use crate::query::time::instant;
-use crate::read::{beside, columns};
+use crate::referred::Referred;
+use crate::{io, refused};
 
 /// Above so many ranges a set is marked beside the whole table, below it there is a scan for each range.
 const RANGES: usize = 512;
 
 /// A table of an execution.
 fn scan(path: &Path) -> Result<LazyFrame, LineageError> {
-    scan_file(&beside(path)?)
+    scan_file(&SealedFile::beside(path).map_err(|error| io(path, error))?)
 }
 
 fn scan_file(file: &SealedFile) -> Result<LazyFrame, LineageError> {
@@ -28,9 +25,9 @@ fn scan_file(file: &SealedFile) -> Result<LazyFrame, LineageError> {
 }
 
 /// A file that Polars reads by itself, so it is compared with its digests before.
-pub(super) fn scan_with(file: &SealedFile, args: ScanArgsParquet) -> Result<LazyFrame, LineageError> {
+pub(crate) fn scan_with(file: &SealedFile, args: ScanArgsParquet) -> Result<LazyFrame, LineageError> {
     let path = file.path();
-    file.verify().map_err(LineageError::io(path))?;
+    file.verify().map_err(|error| io(path, error))?;
     let Some(text) = path.to_str() else {
         return Err(LineageError::Question(format!("the path {} is no UTF-8", path.display())));
     };
@@ -62,7 +59,7 @@ fn together(parts: Vec<LazyFrame>) -> Result<LazyFrame, LineageError> {
 }
 
 /// All events, with a column `event` for the name.
-pub(super) fn events(query: &Query, tables: &Tables) -> Result<LazyFrame, LineageError> {
+pub(crate) fn events(query: &Query, tables: &Tables) -> Result<LazyFrame, LineageError> {
     let mut frames = Vec::new();
     for &part in tables.parts() {
         match tables.references().filter(|_| part == Part::Built) {
@@ -74,11 +71,10 @@ pub(super) fn events(query: &Query, tables: &Tables) -> Result<LazyFrame, Lineag
 }
 
 /// The events of a set.
-pub(super) fn events_in(query: &Query, tables: &Tables, set: &EventSet) -> Result<LazyFrame, LineageError> {
-    let rows = query.rows();
+pub(crate) fn events_in(query: &Query, tables: &Tables, set: &EventSet) -> Result<LazyFrame, LineageError> {
     let mut frames = Vec::new();
     for &part in tables.parts() {
-        let chosen = rows.rows_of(part, set.ranges());
+        let chosen = query.rows_of(part, set.ranges());
         if let Some(references) = tables.references().filter(|_| part == Part::Built) {
             frames.extend(Referred::new(query, references).of(&chosen)?);
             continue;
@@ -89,7 +85,7 @@ pub(super) fn events_in(query: &Query, tables: &Tables, set: &EventSet) -> Resul
         } else if chosen.len() <= RANGES {
             frames.extend(chosen.iter().map(|r| all.clone().slice(i64::from(r.start), r.end - r.start)));
         } else {
-            let mut marks = vec![false; rows.numbering(part).rows as usize];
+            let mut marks = vec![false; query.rows_in(part) as usize];
             for range in chosen {
                 marks[range.start as usize..range.end as usize].fill(true);
             }
@@ -102,14 +98,14 @@ pub(super) fn events_in(query: &Query, tables: &Tables, set: &EventSet) -> Resul
 }
 
 /// All messages, with columns `send` and `receive` for the names of their events.
-pub(super) fn messages(query: &Query, tables: &Tables, made: &Path) -> Result<LazyFrame, LineageError> {
-    let built = scan(made)?;
-    let all = match tables.parts() {
-        [_] => built,
+pub(crate) fn messages(built: &Path, added: Option<&Path>) -> Result<LazyFrame, LineageError> {
+    let built = scan(built)?;
+    let all = match added {
+        None => built,
         // What had no receiver when the execution was built stands among what was added.
-        _ => together(vec![
+        Some(added) => together(vec![
             built.filter(col("receive_actor").is_not_null().or(col("send_actor").is_null())),
-            scan(&query.folder.join(MESSAGES_ADDED))?,
+            scan(added)?,
         ])?,
     };
     Ok(all.with_columns([
@@ -119,7 +115,7 @@ pub(super) fn messages(query: &Query, tables: &Tables, made: &Path) -> Result<La
 }
 
 /// Messages whose ends are logs of these actors, or that were addressed so.
-pub(super) fn channel(messages: LazyFrame, from: &str, to: &str) -> LazyFrame {
+pub(crate) fn channel(messages: LazyFrame, from: &str, to: &str) -> LazyFrame {
     let end = |actor: &str, address: &str, name: &str| {
         col(actor).eq(lit(name)).or(col(actor).is_null().and(col(address).eq(lit(name))))
     };
@@ -127,12 +123,12 @@ pub(super) fn channel(messages: LazyFrame, from: &str, to: &str) -> LazyFrame {
 }
 
 /// One row an actor: its name, events, incarnations, first and last event.
-pub(super) fn actors(query: &Query) -> Result<DataFrame, LineageError> {
+pub(crate) fn actors(query: &Query) -> Result<DataFrame, LineageError> {
     let (mut names, mut counts, mut incarnations, mut firsts, mut lasts) =
         (vec![], vec![], vec![], vec![], vec![]);
-    for (a, actor) in query.index.header().actors.iter().enumerate() {
-        let range = query.index.events_of(a);
-        let (first, last) = (query.index.name(range.start)?, query.index.name(range.end - 1)?);
+    for (a, actor) in query.index().header().actors.iter().enumerate() {
+        let range = query.index().events_of(a);
+        let (first, last) = (query.index().name(range.start)?, query.index().name(range.end - 1)?);
         names.push(actor.name.clone());
         counts.push(range.len() as u64);
         incarnations.push(last.incarnation - first.incarnation + 1);
@@ -144,7 +140,7 @@ pub(super) fn actors(query: &Query) -> Result<DataFrame, LineageError> {
 }
 
 /// One row a run of sequence numbers without a gap: actor, incarnation, first and last number, and how many are missing before it.
-pub(super) fn completeness(query: &Query) -> Result<DataFrame, LineageError> {
+pub(crate) fn completeness(query: &Query) -> Result<DataFrame, LineageError> {
     let (mut names, mut incarnations, mut froms, mut tos, mut gaps) =
         (vec![], vec![], vec![], vec![], vec![]);
     for run in query.runs()? {
@@ -159,7 +155,7 @@ pub(super) fn completeness(query: &Query) -> Result<DataFrame, LineageError> {
 }
 
 /// What stands in quarantine, from the store's files without the bytes, which need not be text.
-pub(super) fn quarantine(files: &[SealedFile]) -> Result<LazyFrame, LineageError> {
+pub(crate) fn quarantine(files: &[SealedFile]) -> Result<LazyFrame, LineageError> {
     let columns = ["source", "offset", "line", "raw_length", "code", "reason", "digest"];
     if files.is_empty() {
         let none: [&str; 0] = [];
@@ -172,7 +168,7 @@ pub(super) fn quarantine(files: &[SealedFile]) -> Result<LazyFrame, LineageError
 }
 
 /// One row an edge of a causal chain.
-pub(super) fn path(hops: &[Hop]) -> Result<DataFrame, LineageError> {
+pub(crate) fn path(hops: &[Hop]) -> Result<DataFrame, LineageError> {
     let texts = |f: &dyn Fn(&Hop) -> String| hops.iter().map(f).collect::<Vec<_>>();
     df!(
         "step" => (1..=hops.len() as u32).collect::<Vec<_>>(),
@@ -183,25 +179,4 @@ pub(super) fn path(hops: &[Hop]) -> Result<DataFrame, LineageError> {
         "events" => hops.iter().map(|h| h.events).collect::<Vec<_>>(),
     )
     .map_err(refused)
-}
-
-/// By actor, its first event that is later than that time by its own clock.
-pub(super) fn first_after(query: &Query, tables: &Tables, limit: i64) -> Result<Vec<u32>, LineageError> {
-    let mut found: Vec<Option<u32>> = vec![None; query.index.header().actors.len()];
-    let rows = query.rows();
-    for &part in tables.parts() {
-        let numbering = rows.numbering(part);
-        for batch in tables.stored(part, &["time"], None)? {
-            let (places, batch) = batch?;
-            let times = columns::text(&batch, "time")?;
-            for (row, place) in places.into_iter().enumerate() {
-                let later = times.is_valid(row) && instant(times.value(row)).is_some_and(|t| t > limit);
-                if let Some(event) = numbering.of(place).filter(|_| later) {
-                    let first = &mut found[query.index.actor_of(event)];
-                    *first = Some(first.map_or(event, |known| known.min(event)));
-                }
-            }
-        }
-    }
-    Ok(found.into_iter().flatten().collect())
 }

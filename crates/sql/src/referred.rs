@@ -6,16 +6,15 @@ use std::sync::{Arc, OnceLock};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
+use demi_order::LineageError;
+use demi_order::execution::{ROWS, References, record_schema};
+use demi_order::query::Query;
 use demi_schemas::tables::execution_events;
 use polars::io::RowIndex;
 use polars::prelude::*;
 
-use super::refused;
-use super::tables::scan_with;
-use crate::error::LineageError;
-use crate::execution::references::{ROWS, References};
-use crate::query::Query;
-use crate::read::{NONE, record_schema};
+use crate::refused;
+use crate::tables::scan_with;
 
 /// Name of the column of row numbers, which nobody sees.
 const ROW: &str = "row of the store";
@@ -27,7 +26,7 @@ const STRETCHES: usize = 32;
 struct Lookup {
     folder: PathBuf,
     /// By row, its event; read when it is first needed.
-    by_row: OnceLock<Vec<u32>>,
+    by_row: OnceLock<Vec<Option<u32>>>,
 }
 
 impl Lookup {
@@ -35,16 +34,16 @@ impl Lookup {
     fn column(&self, name: &str, rows: &Column) -> Result<Column, LineageError> {
         let references = References::open(&self.folder)?;
         let mut events: Vec<u32> = rows.u32().map_err(refused)?.into_no_null_iter().collect();
-        if !references.places.in_order() {
+        if !references.places().in_order() {
             if self.by_row.get().is_none() {
-                let all = references.places.placement()?.event_of_row;
+                let all = references.places().events_by_row()?;
                 // Who comes second has made the same.
                 let _ = self.by_row.set(all);
             }
             let by_row = self.by_row.get();
-            let event = |row: &u32| by_row.and_then(|all| all.get(*row as usize)).copied();
+            let event = |row: &u32| by_row.and_then(|all| *all.get(*row as usize)?);
             // What is no event is left out by the filter, and any value will do.
-            events.iter_mut().for_each(|row| *row = event(row).filter(|&e| e != NONE).unwrap_or(0));
+            events.iter_mut().for_each(|row| *row = event(row).unwrap_or(0));
         }
         let found = references.found(name, &events)?;
         let name = PlSmallStr::from_str(name);
@@ -59,24 +58,24 @@ impl Lookup {
 }
 
 /// Scans of files that an execution refers to.
-pub(super) struct Referred<'a> {
+pub(crate) struct Referred<'a> {
     references: &'a References,
     lookup: Arc<Lookup>,
 }
 
 impl<'a> Referred<'a> {
     /// What an execution refers to.
-    pub(super) fn new(query: &Query, references: &'a References) -> Referred<'a> {
-        let folder = query.folder.join(ROWS);
+    pub(crate) fn new(query: &Query, references: &'a References) -> Referred<'a> {
+        let folder = query.folder().join(ROWS);
         Referred { references, lookup: Arc::new(Lookup { folder, by_row: OnceLock::new() }) }
     }
 
     /// All events, in the order of the rows.
-    pub(super) fn all(&self) -> Result<Vec<LazyFrame>, LineageError> {
-        let repeats = self.references.places.rows > self.references.places.events;
-        let events = std::iter::once(0..self.references.places.events);
+    pub(crate) fn all(&self) -> Result<Vec<LazyFrame>, LineageError> {
+        let repeats = self.references.places().rows() > self.references.places().events();
+        let events = std::iter::once(0..self.references.places().events());
         let marks = if repeats { Some(Arc::new(Marks::new(self.references, events)?)) } else { None };
-        (0..self.references.files.len())
+        (0..self.references.files().len())
             .map(|file| {
                 let frame = self.file(file)?;
                 Ok(self.finished(match &marks {
@@ -88,13 +87,14 @@ impl<'a> Referred<'a> {
     }
 
     /// The events of these ranges: in order where they stand in few stretches of rows, else in that of the rows.
-    pub(super) fn of(&self, events: &[Range<u32>]) -> Result<Vec<LazyFrame>, LineageError> {
+    pub(crate) fn of(&self, events: &[Range<u32>]) -> Result<Vec<LazyFrame>, LineageError> {
         if let Some(stretches) = self.stretches(events)? {
             let frames: Vec<LazyFrame> =
-                (0..self.references.files.len()).map(|file| self.file(file)).collect::<Result<_, _>>()?;
+                (0..self.references.files().len()).map(|file| self.file(file)).collect::<Result<_, _>>()?;
             let slice = |rows: Range<u32>| {
-                let file = self.references.places.file_rows.partition_point(|first| *first <= rows.start) - 1;
-                let first = rows.start - self.references.places.file_rows[file];
+                let file =
+                    self.references.places().file_rows().partition_point(|first| *first <= rows.start) - 1;
+                let first = rows.start - self.references.places().file_rows()[file];
                 self.finished(frames[file].clone().slice(i64::from(first), rows.len() as u32))
             };
             return Ok(match stretches.is_empty() {
@@ -103,7 +103,7 @@ impl<'a> Referred<'a> {
             });
         }
         let marks = Arc::new(Marks::new(self.references, events.iter().cloned())?);
-        (0..self.references.files.len())
+        (0..self.references.files().len())
             .map(|file| Ok(self.finished(self.file(file)?.filter(marked(&marks)))))
             .collect()
     }
@@ -112,8 +112,8 @@ impl<'a> Referred<'a> {
     fn stretches(&self, events: &[Range<u32>]) -> Result<Option<Vec<Range<u32>>>, LineageError> {
         let mut found: Vec<Range<u32>> = Vec::new();
         for event in events.iter().cloned().flatten() {
-            let row = self.references.places.row_of(event)?;
-            let begins = self.references.places.file_rows.binary_search(&row).is_ok();
+            let row = self.references.places().row_of(event)?;
+            let begins = self.references.places().file_rows().binary_search(&row).is_ok();
             if let Some(last) = found.last_mut().filter(|last| last.end == row && !begins) {
                 last.end += 1;
             } else if found.len() == STRETCHES {
@@ -127,8 +127,9 @@ impl<'a> Referred<'a> {
 
     /// The rows of a file with their numbers.
     fn file(&self, file: usize) -> Result<LazyFrame, LineageError> {
-        let row_index = Some(RowIndex { name: ROW.into(), offset: self.references.places.file_rows[file] });
-        scan_with(&self.references.files[file], ScanArgsParquet { row_index, ..ScanArgsParquet::default() })
+        let row_index =
+            Some(RowIndex { name: ROW.into(), offset: self.references.places().file_rows()[file] });
+        scan_with(&self.references.files()[file], ScanArgsParquet { row_index, ..ScanArgsParquet::default() })
     }
 
     /// The columns of the table of events.
@@ -173,9 +174,9 @@ struct Marks(Vec<u64>);
 
 impl Marks {
     fn new(references: &References, events: impl Iterator<Item = Range<u32>>) -> Result<Marks, LineageError> {
-        let mut marks = vec![0_u64; references.places.rows.div_ceil(u64::BITS) as usize];
+        let mut marks = vec![0_u64; references.places().rows().div_ceil(u64::BITS) as usize];
         for event in events.flatten() {
-            let row = references.places.row_of(event)?;
+            let row = references.places().row_of(event)?;
             marks[(row / u64::BITS) as usize] |= 1 << (row % u64::BITS);
         }
         Ok(Marks(marks))

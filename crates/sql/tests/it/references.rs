@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use demi_order::generate::{Generator, Mix, write_store_file};
-use demi_order::query::sql::{OutputFormat, write};
 use demi_order::query::{CutSpec, Query};
 use demi_order::{BuildOptions, ViolationSpec, build, execution, export};
 use demi_schemas::EventRecord;
+use demi_sql::{OutputFormat, write};
 use proptest::prelude::*;
 
 /// A store of several files with rows in any order, some of them twice, and two executions of it.
@@ -74,7 +74,7 @@ fn mix() -> impl Strategy<Value = Mix> {
 fn answer(exec: &Path, sql: &str) -> String {
     let query = Query::open(exec, false).unwrap();
     let mut out = Vec::new();
-    write(&mut query.sql(sql).unwrap(), OutputFormat::JsonLines, &mut out).unwrap();
+    write(&mut crate::select(&query, sql).unwrap(), OutputFormat::JsonLines, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 

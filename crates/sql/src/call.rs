@@ -9,7 +9,7 @@ use sqlparser::ast::{
 use sqlparser::dialect::GenericDialect;
 use sqlparser::parser::Parser;
 
-use crate::error::LineageError;
+use demi_order::LineageError;
 
 /// The functions, with how few and how many arguments each takes, all of them texts.
 const FUNCTIONS: [(&str, usize, usize); 7] = [
@@ -34,11 +34,11 @@ pub enum Files {
 
 /// A call of a table function.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Call {
+pub(crate) struct Call {
     /// Its name, in small letters.
-    pub(super) function: String,
+    pub(crate) function: String,
     /// Its arguments; as many as it takes.
-    pub(super) arguments: Vec<String>,
+    pub(crate) arguments: Vec<String>,
 }
 
 struct Rewriter {
@@ -119,7 +119,7 @@ impl VisitorMut for Rewriter {
 ///
 /// # Errors
 /// When the text is no SQL, a function is called with other than the texts it takes, or a file is named that is not to be read.
-pub(super) fn rewrite(text: &str, files: Files) -> Result<(String, Vec<(String, Call)>), LineageError> {
+pub(crate) fn rewrite(text: &str, files: Files) -> Result<(String, Vec<(String, Call)>), LineageError> {
     let mut statements = Parser::parse_sql(&GenericDialect, text)
         .map_err(|e| LineageError::Question(e.to_string().replacen("sql parser error: ", "no SQL: ", 1)))?;
     let [statement] = statements.as_mut_slice() else {

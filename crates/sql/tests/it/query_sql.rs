@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use demi_order::generate::{Generator, Mix, write_store_file};
 use demi_order::query::Query;
-use demi_order::query::sql::{OutputFormat, write};
 use demi_order::{BuildOptions, ViolationSpec, build};
 use demi_schemas::EventRecord;
+use demi_sql::{OutputFormat, write};
 
 struct Case {
     _dir: tempfile::TempDir,
@@ -46,7 +46,7 @@ fn case(environment: f64) -> Case {
 
 fn jsonl(query: &Query, sql: &str) -> Vec<serde_json::Value> {
     let mut out = Vec::new();
-    write(&mut query.sql(sql).unwrap(), OutputFormat::JsonLines, &mut out).unwrap();
+    write(&mut crate::select(&query, sql).unwrap(), OutputFormat::JsonLines, &mut out).unwrap();
     String::from_utf8(out).unwrap().lines().map(|l| serde_json::from_str(l).unwrap()).collect()
 }
 
@@ -173,7 +173,8 @@ fn every_format_reads_back() {
     use polars::prelude::*;
     let case = case(0.0);
     let query = open(&case.exec);
-    let mut frame = query.sql("SELECT event, seq, external FROM events ORDER BY event LIMIT 50").unwrap();
+    let mut frame =
+        crate::select(&query, "SELECT event, seq, external FROM events ORDER BY event LIMIT 50").unwrap();
     let mut bytes = |format| {
         let mut out = Vec::new();
         write(&mut frame, format, &mut out).unwrap();
@@ -199,7 +200,7 @@ fn what_cannot_be_answered_is_said() {
         ("SELECT * FROM channel('a', 'b')", "'a'"),
         ("DELETE FROM", "no SQL"),
     ] {
-        let error = query.sql(sql).unwrap_err().to_string();
+        let error = crate::select(&query, sql).unwrap_err().to_string();
         assert!(error.contains(why), "{sql}: {error}");
     }
 }

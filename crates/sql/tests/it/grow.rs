@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use demi_order::generate::{Generator, Mix, write_store_file};
-use demi_order::query::sql::{OutputFormat, write};
 use demi_order::query::{Anew, CutSpec, Looks, Predicate, Query, Refreshed, refresh};
 use demi_schemas::{EventRecord, Kind};
+use demi_sql::{OutputFormat, write};
 use proptest::prelude::*;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -13,7 +13,7 @@ use serde_json::json;
 
 fn lines(query: &Query, sql: &str) -> Vec<String> {
     let mut out = Vec::new();
-    write(&mut query.sql(sql).unwrap(), OutputFormat::JsonLines, &mut out).unwrap();
+    write(&mut crate::select(query, sql).unwrap(), OutputFormat::JsonLines, &mut out).unwrap();
     String::from_utf8(out).unwrap().lines().map(str::to_owned).collect()
 }
 

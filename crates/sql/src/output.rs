@@ -4,8 +4,9 @@ use std::io::Write;
 
 use polars::prelude::*;
 
-use super::refused;
-use crate::error::LineageError;
+use demi_order::LineageError;
+
+use crate::{io, refused};
 
 /// How an answer is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +34,7 @@ pub fn write(frame: &mut DataFrame, format: OutputFormat, mut out: impl Write) -
     match format {
         OutputFormat::Table => {
             let text = table(frame)?;
-            out.write_all(text.as_bytes()).map_err(LineageError::io("output".as_ref()))?;
+            out.write_all(text.as_bytes()).map_err(|error| io("output".as_ref(), error))?;
             Ok(())
         }
         OutputFormat::Csv => CsvWriter::new(&mut out).finish(frame).map_err(refused),

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use demi_order::generate::{Generator, Mix, write_store_file};
-use demi_order::query::sql::{OutputFormat, write};
 use demi_order::query::{CheckAnswer, CutSpec, Looks, Predicate, Query};
 use demi_order::{BuildOptions, ViolationSpec, build};
 use demi_schemas::EventRecord;
+use demi_sql::{OutputFormat, write};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ pub(crate) fn records(seed: u64, actors: u32, events: u64) -> Vec<EventRecord> {
 
 pub(crate) fn rows(query: &Query, sql: &str) -> Vec<Value> {
     let mut out = Vec::new();
-    write(&mut query.sql(sql).unwrap(), OutputFormat::JsonLines, &mut out).unwrap();
+    write(&mut crate::select(query, sql).unwrap(), OutputFormat::JsonLines, &mut out).unwrap();
     String::from_utf8(out).unwrap().lines().map(|l| serde_json::from_str(l).unwrap()).collect()
 }
 

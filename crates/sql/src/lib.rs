@@ -1,0 +1,107 @@
+//! SQL over an execution, by Polars, with the causal questions as tables.
+//!
+//! Tables: `events`, `messages`, `actors`, `completeness`, and `quarantine` where a store is asked. In FROM and JOIN stand as well `past('EVENT')`, `future('EVENT')`,
+//! `concurrent('EVENT')`, `between('A', 'B')` and `cut('EVENT or TIME', ..)`, which have the columns of `events`;
+//! `path('A', 'B')`, one row an edge of a shortest causal chain; and `channel('FROM', 'TO')`, which has the columns of `messages`.
+
+mod call;
+mod made;
+mod output;
+mod referred;
+mod tables;
+
+use std::path::Path;
+
+use demi_common::sealed::SealedFile;
+use demi_order::LineageError;
+use demi_order::query::{EventSet, Query, instant};
+use polars::prelude::{DataFrame, IntoLazy, LazyFrame, PolarsError};
+use polars::sql::SQLContext;
+
+pub use call::Files;
+pub use output::{OutputFormat, write};
+
+use self::call::{Call, rewrite};
+use self::made::Source;
+
+/// Any error of Polars is about the question: the files are ours.
+pub(crate) fn refused(error: PolarsError) -> LineageError {
+    let text = error.to_string();
+    LineageError::Question(text.lines().next().unwrap_or_default().to_owned())
+}
+
+fn io(path: &Path, source: std::io::Error) -> LineageError {
+    LineageError::Io { path: path.to_owned(), source }
+}
+
+/// What a SELECT sees besides the execution.
+#[derive(Clone, Debug, Default)]
+pub struct Around {
+    /// Whether it may read files.
+    pub files: Files,
+    /// The files of the store's quarantine; without a store there is no such table.
+    pub quarantine: Option<Vec<SealedFile>>,
+}
+
+/// Answers one SELECT over the tables above, and over what is around the execution.
+///
+/// # Errors
+/// When the text is no SQL that Polars knows, names what is not there, or a file cannot be read.
+pub fn select(query: &Query, text: &str, around: &Around) -> Result<DataFrame, LineageError> {
+    let (text, calls) = rewrite(text, around.files)?;
+    let source = Source::open(query)?;
+    let mut context = SQLContext::new();
+    context.register("events", tables::events(query, &source.tables)?);
+    // It may have to be made, which is worth it only if it is asked for.
+    if text.to_ascii_lowercase().contains("messages") {
+        context.register("messages", source.messages()?);
+    }
+    context.register("actors", tables::actors(query)?.lazy());
+    context.register("completeness", tables::completeness(query)?.lazy());
+    if let Some(files) = &around.quarantine {
+        context.register("quarantine", tables::quarantine(files)?);
+    }
+    for (name, call) in calls {
+        context.register(&name, table(query, &source, &call)?);
+    }
+    context.execute(&text).and_then(LazyFrame::collect).map_err(refused)
+}
+
+/// The table that a call stands for.
+fn table(query: &Query, source: &Source, call: &Call) -> Result<LazyFrame, LineageError> {
+    let index = query.index();
+    let event = |i: usize| index.event(&call.arguments[i]);
+    let set = match call.function.as_str() {
+        "past" => query.past_set(event(0)?)?,
+        "future" => query.future_set(event(0)?)?,
+        "concurrent" => query.concurrent_set(event(0)?)?,
+        "between" => query.future_set(event(0)?)?.and(&query.past_set(event(1)?)?),
+        "cut" => cut(query, &call.arguments)?,
+        "path" => {
+            let hops = index.path(event(0)?, event(1)?, query.is_certain())?.unwrap_or_default();
+            return Ok(tables::path(&hops)?.lazy());
+        }
+        "channel" => {
+            let (from, to) = (&call.arguments[0], &call.arguments[1]);
+            index.actor(from)?;
+            index.actor(to)?;
+            return Ok(tables::channel(source.messages()?, from, to));
+        }
+        other => return Err(LineageError::Question(format!("no table function '{other}'"))),
+    };
+    tables::events_in(query, &source.tables, &set)
+}
+
+/// The smallest consistent cut with these events; or, for a time, the largest one with nothing later than it.
+fn cut(query: &Query, arguments: &[String]) -> Result<EventSet, LineageError> {
+    if let [time] = arguments
+        && let Some(limit) = instant(time)
+    {
+        return query.cut_until(limit);
+    }
+    let mut set = EventSet::default();
+    for text in arguments {
+        set = set.or(&query.past_set(query.index().event(text)?)?);
+    }
+    Ok(set)
+}

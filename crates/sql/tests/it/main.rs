@@ -1,0 +1,27 @@
+//! What is asked of an execution in SQL and in words, against each other and against plain loops. They are one program, so that Polars is linked once.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a failed expectation is a failed test"
+)]
+
+mod check;
+mod ground;
+mod grow;
+mod messages;
+mod pairs;
+mod query_sql;
+mod references;
+
+use demi_order::LineageError;
+use demi_order::query::Query;
+use demi_sql::Around;
+use polars::prelude::DataFrame;
+
+/// Answers a SELECT over an execution alone.
+fn select(query: &Query, sql: &str) -> Result<DataFrame, LineageError> {
+    demi_sql::select(query, sql, &Around::default())
+}
