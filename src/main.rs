@@ -50,7 +50,7 @@ enum Command {
     Replay(replaying::ReplayArgs),
     /// Make random runs until an invariant breaks, and write the logs of that run.
     Fuzz(fuzz::FuzzArgs),
-    /// Look at every execution that deviates little from a default order, and promise what was not found.
+    /// Try every execution within a bound of deviations from a default order: a guarantee within that bound.
     Explore(explore::ExploreArgs),
     /// Find the shortest schedule that still breaks the invariant, and prove what can be proven.
     Minimize(minimize::MinimizeArgs),

@@ -27,7 +27,7 @@ enum Command {
     Fuzz(fuzz::FuzzArgs),
     /// Replay a schedule or a recorded execution on the model.
     Replay(replaying::ReplayArgs),
-    /// Look at every execution that deviates little from a default order, and promise what was not found.
+    /// Try every execution within a bound of deviations from a default order: a guarantee within that bound.
     Explore(explore::ExploreArgs),
     /// Find the shortest schedule that still breaks the invariant, and prove what can be proven.
     Minimize(minimize::MinimizeArgs),
