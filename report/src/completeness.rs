@@ -1,65 +1,58 @@
 //! What is complete of each log, by the sequence numbers that are there.
 
-use demi_order::export::Skeleton;
+use demi_order::query::Run;
 
 use crate::data::Completeness;
 
 /// How many gaps of one log are listed.
 const LISTED: usize = 20;
 
-/// By actor and incarnation: which sequence numbers from 1 on are there.
-pub(crate) fn completeness(skeleton: &Skeleton) -> Vec<Completeness> {
+/// By actor and incarnation: which sequence numbers from 1 on are there, from the runs of an execution.
+pub(crate) fn completeness(runs: &[Run]) -> Vec<Completeness> {
     let mut all = Vec::new();
-    for (actor, name) in skeleton.actors.iter().enumerate() {
-        let mut places: Vec<(u32, u64)> = skeleton.chain[actor]
-            .iter()
-            .chain(&skeleton.loose[actor])
-            .map(|&e| (skeleton.incarnation[e as usize], skeleton.seq[e as usize]))
-            .collect();
-        places.sort_unstable();
-        for incarnation in places.chunk_by(|a, b| a.0 == b.0) {
-            let mut found = Completeness {
-                actor: name.clone(),
-                incarnation: incarnation.first().map_or(0, |p| p.0),
-                first: incarnation.first().map_or(0, |p| p.1),
-                last: incarnation.last().map_or(0, |p| p.1),
-                events: incarnation.len() as u64,
-                ..Completeness::default()
-            };
-            let mut next = 1;
-            for &(_, seq) in incarnation {
-                if seq > next {
-                    found.missing += seq - next;
-                    if found.gaps.len() < LISTED {
-                        found.gaps.push((next, seq - 1));
-                    }
-                }
-                next = next.max(seq.saturating_add(1));
-            }
-            all.push(found);
-        }
+    for log in runs.chunk_by(|a, b| (&a.actor, a.incarnation) == (&b.actor, b.incarnation)) {
+        let Some(first) = log.first() else { continue };
+        let gaps = log.iter().filter(|run| run.missing_before > 0);
+        all.push(Completeness {
+            actor: first.actor.clone(),
+            incarnation: first.incarnation,
+            events: log.iter().map(|run| run.to - run.from + 1).sum(),
+            // Spans may stand in the order of their parents instead of that of their stamps.
+            first: log.iter().map(|run| run.from).min().unwrap_or(0),
+            last: log.iter().map(|run| run.to).max().unwrap_or(0),
+            missing: log.iter().map(|run| run.missing_before).sum(),
+            gaps: gaps.take(LISTED).map(|run| (run.from - run.missing_before, run.from - 1)).collect(),
+        });
     }
     all
 }
 
 #[cfg(test)]
 mod tests {
-    use demi_order::export::Builder;
-    use demi_schemas::{EventId, Kind};
-
     use super::*;
 
     #[test]
     fn gaps_are_counted_by_life() {
-        let mut builder = Builder::default();
-        for (incarnation, seq) in [(0, 2), (0, 3), (0, 7), (1, 1)] {
-            let id = EventId { actor: "a".into(), incarnation, seq };
-            builder.push(&id, Kind::Action, true, false);
-        }
-        let found = completeness(&builder.finish());
-        assert_eq!(found.len(), 2);
-        assert_eq!((found[0].first, found[0].last, found[0].missing), (2, 7, 4));
+        let run = |incarnation, from, to, missing_before| Run {
+            actor: "a".into(),
+            incarnation,
+            from,
+            to,
+            missing_before,
+        };
+        let clock = 1 << 60;
+        let runs = [
+            run(0, 2, 3, 1),
+            run(0, 7, 7, 3),
+            run(1, 1, 1, 0),
+            run(2, clock + 9, clock + 9, 0),
+            run(2, clock + 5, clock + 5, 0),
+        ];
+        let found = completeness(&runs);
+        assert_eq!(found.len(), 3);
+        assert_eq!((found[0].first, found[0].last, found[0].missing, found[0].events), (2, 7, 4, 3));
         assert_eq!(found[0].gaps, [(1, 1), (4, 6)]);
         assert_eq!((found[1].incarnation, found[1].missing), (1, 0));
+        assert_eq!((found[2].first, found[2].last, found[2].missing), (clock + 5, clock + 9, 0));
     }
 }

@@ -1,12 +1,40 @@
-//! What the page is given, as JSON. The page reads `demi-page/1` only.
+//! What the page is given, as JSON. The page reads `demi-page/2` only.
 
 use demi_order::export::Joint;
 use demi_schemas::Kind;
 use demi_schemas::summary::{CurvePoint, PhaseSummary};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// Version of the data, checked by the page.
-pub(crate) const PAGE: &str = "demi-page/1";
+pub(crate) const PAGE: &str = "demi-page/2";
+
+/// Numbers as text: JavaScript rounds what is larger than 2^53, and a name that is rounded names nothing.
+fn texts<S: Serializer, N: ToString>(numbers: &[N], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(numbers.iter().map(N::to_string))
+}
+
+/// A number as text.
+fn text<S: Serializer, N: std::fmt::Display>(number: &N, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(number)
+}
+
+/// A number that may be absent as text.
+fn maybe_text<S: Serializer>(number: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
+    match number {
+        Some(number) => serializer.collect_str(number),
+        None => serializer.serialize_none(),
+    }
+}
+
+/// Pairs of numbers as texts.
+fn text_pairs<S: Serializer>(pairs: &[(u64, u64)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(pairs.iter().map(|(a, b)| [a.to_string(), b.to_string()]))
+}
+
+/// Counts with their names, the counts as texts.
+fn named_texts<S: Serializer>(counts: &[(String, u64)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(counts.iter().map(|(name, count)| (name, count.to_string())))
+}
 
 /// No text, no event: the number that the page takes for nothing.
 pub(crate) const NOTHING: i64 = -1;
@@ -39,6 +67,7 @@ pub struct Page {
     /// The invariants of a file, as they stand in the recorded execution.
     pub(crate) invariants: Vec<Invariant>,
     /// Messages without a counterpart, by the reason.
+    #[serde(serialize_with = "named_texts")]
     pub(crate) unmatched: Vec<(String, u64)>,
     /// What should be known before trusting what is shown.
     pub(crate) warnings: Vec<String>,
@@ -112,6 +141,7 @@ pub(crate) struct Columns {
     pub(crate) texts: Vec<String>,
     pub(crate) actor: Vec<u32>,
     pub(crate) incarnation: Vec<u32>,
+    #[serde(serialize_with = "texts")]
     pub(crate) seq: Vec<u64>,
     pub(crate) kind: Vec<u8>,
     /// Sum of [`KEPT`], [`EXTERNAL`], [`LOOSE`], [`AFFECTED`].
@@ -119,10 +149,6 @@ pub(crate) struct Columns {
     pub(crate) joint: Vec<u8>,
     /// Position in the order of its actor, from 0; [`NOTHING`] where it has none.
     pub(crate) place: Vec<i64>,
-    /// The other end of the message.
-    pub(crate) mate: Vec<i64>,
-    /// The actor of the other end.
-    pub(crate) mate_actor: Vec<i64>,
     #[serde(rename = "type")]
     pub(crate) type_: Vec<i64>,
     pub(crate) payload: Vec<i64>,
@@ -130,7 +156,23 @@ pub(crate) struct Columns {
     pub(crate) to: Vec<i64>,
     pub(crate) time: Vec<i64>,
     pub(crate) source: Vec<i64>,
+    #[serde(serialize_with = "texts")]
     pub(crate) offset: Vec<i64>,
+    /// The edges of happens-before that have an end among these events.
+    pub(crate) edges: Edges,
+}
+
+/// Edges of happens-before besides the order of logs, sorted by effect and cause. Events are known by their position in the order,
+/// so an end may lie outside of what the columns tell.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Edges {
+    pub(crate) cause: Vec<u32>,
+    pub(crate) cause_actor: Vec<u32>,
+    pub(crate) effect: Vec<u32>,
+    pub(crate) effect_actor: Vec<u32>,
+    pub(crate) joint: Vec<u8>,
+    /// 1 where it does not rest on a guess.
+    pub(crate) certain: Vec<u8>,
 }
 
 /// The event is in the causal past of the violation.
@@ -159,12 +201,17 @@ pub(crate) struct Changes {
 pub(crate) struct Completeness {
     pub(crate) actor: String,
     pub(crate) incarnation: u32,
+    #[serde(serialize_with = "text")]
     pub(crate) events: u64,
+    #[serde(serialize_with = "text")]
     pub(crate) first: u64,
+    #[serde(serialize_with = "text")]
     pub(crate) last: u64,
-    /// How many sequence numbers from 1 to `last` are missing.
+    /// How many sequence numbers from 1 to `last` are missing; 0 where they come from a clock and say nothing of gaps.
+    #[serde(serialize_with = "text")]
     pub(crate) missing: u64,
     /// The first missing ranges, both ends included.
+    #[serde(serialize_with = "text_pairs")]
     pub(crate) gaps: Vec<(u64, u64)>,
 }
 
@@ -176,8 +223,10 @@ pub(crate) struct Invariant {
     pub(crate) class: Option<String>,
     /// How much speaks for it, and how often it was tried, where it was inferred.
     pub(crate) bits: Option<f64>,
+    #[serde(serialize_with = "maybe_text")]
     pub(crate) episodes: Option<u64>,
     /// States or messages looked at here.
+    #[serde(serialize_with = "text")]
     pub(crate) checked: u64,
     /// `holds`, `fails` or `nothing told`.
     pub(crate) found: &'static str,

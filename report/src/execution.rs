@@ -4,6 +4,7 @@ use std::path::Path;
 
 use demi_order::execution;
 use demi_order::export::{Selection, Skeleton, Trace};
+use demi_order::query::Query;
 use demi_replay::replay::{ReplayOptions, watched};
 use demi_replay::script::Act;
 use demi_replay::{Model, Registry, Simulator, Visitor};
@@ -43,7 +44,7 @@ pub(crate) fn recorded(
     if whole.events.len() as u64 > MOST {
         return Err(ReportError::TooMany { events: whole.events.len() as u64, most: MOST });
     }
-    let completeness = completeness(&whole.skeleton);
+    let completeness = completeness(&Query::open(exec, false)?.runs()?);
     let trace = whole.compact();
     let invariants = file.map_or(Ok(Vec::new()), |file| invariants(exec, file, &trace.skeleton))?;
     let mut data = columns("recorded", &trace);
@@ -67,7 +68,7 @@ pub(crate) fn recorded(
 /// The columns of a whole trace, and the violations that it records.
 pub(crate) fn columns(name: &'static str, trace: &Trace) -> TraceData {
     let s = &trace.skeleton;
-    let mut filling = Filling::default();
+    let mut filling = Filling::until(s.len() as u32);
     for (&e, content) in trace.events.iter().zip(&trace.contents) {
         filling.push(s, e, content);
     }
@@ -82,7 +83,7 @@ pub(crate) fn columns(name: &'static str, trace: &Trace) -> TraceData {
         name,
         actors: s.actors.clone(),
         events: s.len() as u64,
-        columns: filling.finish(),
+        columns: filling.finish(s),
         violations,
         ..TraceData::default()
     }

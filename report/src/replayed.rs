@@ -94,13 +94,9 @@ pub(crate) fn replayed(
             sent.insert((at, nth), building.push(actor, kind, kept, content));
         }
     }
-    let mut skeleton = building.builder.finish();
-    for (e, kind) in skeleton.kind.iter().enumerate() {
-        if *kind == Kind::Send {
-            skeleton.joint[e] = Joint::InFlight;
-        }
-    }
-    joins.into_iter().for_each(|(send, receive, joint)| skeleton.join(send, receive, joint));
+    let mut builder = building.builder;
+    joins.into_iter().for_each(|(send, receive, joint)| builder.join(send, receive, joint, true));
+    let skeleton = builder.finish();
     let events = (0..skeleton.len() as u32).collect();
     let system = schedule.header.system.clone().unwrap_or_default();
     let violates = !schedule.header.violation.is_empty();
@@ -124,7 +120,11 @@ impl Building {
         *count += 1;
         let id = EventId { actor: actor.to_owned(), incarnation: 0, seq: *count };
         self.contents.push(content);
-        self.builder.push(&id, kind, kept, false)
+        let e = self.builder.push(&id, kind, kept, false);
+        if kind == Kind::Send {
+            self.builder.open(e, Joint::InFlight);
+        }
+        e
     }
 }
 

@@ -213,7 +213,10 @@ WALK = """(() => {
     while (work.length) {
       const e = work.pop(), next = [];
       if (c.place[e] >= 0) next.push(t.chain[c.actor[e]][c.place[e] + (forward ? 1 : -1)]);
-      if (c.mate[e] >= 0 && (forward ? c.mate[e] > e : c.mate[e] < e)) next.push(c.mate[e]);
+      for (let k = 0; k < c.edges.cause.length; k++) {
+        if (forward && c.edges.cause[k] === e) next.push(c.edges.effect[k]);
+        if (!forward && c.edges.effect[k] === e) next.push(c.edges.cause[k]);
+      }
       for (const x of next) if (x !== undefined && !seen.has(x)) { seen.add(x); work.push(x); }
     }
     return seen;

@@ -93,14 +93,8 @@ impl Tables {
         self.references.as_ref().filter(|_| part == Part::Built)
     }
 
-    /// The named columns of all events, part by part, in their order. Rows that are referred to and stand in another order are sorted
-    /// in bounded memory, with temporary files.
-    pub(crate) fn events(&self, names: &[&str]) -> Result<Batches<'_>, LineageError> {
-        let parts = self.parts().iter().map(|&part| self.part(part, names)).collect::<Result<Vec<_>, _>>()?;
-        Ok(Box::new(parts.into_iter().flatten()))
-    }
-
-    /// The named columns of a part's events, in their order.
+    /// The named columns of a part's events, in their order. Rows that are referred to and stand in another order are sorted in bounded
+    /// memory, with temporary files.
     pub(crate) fn part(&self, part: Part, names: &[&str]) -> Result<Batches<'_>, LineageError> {
         let wanted = columns_of(&tables::execution_events(), names);
         let Some(references) = self.referred(part) else {

@@ -8,30 +8,41 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
-use super::skeleton::{Joint, NONE, Skeleton};
+use super::skeleton::{Joint, NONE};
 use super::trace::Trace;
 
 /// Why one event of a slice comes before another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub enum Why {
     /// It is the one before it in the log of its actor.
     Log,
-    /// It sent the message that is received, or set the timer that fires.
-    Message(Joint),
+    /// By an edge between logs: a message, a timer, a clock, a parent.
+    Edge(Joint),
     /// Through events that the slice leaves out.
     Indirect,
 }
 
-impl Cause {
+impl Why {
     /// The word written in files.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
-            Cause::Log => "log",
-            Cause::Message(joint) => joint.as_str(),
-            Cause::Indirect => "indirect",
+            Why::Log => "log",
+            Why::Edge(joint) => joint.as_str(),
+            Why::Indirect => Joint::Indirect.as_str(),
         }
     }
+}
+
+/// A direct cause of an event of a slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// Its position in the slice.
+    pub at: u32,
+    /// Why it comes before.
+    pub why: Why,
+    /// Whether that does not rest on a guess.
+    pub certain: bool,
 }
 
 /// An event of the slice with its vector clock.
@@ -47,21 +58,33 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    fn knows(&self, other: &Stamp) -> bool {
-        let known = |line: u32| match self.clock.binary_search_by_key(&line, |c| c.0) {
+    fn count(&self, line: u32) -> u32 {
+        match self.clock.binary_search_by_key(&line, |c| c.0) {
             Ok(i) => self.clock[i].1,
             Err(_) => 0,
-        };
-        known(other.line) >= known_own(other)
+        }
+    }
+
+    fn knows(&self, other: &Stamp) -> bool {
+        self.count(other.line) >= other.count(other.line)
     }
 }
 
-fn known_own(stamp: &Stamp) -> u32 {
-    stamp.clock.binary_search_by_key(&stamp.line, |c| c.0).map_or(0, |i| stamp.clock[i].1)
-}
+/// The latest events of the slice that happen before a place, and whether they do without a guess: none of them happens before another.
+type Front = Vec<(Rc<Stamp>, bool)>;
 
-/// The latest events of the slice that happen before a place: none of them happens before another.
-type Front = Vec<Rc<Stamp>>;
+/// Adds what is known at the end of an edge.
+fn add(front: &mut Front, other: &Front, certain: bool) {
+    for (stamp, sure) in other {
+        let sure = *sure && certain;
+        if let Some(same) = front.iter_mut().find(|f| f.0.at == stamp.at) {
+            same.1 |= sure;
+        } else if !front.iter().any(|f| f.0.knows(stamp)) {
+            front.retain(|f| !stamp.knows(&f.0));
+            front.push((stamp.clone(), sure));
+        }
+    }
+}
 
 /// Walks over a slice in order and tells each event's clock and causes. Memory is that of the clocks of the actors and
 /// of the messages on their way.
@@ -72,8 +95,8 @@ pub struct Causes<'a> {
     line_of_actor: Vec<u32>,
     /// By actor: what its next event follows.
     now: Vec<Front>,
-    /// By send that is not received yet: what its receive follows.
-    sent: FxHashMap<u32, Front>,
+    /// By event with effects to come: what these follow, and how many they are.
+    sent: FxHashMap<u32, (Front, usize)>,
     /// The first event of the execution that was not walked over.
     next: u32,
     /// The position in the slice that comes next.
@@ -117,12 +140,12 @@ impl<'a> Causes<'a> {
             NONE => Front::new(),
             _ => std::mem::take(&mut self.now[s.actor[e as usize] as usize]),
         };
-        if let Some(other) = sender(s, e).and_then(|send| self.sent.remove(&send)) {
-            for stamp in other {
-                if !front.iter().any(|f| f.knows(&stamp)) {
-                    front.retain(|f| !stamp.knows(f));
-                    front.push(stamp);
-                }
+        for edge in s.causes(e) {
+            let Some((other, left)) = self.sent.get_mut(&edge.event) else { continue };
+            add(&mut front, other, edge.certain);
+            *left -= 1;
+            if *left == 0 {
+                self.sent.remove(&edge.event);
             }
         }
         front
@@ -130,42 +153,37 @@ impl<'a> Causes<'a> {
 
     fn leave(&mut self, e: u32, front: Front) {
         let s = &self.trace.skeleton;
-        if s.is_send(e) {
-            self.sent.insert(e, front.clone());
+        let effects = s.effects(e).count();
+        if effects > 0 {
+            self.sent.insert(e, (front.clone(), effects));
         }
         if s.place[e as usize] != NONE {
             self.now[s.actor[e as usize] as usize] = front;
         }
     }
 
-    fn causes(&self, e: u32, front: &Front) -> Vec<(u32, Cause)> {
+    fn causes(&self, e: u32, front: &Front) -> Vec<Cause> {
         let (s, events) = (&self.trace.skeleton, &self.trace.events);
         let position = |e: u32| events.binary_search(&e).ok().map(|at| at as u32);
+        let mut causes: Vec<Cause> = Vec::with_capacity(2);
         let before = s.previous(e).and_then(position);
-        let sent = sender(s, e).and_then(position);
-        let mut causes: Vec<(u32, Cause)> = Vec::with_capacity(2);
-        causes.extend(before.map(|at| (at, Cause::Log)));
-        causes.extend(
-            sent.filter(|at| Some(*at) != before).map(|at| (at, Cause::Message(s.joint[e as usize]))),
-        );
-        for stamp in front {
-            if !causes.iter().any(|c| c.0 == stamp.at) {
-                causes.push((stamp.at, Cause::Indirect));
+        causes.extend(before.map(|at| Cause { at, why: Why::Log, certain: true }));
+        let edge = |edge: super::Edge| {
+            Some(Cause { at: position(edge.event)?, why: Why::Edge(edge.joint), certain: edge.certain })
+        };
+        causes.extend(s.causes(e).filter_map(edge));
+        for (stamp, certain) in front {
+            if !causes.iter().any(|c| c.at == stamp.at) {
+                causes.push(Cause { at: stamp.at, why: Why::Indirect, certain: *certain });
             }
         }
         causes
     }
 }
 
-/// The event that sent what `e` receives.
-fn sender(s: &Skeleton, e: u32) -> Option<u32> {
-    let mate = s.mate[e as usize];
-    (mate != NONE && mate < e).then_some(mate)
-}
-
 impl Iterator for Causes<'_> {
-    /// The event's clock, and its direct causes as positions in the slice.
-    type Item = (Rc<Stamp>, Vec<(u32, Cause)>);
+    /// The event's clock, and its direct causes.
+    type Item = (Rc<Stamp>, Vec<Cause>);
 
     fn next(&mut self) -> Option<Self::Item> {
         let e = *self.trace.events.get(self.at)?;
@@ -178,13 +196,13 @@ impl Iterator for Causes<'_> {
         let causes = self.causes(e, &front);
         let line = self.line(e);
         self.counts[line as usize] += 1;
-        let mut clock: Vec<(u32, u32)> = front.iter().flat_map(|f| f.clock.iter().copied()).collect();
+        let mut clock: Vec<(u32, u32)> = front.iter().flat_map(|f| f.0.clock.iter().copied()).collect();
         clock.push((line, self.counts[line as usize]));
         // The largest count of each line.
         clock.sort_unstable_by(|a, b| (a.0, b.1).cmp(&(b.0, a.1)));
         clock.dedup_by_key(|c| c.0);
         let stamp = Rc::new(Stamp { at: self.at as u32, line, clock });
-        self.leave(e, vec![stamp.clone()]);
+        self.leave(e, vec![(stamp.clone(), true)]);
         self.at += 1;
         Some((stamp, causes))
     }

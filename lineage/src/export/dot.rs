@@ -1,8 +1,9 @@
-//! Graphviz: one cluster an actor, solid edges for messages, dotted ones for what the slice leaves out.
+//! Graphviz: one cluster an actor, solid edges for messages, dashed ones for what rests on a guess, dotted ones for what the slice
+//! leaves out.
 
 use std::io::Write;
 
-use super::causes::{Cause, Causes};
+use super::causes::{Causes, Why};
 use super::error::ExportError;
 use super::trace::Trace;
 
@@ -31,14 +32,16 @@ pub(crate) fn write(trace: &Trace, out: &mut dyn Write) -> Result<(), ExportErro
     }
     for (stamp, causes) in Causes::new(trace) {
         let to = trace.events[stamp.at as usize];
-        for (at, cause) in causes {
-            let from = trace.events[at as usize];
-            let style = match cause {
-                Cause::Log => "style=solid, color=gray70, arrowhead=none",
-                Cause::Message(_) => "style=solid",
-                Cause::Indirect => "style=dotted",
+        for cause in causes {
+            let from = trace.events[cause.at as usize];
+            let style = match cause.why {
+                Why::Log => "style=solid, color=gray70, arrowhead=none",
+                Why::Indirect => "style=dotted",
+                Why::Edge(_) if cause.certain => "style=solid",
+                Why::Edge(_) => "style=dashed",
             };
-            writeln!(out, "  e{from} -> e{to} [{style}, tooltip=\"{}\"];", cause.as_str())?;
+            let guess = if cause.certain { "" } else { " (not certain)" };
+            writeln!(out, "  e{from} -> e{to} [{style}, tooltip=\"{}{guess}\"];", cause.why.as_str())?;
         }
     }
     writeln!(out, "}}")?;

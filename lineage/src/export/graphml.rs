@@ -29,6 +29,7 @@ pub(crate) fn write(trace: &Trace, out: &mut dyn Write) -> Result<(), ExportErro
         writeln!(out, "  <key id=\"{name}\" for=\"node\" attr.name=\"{name}\" attr.type=\"{type_}\"/>")?;
     }
     writeln!(out, "  <key id=\"reason\" for=\"edge\" attr.name=\"reason\" attr.type=\"string\"/>")?;
+    writeln!(out, "  <key id=\"certain\" for=\"edge\" attr.name=\"certain\" attr.type=\"boolean\"/>")?;
     writeln!(out, "  <graph id=\"execution\" edgedefault=\"directed\">")?;
     for (at, &e) in trace.events.iter().enumerate() {
         let (i, content) = (e as usize, &trace.contents[at]);
@@ -56,11 +57,12 @@ pub(crate) fn write(trace: &Trace, out: &mut dyn Write) -> Result<(), ExportErro
     }
     for (stamp, causes) in Causes::new(trace) {
         let to = trace.events[stamp.at as usize];
-        for (at, cause) in causes {
-            let (from, reason) = (trace.events[at as usize], cause.as_str());
+        for cause in causes {
+            let (from, reason) = (trace.events[cause.at as usize], cause.why.as_str());
             writeln!(
                 out,
-                "    <edge source=\"e{from}\" target=\"e{to}\"><data key=\"reason\">{reason}</data></edge>"
+                "    <edge source=\"e{from}\" target=\"e{to}\"><data key=\"reason\">{reason}</data><data key=\"certain\">{}</data></edge>",
+                cause.certain
             )?;
         }
     }

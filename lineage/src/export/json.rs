@@ -55,10 +55,12 @@ pub(crate) fn write(trace: &Trace, out: &mut dyn Write) -> Result<(), ExportErro
     let mut first = true;
     for (stamp, causes) in Causes::new(trace) {
         let to = s.id(trace.events[stamp.at as usize]).to_string();
-        for (at, cause) in causes {
+        for cause in causes {
             out.write_all(if std::mem::take(&mut first) { b"\n" } else { b",\n" })?;
-            let from = s.id(trace.events[at as usize]).to_string();
-            serde_json::to_writer(&mut *out, &json!({"from": from, "to": to, "reason": cause.as_str()}))?;
+            let from = s.id(trace.events[cause.at as usize]).to_string();
+            let edge =
+                json!({"from": from, "to": to, "reason": cause.why.as_str(), "certain": cause.certain});
+            serde_json::to_writer(&mut *out, &edge)?;
         }
     }
     writeln!(out, "\n]}}")?;

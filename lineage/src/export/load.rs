@@ -1,126 +1,134 @@
-//! Reading an execution's tables: the order first, and what the events say for those that are wanted.
+//! Reading an execution: its order from the order index, what its events are and say from its tables.
 
 use std::path::Path;
 
 use arrow_array::{Array, RecordBatch};
-use demi_schemas::event::ENVIRONMENT;
-use demi_schemas::{EventId, Kind, Via};
+use demi_schemas::Kind;
 
 use super::content::Content;
-use super::skeleton::{Builder, Joint, NONE, Skeleton};
+use super::skeleton::{Builder, Joint, Skeleton};
 use crate::error::LineageError;
 use crate::execution::Tables;
+use crate::matching::{Reason, Status};
+use crate::query::Query;
 use crate::read::columns::{self, at};
-use crate::read::{Role, role};
 
 /// Reads the order of the execution in `exec`.
 ///
 /// # Errors
-/// When a table is missing or not what a build writes.
+/// When the index or a table is missing or not what a build writes.
 pub fn skeleton(exec: &Path) -> Result<Skeleton, LineageError> {
-    let bad = LineageError::table(exec);
-    let tables = Tables::open(exec)?;
-    let wanted = ["actor", "incarnation", "seq", "kind", "via", "kept", "order"];
-    let mut rows: Vec<(u32, Row)> = Vec::new();
+    let query = Query::open(exec, false)?;
+    let ranked = Ranked::read(&query)?;
+    let index = query.index();
+    let actors = &index.header().actors;
     let mut builder = Builder::default();
-    let mut reason = None;
-    for batch in tables.events(&wanted)? {
-        read_rows(&batch?, &mut builder, &mut rows, &mut reason)?;
-    }
-    rows.sort_unstable_by_key(|(order, _)| *order);
-    let whole = rows.iter().enumerate().all(|(i, (order, _))| *order as usize == i + 1);
-    if !whole {
-        reason = Some("column 'order' does not number the events from 1".to_owned());
-    }
-    if let Some(reason) = reason {
-        return Err(bad(reason));
-    }
-    for (_, row) in rows {
-        builder.push_at(row.actor, (row.incarnation, row.seq), row.kind, row.kept, row.loose);
-    }
-    let mut skeleton = builder.finish();
-    join(&tables, &mut skeleton)?;
-    Ok(skeleton)
-}
-
-struct Row {
-    actor: u32,
-    incarnation: u32,
-    seq: u64,
-    kind: Kind,
-    kept: bool,
-    loose: bool,
-}
-
-fn read_rows(
-    batch: &RecordBatch,
-    builder: &mut Builder,
-    rows: &mut Vec<(u32, Row)>,
-    bad: &mut Option<String>,
-) -> Result<(), LineageError> {
-    let (actor, kind) = (columns::text(batch, "actor")?, columns::text(batch, "kind")?);
-    let (incarnation, seq) = (columns::int(batch, "incarnation")?, columns::long(batch, "seq")?);
-    let (via, kept) = (columns::text(batch, "via")?, columns::flag(batch, "kept")?);
-    let order = columns::long(batch, "order")?;
-    for row in 0..batch.num_rows() {
-        let name = actor.value(row);
-        let Some(what) = Kind::from_name(kind.value(row)) else {
-            bad.get_or_insert_with(|| format!("unknown kind '{}'", kind.value(row)));
-            continue;
-        };
-        let via = at(via, row).and_then(Via::from_name);
-        let number = |n: i64| u32::try_from(n).unwrap_or(NONE);
-        rows.push((
-            number(order.value(row)),
-            Row {
-                actor: builder.actor(name),
-                incarnation: incarnation.value(row).unsigned_abs(),
-                seq: seq.value(row).unsigned_abs(),
-                kind: what,
-                kept: kept.value(row),
-                loose: role(what, via, name == ENVIRONMENT) == Role::Alone,
-            },
-        ));
-    }
-    Ok(())
-}
-
-/// Joins sends and receives as `messages.parquet` says.
-fn join(tables: &Tables, skeleton: &mut Skeleton) -> Result<(), LineageError> {
-    let mut wanted = vec!["status", "reason"];
-    let names = ["actor", "incarnation", "seq"].map(|n| (format!("send_{n}"), format!("receive_{n}")));
-    wanted.extend(names.iter().flat_map(|(s, r)| [s.as_str(), r.as_str()]));
-    for batch in tables.messages(&wanted)? {
-        let batch = batch?;
-        let side = |name: &str| -> Result<Vec<Option<u32>>, LineageError> {
-            let actor = columns::text(&batch, &format!("{name}_actor"))?;
-            let incarnation = columns::int(&batch, &format!("{name}_incarnation"))?;
-            let seq = columns::long(&batch, &format!("{name}_seq"))?;
-            let find = |row: usize| {
-                skeleton.find(&EventId {
-                    actor: at(actor, row)?.to_owned(),
-                    incarnation: incarnation.value(row).unsigned_abs(),
-                    seq: seq.value(row).unsigned_abs(),
-                })
-            };
-            Ok((0..batch.num_rows()).map(find).collect())
-        };
-        let (sends, receives) = (side("send")?, side("receive")?);
-        let (status, reason) = (columns::text(&batch, "status")?, columns::text(&batch, "reason")?);
-        for row in 0..batch.num_rows() {
-            let word = |text: &str| Joint::from_name(text).unwrap_or_default();
-            match (sends[row], receives[row]) {
-                (Some(send), Some(receive)) => skeleton.join(send, receive, word(reason.value(row))),
-                (Some(e), None) | (None, Some(e)) => skeleton.joint[e as usize] = word(status.value(row)),
-                (None, None) => {}
-            }
+    let numbers: Vec<u32> = actors.iter().map(|actor| builder.actor(&actor.name)).collect();
+    // Names come run by run, events by their place in the order.
+    let mut names: Vec<(u32, u64)> = Vec::with_capacity(ranked.kinds.len());
+    for actor in 0..actors.len() {
+        for (incarnation, from, to) in index.runs_of_log(actor)? {
+            names.extend((from..=to).map(|seq| (incarnation, seq)));
         }
     }
-    Ok(())
+    if names.len() != ranked.kinds.len() {
+        return Err(index.broken(format!("{} events have {} names", ranked.kinds.len(), names.len())));
+    }
+    for &event in &ranked.sequence {
+        let e = event as usize;
+        let info = index.info(event)?;
+        let actor = numbers[index.actor_of(event)];
+        let at = builder.push_at(actor, names[e], ranked.kinds[e], ranked.kept[e], info.is_alone());
+        if index.mate(event)?.is_none() {
+            builder.open(at, open(info.status()));
+        }
+    }
+    for (event, rank) in (0..).zip(&ranked.ranks) {
+        index.each_cause(event, index.info(event)?, |cause| {
+            let from = ranked.ranks[cause.event as usize];
+            if from >= *rank {
+                let (cause, effect) = (index.name(cause.event)?, index.name(event)?);
+                return Err(index.broken(format!("{cause} is a cause of {effect} and stands behind it")));
+            }
+            builder.join(from, *rank, joint(cause.reason), cause.certain);
+            Ok(())
+        })?;
+    }
+    Ok(builder.finish())
 }
 
-/// Calls `each` with the rank in the order and what the event says, for each wanted event, in the order of the
-/// table.
+/// Events by their place in the order, and what they are.
+struct Ranked {
+    /// By event: its rank, from 0.
+    ranks: Vec<u32>,
+    /// By rank: the event.
+    sequence: Vec<u32>,
+    kinds: Vec<Kind>,
+    kept: Vec<bool>,
+}
+
+impl Ranked {
+    fn read(query: &Query) -> Result<Ranked, LineageError> {
+        let index = query.index();
+        let events = index.header().events;
+        let mut ranks = Vec::with_capacity(events as usize);
+        let mut sequence = vec![u32::MAX; events as usize];
+        for event in 0..events {
+            let rank = index.order(event)?.wrapping_sub(1);
+            match sequence.get_mut(rank as usize) {
+                Some(place) if *place == u32::MAX => *place = event,
+                _ => return Err(index.broken("the order does not number the events from 1".into())),
+            }
+            ranks.push(rank);
+        }
+        let (mut kinds, mut kept) = (vec![Kind::Start; events as usize], vec![false; events as usize]);
+        let (mut rows, tables, rows_of) = (0, Tables::open(&query.folder)?, query.rows());
+        for &part in tables.parts() {
+            let numbering = rows_of.numbering(part);
+            for batch in tables.stored(part, &["kind", "kept"], None)? {
+                let (places, batch) = batch?;
+                let (kind, keep) = (columns::text(&batch, "kind")?, columns::flag(&batch, "kept")?);
+                rows += batch.num_rows();
+                for (row, place) in places.into_iter().enumerate() {
+                    let Some(event) = numbering.of(place) else { continue };
+                    let Some(what) = Kind::from_name(kind.value(row)) else {
+                        return Err(index.broken(format!("unknown kind '{}'", kind.value(row))));
+                    };
+                    (kinds[event as usize], kept[event as usize]) = (what, keep.value(row));
+                }
+            }
+        }
+        match rows == events as usize {
+            true => Ok(Ranked { ranks, sequence, kinds, kept }),
+            false => Err(index.broken(format!("{events} events, but {rows} in the table"))),
+        }
+    }
+}
+
+fn joint(reason: Reason) -> Joint {
+    match reason {
+        Reason::None | Reason::Inferred => Joint::Inferred,
+        Reason::ChannelOrder => Joint::ChannelOrder,
+        Reason::Timer => Joint::Timer,
+        Reason::MessageId => Joint::MessageId,
+        Reason::Clock => Joint::Clock,
+        Reason::Parent => Joint::Parent,
+    }
+}
+
+fn open(status: Status) -> Joint {
+    match status {
+        Status::Local | Status::Matched => Joint::Local,
+        Status::InFlight => Joint::InFlight,
+        Status::Lost => Joint::Lost,
+        Status::SenderMissing => Joint::SenderMissing,
+        Status::Duplicate => Joint::Duplicate,
+        Status::External => Joint::External,
+    }
+}
+
+/// Calls `each` with the rank in the order and what the event says, for each wanted event, in the order in which they
+/// are stored.
 ///
 /// # Errors
 /// When the table is missing or not what a build writes, and what `each` returns.
@@ -134,38 +142,48 @@ pub fn contents<E: From<LineageError>>(
         "offset", "reason", "order",
     ];
     let tables = Tables::open(exec)?;
-    for batch in tables.events(&names)? {
-        let batch = batch?;
-        let order = columns::long(&batch, "order")?;
-        let text = |name| columns::text(&batch, name);
-        let (id, from, to, type_) = (text("msg_id")?, text("from")?, text("to")?, text("type")?);
-        let (payload, fields, state) = (text("payload")?, text("fields")?, text("state")?);
-        let (time, source, reason) = (text("time")?, text("source")?, text("reason")?);
-        let (external, offset) = (columns::flag(&batch, "external")?, columns::long(&batch, "offset")?);
-        for row in 0..batch.num_rows() {
-            let Some(e) = order.value(row).checked_sub(1).and_then(|n| u32::try_from(n).ok()) else {
-                continue;
-            };
-            if !wanted(e) {
-                continue;
-            }
-            let owned = |column| at(column, row).map(Box::from);
-            let content = Content {
-                msg_id: owned(id),
-                from: owned(from),
-                to: owned(to),
-                type_: owned(type_),
-                payload: owned(payload),
-                fields: owned(fields),
-                state: owned(state),
-                time: owned(time),
-                reason: owned(reason),
-                external: external.is_valid(row) && external.value(row),
-                source: owned(source),
-                offset: offset.is_valid(row).then(|| offset.value(row).unsigned_abs()),
-            };
-            each(e, content)?;
+    for &part in tables.parts() {
+        for batch in tables.stored(part, &names, None)? {
+            read_contents(&batch?.1, &wanted, &mut each)?;
         }
+    }
+    Ok(())
+}
+
+fn read_contents<E: From<LineageError>>(
+    batch: &RecordBatch,
+    wanted: &impl Fn(u32) -> bool,
+    each: &mut impl FnMut(u32, Content) -> Result<(), E>,
+) -> Result<(), E> {
+    let order = columns::long(batch, "order")?;
+    let text = |name| columns::text(batch, name);
+    let (id, from, to, type_) = (text("msg_id")?, text("from")?, text("to")?, text("type")?);
+    let (payload, fields, state) = (text("payload")?, text("fields")?, text("state")?);
+    let (time, source, reason) = (text("time")?, text("source")?, text("reason")?);
+    let (external, offset) = (columns::flag(batch, "external")?, columns::long(batch, "offset")?);
+    for row in 0..batch.num_rows() {
+        let Some(e) = order.value(row).checked_sub(1).and_then(|n| u32::try_from(n).ok()) else {
+            continue;
+        };
+        if !wanted(e) {
+            continue;
+        }
+        let owned = |column| at(column, row).map(Box::from);
+        let content = Content {
+            msg_id: owned(id),
+            from: owned(from),
+            to: owned(to),
+            type_: owned(type_),
+            payload: owned(payload),
+            fields: owned(fields),
+            state: owned(state),
+            time: owned(time),
+            reason: owned(reason),
+            external: external.is_valid(row) && external.value(row),
+            source: owned(source),
+            offset: offset.is_valid(row).then(|| offset.value(row).unsigned_abs()),
+        };
+        each(e, content)?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Pictures and files of an execution, or of a slice of one, for other tools.
 //!
-//! [`Skeleton`] holds the order of an execution, about 35 bytes an event; [`Selection`] says which of its events a slice
+//! [`Skeleton`] holds the order of an execution as the order index has it, about 35 bytes an event; [`Selection`] says which of its events a slice
 //! has; [`Trace`] adds what the events are, for the slice alone; [`write()`] writes a trace in one of the [`Format`]s.
 //! Texts come from outside: each format escapes them by its own rules.
 
@@ -20,12 +20,12 @@ mod trace;
 
 use std::io::Write;
 
-pub use causes::{Cause, Causes, Stamp};
+pub use causes::{Cause, Causes, Stamp, Why};
 pub use content::Content;
 pub use error::ExportError;
 pub use load::{contents, skeleton};
 pub use select::{Selection, Window};
-pub use skeleton::{Builder, Joint, NONE, Skeleton};
+pub use skeleton::{Builder, Edge, Joint, NONE, Skeleton};
 pub use trace::Trace;
 
 /// The file formats.

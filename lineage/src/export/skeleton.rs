@@ -1,6 +1,5 @@
 //! The order of an execution, without what its events say.
 
-use demi_schemas::event::is_clock_seq;
 use demi_schemas::{EventId, Kind};
 use rustc_hash::FxHashMap;
 
@@ -9,8 +8,9 @@ use super::error::ExportError;
 /// No event.
 pub const NONE: u32 = u32::MAX;
 
-/// What an event has to do with a message: how its two ends were joined, or why one is missing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What an event has to do with a message (how its two ends were joined, or why one is missing), and why one event happens before
+/// another that is not behind it in the same log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Joint {
     /// No message, or a fired timer whose setting nobody logged.
     #[default]
@@ -35,11 +35,17 @@ pub enum Joint {
     Duplicate,
     /// From outside, and the send is in no log.
     External,
+    /// Vector clocks tell it, and no message.
+    Clock,
+    /// A span and its parent in another log tell it, and no message.
+    Parent,
+    /// Through events that a slice leaves out.
+    Indirect,
 }
 
 impl Joint {
     /// All of them; the position is the code used in compact columns.
-    pub const ALL: [Joint; 11] = [
+    pub const ALL: [Joint; 14] = [
         Joint::Local,
         Joint::MessageId,
         Joint::Timer,
@@ -51,6 +57,9 @@ impl Joint {
         Joint::SenderMissing,
         Joint::Duplicate,
         Joint::External,
+        Joint::Clock,
+        Joint::Parent,
+        Joint::Indirect,
     ];
 
     /// The word written in files.
@@ -68,17 +77,39 @@ impl Joint {
             Joint::SenderMissing => "sender_missing",
             Joint::Duplicate => "duplicate",
             Joint::External => "external",
+            Joint::Clock => "clock",
+            Joint::Parent => "parent",
+            Joint::Indirect => "indirect",
         }
     }
 
-    /// The joint of that name.
+    /// Whether it joins the two ends of a message, or a timer and its setting.
     #[must_use]
-    pub fn from_name(name: &str) -> Option<Joint> {
-        Joint::ALL.into_iter().find(|j| j.as_str() == name)
+    pub fn is_message(self) -> bool {
+        matches!(
+            self,
+            Joint::MessageId | Joint::Timer | Joint::ChannelOrder | Joint::Inferred | Joint::Replayed
+        )
     }
 }
 
-/// An execution's events in a linear extension of happens-before: an event is known by its rank in it, from 0.
+/// An edge of happens-before beside the order of a log, as one of its ends sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Edge {
+    /// The other end.
+    pub event: u32,
+    /// Why there is an edge.
+    pub joint: Joint,
+    /// Whether it does not rest on a guess.
+    pub certain: bool,
+}
+
+/// Cause, effect, why, and whether it does not rest on a guess.
+pub(crate) type Joined = (u32, u32, Joint, bool);
+
+/// An execution's events in a linear extension of happens-before, and the edges of that order: an event is known by its rank, from 0.
+///
+/// Of a recorded execution all of it comes from the order index, so that a picture and a question have one answer.
 #[derive(Clone, Debug, Default)]
 pub struct Skeleton {
     /// Names of the actors, sorted.
@@ -93,16 +124,27 @@ pub struct Skeleton {
     pub kind: Vec<Kind>,
     /// By event: whether it is in the causal past of the violation.
     pub kept: Vec<bool>,
-    /// By event: the other end of its message, or [`NONE`].
-    pub mate: Vec<u32>,
     /// By event: how the two ends were joined, or why one is missing.
     pub joint: Vec<Joint>,
     /// By event: position in `chain` of its actor, or [`NONE`] for an event that is loose.
     pub place: Vec<u32>,
-    /// By actor: its events in its own order.
+    /// By actor: its events in the order of its log.
     pub chain: Vec<Vec<u32>>,
     /// By actor: its events that have no place in its order: sends by the environment, and by threads outside handlers.
     pub loose: Vec<Vec<u32>>,
+    /// By event: the other end of its message, or of the first of several, or [`NONE`].
+    mate: Vec<u32>,
+    /// By event: whether that edge does not rest on a guess.
+    certain: Vec<bool>,
+    /// Edges besides, sorted by effect and by cause: one end, and what it sees.
+    into: Vec<(u32, Edge)>,
+    out_of: Vec<(u32, Edge)>,
+}
+
+/// What stands beside `key` in pairs sorted by it.
+fn beside(pairs: &[(u32, Edge)], key: u32) -> impl Iterator<Item = Edge> + '_ {
+    let from = pairs.partition_point(|pair| pair.0 < key);
+    pairs[from..].iter().take_while(move |pair| pair.0 == key).map(|pair| pair.1)
 }
 
 impl Skeleton {
@@ -118,10 +160,20 @@ impl Skeleton {
         self.kind.is_empty()
     }
 
-    /// Whether the event sends a message or sets a timer.
-    #[must_use]
-    pub fn is_send(&self, e: u32) -> bool {
-        self.mate[e as usize] != NONE && self.mate[e as usize] > e
+    /// The edges into an event, those of its log left out.
+    pub fn causes(&self, e: u32) -> impl Iterator<Item = Edge> + '_ {
+        self.own(e, |mate| mate < e).into_iter().chain(beside(&self.into, e))
+    }
+
+    /// The edges out of an event, those of its log left out.
+    pub fn effects(&self, e: u32) -> impl Iterator<Item = Edge> + '_ {
+        self.own(e, |mate| mate > e).into_iter().chain(beside(&self.out_of, e))
+    }
+
+    fn own(&self, e: u32, wanted: impl Fn(u32) -> bool) -> Option<Edge> {
+        let (mate, i) = (self.mate[e as usize], e as usize);
+        let edge = Edge { event: mate, joint: self.joint[i], certain: self.certain[i] };
+        (mate != NONE && wanted(mate)).then_some(edge)
     }
 
     /// The name of an event.
@@ -152,7 +204,7 @@ impl Skeleton {
                 return Some(list[at]);
             }
             // Spans may stand in the order of their parents instead of that of their stamps.
-            is_clock_seq(id.seq).then(|| list.iter().copied().find(|&e| of(e) == key))?
+            list.iter().copied().find(|&e| of(e) == key)
         })
     }
 
@@ -191,16 +243,6 @@ impl Skeleton {
         text
     }
 
-    /// Joins a send with its receive. A receive that is not later than its send is left alone.
-    pub fn join(&mut self, send: u32, receive: u32, joint: Joint) {
-        if send < receive && (receive as usize) < self.len() {
-            for (e, mate) in [(send, receive), (receive, send)] {
-                self.mate[e as usize] = mate;
-                self.joint[e as usize] = joint;
-            }
-        }
-    }
-
     /// The event before it in its actor's own order.
     #[must_use]
     pub fn previous(&self, e: u32) -> Option<u32> {
@@ -220,27 +262,27 @@ impl Skeleton {
     /// By event: whether it happens before `e`, or is `e`. Work is linear in what does.
     #[must_use]
     pub fn past(&self, e: u32) -> Vec<bool> {
-        self.reach(e, |e| {
-            let mate = self.mate[e as usize];
-            [self.previous(e), (mate != NONE && mate < e).then_some(mate)]
+        self.reach(e, |e, work| {
+            work.extend(self.previous(e));
+            work.extend(self.causes(e).map(|edge| edge.event));
         })
     }
 
     /// By event: whether `e` happens before it, or it is `e`.
     #[must_use]
     pub fn future(&self, e: u32) -> Vec<bool> {
-        self.reach(e, |e| [self.next(e), self.is_send(e).then(|| self.mate[e as usize])])
+        self.reach(e, |e, work| {
+            work.extend(self.next(e));
+            work.extend(self.effects(e).map(|edge| edge.event));
+        })
     }
 
-    fn reach(&self, from: u32, step: impl Fn(u32) -> [Option<u32>; 2]) -> Vec<bool> {
+    fn reach(&self, from: u32, step: impl Fn(u32, &mut Vec<u32>)) -> Vec<bool> {
         let mut reached = vec![false; self.len()];
         let mut work = vec![from];
-        reached[from as usize] = true;
         while let Some(e) = work.pop() {
-            for other in step(e).into_iter().flatten() {
-                if !std::mem::replace(&mut reached[other as usize], true) {
-                    work.push(other);
-                }
+            if !std::mem::replace(&mut reached[e as usize], true) {
+                step(e, &mut work);
             }
         }
         reached
@@ -253,20 +295,13 @@ pub struct Builder {
     names: FxHashMap<String, u32>,
     skeleton: Skeleton,
     loose: Vec<bool>,
+    edges: Vec<Joined>,
 }
 
 impl Builder {
     /// Adds an event; gives its number. `loose` says that it has no place in the order of its log.
     pub fn push(&mut self, id: &EventId, kind: Kind, kept: bool, loose: bool) -> u32 {
-        let actor = match self.names.get(&id.actor) {
-            Some(&n) => n,
-            None => {
-                let n = self.skeleton.actors.len() as u32;
-                self.names.insert(id.actor.clone(), n);
-                self.skeleton.actors.push(id.actor.clone());
-                n
-            }
-        };
+        let actor = self.actor(&id.actor);
         self.push_at(actor, (id.incarnation, id.seq), kind, kept, loose)
     }
 
@@ -296,16 +331,29 @@ impl Builder {
         s.seq.push(seq);
         s.kind.push(kind);
         s.kept.push(kept);
-        s.mate.push(NONE);
         s.joint.push(Joint::Local);
         self.loose.push(loose);
         s.kind.len() as u32 - 1
     }
 
+    /// Says what became of the message of an event whose other end is not known.
+    pub fn open(&mut self, e: u32, joint: Joint) {
+        if let Some(own) = self.skeleton.joint.get_mut(e as usize) {
+            *own = joint;
+        }
+    }
+
+    /// Adds an edge. One whose effect is not later than its cause is left out.
+    pub fn join(&mut self, cause: u32, effect: u32, joint: Joint, certain: bool) {
+        if cause < effect && (effect as usize) < self.skeleton.len() {
+            self.edges.push((cause, effect, joint, certain));
+        }
+    }
+
     /// The finished skeleton; actors are sorted by name.
     #[must_use]
     pub fn finish(self) -> Skeleton {
-        let mut s = self.skeleton;
+        let Builder { skeleton: mut s, loose, edges, .. } = self;
         let mut sorted: Vec<u32> = (0..s.actors.len() as u32).collect();
         sorted.sort_by(|&a, &b| s.actors[a as usize].cmp(&s.actors[b as usize]));
         let mut number = vec![0; sorted.len()];
@@ -314,17 +362,51 @@ impl Builder {
         s.actor.iter_mut().for_each(|a| *a = number[*a as usize]);
         s.chain = vec![Vec::new(); s.actors.len()];
         s.loose = vec![Vec::new(); s.actors.len()];
-        for (e, loose) in self.loose.iter().enumerate() {
-            let lists = if *loose { &mut s.loose } else { &mut s.chain };
-            lists[s.actor[e] as usize].push(e as u32);
-        }
         s.place = vec![NONE; s.len()];
-        for list in s.chain.iter_mut().chain(s.loose.iter_mut()) {
+        // Events come in an order that keeps that of each log.
+        for (e, loose) in loose.iter().enumerate() {
+            let lists = if *loose { &mut s.loose } else { &mut s.chain };
+            let list = &mut lists[s.actor[e] as usize];
+            if !loose {
+                s.place[e] = list.len() as u32;
+            }
+            list.push(e as u32);
+        }
+        for list in &mut s.loose {
             list.sort_unstable_by_key(|&e| (s.incarnation[e as usize], s.seq[e as usize], e));
         }
-        for list in &s.chain {
-            list.iter().enumerate().for_each(|(place, &e)| s.place[e as usize] = place as u32);
-        }
+        s.mate = vec![NONE; s.len()];
+        s.certain = vec![false; s.len()];
+        s.take(edges);
         s
+    }
+}
+
+impl Skeleton {
+    /// Takes the edges: of a message that one received the two ends know each other, all others stand in lists.
+    fn take(&mut self, mut edges: Vec<Joined>) {
+        edges.sort_unstable_by_key(|&(cause, effect, joint, certain)| (effect, cause, joint, !certain));
+        edges.dedup_by_key(|edge| (edge.0, edge.1, edge.2));
+        for (cause, effect, joint, certain) in edges {
+            let (c, e) = (cause as usize, effect as usize);
+            if joint.is_message() {
+                for end in [c, e] {
+                    // Of a message that several received, and that another event repeats, the first edge says how.
+                    if !self.joint[end].is_message() {
+                        self.joint[end] = joint;
+                    }
+                }
+            }
+            let alike = self.joint[c] == joint && self.joint[e] == joint;
+            if joint.is_message() && alike && self.mate[c] == NONE && self.mate[e] == NONE {
+                (self.mate[c], self.mate[e]) = (effect, cause);
+                (self.certain[c], self.certain[e]) = (certain, certain);
+            } else {
+                self.into.push((effect, Edge { event: cause, joint, certain }));
+                self.out_of.push((cause, Edge { event: effect, joint, certain }));
+            }
+        }
+        self.into.sort_unstable();
+        self.out_of.sort_unstable();
     }
 }

@@ -4,10 +4,11 @@ use std::path::Path;
 
 use demi_schemas::Kind;
 
+use super::causes::{Causes, Why};
 use super::content::Content;
 use super::error::ExportError;
 use super::select::Selection;
-use super::skeleton::{Builder, NONE, Skeleton};
+use super::skeleton::{Builder, Joint, NONE, Skeleton};
 use super::{Format, WriteOptions, load};
 
 /// A slice of an execution: the whole order, the events that are wanted of it, and what those say.
@@ -63,26 +64,34 @@ impl Trace {
         Ok(self)
     }
 
-    /// The slice as an execution of its own: events are numbered anew. What happens before what is kept where the slice
-    /// has whole pasts or futures; order through events that it leaves out is lost.
+    /// The slice as an execution of its own: events are numbered anew. What happens before what is kept, also through events
+    /// that the slice leaves out: such order is an edge of its own.
     #[must_use]
     pub fn compact(self) -> Trace {
         let old = &self.skeleton;
         let mut builder = Builder::default();
         for &e in &self.events {
             let i = e as usize;
-            builder.push(&old.id(e), old.kind[i], old.kept[i], old.place[i] == NONE);
+            let at = builder.push(&old.id(e), old.kind[i], old.kept[i], old.place[i] == NONE);
+            builder.open(at, old.joint[i]);
         }
-        let mut skeleton = builder.finish();
-        for (at, &e) in self.events.iter().enumerate() {
-            let mate = old.mate[e as usize];
-            skeleton.joint[at] = old.joint[e as usize];
-            if let Ok(other) = self.events.binary_search(&mate) {
-                skeleton.join(at as u32, other as u32, old.joint[e as usize]);
+        for (stamp, causes) in Causes::new(&self) {
+            for cause in causes {
+                let ends = [cause.at, stamp.at].map(|at| self.events[at as usize] as usize);
+                let one_log =
+                    old.actor[ends[0]] == old.actor[ends[1]] && ends.iter().all(|&e| old.place[e] != NONE);
+                match cause.why {
+                    Why::Edge(joint) => builder.join(cause.at, stamp.at, joint, cause.certain),
+                    Why::Indirect if !one_log => {
+                        builder.join(cause.at, stamp.at, Joint::Indirect, cause.certain);
+                    }
+                    // The order of a log is that of its events.
+                    Why::Log | Why::Indirect => {}
+                }
             }
         }
         let events = (0..self.events.len() as u32).collect();
-        Trace { system: self.system, skeleton, events, contents: self.contents }
+        Trace { system: self.system, skeleton: builder.finish(), events, contents: self.contents }
     }
 
     /// What should be known of the slice in that format.

@@ -2,6 +2,8 @@
 //!
 //! A system is simulated event by event in one global order, which the logs do not tell. Equal settings give equal events.
 
+mod traces;
+
 use std::collections::VecDeque;
 use std::fs::File;
 use std::path::Path;
@@ -20,6 +22,8 @@ use rustc_hash::FxHashMap;
 use crate::error::LineageError;
 use crate::execution::writer;
 use crate::read::record_schema;
+
+pub use traces::{Traces, traces};
 
 /// What a system is like; shares are probabilities from 0 to 1.
 #[derive(Clone, Debug)]
@@ -52,6 +56,8 @@ pub struct Mix {
     pub contents: u32,
     /// Whether records have vector clocks. What a thread or the environment sends has none.
     pub clocks: bool,
+    /// Share of messages that no log tells, where records have clocks: these do. Below 1.
+    pub hidden: f64,
     /// Share of messages that are sent to anyone and reach several actors. They have ids at both ends.
     pub multicast: f64,
     /// Share of steps at which a span begins. Where there are spans, sequence numbers come from a clock.
@@ -80,6 +86,7 @@ impl Default for Mix {
             in_order: true,
             contents: 0,
             clocks: false,
+            hidden: 0.0,
             multicast: 0.0,
             spans: 0.0,
             parents: 0.5,
@@ -114,6 +121,8 @@ struct Message {
     timer: bool,
     content: u64,
     id: Option<u64>,
+    /// Whether no log tells it.
+    hidden: bool,
     /// Whether it is sent to anyone.
     multicast: bool,
     /// What the sender knew.
@@ -195,13 +204,19 @@ impl Generator {
         if !self.mix.clocks {
             return;
         }
+        self.hear(actor, heard);
+        let clock = &mut self.clocks[actor as usize];
+        *clock.entry(Self::name(actor)).or_default() += 1;
+        record.vector_clock = Some(clock.clone());
+    }
+
+    /// An actor hears of what another knew.
+    fn hear(&mut self, actor: u32, heard: Option<&VectorClock>) {
         let clock = &mut self.clocks[actor as usize];
         for (name, count) in heard.into_iter().flatten() {
             let known = clock.entry(name.clone()).or_default();
             *known = (*known).max(*count);
         }
-        *clock.entry(Self::name(actor)).or_default() += 1;
-        record.vector_clock = Some(clock.clone());
     }
 
     /// Something that the actor does by itself.
@@ -270,6 +285,24 @@ impl Generator {
             0 => self.made,
             n => u64::from(self.random.random_range(0..n)),
         };
+        let plain = owner != NOBODY && via.is_none() && !timer;
+        if plain && self.mix.clocks && self.chance(self.mix.hidden) {
+            let clock = Some(self.clocks[owner as usize].clone());
+            let id = None;
+            self.queue(Message {
+                sent: self.made,
+                from,
+                to,
+                via,
+                timer,
+                content,
+                id,
+                hidden: true,
+                multicast: false,
+                clock,
+            });
+            return;
+        }
         let multicast = owner != NOBODY && via.is_none() && !timer && self.chance(self.mix.multicast);
         let id = (multicast || self.chance(self.mix.ids)).then_some(self.made);
         let sent = self.made;
@@ -278,7 +311,7 @@ impl Generator {
             self.tick(owner, &mut record, None);
         }
         let clock = record.vector_clock.clone();
-        let message = Message { sent, from, to, via, timer, content, id, multicast, clock };
+        let message = Message { sent, from, to, via, timer, content, id, hidden: false, multicast, clock };
         self.dress(&mut record, &message, true);
         record.via = via;
         if multicast {
@@ -323,6 +356,10 @@ impl Generator {
 
     fn receive(&mut self, message: &Message) {
         let actor = message.to;
+        if message.hidden {
+            self.hear(actor, message.clock.as_ref());
+            return;
+        }
         let mut record = self.record(actor, if message.timer { Kind::TimerFire } else { Kind::Receive });
         let id = self.mix.ids >= 1.0 || message.multicast || self.chance(self.mix.ids);
         self.dress(&mut record, message, id);
@@ -482,7 +519,11 @@ fn batch(rows: &[EventRecord]) -> Result<RecordBatch, LineageError> {
         Arc::new(external.finish()),
         text(&|r| json(r.fields.as_ref())),
         text(&|r| json(r.state.as_ref())),
-        text(&|r| json(r.time.as_ref())),
+        // A time is stored as it was logged, as the store does it.
+        text(&|r| match &r.time {
+            Some(serde_json::Value::String(text)) => Some(text.clone()),
+            other => json(other.as_ref()),
+        }),
         text(&|r| r.source.clone()),
         Arc::new(offset.finish()),
         Arc::new(line.finish()),

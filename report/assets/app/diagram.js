@@ -185,8 +185,9 @@ class Diagram {
     return event.type ? colorOf(event.type) : theme.colors.ink;
   }
 
-  message(ctx, [send, from, receive, to], color, alpha) {
+  message(ctx, [send, from, receive, to], color, alpha, dashes = []) {
     ctx.globalAlpha = alpha;
+    ctx.setLineDash(dashes);
     const low = this.top - 200 / this.row - 50, high = this.top + this.rows + 50;
     let [y1, y2, x1, x2] = [this.y(send), this.y(receive), this.x(from), this.x(to)];
     // Far ends are cut, so that no stroke is longer than it must be.
@@ -194,18 +195,21 @@ class Diagram {
     if (receive > high + 1000) [x2, y2] = [at(high), this.y(high)];
     if (send < low - 1000) [x1, y1] = [at(low), this.y(low)];
     arrow(ctx, x1, y1, x2, y2, color || theme.colors.faint, this.row < 9 ? 0.8 : 1.2, 5);
+    ctx.setLineDash([]);
   }
 
   arrows(ctx, event, to) {
     const x = this.x(event.actor), y = this.y(event.i), color = this.colorOf(event);
     const alpha = this.strength(event);
-    if (event.mate >= 0) {
-      const receives = event.mate < event.i;
-      if (!receives && event.mate < to) return;
-      const message = receives ? [event.mate, event.mateActor, event.i, event.actor] : [event.i, event.actor, event.mate, event.mateActor];
-      const mate = this.trace.get(event.mate);
-      this.message(ctx, message, color, 0.75 * Math.min(alpha, mate ? this.strength(mate) : 1));
-    } else if (this.row >= 9) {
+    const draw = (end, edge) => {
+      const other = this.trace.get(end.i);
+      const dashes = end.joint === "indirect" ? [1.5, 3] : end.certain ? [] : [6, 3];
+      this.message(ctx, edge, color, 0.75 * Math.min(alpha, other ? this.strength(other) : 1), dashes);
+    };
+    // What ends in the window is drawn by its effect.
+    for (const end of event.causes) draw(end, [end.i, end.actor, event.i, event.actor]);
+    for (const end of event.effects) if (end.i >= to) draw(end, [event.i, event.actor, end.i, end.actor]);
+    if (!MESSAGES.has(event.joint) && this.row >= 9) {
       ctx.globalAlpha = 0.8 * alpha;
       const target = event.to === null ? -1 : this.trace.actors.indexOf(event.to);
       const side = target >= 0 && this.x(target) < x ? -1 : 1;

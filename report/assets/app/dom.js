@@ -33,9 +33,10 @@ function put(node, ...children) {
   add(node, children);
 }
 
-const number = (n) => Number(n).toLocaleString("en").replaceAll(",", "\u202f");
+// Whole numbers; those that JavaScript would round come as text.
+const number = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, "\u202f");
 const natural = new Intl.Collator("en", { numeric: true }).compare;
 const clamp = (n, low, high) => Math.max(low, Math.min(high, n));
-const plural = (n, word) => `${number(n)} ${word}${n === 1 ? "" : "s"}`;
+const plural = (n, word) => `${number(n)} ${word}${Number(n) === 1 ? "" : "s"}`;
 
 const clip = (text, length) => (text.length <= length ? text : `${text.slice(0, Math.max(1, length - 1))}…`);

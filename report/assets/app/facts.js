@@ -68,13 +68,14 @@ function logSheet(page) {
   if (!page.completeness.length) return null;
   const rows = page.completeness.map((log) => {
     const name = log.incarnation ? `${log.actor} (incarnation ${log.incarnation})` : log.actor;
-    const share = log.last ? (log.last - log.missing) / log.last : 1;
+    // Positions are texts: JavaScript would round large ones.
+    const missed = BigInt(log.missing), share = 1 - Number(missed) / Math.max(1, Number(log.last));
     const bar = el("i", {});
     bar.style.width = `${Math.floor(share * 100)}%`;
     const gaps = log.gaps.map(([a, b]) => (a === b ? `${a}` : `${a}–${b}`)).join(", ");
-    return [name, number(log.events), `${number(log.first)}–${number(log.last)}`, el("span", { class: log.missing ? "gap" : null, title: gaps }, log.missing ? `${number(log.missing)} (${clip(gaps, 24)})` : "none"), el("span", { class: "meter", title: `${(share * 100).toFixed(1)} %` }, bar)];
+    return [name, number(log.events), `${number(log.first)}–${number(log.last)}`, el("span", { class: missed ? "gap" : null, title: gaps }, missed ? `${number(log.missing)} (${clip(gaps, 24)})` : "none"), el("span", { class: "meter", title: `${(share * 100).toFixed(1)} %` }, bar)];
   });
-  const missing = page.completeness.reduce((sum, log) => sum + log.missing, 0);
+  const missing = page.completeness.reduce((sum, log) => sum + BigInt(log.missing), 0n);
   return sheet("Completeness of the logs", el("p", {}, missing ? `${plural(missing, "position")} missing from the logs: order through them is not known.` : "Every log is complete from its first position to its last."), table(["log", "events", "positions", "missing", ""], rows));
 }
 

@@ -42,14 +42,14 @@ class Inspector {
       chips.push(["chip future", `${plural(diagram.future.size - 1, "event")} after`]);
       chips.push(["chip", `${number(trace.n - diagram.past.size - diagram.future.size + 1)} concurrent`]);
     }
-    const mate = event.mate < 0 ? null : this.link(diagram, event.mate, event.mate < event.i ? "its send" : "its receive");
-    const joint = { message_id: "joined by message id", timer: "joined as a timer", channel_order: "joined by channel order", inferred: "joined by content (not certain)", replayed: "known from replay", in_flight: "not received by the end", lost: "lost: overtaken for good", sender_missing: "its sender's log is missing", duplicate: "delivered again", external: "sent from outside, not logged" }[event.joint];
+    const joint = { in_flight: "not received by the end", lost: "lost: overtaken for good", sender_missing: "its sender's log is missing", duplicate: "delivered again", external: "sent from outside, not logged" }[event.joint];
     return [
       el("p", { class: "headline" }, titleOf(event)),
       el("p", { class: "sub" }, `${event.id}${words.length ? ` · ${words.join(" · ")}` : ""}`),
       el("ul", { class: "chips" }, chips.map(([kind, text]) => el("li", { class: kind }, text))),
       event.payload ? el("pre", {}, event.payload) : null,
-      mate || joint ? el("p", { class: "sub" }, mate, mate && joint ? " · " : null, joint) : null,
+      joint ? el("p", { class: "sub" }, joint) : null,
+      this.edges(diagram, event),
       this.twin(diagram, event),
     ];
   }
@@ -58,6 +58,22 @@ class Inspector {
   twin(diagram, event) {
     const twin = diagram.twin(event.i);
     return twin === null ? null : el("p", { class: "sub" }, el("button", { class: "link", type: "button", onclick: () => this.go(diagram.other, twin) }, `the same in the ${diagram.other.trace.name} execution (event ${number(twin + 1)})`));
+  }
+
+  // What comes before the event and after it by an edge between logs, and how that is known.
+  edges(diagram, event) {
+    const item = (end, words) => {
+      const known = { message_id: "joined by message id", timer: "joined as a timer", channel_order: "joined by channel order", inferred: "joined by content", replayed: "known from replay", clock: "told by vector clocks", parent: "told by the spans", indirect: "through events that are not shown" }[end.joint];
+      return el("p", { class: "sub" }, this.link(diagram, end.i, words), ` · ${known || end.joint}`, end.certain ? null : " (not certain)");
+    };
+    const word = (end, before) => {
+      if (MESSAGES.has(end.joint)) return before ? (end.joint === "timer" ? "its setting" : "its send") : end.joint === "timer" ? "it fires" : "its receive";
+      if (end.joint === "parent") return before ? "its parent" : "its child";
+      return before ? "happens after" : "happens before";
+    };
+    const list = (ends, before) => ends.slice(0, 20).map((end) => item(end, word(end, before)));
+    const more = event.effects.length > 20 ? el("p", { class: "sub" }, `and ${number(event.effects.length - 20)} more`) : null;
+    return [list(event.causes, true), list(event.effects, false), more];
   }
 
   link(diagram, i, text) {

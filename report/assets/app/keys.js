@@ -15,7 +15,7 @@ const KEYS = [
   ["?", "this help"],
 ];
 
-const READING = "Each column is an actor, time goes down, and each row is one event in an order that keeps happens-before. A filled dot takes a message, a hollow one sends it, a diamond is a timer, a square a start, a cross a failure. Arrows join the two ends of a message; a dashed stroke is a message without its other end. A choice shows what happens before it (mark on the left in blue) and after it (in orange); what is concurrent fades. A dashed ring is a step that left the default order of explore. Grey events were pruned: they do not happen before the violation.";
+const READING = "Each column is an actor, time goes down, and each row is one event in an order that keeps happens-before. A filled dot takes a message, a hollow one sends it, a diamond is a timer, a square a start, a cross a failure. Arrows join the two ends of a message, or what vector clocks and the parents of spans tell; a dashed one rests on a guess, a dotted one goes through events that are not shown. A short dashed stroke is a message without its other end. A choice shows what happens before it (mark on the left in blue) and after it (in orange); what is concurrent fades. A dashed ring is a step that left the default order of explore. Grey events were pruned: they do not happen before the violation.";
 
 function showHelp() {
   const dialog = $("about");

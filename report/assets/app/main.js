@@ -91,7 +91,8 @@ class App {
 
   mate() {
     const event = this.current.selected === null ? null : this.current.trace.get(this.current.selected);
-    if (event && event.mate >= 0) this.select(this.current, event.mate);
+    const mate = event && mateOf(event);
+    if (mate) this.select(this.current, mate.i);
   }
 
   clear() {
@@ -179,7 +180,7 @@ async function start() {
   setTheme(wish.matches);
   wish.addEventListener("change", () => { setTheme(wish.matches); if (window.demi) window.demi.paint(); });
   const page = await unpack();
-  if (page.schema !== "demi-page/1") throw new Error(`its data is ${page.schema}`);
+  if (page.schema !== "demi-page/2") throw new Error(`its data is ${page.schema}`);
   window.demi = new App(page);
   document.documentElement.dataset.ready = String(Math.round(performance.now() - began));
 }

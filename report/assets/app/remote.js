@@ -13,6 +13,8 @@ class RemoteTrace extends Trace {
   constructor(page, data) {
     super(page, data);
     this.blocks = new Map();
+    // By block: its edges, and those that pass over all of it.
+    this.edges = new Map();
     this.passing = new Map();
     this.seen = new Map();
     this.onTypes = null;
@@ -38,8 +40,10 @@ class RemoteTrace extends Trace {
   fetch(b) {
     const base = b * BLOCK;
     const coming = ask({ ask: "events", from: base, to: Math.min(this.n, base + BLOCK) }).then((answer) => {
-      const events = answer.columns.actor.map((_, k) => eventOf(this.page, this.actors, answer.columns, base, base + k));
+      const edges = new Edges(this.page, answer.columns);
+      const events = answer.columns.actor.map((_, k) => eventOf(this.page, this.actors, answer.columns, edges, base, base + k));
       this.blocks.set(b, events);
+      this.edges.set(b, edges);
       this.passing.set(b, answer.crossing);
       while (this.blocks.size > HELD) this.drop();
       this.count(events);
@@ -51,6 +55,7 @@ class RemoteTrace extends Trace {
   drop() {
     const oldest = this.blocks.keys().next().value;
     this.blocks.delete(oldest);
+    this.edges.delete(oldest);
     this.passing.delete(oldest);
   }
 
@@ -63,7 +68,19 @@ class RemoteTrace extends Trace {
   types() { return [...this.seen].sort((a, b) => b[1] - a[1]).map(([type]) => type); }
   notes() { return []; }
   position(i) { return `event ${number(i + 1)} of ${number(this.n)}`; }
-  crossing(from) { return this.passing.get(Math.floor(from / BLOCK)) || []; }
+
+  // Edges that pass over a window: they have an end in one of its blocks, or pass over these too.
+  crossing(from, to) {
+    const found = new Map();
+    for (let b = Math.floor(from / BLOCK); b <= Math.floor(Math.max(from, to - 1) / BLOCK); b++) {
+      const edges = this.edges.get(b);
+      if (!edges) continue;
+      edges.over(from, to, found);
+      for (const edge of this.passing.get(b)) if (edge[0] < from && edge[2] >= to) found.set(`${edge[0]} ${edge[2]}`, edge);
+    }
+    return [...found.values()].slice(0, 300);
+  }
+
   async nextStep(i, forward) { return (await ask({ ask: "step", from: Math.max(0, i), forward })).event; }
   async overview() { return (await ask({ ask: "overview" })).counts; }
   async search(words) { return ask({ ask: "search", words, after: null }); }
@@ -75,6 +92,6 @@ class RemoteTrace extends Trace {
 
   async reach(i, forward) {
     const answer = await ask({ ask: forward ? "future" : "past", of: i });
-    return new Reach(forward, answer.bounds, new Set(answer.loose), answer.size);
+    return new Reach(forward, answer.bounds, new Stretches(answer.loose), answer.size);
   }
 }

@@ -4,8 +4,64 @@ const KEPT = 1, EXTERNAL = 2, LOOSE = 4, AFFECTED = 8;
 // Where a walk through the schedule does not stop: what a step does, and what is only noted.
 const WITHIN = new Set(["send", "timer_set", "timer_cancel", "state", "block_begin", "block_end"]);
 
-// One event, out of columns that begin at event `base`.
-function eventOf(page, actors, columns, base, i) {
+// The edges of happens-before besides the order of logs, each with both its ends. `size` is how many events there are, where all are here.
+class Edges {
+  constructor(page, columns, size) {
+    this.joints = page.joints;
+    this.joint = columns.edges.joint;
+    this.certain = columns.edges.certain;
+    for (const name of ["cause", "effect"]) {
+      this[name] = Int32Array.from(columns.edges[name]);
+      this[`${name}_actor`] = Int32Array.from(columns.edges[`${name}_actor`]);
+    }
+    this.n = this.cause.length;
+    this.into = this.chained(this.effect, size);
+    this.out = this.chained(this.cause, size);
+  }
+
+  // By event the first of its edges, and by edge the next one of the same event.
+  chained(ends, size) {
+    const first = size === undefined ? new Map() : new Int32Array(size).fill(-1), next = new Int32Array(this.n);
+    const get = (i) => (size === undefined ? first.get(i) ?? -1 : first[i]);
+    for (let k = this.n - 1; k >= 0; k--) {
+      next[k] = get(ends[k]);
+      if (size === undefined) first.set(ends[k], k); else first[ends[k]] = k;
+    }
+    return { get, next };
+  }
+
+  // Calls `f` with the event at the other end of each edge into an event, or out of it.
+  each(i, forward, f) {
+    const { get, next } = forward ? this.out : this.into, other = forward ? this.effect : this.cause;
+    for (let k = get(i); k >= 0; k = next[k]) f(other[k], k);
+  }
+
+  // The other ends of the edges into an event, or out of it.
+  ends(i, forward) {
+    const ends = [], actor = forward ? this.effect_actor : this.cause_actor;
+    this.each(i, forward, (other, k) => ends.push({ i: other, actor: actor[k], joint: this.joints[this.joint[k]], certain: this.certain[k] === 1 }));
+    return ends;
+  }
+
+  // Adds those that pass over a window to `found`: what begins before it and ends behind it.
+  over(from, to, found) {
+    for (let k = 0; k < this.n; k++) {
+      if (this.cause[k] < from && this.effect[k] >= to) found.set(`${this.cause[k]} ${this.effect[k]}`, [this.cause[k], this.cause_actor[k], this.effect[k], this.effect_actor[k]]);
+    }
+  }
+}
+
+// Edges that join the ends of a message, or a timer and its setting.
+const MESSAGES = new Set(["message_id", "timer", "channel_order", "inferred", "replayed"]);
+
+// The other end of the event's message, else of the first edge it has; null where there is none.
+function mateOf(event) {
+  const ends = [...event.causes, ...event.effects];
+  return ends.find((end) => MESSAGES.has(end.joint)) ?? ends[0] ?? null;
+}
+
+// One event, out of columns that begin at event `base`. Sequence numbers and places in files are texts: JavaScript would round large ones.
+function eventOf(page, actors, columns, edges, base, i) {
   const k = i - base;
   const text = (n) => (n < 0 ? null : columns.texts[n]);
   const actor = columns.actor[k], incarnation = columns.incarnation[k], flags = columns.flags[k];
@@ -16,8 +72,8 @@ function eventOf(page, actors, columns, base, i) {
     type: text(columns.type[k]), payload: text(columns.payload[k]), from: text(columns.from[k]), to: text(columns.to[k]),
     time: text(columns.time[k]), source: text(columns.source[k]), offset: columns.offset[k],
     kept: (flags & KEPT) !== 0, external: (flags & EXTERNAL) !== 0, loose: (flags & LOOSE) !== 0,
-    affected: (flags & AFFECTED) !== 0,
-    mate: columns.mate[k], mateActor: columns.mate_actor[k], place: columns.place[k],
+    affected: (flags & AFFECTED) !== 0, place: columns.place[k],
+    causes: edges.ends(i, false), effects: edges.ends(i, true),
   };
 }
 
@@ -53,7 +109,8 @@ class LocalTrace extends Trace {
     super(page, data);
     const c = data.columns;
     this.columns = c;
-    for (const name of ["actor", "mate", "mate_actor", "place", "payload", "type"]) c[name] = Int32Array.from(c[name]);
+    for (const name of ["actor", "place", "payload", "type"]) c[name] = Int32Array.from(c[name]);
+    this.edges = new Edges(page, c, this.n);
     this.cache = new Map();
     this.within = new Set(page.kinds.map((k, i) => (WITHIN.has(k) ? i : -1)));
     this.steps = [];
@@ -68,12 +125,11 @@ class LocalTrace extends Trace {
       if (!this.noted.has(event)) this.noted.set(event, []);
       this.noted.get(event).push(text);
     }
-    // For arrows that pass over the window: the latest receive of each block of events.
-    this.latest = [];
-    for (let i = 0; i < this.n; i++) {
-      const block = i >> 8;
-      this.latest[block] = Math.max(this.latest[block] ?? -1, c.mate[i]);
-    }
+    // For arrows that pass over the window: the latest effect of each block of events.
+    this.latest = new Int32Array((this.n >> 8) + 1).fill(-1);
+    this.edges.cause.forEach((cause, k) => {
+      this.latest[cause >> 8] = Math.max(this.latest[cause >> 8], this.edges.effect[k]);
+    });
   }
 
   get(i) {
@@ -81,7 +137,7 @@ class LocalTrace extends Trace {
     if (!event) {
       if (i < 0 || i >= this.n) return null;
       if (this.cache.size > 20000) this.cache.clear();
-      event = eventOf(this.page, this.actors, this.columns, 0, i);
+      event = eventOf(this.page, this.actors, this.columns, this.edges, 0, i);
       this.cache.set(i, event);
     }
     return event;
@@ -144,11 +200,11 @@ class LocalTrace extends Trace {
   }
 
   crossing(from, to) {
-    const c = this.columns, found = [];
+    const { actor } = this.columns, found = [];
     for (let block = Math.min(from >> 8, this.latest.length - 1); block >= 0 && found.length < 300; block--) {
       if (this.latest[block] < to) continue;
       for (let i = Math.min(from, (block + 1) << 8) - 1; i >= block << 8; i--) {
-        if (c.mate[i] >= to) found.push([i, c.actor[i], c.mate[i], c.mate_actor[i]]);
+        this.edges.each(i, true, (effect) => { if (effect >= to) found.push([i, actor[i], effect, actor[effect]]); });
       }
     }
     return found;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BinaryHeap};
 
-use demi_order::export::{Content, NONE, Skeleton};
+use demi_order::export::{Content, Skeleton};
 use serde::{Deserialize, Serialize};
 
 use super::Served;
@@ -19,8 +19,6 @@ const WINDOW: u32 = 4096;
 const PASSING: usize = 300;
 /// Most results of one search.
 const RESULTS: usize = 500;
-/// Most loose events that an answer about causes lists.
-const LOOSE: usize = 10_000;
 /// Rows of the picture of the whole.
 const OVERVIEW: usize = 600;
 
@@ -59,10 +57,11 @@ pub(crate) enum Answer {
     State {
         state: Vec<Variable>,
     },
-    /// By actor: how many of its events (past), or from which on (future); and the loose events.
+    /// By actor: how many of its events (past), or from which on (future). Of the loose events those between such bounds, both
+    /// included.
     Reach {
         bounds: Vec<u32>,
-        loose: Vec<u32>,
+        loose: Vec<[u32; 2]>,
         size: u64,
     },
     Event {
@@ -85,12 +84,12 @@ impl Served {
         Ok(match ask {
             Ask::Events { from, to } => {
                 let (from, to) = (from.min(n), to.min(n).min(from.saturating_add(WINDOW)));
-                let mut filling = Filling::default();
+                let mut filling = Filling::until(to);
                 for e in from..to {
                     filling.push(s, e, &self.contents.get(e)?);
                 }
                 let crossing = self.crossing.over(s, from, to);
-                Answer::Events { from, columns: Box::new(filling.finish()), crossing }
+                Answer::Events { from, columns: Box::new(filling.finish(s)), crossing }
             }
             Ask::State { at } => Answer::State { state: self.timelines.at(at) },
             Ask::Past { of } if of < n => self.reach(&s.past(of), false),
@@ -120,8 +119,16 @@ impl Served {
         let s = &self.skeleton;
         let inside = |e: &u32| mask[*e as usize] != forward;
         let bounds = s.chain.iter().map(|chain| chain.partition_point(inside) as u32).collect();
-        let loose = s.loose.iter().flatten().copied().filter(|e| mask[*e as usize]).take(LOOSE).collect();
-        Answer::Reach { bounds, loose, size: mask.iter().filter(|m| **m).count() as u64 }
+        Answer::Reach { bounds, loose: self.loose_in(mask), size: mask.iter().filter(|m| **m).count() as u64 }
+    }
+
+    /// The loose events of a mask, as stretches of all loose events: those of the environment are many, and mostly all of one sort.
+    fn loose_in(&self, mask: &[bool]) -> Vec<[u32; 2]> {
+        let mut all: Vec<u32> = self.skeleton.loose.iter().flatten().copied().collect();
+        all.sort_unstable();
+        let alike = all.chunk_by(|a, b| mask[*a as usize] == mask[*b as usize]);
+        let inside = alike.filter(|stretch| mask[stretch[0] as usize]);
+        inside.map(|stretch| [stretch[0], stretch[stretch.len() - 1]]).collect()
     }
 
     fn search(&self, words: &[String], after: Option<u32>) -> Result<Answer, ReportError> {
@@ -198,7 +205,7 @@ impl Timelines {
     }
 }
 
-/// Finds messages that pass over a window: blocks of sends with the latest receive of each.
+/// Finds edges that pass over a window: blocks of causes with the latest effect of each.
 #[derive(Debug, Default)]
 pub(crate) struct Crossing {
     latest: Vec<u32>,
@@ -209,11 +216,15 @@ const BLOCK: usize = 1024;
 
 impl Crossing {
     pub(crate) fn new(s: &Skeleton) -> Crossing {
-        let last = |block: &[u32]| block.iter().copied().filter(|m| *m != NONE).max().unwrap_or(0);
-        Crossing { latest: s.mate.chunks(BLOCK).map(last).collect() }
+        let mut latest = vec![0; s.len().div_ceil(BLOCK)];
+        for e in 0..s.len() as u32 {
+            let last = &mut latest[e as usize / BLOCK];
+            *last = s.effects(e).map(|edge| edge.event).fold(*last, u32::max);
+        }
+        Crossing { latest }
     }
 
-    /// Send, its actor, receive, its actor, of messages that are sent before `from` and received at `to` or later.
+    /// Cause, its actor, effect, its actor, of edges that begin before `from` and end at `to` or later.
     fn over(&self, s: &Skeleton, from: u32, to: u32) -> Vec<[u32; 4]> {
         let mut found = Vec::new();
         for block in (0..=(from as usize / BLOCK).min(self.latest.len().saturating_sub(1))).rev() {
@@ -222,9 +233,10 @@ impl Crossing {
             }
             let end = (from as usize).min((block + 1) * BLOCK);
             for e in (block * BLOCK..end).rev() {
-                let mate = s.mate[e];
-                if mate != NONE && mate >= to && found.len() < PASSING {
-                    found.push([e as u32, s.actor[e], mate, s.actor[mate as usize]]);
+                for edge in s.effects(e as u32).filter(|edge| edge.event >= to) {
+                    if found.len() < PASSING {
+                        found.push([e as u32, s.actor[e], edge.event, s.actor[edge.event as usize]]);
+                    }
                 }
             }
             if found.len() >= PASSING {

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use demi_order::execution::{self, load_summary};
 use demi_order::export::{self, Skeleton};
+use demi_order::query::Query;
 use demi_replay::Registry;
 use demi_schemas::{InvariantsFile, Kind, Scenario};
 
@@ -71,7 +72,7 @@ impl Served {
         let mut page = Page::new(summary.system.clone());
         describe(&mut page, &summary);
         page.served = true;
-        page.completeness = completeness(&skeleton);
+        page.completeness = completeness(&Query::open(&exec, false)?.runs()?);
         page.invariants = file.map_or(Ok(Vec::new()), |file| invariants(&exec, file, &skeleton))?;
         let violation = |e: &u32| skeleton.kind[*e as usize] == Kind::Violation;
         let violations: Vec<u32> = (0..skeleton.len() as u32).filter(violation).collect();
@@ -114,6 +115,20 @@ impl Served {
             html,
             skeleton,
         })
+    }
+
+    /// The page.
+    #[must_use]
+    pub fn html(&self) -> &str {
+        &self.html
+    }
+
+    /// The answer to a question of the page, both as JSON.
+    ///
+    /// # Errors
+    /// When the text is no question, or a file cannot be read.
+    pub fn ask(&self, question: &str) -> Result<String, ReportError> {
+        Ok(serde_json::to_string(&self.answer(serde_json::from_str(question)?)?)?)
     }
 
     /// How many events there are.

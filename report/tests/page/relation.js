@@ -1,0 +1,74 @@
+// Asks the page's own script, without a browser, what happens before what, and compares that with the truth.
+//
+//     node relation.js FOLDER_OF_THE_SCRIPT CASES.json
+//
+// A case has the data of a page, the events before each event, and the address of a server for the same execution, if one runs.
+
+const fs = require("fs"), path = require("path"), vm = require("vm");
+
+const [folder, file] = process.argv.slice(2);
+const script = ["dom.js", "trace.js", "remote.js", "causality.js"].map((name) => fs.readFileSync(path.join(folder, name), "utf8"));
+let server = "";
+const surroundings = { Intl, Map, Set, Int32Array, fetch: (where, what) => fetch(server + where, what) };
+const page = vm.runInNewContext(`${script.join("\n")}\n({ LocalTrace, RemoteTrace, mateOf, number, plural })`, surroundings);
+
+function check(holds, what) {
+  if (!holds) throw new Error(what);
+}
+
+// Edges that pass over windows, against all edges one by one.
+function windows(trace, edges, n, sizes) {
+  for (const size of sizes) {
+    for (let from = 0; from < n; from += Math.max(1, Math.floor(n / 97))) {
+      const to = Math.min(n, from + size);
+      const over = new Set(edges.filter(([cause, effect]) => cause < from && effect >= to).map(([cause, effect]) => `${cause} ${effect}`));
+      const found = new Set(trace.crossing(from, to).map(([cause, , effect]) => `${cause} ${effect}`));
+      check(found.size <= over.size && [...found].every((edge) => over.has(edge)), `what passes over ${from}..${to} is too much`);
+      check(found.size >= Math.min(300, over.size), `of ${over.size} edges over ${from}..${to} there are ${found.size}`);
+    }
+  }
+}
+
+async function compare({ data, past, served }) {
+  const local = new page.LocalTrace(data, data.traces[0]), n = local.n;
+  check(past.length === n, `${n} events`);
+  const before = past.map((list) => new Set(list));
+  const edges = data.traces[0].columns.edges;
+  const pairs = edges.cause.map((cause, k) => [cause, edges.effect[k]]);
+  windows(local, pairs, n, [1, 7, 40]);
+  let remote = null;
+  if (served) {
+    server = served;
+    remote = new page.RemoteTrace({ ...data, served: true }, data.traces[0]);
+    await remote.load(0, n - 1);
+    windows(remote, pairs, n, [1, 35, 400, 1024, 1500]);
+  }
+  for (let i = 0; i < n; i += remote ? 211 : 1) {
+    for (const forward of [false, true]) {
+      const inside = (j) => j === i || (forward ? before[j].has(i) : before[i].has(j));
+      for (const trace of [local, remote].filter(Boolean)) {
+        const reach = await trace.reach(i, forward);
+        let size = 0;
+        for (let j = 0; j < n; j++) {
+          const event = trace.get(j);
+          check(reach.has(event) === inside(j), `${forward ? "future" : "past"} of ${i}: ${j} ${event.id}`);
+          if (inside(j)) size++;
+        }
+        check(reach.size === size, `size of the ${forward ? "future" : "past"} of ${i}`);
+      }
+    }
+    const event = local.get(i), mate = page.mateOf(event);
+    check((mate === null) === (event.causes.length + event.effects.length === 0), `the other end of ${event.id}`);
+  }
+  return data.traces[0].columns.seq.map((_, i) => local.get(i).id);
+}
+
+async function main() {
+  check(page.number("1152921504606846977") === "1\u202f152\u202f921\u202f504\u202f606\u202f846\u202f977", "large numbers are not rounded");
+  check(page.plural("1", "event") === "1 event" && page.plural(1234, "event") === "1\u202f234 events", "numbers and their words");
+  const names = [];
+  for (const one of JSON.parse(fs.readFileSync(file, "utf8"))) names.push(await compare(one));
+  console.log(JSON.stringify(names));
+}
+
+main().catch((error) => { console.error(error.message); process.exit(1); });
