@@ -14,7 +14,7 @@ use std::path::Path;
 
 use demi_common::sealed::SealedFile;
 use demi_order::LineageError;
-use demi_order::query::{EventSet, Query, instant};
+use demi_order::query::{EventSet, Query};
 use polars::prelude::{DataFrame, IntoLazy, LazyFrame, PolarsError};
 use polars::sql::SQLContext;
 
@@ -43,11 +43,20 @@ pub struct Around {
     pub quarantine: Option<Vec<SealedFile>>,
 }
 
+/// The answer to a SELECT.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The rows.
+    pub frame: DataFrame,
+    /// What should be known of them.
+    pub notes: Vec<String>,
+}
+
 /// Answers one SELECT over the tables above, and over what is around the execution.
 ///
 /// # Errors
 /// When the text is no SQL that Polars knows, names what is not there, or a file cannot be read.
-pub fn select(query: &Query, text: &str, around: &Around) -> Result<DataFrame, LineageError> {
+pub fn select(query: &Query, text: &str, around: &Around) -> Result<Answer, LineageError> {
     let (text, calls) = rewrite(text, around.files)?;
     let source = Source::open(query)?;
     let mut context = SQLContext::new();
@@ -61,14 +70,21 @@ pub fn select(query: &Query, text: &str, around: &Around) -> Result<DataFrame, L
     if let Some(files) = &around.quarantine {
         context.register("quarantine", tables::quarantine(files)?);
     }
+    let mut notes = Vec::new();
     for (name, call) in calls {
-        context.register(&name, table(query, &source, &call)?);
+        context.register(&name, table(query, &source, &call, &mut notes)?);
     }
-    context.execute(&text).and_then(LazyFrame::collect).map_err(refused)
+    let frame = context.execute(&text).and_then(LazyFrame::collect).map_err(refused)?;
+    Ok(Answer { frame, notes })
 }
 
 /// The table that a call stands for.
-fn table(query: &Query, source: &Source, call: &Call) -> Result<LazyFrame, LineageError> {
+fn table(
+    query: &Query,
+    source: &Source,
+    call: &Call,
+    notes: &mut Vec<String>,
+) -> Result<LazyFrame, LineageError> {
     let index = query.index();
     let event = |i: usize| index.event(&call.arguments[i]);
     let set = match call.function.as_str() {
@@ -76,7 +92,7 @@ fn table(query: &Query, source: &Source, call: &Call) -> Result<LazyFrame, Linea
         "future" => query.future_set(event(0)?)?,
         "concurrent" => query.concurrent_set(event(0)?)?,
         "between" => query.future_set(event(0)?)?.and(&query.past_set(event(1)?)?),
-        "cut" => cut(query, &call.arguments)?,
+        "cut" => cut(query, &call.arguments, notes)?,
         "path" => {
             let hops = index.path(event(0)?, event(1)?, query.is_certain())?.unwrap_or_default();
             return Ok(tables::path(&hops)?.lazy());
@@ -92,12 +108,13 @@ fn table(query: &Query, source: &Source, call: &Call) -> Result<LazyFrame, Linea
     tables::events_in(query, &source.tables, &set)
 }
 
-/// The smallest consistent cut with these events; or, for a time, the largest one with nothing later than it.
-fn cut(query: &Query, arguments: &[String]) -> Result<EventSet, LineageError> {
+/// The smallest consistent cut with these events, or the cut at a time.
+fn cut(query: &Query, arguments: &[String], notes: &mut Vec<String>) -> Result<EventSet, LineageError> {
     if let [time] = arguments
-        && let Some(limit) = instant(time)
+        && let Some(cut) = query.cut_until(time)?
     {
-        return query.cut_until(limit);
+        notes.extend(cut.note());
+        return Ok(cut.set);
     }
     let mut set = EventSet::default();
     for text in arguments {

@@ -8,8 +8,9 @@ use super::header::BLOCK;
 use super::info::{Info, Role};
 use crate::error::LineageError;
 use crate::read::NONE;
+use rustc_hash::FxHashSet;
 
-/// The future of an event, this included.
+/// The future of one or more events, these included.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Future {
     /// By actor: the first event of its log in the future, or the end of its log; events that stand alone do not count.
@@ -22,31 +23,33 @@ struct Sweep<'a> {
     index: &'a Index,
     certain: bool,
     start: Vec<u32>,
-    alone: Vec<u32>,
+    alone: FxHashSet<u32>,
     waiting: Vec<u32>,
     heap: BinaryHeap<Reverse<(u32, u32, u32)>>,
     lowered: Vec<(usize, u32)>,
 }
 
 impl Index {
-    /// The future of an event, over certain edges or all.
-    pub(crate) fn future_of(&self, event: u32, certain: bool) -> Result<Future, LineageError> {
+    /// The future of one or more events, over certain edges or all.
+    pub(crate) fn future_of(&self, events: &[u32], certain: bool) -> Result<Future, LineageError> {
         let actors = self.header.actors.len();
         let mut sweep = Sweep {
             index: self,
             certain,
             start: (0..actors).map(|a| self.events_of(a).end).collect(),
-            alone: Vec::new(),
+            alone: FxHashSet::default(),
             waiting: vec![NONE; actors],
             heap: BinaryHeap::new(),
             lowered: Vec::new(),
         };
-        sweep.add(event)?;
+        for &event in events {
+            sweep.add(event)?;
+        }
         sweep.settle()?;
         sweep.run()?;
-        sweep.alone.sort_unstable();
-        sweep.alone.dedup();
-        Ok(Future { start: sweep.start, alone: sweep.alone })
+        let mut alone: Vec<u32> = sweep.alone.into_iter().collect();
+        alone.sort_unstable();
+        Ok(Future { start: sweep.start, alone })
     }
 }
 
@@ -55,8 +58,7 @@ impl Sweep<'_> {
         let info = self.index.info(event)?;
         if !info.is_alone() {
             self.lowered.push((self.index.actor_of(event), event));
-        } else if !self.alone.contains(&event) {
-            self.alone.push(event);
+        } else if self.alone.insert(event) {
             self.add_effects(event, info)?;
         }
         Ok(())

@@ -37,7 +37,7 @@ pub use runs::Run;
 pub use state::{ActorState, GlobalState};
 pub use stats::{ChannelStats, Latency, Stats};
 pub use store::{Refreshed, refresh};
-pub use time::instant;
+pub use time::TimedCut;
 
 pub use crate::grow::Anew;
 

@@ -27,10 +27,10 @@ pub struct PastAnswer {
 }
 
 impl Query {
-    /// The past of an event, this included.
-    pub(crate) fn past_cut(&self, event: u32) -> Result<Past, LineageError> {
+    /// The past of one or more events, these included.
+    pub(crate) fn past_cut(&self, events: &[u32]) -> Result<Past, LineageError> {
         let mut sweep = Sweep::new(&self.index, Limits { certain: self.certain, ..Limits::default() });
-        sweep.add(event)?;
+        events.iter().try_for_each(|&event| sweep.add(event))?;
         sweep.run()?;
         self.with_alone(sweep.finish())
     }
@@ -76,7 +76,7 @@ impl Query {
     /// # Errors
     /// When a file of the index cannot be read.
     pub fn past(&self, event: u32) -> Result<PastAnswer, LineageError> {
-        let past = self.past_cut(event)?;
+        let past = self.past_cut(&[event])?;
         let (mut inside, mut outside) = (0, past.alone.len() as u64);
         for (actor, &end) in past.end.iter().enumerate() {
             let range = self.index.events_of(actor).start..end;
@@ -102,7 +102,7 @@ impl Query {
     /// # Errors
     /// When a file of the index cannot be read.
     pub fn future(&self, event: u32) -> Result<PastAnswer, LineageError> {
-        let future = self.future_cut(event)?;
+        let future = self.future_cut(&[event])?;
         let (mut inside, mut outside) = (0, future.alone.len() as u64);
         let mut frontier = BTreeMap::new();
         for (actor, &start) in future.start.iter().enumerate() {
@@ -146,9 +146,9 @@ impl Query {
         Ok(inside)
     }
 
-    /// The future of an event, this included.
-    pub(crate) fn future_cut(&self, event: u32) -> Result<Future, LineageError> {
-        self.index.future_of(event, self.certain)
+    /// The future of one or more events, these included.
+    pub(crate) fn future_cut(&self, events: &[u32]) -> Result<Future, LineageError> {
+        self.index.future_of(events, self.certain)
     }
 
     /// Certain matches of that sort in a part of a log.

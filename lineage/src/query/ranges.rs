@@ -14,8 +14,13 @@ impl EventSet {
     /// One event.
     #[must_use]
     pub fn one(event: u32) -> EventSet {
+        EventSet::of(&[event])
+    }
+
+    /// Some events, which are in order.
+    fn of(events: &[u32]) -> EventSet {
         let mut set = EventSet::default();
-        set.push(event..event.saturating_add(1));
+        events.iter().for_each(|&event| set.push(event..event.saturating_add(1)));
         set
     }
 
@@ -158,7 +163,14 @@ impl Query {
     /// # Errors
     /// When a file of the index cannot be read.
     pub fn past_set(&self, event: u32) -> Result<EventSet, LineageError> {
-        self.set_of_past(&self.past_cut(event)?).map(|set| set.or(&EventSet::one(event)))
+        self.past_set_of(&[event])
+    }
+
+    /// These events, and all that happen before one of them.
+    pub(crate) fn past_set_of(&self, events: &[u32]) -> Result<EventSet, LineageError> {
+        let mut own = events.to_vec();
+        own.sort_unstable();
+        Ok(self.set_of_past(&self.past_cut(events)?)?.or(&EventSet::of(&own)))
     }
 
     /// The events that `event` happens before, and itself.
@@ -166,7 +178,14 @@ impl Query {
     /// # Errors
     /// When a file of the index cannot be read.
     pub fn future_set(&self, event: u32) -> Result<EventSet, LineageError> {
-        self.set_of_future(&self.future_cut(event)?).map(|set| set.or(&EventSet::one(event)))
+        self.future_set_of(&[event])
+    }
+
+    /// These events, and all that one of them happens before.
+    fn future_set_of(&self, events: &[u32]) -> Result<EventSet, LineageError> {
+        let mut own = events.to_vec();
+        own.sort_unstable();
+        Ok(self.set_of_future(&self.future_cut(events)?)?.or(&EventSet::of(&own)))
     }
 
     /// The events that neither happen before `event` nor after it.
@@ -183,13 +202,7 @@ impl Query {
     /// # Errors
     /// When a file of the index cannot be read.
     pub fn without(&self, events: &[u32]) -> Result<EventSet, LineageError> {
-        let mut out = EventSet::default();
-        for &event in events {
-            if !out.contains(event) {
-                out = out.or(&self.future_set(event)?);
-            }
-        }
-        Ok(out.complement(self.index.header().events))
+        Ok(self.future_set_of(events)?.complement(self.index.header().events))
     }
 }
 

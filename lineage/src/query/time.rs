@@ -1,49 +1,132 @@
-//! Times as they stand in logs.
+//! Times as they stand in logs, and the cut at one.
 
 use arrow_array::Array;
 use arrow_array::timezone::Tz;
 
-use super::Query;
-use super::ranges::EventSet;
+use super::{EventSet, Query};
 use crate::error::LineageError;
 use crate::execution::Tables;
 use crate::read::columns;
 
 /// A point in time, in nanoseconds since 1970; nothing where the text is none.
-#[must_use]
-pub fn instant(text: &str) -> Option<i64> {
+pub(super) fn instant(text: &str) -> Option<i64> {
     let utc: Tz = "+00:00".parse().ok()?;
     arrow_cast::parse::string_to_datetime(&utc, text).ok()?.timestamp_nanos_opt()
 }
 
+/// How an event's stamp stands to a time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stamp {
+    /// It is neither before nor after: there is none, or it cannot be read.
+    Unknown,
+    NotLater,
+    Later,
+}
+
+/// The cut at a time, by each log's own clock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TimedCut {
+    /// The events in it.
+    pub set: EventSet,
+    /// Events of the execution without a time.
+    pub absent: u64,
+    /// Events of the execution with a time that cannot be read.
+    pub unread: u64,
+    /// The first of these, by its name, and its time.
+    pub first_unread: Option<(String, String)>,
+}
+
+impl TimedCut {
+    /// What is to be known of events that no time is known of; nothing where there are none.
+    #[must_use]
+    pub fn note(&self) -> Option<String> {
+        let mut parts = Vec::new();
+        if self.absent > 0 {
+            parts.push(format!("{} events have no time", self.absent));
+        }
+        if let Some((event, text)) = &self.first_unread {
+            parts.push(format!(
+                "{} events have a time that cannot be read (the first is that of {event}, '{text}')",
+                self.unread
+            ));
+        }
+        let rule = "they are in the cut only where they happen before an event that is not later";
+        (!parts.is_empty()).then(|| format!("{}: {rule}", parts.join(", ")))
+    }
+}
+
 impl Query {
-    /// The largest consistent cut with no event that is later than that time by its own clock.
+    /// The cut at a point in time that a text names, or nothing where the text names none: what is not later by its own clock, with what
+    /// happens before it, and without what happens after something later. An event whose time is absent or cannot be read is neither
+    /// later nor not later: it is in the cut where an event that is not later comes after it.
     ///
     /// # Errors
     /// When a file cannot be read.
-    pub fn cut_until(&self, limit: i64) -> Result<EventSet, LineageError> {
-        self.without(&self.first_after(limit)?)
+    pub fn cut_until(&self, time: &str) -> Result<Option<TimedCut>, LineageError> {
+        let Some(limit) = instant(time) else { return Ok(None) };
+        let mut cut = TimedCut { set: EventSet::default(), absent: 0, unread: 0, first_unread: None };
+        let stamps = self.stamps(limit, &mut cut)?;
+        let (mut later, mut last) = (Vec::new(), Vec::new());
+        for actor in 0..self.index.header().actors.len() {
+            // Of a log the first that is later has all the others after it.
+            let mut behind = false;
+            for event in self.index.events_of(actor) {
+                let alone = self.index.info(event)?.is_alone();
+                if stamps[event as usize] == Stamp::Later && (alone || !behind) {
+                    later.push(event);
+                    behind |= !alone;
+                }
+            }
+        }
+        let inside = self.without(&later)?;
+        for actor in 0..self.index.header().actors.len() {
+            let mut found = false;
+            for event in self.index.events_of(actor).rev() {
+                let alone = self.index.info(event)?.is_alone();
+                let counts = stamps[event as usize] == Stamp::NotLater && inside.contains(event);
+                if counts && (alone || !found) {
+                    last.push(event);
+                    found |= !alone;
+                }
+            }
+        }
+        cut.set = self.past_set_of(&last)?;
+        Ok(Some(cut))
     }
 
-    /// By actor, its first event that is later than that time by its own clock.
-    fn first_after(&self, limit: i64) -> Result<Vec<u32>, LineageError> {
-        let tables = Tables::open(&self.folder)?;
-        let mut found: Vec<Option<u32>> = vec![None; self.index.header().actors.len()];
-        let rows = self.rows();
+    /// By event, how its stamp stands to a time.
+    fn stamps(&self, limit: i64, cut: &mut TimedCut) -> Result<Vec<Stamp>, LineageError> {
+        let mut stamps = vec![Stamp::Unknown; self.index.header().events as usize];
+        let mut first: Option<(u32, String)> = None;
+        let (rows, tables) = (self.rows(), Tables::open(&self.folder)?);
         for &part in tables.parts() {
             let numbering = rows.numbering(part);
             for batch in tables.stored(part, &["time"], None)? {
                 let (places, batch) = batch?;
                 let times = columns::text(&batch, "time")?;
                 for (row, place) in places.into_iter().enumerate() {
-                    let later = times.is_valid(row) && instant(times.value(row)).is_some_and(|t| t > limit);
-                    if let Some(event) = numbering.of(place).filter(|_| later) {
-                        let first = &mut found[self.index.actor_of(event)];
-                        *first = Some(first.map_or(event, |known| known.min(event)));
+                    let Some(event) = numbering.of(place) else { continue };
+                    if times.is_null(row) {
+                        cut.absent += 1;
+                        continue;
+                    }
+                    let text = times.value(row);
+                    match instant(text) {
+                        Some(time) if time > limit => stamps[event as usize] = Stamp::Later,
+                        Some(_) => stamps[event as usize] = Stamp::NotLater,
+                        None => {
+                            cut.unread += 1;
+                            if first.as_ref().is_none_or(|first| event < first.0) {
+                                first = Some((event, text.to_owned()));
+                            }
+                        }
                     }
                 }
             }
         }
-        Ok(found.into_iter().flatten().collect())
+        if let Some((event, text)) = first {
+            cut.first_unread = Some((self.index.name(event)?.to_string(), text));
+        }
+        Ok(stamps)
     }
 }

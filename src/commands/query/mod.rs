@@ -57,7 +57,7 @@ pub fn run(args: QueryArgs, ui: &Ui) -> Outcome {
     let quarantine = store.map(|(store, system)| store.quarantine_files(&system)).transpose()?;
     match (&args.ask, &args.sql.sql) {
         (Some(ask), None) => ask::run(ask, &query, ui),
-        (None, Some(text)) => sql::run(text, &args.sql, quarantine, &query),
+        (None, Some(text)) => sql::run(text, &args.sql, quarantine, &query, ui),
         (Some(_), Some(_)) => Err("--sql and a question cannot be asked at once".into()),
         (None, None) => Err("nothing is asked: name a question (see --help) or give --sql".into()),
     }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use demi_common::sealed::SealedFile;
+use demi_lineage::ui::Ui;
 use demi_order::query::Query;
 
 use crate::commands::Outcome;
@@ -42,14 +43,20 @@ enum Format {
 
 /// Answers a SELECT.
 #[cfg(not(feature = "sql"))]
-pub fn run(_: &str, args: &SqlArgs, _: Option<Vec<SealedFile>>, _: &Query) -> Outcome {
+pub fn run(_: &str, args: &SqlArgs, _: Option<Vec<SealedFile>>, _: &Query, _: &Ui) -> Outcome {
     let SqlArgs { sql: _, allow_files: _, format: _, output: _ } = args;
     Err(crate::commands::left_out("SELECT statements", "sql"))
 }
 
 /// Answers a SELECT.
 #[cfg(feature = "sql")]
-pub fn run(text: &str, args: &SqlArgs, quarantine: Option<Vec<SealedFile>>, query: &Query) -> Outcome {
+pub fn run(
+    text: &str,
+    args: &SqlArgs,
+    quarantine: Option<Vec<SealedFile>>,
+    query: &Query,
+    ui: &Ui,
+) -> Outcome {
     use std::io::{BufWriter, IsTerminal, Write};
     use std::process::ExitCode;
 
@@ -68,17 +75,21 @@ pub fn run(text: &str, args: &SqlArgs, quarantine: Option<Vec<SealedFile>>, quer
     if binary && args.output.is_none() && std::io::stdout().is_terminal() {
         return Err("Parquet and Arrow are no text: name a file with --output".into());
     }
-    let mut frame = select(query, text, &Around { files, quarantine })?;
+    let mut answer = select(query, text, &Around { files, quarantine })?;
+    for note in &answer.notes {
+        ui.note(&format!("warning: {note}"));
+    }
+    let frame = &mut answer.frame;
     match &args.output {
         None => {
             let mut out = stdout();
-            write(&mut frame, format, &mut out)?;
+            write(frame, format, &mut out)?;
             out.flush()?;
         }
         Some(path) => {
             crate::commands::replace_file(path, |file| {
                 let mut out = BufWriter::new(file);
-                write(&mut frame, format, &mut out)?;
+                write(frame, format, &mut out)?;
                 Ok(out.flush()?)
             })?;
         }

@@ -23,5 +23,5 @@ use polars::prelude::DataFrame;
 
 /// Answers a SELECT over an execution alone.
 fn select(query: &Query, sql: &str) -> Result<DataFrame, LineageError> {
-    demi_sql::select(query, sql, &Around::default())
+    Ok(demi_sql::select(query, sql, &Around::default())?.frame)
 }

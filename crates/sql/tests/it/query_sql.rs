@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use demi_order::generate::{Generator, Mix, write_store_file};
 use demi_order::query::Query;
 use demi_order::{BuildOptions, ViolationSpec, build};
-use demi_schemas::EventRecord;
-use demi_sql::{OutputFormat, write};
+use demi_schemas::{EventRecord, Kind};
+use demi_sql::{Around, OutputFormat, write};
 
 struct Case {
     _dir: tempfile::TempDir,
@@ -34,12 +34,19 @@ fn mix(environment: f64) -> Mix {
 }
 
 fn case(environment: f64) -> Case {
+    build_case(Generator::new(&mix(environment)).map(|g| g.record).collect())
+}
+
+fn build_case(records: Vec<EventRecord>) -> Case {
+    build_with(records, false)
+}
+
+fn build_with(records: Vec<EventRecord>, copy: bool) -> Case {
     let dir = tempfile::tempdir().unwrap();
-    let records: Vec<EventRecord> = Generator::new(&mix(environment)).map(|g| g.record).collect();
     let file = dir.path().join("store.parquet");
     write_store_file(&file, records).unwrap();
     let exec = dir.path().join("exec");
-    let options = BuildOptions { violation: ViolationSpec::None, ..BuildOptions::default() };
+    let options = BuildOptions { violation: ViolationSpec::None, copy, ..BuildOptions::default() };
     build(&[file.into()], &options, &exec, &mut |_| {}).unwrap();
     Case { _dir: dir, exec }
 }
@@ -148,24 +155,93 @@ fn tables_compose() {
     assert!(channel.iter().all(|row| row["to"] == "actor-00001"), "{channel:?}");
 }
 
-#[test]
-fn a_cut_by_time_is_consistent_and_has_nothing_later() {
-    let case = case(0.05);
-    let query = open(&case.exec);
-    let past = closure(&query);
-    let times = jsonl(&query, "SELECT event, time FROM events WHERE time IS NOT NULL ORDER BY time");
-    if times.is_empty() {
-        return;
+/// Events with stamps of clocks that differ, some absent and some that cannot be read, in a system with an environment.
+fn stamped(seed: u64, known: u64) -> Case {
+    let mix = Mix { seed, events: 120, ..mix(0.2) };
+    let mut records: Vec<EventRecord> = Generator::new(&mix).map(|g| g.record).collect();
+    for (place, record) in records.iter_mut().enumerate() {
+        let skew = record.actor.bytes().map(u64::from).sum::<u64>() % 7 * 5;
+        let second = place as u64 + skew;
+        record.time = match (place as u64 * 31 + seed) % 10 {
+            n if n < known => Some(format!("2026-01-01T00:{:02}:{:02}Z", second / 60, second % 60).into()),
+            n if n % 2 == 0 => Some(format!("2026/01/01 00:{:02}:{:02}.5", second / 60, second % 60).into()),
+            _ => None,
+        };
     }
-    let limit = times[times.len() / 2]["time"].as_str().unwrap().to_owned();
-    let cut = names(&query, &format!("SELECT event FROM cut('{limit}')"));
-    let later: BTreeSet<&str> = times
-        .iter()
-        .filter(|row| row["time"].as_str().unwrap() > limit.as_str())
-        .map(|row| row["event"].as_str().unwrap())
-        .collect();
-    assert!(cut.iter().all(|e| !later.contains(e.as_str())));
-    assert!(cut.iter().all(|e| past[e].iter().all(|p| cut.contains(p))));
+    build_case(records)
+}
+
+#[test]
+fn a_cut_by_time_has_what_is_not_later_and_what_that_rests_on() {
+    let (mut with, mut without) = (0, 0);
+    for (seed, known) in [(1, 10), (2, 8), (3, 5), (4, 2), (5, 0)] {
+        let case = stamped(seed, known);
+        let query = open(&case.exec);
+        let past = closure(&query);
+        let time = |row: &serde_json::Value| row["time"].as_str().map(str::to_owned);
+        let times: BTreeMap<String, Option<String>> = jsonl(&query, "SELECT event, time FROM events")
+            .iter()
+            .map(|row| (row["event"].as_str().unwrap().to_owned(), time(row)))
+            .collect();
+        for limit in
+            ["2025-12-31T00:00:00Z", "2026-01-01T00:00:30Z", "2026-01-01T00:01:10Z", "2027-01-01T00:00:00Z"]
+        {
+            let is = |event: &String, wanted: bool| {
+                times[event].as_deref().is_some_and(|t| t.contains('T') && (t > limit) == wanted)
+            };
+            let allowed = |e: &String| !is(e, true) && past[e].iter().all(|p| !is(p, true));
+            let mut expected: BTreeSet<String> = BTreeSet::new();
+            for event in past.keys().filter(|e| is(e, false) && allowed(e)) {
+                expected.insert(event.clone());
+                expected.extend(past[event].iter().cloned());
+            }
+            let sql = format!("SELECT event FROM cut('{limit}')");
+            assert_eq!(names(&query, &sql), expected, "{seed}: {limit}");
+            with += expected.iter().filter(|e| times[*e].is_none()).count();
+            without += times.iter().filter(|(e, t)| t.is_none() && !expected.contains(*e)).count();
+            let notes = demi_sql::select(&query, &sql, &Around::default()).unwrap().notes;
+            let absent = times.values().filter(|t| t.is_none()).count();
+            let unread = times.values().flatten().filter(|t| t.contains('/')).count();
+            let note = notes.join("\n");
+            assert_eq!(note.contains(&format!("{absent} events have no time")), absent > 0, "{note}");
+            assert_eq!(
+                note.contains(&format!("{unread} events have a time that cannot be read")),
+                unread > 0,
+                "{note}"
+            );
+        }
+    }
+    assert!(with > 10 && without > 10, "events without a time are inside {with} times, outside {without}");
+}
+
+/// Sets of more stretches than are scanned one by one.
+#[test]
+fn sets_of_many_stretches_are_those_of_the_closure() {
+    let mut records = Vec::new();
+    for i in 0..1400_u64 {
+        let to = if i % 2 == 0 { "a" } else { "b" };
+        for (actor, kind, seq) in [("_environment", Kind::Send, i + 1), (to, Kind::Receive, i / 2 + 1)] {
+            let mut record = EventRecord::new(actor, seq, kind);
+            record.msg_id = Some(i.to_string());
+            (record.from, record.to) = (Some("deadLetters".into()), Some(to.into()));
+            records.push(record);
+        }
+    }
+    for copy in [true, false] {
+        let case = build_with(records.clone(), copy);
+        let query = open(&case.exec);
+        let even = |n: u64| (0..n).map(|i| format!("_environment/{}", 2 * i + 1)).collect::<BTreeSet<_>>();
+        let mut expected = even(700);
+        expected.extend((1..=700).map(|seq| format!("a/{seq}")));
+        assert_eq!(names(&query, "SELECT event FROM past('a/700')"), expected);
+        let mut expected = even(10);
+        expected.extend((1..=10).map(|seq| format!("a/{seq}")));
+        assert_eq!(names(&query, "SELECT event FROM past('a/10')"), expected);
+        let rows = jsonl(&query, "SELECT count(*) AS n, sum(seq) AS s FROM concurrent('a/700')");
+        // The other half: what b received, and what was sent to it.
+        assert_eq!(rows[0]["n"], 1400);
+        assert_eq!(rows[0]["s"], (1..=700_u64).map(|i| i + 2 * i).sum::<u64>());
+    }
 }
 
 #[test]

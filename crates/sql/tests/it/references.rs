@@ -113,18 +113,20 @@ fn said(exec: &Path, event: &str) -> Vec<(String, String)> {
     execution::write_schedule(exec, &std::env::temp_dir(), &mut text, exec).unwrap();
     say("written schedule", String::from_utf8(text).unwrap());
     let skeleton = export::skeleton(exec).unwrap();
-    say("skeleton", format!("{} events", skeleton.len()));
+    say("skeleton", format!("{skeleton:?}"));
     let mut contents = Vec::new();
+    // They come as they are stored.
     export::contents(
         exec,
         |_| true,
         |rank, content| {
-            contents.push(format!("{rank} {content:?}"));
+            contents.push((rank, format!("{content:?}")));
             Ok::<(), demi_order::LineageError>(())
         },
     )
     .unwrap();
-    say("contents", contents.join("\n"));
+    contents.sort();
+    say("contents", format!("{contents:?}"));
     said
 }
 
