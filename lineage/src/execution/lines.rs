@@ -25,7 +25,11 @@ pub(crate) struct Lines {
 impl Lines {
     /// For ranks from 1 to `ranks`, with temporary files in `scratch`.
     pub(crate) fn new(scratch: &Path, ranks: u64) -> Lines {
-        let chunk = CHUNK.max(ranks.div_ceil(FILES));
+        Lines::with_chunk(scratch, ranks, CHUNK.max(ranks.div_ceil(FILES)))
+    }
+
+    /// With so many ranks in a file.
+    fn with_chunk(scratch: &Path, ranks: u64, chunk: u64) -> Lines {
         let files = (0..=ranks / chunk).map(|_| None).collect();
         Lines { scratch: scratch.to_owned(), chunk, files }
     }
@@ -79,5 +83,33 @@ impl Lines {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_come_in_the_order_of_their_ranks_from_any_number_of_files() {
+        let ranks = 211_u64;
+        let line = |rank: u64| format!("line {rank}{}\n", "x".repeat((rank % 5) as usize));
+        // Some ranks have no line.
+        let there = |rank: &u64| rank % 11 != 3;
+        let expected: String = (1..=ranks).filter(there).map(line).collect();
+        for chunk in [1, 7, 64, 210, 211, 1000] {
+            let dir = tempfile::tempdir().unwrap();
+            let mut lines = Lines::with_chunk(dir.path(), ranks, chunk);
+            for i in 0..ranks {
+                let rank = (i * 97 + 5) % ranks + 1;
+                if there(&rank) {
+                    lines.add(rank, line(rank).as_bytes()).unwrap();
+                }
+            }
+            let mut out = Vec::new();
+            lines.write(&mut out, dir.path()).unwrap();
+            assert!(out == expected.as_bytes(), "{chunk} ranks in a file");
+            assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "temporary files are removed");
+        }
     }
 }

@@ -55,6 +55,8 @@ struct Cache<T> {
 pub(crate) struct Pages<T> {
     path: PathBuf,
     len: u32,
+    /// Blocks kept in memory at most.
+    kept: usize,
     cache: RefCell<Cache<T>>,
     seal: Option<Seal>,
 }
@@ -70,7 +72,7 @@ impl<T: Number> Pages<T> {
         }
         let cache = Cache { file, last: (u32::MAX, Rc::from([])), blocks: FxHashMap::default() };
         let seal = if sealed { Some(Seal::open(path, size)?) } else { None };
-        Ok(Pages { path: path.to_owned(), len, cache: RefCell::new(cache), seal })
+        Ok(Pages { path: path.to_owned(), len, kept: KEPT, cache: RefCell::new(cache), seal })
     }
 
     /// The number at `i`.
@@ -110,7 +112,7 @@ impl<T: Number> Pages<T> {
             seal.check(&self.path, first * T::SIZE as u64, &bytes)?;
         }
         let values: Rc<[T]> = bytes.chunks_exact(T::SIZE).map(T::read).collect();
-        if cache.blocks.len() >= KEPT {
+        if cache.blocks.len() >= self.kept {
             cache.blocks.clear();
         }
         cache.blocks.insert(block, values.clone());
@@ -125,5 +127,31 @@ impl<T: Number> Pages<T> {
 
     fn beyond(&self, i: u32) -> LineageError {
         self.broken(format!("number {i} is asked for, of {}", self.len))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_the_same_however_few_blocks_are_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("numbers.bin");
+        let count = 5 * BLOCK + 77;
+        let number = |i: u32| i.wrapping_mul(2_654_435_761);
+        let bytes: Vec<u8> = (0..count).flat_map(|i| number(i).to_le_bytes()).collect();
+        std::fs::write(&path, bytes).unwrap();
+        for kept in [1, 2, 3, 100] {
+            let pages = Pages { kept, ..Pages::<u32>::open(&path, count, false).unwrap() };
+            // Steps that come back to blocks which were let go.
+            let mut at = 0;
+            for _ in 0..5000 {
+                assert_eq!(pages.get(at).unwrap(), number(at));
+                assert!(pages.cache.borrow().blocks.len() <= kept.max(1));
+                at = (at + 7919) % count;
+            }
+            assert!(pages.get(count).is_err());
+        }
     }
 }

@@ -168,3 +168,51 @@ impl Spread {
         Ok(RecordBatch::try_new(self.whole.clone(), columns)?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::cast::AsArray;
+    use arrow_array::{Int64Array, StringArray};
+
+    use super::*;
+
+    #[test]
+    fn rows_come_in_the_order_of_events_from_any_number_of_ranges() {
+        let fields = ["text", "none"].map(|name| Field::new(name, DataType::Utf8, true));
+        let numbers = Field::new("number", DataType::Int64, false);
+        let whole: SchemaRef = Arc::new(Schema::new(fields.into_iter().chain([numbers]).collect::<Vec<_>>()));
+        let null = [false, true, false];
+        let events = 230_usize;
+        for chunk in [1, 9, 64, 229, 230, 1000] {
+            let dir = tempfile::tempdir().unwrap();
+            let mut spread = Spread::new(&dir.path().join("rows-"), &whole, &null, chunk, events);
+            let order: Vec<u32> = (0..events).map(|i| ((i * 143 + 11) % events) as u32).collect();
+            // Rows that are no event come between.
+            let rows: Vec<u32> = order.chunks(3).flat_map(|some| [some, &[NONE]].concat()).collect();
+            for some in rows.chunks(50) {
+                let text: StringArray =
+                    some.iter().map(|e| (e % 4 != 0).then(|| format!("text {e}"))).collect();
+                let number: Int64Array = some.iter().map(|e| Some(i64::from(*e))).collect();
+                let columns: Vec<ArrayRef> = vec![Arc::new(text), Arc::new(number)];
+                let batch = RecordBatch::try_new(with_values(&whole, &null), columns).unwrap();
+                spread.add(&batch, some).unwrap();
+            }
+            spread.end().unwrap();
+            let mut next = 0;
+            for batch in spread.into_batches() {
+                let (first, batch) = batch.unwrap();
+                assert_eq!((first, batch.schema()), (next, whole.clone()));
+                let (text, none) = (batch.column(0).as_string::<i32>(), batch.column(1));
+                let number = batch.column(2).as_primitive::<arrow_array::types::Int64Type>();
+                for row in 0..batch.num_rows() {
+                    let expected = (next % 4 != 0).then(|| format!("text {next}"));
+                    assert_eq!(super::super::columns::at(text, row).map(str::to_owned), expected);
+                    assert_eq!((number.value(row), none.is_null(row)), (i64::from(next), true));
+                    next += 1;
+                }
+            }
+            assert_eq!(next as usize, events, "{chunk} events in a range");
+            assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "temporary files are removed");
+        }
+    }
+}
