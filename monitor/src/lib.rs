@@ -5,7 +5,7 @@
 //! What it knows can be [saved](Monitor::save) and read back.
 //!
 //! ```text
-//! Interest::record ─► order (what waits for what) ─► units (handlers, for messages) ─► watched (one checker an invariant) ─► Violation
+//! Interest::record ─► order (what waits for what) ─► units (handlers, for messages) ─► watched (verdicts by invariant) ─► Violation
 //! ```
 
 mod interest;
@@ -22,4 +22,4 @@ pub use interest::{Interest, Record};
 pub use invariant::{Invariant, InvariantError};
 pub use monitor::Monitor;
 pub use saved::Saved;
-pub use told::{Counts, Options, Violation, Watching};
+pub use told::{Counts, Options, Unjudged, Violation, Watching};

@@ -1,6 +1,6 @@
 //! A monitor: all invariants of a file over the records of one system.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use demi_predicate::{Delivered, State};
@@ -11,9 +11,9 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::interest::{Interest, Record};
 use crate::invariant::Invariant;
 use crate::order::{Order, Out};
-use crate::told::{Counts, Options, Violation, Watching};
+use crate::told::{Counts, Options, Unjudged, Violation, Watching};
 use crate::units::Units;
-use crate::watched::{Standing, Watched};
+use crate::watched::{Judged, Standing, Watched};
 
 /// Handlers that do nothing for so long are done, in milliseconds.
 const UNIT_MILLIS: u64 = 200;
@@ -54,8 +54,8 @@ impl<'p> Monitor<'p> {
     pub fn new(invariants: &'p [Invariant], options: Options) -> Monitor<'p> {
         let interest = Interest::of(invariants);
         let watched = invariants.iter().map(|invariant| {
-            let checker = invariant.predicate.checker();
-            Watched::new(invariant, checker, interest.mask(invariant), Standing::default())
+            let verdicts = invariant.predicate.verdicts(options.keys);
+            Watched::new(invariant, verdicts, interest.mask(invariant), Standing::default())
         });
         Monitor {
             options,
@@ -103,7 +103,7 @@ impl<'p> Monitor<'p> {
         self.units.units.clear();
         self.actors.iter_mut().for_each(|actor| *actor = Actor::default());
         self.uncertain.clear();
-        self.watched.iter_mut().for_each(|watched| watched.checker.forget_actors());
+        self.watched.iter_mut().for_each(|watched| watched.verdicts.forget_actors());
     }
 
     /// The first frame of which a record waits.
@@ -118,7 +118,8 @@ impl<'p> Monitor<'p> {
         Counts {
             held: self.order.held,
             on_their_way: self.order.sent.len(),
-            kept: self.watched.iter().map(|w| w.checker.kept()).sum(),
+            kept: self.watched.iter().map(|w| w.verdicts.kept()).sum(),
+            untold: self.watched.iter().map(|w| w.verdicts.beyond()).sum(),
             ..self.counts
         }
     }
@@ -126,19 +127,62 @@ impl<'p> Monitor<'p> {
     /// The invariants as they stand, in the order of the file.
     #[must_use]
     pub fn watching(&self) -> Vec<Watching> {
-        let all = self.watched.iter().map(|Watched { invariant, standing, unseen, .. }| Watching {
-            id: invariant.id.clone(),
-            name: invariant.name.clone(),
-            holds: invariant.predicate.text().to_owned(),
-            muted: standing.muted,
-            failing: standing.failing.clone(),
-            checks: standing.checks,
-            failures: standing.failures,
-            last_failure: standing.last.clone(),
-            never_told: self.interest.names(*unseen),
-            unjudged: standing.broken.clone(),
+        let all = self.watched.iter().map(|Watched { invariant, standing, unseen, verdicts, .. }| {
+            let (mut failing, mut unjudged) = (Vec::new(), BTreeMap::new());
+            let (mut failing_groups, mut unjudged_groups) = (0, 0);
+            for finding in verdicts.findings() {
+                let (count, shown) = match &finding.unjudged {
+                    Some(_) => (&mut unjudged_groups, unjudged.len()),
+                    None => (&mut failing_groups, failing.len()),
+                };
+                *count += 1;
+                match &finding.unjudged {
+                    _ if shown >= Watching::SHOWN => {}
+                    Some(reason) => drop(unjudged.insert(finding.of.clone(), reason.clone())),
+                    None => failing.push(finding.of.clone()),
+                }
+            }
+            Watching {
+                id: invariant.id.clone(),
+                name: invariant.name.clone(),
+                holds: invariant.predicate.text().to_owned(),
+                muted: standing.muted,
+                failing,
+                failing_groups,
+                checks: standing.checks,
+                failures: standing.failures,
+                last_failure: standing.last.clone(),
+                never_told: self.interest.names(*unseen),
+                unjudged,
+                unjudged_groups,
+            }
         });
         all.collect()
+    }
+
+    /// The rows and groups that cannot be judged any more and of which nobody was told, by invariant. Each is told once, until it was
+    /// judged again.
+    pub fn take_unjudged(&mut self) -> Vec<Unjudged> {
+        let mut all = Vec::new();
+        for watched in &mut self.watched {
+            let mut told: Option<Unjudged> = None;
+            for finding in watched.verdicts.findings_mut().filter(|finding| !finding.told) {
+                let Some(reason) = &finding.unjudged else { continue };
+                finding.told = true;
+                let told = told.get_or_insert_with(|| Unjudged {
+                    invariant: watched.invariant.id.clone(),
+                    of: Vec::new(),
+                    groups: 0,
+                    reason: reason.clone(),
+                });
+                told.groups += 1;
+                if told.of.len() < Watching::SHOWN {
+                    told.of.push(finding.of.clone());
+                }
+            }
+            all.extend(told);
+        }
+        all
     }
 
     /// Mutes an invariant, or lets it be heard again. Says whether there is one of this id or name.
@@ -180,7 +224,7 @@ impl<'p> Monitor<'p> {
             known.incarnation = record.incarnation;
             known.state = None;
             let name = &self.order.names[actor];
-            self.watched.iter_mut().for_each(|watched| watched.checker.forget_actor(name));
+            self.watched.iter_mut().for_each(|watched| watched.verdicts.forget_actor(name));
         }
         if self.interest.of_messages {
             self.units.record(actor, &record, known.state.as_ref().filter(|_| !anew));
@@ -203,8 +247,9 @@ impl<'p> Monitor<'p> {
             if watched.unseen & present != 0 && watched.is_about(actor, &name) {
                 watched.unseen &= !present;
             }
-            if watched.mask & changed == 0 && !watched.checker.takes_each() || !watched.is_about(actor, &name)
-            {
+            let looks =
+                watched.mask & changed != 0 || watched.verdicts.takes_each() || watched.verdicts.is_stale();
+            if !looks || !watched.is_about(actor, &name) {
                 continue;
             }
             let look = watched.is_sampled(self.sample, &name, record.seq);
@@ -225,48 +270,44 @@ impl<'p> Monitor<'p> {
     fn judge(&mut self, number: usize, event: &EventId, now: u64, found: &mut Vec<Violation>) {
         let Monitor { order, uncertain, watched, options, actors, interest, .. } = self;
         let watched = &mut watched[number];
-        while watched.checker.kept() > options.keys {
-            watched.checker.forget_half();
+        while watched.verdicts.kept() > options.keys {
+            watched.verdicts.forget_half();
         }
-        let certain = !order.channels_failed && uncertain.is_empty()
-            || watched.is_certain(uncertain.iter().map(|actor| &*order.names[*actor]))
-                && (!order.channels_failed || watched.is_certain(order.names.iter().map(|name| &**name)));
-        if !certain && watched.checker.failure().is_some() {
+        if !watched.verdicts.has_fresh() {
             return;
         }
-        let event = event.to_string();
-        let Some(of) = watched.judge(&event, now, options.confirm, options.quiet_millis) else { return };
-        let affected = match watched.checker.affected() {
-            Ok(affected) => affected,
-            Err(reason) => {
-                watched.standing.broken = Some(reason);
-                return;
-            }
+        let class = &watched.invariant.class;
+        let is_certain = |judged: Judged, affected: &[Arc<str>]| match judged {
+            Judged::Alone => true,
+            _ if order.channels_failed => false,
+            Judged::Row => !uncertain.iter().any(|actor| affected.contains(&order.names[*actor])),
+            Judged::Cut => !uncertain.iter().any(|actor| class.has(&order.names[*actor], 0)),
         };
-        let (mut states, mut told_at) = (Map::new(), Vec::new());
-        for name in &affected {
-            let Some(known) = order.names.iter().position(|n| n == name).and_then(|n| actors.get(n)) else {
-                continue;
-            };
-            if known.state.is_some() {
-                states.insert(name.to_string(), known.object(interest));
-                let told =
-                    EventId { actor: name.to_string(), incarnation: known.incarnation, seq: known.told };
-                told_at.push(told.to_string());
+        let event = event.to_string();
+        for (of, affected) in watched.judge(&event, now, options, is_certain) {
+            let (mut states, mut told_at) = (Map::new(), Vec::new());
+            for name in &affected {
+                let Some(known) = order.find(name).and_then(|n| actors.get(n)) else { continue };
+                if known.state.is_some() {
+                    states.insert(name.to_string(), known.object(interest));
+                    let told =
+                        EventId { actor: name.to_string(), incarnation: known.incarnation, seq: known.told };
+                    told_at.push(told.to_string());
+                }
             }
+            let invariant = watched.invariant;
+            found.push(Violation {
+                id: format!("{:032x}", xxh3_128(format!("{}\n{of}\n{event}", invariant.id).as_bytes())),
+                invariant: invariant.id.clone(),
+                name: invariant.name.clone(),
+                holds: invariant.predicate.text().to_owned(),
+                of,
+                event: event.clone(),
+                states,
+                told_at,
+                affected: affected.iter().map(|name| name.to_string()).collect(),
+            });
         }
-        let invariant = watched.invariant;
-        found.push(Violation {
-            id: format!("{:032x}", xxh3_128(format!("{}\n{event}", invariant.id).as_bytes())),
-            invariant: invariant.id.clone(),
-            name: invariant.name.clone(),
-            holds: invariant.predicate.text().to_owned(),
-            of,
-            event,
-            states,
-            told_at,
-            affected: affected.iter().map(|name| name.to_string()).collect(),
-        });
     }
 }
 

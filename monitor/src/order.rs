@@ -99,6 +99,11 @@ impl Order {
         self.logs.len() - 1
     }
 
+    /// The number of an actor that is known.
+    pub(crate) fn find(&self, name: &str) -> Option<usize> {
+        self.numbers.get(name).copied()
+    }
+
     /// The first frame that a record which waits came with.
     pub(crate) fn oldest(&self) -> Option<u64> {
         self.logs.iter().flat_map(|log| log.held.values()).map(|held| held.lsn).min()

@@ -71,9 +71,33 @@ struct Kept {
     /// The predicate and the class that it was kept for.
     holds: String,
     class: Vec<String>,
-    checker: demi_predicate::Saved,
+    verdicts: demi_predicate::Saved,
     standing: Standing,
     never_told: Vec<String>,
+}
+
+impl Saved {
+    /// Takes out what actors told: their states, and the messages that these led to. Where their logs are stays known.
+    pub fn forget(&mut self, whose: &dyn Fn(&str) -> bool) {
+        let led = |message: &Message| message.links.iter().any(|(actor, _)| whose(actor));
+        for log in &mut self.logs {
+            if whose(&log.actor) {
+                (log.state, log.handler) = (None, None);
+            } else if let Some(handler) = &mut log.handler
+                && let Some((_, _, _, sent)) = &mut handler.received
+                && sent.as_ref().is_some_and(led)
+            {
+                *sent = None;
+            }
+        }
+        self.messages.retain(|(_, message)| !led(message));
+        for kept in self.invariants.values_mut() {
+            kept.verdicts.forget(whose);
+            // The rows and groups that were told are named after actors and values.
+            kept.standing.alerted.clear();
+            kept.standing.last = None;
+        }
+    }
 }
 
 impl Monitor<'_> {
@@ -100,7 +124,7 @@ impl Monitor<'_> {
             let kept = Kept {
                 holds: watched.invariant.predicate.to_string(),
                 class: class(watched.invariant),
-                checker: watched.checker.save(),
+                verdicts: watched.verdicts.save(),
                 standing: watched.standing.clone(),
                 never_told: self.interest.names(watched.unseen),
             };
@@ -154,12 +178,8 @@ impl<'p> Monitor<'p> {
                 kept.holds == invariant.predicate.to_string() && kept.class == class(invariant)
             });
             if let Some(kept) = kept {
-                let mut standing = kept.standing.clone();
-                let checker = invariant.predicate.resume(&kept.checker).unwrap_or_else(|reason| {
-                    standing.broken.get_or_insert(reason);
-                    invariant.predicate.checker()
-                });
-                *watched = Watched::new(invariant, checker, watched.mask, standing);
+                let verdicts = invariant.predicate.resume(&kept.verdicts, options.keys);
+                *watched = Watched::new(invariant, verdicts, watched.mask, kept.standing.clone());
                 watched.unseen &= monitor.interest.bits(&kept.never_told);
                 continue;
             }

@@ -1,5 +1,7 @@
 //! What a monitor is told, and what it tells.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
 
@@ -10,7 +12,7 @@ pub struct Options {
     pub wait_millis: u64,
     /// How many records wait at most.
     pub wait_records: usize,
-    /// How many rows of a history an invariant keeps at most.
+    /// How many rows of a history an invariant keeps at most, and how many rows and groups of it that fail.
     pub keys: usize,
     /// How many snapshots in a row must fail before it is told.
     pub confirm: u64,
@@ -33,7 +35,7 @@ impl Default for Options {
 /// An invariant was found broken.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Violation {
-    /// Known by invariant and event: the same violation found again has the same id.
+    /// Known by invariant, row or group, and event: the same violation found again has the same id.
     pub id: String,
     /// The invariant's id.
     pub invariant: String,
@@ -64,6 +66,8 @@ pub struct Counts {
     pub kept: usize,
     /// How often an actor became uncertain.
     pub uncertain: u64,
+    /// Rows and groups that failed or could not be judged and were not told, because there were too many.
+    pub untold: u64,
 }
 
 /// An invariant as it stands.
@@ -77,8 +81,10 @@ pub struct Watching {
     pub holds: String,
     /// Whether it is muted.
     pub muted: bool,
-    /// The row or group that fails now; empty for all actors.
-    pub failing: Option<String>,
+    /// The rows and groups that fail now, at most [`SHOWN`](Self::SHOWN); empty for all actors.
+    pub failing: Vec<String>,
+    /// How many fail.
+    pub failing_groups: usize,
     /// How often it was looked at.
     pub checks: u64,
     /// How often it was found to fail anew.
@@ -87,8 +93,28 @@ pub struct Watching {
     pub last_failure: Option<String>,
     /// Variables of it that no actor that it is about has told since the monitor began: it says nothing without them.
     pub never_told: Vec<String>,
-    /// Why it cannot be judged: values that do not compare.
-    pub unjudged: Option<String>,
+    /// Rows and groups that cannot be judged now, with the reason: values that do not compare. At most [`SHOWN`](Self::SHOWN).
+    pub unjudged: BTreeMap<String, String>,
+    /// How many cannot be judged.
+    pub unjudged_groups: usize,
+}
+
+impl Watching {
+    /// Most rows or groups that are named.
+    pub const SHOWN: usize = 100;
+}
+
+/// Rows or groups that cannot be judged any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unjudged {
+    /// The invariant's id.
+    pub invariant: String,
+    /// The first of them, at most [`Watching::SHOWN`]; empty for all actors.
+    pub of: Vec<String>,
+    /// How many there are.
+    pub groups: usize,
+    /// Why the first of them cannot be judged.
+    pub reason: String,
 }
 
 impl Violation {

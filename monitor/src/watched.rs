@@ -3,33 +3,30 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use demi_predicate::{Checker, Delivered, Scope, State};
+use demi_predicate::{Delivered, Scope, State, Verdicts};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::Invariant;
+use crate::{Invariant, Options};
+
+/// Alerts that are remembered in any case.
+const FEW: usize = 1024;
 
 /// How the states of an invariant are to be judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Judged {
+pub(crate) enum Judged {
     /// A row is one actor's, or one message's: other actors may be uncertain.
     Alone,
+    /// A row is two actors', which must be certain.
+    Row,
     /// Rows are a cut: all of them must be certain.
     Cut,
 }
 
 /// What is told of an invariant that is watched.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Standing {
-    /// What fails now, in words; empty for all actors.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) failing: Option<String>,
-    /// How many snapshots in a row failed.
-    #[serde(default)]
-    pub(crate) in_a_row: u64,
-    /// Whether that was told.
-    #[serde(default)]
-    pub(crate) told: bool,
     #[serde(default)]
     pub(crate) checks: u64,
     #[serde(default)]
@@ -37,20 +34,20 @@ pub(crate) struct Standing {
     /// The event of the last failure that was told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) last: Option<String>,
-    /// By group: when an alert was made, in milliseconds.
+    /// By row or group: when an alert was made, in milliseconds.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) alerted: BTreeMap<String, u64>,
     #[serde(default)]
     pub(crate) muted: bool,
-    /// Why it is not checked any more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) broken: Option<String>,
 }
 
-/// An invariant with its checker.
+/// What began to fail: a row or group in words, and its actors.
+pub(crate) type Began = (String, Vec<Arc<str>>);
+
+/// An invariant with what is said of its rows and groups.
 pub(crate) struct Watched<'p> {
     pub(crate) invariant: &'p Invariant,
-    pub(crate) checker: Checker<'p>,
+    pub(crate) verdicts: Verdicts<'p>,
     /// Its variables, a bit for each of the interest's.
     pub(crate) mask: u128,
     /// Those of them that no actor has told.
@@ -59,6 +56,8 @@ pub(crate) struct Watched<'p> {
     /// By actor: whether it is about it.
     about: Vec<Option<bool>>,
     judged: Judged,
+    /// How many alerts may be remembered before those that are long ago are forgotten.
+    alerts: usize,
     /// How many states of a chain, or sides of a message, a row has.
     length: usize,
 }
@@ -66,13 +65,14 @@ pub(crate) struct Watched<'p> {
 impl<'p> Watched<'p> {
     pub(crate) fn new(
         invariant: &'p Invariant,
-        checker: Checker<'p>,
+        verdicts: Verdicts<'p>,
         mask: u128,
         standing: Standing,
     ) -> Self {
         let judged = match invariant.predicate.scope() {
             Scope::Actors if !invariant.predicate.is_of_groups() => Judged::Alone,
             Scope::Ever | Scope::EverPairs(..) | Scope::Messages(_) | Scope::Chain => Judged::Alone,
+            Scope::Pairs(..) | Scope::Neighbours(..) if !invariant.predicate.is_of_groups() => Judged::Row,
             Scope::Actors | Scope::Pairs(..) | Scope::Neighbours(..) => Judged::Cut,
         };
         let length = match invariant.predicate.scope() {
@@ -81,12 +81,13 @@ impl<'p> Watched<'p> {
         };
         Watched {
             invariant,
-            checker,
+            verdicts,
             mask,
             unseen: if mask == u128::MAX { 0 } else { mask },
             standing,
             about: Vec::new(),
             judged,
+            alerts: FEW,
             length,
         }
     }
@@ -99,31 +100,25 @@ impl<'p> Watched<'p> {
         *self.about[actor].get_or_insert_with(|| self.invariant.class.has(name, 0))
     }
 
-    /// Whether a failure counts while these actors are uncertain.
-    pub(crate) fn is_certain<'n>(&self, mut uncertain: impl Iterator<Item = &'n str>) -> bool {
-        self.judged == Judged::Alone || !uncertain.any(|name| self.invariant.class.has(name, 0))
-    }
-
     /// Takes the next state of an actor; whether it was looked at.
     pub(crate) fn tell(&mut self, actor: &str, incarnation: u32, state: &Arc<State>, look: bool) -> bool {
-        if self.invariant.predicate.scope().is_of_messages() || self.standing.broken.is_some() {
+        if self.invariant.predicate.scope().is_of_messages() {
             return false;
         }
         let look = look || self.invariant.predicate.scope().is_history();
-        let result = match look {
-            true => self.checker.tell(actor, incarnation, state).map(|_| ()),
-            false => self.checker.pass_over(actor, incarnation, state),
-        };
+        match look {
+            true => self.verdicts.tell(actor, incarnation, state),
+            false => self.verdicts.pass_over(actor, incarnation, state),
+        }
         self.standing.checks += u64::from(look);
-        self.standing.broken = result.err();
-        look && self.standing.broken.is_none()
+        look
     }
 
     /// Takes the next message; whether it was looked at.
     pub(crate) fn deliver(&mut self, delivered: &Delivered) -> bool {
         let scope = self.invariant.predicate.scope();
         let neighbours = matches!(scope, Scope::Neighbours(..));
-        if !(scope.is_of_messages() || neighbours) || self.standing.broken.is_some() {
+        if !(scope.is_of_messages() || neighbours) {
             return false;
         }
         let Some(links) = delivered.links.get(..self.length) else { return false };
@@ -135,8 +130,8 @@ impl<'p> Watched<'p> {
             return false;
         }
         self.standing.checks += 1;
-        self.standing.broken = self.checker.deliver(delivered).err();
-        self.standing.broken.is_none()
+        self.verdicts.deliver(delivered);
+        true
     }
 
     /// Whether a state is looked at, of which only a share is; a restart decides alike.
@@ -146,33 +141,41 @@ impl<'p> Watched<'p> {
         sample >= 1.0 || (drawn >> 11) as f64 / (1_u64 << 53) as f64 <= sample
     }
 
-    /// What is to be told after a look: the group that fails, if it failed `confirm` times in a row, was not told before and not in the
-    /// last `quiet` milliseconds.
-    pub(crate) fn judge(&mut self, event: &str, now: u64, confirm: u64, quiet: u64) -> Option<String> {
-        let standing = &mut self.standing;
-        let Some(of) = self.checker.failure() else {
-            (standing.failing, standing.in_a_row, standing.told) = (None, 0, false);
-            return None;
-        };
-        // Messages that stand for themselves are failures of their own.
-        let each =
-            self.invariant.predicate.scope().is_of_messages() && !self.invariant.predicate.is_of_groups();
-        if each || standing.failing.as_deref() != Some(of) {
-            let in_a_row = if each { standing.in_a_row } else { 0 };
-            (standing.failing, standing.in_a_row, standing.told) = (Some(of.to_owned()), in_a_row, false);
+    /// What is to be told after a look: each row or group that fails, if it failed so often in a row as the options say, was not told
+    /// since it last held, and not in the last quiet time. `is_certain` says whether the failure of actors counts.
+    pub(crate) fn judge(
+        &mut self,
+        event: &str,
+        now: u64,
+        options: &Options,
+        is_certain: impl Fn(Judged, &[Arc<str>]) -> bool,
+    ) -> Vec<Began> {
+        let Watched { verdicts, standing, judged, alerts, .. } = self;
+        // What has failed for good needs no confirmation.
+        let confirm = if verdicts.is_for_good() { 1 } else { options.confirm };
+        let mut began = Vec::new();
+        verdicts.each_fresh(|finding| {
+            if !is_certain(*judged, &finding.affected) {
+                return false;
+            }
+            finding.looks += 1;
+            if finding.told || finding.looks < confirm {
+                return true;
+            }
+            finding.told = true;
+            standing.failures += 1;
+            standing.last = Some(event.to_owned());
+            let quiet = |at: &u64| now < at.saturating_add(options.quiet_millis);
+            if !standing.muted && !standing.alerted.get(&finding.of).is_some_and(quiet) {
+                began.push((finding.of.clone(), finding.affected.clone()));
+            }
+            true
+        });
+        standing.alerted.extend(began.iter().map(|(of, _)| (of.clone(), now)));
+        if standing.alerted.len() > *alerts {
+            standing.alerted.retain(|_, at| now < at.saturating_add(options.quiet_millis));
+            *alerts = 2 * standing.alerted.len() + FEW;
         }
-        standing.in_a_row += 1;
-        if standing.told || standing.in_a_row < confirm {
-            return None;
-        }
-        standing.told = true;
-        standing.failures += 1;
-        standing.last = Some(event.to_owned());
-        standing.alerted.retain(|_, at| now < at.saturating_add(quiet));
-        if standing.muted || standing.alerted.contains_key(of) {
-            return None;
-        }
-        standing.alerted.insert(of.to_owned(), now);
-        Some(of.to_owned())
+        began
     }
 }

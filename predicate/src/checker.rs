@@ -5,7 +5,6 @@
 
 mod history;
 mod messages;
-mod saved;
 #[cfg(test)]
 mod tests;
 
@@ -15,7 +14,6 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-pub use self::saved::Saved;
 use crate::Predicate;
 use crate::near::{Judge, Near};
 use crate::row::{Delivered, Row, Told};
@@ -53,20 +51,6 @@ enum Sees {
 /// A state of the past, with the actor that told it.
 type Past = (Arc<str>, Arc<State>);
 
-/// Rows that count together.
-#[derive(Clone, Debug)]
-struct Group<T> {
-    rows: Vec<T>,
-    /// When it was looked at last, counted in looks.
-    touched: u64,
-}
-
-impl<T> Default for Group<T> {
-    fn default() -> Self {
-        Group { rows: Vec::new(), touched: 0 }
-    }
-}
-
 /// A predicate followed through one execution.
 #[derive(Clone, Debug)]
 pub struct Checker<'p> {
@@ -90,12 +74,9 @@ pub struct Checker<'p> {
     /// Projections of states of the past, with how many states of their group stood before them when they were last told.
     taken: HashMap<String, usize>,
     /// By key of the group: the states of the past with it, each projection once.
-    groups: HashMap<String, Group<Past>>,
+    groups: HashMap<String, Vec<Past>>,
     /// By key of the group: the messages, or last messages of chains, with it.
-    messages: HashMap<String, Group<Delivered>>,
-    /// How many rows the groups have in all, and how often they were looked at.
-    kept: usize,
-    looks: u64,
+    messages: HashMap<String, Vec<Delivered>>,
     /// Actors that exchanged a message, each pair in both orders.
     met: BTreeSet<(Arc<str>, Arc<str>)>,
     /// Whose states made a history, or a message, fail.
@@ -131,8 +112,6 @@ impl Predicate {
             taken: HashMap::new(),
             groups: HashMap::new(),
             messages: HashMap::new(),
-            kept: 0,
-            looks: 0,
             met: BTreeSet::new(),
             culprits: Vec::new(),
             failure: None,
@@ -206,12 +185,6 @@ impl Checker<'_> {
         self.actors.insert(name.clone(), Seen { now: state.clone(), before });
         self.pending = Some(name);
         true
-    }
-
-    /// Whether it must be told a state even if no variable of it changed.
-    #[must_use]
-    pub fn takes_each(&self) -> bool {
-        !matches!(self.sees, Sees::Now)
     }
 
     /// From here on what comes near to failing is looked for.

@@ -1,5 +1,7 @@
 //! Whether a predicate holds of rows.
 
+use rustc_hash::FxHashMap;
+
 use crate::list;
 use crate::print::column_name;
 use crate::row::Row;
@@ -114,6 +116,102 @@ pub(crate) fn failing(predicate: &Parsed, rows: &[Row<'_>], first: bool) -> Resu
     Ok(failing)
 }
 
+/// What a predicate says of a row or group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Says {
+    Holds,
+    Fails,
+    /// Values do not compare, or cannot be counted with: why.
+    Unjudged(String),
+}
+
+impl Says {
+    /// Unknown is no failure.
+    fn of(found: Result<Option<bool>, String>) -> Says {
+        match found {
+            Ok(Some(false)) => Says::Fails,
+            Ok(_) => Says::Holds,
+            Err(reason) => Says::Unjudged(reason),
+        }
+    }
+}
+
+/// A group that a predicate does not hold of, or of which it says nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Judged {
+    /// The group in words; the row, where it cannot be said to which group it belongs.
+    pub(crate) of: String,
+    /// The rows that it has, by their numbers.
+    pub(crate) rows: Vec<usize>,
+    pub(crate) says: Says,
+}
+
+/// What is said of a row that stands for itself; nothing where WHERE leaves it out.
+pub(crate) fn says_of_row(predicate: &Parsed, row: Row<'_>) -> Option<Says> {
+    match counts(predicate.filter.as_ref(), row) {
+        Ok(false) => None,
+        Ok(true) => Some(Says::of(truth(&predicate.holds, Scope { one: Some(row), group: &[] }))),
+        Err(reason) => Some(Says::Unjudged(reason)),
+    }
+}
+
+/// What is said of a group with these rows, which WHERE has left.
+pub(crate) fn says_of_group(predicate: &Parsed, rows: &[Row<'_>]) -> Says {
+    Says::of(truth(&predicate.holds, Scope { one: rows.first().copied(), group: rows }))
+}
+
+/// The groups of these rows, each for itself, that the predicate does not hold of or says nothing of. A row of which WHERE says
+/// nothing leaves its group without a verdict. One whose group cannot be told is in none, and is without a verdict itself.
+pub(crate) fn judge_groups(predicate: &Parsed, rows: &[Row<'_>]) -> Vec<Judged> {
+    let mut groups: Vec<(Judged, Vec<Row<'_>>)> = Vec::new();
+    let mut places: FxHashMap<String, usize> = FxHashMap::default();
+    let mut alone = Vec::new();
+    for (number, row) in rows.iter().enumerate() {
+        let counts = counts(predicate.filter.as_ref(), *row);
+        if counts == Ok(false) {
+            continue;
+        }
+        let (key, words) = match group_of(predicate, *row) {
+            Ok(found) => found,
+            Err(reason) => {
+                let of = row.named(&predicate.scope);
+                alone.push(Judged { of, rows: vec![number], says: Says::Unjudged(reason) });
+                continue;
+            }
+        };
+        let place = *places.entry(key).or_insert_with(|| {
+            groups.push((Judged { of: words, rows: Vec::new(), says: Says::Holds }, Vec::new()));
+            groups.len() - 1
+        });
+        let (judged, members) = &mut groups[place];
+        judged.rows.push(number);
+        members.push(*row);
+        if let (Err(reason), Says::Holds) = (counts, &judged.says) {
+            judged.says = Says::Unjudged(reason);
+        }
+    }
+    // The table as a whole is a group also where WHERE leaves nothing of it.
+    if groups.is_empty() && alone.is_empty() && !rows.is_empty() && predicate.is_of_the_whole() {
+        groups.push((Judged { of: String::new(), rows: Vec::new(), says: Says::Holds }, Vec::new()));
+    }
+    for (judged, members) in &mut groups {
+        if judged.says == Says::Holds {
+            judged.says = says_of_group(predicate, members);
+        }
+    }
+    let judged = groups.into_iter().map(|(judged, _)| judged).chain(alone);
+    judged.filter(|judged| judged.says != Says::Holds).collect()
+}
+
+/// The group that a row belongs to, as a text that other groups do not have, and in words.
+pub(crate) fn group_of(predicate: &Parsed, row: Row<'_>) -> Result<(String, String), String> {
+    let scope = Scope { one: Some(row), group: &[] };
+    let groups = predicate.groups.iter().flatten();
+    let values = groups.map(|term| value(term, scope)).collect::<Result<Vec<_>, String>>()?;
+    let key = values.iter().map(ToString::to_string).collect::<Vec<_>>().join("\u{1f}");
+    Ok((key, named(predicate, &values, Some(row))))
+}
+
 /// Whether a condition lets a row pass. Where it cannot be asked, what comes after it says why.
 pub(crate) fn passes(condition: &Term, row: Row<'_>) -> bool {
     matches!(truth(condition, Scope { one: Some(row), group: &[] }), Ok(Some(true)) | Err(_))
@@ -121,13 +219,7 @@ pub(crate) fn passes(condition: &Term, row: Row<'_>) -> bool {
 
 /// The group that a row belongs to; nothing where `WHERE` leaves it out.
 pub(crate) fn key(predicate: &Parsed, row: Row<'_>) -> Result<Option<String>, String> {
-    if !counts(predicate.filter.as_ref(), row)? {
-        return Ok(None);
-    }
-    let scope = Scope { one: Some(row), group: &[] };
-    let groups = predicate.groups.iter().flatten();
-    let values = groups.map(|t| Ok(value(t, scope)?.to_string())).collect::<Result<Vec<_>, String>>()?;
-    Ok(Some(values.join("\u{1f}")))
+    Ok(if counts(predicate.filter.as_ref(), row)? { Some(group_of(predicate, row)?.0) } else { None })
 }
 
 pub(crate) fn truth(term: &Term, scope: Scope<'_>) -> Result<Option<bool>, String> {

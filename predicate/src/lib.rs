@@ -21,11 +21,12 @@ mod state;
 mod term;
 mod token;
 mod value;
+mod verdicts;
 
 use std::collections::BTreeSet;
 use std::fmt;
 
-pub use self::checker::{Checker, Saved};
+pub use self::checker::Checker;
 pub use self::class::{Class, ClassError};
 pub use self::error::ParseError;
 pub use self::eval::Failing;
@@ -38,6 +39,7 @@ use self::scope::{SHORTEST, TELLS, TYPE};
 pub use self::state::{Shape, State, Values};
 use self::term::{Parsed, Term};
 use self::value::Value;
+pub use self::verdicts::{Finding, Saved, Verdicts};
 
 /// Something that is to hold of the states of all actors.
 ///

@@ -171,6 +171,11 @@ impl Parsed {
         all
     }
 
+    /// Whether all rows are one group.
+    pub(crate) fn is_of_the_whole(&self) -> bool {
+        self.groups.as_ref().is_some_and(Vec::is_empty)
+    }
+
     /// Whether it matters how often a row comes that is like another.
     pub(crate) fn counts_rows(&self) -> bool {
         let mut found = false;

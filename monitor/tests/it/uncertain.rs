@@ -106,18 +106,40 @@ fn an_alert_waits_for_confirmation_and_is_then_quiet() {
     assert!(feed(&mut monitor, &tell(12, 6), 9000).is_empty());
 }
 
+/// A text where a number is due leaves its own actor without a verdict, until the actor tells a number again.
 #[test]
-fn values_that_do_not_compare_end_their_invariant_only() {
-    let invariants = invariants(&["x < 5", "y < 5"]);
+fn values_that_do_not_compare_silence_nobody_else() {
+    let invariants = invariants(&["x <= 50", "max(x) - min(x) <= 50"]);
     let mut monitor = Monitor::new(&invariants, options());
-    assert!(
-        feed(&mut monitor, &format!(r#"{{"actor":"a","seq":1,{TELLS}:{{"x":"text","y":1}}}}"#), 0).is_empty()
-    );
-    assert!(monitor.watching()[0].unjudged.as_ref().is_some_and(|why| why.contains("text")));
-    assert_eq!(
-        feed(&mut monitor, &format!(r#"{{"actor":"a","seq":2,{TELLS}:{{"x":1,"y":9}}}}"#), 0).len(),
-        1
-    );
+    let tell =
+        |actor: &str, seq: u64, x: &str| format!(r#"{{"actor":"{actor}","seq":{seq},{TELLS}:{{"x":{x}}}}}"#);
+    assert!(feed(&mut monitor, &tell("good", 1, "10"), 0).is_empty());
+    assert!(feed(&mut monitor, &tell("evil", 1, r#""text""#), 0).is_empty());
+    let unjudged = monitor.watching().into_iter().map(|w| w.unjudged.into_keys().collect::<Vec<_>>());
+    assert_eq!(unjudged.collect::<Vec<_>>(), [vec!["actor = 'evil'"], vec![""]]);
+    // Each is told once.
+    let told = monitor.take_unjudged();
+    assert_eq!(told.iter().map(|t| t.groups).collect::<Vec<_>>(), [1, 1]);
+    assert!(told[0].reason.contains("text"), "{}", told[0].reason);
+    assert!(monitor.take_unjudged().is_empty());
+    assert_eq!(feed(&mut monitor, &tell("good", 2, "60"), 0), [r#"i0 at good/2: ["good"]"#]);
+    // It is over with the next number, and what a text hid is told.
+    assert_eq!(feed(&mut monitor, &tell("evil", 2, "5"), 0), [r#"i1 at evil/2: ["evil", "good"]"#],);
+    assert!(monitor.watching().iter().all(|w| w.unjudged.is_empty()));
+    assert!(feed(&mut monitor, &tell("evil", 3, r#""text""#), 0).is_empty());
+    assert_eq!(monitor.take_unjudged().len(), 2);
+}
+
+/// One that fails hides no other.
+#[test]
+fn each_that_fails_is_told() {
+    let invariants = invariants(&["x <= 50"]);
+    let mut monitor = Monitor::new(&invariants, options());
+    for actor in ["a", "b", "c"] {
+        let line = format!(r#"{{"actor":"{actor}","seq":1,{TELLS}:{{"x":100}}}}"#);
+        assert_eq!(feed(&mut monitor, &line, 0), [format!(r#"i0 at {actor}/1: ["{actor}"]"#)]);
+    }
+    assert_eq!(monitor.watching()[0].failing, ["actor = 'a'", "actor = 'b'", "actor = 'c'"]);
 }
 
 #[test]

@@ -47,10 +47,7 @@ impl Checker<'_> {
         let row = Row::one(told);
         let projected = self.projected(row, state);
         let Some(key) = self.predicate.key(row)? else { return self.left_out(row) };
-        self.looks += 1;
         let group = self.groups.entry(key).or_default();
-        group.touched = self.looks;
-        let group = &mut group.rows;
         let known = self.taken.insert(projected, group.len());
         if matches!(self.predicate.scope(), Scope::EverPairs(..)) {
             let meets = |side: usize| self.sided[side].iter().all(|c| eval::passes(c, Row::pair(told, told)));
@@ -76,7 +73,6 @@ impl Checker<'_> {
         let keep = !pairs || self.sided[0].iter().all(|c| eval::passes(c, Row::pair(told, told)));
         if keep {
             group.push((actor.clone(), kept));
-            self.kept += 1;
         }
         if pairs {
             return Ok(None);

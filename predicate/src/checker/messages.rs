@@ -66,7 +66,7 @@ impl Checker<'_> {
         if !self.keep(&key, row, delivered) {
             return Ok(None);
         }
-        let group = self.messages.get(&key).map_or(&[][..], |group| &group.rows);
+        let group = self.messages.get(&key).map_or(&[][..], Vec::as_slice);
         let length = self.predicate.chain_length();
         let row =
             |d| if *self.predicate.scope() == Scope::Chain { Row::chain(d, length) } else { Row::message(d) };
@@ -75,16 +75,12 @@ impl Checker<'_> {
     }
 
     /// Adds a message to its group, unless one counts for both; whether it did.
-    pub(super) fn keep(&mut self, key: &str, row: Row<'_>, delivered: &Delivered) -> bool {
+    fn keep(&mut self, key: &str, row: Row<'_>, delivered: &Delivered) -> bool {
         let projected: Vec<String> = self.judge.columns.iter().map(|c| row.get(c).to_string()).collect();
         if !self.predicate.parsed.counts_rows() && self.taken.insert(projected.join("\u{1f}"), 0).is_some() {
             return false;
         }
-        self.looks += 1;
-        let group = self.messages.entry(key.to_owned()).or_default();
-        group.touched = self.looks;
-        group.rows.push(delivered.clone());
-        self.kept += 1;
+        self.messages.entry(key.to_owned()).or_default().push(delivered.clone());
         true
     }
 }
