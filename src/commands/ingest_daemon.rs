@@ -89,7 +89,7 @@ fn verify_text(found: &Verified) -> String {
     );
     if found.torn_bytes > 0 {
         out.push_str(&format!(
-            "{} bytes at its end were never acknowledged and will be cut off\n",
+            "{} bytes at its end are no whole frame, and nothing says that they were acknowledged: they will be cut off\n",
             found.torn_bytes
         ));
     }

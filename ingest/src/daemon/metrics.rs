@@ -82,6 +82,8 @@ pub struct Metrics {
     pub spool_bytes: Gauge,
     /// 1 while the spool cannot be written.
     pub spool_failing: Gauge,
+    /// Acknowledged frames that could not be read; what was there is kept in files.
+    pub spool_lost_frames: Gauge,
     /// 1 while room is held on the store's disk for commits.
     pub reserve_held: Gauge,
     /// Last durable batch.
@@ -121,6 +123,7 @@ impl Default for Metrics {
             orphan_receives: Family::default(),
             spool_bytes: Gauge::default(),
             spool_failing: Gauge::default(),
+            spool_lost_frames: Gauge::default(),
             reserve_held: Gauge::default(),
             durable_lsn: Gauge::default(),
             committed_lsn: Gauge::default(),
@@ -158,6 +161,11 @@ impl Metrics {
         r.register("orphan_receives", "Recent receives without a send", self.orphan_receives.clone());
         r.register("spool_bytes", "Bytes of the spool", self.spool_bytes.clone());
         r.register("spool_failing", "1 while the spool cannot be written", self.spool_failing.clone());
+        r.register(
+            "spool_lost_frames",
+            "Acknowledged frames that cannot be read",
+            self.spool_lost_frames.clone(),
+        );
         r.register("reserve_held", "1 while room is held for commits", self.reserve_held.clone());
         r.register("durable_lsn", "Last durable batch", self.durable_lsn.clone());
         r.register("committed_lsn", "Last batch in the store", self.committed_lsn.clone());

@@ -25,7 +25,7 @@ use super::sources::{Context, Running};
 use super::{codec, descriptors, writer};
 use crate::Store;
 use crate::fs::{self, FileSystem};
-use crate::spool::{Folder, Options, Spool};
+use crate::spool::{Disk as _, Folder, Options, Spool};
 
 /// What a running daemon tells whoever started it.
 #[derive(Clone, Debug, Default)]
@@ -251,7 +251,7 @@ impl Opened {
             tracing::info!(
                 bytes = found.torn_bytes,
                 frames = found.void_frames,
-                "cut off what was never acknowledged"
+                "cut off what nothing says was acknowledged"
             );
         }
         let saved = Positions::read(&disk).map_err(failed)?;
@@ -264,7 +264,31 @@ impl Opened {
             }
         }
         let store = Store::create_on(&config.store.dir, files.clone())?;
+        // Who deletes events looks for them here too.
+        store.note_spool(&config.spool.dir)?;
         let done = store.progress(&application(spool.id()))?.unwrap_or(0);
+        if found.begins_after > done {
+            let (first, last) = (done + 1, found.begins_after);
+            tracing::error!(first, last, "frames are neither in the spool nor in the store");
+            spool.note_lost(first, last).map_err(failed)?;
+        }
+        for aside in &found.aside {
+            let (first, last) = aside.lost;
+            if aside.is_new && last <= done {
+                // Nothing of it is lost.
+                disk.remove(&aside.name)?;
+                continue;
+            }
+            let file = &aside.name;
+            tracing::error!(
+                first,
+                last,
+                file,
+                "frames that were acknowledged cannot be read; what was there is kept"
+            );
+            let lost = i64::try_from(last - first + 1).unwrap_or(i64::MAX);
+            metrics.spool_lost_frames.set(metrics.spool_lost_frames.get().saturating_add(lost));
+        }
         if done > spool.last_lsn() {
             tracing::warn!(
                 committed = done,

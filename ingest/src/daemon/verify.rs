@@ -24,7 +24,7 @@ pub struct Verified {
     pub pending_frames: u64,
     /// Lines and records in them.
     pub pending_lines: u64,
-    /// Bytes at the end of the spool that were never acknowledged and will be cut off.
+    /// Bytes at the end of the spool of which nothing says that they were acknowledged: they will be cut off.
     pub torn_bytes: u64,
     /// Sources with the last frame of each in the store.
     pub sources: Vec<SourceProgress>,
@@ -121,13 +121,32 @@ pub fn verify(store: &Path, spool: &Path) -> Result<Verified, ServeError> {
 }
 
 fn damage(found: &Recovered, committed: u64, out: &mut Verified) {
+    if found.begins_after > committed {
+        let first = committed + 1;
+        out.losses.push(format!(
+            "frames {first} to {} are neither in the spool nor in the store",
+            found.begins_after
+        ));
+    }
     for damage in &found.damage {
         let text = format!("{} at byte {}: {}", damage.segment, damage.offset, damage.reason);
         match damage.lost {
             Some((first, last)) if last > committed => {
                 out.losses.push(format!("{text}; frames {} to {last} are lost", first.max(committed + 1)));
             }
+            // It is told with the file that keeps it.
+            Some(lost) if found.aside.iter().any(|aside| aside.lost == lost) => {}
             _ => out.warnings.push(format!("{text}; nothing that is not in the store")),
+        }
+    }
+    for aside in &found.aside {
+        let (first, last) = aside.lost;
+        if last <= committed || found.damage.iter().all(|damage| damage.lost != Some(aside.lost)) {
+            out.losses.push(format!(
+                "frames {first} to {last} were acknowledged and could not be read; what was there is kept in {}: remove it once that \
+                 is settled",
+                aside.name
+            ));
         }
     }
     if committed > found.last_lsn {

@@ -1,7 +1,8 @@
 //! The thread that writes the spool: everything that waits is written and synced together.
 
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::Receiver;
@@ -15,6 +16,8 @@ use crate::spool::{Body, Disk, Spool, SpoolError};
 
 /// Bytes after which a group is written though more waits.
 const GROUP_BYTES: usize = 16 << 20;
+/// Time without a request after which the spool is at rest.
+const REST: Duration = Duration::from_millis(200);
 /// Pause before a write that failed is tried again.
 const PAUSE: Duration = Duration::from_millis(if cfg!(test) { 5 } else { 100 });
 
@@ -38,7 +41,11 @@ impl Writer {
             let mut waiting: Vec<Request> = Vec::new();
             loop {
                 if waiting.is_empty() {
-                    match from.blocking_recv() {
+                    let next = receive(&mut from, REST).unwrap_or_else(|| {
+                        spool.rest();
+                        from.blocking_recv()
+                    });
+                    match next {
                         Some(request) => waiting.push(request),
                         None => break,
                     }
@@ -116,5 +123,31 @@ impl Writer {
         if !waiting.is_empty() {
             thread::sleep(PAUSE);
         }
+    }
+}
+
+/// The next request, or nothing when all intakes are gone; nothing at all when there was none within a time. It needs no runtime.
+fn receive(from: &mut Receiver<Request>, within: Duration) -> Option<Option<Request>> {
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut context = Context::from_waker(&waker);
+    let begin = Instant::now();
+    loop {
+        if let Poll::Ready(next) = from.poll_recv(&mut context) {
+            return Some(next);
+        }
+        let left = within.saturating_sub(begin.elapsed());
+        if left.is_zero() {
+            return None;
+        }
+        thread::park_timeout(left);
+    }
+}
+
+/// Wakes a thread that waits for a request.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
     }
 }

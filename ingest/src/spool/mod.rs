@@ -16,11 +16,13 @@
 //!   sync failed (after which nobody knows what the disk holds), the segment is given up and a new one begins, whose
 //!   header says after which frame: what the old one holds beyond that was never acknowledged and is void.
 //! - Opening the spool cuts the last segment to its last whole frame. The place in the group tells which frames were
-//!   acknowledged before: damage to those is reported with their numbers, and never keeps the spool from opening.
+//!   acknowledged before, and a mark beside the segments tells of the last group (`mark.rs`). Damage to those is
+//!   reported with their numbers, what cannot be read is kept in a file of its own, and the spool opens all the same.
 //! - A segment is removed when all of it is in the store. The size of all of them together is bounded.
 
 mod disk;
 mod frame;
+mod mark;
 mod read;
 mod recover;
 #[cfg(test)]
@@ -30,7 +32,7 @@ mod write;
 pub use disk::{Disk, Folder};
 pub use frame::{Body, FrameError, MAX_BODY};
 pub use read::{Frame, Reader};
-pub use recover::{Damage, Recovered, inspect};
+pub use recover::{Aside, Damage, Recovered, inspect};
 pub(crate) use write::identity;
 pub use write::{Options, Readers, Releaser, Spool, Written};
 

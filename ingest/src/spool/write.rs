@@ -3,9 +3,12 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-use super::frame::{Body, HEADER, SegmentHead};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::frame::{Body, HEADER, Head, SegmentHead};
+use super::mark::Marks;
 use super::read::{Reader, Segment, Shared, State};
-use super::recover::{Recovered, inspect, segment_name};
+use super::recover::{Aside, Recovered, Unreadable, inspect, segment_name, segment_number};
 use super::{Disk, SpoolError};
 use crate::fs::OpenFile;
 
@@ -49,25 +52,58 @@ pub struct Spool<D> {
     next_segment: u64,
     active: Option<Active>,
     buffer: Vec<u8>,
+    marks: Marks,
 }
 
-/// Identity of the spool on the disk, if there is one.
+/// Identity of the spool on the disk, if there is one. Where its file is damaged or gone, the segments know it.
 ///
 /// # Errors
-/// When the file cannot be read or is none.
+/// When the file cannot be read, or is none and there are no segments either.
 pub(crate) fn identity<D: Disk + ?Sized>(disk: &D) -> Result<Option<u64>, SpoolError> {
     let names = disk.list().map_err(SpoolError::io(".", "list this folder"))?;
-    if !names.iter().any(|name| name == IDENTITY) {
-        return Ok(None);
+    let mut id = None;
+    if names.iter().any(|name| name == IDENTITY) {
+        let mut bytes = vec![0; 4096];
+        let got =
+            disk.read_at(IDENTITY, 0, &mut bytes).map_err(SpoolError::io(IDENTITY, "read this file"))?;
+        let value: serde_json::Value = serde_json::from_slice(&bytes[..got]).unwrap_or_default();
+        let number = |key: &str| value[key].as_str().and_then(|text| u64::from_str_radix(text, 16).ok());
+        id = number("spool");
+        if id.is_some() && number("check") == id.map(check_of) {
+            return Ok(id);
+        }
     }
-    let mut bytes = vec![0; 4096];
-    let got = disk.read_at(IDENTITY, 0, &mut bytes).map_err(SpoolError::io(IDENTITY, "read this file"))?;
-    let value: serde_json::Value = serde_json::from_slice(&bytes[..got]).unwrap_or_default();
-    let id = value["spool"].as_str().and_then(|text| u64::from_str_radix(text, 16).ok());
-    id.map(Some).ok_or_else(|| SpoolError::NoSpool {
-        name: IDENTITY.to_owned(),
-        reason: "this does not name a spool of this version".to_owned(),
-    })
+    let mut of_segments = std::collections::BTreeSet::new();
+    for name in names.iter().filter(|name| segment_number(name).is_some()) {
+        let mut header = [0; HEADER];
+        let got = disk.read_at(name, 0, &mut header).map_err(SpoolError::io(name, "read this file"))?;
+        of_segments.extend(SegmentHead::read(&header[..got]).map(|head| head.spool));
+    }
+    let told = of_segments.first().copied().filter(|_| of_segments.len() == 1);
+    match (told.or(id), names.iter().any(|name| name == IDENTITY)) {
+        (None, true) => Err(SpoolError::NoSpool {
+            name: IDENTITY.to_owned(),
+            reason: "this does not name a spool of this version".to_owned(),
+        }),
+        (id, _) => Ok(id),
+    }
+}
+
+/// The check of an identity: a digit that changed is not taken for another spool.
+fn check_of(id: u64) -> u64 {
+    xxh3_64(&id.to_le_bytes())
+}
+
+/// Writes the file with the identity.
+fn write_identity<D: Disk + ?Sized>(disk: &D, id: u64) -> Result<(), SpoolError> {
+    let check = check_of(id);
+    let text =
+        format!("{{\"format\":\"demi-spool/1\",\"spool\":\"{id:016x}\",\"check\":\"{check:016x}\"}}\n");
+    let mut known = vec![0; 2 * text.len()];
+    if disk.read_at(IDENTITY, 0, &mut known).is_ok_and(|got| known[..got] == *text.as_bytes()) {
+        return Ok(());
+    }
+    disk.replace(IDENTITY, text.as_bytes()).map_err(SpoolError::io(IDENTITY, "write this file"))
 }
 
 impl<D: Disk> Spool<D> {
@@ -77,19 +113,18 @@ impl<D: Disk> Spool<D> {
     /// # Errors
     /// When the disk cannot be read or written.
     pub fn open(disk: D, options: Options) -> Result<(Self, Recovered), SpoolError> {
-        let id = match identity(&disk)? {
-            Some(id) => id,
-            None => {
-                // Only has to differ from that of a spool that was here before.
-                let now = std::time::SystemTime::now();
-                let id = RandomState::new().hash_one((now, std::process::id()));
-                let text = format!("{{\"format\":\"demi-spool/1\",\"spool\":\"{id:016x}\"}}\n");
-                disk.replace(IDENTITY, text.as_bytes())
-                    .map_err(SpoolError::io(IDENTITY, "write this file"))?;
-                id
+        let known = identity(&disk)?;
+        // Only has to differ from that of a spool that was here before.
+        let other = || RandomState::new().hash_one((std::time::SystemTime::now(), std::process::id()));
+        let id = known.unwrap_or_else(other);
+        write_identity(&disk, id)?;
+        let mut found = inspect(&disk, id)?;
+        for part in &found.unreadable {
+            // What was kept earlier stays as it was: the bytes may be gone from the segment since.
+            if found.aside.iter().all(|known| known.lost != part.lost) {
+                found.aside.push(Aside::keep(&disk, part)?);
             }
-        };
-        let found = inspect(&disk, id)?;
+        }
         for segment in &found.segments {
             let len = disk.len(&segment.name).map_err(SpoolError::io(&segment.name, "read this file"))?;
             if len > segment.len {
@@ -98,9 +133,7 @@ impl<D: Disk> Spool<D> {
             }
         }
         let names = disk.list().map_err(SpoolError::io(".", "list this folder"))?;
-        let number =
-            |name: &str| u64::from_str_radix(name.strip_prefix("segment-")?.strip_suffix(".spool")?, 16).ok();
-        let next_segment = names.iter().filter_map(|name| number(name)).max().map_or(0, |n| n + 1);
+        let next_segment = names.iter().filter_map(|name| segment_number(name)).max().map_or(0, |n| n + 1);
         let state = State { segments: found.segments.clone(), durable: found.last_lsn, closed: false };
         let shared = Arc::new(Shared::new(state));
         let spool = Spool {
@@ -111,21 +144,24 @@ impl<D: Disk> Spool<D> {
             next_segment,
             active: None,
             buffer: Vec::new(),
+            marks: Marks::new(id),
         };
         Ok((spool, found))
     }
 
     /// A spool that was [inspected](super::inspect), for reading: the disk is not changed.
     pub(crate) fn offline(disk: D, options: Options, found: Recovered) -> Self {
+        let id = found.id;
         let state = State { segments: found.segments, durable: found.last_lsn, closed: true };
         Spool {
             disk: Arc::new(disk),
             shared: Arc::new(Shared::new(state)),
             options,
-            id: found.id,
+            id,
             next_segment: u64::MAX,
             active: None,
             buffer: Vec::new(),
+            marks: Marks::new(id),
         }
     }
 
@@ -223,6 +259,7 @@ impl<D: Disk> Spool<D> {
         state.durable = last_lsn;
         drop(state);
         self.shared.notify();
+        self.marks.note(&*self.disk, last_lsn);
         // A large group is seldom; its room is given back.
         self.buffer.shrink_to(8 << 20);
         Ok(Written { first_lsn, last_lsn })
@@ -283,8 +320,72 @@ impl<D: Disk> Spool<D> {
         Ok(())
     }
 
+    /// Notes that frames are lost of which nothing is left: a file without content, which is named after them.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn note_lost(&self, first: u64, last: u64) -> Result<(), SpoolError> {
+        let part = Unreadable { segment: ".".into(), offset: 0, len: 0, lost: (first, last) };
+        Aside::keep(&*self.disk, &part).map(|_| ())
+    }
+
+    /// Replaces the bodies of frames by what `body` makes of them; what it makes nothing of stays. Numbers and acknowledgements stay as
+    /// they are, and each segment is replaced at once. What could not be read of a segment that is replaced is gone with it.
+    ///
+    /// # Errors
+    /// What the disk says; the segments before are replaced then.
+    pub fn rewrite(&mut self, body: &mut dyn FnMut(&[u8]) -> Option<Body>) -> Result<(), SpoolError> {
+        self.active = None;
+        let segments: Vec<Segment> = self.shared.lock().segments.iter().cloned().collect();
+        for (place, segment) in segments.into_iter().enumerate() {
+            let name = &segment.name;
+            let io = || SpoolError::io(name, "read this file");
+            let mut whole = vec![0; segment.len as usize];
+            let got = self.disk.read_at(name, 0, &mut whole).map_err(io())?;
+            whole.truncate(got);
+            let head = SegmentHead { spool: self.id, after: segment.after };
+            let (mut out, mut parts, mut changed) = (head.bytes().to_vec(), Vec::new(), false);
+            for (start, first, count) in &segment.parts {
+                parts.push((out.len() as u64, *first, *count));
+                let mut rest = whole.get(*start as usize..).unwrap_or_default();
+                for lsn in *first..first + count {
+                    let unreadable =
+                        |reason: String| SpoolError::Unreadable { name: name.clone(), lsn, reason };
+                    let head = Head::read(rest).map_err(|error| unreadable(error.to_string()))?;
+                    let end = HEADER + head.len;
+                    let old = rest.get(HEADER..end).ok_or_else(|| unreadable("it is cut off".into()))?;
+                    match body(old) {
+                        Some(new) => {
+                            changed = true;
+                            let group = lsn.saturating_sub(head.acked + 1);
+                            out.extend_from_slice(&new.header(lsn, u32::try_from(group).unwrap_or(u32::MAX)));
+                            out.extend_from_slice(new.bytes());
+                        }
+                        None => out.extend_from_slice(&rest[..end]),
+                    }
+                    rest = &rest[end..];
+                }
+            }
+            if !changed {
+                continue;
+            }
+            self.disk.replace(name, &out).map_err(SpoolError::io(name, "write this file"))?;
+            let len = out.len() as u64;
+            if let Some(known) = self.shared.lock().segments.get_mut(place) {
+                (known.parts, known.len) = (parts, len);
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing was written for a moment: writes down durably up to where frames are acknowledged.
+    pub fn rest(&mut self) {
+        self.marks.rest(&*self.disk);
+    }
+
     /// No more frames come; readers end when they have read what there is.
     pub fn close(&mut self) {
+        self.rest();
         self.active = None;
         self.shared.lock().closed = true;
         self.shared.notify();
