@@ -29,6 +29,7 @@ use crate::deleted::{self, Deleted};
 use crate::quarantine;
 use crate::scan::{row_count, whole};
 use crate::store::{Gone, vacuum};
+use crate::time::utc_date;
 use crate::{IngestError, IntervalSet, Store};
 
 /// What is to be deleted of a system: what all of its fields say. Where none says anything, nothing is.
@@ -55,18 +56,48 @@ pub struct Deletion {
     pub quarantined_kept: u64,
 }
 
-/// Deletes events of a system for good. Files of what is gone are removed from the disk.
+impl Doomed {
+    /// Whether nothing is to be deleted: where no field says what is to go, nothing goes.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        self.actors.is_empty() && self.before.is_none()
+    }
+
+    /// Whether something of an actor may have to go.
+    #[must_use]
+    pub fn is_about(&self, actor: &str) -> bool {
+        !self.is_nothing() && (self.actors.is_empty() || self.actors.contains(actor))
+    }
+
+    /// Whether an event has to go.
+    #[must_use]
+    pub fn takes(&self, record: &EventRecord) -> bool {
+        let is_before = |day: NaiveDate| {
+            let date = record.time.as_ref().and_then(utc_date);
+            date.is_some_and(|date| date < day.to_epoch_days())
+        };
+        self.is_about(&record.actor) && self.before.is_none_or(is_before)
+    }
+}
+
+/// Deletes events of a system for good. Files of what is gone are removed from the disk. `waiting` are records that have to go and are
+/// not in the store yet: they are not to come in.
 ///
 /// # Errors
 /// When the store cannot be read or written, or something else is writing into the system.
-pub fn delete(store: &mut Store, system: &str, doomed: &Doomed) -> Result<Deletion, IngestError> {
+pub fn delete(
+    store: &mut Store,
+    system: &str,
+    doomed: &Doomed,
+    waiting: &Waiting,
+) -> Result<Deletion, IngestError> {
     let _lock = store.lock(system)?;
     store.refresh()?;
     // Without a word on what is to go, nothing goes.
-    let nothing = doomed.actors.is_empty() && doomed.before.is_none();
+    let nothing = doomed.is_nothing();
     let mut events = store.events_writer()?;
     let mut done = Deletion { system: system.to_owned(), ..Deletion::default() };
-    let mut numbers: BTreeMap<(String, u32), Numbers> = BTreeMap::new();
+    let mut numbers = waiting.0.clone();
     let mut gone = Vec::new();
     for file in events.data_files(system)? {
         let whole_day = !nothing && doomed.before.is_none_or(|day| file.date.is_some_and(|date| date < day));
@@ -106,8 +137,21 @@ pub fn delete(store: &mut Store, system: &str, doomed: &Doomed) -> Result<Deleti
     Ok(done)
 }
 
+/// Sequence numbers of records that have to go and are not in the store, by actor and incarnation.
+#[derive(Clone, Debug, Default)]
+pub struct Waiting(BTreeMap<(String, u32), Numbers>);
+
+impl Waiting {
+    /// Adds a record.
+    #[cfg(feature = "daemon")]
+    pub(crate) fn add(&mut self, record: &EventRecord) {
+        let key = (record.actor.clone(), record.incarnation);
+        self.0.entry(key).or_default().add(record.seq);
+    }
+}
+
 /// Sequence numbers of an incarnation.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 struct Numbers {
     counted: IntervalSet,
     /// First and last of those taken from a clock.
@@ -182,8 +226,7 @@ fn clear_quarantine(
     let (files, gone) = (store.quarantine_files(system)?, table.files_of(system)?);
     let mut kept = QuarantineColumns::default();
     quarantine::each(&files, system, |row| {
-        let record = EventRecord::parse(row.raw).ok().filter(|_| doomed.before.is_none());
-        if record.is_some_and(|record| doomed.actors.contains(&record.actor)) {
+        if is_doomed_line(row.raw, doomed) {
             done.quarantined += 1;
             return Ok(());
         }
@@ -201,6 +244,12 @@ fn clear_quarantine(
         table.write(kept.finish()?)?;
     }
     table.commit(&[], Gone::Files(gone))
+}
+
+/// Whether a quarantined line has to go: a record of an actor of which everything does.
+pub(crate) fn is_doomed_line(raw: &[u8], doomed: &Doomed) -> bool {
+    let of = |record: EventRecord| doomed.actors.contains(&record.actor);
+    doomed.before.is_none() && EventRecord::parse(raw).is_ok_and(of)
 }
 
 /// Writes the completeness of a system as it is, where a daemon keeps one.

@@ -65,7 +65,7 @@ mod system_name;
 mod time;
 
 pub use completeness::{CompletenessRow, completeness, status};
-pub use delete::{Deletion, Doomed, delete};
+pub use delete::{Deletion, Doomed, Waiting, delete};
 pub use digest::record_digest;
 pub use dry::Dry;
 pub use error::IngestError;

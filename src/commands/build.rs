@@ -75,6 +75,8 @@ pub fn run(args: BuildArgs, ui: &Ui) -> Outcome {
     });
     bar.finish_and_clear();
     let summary = result?;
+    // Who deletes events is told of it. A store that cannot be written is built of all the same.
+    let _ = store.note_execution(&args.out);
     if args.json {
         ui.json(&summary)?;
     } else {

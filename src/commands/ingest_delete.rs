@@ -1,13 +1,29 @@
 //! `demi-lineage ingest delete`: events that are to be there no longer.
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use demi_ingest::{Deletion, Doomed, Store};
+use demi_common::durable::sync_folder;
+use demi_common::owned::{Kind, check};
+#[cfg(feature = "daemon")]
+use demi_ingest::daemon::Idle;
+use demi_ingest::{Deletion, Doomed, Store, Waiting};
+use serde::Serialize;
 
 use super::Outcome;
+#[cfg(not(feature = "daemon"))]
+use super::ingest_without_daemon::Idle;
 use demi_lineage::ui::Ui;
+
+/// The folder of a store in which monitors have executions built.
+const VIOLATIONS: &str = "violations";
+/// The file in the folder of a violation that says what was violated.
+const TOLD: &str = "violation.json";
+/// With what the names of folders in the making begin.
+const STAGE: &str = ".demi-new-";
 
 /// Arguments of `ingest delete`.
 #[derive(Args)]
@@ -24,9 +40,32 @@ pub struct DeleteArgs {
     /// Delete events of this actor; may be given several times. With --before, only those before that day.
     #[arg(long, value_name = "NAME", requires = "system")]
     actor: Vec<String>,
+    /// A spool that holds events of the store. Those of daemons that wrote into it are known; may be given several times.
+    #[arg(long, value_name = "DIR")]
+    spool: Vec<PathBuf>,
     /// Print what was done as JSON.
     #[arg(long)]
     json: bool,
+}
+
+/// What was done of a system.
+#[derive(Serialize)]
+struct Done {
+    #[serde(flatten)]
+    deletion: Deletion,
+    /// Records and lines that were deleted of spools.
+    spooled: u64,
+    /// Executions and results below the store that held events of the system and are removed.
+    removed: Vec<PathBuf>,
+    /// What may hold deleted events and was not reached, and why.
+    left: Vec<Left>,
+}
+
+/// A place that was not reached.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+struct Left {
+    path: PathBuf,
+    reason: String,
 }
 
 /// Deletes.
@@ -41,31 +80,147 @@ pub fn run(args: &DeleteArgs, ui: &Ui) -> Outcome {
         }
         None => store.systems()?,
     };
+    let copies = store.copies()?;
+    let mut left = BTreeSet::new();
+    let mut spools = Vec::new();
+    for spool in &args.spool {
+        spools.push((spool.clone(), Idle::take(spool)?));
+    }
+    let named: BTreeSet<PathBuf> = args.spool.iter().filter_map(|spool| spool.canonicalize().ok()).collect();
+    for spool in copies.spools.iter().filter(|spool| !named.contains(*spool)) {
+        match Idle::take(spool) {
+            Ok(idle) => spools.push((spool.clone(), idle)),
+            Err(error) => {
+                let reason = format!("the spool cannot be reached: {error}");
+                left.insert(Left { path: spool.clone(), reason });
+            }
+        }
+    }
+    for path in copies.executions.iter().filter(|path| path.exists()) {
+        let reason =
+            "an execution that was built of the store: remove it, and what was made of it, or build it again";
+        left.insert(Left { path: path.clone(), reason: reason.into() });
+    }
     let mut done = Vec::new();
     for system in &systems {
         let bar = ui.progress();
         bar.set_message(format!("deleting from {}", system.escape_debug()));
-        let deleted = demi_ingest::delete(&mut store, system, &doomed);
+        let one = one(&mut store, system, &doomed, &spools, &left);
         bar.finish_and_clear();
-        done.push(deleted?);
-        super::built::forget(&store, system)?;
+        done.push(one?);
     }
     if args.json {
         ui.json(&done)?;
     } else {
         done.iter().for_each(|one| ui.result(&text(one)));
     }
+    let not_reached: BTreeSet<&Left> = done.iter().flat_map(|one| &one.left).collect();
+    for Left { path, reason } in not_reached {
+        ui.note(&format!("not deleted from: {}: {reason}", path.display()));
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-fn text(done: &Deletion) -> String {
-    let system = done.system.escape_debug();
-    let mut text = format!("{system}: {} events deleted, {} stay", done.events, done.kept);
-    if done.quarantined + done.quarantined_kept > 0 {
+/// Deletes from one system: from the store first, so that nothing comes back from a spool.
+fn one(
+    store: &mut Store,
+    system: &str,
+    doomed: &Doomed,
+    spools: &[(PathBuf, Idle)],
+    left: &BTreeSet<Left>,
+) -> Result<Done, Box<dyn Error>> {
+    let mut waiting = Waiting::default();
+    for (_, spool) in spools {
+        spool.waiting(store, system, doomed, &mut waiting)?;
+    }
+    let deletion = demi_ingest::delete(store, system, doomed, &waiting)?;
+    let mut left = left.clone();
+    let mut spooled = 0;
+    for (path, spool) in spools {
+        let forgotten = spool.forget(system, doomed)?;
+        spooled += forgotten.records;
+        let reason = "it cannot be read, and may hold what was to be deleted: remove it";
+        let unread = forgotten.unread.into_iter().map(|name| path.join(name));
+        left.extend(unread.map(|path| Left { path, reason: reason.into() }));
+    }
+    super::built::forget(store, system)?;
+    let removed = if doomed.is_nothing() { Vec::new() } else { violations(store.dir(), system, &mut left)? };
+    Ok(Done { deletion, spooled, removed, left: left.into_iter().collect() })
+}
+
+/// Removes what monitors had built of a system: each execution has a name of its own for the store's files as they were, or a copy.
+fn violations(store: &Path, system: &str, left: &mut BTreeSet<Left>) -> Result<Vec<PathBuf>, Box<dyn Error>> {
+    let folder = store.join(VIOLATIONS);
+    if !folder.is_dir() {
+        return Ok(Vec::new());
+    }
+    let mut removed = Vec::new();
+    let mut all: Vec<PathBuf> =
+        std::fs::read_dir(&folder)?.map(|entry| entry.map(|e| e.path())).collect::<Result<_, _>>()?;
+    all.sort_unstable();
+    for violation in all {
+        let text = std::fs::read(violation.join(TOLD)).unwrap_or_default();
+        let told: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
+        match told.get("system").and_then(serde_json::Value::as_str) {
+            Some(of) if of == system => {}
+            Some(_) => continue,
+            None => {
+                let reason = "its violation.json does not say of which system it is: remove it".into();
+                left.insert(Left { path: violation, reason });
+                continue;
+            }
+        }
+        let mut entries: Vec<PathBuf> =
+            std::fs::read_dir(&violation)?.map(|entry| entry.map(|e| e.path())).collect::<Result<_, _>>()?;
+        // The file that says whose it is goes last, so that this can be done again.
+        entries.sort_unstable_by_key(|path| (path.ends_with(TOLD), path.clone()));
+        for path in entries {
+            match owned(&path) {
+                Ok(true) => std::fs::remove_dir_all(&path)?,
+                Ok(false) => std::fs::remove_file(&path)?,
+                Err(reason) => drop(left.insert(Left { path, reason })),
+            }
+        }
+        if std::fs::read_dir(&violation)?.next().is_none() {
+            std::fs::remove_dir(&violation)?;
+            removed.push(violation);
+        }
+    }
+    sync_folder(&folder)?;
+    Ok(removed)
+}
+
+/// Whether something in the folder of a violation is a folder that this program made; a file of its own is none.
+///
+/// # Errors
+/// Why it is left alone.
+fn owned(path: &Path) -> Result<bool, String> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let kind = match &*name {
+        "execution" => Kind::Execution,
+        "minimized" => Kind::Minimized,
+        TOLD | "failed.txt" => return Ok(false),
+        _ if name.starts_with(STAGE) && path.is_dir() => return Ok(true),
+        _ => return Err("this program did not write it".into()),
+    };
+    check(path, kind, &[]).map(|()| true).map_err(|error| error.to_string())
+}
+
+fn text(done: &Done) -> String {
+    let Done { deletion, spooled, removed, .. } = done;
+    let system = deletion.system.escape_debug();
+    let mut text = format!("{system}: {} events deleted, {} stay", deletion.events, deletion.kept);
+    if deletion.quarantined + deletion.quarantined_kept > 0 {
         text.push_str(&format!(
             "; {} quarantined lines deleted, {} stay",
-            done.quarantined, done.quarantined_kept
+            deletion.quarantined, deletion.quarantined_kept
         ));
+    }
+    if *spooled > 0 {
+        text.push_str(&format!("; {spooled} lines deleted from the spool"));
+    }
+    for path in removed {
+        text.push_str(&format!("\nremoved {}", path.display()));
     }
     text
 }

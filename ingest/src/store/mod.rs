@@ -4,6 +4,7 @@ mod beside;
 mod check;
 mod commit_sum;
 mod compact;
+mod copies;
 mod durable;
 mod open;
 mod partition;
