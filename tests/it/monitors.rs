@@ -88,20 +88,33 @@ struct Daemon {
 
 impl Daemon {
     fn start(dir: &Path, hook: &Hook, more: &str) -> Daemon {
+        Daemon::with(dir, &format!("http://{}/alerts", hook.address), more, &[])
+    }
+
+    fn with(dir: &Path, webhook: &str, more: &str, environment: &[(&str, &str)]) -> Daemon {
         let config = format!(
             "[store]\ndir = \"{0}/store\"\nseal_millis = 100\nreserve_bytes = 0\n[spool]\ndir = \"{0}/spool\"\n[admin]\n\
              listen = \"127.0.0.1:0\"\n[sources.h]\ntype = \"http\"\nsystem = \"s\"\nlisten = \"127.0.0.1:0\"\n\
              [monitors.raft]\nsystem = \"s\"\ninvariants = \"{0}/i.toml\"\ncpu_share = 1.0\n\
-             webhook = \"http://{1}/alerts\"\n{more}\n",
+             webhook = \"{webhook}\"\n{more}\n",
             dir.display(),
-            hook.address
         );
         std::fs::write(dir.join("d.toml"), config).unwrap();
+        Daemon::run(dir, environment)
+    }
+
+    /// With the configuration that is there.
+    fn again(dir: &Path) -> Daemon {
+        Daemon::run(dir, &[])
+    }
+
+    fn run(dir: &Path, environment: &[(&str, &str)]) -> Daemon {
         let log = std::fs::OpenOptions::new().create(true).append(true).open(dir.join("log")).unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_demi-lineage"))
             .args(["ingest", "serve"])
             .arg(dir.join("d.toml"))
             .env("DEMI_MONITOR_RAFT_TOKEN", "sesame")
+            .envs(environment.iter().copied())
             .stdout(Stdio::piped())
             .stderr(log)
             .spawn()
@@ -220,7 +233,7 @@ fn violations(store: &Path) -> Vec<i64> {
             let (actor, kind) = (text("actor"), text("kind"));
             let incarnation = batch.column_by_name("incarnation").unwrap().as_primitive::<Int32Type>();
             let seq = batch.column_by_name("seq").unwrap().as_primitive::<Int64Type>();
-            let own = |row: &usize| actor.value(*row) == "_monitor" && incarnation.value(*row) == 1;
+            let own = |row: &usize| actor.value(*row) == "_monitor" && incarnation.value(*row) >= 1;
             for row in (0..batch.num_rows()).filter(own) {
                 assert_eq!(kind.value(row), "violation");
                 found.push(seq.value(row));
@@ -336,6 +349,311 @@ fn a_recorded_violation_is_found_at_its_record() {
         stream_and_kill(folder.path(), &mixed(&at.join("told/logs"), seed), seed, &mut kills);
     }
     println!("{kills} kills");
+}
+
+/// A folder with one invariant, about a number.
+fn small() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let invariants =
+        "schema = \"demi-invariants/1\"\n[[invariant]]\nid = \"i1\"\nname = \"Small\"\nholds = \"x <= 50\"\n";
+    std::fs::write(folder.path().join("i.toml"), invariants).unwrap();
+    folder
+}
+
+fn state(actor: &str, seq: u64, x: &str) -> String {
+    format!(r#"{{"actor":"{actor}","seq":{seq},"kind":"state","state":{{"x":{x}}}}}"#)
+}
+
+impl Daemon {
+    /// The value of a metric of the monitor `raft`, or of its invariant.
+    fn metric(&self, name: &str) -> Option<String> {
+        let text = self.get("/metrics");
+        let of = |line: &str| {
+            line.starts_with(&format!("{name}{{")).then(|| line.split(' ').next_back().map(str::to_owned))
+        };
+        text.lines().find_map(of).flatten()
+    }
+}
+
+impl Hook {
+    /// All events that were told, of each message once.
+    fn told(&self) -> Vec<Vec<String>> {
+        let posts = self.posts.lock().unwrap();
+        let mut keys = BTreeSet::new();
+        let first = posts.iter().filter(|(key, _)| keys.insert(key.clone()));
+        let events = first.map(|(_, body)| {
+            let more = body["more"].as_array().cloned().unwrap_or_default();
+            let all = std::iter::once(body.clone()).chain(more);
+            all.map(|group| group["event"].as_str().unwrap().to_owned()).collect()
+        });
+        events.collect()
+    }
+}
+
+/// A text where a number is due silences nobody else, and one that fails hides no other. What comes at once is told at once, the rest of
+/// it together.
+#[test]
+fn each_that_fails_is_told_and_a_burst_in_few_messages() {
+    let folder = small();
+    let hook = Hook::start();
+    let daemon = Daemon::start(folder.path(), &hook, "quiet_secs = 0");
+    // All series are there before anything happens.
+    for name in [
+        "invariant_failures_total",
+        "invariant_last_failure_timestamp_seconds",
+        "invariant_unjudged",
+        "monitor_dropped_total",
+    ] {
+        assert_eq!(daemon.metric(name).as_deref(), Some("0"), "{name}");
+    }
+    assert!(daemon.post(&[
+        state("good", 1, "10"),
+        state("evil", 1, "\"text\""),
+        state("evil", 2, "\"more\"")
+    ]));
+    until("it is not said that it cannot be judged", || {
+        daemon.metric("invariant_unjudged").as_deref() == Some("1")
+    });
+    assert!(daemon.post(&[state("good", 2, "100")]));
+    until("one silenced another", || hook.told() == [["good/2"]]);
+    std::thread::sleep(Duration::from_millis(1100));
+    let burst: Vec<String> = (0..40).map(|actor| state(&format!("b{actor}"), 1, "99")).collect();
+    assert!(burst.chunks(7).all(|lines| daemon.post(lines)));
+    until("not all were told", || hook.told().concat().len() == 41);
+    let told = hook.told();
+    assert!(told.len() <= 4, "{} messages: {told:?}", told.len());
+    let all: BTreeSet<String> = told.concat().into_iter().collect();
+    assert!((0..40).all(|actor| all.contains(&format!("b{actor}/1"))), "{all:?}");
+    // It is over with the next value that can be judged.
+    assert!(daemon.post(&[state("evil", 3, "7")]));
+    until("it cannot be judged for good", || daemon.metric("invariant_unjudged").as_deref() == Some("0"));
+    assert_eq!(daemon.metric("invariant_failing").as_deref(), Some("41"));
+    daemon.stop();
+    let log = std::fs::read_to_string(folder.path().join("log")).unwrap();
+    assert_eq!(log.matches("an invariant cannot be judged here").count(), 1, "{log}");
+    assert_eq!(violations(&folder.path().join("store")).len(), told.len());
+}
+
+/// Where no certificates are installed a webhook over http works, and one over https waits until it can.
+#[test]
+fn a_webhook_needs_no_certificates_it_does_not_use() {
+    let folder = small();
+    let hook = Hook::start();
+    let none = folder.path().join("no.pem").display().to_string();
+    std::fs::write(&none, "").unwrap();
+    let environment = [("SSL_CERT_FILE", none.as_str()), ("SSL_CERT_DIR", "/nonexistent")];
+    let daemon = Daemon::with(folder.path(), &format!("http://{}/alerts", hook.address), "", &environment);
+    assert!(daemon.post(&[state("a", 1, "100")]));
+    until("it was not posted", || hook.told() == [["a/1"]]);
+    until("it is not taken", || hook.posts.lock().unwrap().len() >= 2);
+    daemon.stop();
+    let daemon = Daemon::with(folder.path(), &format!("https://{}/alerts", hook.address), "", &environment);
+    assert!(daemon.post(&[state("b", 1, "100")]));
+    let failed =
+        |daemon: &Daemon| daemon.metric("monitor_posts_failed_total").and_then(|n| n.parse::<u64>().ok());
+    until("a post that cannot be made counts as one", || failed(&daemon) >= Some(2));
+    daemon.stop();
+    // It is posted by the next that can.
+    let daemon = Daemon::start(folder.path(), &hook, "");
+    until("it was forgotten", || hook.told() == [["a/1"], ["b/1"]]);
+    daemon.stop();
+}
+
+/// An execution that could not be built is tried again, also by the next process.
+#[test]
+fn a_build_that_failed_is_tried_again() {
+    let folder = small();
+    let hook = Hook::start();
+    let daemon = Daemon::start(folder.path(), &hook, "build = true");
+    // Nothing can be made there.
+    let violations = folder.path().join("store/violations");
+    std::fs::write(&violations, "in the way").unwrap();
+    assert!(daemon.post(&[state("a", 1, "100")]));
+    until("it did not fail", || daemon.metric("monitor_builds_failed_total").as_deref() == Some("1"));
+    daemon.kill();
+    let daemon = Daemon::start(folder.path(), &hook, "build = true");
+    until("the next process did not try", || {
+        daemon.metric("monitor_builds_failed_total").as_deref() == Some("1")
+    });
+    std::fs::remove_file(&violations).unwrap();
+    let built = || {
+        std::fs::read_dir(&violations)
+            .is_ok_and(|mut all| all.any(|e| e.unwrap().path().join("execution").is_dir()))
+    };
+    until("it was not tried again", built);
+    assert_eq!(daemon.metric("monitor_builds_given_up_total").as_deref(), Some("0"));
+    daemon.stop();
+}
+
+/// A monitor whose checkpoint is damaged begins anew; the daemon takes everything in, and what it tells is recorded.
+#[test]
+fn a_damaged_checkpoint_is_set_aside() {
+    let folder = small();
+    let hook = Hook::start();
+    let daemon = Daemon::start(folder.path(), &hook, "");
+    assert!(daemon.post(&[state("a", 1, "100")]));
+    until("it was not told", || hook.told().len() == 1);
+    daemon.stop();
+    let checkpoint = folder.path().join("spool/monitor-raft.json.zst");
+    let whole = std::fs::read(&checkpoint).unwrap();
+    let mut number = 0;
+    for at in [3, whole.len() / 3, whole.len() / 2, whole.len() - 2] {
+        let mut bytes = std::fs::read(&checkpoint).unwrap();
+        let at = at.min(bytes.len() - 1);
+        bytes[at] ^= 1;
+        std::fs::write(&checkpoint, &bytes).unwrap();
+        let daemon = Daemon::start(folder.path(), &hook, "");
+        assert_eq!(daemon.metric("monitor_began_anew").as_deref(), Some("1"));
+        number += 1;
+        let actor = format!("b{number}");
+        assert!(daemon.post(&[state(&actor, 1, "100")]));
+        until("nothing is told any more", || hook.told().concat().contains(&format!("{actor}/1")));
+        until("it is not in the store", || violations(&folder.path().join("store")).len() == 1 + number);
+        daemon.stop();
+        let aside = folder.path().join(format!("spool/monitor-raft.json.zst.damaged-{number}"));
+        assert_eq!(std::fs::read(aside).unwrap(), bytes);
+    }
+    // Each is a record of its own.
+    let store = Store::open(folder.path().join("store")).unwrap();
+    assert!(demi_ingest::quarantined(&store, Some("s")).unwrap().is_empty());
+}
+
+/// The files below a folder in which a text stands, also where it is packed.
+fn files_with(folder: &Path, text: &str, found: &mut Vec<PathBuf>) {
+    let has = |bytes: &[u8]| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files_with(&path, text, found);
+            continue;
+        }
+        let bytes = std::fs::read(&path).unwrap();
+        let unpacked = zstd::decode_all(bytes.as_slice()).unwrap_or_default();
+        let in_rows = || {
+            let file = std::fs::File::open(&path).unwrap();
+            let Ok(rows) = ParquetRecordBatchReaderBuilder::try_new(file) else { return false };
+            rows.build().unwrap().any(|batch| {
+                format!("{:?}", batch.unwrap().columns().iter().map(shown).collect::<Vec<_>>()).contains(text)
+            })
+        };
+        if has(&bytes) || has(&unpacked) || in_rows() {
+            found.push(path);
+        }
+    }
+}
+
+/// The texts of a column.
+fn shown(column: &arrow_array::ArrayRef) -> Vec<String> {
+    match column.as_string_opt::<i32>() {
+        Some(texts) => texts.iter().flatten().map(str::to_owned).collect(),
+        None => Vec::new(),
+    }
+}
+
+fn secret(actor: &str, seq: u64, x: u64) -> String {
+    format!(
+        r#"{{"actor":"{actor}","seq":{seq},"kind":"state","payload":"{actor} says TOPSECRET","state":{{"x":{x},"y":"{actor}-TOPSECRET"}}}}"#
+    )
+}
+
+/// What is deleted is in no file any more: store, spool, what monitors know, executions and results.
+#[test]
+fn what_is_deleted_is_nowhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let invariants = "schema = \"demi-invariants/1\"\n[[invariant]]\nid = \"i1\"\nholds = \"x <= 50\"\n\
+        [[invariant]]\nid = \"i2\"\nholds = \"EVER GROUP BY y HAVING count(DISTINCT x) <= 90\"\n";
+    std::fs::write(at.join("i.toml"), invariants).unwrap();
+    let hook = Hook::start();
+    let daemon = Daemon::start(at, &hook, "build = true");
+    for actor in ["alice", "bob"] {
+        let lines: Vec<String> = (1..=60).map(|seq| secret(actor, seq, seq)).collect();
+        assert!(daemon.post(&lines));
+    }
+    let built = || {
+        let all = std::fs::read_dir(at.join("store/violations"));
+        all.is_ok_and(|all| {
+            all.filter(|e| e.as_ref().unwrap().path().join("execution").is_dir()).count() == 2
+        })
+    };
+    until("no executions were built", built);
+    // One elsewhere, and one more of which nobody knows whose it is.
+    assert!(words(at, "build --store store --system s --violation event:bob/60 --out mine -q"));
+    std::fs::create_dir(at.join("store/violations/other")).unwrap();
+    let left = |stdout: &[u8]| {
+        let done: Value = serde_json::from_slice(stdout).unwrap();
+        let left = done[0]["left"].as_array().unwrap().iter().map(|l| l["path"].as_str().unwrap().to_owned());
+        (done[0].clone(), left.collect::<Vec<_>>())
+    };
+    let delete = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_demi-lineage"));
+        command.args([
+            "-q", "ingest", "delete", "--store", "store", "--system", "s", "--actor", "alice", "--json",
+        ]);
+        command.current_dir(at).output().unwrap()
+    };
+    let refused = delete();
+    assert_eq!(refused.status.code(), Some(2), "a daemon writes it");
+    daemon.stop();
+    let done = delete();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let (told, left) = left(&done.stdout);
+    let expected: Vec<String> = ["mine", "store/violations/other"]
+        .iter()
+        .map(|p| at.join(p).canonicalize().unwrap().display().to_string())
+        .collect();
+    let whole: Vec<String> =
+        left.iter().map(|p| at.join(p).canonicalize().unwrap().display().to_string()).collect();
+    assert_eq!(whole, expected);
+    assert_eq!((&told["events"], &told["removed"].as_array().unwrap().len()), (&60.into(), &2));
+    let mut found = Vec::new();
+    for place in ["store", "spool"] {
+        files_with(&at.join(place), "alice says", &mut found);
+        files_with(&at.join(place), "alice-TOPSECRET", &mut found);
+    }
+    assert!(found.is_empty(), "{found:?}");
+    files_with(&at.join("store"), "bob says", &mut found);
+    assert!(!found.is_empty());
+    // All goes on, and says the same when it is done again.
+    let daemon = Daemon::start(at, &hook, "");
+    assert!(daemon.post(&[secret("alice", 3, 3), secret("bob", 61, 9)]));
+    until("it does not go on", || daemon.get("/metrics").contains("events_written_total{system=\"s\"} 1\n"));
+    daemon.stop();
+    assert!(delete().status.success());
+    let mut found = Vec::new();
+    files_with(&at.join("spool"), "alice says", &mut found);
+    assert!(found.is_empty(), "{found:?}");
+}
+
+/// What waits in the spool when the daemon was killed is deleted there, and is not taken in by the next.
+#[test]
+fn what_waits_is_deleted_too() {
+    let folder = small();
+    let hook = Hook::start();
+    let at = folder.path();
+    let daemon = Daemon::start(at, &hook, "");
+    assert!(daemon.post(&[secret("alice", 1, 1), secret("bob", 1, 1)]));
+    until("it is not in the store", || {
+        daemon.get("/metrics").contains("events_written_total{system=\"s\"} 2\n")
+    });
+    daemon.stop();
+    // This one writes nothing into the store.
+    let config = std::fs::read_to_string(at.join("d.toml")).unwrap();
+    std::fs::write(at.join("d.toml"), config.replace("seal_millis = 100", "seal_millis = 3600000")).unwrap();
+    let daemon = Daemon::again(at);
+    assert!(daemon.post(&[secret("alice", 2, 2), secret("bob", 2, 2), secret("alice", 3, 3)]));
+    daemon.kill();
+    assert!(words(at, "ingest delete --store store --system s --actor alice -q"));
+    let mut found = Vec::new();
+    files_with(at, "alice says", &mut found);
+    assert!(found.is_empty(), "{found:?}");
+    std::fs::write(at.join("d.toml"), config).unwrap();
+    let daemon = Daemon::again(at);
+    until("it is not taken in", || daemon.get("/metrics").contains("events_written_total{system=\"s\"} 1\n"));
+    // Sent again, it is known as deleted.
+    assert!(daemon.post(&[secret("alice", 2, 2)]));
+    until("it is not known", || daemon.get("/metrics").contains("events_duplicate_total{system=\"s\"} 1\n"));
+    daemon.stop();
 }
 
 #[test]

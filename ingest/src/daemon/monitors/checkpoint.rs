@@ -1,80 +1,128 @@
 //! What a monitor knows, beside the spool.
 
+use std::collections::BTreeMap;
+use std::io::Write as _;
+
 use demi_monitor::{Saved, Violation};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::spool::{Disk, SpoolError};
 
-const FORMAT: &str = "demi-monitor/1";
+const FORMAT: &str = "demi-monitor/2";
+/// The incarnation of the first that writes violations into a store; logs that tell violations of their own have those before it.
+pub(crate) const FIRST_INCARNATION: u32 = 1;
+/// Longest text of a checkpoint, in bytes.
+const LONGEST: u64 = 4 << 30;
 
 /// What is kept of a monitor.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Checkpoint {
     format: String,
+    /// The system that is watched.
+    pub(crate) system: String,
     /// The frames up to here are in it.
     pub(crate) lsn: u64,
-    /// Sequence number of the last violation record.
+    /// The incarnation under which violations are recorded, and the sequence number of the last.
+    pub(crate) incarnation: u32,
     pub(crate) last_seq: u64,
+    /// Violations that wait to be told with others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) waiting: Vec<Told>,
     /// Alerts that were not delivered, with what is left to do, the oldest first.
     pub(crate) alerts: Vec<Alert>,
+    /// By invariant: when it was last told, in seconds since 1970.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) last_told: BTreeMap<String, u64>,
     pub(crate) saved: Saved,
 }
 
-/// A violation that is told.
+/// Violations of one invariant that are told together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Alert {
-    /// Sequence number of its record.
+    /// Incarnation and sequence number of its record.
+    pub(crate) incarnation: u32,
     pub(crate) seq: u64,
-    /// The violation.
+    /// The violations.
     pub(crate) violation: Told,
     /// What was done.
     #[serde(default)]
     pub(crate) done: Done,
 }
 
-/// A violation as it is kept and posted.
+/// Violations of one invariant as they are kept and posted: the first, and more that came with it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Told {
+    /// The id of the first violation.
     pub(crate) id: String,
     pub(crate) system: String,
     pub(crate) monitor: String,
     pub(crate) invariant: String,
     pub(crate) name: String,
     pub(crate) holds: String,
+    #[serde(flatten)]
+    pub(crate) first: Group,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) more: Vec<Group>,
+}
+
+/// A row or group that fails.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Group {
     pub(crate) of: String,
     pub(crate) event: String,
     pub(crate) affected: Vec<String>,
     pub(crate) told_at: Vec<String>,
     pub(crate) fingerprint: String,
-    pub(crate) states: serde_json::Map<String, serde_json::Value>,
+    pub(crate) states: Map<String, Value>,
 }
 
-/// What was done about a violation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// What was done about an alert.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Done {
     /// The frame with its record.
     pub(crate) recorded: Option<u64>,
     pub(crate) posted: bool,
+    /// Whether the execution is built, or was given up.
     pub(crate) built: bool,
+    /// How often that failed, and why the last time.
+    #[serde(default)]
+    pub(crate) attempts: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
 }
 
-/// A step of what is done about a violation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A step of what is done about an alert.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     Recorded(u64),
     Posted,
+    /// An execution could not be built, for this reason.
+    BuildFailed(String),
     Built,
 }
 
+impl Alert {
+    /// By what its record is known.
+    pub(crate) fn place(&self) -> (u32, u64) {
+        (self.incarnation, self.seq)
+    }
+}
+
 impl Done {
-    pub(crate) fn is_all(self) -> bool {
+    pub(crate) fn is_all(&self) -> bool {
         self.recorded.is_some() && self.posted && self.built
     }
 
-    pub(crate) fn set(&mut self, stage: Stage) {
+    pub(crate) fn set(&mut self, stage: &Stage) {
         match stage {
-            Stage::Recorded(lsn) => self.recorded = Some(lsn),
+            Stage::Recorded(lsn) => self.recorded = Some(*lsn),
             Stage::Posted => self.posted = true,
+            Stage::BuildFailed(reason) => {
+                self.attempts = self.attempts.saturating_add(1);
+                self.reason = Some(reason.clone());
+            }
             Stage::Built => self.built = true,
         }
     }
@@ -83,51 +131,157 @@ impl Done {
 impl Told {
     pub(crate) fn new(violation: Violation, system: &str, monitor: &str) -> Told {
         Told {
-            fingerprint: violation.fingerprint(),
             system: system.to_owned(),
             monitor: monitor.to_owned(),
+            first: Group {
+                fingerprint: violation.fingerprint(),
+                of: violation.of,
+                event: violation.event,
+                affected: violation.affected,
+                told_at: violation.told_at,
+                states: violation.states,
+            },
             id: violation.id,
             invariant: violation.invariant,
             name: violation.name,
             holds: violation.holds,
-            of: violation.of,
-            event: violation.event,
-            affected: violation.affected,
-            told_at: violation.told_at,
-            states: violation.states,
+            more: Vec::new(),
         }
+    }
+
+    /// The rows and groups that it tells of.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = &Group> {
+        std::iter::once(&self.first).chain(&self.more)
     }
 }
 
+/// With what the names of checkpoints, and of those that were set aside, begin.
+const PREFIX: &str = "monitor-";
+
 fn file(name: &str) -> String {
-    format!("monitor-{}.json.zst", demi_common::path_name(name))
+    format!("{PREFIX}{}.json.zst", demi_common::path_name(name))
+}
+
+/// Whether bytes are what a monitor keeps beside the spool, or why not. For tests of what reads foreign bytes.
+///
+/// # Errors
+/// Why they are not.
+pub fn is_checkpoint(bytes: &[u8]) -> Result<(), String> {
+    Checkpoint::parse(bytes).map(|_| ())
+}
+
+/// What is there of a monitor.
+pub(crate) enum Known {
+    /// It never began.
+    Nothing,
+    Checkpoint(Box<Checkpoint>),
+    /// What is there cannot be read: why.
+    Damaged(String),
 }
 
 impl Checkpoint {
-    pub(crate) fn new(lsn: u64) -> Checkpoint {
-        Checkpoint { format: FORMAT.to_owned(), lsn, ..Checkpoint::default() }
+    /// That of a monitor that begins behind a frame.
+    pub(crate) fn new(system: &str, lsn: u64, incarnation: u32) -> Checkpoint {
+        let (format, system) = (FORMAT.to_owned(), system.to_owned());
+        Checkpoint { format, system, lsn, incarnation, ..Checkpoint::default() }
     }
 
-    /// Reads a monitor's checkpoint; none is there before its first start.
+    /// Takes out what actors told, and what is to be told of them.
+    fn forget(&mut self, whose: &dyn Fn(&str) -> bool) {
+        let of = |told: &Told| told.groups().flat_map(|group| &group.affected).any(|actor| whose(actor));
+        self.waiting.retain(|told| !of(told));
+        self.alerts.retain(|alert| !of(&alert.violation));
+        self.saved.forget(whose);
+    }
+
+    /// Takes what actors of a system told out of the checkpoints in a folder that no daemon uses. The files that cannot be read, and may
+    /// hold it.
     ///
     /// # Errors
-    /// When it is there and cannot be read.
-    pub(crate) fn read<D: Disk + ?Sized>(disk: &D, name: &str) -> Result<Option<Checkpoint>, SpoolError> {
+    /// What the disk says.
+    pub(crate) fn forget_all<D: Disk + ?Sized>(
+        disk: &D,
+        system: &str,
+        whose: &dyn Fn(&str) -> bool,
+    ) -> Result<Vec<String>, SpoolError> {
+        let io = |source| SpoolError::Io { name: ".".into(), action: "list this folder", source };
+        let mut unread = Vec::new();
+        let names = disk.list().map_err(io)?;
+        for file in names.into_iter().filter(|name| name.starts_with(PREFIX) && !name.ends_with(".new")) {
+            let io = |source| SpoolError::Io { name: file.clone(), action: "read this file", source };
+            let mut bytes = vec![0; disk.len(&file).map_err(io)? as usize];
+            let got = disk.read_at(&file, 0, &mut bytes).map_err(io)?;
+            match Checkpoint::parse(&bytes[..got]) {
+                Ok(mut known) if known.system == system => {
+                    known.forget(whose);
+                    known.write_as(disk, &file)?;
+                }
+                Ok(_) => {}
+                Err(_) => unread.push(file),
+            }
+        }
+        unread.sort_unstable();
+        Ok(unread)
+    }
+
+    /// Reads a monitor's checkpoint.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub(crate) fn read<D: Disk + ?Sized>(disk: &D, name: &str) -> Result<Known, SpoolError> {
         let file = file(name);
         let io = |source| SpoolError::Io { name: file.clone(), action: "read this file", source };
         if !disk.list().map_err(io)?.contains(&file) {
-            return Ok(None);
+            return Ok(Known::Nothing);
         }
         let mut bytes = vec![0; disk.len(&file).map_err(io)? as usize];
         let got = disk.read_at(&file, 0, &mut bytes).map_err(io)?;
-        let damaged = |reason: String| SpoolError::NoSpool { name: file.clone(), reason };
-        let text = zstd::decode_all(&bytes[..got]).map_err(|e| damaged(format!("it is damaged: {e}")))?;
-        let read: Checkpoint =
-            serde_json::from_slice(&text).map_err(|e| damaged(format!("it is damaged: {e}")))?;
-        match read.format == FORMAT {
-            true => Ok(Some(read)),
-            false => Err(damaged(format!("it is '{}', this version reads '{FORMAT}'", read.format))),
+        Ok(match Checkpoint::parse(&bytes[..got]) {
+            Ok(read) => Known::Checkpoint(Box::new(read)),
+            Err(reason) => Known::Damaged(reason),
+        })
+    }
+
+    /// Reads the bytes of a checkpoint.
+    ///
+    /// # Errors
+    /// Why they are none.
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Checkpoint, String> {
+        let damaged = |error: &dyn std::fmt::Display| format!("it is damaged: {error}");
+        let decoder = zstd::Decoder::new(bytes).map_err(|e| damaged(&e))?;
+        let mut text = Vec::new();
+        std::io::Read::read_to_end(&mut std::io::Read::take(decoder, LONGEST), &mut text)
+            .map_err(|e| damaged(&e))?;
+        let format = |text: &[u8]| {
+            let value: Value = serde_json::from_slice(text).ok()?;
+            value.get("format").and_then(Value::as_str).filter(|format| *format != FORMAT).map(str::to_owned)
+        };
+        match serde_json::from_slice::<Checkpoint>(&text) {
+            Ok(read) if read.format == FORMAT => Ok(read),
+            Ok(read) => Err(format!("it is '{}', this version reads '{FORMAT}'", read.format)),
+            Err(error) => Err(match format(&text) {
+                Some(other) => format!("it is '{other}', this version reads '{FORMAT}'"),
+                None => damaged(&error),
+            }),
         }
+    }
+
+    /// Keeps a file that cannot be read beside a new one; its new name.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub(crate) fn set_aside<D: Disk + ?Sized>(disk: &D, name: &str) -> Result<String, SpoolError> {
+        let file = file(name);
+        let io = |source| SpoolError::Io { name: file.clone(), action: "set aside this file", source };
+        let names = disk.list().map_err(io)?;
+        let aside = (1_u64..).map(|n| format!("{file}.damaged-{n}")).find(|aside| !names.contains(aside));
+        let aside = aside.unwrap_or_default();
+        let mut bytes = vec![0; disk.len(&file).map_err(io)? as usize];
+        let got = disk.read_at(&file, 0, &mut bytes).map_err(io)?;
+        disk.replace(&aside, &bytes[..got]).map_err(io)?;
+        disk.remove(&file).map_err(io)?;
+        disk.sync_names().map_err(io)?;
+        Ok(aside)
     }
 
     /// Replaces it, durably.
@@ -135,11 +289,18 @@ impl Checkpoint {
     /// # Errors
     /// What the disk says; the old one stays.
     pub(crate) fn write<D: Disk + ?Sized>(&self, disk: &D, name: &str) -> Result<(), SpoolError> {
-        let file = file(name);
+        self.write_as(disk, &file(name))
+    }
+
+    fn write_as<D: Disk + ?Sized>(&self, disk: &D, file: &str) -> Result<(), SpoolError> {
         // Keys are text and values are JSON: this can always be written.
         let text = serde_json::to_vec(self).unwrap_or_default();
-        let io = |source| SpoolError::Io { name: file.clone(), action: "write this file", source };
-        let bytes = zstd::encode_all(text.as_slice(), 1).map_err(io)?;
-        disk.replace(&file, &bytes).map_err(io)
+        let io = |source| SpoolError::Io { name: file.to_owned(), action: "write this file", source };
+        let mut packed = zstd::Encoder::new(Vec::new(), 1).map_err(io)?;
+        // A bit that changed is not taken for another number.
+        packed.include_checksum(true).map_err(io)?;
+        packed.write_all(&text).map_err(io)?;
+        let bytes = packed.finish().map_err(io)?;
+        disk.replace(file, &bytes).map_err(io)
     }
 }

@@ -1,5 +1,6 @@
 //! What becomes of an alert: a record in the store, a post, an execution.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use demi_schemas::event::MONITOR;
 use demi_schemas::{EventRecord, Kind};
 use serde_json::json;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::Instant;
 
 use super::checkpoint::{Alert, Stage, Told};
 use super::config::MonitorConfig;
@@ -18,8 +20,8 @@ use crate::daemon::intake::Intake;
 use crate::daemon::metrics::Metrics;
 use crate::daemon::shutdown::Shutdown;
 
-/// The incarnation of [`MONITOR`] under which the daemon writes; logs that tell violations of their own have the first.
-const INCARNATION: u32 = 1;
+/// With what the names of the sources of violations begin.
+pub(crate) const SOURCE: &str = "monitors.";
 /// Pause after the spool was full.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -45,8 +47,17 @@ impl Courier {
         let builder = tokio::spawn(courier.clone().build_all(builds));
         // What is not done when the daemon stops is done at its next start.
         while let Some(Some(mut alert)) = courier.shutdown.unless(alerts.recv()).await {
-            let Told { name, event, of, id, .. } = &alert.violation;
-            tracing::warn!(monitor = courier.name, invariant = name, event, of, id, "an invariant is broken");
+            let Told { name, id, first, more, .. } = &alert.violation;
+            let (event, of, more) = (&first.event, &first.of, more.len());
+            tracing::warn!(
+                monitor = courier.name,
+                invariant = name,
+                event,
+                of,
+                more,
+                id,
+                "an invariant is broken"
+            );
             if alert.done.recorded.is_none() {
                 let Some(Some(lsn)) = courier.shutdown.unless(courier.record(&alert)).await else { break };
                 courier.done(&mut alert, Stage::Recorded(lsn));
@@ -64,8 +75,8 @@ impl Courier {
     }
 
     fn done(&self, alert: &mut Alert, stage: Stage) {
-        alert.done.set(stage);
-        lock(&self.desk.done).push((alert.seq, stage));
+        alert.done.set(&stage);
+        lock(&self.desk.done).push((alert.place(), stage));
     }
 
     /// Brings the record of a violation into the spool, for as long as it takes; the number of its frame, or nothing if the daemon stops.
@@ -75,10 +86,10 @@ impl Courier {
             let outcome = Outcome::Record(bytes.clone().into());
             let batch = Batch {
                 origin: Origin {
-                    source: Arc::from(format!("monitors.{}", self.name)),
+                    source: Arc::from(format!("{SOURCE}{}", self.name)),
                     system: Arc::from(self.config.system.as_str()),
                 },
-                stream: Arc::from(format!("monitors.{}", self.name)),
+                stream: Arc::from(format!("{SOURCE}{}", self.name)),
                 content: Content::Items(vec![Item { offset: alert.seq, line: 0, outcome }]),
                 positions: Vec::new(),
             };
@@ -108,35 +119,82 @@ impl Courier {
         }
     }
 
+    /// Builds executions one at a time. One that failed is tried again later, and holds up no other.
     async fn build_all(self: Arc<Self>, mut alerts: UnboundedReceiver<Alert>) {
-        while let Some(mut alert) = alerts.recv().await {
-            if self.config.build && !alert.done.built {
-                follow_up::committed(&self.metrics, alert.done.recorded.unwrap_or(0)).await;
-                let id = &alert.violation.id;
-                match follow_up::run(&self.config, &self.store, &alert.violation).await {
-                    Ok(()) => tracing::info!(monitor = self.name, id, "the execution is built"),
-                    Err(reason) => tracing::error!(monitor = self.name, id, reason, "no execution was built"),
+        // By when it is due, and its place: what is tried again.
+        let mut again: BTreeMap<(Instant, (u32, u64)), Alert> = BTreeMap::new();
+        loop {
+            let due = again.first_key_value().map(|(key, _)| key.0);
+            let wait = async {
+                match due {
+                    Some(due) => tokio::time::sleep_until(due).await,
+                    None => std::future::pending().await,
                 }
+            };
+            let alert = tokio::select! {
+                biased;
+                () = wait => again.pop_first().map(|(_, alert)| alert),
+                alert = alerts.recv() => match alert {
+                    Some(alert) => Some(alert),
+                    // What is left is tried again at the next start.
+                    None => return,
+                },
+            };
+            let Some(mut alert) = alert else { continue };
+            if !self.config.build {
+                self.done(&mut alert, Stage::Built);
+            } else if !alert.done.built && self.build(&mut alert).await {
+                let due = Instant::now() + follow_up::pause(alert.done.attempts);
+                again.insert((due, alert.place()), alert);
             }
-            self.done(&mut alert, Stage::Built);
         }
+    }
+
+    /// Builds an execution; whether to try again.
+    async fn build(&self, alert: &mut Alert) -> bool {
+        follow_up::committed(&self.metrics, alert.done.recorded.unwrap_or(0)).await;
+        let id = alert.violation.id.clone();
+        let result = follow_up::run(&self.config, &self.store, &alert.violation).await;
+        let Err(reason) = result else {
+            tracing::info!(monitor = self.name, id, "the execution is built");
+            self.done(alert, Stage::Built);
+            return false;
+        };
+        self.metrics.monitors.build_failed(&self.name);
+        self.done(alert, Stage::BuildFailed(reason.clone()));
+        let attempts = alert.done.attempts;
+        if attempts < follow_up::ATTEMPTS {
+            tracing::warn!(monitor = self.name, id, attempts, reason, "no execution was built; trying again");
+            return true;
+        }
+        tracing::error!(monitor = self.name, id, attempts, reason, "no execution was built; it is given up");
+        self.metrics.monitors.build_given_up(&self.name);
+        follow_up::give_up(&self.store, &alert.violation, &reason);
+        self.done(alert, Stage::Built);
+        false
     }
 }
 
-/// The record of a violation: the same bytes whenever it is made.
+/// The record of violations: the same bytes whenever it is made.
 fn line(alert: &Alert) -> Vec<u8> {
     let told = &alert.violation;
     let mut record = EventRecord::new(MONITOR, alert.seq, Kind::Violation);
-    record.incarnation = INCARNATION;
-    record.fields = Some(json!({
-        "fingerprints": [told.fingerprint],
-        "affected": told.affected,
+    record.incarnation = alert.incarnation;
+    let affected: BTreeSet<&String> = told.groups().flat_map(|group| &group.affected).collect();
+    let mut fields = json!({
+        "fingerprints": told.groups().map(|group| &group.fingerprint).collect::<Vec<_>>(),
+        "affected": affected,
         "invariant": told.invariant,
         "holds": told.holds,
-        "of": told.of,
-        "event": told.event,
+        "of": told.first.of,
+        "event": told.first.event,
         "monitor": told.monitor,
         "id": told.id,
-    }));
+    });
+    if !told.more.is_empty() {
+        let more = told.more.iter().map(|group| json!({ "of": group.of, "event": group.event }));
+        fields["more"] = more.collect();
+    }
+    record.fields = Some(fields);
     serde_json::to_vec(&record).unwrap_or_default()
 }

@@ -12,6 +12,12 @@ use super::checkpoint::Told;
 use super::config::MonitorConfig;
 use crate::daemon::metrics::Metrics;
 
+/// How often an execution is tried.
+pub(crate) const ATTEMPTS: u32 = 6;
+/// Pause after the first failure; each is eight times the one before.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The file in a violation's folder that says why no execution was built.
+const FAILED: &str = "failed.txt";
 /// Most executions that are kept: each may hold all that ever happened.
 const MOST: usize = 100;
 /// How often it is looked whether a record is in the store.
@@ -28,6 +34,20 @@ pub(crate) async fn committed(metrics: &Metrics, lsn: u64) {
 /// The folder of a violation's results.
 pub(crate) fn folder(store: &Path, told: &Told) -> PathBuf {
     store.join("violations").join(&told.id)
+}
+
+/// How long to wait after so many failures.
+pub(crate) fn pause(attempts: u32) -> Duration {
+    PAUSE * 8_u32.saturating_pow(attempts.saturating_sub(1))
+}
+
+/// Writes down why no execution was built.
+pub(crate) fn give_up(store: &Path, told: &Told, reason: &str) {
+    let folder = folder(store, told);
+    // Where there is no folder there is nothing that could be taken for a result.
+    if folder.is_dir() {
+        let _ = demi_common::durable::write(&folder.join(FAILED), format!("{reason}\n").as_bytes());
+    }
 }
 
 /// Builds the execution that led to a violation, and minimizes it where that is wanted. What is there already stays.
@@ -49,9 +69,10 @@ pub(crate) async fn run(config: &MonitorConfig, store: &Path, told: &Told) -> Re
     demi_common::durable::replace(&path, |file| file.write_all(&alert))
         .map_err(|e: std::io::Error| format!("{}: {e}", path.display()))?;
     // Each actor at the event with which it told what fails.
-    let mut events = told.told_at.clone();
-    if !events.contains(&told.event) && events.len() < 2 {
-        events = vec![told.event.clone()];
+    let first = &told.first;
+    let mut events = first.told_at.clone();
+    if !events.contains(&first.event) && events.len() < 2 {
+        events = vec![first.event.clone()];
     }
     let violation = format!("event:{}", events.join(","));
     if !execution.exists() {
@@ -69,7 +90,13 @@ pub(crate) async fn run(config: &MonitorConfig, store: &Path, told: &Told) -> Re
         ];
         call(&program, arguments.map(OsString::from).to_vec()).await?;
     }
-    let Some(minimize) = &config.minimize else { return Ok(()) };
+    let done = || {
+        let _ = std::fs::remove_file(folder.join(FAILED));
+    };
+    let Some(minimize) = &config.minimize else {
+        done();
+        return Ok(());
+    };
     let minimized = folder.join("minimized");
     if !minimized.exists() {
         let arguments: [&std::ffi::OsStr; 9] = [
@@ -85,6 +112,7 @@ pub(crate) async fn run(config: &MonitorConfig, store: &Path, told: &Told) -> Re
         ];
         call(&program, arguments.map(OsString::from).to_vec()).await?;
     }
+    done();
     Ok(())
 }
 

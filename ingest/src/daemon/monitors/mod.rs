@@ -19,6 +19,8 @@ mod set;
 mod webhook;
 mod work;
 
+pub(crate) use checkpoint::Checkpoint;
+pub use checkpoint::is_checkpoint;
 pub use config::{MinimizeConfig, MonitorConfig};
 pub(crate) use feed::{Cut, Feeds};
 pub use figures::{Figures, InvariantLabels, MonitorLabel};

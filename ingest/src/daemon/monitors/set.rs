@@ -9,20 +9,26 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use demi_monitor::Interest;
+use demi_schemas::EventRecord;
+use demi_schemas::event::MONITOR;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::sync::oneshot;
 
-use super::checkpoint::Checkpoint;
+use super::checkpoint::{Checkpoint, FIRST_INCARNATION, Known};
 use super::config::MonitorConfig;
 use super::courier::Courier;
+use super::courier::SOURCE;
 use super::feed::{Feed, Feeds, Wanted};
 use super::work::{Desk, Mute, Work, lock};
+use crate::completeness::status;
+use crate::daemon::codec::{self, DecodedContent};
 use crate::daemon::config::Config;
 use crate::daemon::intake::Intake;
 use crate::daemon::metrics::Metrics;
 use crate::daemon::shutdown::Shutdown;
-use crate::spool::{Disk, SpoolError};
+use crate::spool::{Disk, Options, Spool, SpoolError, identity, inspect};
+use crate::{IngestError, Store};
 
 /// Chunks of records that may wait for a monitor: about 1 MiB each where states are large.
 const QUEUE: usize = 48;
@@ -41,6 +47,9 @@ pub enum MonitorError {
     /// What it knew cannot be read.
     #[error("what the monitor knew")]
     Checkpoint(#[source] SpoolError),
+    /// The violations that it told before cannot be counted.
+    #[error("what the monitor told before")]
+    Store(#[source] IngestError),
     /// The system.
     #[error("cannot start a thread")]
     Thread(#[source] std::io::Error),
@@ -120,7 +129,7 @@ pub(crate) struct Carried<'a> {
 
 type Started = (Arc<Desk>, Arc<Feed>, JoinHandle<()>);
 
-fn start<D: Disk>(
+fn start<D: Disk + Clone>(
     name: &str,
     config: &MonitorConfig,
     store: &Path,
@@ -129,16 +138,30 @@ fn start<D: Disk>(
     with: &Carried<'_>,
 ) -> Result<Started, MonitorError> {
     let invariants = config.read_invariants().map_err(MonitorError::File)?;
-    let known = Checkpoint::read(&disk, name).map_err(MonitorError::Checkpoint)?;
-    let checkpoint = match known {
-        Some(checkpoint) => checkpoint,
-        None => {
-            // What is not in the store yet is watched, also if this process ends before its first commit.
-            let checkpoint = Checkpoint::new(done);
-            checkpoint.write(&disk, name).map_err(MonitorError::Checkpoint)?;
-            checkpoint
+    let known = match Checkpoint::read(&disk, name).map_err(MonitorError::Checkpoint)? {
+        Known::Checkpoint(known) if known.system != config.system => {
+            Known::Damaged(format!("it is of the system '{}'", known.system))
+        }
+        known => known,
+    };
+    let checkpoint = match &known {
+        Known::Checkpoint(known) => (**known).clone(),
+        Known::Nothing => anew(name, config, store, &disk, done)?,
+        Known::Damaged(reason) => {
+            let aside = Checkpoint::set_aside(&disk, name).map_err(MonitorError::Checkpoint)?;
+            tracing::error!(
+                monitor = name,
+                reason,
+                aside,
+                "what the monitor knew cannot be read and was set aside: it begins anew behind what is in the store"
+            );
+            anew(name, config, store, &disk, done)?
         }
     };
+    with.metrics.monitors.begin(name, &invariants, &checkpoint.last_told);
+    if matches!(known, Known::Damaged(_)) {
+        with.metrics.monitors.begins_anew(name);
+    }
     let (to, from) = sync_channel(QUEUE);
     let wanted = Wanted::new(Interest::of(&invariants), checkpoint.lsn);
     let feed = Arc::new(Feed::new(name, to, wanted.clone()));
@@ -168,4 +191,63 @@ fn start<D: Disk>(
     let thread = thread::Builder::new().name(format!("monitor {name}"));
     let thread = thread.spawn(move || work.run(invariants)).map_err(MonitorError::Thread)?;
     Ok((desk, feed, thread))
+}
+
+/// A monitor that begins behind what is in the store. What is not in the store yet is watched, also if this process ends before its
+/// first commit.
+fn anew<D: Disk + Clone>(
+    name: &str,
+    config: &MonitorConfig,
+    store: &Path,
+    disk: &D,
+    done: u64,
+) -> Result<Checkpoint, MonitorError> {
+    // Numbers of records are counted from the beginning again: under an incarnation that nobody has used.
+    // A store has a runtime of its own, and this is called in one.
+    let read = || last_incarnation(store, &config.system);
+    let written = thread::scope(|scope| scope.spawn(read).join());
+    let ended = |_| MonitorError::Thread(std::io::Error::other("it ended early"));
+    let written = written.map_err(ended)?.map_err(MonitorError::Store)?;
+    let waiting = waiting_incarnation(disk, &config.system, done).map_err(MonitorError::Checkpoint)?;
+    let incarnation = written.max(waiting).map_or(FIRST_INCARNATION, |last| last.saturating_add(1));
+    let checkpoint = Checkpoint::new(&config.system, done, incarnation.max(FIRST_INCARNATION));
+    checkpoint.write(disk, name).map_err(MonitorError::Checkpoint)?;
+    Ok(checkpoint)
+}
+
+/// The last incarnation under which violations of a system stand in a store.
+fn last_incarnation(store: &Path, system: &str) -> Result<Option<u32>, IngestError> {
+    let opened = Store::open(store)?;
+    if !opened.systems()?.iter().any(|known| known == system) {
+        return Ok(None);
+    }
+    let rows = status(&opened, Some(system))?;
+    let own = rows.iter().filter(|row| row.counts.actor == MONITOR).map(|row| row.counts.incarnation);
+    Ok(own.max().map(|last| u32::try_from(last).unwrap_or(u32::MAX)))
+}
+
+/// The last incarnation under which violations of a system stand in the frames of the spool behind `done`.
+fn waiting_incarnation<D: Disk + Clone>(
+    disk: &D,
+    system: &str,
+    done: u64,
+) -> Result<Option<u32>, SpoolError> {
+    let Some(id) = identity(disk)? else { return Ok(None) };
+    let found = inspect(disk, id)?;
+    if found.last_lsn <= done {
+        return Ok(None);
+    }
+    let mut reader = Spool::offline(disk.clone(), Options::default(), found).reader(done);
+    let mut last = None;
+    while let Some(frame) = reader.next_frame()? {
+        // What is no batch is told of where it is taken into the store.
+        let Ok(batch) = codec::decode(frame.body) else { continue };
+        let DecodedContent::Items(items) = batch.content else { continue };
+        if *batch.origin.system != *system || !batch.origin.source.starts_with(SOURCE) {
+            continue;
+        }
+        let records = items.iter().filter_map(|item| EventRecord::parse(&item.bytes).ok());
+        last = last.max(records.map(|record| record.incarnation).max());
+    }
+    Ok(last)
 }

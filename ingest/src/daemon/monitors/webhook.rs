@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use reqwest::Client;
 use reqwest::header::{CONTENT_TYPE, HeaderName};
+use url::Url;
 
 use super::checkpoint::Told;
-use super::config::MonitorConfig;
+use super::config::{MonitorConfig, is_loopback};
 
 /// First and longest pause between attempts.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
@@ -18,26 +19,58 @@ const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Posts an alert until it is taken. It comes again, with the same key, when nobody knows whether it was.
 pub(crate) async fn post(config: &MonitorConfig, told: &Told, failed: impl Fn(&str)) {
     let Some(url) = &config.webhook else { return };
-    let client = Client::builder().timeout(PATIENCE).redirect(reqwest::redirect::Policy::none()).build();
-    let client = match client {
-        Ok(client) => client,
-        Err(error) => return failed(&error.to_string()),
-    };
     let body = serde_json::to_vec(told).unwrap_or_default();
-    let mut pause = PAUSES.0;
+    let (mut client, mut pause) = (None, PAUSES.0);
     loop {
-        let mut request =
-            client.post(url.clone()).header(CONTENT_TYPE, "application/json").header(KEY, &told.id);
-        if let Some(token) = &config.token {
-            request = request.bearer_auth(token);
-        }
-        match request.body(body.clone()).send().await {
-            Ok(answer) if answer.status().is_success() => return,
-            Ok(answer) => failed(&format!("the answer is {}", answer.status())),
-            // The address may hold a secret: it is left out.
-            Err(error) => failed(&error.without_url().to_string()),
+        match attempt(config, url, &mut client, &told.id, body.clone()).await {
+            Ok(()) => return,
+            Err(reason) => failed(&reason),
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(PAUSES.1);
     }
+}
+
+/// Posts once. Without a client one is made, which may not be possible now and be later: certificates may be installed.
+async fn attempt(
+    config: &MonitorConfig,
+    url: &Url,
+    client: &mut Option<Client>,
+    id: &str,
+    body: Vec<u8>,
+) -> Result<(), String> {
+    let client = match client {
+        Some(client) => client,
+        None => client.insert(build(url).map_err(|error| said(&error))?),
+    };
+    let mut request = client.post(url.clone()).header(CONTENT_TYPE, "application/json").header(KEY, id);
+    if let Some(token) = &config.token {
+        request = request.bearer_auth(token);
+    }
+    match request.body(body).send().await {
+        Ok(answer) if answer.status().is_success() => Ok(()),
+        Ok(answer) => Err(format!("the answer is {}", answer.status())),
+        // The address may hold a secret: it is left out.
+        Err(error) => Err(said(&error.without_url())),
+    }
+}
+
+fn build(url: &Url) -> reqwest::Result<Client> {
+    let mut builder = Client::builder().timeout(PATIENCE).redirect(reqwest::redirect::Policy::none());
+    if url.scheme() == "http" {
+        // It needs no certificates, and works where there are none.
+        builder = builder.tls_certs_only([]);
+    }
+    if is_loopback(url) {
+        builder = builder.no_proxy();
+    }
+    builder.build()
+}
+
+/// An error with its causes.
+fn said(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    let mut all: Vec<String> = causes.map(ToString::to_string).collect();
+    all.dedup();
+    all.join(": ")
 }

@@ -1,12 +1,12 @@
 //! The thread that watches: takes records, finds violations, keeps what it knows.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use demi_monitor::{Invariant, Monitor, Record, Saved, Violation, Watching};
+use demi_monitor::{Invariant, Monitor, Record, Saved, Unjudged, Violation, Watching};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::checkpoint::{Alert, Checkpoint, Done, Stage, Told as ToldViolation};
@@ -19,6 +19,12 @@ use crate::spool::{Disk, SpoolError};
 const TICK: Duration = Duration::from_millis(50);
 /// How often shares of time are looked at, and figures given out.
 const EVERY: Duration = Duration::from_secs(1);
+/// How long what fails after an alert of the same invariant waits to be told with others.
+const BURST: Duration = Duration::from_secs(1);
+/// Most rows and groups that one alert names.
+const MOST_TOLD: usize = 100;
+/// Pause after a checkpoint could not be written.
+const PAUSE: Duration = Duration::from_secs(1);
 /// Least share of the states that are looked at.
 const LEAST_SAMPLE: f64 = 1.0 / 65_536.0;
 
@@ -31,8 +37,8 @@ pub(crate) struct Desk {
     pub(crate) mute: Mutex<Vec<Mute>>,
     /// The file of invariants is to be read again.
     pub(crate) reload: AtomicBool,
-    /// What was done about alerts, by the number of their records.
-    pub(crate) done: Mutex<Vec<(u64, Stage)>>,
+    /// What was done about alerts, by incarnation and number of their records.
+    pub(crate) done: Mutex<Vec<((u32, u64), Stage)>>,
     /// The daemon gives up: nothing more is taken.
     pub(crate) give_up: AtomicBool,
 }
@@ -79,37 +85,37 @@ impl<D: Disk> Work<D> {
         }
         loop {
             let saved = std::mem::take(&mut self.checkpoint.saved);
-            let ended = self.watch(&invariants, &saved);
-            match ended {
-                Ok(Ended::Reload(anew)) => invariants = anew,
-                Ok(Ended::Stopped) => return,
-                Err(error) => {
-                    // What was found after the last checkpoint is found again from the spool at the next start.
-                    tracing::error!(monitor = self.name, %error, "the monitor stops: what it knows cannot be kept");
-                    return;
-                }
+            match self.watch(&invariants, &saved) {
+                Ended::Reload(anew) => invariants = anew,
+                Ended::Stopped => return,
             }
         }
     }
 
-    fn watch(&mut self, invariants: &[Invariant], saved: &Saved) -> Result<Ended, SpoolError> {
+    fn watch(&mut self, invariants: &[Invariant], saved: &Saved) -> Ended {
         let mut monitor = Monitor::resume(invariants, self.config.options(), saved);
+        self.metrics.monitors.begin(&self.name, invariants, &self.checkpoint.last_told);
         self.wanted.set_interest(monitor.interest().clone());
         let mut clock = Clock::new();
         let mut share = Share::new(&self.config);
         monitor.set_sample(share.sample);
         let mut last = self.checkpoint.lsn;
-        // Whether anything changed since it was written down.
-        let mut dirty = false;
-        let mut unjudged = BTreeSet::new();
+        // Whether anything changed since it was written down, and whether it has to be written down now.
+        let (mut dirty, mut due) = (false, false);
+        // When the last attempt failed, if it did.
+        let mut failed: Option<Instant> = None;
+        // Up to which number alerts were handed on, and when each invariant was last told.
+        let mut handed = self.checkpoint.last_seq;
+        let mut told: BTreeMap<String, Instant> = BTreeMap::new();
+        let mut answers = Vec::new();
         // How often records were missed in the last second.
         let mut losses = 0;
         let mut found = Vec::new();
         loop {
             if self.desk.give_up.load(Ordering::Relaxed) {
-                return Ok(Ended::Stopped);
+                return Ended::Stopped;
             }
-            let (mut committed, before) = (false, last);
+            let before = last;
             let closed = match self.from.recv_timeout(TICK) {
                 Ok(Told::Records(cut)) => {
                     dirty = true;
@@ -118,7 +124,7 @@ impl<D: Disk> Work<D> {
                 }
                 Ok(Told::Committed(lsn)) => {
                     last = last.max(lsn);
-                    committed = true;
+                    due = true;
                     false
                 }
                 Err(RecvTimeoutError::Timeout) => false,
@@ -127,32 +133,35 @@ impl<D: Disk> Work<D> {
             if clock.is_tick() || closed {
                 monitor.tick(clock.now(), &mut found);
             }
-            let (told, first) = (!found.is_empty(), self.checkpoint.last_seq);
+            dirty |= last != before || !found.is_empty();
             self.note(&mut found);
-            let done = self.take_done();
             let asked = std::mem::take(&mut *lock(&self.desk.mute));
-            let answers: Vec<_> =
-                asked.into_iter().map(|m| (monitor.mute(&m.id, m.muted), m.answer)).collect();
-            dirty |= told || done || last != before || !answers.is_empty();
-            if dirty && (told || committed || closed || done || !answers.is_empty()) {
+            let changed = self.tell_due(&mut told, clock.now()) | self.take_done() | !asked.is_empty();
+            answers.extend(asked.into_iter().map(|m| (monitor.mute(&m.id, m.muted), m.answer)));
+            dirty |= changed;
+            due |= changed || closed;
+            if dirty && due && failed.is_none_or(|at| closed || at.elapsed() >= PAUSE) {
                 let begin = used();
-                self.keep(&monitor, last)?;
+                failed = self.try_keep(&monitor, last, failed);
                 // To look at fewer states would not make this cheaper.
                 share.used += used().saturating_sub(begin);
-                dirty = false;
-                // They are told of only now: after a crash they are found in the checkpoint, or found again.
-                for alert in self.checkpoint.alerts.iter().filter(|alert| alert.seq > first) {
-                    let _ = self.alerts.send(alert.clone());
+                if failed.is_none() {
+                    (dirty, due) = (false, false);
+                    // They are told of only now: after a crash they are found in the checkpoint, or found again.
+                    for alert in self.checkpoint.alerts.iter().filter(|alert| alert.seq > handed) {
+                        let _ = self.alerts.send(alert.clone());
+                    }
+                    handed = self.checkpoint.last_seq;
                 }
             }
-            if !answers.is_empty() {
+            if !answers.is_empty() && failed.is_none() {
                 self.publish(&monitor, share.sample);
-            }
-            for (found, answer) in answers {
-                let _ = answer.send(found);
+                for (found, answer) in answers.drain(..) {
+                    let _ = answer.send(found);
+                }
             }
             if closed {
-                return Ok(Ended::Stopped);
+                return Ended::Stopped;
             }
             if share.is_due() {
                 let before = share.sample;
@@ -173,11 +182,12 @@ impl<D: Disk> Work<D> {
                     );
                     losses = 0;
                 }
-                self.tell_unjudged(&monitor, &mut unjudged);
+                self.tell_unjudged(monitor.take_unjudged());
                 monitor.set_sample(share.sample);
                 self.publish(&monitor, share.sample);
             }
-            if self.desk.reload.swap(false, Ordering::Relaxed) {
+            // What is not written down yet is, before anything else begins.
+            if failed.is_none() && self.desk.reload.swap(false, Ordering::Relaxed) {
                 match self.config.read_invariants() {
                     Ok(anew) => {
                         tracing::info!(
@@ -187,7 +197,7 @@ impl<D: Disk> Work<D> {
                         );
                         self.checkpoint.lsn = last;
                         self.checkpoint.saved = monitor.save();
-                        return Ok(Ended::Reload(anew));
+                        return Ended::Reload(anew);
                     }
                     Err(reason) => {
                         tracing::error!(monitor = self.name, reason, "invariants stay as they are");
@@ -222,28 +232,78 @@ impl<D: Disk> Work<D> {
         if cut.end { last.max(cut.lsn) } else { last }
     }
 
-    /// Makes alerts of violations.
+    /// Takes up violations, to be told.
     fn note(&mut self, found: &mut Vec<Violation>) {
-        for violation in found.drain(..) {
-            self.checkpoint.last_seq += 1;
-            let seq = self.checkpoint.last_seq;
-            let violation = ToldViolation::new(violation, &self.config.system, &self.name);
-            self.metrics.monitors.failed(&self.name, &violation.invariant);
-            let done = Done::default();
-            self.checkpoint.alerts.push(Alert { seq, violation, done });
+        let told = found.drain(..).map(|v| ToldViolation::new(v, &self.config.system, &self.name));
+        self.checkpoint.waiting.extend(told);
+    }
+
+    /// Makes alerts of the violations that wait, at a time in milliseconds; whether there were any. The first of an invariant is told at
+    /// once. What comes within a second after an alert is put together.
+    fn tell_due(&mut self, told: &mut BTreeMap<String, Instant>, now: u64) -> bool {
+        if self.checkpoint.waiting.is_empty() {
+            return false;
         }
+        let waits = |told: &BTreeMap<String, Instant>, v: &ToldViolation| {
+            told.get(&v.invariant).is_some_and(|at| at.elapsed() < BURST)
+        };
+        let (due, wait): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.checkpoint.waiting).into_iter().partition(|v| !waits(told, v));
+        self.checkpoint.waiting = wait;
+        // By invariant: the alert that others of it go into.
+        let mut open: BTreeMap<String, usize> = BTreeMap::new();
+        let any = !due.is_empty();
+        for violation in due {
+            let invariant = violation.invariant.clone();
+            self.metrics.monitors.failed(&self.name, &invariant, 1, now / 1000);
+            self.checkpoint.last_told.insert(invariant.clone(), now / 1000);
+            told.insert(invariant.clone(), Instant::now());
+            let into = open.get(&invariant).and_then(|place| self.checkpoint.alerts.get_mut(*place));
+            if let Some(alert) = into.filter(|alert| alert.violation.more.len() + 1 < MOST_TOLD) {
+                alert.violation.more.push(violation.first);
+                continue;
+            }
+            self.checkpoint.last_seq += 1;
+            let (incarnation, seq) = (self.checkpoint.incarnation, self.checkpoint.last_seq);
+            open.insert(invariant, self.checkpoint.alerts.len());
+            self.checkpoint.alerts.push(Alert { incarnation, seq, violation, done: Done::default() });
+        }
+        any
     }
 
     /// Takes up what was done about alerts; whether anything was.
     fn take_done(&mut self) -> bool {
         let done = std::mem::take(&mut *lock(&self.desk.done));
-        for (seq, stage) in &done {
-            if let Some(alert) = self.checkpoint.alerts.iter_mut().find(|alert| alert.seq == *seq) {
-                alert.done.set(*stage);
+        for (place, stage) in &done {
+            if let Some(alert) = self.checkpoint.alerts.iter_mut().find(|alert| alert.place() == *place) {
+                alert.done.set(stage);
             }
         }
         self.checkpoint.alerts.retain(|alert| !alert.done.is_all());
         !done.is_empty()
+    }
+
+    /// Writes down what is known; when that failed, if it did. The monitor goes on: it tries again, and tells nobody until it can.
+    fn try_keep(&mut self, monitor: &Monitor<'_>, last: u64, before: Option<Instant>) -> Option<Instant> {
+        let result = self.keep(monitor, last);
+        self.metrics.monitors.is_stuck(&self.name, result.is_err());
+        match (result, before) {
+            (Ok(()), None) => None,
+            (Ok(()), Some(_)) => {
+                tracing::info!(monitor = self.name, "what the monitor knows is written down again");
+                None
+            }
+            (Err(error), _) => {
+                if before.is_none() {
+                    tracing::error!(
+                        monitor = self.name,
+                        %error,
+                        "what the monitor knows cannot be written down: nothing is told until it can"
+                    );
+                }
+                Some(Instant::now())
+            }
+        }
     }
 
     /// Writes down what is known.
@@ -256,17 +316,18 @@ impl<D: Disk> Work<D> {
         Ok(())
     }
 
-    /// Says once of which invariants nothing can be said.
-    fn tell_unjudged(&self, monitor: &Monitor<'_>, told: &mut BTreeSet<String>) {
-        for known in monitor.watching() {
-            if let Some(reason) = known.unjudged.filter(|_| told.insert(known.id.clone())) {
-                tracing::error!(
-                    monitor = self.name,
-                    invariant = known.name,
-                    reason,
-                    "an invariant cannot be judged any more"
-                );
-            }
+    /// Says once of which rows and groups nothing can be said.
+    fn tell_unjudged(&self, unjudged: Vec<Unjudged>) {
+        for Unjudged { invariant, of, groups, reason } in unjudged {
+            let of = of.join("; ");
+            tracing::error!(
+                monitor = self.name,
+                invariant,
+                of,
+                groups,
+                reason,
+                "an invariant cannot be judged here"
+            );
         }
     }
 
