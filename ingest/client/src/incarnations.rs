@@ -46,7 +46,7 @@ impl Incarnations {
     }
 }
 
-/// Replaces the file as a whole.
+/// Replaces the file as a whole, so that a power cut leaves the old number or the new one, and after the return the new one.
 fn write(path: &Path, number: u32) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".new");
@@ -54,5 +54,19 @@ fn write(path: &Path, number: u32) -> io::Result<()> {
     let mut file = fs::File::create(&new)?;
     writeln!(file, "{number}")?;
     file.sync_all()?;
-    fs::rename(new, path)
+    fs::rename(new, path)?;
+    sync_folder(path)
+}
+
+/// Puts the names in a file's folder on the disk: a rename that is not there is one that did not happen.
+#[cfg(unix)]
+fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::File::open(folder)?.sync_all()
+}
+
+/// Other systems put the names on the disk themselves.
+#[cfg(not(unix))]
+fn sync_folder(_: &Path) -> io::Result<()> {
+    Ok(())
 }
