@@ -1,11 +1,11 @@
 //! Any bytes as the segments of a spool: it opens, reads what is whole, and takes new frames after it.
 #![no_main]
 
-use demi_ingest::spool::{Body, Folder, Options, Spool};
+use demi_ingest::spool::{Body, Folder, Options, Spool, SpoolError};
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|input: (u8, Vec<u8>, Vec<u8>)| {
-    let (cut, noise, second) = input;
+fuzz_target!(|input: (u8, Vec<u8>, Vec<u8>, Vec<(u8, u16, u8)>)| {
+    let (cut, noise, second, flips) = input;
     let dir = tempfile::tempdir().expect("a temporary directory");
     let path = dir.path();
     let options = Options { segment_bytes: 200, max_bytes: 1 << 20 };
@@ -13,6 +13,7 @@ fuzz_target!(|input: (u8, Vec<u8>, Vec<u8>)| {
     for n in 0..4u8 {
         spool.write(&[Body::new(vec![n; 20 + usize::from(n)]).expect("short")]).expect("room");
     }
+    spool.rest();
     drop(spool);
     // Noise over the end of the last segment, and a segment of noise behind it.
     let mut names: Vec<_> = std::fs::read_dir(path)
@@ -27,7 +28,24 @@ fuzz_target!(|input: (u8, Vec<u8>, Vec<u8>)| {
     bytes.extend_from_slice(&noise);
     std::fs::write(last, bytes).expect("writable");
     std::fs::write(path.join("segment-00000000000000ff.spool"), second).expect("writable");
-    let (mut spool, found) = Spool::open(Folder::at(path), options).expect("opens whatever is there");
+    // Bits anywhere: in segments, marks, the identity.
+    let mut all: Vec<_> = std::fs::read_dir(path).expect("readable").map(|e| e.expect("readable").path()).collect();
+    all.sort();
+    for (file, at, bits) in flips {
+        let file = &all[usize::from(file) % all.len()];
+        let mut bytes = std::fs::read(file).expect("readable");
+        let len = bytes.len().max(1);
+        if let Some(byte) = bytes.get_mut(usize::from(at) % len) {
+            *byte ^= bits;
+        }
+        std::fs::write(file, bytes).expect("writable");
+    }
+    let (mut spool, found) = match Spool::open(Folder::at(path), options) {
+        Ok(opened) => opened,
+        // Neither the identity nor a segment says which spool it is.
+        Err(SpoolError::NoSpool { .. }) => return,
+        Err(error) => panic!("opens whatever is there: {error}"),
+    };
     let mut reader = spool.reader(0);
     let mut count = 0;
     while let Some(frame) = reader.next_frame().expect("what was found whole can be read") {
