@@ -150,7 +150,7 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<(Token<'_>, usize)>, Wrong> {
     while let Some(first) = text[at..].chars().next() {
         let rest = &text[at..];
         let begin = at;
-        let until = |end: &dyn Fn(char) -> bool| rest.find(|c| end(c)).unwrap_or(rest.len());
+        let until = |end: &dyn Fn(char) -> bool| rest.find(end).unwrap_or(rest.len());
         let token = match first {
             c if c.is_whitespace() => {
                 at += c.len_utf8();
