@@ -55,7 +55,8 @@ fn same(what: &str, found: &Relation, truth: &Relation) -> Result<(), TestCaseEr
     prop_assert_eq!(&of, &all, "events of {}", what);
     let truth = truth.of(&found.names);
     for (b, name) in found.names.iter().enumerate() {
-        for a in (0..found.names.len()).filter(|&a| found.before(a, b) != truth.before(a, b)) {
+        let differs = |a: &usize| found.before(*a, b) != truth.before(*a, b);
+        if let Some(a) = (0..found.names.len()).find(differs) {
             let says = if found.before(a, b) { "before" } else { "not before" };
             return Err(TestCaseError::fail(format!("{what} says {} is {says} {name}", found.names[a])));
         }
@@ -82,16 +83,16 @@ fn questions(exec: &Path, truth: &Relation, some: &[usize]) -> Result<Relation, 
         let future = set(&|a| a == b || truth.before(b, a));
         prop_assert_eq!(members(query.past_set(event).unwrap()), past, "past of {}", &truth.names[b]);
         prop_assert_eq!(members(query.future_set(event).unwrap()), future, "future of {}", &truth.names[b]);
-        for a in 0..n {
+        for (a, &other) in numbers.iter().enumerate() {
             let expected = match (truth.before(a, b), truth.before(b, a)) {
                 _ if a == b => Stands::Equal,
                 (true, _) => Stands::Before,
                 (_, true) => Stands::After,
                 _ => Stands::Concurrent,
             };
-            let found = query.order(numbers[a], event).unwrap();
+            let found = query.order(other, event).unwrap();
             prop_assert_eq!(found, expected, "order of {} and {}", &truth.names[a], &truth.names[b]);
-            if sure.order(numbers[a], event).unwrap() == Stands::Before {
+            if sure.order(other, event).unwrap() == Stands::Before {
                 certain[b] |= 1 << a;
             }
         }

@@ -53,7 +53,7 @@ fn build_with(records: Vec<EventRecord>, copy: bool) -> Case {
 
 fn jsonl(query: &Query, sql: &str) -> Vec<serde_json::Value> {
     let mut out = Vec::new();
-    write(&mut crate::select(&query, sql).unwrap(), OutputFormat::JsonLines, &mut out).unwrap();
+    write(&mut crate::select(query, sql).unwrap(), OutputFormat::JsonLines, &mut out).unwrap();
     String::from_utf8(out).unwrap().lines().map(|l| serde_json::from_str(l).unwrap()).collect()
 }
 
