@@ -46,6 +46,11 @@ pub enum Problem {
     /// Another version of the protocol.
     #[error("it speaks '{0}', this program speaks 'demi-model/1'")]
     Version(String),
+    /// A whole number that does not fit into 64 bits.
+    #[error(
+        "it wrote {0}, a whole number of more than 64 bits, which would be read as another number: write it as text"
+    )]
+    Wide(String),
     /// An answer that is not of the form that the protocol asks for.
     #[error("it answered in a form that the protocol does not know: {0}")]
     Form(String),

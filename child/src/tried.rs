@@ -13,6 +13,8 @@ use crate::wire::{Checked, Hello, ModelKind, Proposed, Reacted, Wish};
 const RANDOM: u64 = 1_234_567_890_123;
 /// Messages from outside that are asked for.
 const CLIENTS: u64 = 8;
+/// How often one actor is started at most: a start may fail each time.
+const MOST_STARTS: usize = 100;
 
 /// Something that was noticed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,8 +63,34 @@ impl Trial {
     }
 }
 
-/// A message on its way: to whom, from whom, and what.
-type Sent = (String, Option<String>, Value);
+/// A message on its way, or a timer that is live.
+struct Sent {
+    to: String,
+    from: Option<String>,
+    message: Value,
+    /// Of a timer its name and key.
+    timer: Option<(String, u64)>,
+    repeats: bool,
+    survives: bool,
+}
+
+impl Sent {
+    fn message(to: String, from: Option<String>, message: Value) -> Sent {
+        Sent { to, from, message, timer: None, repeats: false, survives: false }
+    }
+
+    fn is_timer_of(&self, actor: &str) -> bool {
+        self.timer.is_some() && self.to == actor
+    }
+}
+
+/// Whether an actor takes anything.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Life {
+    Running,
+    Failed,
+    Stopped,
+}
 
 /// One way through the model, on one process.
 struct Walk {
@@ -72,6 +100,9 @@ struct Walk {
     asked: Vec<(String, Canonical)>,
     /// By actor, in order: its state, the calls that led there, and what invariants see of it.
     states: Vec<(Value, Vec<Value>, Value)>,
+    /// By actor, in order, and how often it was started.
+    lives: Vec<Life>,
+    started: Vec<usize>,
     pending: Vec<Sent>,
 }
 
@@ -101,7 +132,10 @@ pub fn try_model(spec: &ChildModel, scenario: &Scenario, questions: usize) -> Re
         trial.note(true, "it names no actors".to_owned(), &greeting);
         return Ok(trial);
     }
-    let mut walk = Walk { connection, hello, asked: Vec::new(), states: Vec::new(), pending: Vec::new() };
+    let (lives, started) = (vec![Life::Stopped; hello.actors.len()], vec![0; hello.actors.len()]);
+    let states = vec![(Value::Null, Vec::new(), Value::Null); hello.actors.len()];
+    let (asked, pending) = (Vec::new(), Vec::new());
+    let mut walk = Walk { connection, hello, asked, states, lives, started, pending };
     let went = walk.go(&mut trial, questions);
     trial.questions = walk.asked.len();
     if let Err(error) = went {
@@ -131,18 +165,14 @@ impl Walk {
     }
 
     fn go(&mut self, trial: &mut Trial, questions: usize) -> Result<(), ChildError> {
-        for actor in self.hello.actors.clone() {
-            let question =
-                json!({"do": "start", "actor": actor, "disk": null, "now": null, "random": RANDOM});
-            let answer = self.ask(&question)?;
-            self.states.push((Value::Null, Vec::new(), Value::Null));
-            self.take(trial, (&actor, None, began()), answer, &question)?;
+        for at in 0..self.hello.actors.len() {
+            self.start(trial, at)?;
         }
         self.check(trial, true)?;
         for one in self.hello.bootstrap.clone() {
             let message =
                 json!({"type": one.message.type_, "payload": one.message.payload, "data": one.message.data});
-            self.pending.extend(one.to.map(|to| (to, None, message)));
+            self.pending.extend(one.to.map(|to| Sent::message(to, None, message)));
         }
         for n in 0..if self.hello.clients { CLIENTS } else { 0 } {
             let question = json!({"do": "client", "n": n, "random": RANDOM + n});
@@ -150,14 +180,20 @@ impl Walk {
             let told: Proposed = read(answer.clone(), &question)?;
             let message = answer.pointer("/proposal/message").cloned().unwrap_or_default();
             let to = told.proposal.and_then(|proposal| proposal.to);
-            self.pending.extend(to.map(|to| (to, None, message)));
+            self.pending.extend(to.map(|to| Sent::message(to, None, message)));
         }
         // Any order will do; this one is neither the first nor the last in.
         let mut at = 7;
         while self.asked.len() < questions && !self.pending.is_empty() {
             at = (at * 31 + 17) % 1_000_003;
-            let (to, from, message) = self.pending.remove(at % self.pending.len());
-            let Some(actor) = self.hello.actors.iter().position(|name| *name == to) else { continue };
+            let sent = self.pending.remove(at % self.pending.len());
+            let Some(actor) = self.place(&sent.to).filter(|at| self.lives[*at] == Life::Running) else {
+                continue;
+            };
+            let (to, from, message) = (sent.to.clone(), sent.from.clone(), sent.message.clone());
+            if sent.repeats {
+                self.pending.push(sent);
+            }
             let type_ = message["type"].as_str().unwrap_or_default().to_owned();
             if !trial.types.contains(&type_) {
                 trial.types.push(type_);
@@ -201,6 +237,12 @@ impl Walk {
             ModelKind::Stateful => told.digest.ok_or("a stateful model answers with 'digest'"),
         };
         let state = state.map_err(|why| form(why.to_owned(), question))?;
+        let at = self.place(actor).unwrap_or(0);
+        let (old, calls, seen) = &mut self.states[at];
+        *seen = told.seen.unwrap_or_else(|| state.clone());
+        *old = state;
+        calls.push(call);
+        let mut starts = Vec::new();
         for (wish, raw) in told.effects.iter().zip(raw.as_array().into_iter().flatten()) {
             let message = |name: &str| raw[name].get("message").cloned().unwrap_or_default();
             match wish {
@@ -212,32 +254,87 @@ impl Walk {
                         trial.note(false, what, &question.to_string());
                     }
                     let sender = sent.in_name_of.clone().unwrap_or_else(|| actor.to_owned());
-                    self.pending.push((to.clone(), Some(sender), message("send")));
+                    let sent = Sent::message(to.clone(), Some(sender), message("send"));
+                    let there = self.place(to).is_some_and(|at| self.lives[at] != Life::Stopped);
+                    self.pending.extend(there.then_some(sent));
                 }
                 Wish::Forward(_) => {
                     let sent = raw["forward"].clone();
-                    self.pending.push((actor.to_owned(), from.map(str::to_owned), sent));
+                    self.pending.push(Sent::message(actor.to_owned(), from.map(str::to_owned), sent));
                 }
                 Wish::Set(timer) if timer.message.is_none() => {
                     let why = format!("the timer '{}' is set without a message", timer.timer);
                     return Err(form(why, question));
                 }
-                Wish::Set(_) => self.pending.push((actor.to_owned(), None, message("set"))),
-                Wish::Cancel(_) | Wish::Start(_) | Wish::Stop(_) | Wish::Fail(_) => {}
+                Wish::Set(set) => {
+                    let timer = (set.timer.clone(), set.key);
+                    self.cancel(actor, &timer);
+                    let (repeats, survives) = (set.repeats, set.survives);
+                    let sent = Sent::message(actor.to_owned(), None, message("set"));
+                    self.pending.push(Sent { timer: Some(timer), repeats, survives, ..sent });
+                }
+                Wish::Cancel(timer) => self.cancel(actor, &(timer.timer.clone(), timer.key)),
+                Wish::Start(name) => starts.extend(self.place(name)),
+                Wish::Stop(name) => {
+                    if let Some(at) = self.place(name) {
+                        self.lives[at] = Life::Stopped;
+                        self.pending.retain(|sent| sent.to != *name);
+                    }
+                }
+                Wish::Fail(_) => {
+                    let restarts = self.hello.restarts;
+                    self.pending.retain(|sent| !sent.is_timer_of(actor) || restarts && sent.survives);
+                    self.lives[at] = Life::Failed;
+                    starts.extend(restarts.then_some(at));
+                }
             }
         }
-        let at = self.hello.actors.iter().position(|name| name == actor).unwrap_or(0);
-        let (old, calls, seen) = &mut self.states[at];
-        *seen = told.seen.unwrap_or_else(|| state.clone());
-        *old = state;
-        calls.push(call);
+        // Who is there already goes on as before.
+        starts.retain(|at| self.lives[*at] != Life::Running);
+        for at in starts {
+            self.start(trial, at)?;
+        }
         Ok(())
     }
 
+    /// The place of an actor among those that the model names.
+    fn place(&self, name: &str) -> Option<usize> {
+        self.hello.actors.iter().position(|known| known == name)
+    }
+
+    /// Ends a timer, if it is live.
+    fn cancel(&mut self, actor: &str, timer: &(String, u64)) {
+        self.pending.retain(|sent| !sent.is_timer_of(actor) || sent.timer.as_ref() != Some(timer));
+    }
+
+    /// Starts an actor, with its disk where it has failed and has one. One that fails in its start is left alone after some times.
+    fn start(&mut self, trial: &mut Trial, at: usize) -> Result<(), ChildError> {
+        if self.started[at] == MOST_STARTS {
+            return Ok(());
+        }
+        self.started[at] += 1;
+        let actor = self.hello.actors[at].clone();
+        let keeps = self.hello.disk && self.lives[at] == Life::Failed && self.hello.kind == ModelKind::Pure;
+        let disk = if keeps { self.states[at].0.clone() } else { Value::Null };
+        self.lives[at] = Life::Running;
+        let question = json!({"do": "start", "actor": actor, "disk": disk, "now": null, "random": RANDOM});
+        let answer = self.ask(&question)?;
+        if self.hello.kind == ModelKind::Stateful {
+            self.states[at].1.clear();
+        }
+        self.take(trial, (&actor, None, began()), answer, &question)
+    }
+
     fn check(&mut self, trial: &mut Trial, at_start: bool) -> Result<(), ChildError> {
-        let seen: serde_json::Map<String, Value> =
-            self.hello.actors.iter().cloned().zip(self.states.iter().map(|state| state.2.clone())).collect();
-        let question = json!({"do": "check", "seen": seen, "failed": [], "memory": null});
+        let names = || self.hello.actors.iter().zip(&self.lives);
+        let seen: serde_json::Map<String, Value> = names()
+            .zip(&self.states)
+            .filter(|((_, life), _)| **life == Life::Running)
+            .map(|((name, _), state)| (name.clone(), state.2.clone()))
+            .collect();
+        let failed: Vec<&String> =
+            names().filter(|(_, life)| **life == Life::Failed).map(|(name, _)| name).collect();
+        let question = json!({"do": "check", "seen": seen, "failed": failed, "memory": null});
         let answer = self.ask(&question)?;
         let told: Checked = read(answer, &question)?;
         for broken in told.violations {

@@ -161,6 +161,14 @@ pub(crate) fn run_until(
     if memory.is_some_and(|limit| limit.reached()) {
         ui.note("the limit of --memory was reached: this is the best until then");
     }
+    if done.summary.refused > 0 {
+        ui.note(&format!(
+            "warning: {} shorter schedules failed their strict replay and were thrown away; this is a defect, please report it, or the \
+             model does not do the same twice: {}",
+            done.summary.refused,
+            done.summary.refused_because.as_deref().unwrap_or_default()
+        ));
+    }
     if let Some(why) = &done.summary.not_schedulable {
         ui.note(&format!(
             "warning: the result is not schedulable under the scenario's network rule {}, so no run of the system can \

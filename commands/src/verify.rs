@@ -116,10 +116,10 @@ impl Visitor for Task<'_> {
             return Err(CertificateError::False(why));
         }
         let mut lines = vec![format!("strict replay violates {}", run.violation.join(", "))];
-        let meter = Meter::new(self.budget, StopFlag::default());
-        lines.extend(verify(&fresh, self.schedule, self.certificate, &meter)?);
+        let mut meter = Meter::new(self.budget, StopFlag::default());
+        lines.extend(verify(&fresh, self.schedule, self.certificate, &mut meter)?);
         if let Some(recorded) = &self.recorded {
-            lines.extend(verify_settled(&fresh, recorded, self.certificate, &meter)?);
+            lines.extend(verify_settled(&fresh, recorded, self.certificate, &mut meter)?);
         }
         Ok(lines)
     }

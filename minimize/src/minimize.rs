@@ -26,6 +26,7 @@ use crate::problem::options::{Options, Phases, Progress};
 use crate::problem::size::{Size, size, timers};
 use crate::problem::text::fields_of;
 use crate::reduce::reducer::{Reducer, phase_line};
+use crate::solution::Solution;
 
 /// What came out.
 #[derive(Clone, Debug)]
@@ -108,7 +109,8 @@ pub fn minimize_with<M: Model>(
     problem.fields = fields_of(&problem.sim, input);
     let problem = Arc::new(problem);
     let mut engine = Engine::new(&problem, options.budget);
-    let witness = first(&mut engine, input, kept, &mut phases)?;
+    let witness = recorded(&mut engine, input, kept, &mut phases)?;
+    let first = witness.clone();
     let mut reducer = Reducer::new(engine, witness, tell);
     let policies = Policy::portfolio(options.rule);
     let used = if options.phases == Phases::All { &policies[..] } else { &policies[..1] };
@@ -128,11 +130,35 @@ pub fn minimize_with<M: Model>(
     };
     phases.append(&mut reducer.phases);
     let ended = reducer.engine.meter.ended().filter(|_| tried.is_none()).unwrap_or(Ended::Fixpoint);
-    let best = reducer.best.clone();
+    let refusals = reducer.engine.problem.refusals.clone();
+    let passes = |schedule: &Schedule| {
+        let checked = strictly(&fresh, schedule, options.rule, criteria.repeat);
+        if let Err(MinimizeError::Unverified(why)) = &checked {
+            refusals.note(why.clone());
+        }
+        checked
+    };
+    // What fails its strict replay here is a defect; the next best is a result all the same.
+    let mut best = reducer.best.clone();
     let mut schedule = reducer.engine.to_schedule(&best.acts);
+    let mut checked = passes(&schedule);
+    let (mut tried, mut shortest, mut settled) = (tried, shortest, settled);
+    if matches!(checked, Err(MinimizeError::Unverified(_))) {
+        (tried, shortest, settled) = (None, None, None);
+        let mut next: Vec<&Solution> = others.iter().filter(|other| other.without.is_empty()).collect();
+        next.sort_by_key(|other| options.objective.key(other.size));
+        let next: Vec<Schedule> = next.into_iter().map(|other| other.schedule.clone()).collect();
+        for other in next.into_iter().chain([reducer.engine.to_schedule(&first.acts)]) {
+            let again = passes(&other);
+            if let (true, Some(witness)) = (again.is_ok(), reducer.engine.restore(&other)) {
+                (best, schedule, checked) = (witness, other, again);
+                break;
+            }
+        }
+    }
+    let checked = checked?;
     schedule.header.system.clone_from(&input.header.system);
     schedule.header.affected.clone_from(&input.header.affected);
-    let checked = strictly(&fresh, &schedule, options.rule, criteria.repeat)?;
     // What is proven is proven of the violation that the result ends in; the search says which that is.
     let counts = |v: &&String| reducer.engine.problem.question.counts(v);
     let target: Vec<String> = match criteria.matching {
@@ -153,7 +179,7 @@ pub fn minimize_with<M: Model>(
         .into_iter()
         .filter(|o| !o.without.is_empty() || !best.size.dominates(o.size) && !alike(o.size))
         .map(|o| (other_result(o.size, o.without), o.schedule))
-        .filter(|(_, schedule)| strictly(&fresh, schedule, options.rule, criteria.repeat).is_ok())
+        .filter(|(_, schedule)| passes(schedule).is_ok())
         .collect();
     let summary = MinimizeSummary {
         verdict: checked.verdict,
@@ -178,6 +204,8 @@ pub fn minimize_with<M: Model>(
         objective: options.objective.as_str().to_owned(),
         at_least: certificate.shortest.as_ref().map(|s| s.at_least),
         others: others.iter().map(|(o, _)| o.clone()).collect(),
+        refused: refusals.count(),
+        refused_because: refusals.why(),
         digest: checked.digest,
         ended: ended.as_str().to_owned(),
         phases,
@@ -218,7 +246,7 @@ fn followed<M: Model>(engine: &mut Engine<M>, schedule: &Schedule, script: Scrip
 }
 
 /// The first witness: the causal past if it violates, or else everything, cut at the first violation.
-fn first<M: Model>(
+fn recorded<M: Model>(
     engine: &mut Engine<M>,
     input: &Schedule,
     kept: Option<&Schedule>,
@@ -233,6 +261,10 @@ fn first<M: Model>(
         seconds: began.elapsed().as_secs_f64(),
         ..phase_line(phase, acts)
     };
+    let told = |engine: &mut Engine<M>, acts: &[Act], policy| match input.header.exact {
+        true => engine.first_witness(acts, policy),
+        false => engine.first_told(acts, policy),
+    };
     phases.push(phase_line("original", &full.acts));
     let exact = Policy::new(Matcher::Payload, Blocker::Skip);
     let mut script = followed(engine, input, full.clone());
@@ -242,14 +274,13 @@ fn first<M: Model>(
     if let Some(part) = part {
         let acts: Vec<Act> = part.acts.into_iter().map(|(_, act)| act).collect();
         let before = (engine.meter.replays, engine.meter.executed);
-        if engine.first_witness(&acts, exact).is_some() {
+        if told(engine, &acts, exact).is_some() {
             phases.push(line("provenance", &acts, engine, before));
             script.acts = acts;
         }
     }
     let before = (engine.meter.replays, engine.meter.executed);
-    let found =
-        engine.first_witness(&script.acts, exact).or_else(|| engine.first_witness(&script.acts, EXACT));
+    let found = told(engine, &script.acts, exact).or_else(|| told(engine, &script.acts, EXACT));
     match found {
         Some(witness) => {
             phases.push(line("truncation", &witness.acts, engine, before));

@@ -9,7 +9,7 @@ use crate::names::ActorId;
 pub struct MsgId(pub u32);
 
 /// What a pending entry is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PendingKind {
     /// A message between actors.
     Message,

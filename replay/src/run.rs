@@ -98,7 +98,8 @@ impl<'a, M: Model> Run<'a, M> {
     }
 
     fn step(&mut self, sim: &mut Simulator<M>, index: usize, act: &Act) {
-        if self.own_failures.told_by(act) {
+        let tells = matches!(act, Act::Noted(_)) || !self.schedule.header.exact;
+        if tells && self.own_failures.told_by(act) {
             return;
         }
         self.externals += u64::from(act.is_external());

@@ -175,7 +175,7 @@ pub struct ScriptError {
 
 impl Script {
     /// Translates a schedule, step by step: `acts[i]` is step i + 1. A schedule without any `start` step gets the
-    /// starts of all the model's actors in front; `started` says how many.
+    /// starts of all the model's actors in front, unless it is [exact](demi_schemas::ScheduleHeader::exact); `started` says how many.
     ///
     /// # Errors
     /// When the model cannot re-create a message from outside.
@@ -186,7 +186,7 @@ impl Script {
         let mut script = Script::default();
         let mut started = 0;
         let told = schedule.steps.iter().any(|s| s.kind == StepKind::Start && s.is_external());
-        if !told && !sim.model().runtime().starts_by_itself() {
+        if !told && !schedule.header.exact && !sim.model().runtime().starts_by_itself() {
             script.acts.extend(sim.model().actors().iter().map(|&a| Act::Start(a)));
             started = script.acts.len();
         }

@@ -95,6 +95,8 @@ pub struct Simulator<M: Model> {
     timer_numbers: FxHashMap<(&'static str, u64), u16>,
     /// By timer: a number that is the same in any simulator.
     timer_keys: Vec<u128>,
+    /// By timer: its name as text.
+    timer_texts: Vec<TextId>,
     did: Vec<Did>,
     crash_reason: Option<String>,
     led: bool,
@@ -127,6 +129,7 @@ impl<M: Model> Simulator<M> {
             timers: Vec::new(),
             timer_numbers: FxHashMap::default(),
             timer_keys: Vec::new(),
+            timer_texts: Vec::new(),
             did: Vec::new(),
             crash_reason: None,
             led: true,

@@ -26,6 +26,8 @@ pub struct Want {
     pub fingerprint: TextId,
     /// Whether it is a timer.
     pub timer: bool,
+    /// For timers: the name, where several of the actor's timers look alike. Where none has it another one serves.
+    pub which: Option<TextId>,
     /// For messages from outside: the message, injected if it is not pending.
     pub external: Option<MsgId>,
     /// Whether it is the copy of a message that the network made. Another of the same content serves where there is none.
@@ -86,6 +88,8 @@ pub(crate) fn want<M: Model>(sim: &mut Simulator<M>, step: &Step, to: ActorId) -
         None
     };
     let masked = step.fingerprint.as_deref().unwrap_or(payload_text);
+    let name = step.timer.as_ref().filter(|_| timer).and_then(|timer| timer.name.as_deref());
+    let which = name.map(|name| sim.intern_text(name));
     Ok(Want {
         from,
         to,
@@ -93,6 +97,7 @@ pub(crate) fn want<M: Model>(sim: &mut Simulator<M>, step: &Step, to: ActorId) -
         payload: sim.intern_text(payload_text),
         fingerprint: sim.fingerprint(type_text, masked),
         timer,
+        which,
         external,
         copy: step.copy,
         clock: None,
@@ -103,6 +108,14 @@ pub(crate) fn want<M: Model>(sim: &mut Simulator<M>, step: &Step, to: ActorId) -
 fn is_copy(entry: &Pending) -> bool {
     let free = entry.kind == PendingKind::Message && !network::ordered(entry);
     free && entry.from != OUTSIDE && entry.via.is_none()
+}
+
+/// Whether another timer of the same actor carries the same.
+fn looks_alike<M: Model>(sim: &Simulator<M>, world: &World<M>, entry: &Pending) -> bool {
+    let payload = sim.info(entry.msg).payload;
+    let timers = world.pending_at(Place::timers(entry.to)).map(|at| &world.pending()[at]);
+    let mut others = timers.filter(|p| p.to == entry.to && p.kind.is_timer() && p.timer != entry.timer);
+    others.any(|other| sim.info(other.msg).payload == payload)
 }
 
 impl Want {
@@ -117,6 +130,7 @@ impl Want {
             payload: info.payload,
             fingerprint: info.fingerprint,
             timer: entry.kind.is_timer(),
+            which: sim.timer_text(entry).filter(|_| looks_alike(sim, world, entry)),
             external: (entry.kind == PendingKind::External).then_some(entry.msg),
             copy: is_copy(entry),
             clock: sim.relative_clock(world, entry),
@@ -135,14 +149,15 @@ impl Want {
         self.to == entry.to && self.timer == entry.kind.is_timer() && (self.timer || self.from == entry.from)
     }
 
-    /// Whether the entry is a copy that the network made, where one is wanted, and none where none is.
+    /// Whether the entry is the one of several that look alike: a copy that the network made, where one is wanted, and none where none
+    /// is; the timer of that name, where one is named.
     #[must_use]
-    pub fn means(&self, entry: &Pending) -> bool {
-        is_copy(entry) == self.copy
+    pub fn means<M: Model>(&self, sim: &Simulator<M>, entry: &Pending) -> bool {
+        is_copy(entry) == self.copy && self.which.is_none_or(|name| sim.timer_text(entry) == Some(name))
     }
 
-    /// Index of the oldest pending entry with exactly this content: of copies where a copy is wanted, else of others, as far as
-    /// there are any.
+    /// Index of the oldest pending entry with exactly this content: of those that are [meant](Want::means), else of others, as far
+    /// as there are any.
     #[must_use]
     pub fn find<M: Model>(&self, sim: &Simulator<M>, world: &World<M>) -> Option<usize> {
         let mut other = None;
@@ -153,7 +168,7 @@ impl Want {
             let alike = self.same_place(p)
                 && info.payload == self.payload
                 && (info.fingerprint == info.shown || self.fits(info));
-            if alike && self.means(p) {
+            if alike && self.means(sim, p) {
                 return Some(at);
             }
             other = other.or(alike.then_some(at));

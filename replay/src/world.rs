@@ -162,37 +162,33 @@ impl<M: Model> Configuration<M::State> for World<M> {
 }
 
 impl<M: Model> World<M> {
-    /// A hash of the configuration: states, statuses and pending entries, with `ordered` the order within each
-    /// channel included.
+    /// A hash of the configuration: states, statuses and pending entries with all that tells them apart, and with `ordered` the order
+    /// within each channel. What is pending besides is a multiset.
     ///
-    /// `content` gives the number that stands for a pending entry's content.
+    /// `content` gives the number that stands for what a pending entry carries. Like the numbers of timers it means something to one
+    /// simulator only, and so does the hash.
     #[must_use]
     pub fn configuration_hash(&self, ordered: bool, content: impl Fn(&Pending) -> u32) -> u128 {
         use std::hash::Hash;
 
         let mut hasher = xxhash_rust::xxh3::Xxh3::new();
         for (cell, status) in self.cells.iter().zip(self.status.iter()) {
-            status.hash(&mut hasher);
-            if let Some(cell) = cell {
-                cell.hash(&mut hasher);
+            (status, cell).hash(&mut hasher);
+        }
+        let (mut in_order, mut free) = (Vec::new(), Vec::new());
+        for entry in self.pending.iter() {
+            // Named one by one: what a new field says of an entry must not be forgotten here.
+            let Pending { from, to, channel, msg: _, kind, timer, survives, via } = *entry;
+            let key = (content(entry), from, (kind, timer, survives), via.map(|via| via as u8));
+            match ordered && crate::network::ordered(entry) {
+                true => in_order.push(((channel, to), key)),
+                false => free.push(((channel, to), key)),
             }
         }
         // Between channels the order of sending has no meaning: sort by channel, stably.
-        let mut entries: Vec<(u64, u32)> = self
-            .pending
-            .iter()
-            .map(|p| {
-                let place = u64::from(p.channel.0) << 40
-                    | u64::from(p.to.0) << 24
-                    | u64::from(p.from.0) << 8
-                    | u64::from(p.kind.is_timer()) << 1
-                    | u64::from(ordered && crate::network::ordered(p));
-                (place, content(p))
-            })
-            .collect();
-        // Entries outside every order are a multiset.
-        entries.sort_by_key(|&(place, content)| (place, if place & 1 == 1 { 0 } else { content }));
-        entries.hash(&mut hasher);
+        in_order.sort_by_key(|&(place, _)| place);
+        free.sort_unstable();
+        (in_order, free).hash(&mut hasher);
         hasher.digest128()
     }
 }

@@ -39,6 +39,11 @@ pub struct ScheduleHeader {
     /// Whether steps carry what the log says they sent (`sends`), so that conformance can be checked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub conformance: bool,
+    /// Whether the steps are all that happens, each as it stands: no actor starts but where a step says so, and every failure and restart is
+    /// one of its own. Without it a schedule in which nobody starts begins with the start of every actor, and a failure or a restart may
+    /// only tell what an earlier step brought about, as logs do. `minimize` writes it where it matters.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub exact: bool,
     /// Names of timers whose settings the log records (`timer_sets`); others are not compared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timers_recorded: Vec<String>,

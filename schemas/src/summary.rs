@@ -371,6 +371,13 @@ pub struct MinimizeSummary {
     pub at_least: Option<u64>,
     /// The rest of the Pareto front over steps and external events, with the file of each.
     pub others: Vec<OtherResult>,
+    /// Shorter schedules that were thrown away because they failed their strict replay: a defect of this program, or of a model that does not do the
+    /// same twice.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub refused: u64,
+    /// Why one of them failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused_because: Option<String>,
     /// Digest of the strict replay of the result.
     pub digest: String,
     /// Why the work ended: `fixpoint`, `budget` or `interrupted`.

@@ -255,7 +255,12 @@ class World {
         p.message.type === (step.type ?? p.message.type),
     );
     const exact = alike.filter((p) => textOf(p.message) === step.payload);
-    const all = exact.length > 0 ? exact : alike;
+    let all = exact.length > 0 ? exact : alike;
+    if (step.timer?.name !== undefined) {
+      // Which of several timers that carry the same.
+      const named = all.filter((p) => (p.key ? `${p.timer}/${p.key}` : p.timer) === step.timer.name);
+      all = named.length > 0 ? named : all;
+    }
     return all.find((p) => Boolean(p.copy) === Boolean(step.copy)) ?? all[0];
   }
 

@@ -10,6 +10,7 @@
 
 mod lines;
 mod raft;
+mod tried;
 mod waits;
 
 use std::process::Command;

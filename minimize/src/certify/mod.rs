@@ -121,7 +121,7 @@ impl<'a, M: Model> Checked<'a, M> {
         &mut self,
         at_least: usize,
         bounded: bool,
-        meter: &Meter,
+        meter: &mut Meter,
     ) -> Result<Option<u64>, CertificateError> {
         let (world, faults) = self.beginning()?;
         if bounded && !faults.is_empty() {
@@ -135,15 +135,15 @@ impl<'a, M: Model> Checked<'a, M> {
             self.fail(&mut level, &mut seen, made - 1)?;
             let mut next = Vec::new();
             for (world, faults) in level.drain(..) {
-                if meter.ended().is_some() {
-                    return Ok(None);
-                }
                 for index in 0..world.pending().len() {
                     let entry = &world.pending()[index];
                     let cut_off =
                         entry.kind == PendingKind::External && world.status(entry.to) == Status::Isolated;
                     if cut_off || !self.sim.deliverable(&world, index, self.rule) {
                         continue;
+                    }
+                    if spent(meter) {
+                        return Ok(None);
                     }
                     let mut after = world.clone();
                     self.sim.deliver(&mut after, index, self.rule);
@@ -268,6 +268,13 @@ impl<'a, M: Model> Checked<'a, M> {
     }
 }
 
+/// Whether a budget has no room for another configuration; where it has, one is spent.
+fn spent(meter: &mut Meter) -> bool {
+    let none = meter.ended().is_some() || meter.left() == 0;
+    meter.executed += u64::from(!none);
+    none
+}
+
 /// Writes down what is known of a result: what each single removal does, unless it has more than [`MOST_STEPS`] and is not said
 /// to be 1-minimal, and the proof.
 ///
@@ -306,7 +313,7 @@ pub fn verify<M: Model>(
     sim: &Simulator<M>,
     schedule: &Schedule,
     certificate: &Certificate,
-    meter: &Meter,
+    meter: &mut Meter,
 ) -> Result<Vec<String>, CertificateError> {
     let wrong = |why: String| Err(CertificateError::False(why));
     if certificate.schema != CERTIFICATE_SCHEMA {

@@ -6,7 +6,7 @@ use demi_schemas::certificate::Settled;
 use demi_schemas::{Certificate, NetworkRule, Schedule};
 use rustc_hash::FxHashSet;
 
-use super::{CertificateError, Checked};
+use super::{CertificateError, Checked, spent};
 use crate::problem::budget::Meter;
 
 /// Starts for which the sets of them are counted out, at most.
@@ -20,7 +20,7 @@ pub fn verify_settled<M: Model>(
     sim: &Simulator<M>,
     recorded: &Schedule,
     certificate: &Certificate,
-    meter: &Meter,
+    meter: &mut Meter,
 ) -> Result<Option<String>, CertificateError> {
     let Some(settled) = certificate.settled else { return Ok(None) };
     let target = &certificate.violation;
@@ -70,7 +70,7 @@ impl<M: Model> Checked<'_, M> {
         starts: &[ActorId],
         deliveries: u64,
         settled: Settled,
-        meter: &Meter,
+        meter: &mut Meter,
     ) -> Result<u64, CertificateError> {
         let mut world = self.sim.empty_world();
         for &actor in starts {
@@ -86,12 +86,12 @@ impl<M: Model> Checked<'_, M> {
         for made in 1..deliveries {
             let mut next = Vec::new();
             for world in level.drain(..) {
-                if meter.ended().is_some() {
-                    return Err(CertificateError::Budget);
-                }
                 for index in 0..world.pending().len() {
                     if !self.sim.deliverable(&world, index, self.rule) {
                         continue;
+                    }
+                    if spent(meter) {
+                        return Err(CertificateError::Budget);
                     }
                     let mut after = world.clone();
                     self.sim.deliver(&mut after, index, self.rule);

@@ -44,8 +44,8 @@ pub struct Engine<M: Model> {
     /// Configurations with what was to follow, under which policy, and with how many steps at most it did not violate.
     failed: FxHashMap<u128, usize>,
     found: Vec<Violation>,
-    /// Accepted candidates that strict verification refused; always 0 unless there is a defect.
-    pub refused: u64,
+    /// Acts that are read back from their text as they are.
+    pub(super) readable: FxHashSet<Act>,
 }
 
 impl<M: Model> Engine<M> {
@@ -65,7 +65,7 @@ impl<M: Model> Engine<M> {
             tested: FxHashSet::default(),
             failed: FxHashMap::default(),
             found: Vec::new(),
-            refused: 0,
+            readable: FxHashSet::default(),
         }
     }
 
@@ -91,7 +91,8 @@ impl<M: Model> Engine<M> {
                 *index = u32::try_from(known).ok()?;
             }
         }
-        self.first_witness(&translated.acts, Policy::new(Matcher::Payload, Blocker::Skip))
+        let policy = Policy::new(Matcher::Payload, Blocker::Skip);
+        self.witness(&translated.acts, policy, !schedule.header.exact)
     }
 
     /// The model's own lower bound on the deliveries to the violation.
@@ -129,10 +130,20 @@ impl<M: Model> Engine<M> {
         counting
     }
 
-    /// Executes a script as it stands and cuts it at the first violation.
+    /// Executes acts as they stand and cuts them at the first violation.
     pub fn first_witness(&mut self, acts: &[Act], policy: Policy) -> Option<Shared<M>> {
+        self.witness(acts, policy, false)
+    }
+
+    /// As [`Engine::first_witness`], of acts that logs tell: a failure or a restart among them may only tell what a step before it
+    /// brought about ([`ScheduleHeader::exact`](demi_schemas::ScheduleHeader::exact)).
+    pub fn first_told(&mut self, acts: &[Act], policy: Policy) -> Option<Shared<M>> {
+        self.witness(acts, policy, true)
+    }
+
+    fn witness(&mut self, acts: &[Act], policy: Policy, told: bool) -> Option<Shared<M>> {
         let world = self.sim.empty_world();
-        let found = self.run(world, Vec::new(), acts.iter(), policy, usize::MAX)?;
+        let found = self.run_told((world, told), Vec::new(), acts.iter(), policy, usize::MAX)?;
         self.verified(found)
     }
 

@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 
 use demi_replay::network::{self, Heads};
 use demi_replay::script::{Act, OwnFailures, Want};
-use demi_replay::{Model, Pending, PendingKind, World};
+use demi_replay::{Model, Pending, PendingKind, Status, World};
 use demi_schemas::NetworkRule;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -30,26 +30,38 @@ impl<M: Model> Engine<M> {
         policy: Policy,
         limit: usize,
     ) -> Found {
+        self.run_told((world, false), done, acts, policy, limit)
+    }
+
+    /// As [`Engine::run`]; with `told` a failure or a restart may only tell what happened already.
+    pub(super) fn run_told<'a>(
+        &mut self,
+        (world, told): (World<M>, bool),
+        done: Vec<Act>,
+        acts: impl Iterator<Item = &'a Act>,
+        policy: Policy,
+        limit: usize,
+    ) -> Found {
         self.meter.replays += 1;
         let Some(ledger) = self.problem.criteria.ledger.clone() else {
-            return self.execute(world, done, acts, policy, limit);
+            return self.execute((world, told), done, acts, policy, limit);
         };
         let acts: Vec<&Act> = acts.collect();
         if acts.len() < LEDGER_STEPS {
-            return self.execute(world, done, acts.into_iter(), policy, limit);
+            return self.execute((world, told), done, acts.into_iter(), policy, limit);
         }
         let mut hasher = Xxh3::new();
         self.digests.add(&self.sim, &self.actions, done.iter(), &mut hasher);
         hasher.write_u8(0xff);
         self.digests.add(&self.sim, &self.actions, acts.iter().copied(), &mut hasher);
-        (policy, limit, self.rule, &self.problem.question).hash(&mut hasher);
+        (policy, limit, self.rule, told, &self.problem.question).hash(&mut hasher);
         let key = hasher.digest128();
         if let Some(known) = ledger.attempt(key).filter(|a| !a.violates) {
             self.meter.executed += known.executed;
             return None;
         }
         let before = self.meter.executed;
-        let found = self.execute(world, done, acts.into_iter(), policy, limit);
+        let found = self.execute((world, told), done, acts.into_iter(), policy, limit);
         let mut hasher = Xxh3::new();
         if let Some(acts) = &found {
             self.digests.add(&self.sim, &self.actions, acts.iter(), &mut hasher);
@@ -62,7 +74,7 @@ impl<M: Model> Engine<M> {
 
     fn execute<'a>(
         &mut self,
-        mut world: World<M>,
+        (mut world, told): (World<M>, bool),
         mut done: Vec<Act>,
         acts: impl Iterator<Item = &'a Act>,
         policy: Policy,
@@ -72,7 +84,7 @@ impl<M: Model> Engine<M> {
         for act in acts {
             let Act::Deliver(want) = act else {
                 // Code outside the actors may not be possible yet.
-                let passes = own.told_by(act) || matches!(act, Act::Noted(_) | Act::Sent);
+                let passes = told && own.told_by(act) || matches!(act, Act::Noted(_) | Act::Sent);
                 let Some(act) = self.adapted(&world, act, policy).filter(|_| !passes) else { continue };
                 if self.follow(&mut world, &act) {
                     own.note(&act, self.sim.did());
@@ -110,12 +122,20 @@ impl<M: Model> Engine<M> {
         None
     }
 
-    /// What stands for an act in a world: of the message that the network is to repeat, the one that the policy finds.
+    /// What stands for an act in a world: of the message that the network is to repeat, the one that the policy finds; for the restart of
+    /// who was never there, a start.
     fn adapted(&self, world: &World<M>, act: &Act, policy: Policy) -> Option<Act> {
-        let Act::Duplicate(want) = act else { return Some(*act) };
+        let want = match act {
+            Act::Restart(actor) if world.status(*actor) == Status::Absent => {
+                return Some(Act::Start(*actor));
+            }
+            Act::Duplicate(want) => want,
+            act => return Some(*act),
+        };
         let message = |_, p: &Pending| p.kind == PendingKind::Message;
         let found = policy.matcher.find(&self.sim, world, want, message)?;
-        Some(Act::Duplicate(Want::of(&self.sim, world, &world.pending()[found])))
+        // Whether the message itself or a copy of it is repeated makes no difference.
+        Some(Act::Duplicate(Want { copy: false, ..Want::of(&self.sim, world, &world.pending()[found]) }))
     }
 
     /// What to do about a wanted delivery.
@@ -123,10 +143,11 @@ impl<M: Model> Engine<M> {
         let (sim, rule) = (&self.sim, self.rule);
         let pending = world.pending();
         let found = if policy.blocker == Blocker::Flush {
-            policy.matcher.find(sim, world, want, |_, p| sim.takes(world, p))
+            policy.matcher.find(sim, world, want, |_, p| sim.takes(world, p) && reaches(world, p))
         } else {
             let heads = Heads::new(rule, pending);
-            policy.matcher.find(sim, world, want, |i, p| sim.takes(world, p) && heads.allow(i))
+            let usable = |i: usize, p: &Pending| sim.takes(world, p) && reaches(world, p) && heads.allow(i);
+            policy.matcher.find(sim, world, want, usable)
         };
         match found {
             Some(index) if rule == NetworkRule::Fifo && policy.blocker == Blocker::Flush => {
@@ -147,6 +168,12 @@ impl<M: Model> Engine<M> {
         }
     }
 
+    /// Whether an entry may be delivered next, in a step that a schedule can have: a message from outside is sent where it is taken, and
+    /// nothing from outside reaches who is cut off.
+    pub fn deliverable(&self, world: &World<M>, index: usize) -> bool {
+        reaches(world, &world.pending()[index]) && self.sim.deliverable(world, index, self.rule)
+    }
+
     /// Delivers an entry, notes it, and says whether the violation is there now.
     pub fn deliver(&mut self, world: &mut World<M>, index: usize, done: &mut Vec<Act>) -> bool {
         let entry = world.pending()[index];
@@ -164,6 +191,11 @@ impl<M: Model> Engine<M> {
         self.meter.executed += u64::from(act.is_delivery());
         act.perform(&mut self.sim, world, &self.actions, self.rule).is_ok()
     }
+}
+
+/// Whether an entry could be sent now, if it comes from outside.
+fn reaches<M: Model>(world: &World<M>, entry: &Pending) -> bool {
+    entry.kind != PendingKind::External || world.status(entry.to) != Status::Isolated
 }
 
 /// What to do about a wanted delivery.

@@ -130,13 +130,13 @@ impl Matcher {
         let at = match self {
             Matcher::TypeNewest | Matcher::ClockNewest => there.rfind(serves),
             Matcher::TypeOldest | Matcher::ClockOldest => there.find(serves),
-            // Of a message and its copy the one that is meant, where both are pending.
+            // Of those that look alike the one that is meant, where it is pending.
             Matcher::Payload | Matcher::Exact | Matcher::ExactOrClock => {
                 let mut other = None;
                 let meant = there.find(|at| {
                     let serves = serves(at);
                     other = other.or(serves.then_some(*at));
-                    serves && want.means(&pending[*at])
+                    serves && want.means(sim, &pending[*at])
                 });
                 meant.or(other)
             }

@@ -4,6 +4,7 @@ pub mod causes;
 pub mod engine;
 mod execute;
 pub mod matcher;
+pub mod refusals;
 pub mod snapshots;
 pub mod trace_keys;
 mod verify;

@@ -3,7 +3,7 @@
 use std::hash::Hash;
 use std::rc::Rc;
 
-use demi_replay::script::{Act, Want};
+use demi_replay::script::{Act, Script, Want};
 use demi_replay::{Model, OUTSIDE, Pending, PendingKind, Simulator, World};
 use demi_schemas::NetworkRule;
 use xxhash_rust::xxh3::Xxh3;
@@ -41,6 +41,21 @@ impl<M: Model> Engine<M> {
     }
 
     fn rerun(&mut self, acts: Vec<Act>) -> Option<Shared<M>> {
+        match self.steps_through(acts) {
+            Ok(witness) => Some(witness),
+            Err(why) => {
+                // Whoever asks for several runs knows that they differ.
+                if self.problem.criteria.repeat.runs == 1 {
+                    self.problem.refusals.note(why);
+                }
+                None
+            }
+        }
+    }
+
+    /// The witness of acts that all happen as they stand, also when they are read from their text, and end in the violation; or why they
+    /// are none.
+    fn steps_through(&mut self, acts: Vec<Act>) -> Result<Shared<M>, String> {
         let mut world = self.sim.empty_world();
         let every = checkpoint_every(acts.len());
         let mut worlds = Vec::with_capacity(acts.len() / every + 1);
@@ -52,25 +67,54 @@ impl<M: Model> Engine<M> {
             if self.sim.starting_up(&world) {
                 pinned = at + 1;
             }
-            if let Act::Deliver(want) = act
+            let refused = if !self.reads_back(act) {
+                "it is read as another step"
+            } else if let Act::Deliver(want) = act
                 && want.external.is_none()
                 && !in_order(&self.sim, &world, want, self.rule)
             {
-                self.refused += 1;
-                return None;
-            }
-            if !self.follow(&mut world, act) {
-                self.refused += 1;
-                return None;
-            }
+                "it is not pending, or not the first of its channel"
+            } else if !self.follow(&mut world, act) {
+                "it cannot be made"
+            } else {
+                continue;
+            };
+            return Err(format!("step {} of {}: {refused}: {}", at + 1, acts.len(), self.step_text(act)));
         }
         if !self.violates(&world) {
-            self.refused += 1;
-            return None;
+            return Err(format!("after {} steps the invariant holds", acts.len()));
         }
         let numbered = self.traces.numbered(&acts);
         let key = sequence_key(&numbered);
-        Some(Rc::new(Witness { size: size(&acts), pinned, acts, worlds, numbered, key }))
+        Ok(Rc::new(Witness { size: size(&acts), pinned, acts, worlds, numbered, key }))
+    }
+
+    /// Whether an act is what its text is read as. A schedule of such acts, written as exact, is read as these acts.
+    fn reads_back(&mut self, act: &Act) -> bool {
+        if self.readable.contains(act) {
+            return true;
+        }
+        let mut schedule = self.to_schedule(std::slice::from_ref(act));
+        schedule.header.exact = true;
+        let read = Script::compile(&mut self.sim, &schedule);
+        let same = read.is_ok_and(|(script, _)| match (&script.acts[..], act) {
+            ([Act::Deliver(a)], Act::Deliver(b)) => Want { clock: b.clock, ..*a } == *b,
+            ([Act::Duplicate(a)], Act::Duplicate(b)) => Want { clock: b.clock, copy: b.copy, ..*a } == *b,
+            ([Act::Action(a)], Act::Action(b)) => {
+                script.actions.get(*a as usize) == self.actions.get(*b as usize)
+            }
+            (read, act) => read == std::slice::from_ref(act),
+        });
+        if same {
+            self.readable.insert(*act);
+        }
+        same
+    }
+
+    /// A step as a schedule has it.
+    fn step_text(&self, act: &Act) -> String {
+        let text = self.to_schedule(std::slice::from_ref(act)).to_text();
+        text.lines().nth(1).unwrap_or_default().to_owned()
     }
 }
 

@@ -63,7 +63,8 @@ impl Digests {
                 Act::Deliver(want) | Act::Duplicate(want) => {
                     let places = [self.actor(sim, want.from), self.actor(sim, want.to)];
                     let texts = [want.type_, want.payload, want.fingerprint].map(|t| self.text(sim, t));
-                    (places, texts, want.timer, want.clock).hash(hasher);
+                    let which = want.which.map(|name| self.text(sim, name));
+                    (places, texts, want.timer, which, want.copy, want.clock).hash(hasher);
                     want.external.map(|msg| &sim.info(msg).msg).hash(hasher);
                 }
             }

@@ -23,6 +23,7 @@ use self::digest::Digests;
 use self::options::{Options, Phases};
 use self::size::Objective;
 use self::text::Fields;
+use crate::oracle::refusals::Refusals;
 
 /// Which violations count: those that match what is accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -66,6 +67,8 @@ pub struct Problem<M: Model> {
     pub target: Vec<String>,
     /// A bound where the model knows none ([`crate::search::pattern_database`]).
     pub pattern_database: Option<Arc<DistanceOf<M>>>,
+    /// What strict replay refused of what was accepted: all lines of work together.
+    pub refusals: Refusals,
 }
 
 impl<M: Model> Problem<M> {
@@ -92,6 +95,7 @@ impl<M: Model> Problem<M> {
             question,
             target,
             pattern_database: None,
+            refusals: Refusals::default(),
         }
     }
 

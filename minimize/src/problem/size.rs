@@ -122,6 +122,7 @@ mod tests {
             payload: TextId(0),
             fingerprint: TextId(0),
             timer: false,
+            which: None,
             external: None,
             copy: false,
             clock: None,

@@ -4,7 +4,7 @@ use demi_replay::model::ExternalMessage;
 use demi_replay::script::Act;
 use demi_replay::{Model, Simulator};
 use demi_schemas::NetworkRule;
-use demi_schemas::event::DEAD_LETTERS;
+use demi_schemas::event::{DEAD_LETTERS, TimerInfo};
 use demi_schemas::schedule::{Schedule, Step, StepKind};
 
 /// Structured content of external messages, so that a schedule file can carry it on.
@@ -52,6 +52,10 @@ pub fn to_schedule<M: Model>(
                     // Readers take messages from nobody for external ones unless told otherwise.
                     let nobody = !want.timer && step.from.as_deref() == Some(DEAD_LETTERS);
                     let told = kind == StepKind::Deliver && (nobody || want.external.is_some());
+                    step.timer = want.which.map(|name| TimerInfo {
+                        name: Some(sim.text(name).to_owned()),
+                        ..TimerInfo::default()
+                    });
                     step.copy = kind == StepKind::Deliver && want.copy;
                     step.external = told.then_some(want.external.is_some());
                     step.fields = want
@@ -69,6 +73,10 @@ pub fn to_schedule<M: Model>(
         })
         .collect();
     let mut schedule = Schedule::new(steps);
+    // Where it would be read as something else otherwise.
+    let starts = acts.iter().any(|act| matches!(act, Act::Start(_)));
+    let fails = acts.iter().any(|act| matches!(act, Act::Crash(_) | Act::Restart(_)));
+    schedule.header.exact = fails || !starts && !sim.model().runtime().starts_by_itself();
     schedule.header.network = Some(rule);
     schedule.header.violation = violation.to_vec();
     schedule.header.deliveries = Some(schedule.deliveries() as u64);

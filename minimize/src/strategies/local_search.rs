@@ -145,7 +145,7 @@ fn wander<M: Model>(
 ) -> bool {
     for _ in 0..rng.random_range(1..=MAX_ADDED) {
         let choices: Vec<usize> =
-            (0..world.pending().len()).filter(|&i| engine.sim.deliverable(world, i, engine.rule)).collect();
+            (0..world.pending().len()).filter(|&i| engine.deliverable(world, i)).collect();
         let Some(&index) = choices.choose(rng) else { return false };
         if engine.deliver(world, index, done) {
             return true;

@@ -214,7 +214,7 @@ fn weigh<M: Model>(
     candidates.clear();
     for (index, entry) in world.pending().iter().enumerate() {
         let waits = entry.kind == PendingKind::Repeating && repeated == Some((entry.to, entry.timer));
-        if !waits && engine.sim.deliverable(world, index, engine.rule) {
+        if !waits && engine.deliverable(world, index) {
             candidates.push((index, if entry.kind.is_timer() { timer_weight } else { MESSAGE_WEIGHT }));
         }
     }

@@ -27,7 +27,7 @@ fn meter() -> Meter {
 }
 
 fn check(schedule: &Schedule, certificate: &Certificate) -> Result<Vec<String>, CertificateError> {
-    verify(&raft(RAFT), schedule, certificate, &meter())
+    verify(&raft(RAFT), schedule, certificate, &mut meter())
 }
 
 /// The result of the first find of a seed.
@@ -54,7 +54,7 @@ fn raft_56_takes_twenty_one_deliveries() {
     let shortest = done.certificate.shortest.clone().unwrap();
     assert_eq!((done.summary.deliveries, done.summary.externals), (21, 8));
     assert_eq!((shortest.at_least, shortest.optimal, shortest.starts_at_any_time), (21, true, true));
-    let lines = verify(&raft(RAFT_56), &done.schedule, &done.certificate, &meter()).unwrap();
+    let lines = verify(&raft(RAFT_56), &done.schedule, &done.certificate, &mut meter()).unwrap();
     assert!(lines.last().unwrap().contains("fewer than 21"), "{lines:?}");
 }
 
@@ -109,7 +109,7 @@ fn what_was_proven_holds_and_what_is_changed_does_not() {
     let error = check(&longer, &honest).unwrap_err().to_string();
     assert_eq!(error, format!("without step {} the rest still violates", idle + 1));
     // A budget that is too small is said to be.
-    let none = Meter::new(Budget::Seconds(0.0), StopFlag::default());
-    let result = verify(&raft(RAFT), &done.schedule, &done.certificate, &none);
+    let mut none = Meter::new(Budget::Seconds(0.0), StopFlag::default());
+    let result = verify(&raft(RAFT), &done.schedule, &done.certificate, &mut none);
     assert_eq!(result, Err(CertificateError::Budget));
 }

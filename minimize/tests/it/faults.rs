@@ -64,9 +64,9 @@ fn compared(repeats: usize, cases: u32) -> (usize, usize) {
             prop_assert_eq!((found.at_least, found.states), (best.size.deliveries, again.states));
             let (schedule, target) = (engine.to_schedule(&witness.acts), vec![TARGET.to_owned()]);
             let mut checked = Checked::new(&simulator(&table), &schedule, rule, &target).unwrap();
-            let none = checked.none_shorter(found.at_least, false, &meter());
+            let none = checked.none_shorter(found.at_least, false, &mut meter());
             prop_assert!(matches!(none, Ok(Some(_))), "{:?}, found {}", none, found.at_least);
-            let one = checked.none_shorter(found.at_least + 1, false, &meter());
+            let one = checked.none_shorter(found.at_least + 1, false, &mut meter());
             prop_assert!(matches!(one, Err(CertificateError::False(_))), "{:?}", one);
             met.set(met.get() + 1);
             shorter.set(shorter.get() + usize::from(best.size.deliveries < witness.size.deliveries));

@@ -59,15 +59,15 @@ fn a_long_recording_becomes_short() {
     let done = long.minimized(Budget::Replays(1));
     assert!(done.summary.deliveries > 5_000 && !done.summary.one_minimal);
     assert!(done.certificate.removals.is_empty());
-    let meter = Meter::new(Budget::Seconds(1e6), StopFlag::default());
-    let lines = verify(&long.sim, &done.schedule, &done.certificate, &meter).unwrap();
+    let mut meter = Meter::new(Budget::Seconds(1e6), StopFlag::default());
+    let lines = verify(&long.sim, &done.schedule, &done.certificate, &mut meter).unwrap();
     assert!(lines.iter().any(|line| line.contains("no single removals were tried")), "{lines:?}");
     let mut claimed = done.certificate.clone();
     claimed.deliveries -= 1;
-    assert!(verify(&long.sim, &done.schedule, &claimed, &meter).is_err());
+    assert!(verify(&long.sim, &done.schedule, &claimed, &mut meter).is_err());
     // What claims some removals claims all.
     let some =
         Removal { step: 1, violates: false, impossible: None, digest: String::new(), breaks_others: false };
     let claimed = Certificate { removals: vec![some], ..done.certificate };
-    assert!(verify(&long.sim, &done.schedule, &claimed, &meter).is_err());
+    assert!(verify(&long.sim, &done.schedule, &claimed, &mut meter).is_err());
 }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
+mod alike;
 mod causes;
 mod certificate;
 mod common;
@@ -9,6 +10,7 @@ mod dpor;
 mod faults;
 mod golden;
 mod ledger;
+mod lives;
 mod long;
 mod matchers;
 mod optimum;

@@ -266,6 +266,7 @@ fn want(sim: &mut Simulator<Puppets>, wish: &Wish) -> Want {
         payload: info.payload,
         fingerprint: info.fingerprint,
         timer: matches!(wish.way, Way::Timer(_)),
+        which: None,
         external: (wish.way == Way::Outside).then_some(msg),
         copy: false,
         clock: wish.clock,

@@ -324,14 +324,14 @@ fn results_are_minimal_and_often_optimal() {
             }
         }
         if let Some(settled) = result.certificate.settled {
-            let line = verify_settled(&sim, &schedule, &result.certificate, &meter()).unwrap();
+            let line = verify_settled(&sim, &schedule, &result.certificate, &mut meter()).unwrap();
             let told = format!("fewer than {} steps", settled.steps);
             prop_assert!(line.is_some_and(|line| line.contains(&told)));
             // What claims a step more claims too much: the result itself is smaller.
             let more = Settled { steps: settled.steps + 1, ..settled };
             let claimed = Certificate { settled: Some(more), ..result.certificate };
-            prop_assert!(verify_settled(&sim, &schedule, &claimed, &meter()).is_err());
-            prop_assert!(verify(&sim, &result.schedule, &claimed, &meter()).is_err());
+            prop_assert!(verify_settled(&sim, &schedule, &claimed, &mut meter()).is_err());
+            prop_assert!(verify(&sim, &result.schedule, &claimed, &mut meter()).is_err());
         }
         Ok(())
     };

@@ -73,8 +73,8 @@ fn another_violation_of_the_same_invariant_may_count() {
         let shortest = outcome.certificate.shortest.as_ref().unwrap();
         assert!(shortest.at_least > 1 && shortest.at_least <= outcome.summary.deliveries, "{shortest:?}");
         assert_eq!(shortest.optimal, shortest.at_least == outcome.summary.deliveries);
-        let meter = Meter::new(Budget::Seconds(1e6), StopFlag::default());
-        let lines = verify(&sim, &outcome.schedule, &outcome.certificate, &meter).unwrap();
+        let mut meter = Meter::new(Budget::Seconds(1e6), StopFlag::default());
+        let lines = verify(&sim, &outcome.schedule, &outcome.certificate, &mut meter).unwrap();
         assert!(lines.last().unwrap().contains("no violating execution has fewer"), "{lines:?}");
     }
 }

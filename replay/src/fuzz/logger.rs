@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use demi_schemas::event::{DEAD_LETTERS, ENVIRONMENT, MONITOR};
+use demi_schemas::event::{DEAD_LETTERS, ENVIRONMENT, MONITOR, TimerInfo};
 use demi_schemas::{EventRecord, Kind, NetworkRule, Step, StepKind, Via};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -16,6 +16,7 @@ use crate::names::{ActorId, OUTSIDE};
 use crate::network::same_channel;
 use crate::pending::{Pending, PendingKind};
 use crate::sim::{Did, MsgId, Simulator};
+use crate::want::Want;
 use crate::world::World;
 
 /// The log of one actor, and where the next record goes.
@@ -179,12 +180,17 @@ impl<'a, M: Model> Logger<'a, M> {
 
     /// A step of the run, with what its record says.
     fn step(&mut self, kind: StepKind, entry: &Pending, record: &EventRecord) {
+        // A name only where it tells timers apart.
+        let which = Want::of(self.sim, &self.world, entry).which;
+        let timer = which
+            .map(|name| TimerInfo { name: Some(self.sim.text(name).to_owned()), ..TimerInfo::default() });
         self.steps.push(Step {
             from: record.from.clone(),
             type_: record.type_.clone(),
             payload: record.payload.clone(),
             external: record.external,
             fields: record.fields.clone(),
+            timer,
             ..Step::new(kind, self.sim.names().get(entry.to))
         });
     }

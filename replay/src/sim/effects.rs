@@ -1,5 +1,6 @@
 //! What a handler asked for happens: messages, timers, incarnations of actors.
 
+use std::borrow::Cow;
 use std::hash::Hash;
 
 use demi_schemas::event::Via;
@@ -16,6 +17,14 @@ use crate::world::World;
 
 /// How many timers, told apart by name and key, one simulator has at most: their numbers have 16 bits.
 const MOST_TIMERS: usize = 65_000;
+
+/// How a timer of a name and a key is called.
+pub(super) fn named((name, key): (&'static str, u64)) -> Cow<'static, str> {
+    match key {
+        0 => Cow::Borrowed(name),
+        key => Cow::Owned(format!("{name}/{key}")),
+    }
+}
 
 impl<M: Model> Simulator<M> {
     /// Applies the effects of a handler of `actor`, in order; those of actors it starts follow.
@@ -126,6 +135,8 @@ impl<M: Model> Simulator<M> {
         let mut key = Xxh3::new();
         of.hash(&mut key);
         self.timer_keys.push(key.digest128());
+        let name = named(of);
+        self.timer_texts.push(self.texts.intern(&name));
         self.timer_numbers.insert(of, number);
         Some(number)
     }

@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 
 use super::Simulator;
+use super::effects::named;
 use crate::guard::{self, Panic};
 use crate::model::{DistanceOf, Model, View, Violation, Waiting};
-use crate::names::{ActorId, OUTSIDE};
+use crate::names::{ActorId, OUTSIDE, TextId};
 use crate::pending::Pending;
 use crate::world::World;
 
@@ -13,11 +14,13 @@ impl<M: Model> Simulator<M> {
     /// The name of a timer entry, which its key is part of unless it is 0. Unique within its actor.
     #[must_use]
     pub fn timer_name(&self, entry: &Pending) -> Cow<'static, str> {
-        match self.timers.get(usize::from(entry.timer)) {
-            Some((name, 0)) => Cow::Borrowed(name),
-            Some((name, key)) => Cow::Owned(format!("{name}/{key}")),
-            None => Cow::Borrowed(""),
-        }
+        self.timers.get(usize::from(entry.timer)).copied().map_or(Cow::Borrowed(""), named)
+    }
+
+    /// The id of the [name](Simulator::timer_name) of a timer entry.
+    #[must_use]
+    pub fn timer_text(&self, entry: &Pending) -> Option<TextId> {
+        self.timer_texts.get(usize::from(entry.timer)).filter(|_| entry.kind.is_timer()).copied()
     }
 
     /// A number for the timer of an entry: equal timers have equal ones in any simulator. 0 for messages.

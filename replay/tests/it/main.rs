@@ -17,6 +17,7 @@ mod token_ring;
 mod akka_raft_smoke;
 mod any_schedule;
 mod chapter;
+mod configurations;
 mod files;
 mod follow;
 mod hostile;

@@ -71,6 +71,10 @@ def _text(message: Dict[str, Any]) -> str:
     return "%s %s" % (message["type"], json.dumps(message["data"], separators=(",", ":")))
 
 
+def _timer_name(name: str, key: int) -> str:
+    return name if key == 0 else "%s/%d" % (name, key)
+
+
 class _World:
     """States, and what is pending in the order in which it was sent."""
 
@@ -221,6 +225,10 @@ class _World:
             and p["message"]["type"] == step.get("type", p["message"]["type"])
         ]
         exact = [p for p in alike if _text(p["message"]) == step.get("payload")] or alike
+        name = (step.get("timer") or {}).get("name")
+        if name is not None:
+            # Which of several timers that carry the same.
+            exact = [p for p in exact if p["timer"] and _timer_name(*p["timer"]) == name] or exact
         wanted = [p for p in exact if bool(p.get("copy")) == bool(step.get("copy"))]
         return next(iter(wanted or exact), None)
 

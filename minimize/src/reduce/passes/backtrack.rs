@@ -122,9 +122,7 @@ fn follow<M: Model>(
             .rev()
             .filter(|&i| {
                 let p = &world.pending()[i];
-                want.same_place(p)
-                    && sim.info(p.msg).type_ == want.type_
-                    && sim.deliverable(&world, i, engine.rule)
+                want.same_place(p) && sim.info(p.msg).type_ == want.type_ && engine.deliverable(&world, i)
             })
             .collect();
         let Some((&chosen, others)) = serving.split_first() else { continue };

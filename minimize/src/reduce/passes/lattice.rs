@@ -88,11 +88,7 @@ fn expand<M: Model>(
     let from = nodes[at].position;
     let pending: Vec<Pending> = nodes[at].world.pending().to_vec();
     for (index, entry) in pending.iter().enumerate() {
-        let twin = |p: &Pending| {
-            p.to == entry.to && p.from == entry.from && p.msg == entry.msg && p.kind == entry.kind
-        };
-        if pending[..index].iter().any(twin) || !engine.sim.deliverable(&nodes[at].world, index, engine.rule)
-        {
+        if pending[..index].contains(entry) || !engine.deliverable(&nodes[at].world, index) {
             continue;
         }
         let type_ = engine.sim.info(entry.msg).type_;

@@ -56,7 +56,7 @@ fn one<M: Model>(
                 if engine.meter.ended().is_some() {
                     return None;
                 }
-                if !engine.sim.deliverable(&world, index, engine.rule) {
+                if !engine.deliverable(&world, index) {
                     continue;
                 }
                 let (mut world, mut done) = (world.clone(), done.clone());
