@@ -22,6 +22,8 @@ const RANDOM_BITS: u32 = 53;
 
 /// What a handler did.
 pub(crate) struct Reaction {
+    /// What it raised; then there is nothing else.
+    pub(crate) raised: Option<String>,
     pub(crate) next: State,
     pub(crate) acts: Vec<Act>,
 }
@@ -124,6 +126,10 @@ impl Asked {
         question: impl FnOnce() -> String,
     ) -> Option<Arc<Reaction>> {
         self.remembered(&self.reactions, key, question, |answer: Reacted| {
+            if let Some(raised) = answer.raised {
+                let (raised, next, acts) = (Some(raised.words()), State::Lost, Vec::new());
+                return Ok(Reaction { raised, next, acts });
+            }
             let told = match self.hello.kind {
                 ModelKind::Pure => answer.state.ok_or("a pure model answers with 'state'")?,
                 ModelKind::Stateful => answer.digest.ok_or("a stateful model answers with 'digest'")?,
@@ -134,7 +140,11 @@ impl Asked {
             let calls = told.then(|| Arc::new(Call { text: call(), before: before.cloned() }));
             let waits = answer.waits_for.iter().map(|name| self.find(name)).collect::<Result<_, _>>()?;
             let acts = answer.effects.into_iter().map(|wish| self.act(wish)).collect::<Result<_, _>>()?;
-            Ok(Reaction { next: State::At(Arc::new(Known { state, seen, waits, calls })), acts })
+            Ok(Reaction {
+                raised: None,
+                next: State::At(Arc::new(Known { state, seen, waits, calls })),
+                acts,
+            })
         })
     }
 

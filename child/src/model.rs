@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use demi_replay::guard;
 use demi_replay::{
     ActorId, Ctx, Duplicates, ExternalMessage, Guidance, Logs, Model, Names, Proposal, Runtime, View,
     Violation, Workload,
@@ -43,6 +44,9 @@ impl Child {
             *state = State::Lost;
             return;
         };
+        if let Some(raised) = &reaction.raised {
+            guard::raise(raised.clone());
+        }
         *state = reaction.next.clone();
         for act in &reaction.acts {
             match act.clone() {

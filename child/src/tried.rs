@@ -232,12 +232,22 @@ impl Walk {
     ) -> Result<(), ChildError> {
         let raw = answer.get("effects").cloned().unwrap_or_default();
         let told: Reacted = read(answer, question)?;
+        let at = self.place(actor).unwrap_or(0);
+        if let Some(raised) = &told.raised {
+            trial.note(
+                true,
+                format!("a handler of {actor} raises {}", raised.words()),
+                &question.to_string(),
+            );
+            self.lives[at] = Life::Failed;
+            self.pending.retain(|sent| sent.to != actor);
+            return Ok(());
+        }
         let state = match self.hello.kind {
             ModelKind::Pure => told.state.ok_or("a pure model answers with 'state'"),
             ModelKind::Stateful => told.digest.ok_or("a stateful model answers with 'digest'"),
         };
         let state = state.map_err(|why| form(why.to_owned(), question))?;
-        let at = self.place(actor).unwrap_or(0);
         let (old, calls, seen) = &mut self.states[at];
         *seen = told.seen.unwrap_or_else(|| state.clone());
         *old = state;
@@ -404,7 +414,12 @@ fn unknown(
         put(&mut connection, &question.to_string())
     });
     match outcome {
-        Ok(_) => {}
+        Ok(answer) if answer.get("raised").is_none() => {}
+        Ok(_) => {
+            let what =
+                "it raises an error for a message that it does not know; that is a violation where one comes";
+            trial.note(false, what.to_owned(), &question.to_string());
+        }
         Err(error) if matches!(error.problem, Problem::Said(_)) => {
             let what =
                 "it reports an error for a message that it does not know; a schedule with one ends the work"

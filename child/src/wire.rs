@@ -142,6 +142,31 @@ pub struct Reacted {
     /// What the handler asked for, in order.
     #[serde(default)]
     pub effects: Vec<Wish>,
+    /// What the handler raised instead of coming to its end: an exception, with where in the source. Nothing else counts then.
+    #[serde(default)]
+    pub raised: Option<Raised>,
+}
+
+/// An exception.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Raised {
+    /// What it says, with its type.
+    pub text: String,
+    /// Where it was raised, as `FILE:LINE`; absent where nobody knows.
+    #[serde(default)]
+    pub at: Option<String>,
+}
+
+impl Raised {
+    /// It in words, as those of a panic are.
+    #[must_use]
+    pub fn words(&self) -> String {
+        match &self.at {
+            Some(at) => format!("{} ({at})", self.text),
+            None => self.text.clone(),
+        }
+    }
 }
 
 /// `null` is a value like any other.

@@ -55,6 +55,9 @@ impl Model for Hostile {
         while *msg == 9 && lacks_five && self.is("hangs") {
             std::thread::sleep(Duration::from_millis(5));
         }
+        if self.is("slow") {
+            std::thread::sleep(Duration::from_millis(25));
+        }
         if self.is("grows") {
             state.extend(std::iter::repeat_n(0, 10_000));
         }

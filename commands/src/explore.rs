@@ -125,8 +125,10 @@ pub fn run(args: &ExploreArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outc
     }
     let mut scenario = read_scenario(&args.scenario)?;
     let mut text = fs::read_to_string(&args.scenario)?;
-    if let Some(rule) = args.network.filter(|&rule| rule != scenario.network) {
-        scenario.network = rule;
+    let own = scenario.clone();
+    args.tolerance.ask(&mut scenario);
+    scenario.network = args.network.unwrap_or(scenario.network);
+    if scenario != own {
         text = scenario.to_text();
     }
     let inputs: Vec<&Path> =

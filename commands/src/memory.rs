@@ -31,14 +31,16 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// Calls `stop` once when the process has more than this resident. Where the system does not tell how much that is,
+    /// Calls `stop` once when the process has nearly as much as this resident. Where the system does not tell how much that is,
     /// never.
     pub fn new(most: Amount, stop: impl FnOnce() + Send + 'static) -> Limit {
         let (over, reached) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let (end, full) = (Arc::clone(&over), Arc::clone(&reached));
+        // What is under way takes more until it ends.
+        let most = most.0 - most.0 / 8;
         let _ = std::thread::Builder::new().name("memory".to_owned()).spawn(move || {
             while !end.load(Ordering::Relaxed) {
-                if resident().is_some_and(|bytes| bytes > most.0) {
+                if resident().is_some_and(|bytes| bytes > most) {
                     full.store(true, Ordering::Relaxed);
                     return stop();
                 }

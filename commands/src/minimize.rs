@@ -55,7 +55,8 @@ pub(crate) fn run_until(
     // Before any work is done.
     let inputs = inputs(&args);
     owned::check(&args.out, Kind::Minimized, &inputs)?;
-    let scenario = read_scenario(&args.scenario)?;
+    let mut scenario = read_scenario(&args.scenario)?;
+    args.tolerance.ask(&mut scenario);
     let full = read_schedule(&args.input, false)?;
     let kept = if is_execution(&args.input) { Some(read_schedule(&args.input, true)?) } else { None };
     let options = Options {

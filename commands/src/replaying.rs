@@ -63,7 +63,8 @@ pub struct ReplayArgs {
 /// Runs `replay`.
 pub fn run(args: ReplayArgs, models: &impl Registry, ui: &Ui) -> Outcome {
     args.tolerance.apply(models);
-    let scenario = read_scenario(&args.scenario)?;
+    let mut scenario = read_scenario(&args.scenario)?;
+    args.tolerance.ask(&mut scenario);
     let schedule = read_schedule(&args.input, false)?;
     let kept = if args.kept { Some(read_schedule(&args.input, true)?) } else { None };
     let options = ReplayOptions {

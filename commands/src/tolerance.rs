@@ -1,6 +1,7 @@
 //! `--tolerate`: models in processes of their own that are not quite deterministic.
 
 use demi_replay::Registry;
+use demi_schemas::Scenario;
 
 /// Whether stray answers are tolerated.
 #[derive(clap::Args, Clone, Copy, Debug)]
@@ -9,9 +10,18 @@ pub struct Tolerance {
     /// counts, or the first one. How often that happened is told. Without it the command ends with status 3.
     #[arg(long)]
     tolerate: bool,
+    /// A handler that panics, or raises an exception, is no violation: a step in which one does cannot be taken, and a run ends there. The same
+    /// as no_crash = true in the scenario.
+    #[arg(long)]
+    no_crash: bool,
 }
 
 impl Tolerance {
+    /// Writes into the scenario what it does not say itself.
+    pub fn ask(self, scenario: &mut Scenario) {
+        scenario.no_crash |= self.no_crash;
+    }
+
     /// Tells the models.
     pub fn apply(self, models: &impl Registry) {
         if self.tolerate {

@@ -36,6 +36,9 @@ pub fn menu<M: Model>(
     faults: u32,
 ) -> Vec<Item> {
     let world = &moment.world;
+    if world.panic().is_some() {
+        return Vec::new();
+    }
     // By choice: who takes something, and the messages that are lost by it.
     let mut first: Vec<(Choice, Option<ActorId>, u32)> = Vec::new();
     let mut timers = Vec::new();

@@ -79,6 +79,8 @@ impl<M: Model> Moment<M> {
             entries.for_each(|entry| content(sim, entry, &mut key));
             key.add(u128::MAX);
         }
+        // What led here may have left its state half done.
+        key.add(self.world.panic().is_some().into());
         key.add((self.done as u128) << 64 | self.sent as u128);
         key.add((self.at as u128) << 64 | u128::from(faults) << 1 | u128::from(self.open));
         if waits {

@@ -257,8 +257,9 @@ fn make<M: Model>(sim: &mut Simulator<M>, scene: &Scene, moment: &mut Moment<M>,
 pub(crate) fn broken<M: Model>(sim: &Simulator<M>, moment: &Moment<M>) -> Vec<Violation> {
     let mut found = Vec::new();
     if let Err(panic) = sim.judge(&moment.world, &mut M::History::default(), &mut found) {
-        let affected = if panic.actor == OUTSIDE { Vec::new() } else { vec![panic.actor] };
-        return vec![Violation { fingerprint: sim.explain(&panic), affected }];
+        // A handler's is a violation that was found, or none.
+        let outside = || Violation { fingerprint: sim.explain(&panic), affected: Vec::new() };
+        return (panic.actor == OUTSIDE).then(outside).into_iter().collect();
     }
     found.sort_by(|a, b| a.fingerprint.cmp(&b.fingerprint));
     found

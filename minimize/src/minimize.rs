@@ -20,7 +20,7 @@ use crate::oracle::matcher::{Blocker, EXACT, Matcher, Policy};
 use crate::oracle::witness::Shared;
 use crate::portfolio::{Ending, Portfolio};
 use crate::problem::Problem;
-use crate::problem::budget::Ended;
+use crate::problem::budget::{Ended, Meter};
 use crate::problem::criteria::{Criteria, Match, Repeat};
 use crate::problem::options::{Options, Phases, Progress};
 use crate::problem::size::{Size, size, timers};
@@ -100,7 +100,8 @@ pub fn minimize_with<M: Model>(
     let (full, _) = Script::compile(&mut sim, input)?;
     // Whoever asks for several runs knows that they differ.
     if criteria.repeat.runs == 1 {
-        determinism::check(&sim, &full, options.rule)?;
+        let meter = Meter::new(options.budget, options.stop.clone());
+        determinism::check(&sim, &full, options.rule, &meter)?;
     }
     let target = target(&mut sim, input, options)?;
     let initial = size(&full.acts);
@@ -129,7 +130,8 @@ pub fn minimize_with<M: Model>(
         Phases::All => Portfolio::new(&mut reducer, &mut phases, began).run(),
     };
     phases.append(&mut reducer.phases);
-    let ended = reducer.engine.meter.ended().filter(|_| tried.is_none()).unwrap_or(Ended::Fixpoint);
+    let meter = reducer.engine.meter.clone();
+    let ended = meter.ended().filter(|_| tried.is_none()).unwrap_or(Ended::Fixpoint);
     let refusals = reducer.engine.problem.refusals.clone();
     let passes = |schedule: &Schedule| {
         let checked = strictly(&fresh, schedule, options.rule, criteria.repeat);
@@ -166,8 +168,15 @@ pub fn minimize_with<M: Model>(
         _ => checked.violation.iter().filter(counts).cloned().collect(),
     };
     schedule.header.violation.clone_from(&checked.violation);
-    let mut certificate =
-        certify(&fresh, &schedule, options.rule, &target, &checked.digest, tried.is_some(), shortest)?;
+    let mut certificate = certify(
+        &fresh,
+        &schedule,
+        options.rule,
+        &target,
+        (&checked.digest, tried.is_some()),
+        shortest,
+        &meter,
+    )?;
     certificate.settled = settled;
     for removal in certificate.removals.iter_mut().filter(|r| r.violates && !criteria.also.is_empty()) {
         let mut rest = schedule.clone();

@@ -96,7 +96,7 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
     fn prepare(&mut self) {
         let raw = self.reducer.best.acts.clone();
         let engine = &mut self.reducer.engine;
-        let mut problem = Problem { raw, ..(*engine.problem).clone() };
+        let mut problem = Problem { raw, begun: true, ..(*engine.problem).clone() };
         if engine.bound().is_none() {
             problem.pattern_database = search::pattern_database(engine, &problem.raw).map(Arc::new);
         }

@@ -55,6 +55,11 @@ pub fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     })
 }
 
+/// Ends the call of a handler as a panic does that says this: for models whose code runs elsewhere and failed there. Nothing is printed.
+pub fn raise(text: String) -> ! {
+    panic::resume_unwind(Box::new(text))
+}
+
 /// Calls the model's code; what it is taken to have said where it panics.
 pub fn or<T>(default: T, call: impl FnOnce() -> T) -> T {
     guarded(call).unwrap_or(default)

@@ -140,7 +140,9 @@ impl<'a, M: Model> Run<'a, M> {
                 let _ = act.perform(sim, &mut self.world, &script.actions, rule);
             }
         }
-        if let Some(panic) = self.world.panic() {
+        if let Some(panic) = self.world.panic()
+            && sim.crashed(panic).is_none()
+        {
             let got = format!("{}; the state is as it left it", sim.explain(panic));
             self.diverge(sim, index, act, "a step that the model can take".to_owned(), got);
             return;

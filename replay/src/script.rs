@@ -120,7 +120,9 @@ impl Act {
                 sim.deliver(world, index, rule);
             }
         }
-        if world.panic().is_some() { Err(Refusal::Panicked) } else { Ok(()) }
+        // A crash is a step like others where it counts as a violation.
+        let taken = world.panic().is_none() || sim.crash_of(world).is_some();
+        if taken { Ok(()) } else { Err(Refusal::Panicked) }
     }
 }
 

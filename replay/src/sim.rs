@@ -1,6 +1,7 @@
 //! The simulator: delivers one pending entry at a time and applies what the handler asked for.
 
 mod asserted;
+mod crash;
 mod effects;
 mod incarnations;
 mod led;
@@ -20,6 +21,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 pub use self::asserted::Asserted;
+pub use self::crash::is_crash;
 pub use self::livelock::Livelock;
 pub use self::react::Op;
 use crate::fingerprint::Masks;
@@ -100,6 +102,7 @@ pub struct Simulator<M: Model> {
     did: Vec<Did>,
     crash_reason: Option<String>,
     led: bool,
+    crash_counts: bool,
     stuck_counts: bool,
     livelock_counts: bool,
     hog_counts: Option<u32>,
@@ -133,6 +136,7 @@ impl<M: Model> Simulator<M> {
             did: Vec::new(),
             crash_reason: None,
             led: true,
+            crash_counts: !scenario.no_crash,
             stuck_counts: scenario.deadlock,
             livelock_counts: scenario.livelock,
             hog_counts: scenario.hog,

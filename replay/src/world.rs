@@ -172,6 +172,8 @@ impl<M: Model> World<M> {
         use std::hash::Hash;
 
         let mut hasher = xxhash_rust::xxh3::Xxh3::new();
+        // What led here may have left its state half done.
+        self.panic.is_some().hash(&mut hasher);
         for (cell, status) in self.cells.iter().zip(self.status.iter()) {
             (status, cell).hash(&mut hasher);
         }

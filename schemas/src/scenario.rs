@@ -212,6 +212,10 @@ pub struct Scenario {
     /// pending and somebody still waits. The model must say who waits for whom.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deadlock: bool,
+    /// Whether a handler that panics or raises an exception is no violation. A step in which one does then cannot be taken, and a run ends
+    /// there. Without it the violation is `crash: ACTOR, TEXT (PLACE)`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_crash: bool,
     /// Whether it is a violation, `Livelock`, when actors get nowhere: everything is delivered in its turn, all comes back to where it was,
     /// and somebody has begun something and is never done. The model says who has.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -199,6 +199,16 @@ function greeting(model, { scenario }) {
   };
 }
 
+/** The answer where a handler raised: what, and where in the model's own code. */
+function raised(error) {
+  const isError = error instanceof Error;
+  const text = isError ? [error.name, error.message].filter(Boolean).join(": ") : String(error);
+  const frames = String(isError ? error.stack : "").split("\n");
+  const places = frames.map((frame) => /(?:\(|at )([^()]+):(\d+):\d+\)?$/.exec(frame)).filter(Boolean);
+  const own = places.find(([, file]) => !file.startsWith("node:") && file !== import.meta.url);
+  return { raised: own ? { text, at: `${own[1].split(/[\\/]/).pop()}:${own[2]}` } : { text } };
+}
+
 function handled(model, question) {
   const { actor } = question;
   const ctx = new Ctx(actor, question.from, question.now, question.random);
@@ -207,13 +217,18 @@ function handled(model, question) {
     debugger;
   }
   let state;
-  if (question.do === "start") {
-    const disk = question.disk ?? null;
-    state = model.start(actor, ctx, disk === null ? null : model.load(actor, disk));
-  } else {
-    state = model.load(actor, question.state);
-    const after = model.deliver(actor, state, question.message, ctx);
-    state = after === undefined ? state : after;
+  const disk = question.disk ?? null;
+  const kept = disk === null ? null : model.load(actor, disk);
+  const before = question.do === "start" ? null : model.load(actor, question.state);
+  try {
+    if (question.do === "start") {
+      state = model.start(actor, ctx, kept);
+    } else {
+      const after = model.deliver(actor, before, question.message, ctx);
+      state = after === undefined ? before : after;
+    }
+  } catch (error) {
+    return raised(error);
   }
   if (state === undefined) {
     throw new Error(`'${question.do}' of ${actor} gave no state`);

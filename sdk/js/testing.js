@@ -100,6 +100,11 @@ class World {
     const whole = { ...question, actor, now: null };
     const stop = this.stops ? { stop: true } : {};
     const answer = await this.child.ask({ ...whole, random: random(whole), ...stop });
+    if (answer.raised) {
+      const { text, at } = answer.raised;
+      this.crashText = `crash: ${actor}, ${text}${at ? ` (${at})` : ""}`;
+      return;
+    }
     this.states.set(actor, answer.state);
     this.seen.set(actor, answer.seen === undefined ? answer.state : answer.seen);
     for (const effect of answer.effects ?? []) {
@@ -265,6 +270,9 @@ class World {
   }
 
   async check() {
+    if (this.crashText) {
+      return [this.crashText];
+    }
     const seen = {};
     for (const [actor, value] of this.seen) {
       if (this.is(actor, "running", "isolated")) {

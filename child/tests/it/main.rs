@@ -10,6 +10,7 @@
 
 mod lines;
 mod raft;
+mod raised;
 mod tried;
 mod waits;
 

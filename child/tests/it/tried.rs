@@ -119,3 +119,20 @@ fn whole_numbers_beyond_64_bits_are_refused_by_name() {
         assert_eq!(told, !fits, "{number}: {:?}", trial.findings);
     }
 }
+
+#[test]
+fn what_a_handler_raises_is_told() {
+    let body = r#"
+    actors = ["a"]
+    def start(self, actor, ctx, disk=None):
+        ctx.set_timer("t", message("Tick"))
+        return {}
+    def deliver(self, actor, s, msg, ctx):
+        if msg.type == "Tick":
+            return s["b"]
+        return s
+"#;
+    let Some(trial) = trial(body) else { return };
+    let told = trial.findings.iter().find(|found| found.wrong).map(|found| &*found.what);
+    assert_eq!(told, Some("a handler of a raises KeyError: 'b' (m.py:11)"), "{:?}", trial.findings);
+}

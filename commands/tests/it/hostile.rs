@@ -19,7 +19,11 @@ impl Case {
     /// A scenario with these switches, and a recorded schedule in which counters take these numbers.
     fn new(switches: &[&str], more: &str, members: usize, numbers: &[u64]) -> Case {
         let folder = tempfile::tempdir().unwrap();
-        let on: String = switches.iter().map(|name| format!("\"{name}\" = true\n")).collect();
+        let on: String = switches
+            .iter()
+            .filter(|name| !name.is_empty())
+            .map(|name| format!("\"{name}\" = true\n"))
+            .collect();
         let scenario =
             format!("model = \"hostile\"\nnetwork = \"fifo\"\nmembers = {members}\n{more}\n[switches]\n{on}");
         std::fs::write(folder.path().join("scenario.toml"), scenario).unwrap();
@@ -110,6 +114,42 @@ fn growing_states_storms_and_wide_clusters_end_within_the_budget() {
         assert_eq!(case.steps(), least, "{switches:?}, {members}");
         assert!(!case.folder.path().join("out.best.jsonl").exists(), "the result has taken its place");
     }
+}
+
+#[test]
+fn a_budget_holds_whatever_a_step_costs() {
+    let numbers: Vec<u64> = (10..40).chain([5, 9]).collect();
+    for more in ["", "slow"] {
+        let case = Case::new(&["panics", "storms", more], "", 4, &numbers);
+        let began = std::time::Instant::now();
+        let output = case.minimize(&["--budget", "4s"]);
+        assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+        let seconds = began.elapsed().as_secs_f64();
+        assert!(seconds < 6.0, "{more}: {seconds} s");
+        assert!(case.steps() < numbers.len(), "{more}: something was found in that time");
+    }
+}
+
+/// What `minimize` is given names the violation that a panic is.
+#[test]
+fn a_crash_is_minimized_and_with_no_crash_there_is_none() {
+    let case = Case::new(&["panics"], "", 1, &[1, 2, 3, 4, 9]);
+    let input = case.folder.path().join("input.jsonl");
+    let text = std::fs::read_to_string(&input).unwrap();
+    // What it violates is found by running it.
+    std::fs::write(&input, text.replace(r#","violation":["Nine"]"#, "")).unwrap();
+    let output = case.minimize(&["--budget", "2000r"]);
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        shown.contains("violation: crash: counter-1, nine before five (") && shown.contains("hostile.rs:"),
+        "{shown}"
+    );
+    assert_eq!(case.steps(), 2, "the start, and 9");
+    std::fs::remove_dir_all(case.folder.path().join("out")).unwrap();
+    let output = case.minimize(&["--budget", "2000r", "--no-crash"]);
+    assert_eq!(output.status.code(), Some(2), "{}", told(&output));
+    assert!(told(&output).contains("does not end in the violation"), "{}", told(&output));
 }
 
 #[test]

@@ -16,6 +16,8 @@ type Entry = (bool, Pending, u32);
 #[derive(PartialEq, Eq, Hash)]
 struct Rest {
     pending: Vec<Entry>,
+    /// Whether nothing comes after it because a handler panicked.
+    panicked: bool,
     done: usize,
     sent: usize,
     at: usize,
@@ -92,6 +94,7 @@ fn rest<M: Model>(sim: &Simulator<M>, frame: &Frame, point: &Point<M>) -> Rest {
     pending.sort_by_key(|(timer, ..)| *timer);
     Rest {
         pending,
+        panicked: point.world.panic().is_some(),
         done: point.done,
         sent: point.sent,
         at: point.at,

@@ -23,6 +23,9 @@ pub(super) struct Event {
 /// All that may happen.
 pub(super) fn events<M: Model>(sim: &mut Simulator<M>, frame: &Frame, point: &Point<M>) -> Vec<Event> {
     let world = &point.world;
+    if world.panic().is_some() {
+        return Vec::new();
+    }
     let at = point.at;
     let recorded = recorded_step(sim, frame, point);
     // What is first in the default order stands first: class, and place among what is pending.

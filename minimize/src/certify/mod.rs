@@ -79,6 +79,13 @@ impl<'a, M: Model> Checked<'a, M> {
         (0..self.script.acts.len()).map(|step| self.without(step)).collect()
     }
 
+    /// The same, or nothing where the time ends before all are tried.
+    fn removals_within(&mut self, meter: &Meter) -> Vec<Removal> {
+        let steps = self.script.acts.len();
+        let removal = |step| (!meter.late()).then(|| self.without(step));
+        (0..steps).map(removal).collect::<Option<_>>().unwrap_or_default()
+    }
+
     /// Whether there may be too many steps to try each removal.
     fn long(&self) -> bool {
         self.script.acts.len() > MOST_STEPS
@@ -152,6 +159,10 @@ impl<'a, M: Model> Checked<'a, M> {
                         let why = format!("there is a violating execution of {made} deliveries");
                         return Err(CertificateError::False(why));
                     }
+                    // Nothing comes after a panic.
+                    if after.panic().is_some() {
+                        continue;
+                    }
                     let least = made + self.missing(&after, bound.as_ref());
                     // A fault may still follow the last delivery.
                     if (least < at_least || least == at_least && !faults.is_empty())
@@ -194,7 +205,7 @@ impl<'a, M: Model> Checked<'a, M> {
                         format!("there is a violating execution of {made} deliveries that ends with a fault");
                     return Err(CertificateError::False(why));
                 }
-                if seen.insert(self.hash(&after, &rest)) {
+                if after.panic().is_none() && seen.insert(self.hash(&after, &rest)) {
                     level.push((after, rest));
                 }
             }
@@ -275,8 +286,8 @@ fn spent(meter: &mut Meter) -> bool {
     none
 }
 
-/// Writes down what is known of a result: what each single removal does, unless it has more than [`MOST_STEPS`] and is not said
-/// to be 1-minimal, and the proof.
+/// Writes down what is known of a result: what each single removal does, and the proof. Of a result that is not said to be 1-minimal
+/// no removals are tried if it has more than [`MOST_STEPS`] or the time ends.
 ///
 /// # Errors
 /// When the model cannot re-create a message from outside.
@@ -285,9 +296,9 @@ pub fn certify<M: Model>(
     schedule: &Schedule,
     rule: NetworkRule,
     target: &[String],
-    digest: &str,
-    one_minimal: bool,
+    (digest, one_minimal): (&str, bool),
     shortest: Option<Shortest>,
+    meter: &Meter,
 ) -> Result<Certificate, ScriptError> {
     let mut checked = Checked::new(sim, schedule, rule, target)?;
     let shortest = shortest.map(|s| Shortest { externals: checked.external_messages(), ..s });
@@ -298,7 +309,11 @@ pub fn certify<M: Model>(
         deliveries: schedule.deliveries() as u64,
         externals: schedule.externals() as u64,
         digest: digest.to_owned(),
-        removals: if one_minimal || !checked.long() { checked.removals() } else { Vec::new() },
+        removals: match one_minimal {
+            true => checked.removals(),
+            false if checked.long() => Vec::new(),
+            false => checked.removals_within(meter),
+        },
         shortest,
         settled: None,
     })
@@ -330,7 +345,7 @@ pub fn verify<M: Model>(
         return wrong(format!("the schedule has {has} steps, not what is proven of everything recorded"));
     }
     let mut lines = vec![format!("{} deliveries, {} external events", size.0, size.1)];
-    let untried = certificate.removals.is_empty() && checked.long();
+    let untried = certificate.removals.is_empty();
     let steps = checked.script.acts.len();
     if !untried && steps != certificate.removals.len() {
         return wrong(format!("there are {steps} single removals"));
@@ -347,7 +362,10 @@ pub fn verify<M: Model>(
     }
     let violating = removals.iter().filter(|r| r.violates && !r.breaks_others).count();
     let mut line = match violating {
-        _ if untried => format!("more than {MOST_STEPS} steps: no single removals were tried"),
+        _ if untried && checked.long() => {
+            format!("more than {MOST_STEPS} steps: no single removals were tried")
+        }
+        _ if untried => "no single removals were tried".to_owned(),
         0 if claimed.is_empty() => format!("{} single removals, none of which violates", removals.len()),
         0 => format!("{} single removals, none of which is a result", removals.len()),
         n => format!("{} single removals; as written, {n} still violate: not 1-minimal", removals.len()),

@@ -102,6 +102,10 @@ impl<M: Model> Checked<'_, M> {
                             format!("messages in any order, there is a violating execution of {steps} steps");
                         return Err(CertificateError::False(why));
                     }
+                    // Nothing comes after a panic.
+                    if after.panic().is_some() {
+                        continue;
+                    }
                     let far = made + self.missing(&after, bound.as_ref()) as u64;
                     if far < deliveries
                         && !self.pointless(&world, &after, index)

@@ -44,6 +44,8 @@ pub struct Engine<M: Model> {
     /// Configurations with what was to follow, under which policy, and with how many steps at most it did not violate.
     failed: FxHashMap<u128, usize>,
     found: Vec<Violation>,
+    /// Whether there is a witness already, so that work may end before there is another one.
+    pub(super) begun: bool,
     /// Acts that are read back from their text as they are.
     pub(super) readable: FxHashSet<Act>,
 }
@@ -65,6 +67,7 @@ impl<M: Model> Engine<M> {
             tested: FxHashSet::default(),
             failed: FxHashMap::default(),
             found: Vec::new(),
+            begun: problem.begun,
             readable: FxHashSet::default(),
         }
     }
@@ -92,7 +95,11 @@ impl<M: Model> Engine<M> {
             }
         }
         let policy = Policy::new(Matcher::Payload, Blocker::Skip);
-        self.witness(&translated.acts, policy, !schedule.header.exact)
+        // What was found must not be lost because the time has ended since.
+        let begun = std::mem::replace(&mut self.begun, false);
+        let witness = self.witness(&translated.acts, policy, !schedule.header.exact);
+        self.begun |= begun;
+        witness
     }
 
     /// The model's own lower bound on the deliveries to the violation.

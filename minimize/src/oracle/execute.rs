@@ -81,7 +81,12 @@ impl<M: Model> Engine<M> {
         limit: usize,
     ) -> Found {
         let mut own = OwnFailures::default();
+        // Without this the first run could not be made where a budget is short.
+        let timed = !done.is_empty() || self.begun;
         for act in acts {
+            if timed && self.meter.late() {
+                return None;
+            }
             let Act::Deliver(want) = act else {
                 // Code outside the actors may not be possible yet.
                 let passes = told && own.told_by(act) || matches!(act, Act::Noted(_) | Act::Sent);
@@ -93,6 +98,9 @@ impl<M: Model> Engine<M> {
                         // A fault may break an invariant by itself: a restart, for instance.
                         if self.judged(&mut world) {
                             return (done.len() <= limit).then_some(done);
+                        }
+                        if world.panic().is_some() {
+                            return None;
                         }
                     }
                 }
@@ -110,7 +118,7 @@ impl<M: Model> Engine<M> {
                     return (done.len() <= limit).then_some(done);
                 }
                 own.note(act, self.sim.did());
-                if done.len() >= limit {
+                if done.len() >= limit || world.panic().is_some() {
                     return None;
                 }
                 if !again {
@@ -183,7 +191,7 @@ impl<M: Model> Engine<M> {
         self.meter.executed += 1;
         let unchanged = before.is_some() && before == self.sim.watch(world, entry.to);
         let faults = self.sim.did().iter().any(|d| d.failed().is_some());
-        (!unchanged || faults) && self.judged(world)
+        (!unchanged || faults || world.panic().is_some()) && self.judged(world)
     }
 
     /// Follows one act exactly; says whether it could. Used for what was verified before.

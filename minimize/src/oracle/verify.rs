@@ -42,20 +42,22 @@ impl<M: Model> Engine<M> {
 
     fn rerun(&mut self, acts: Vec<Act>) -> Option<Shared<M>> {
         match self.steps_through(acts) {
-            Ok(witness) => Some(witness),
-            Err(why) => {
-                // Whoever asks for several runs knows that they differ.
-                if self.problem.criteria.repeat.runs == 1 {
-                    self.problem.refusals.note(why);
-                }
+            Ok(witness) => {
+                self.begun = true;
+                Some(witness)
+            }
+            // Whoever asks for several runs knows that they differ.
+            Err(Some(why)) if self.problem.criteria.repeat.runs == 1 => {
+                self.problem.refusals.note(why);
                 None
             }
+            Err(_) => None,
         }
     }
 
     /// The witness of acts that all happen as they stand, also when they are read from their text, and end in the violation; or why they
-    /// are none.
-    fn steps_through(&mut self, acts: Vec<Act>) -> Result<Shared<M>, String> {
+    /// are none. Where there is a witness already and the time ends nothing is said.
+    fn steps_through(&mut self, acts: Vec<Act>) -> Result<Shared<M>, Option<String>> {
         let mut world = self.sim.empty_world();
         let every = checkpoint_every(acts.len());
         let mut worlds = Vec::with_capacity(acts.len() / every + 1);
@@ -66,6 +68,9 @@ impl<M: Model> Engine<M> {
             }
             if self.sim.starting_up(&world) {
                 pinned = at + 1;
+            }
+            if self.begun && self.meter.late() {
+                return Err(None);
             }
             let refused = if !self.reads_back(act) {
                 "it is read as another step"
@@ -79,10 +84,11 @@ impl<M: Model> Engine<M> {
             } else {
                 continue;
             };
-            return Err(format!("step {} of {}: {refused}: {}", at + 1, acts.len(), self.step_text(act)));
+            let step = self.step_text(act);
+            return Err(Some(format!("step {} of {}: {refused}: {step}", at + 1, acts.len())));
         }
         if !self.violates(&world) {
-            return Err(format!("after {} steps the invariant holds", acts.len()));
+            return Err(Some(format!("after {} steps the invariant holds", acts.len())));
         }
         let numbered = self.traces.numbered(&acts);
         let key = sequence_key(&numbered);

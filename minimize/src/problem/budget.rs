@@ -146,6 +146,13 @@ impl Meter {
         self.stop.is_set() || self.time.is_some_and(late)
     }
 
+    /// Whether the seconds have gone, or somebody asked to stop. Where work is counted and not timed this costs nothing, so that it can be
+    /// asked before each step, which may be slow.
+    #[must_use]
+    pub fn late(&self) -> bool {
+        self.time.is_some_and(|(_, end)| self.stop.is_set() || Instant::now() >= end)
+    }
+
     /// Why the work must end now, if it must.
     #[must_use]
     pub fn ended(&self) -> Option<Ended> {

@@ -67,6 +67,8 @@ pub struct Problem<M: Model> {
     pub target: Vec<String>,
     /// A bound where the model knows none ([`crate::search::pattern_database`]).
     pub pattern_database: Option<Arc<DistanceOf<M>>>,
+    /// Whether there is a witness already, so that no other one must be found when the time ends.
+    pub begun: bool,
     /// What strict replay refused of what was accepted: all lines of work together.
     pub refusals: Refusals,
 }
@@ -95,6 +97,7 @@ impl<M: Model> Problem<M> {
             question,
             target,
             pattern_database: None,
+            begun: false,
             refusals: Refusals::default(),
         }
     }

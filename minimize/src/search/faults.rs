@@ -80,6 +80,7 @@ impl Faults {
         let mut after = world.clone();
         act.perform(sim, &mut after, &[], rule).ok()?;
         let Act::Stop(actor) = act else { return Some(after) };
+        // Nothing runs when an actor ends, so nothing can panic.
         let outside = |entry: &&Pending| entry.to == *actor && entry.kind == PendingKind::External;
         let kept = world.pending().iter().filter(outside);
         let pending = after.pending().iter().chain(kept).copied().collect();

@@ -156,9 +156,12 @@ impl<M: Model> Layers<M> {
         self.common.most_outside = limits.outside;
         for depth in 1..=limit {
             let mut layer = std::mem::take(&mut self.layer);
-            if let Some((step, index)) = self.fail(&mut layer, limit - depth + 1) {
+            if let Some((step, index)) = self.fail(&mut layer, limit - depth + 1, meter) {
                 let path = self.path(step, index);
                 return self.ended(End::Found(path));
+            }
+            if meter.late() {
+                return self.ended(End::Stopped(depth, "budget"));
             }
             // Whole batches only: what is where in a layer is the same for any number of threads.
             let mut places = layer::places(&layer);
@@ -172,11 +175,15 @@ impl<M: Model> Layers<M> {
                 if meter.ended().is_some() {
                     return self.ended(End::Stopped(depth, "budget"));
                 }
-                let chunks = self.expand(&layer, batch, limit - depth);
+                let chunks = self.expand(&layer, batch, limit - depth, meter);
                 self.states += chunks.iter().map(|c| c.states).sum::<u64>();
                 if let Some((step, index)) = chunks.iter().find_map(|c| c.violation) {
                     let path = self.path(step, index);
                     return self.ended(End::Found(path));
+                }
+                // What a batch that was broken off has left out may be what is looked for.
+                if meter.late() {
+                    return self.ended(End::Stopped(depth, "budget"));
                 }
                 self.take_in(&chunks);
                 if self.unequal() {
@@ -203,24 +210,36 @@ impl<M: Model> Layers<M> {
         }
         // A fault after the last delivery is no delivery more.
         let mut layer = std::mem::take(&mut self.layer);
-        if let Some((step, index)) = self.fail(&mut layer, 0) {
+        if let Some((step, index)) = self.fail(&mut layer, 0, meter) {
             let path = self.path(step, index);
             return self.ended(End::Found(path));
+        }
+        if self.common.faults.all() != 0 && meter.late() {
+            return self.ended(End::Stopped(limit.saturating_add(1), "budget"));
         }
         self.ended(End::Nothing)
     }
 
     /// Adds to a layer what faults make of its configurations, where no more than `room` deliveries are missing. Gives the first that
     /// violates by itself: the step before the fault, and the fault.
-    fn fail(&mut self, layer: &mut Vec<Segment>, room: usize) -> Option<(u32, u32)> {
+    fn fail(&mut self, layer: &mut Vec<Segment>, room: usize, meter: &Meter) -> Option<(u32, u32)> {
         let (worker, common) = (&mut self.workers[0], &self.common);
         let (mut at, mut after) = (0, Vec::new());
         while at < layer.len() && common.faults.all() != 0 {
             let mut new = Segment { first: self.steps.len() as u32, ..Segment::default() };
             for place in 0..layer[at].ends.len() {
+                if meter.late() {
+                    return None;
+                }
                 let (words, _, parent) = layer[at].get(place);
                 for fault in common.faults.next(packed::faults(words)) {
-                    let Some((hash, key)) = worker.fail(common, words, fault, &mut after) else { continue };
+                    let (hash, key) = match worker.fail(common, words, fault, &mut after) {
+                        Ok(Some(known)) => known,
+                        Err(Some(crash)) if common.target.contains(&crash) => {
+                            return Some((parent, FAULT | fault as u32));
+                        }
+                        Ok(None) | Err(_) => continue,
+                    };
                     if worker.violates(&after, &common.target) == Some(true) {
                         return Some((parent, FAULT | fault as u32));
                     }
@@ -260,14 +279,17 @@ impl<M: Model> Layers<M> {
         }
     }
 
-    /// Makes all deliveries of a batch, chunk by chunk.
-    fn expand(&mut self, layer: &[Segment], batch: &[Place], room: usize) -> Vec<Chunk> {
+    /// Makes all deliveries of a batch, chunk by chunk, while there is time.
+    fn expand(&mut self, layer: &[Segment], batch: &[Place], room: usize, meter: &Meter) -> Vec<Chunk> {
         let (common, seen) = (&self.common, &self.seen[..]);
         self.workers.iter_mut().for_each(|worker| worker.catch_up(common));
         let pieces: Vec<&[Place]> = batch.chunks(CHUNK).collect();
         let work = |worker: &mut Worker<M>, at: usize| {
             let mut chunk = Chunk::default();
             for &(segment, place) in pieces[at] {
+                if meter.late() {
+                    break;
+                }
                 let counts = layer[segment].counts(place, common.kinds.len());
                 worker.expand(common, (layer[segment].get(place), counts), room, seen, &mut chunk);
                 if chunk.violation.is_some() {

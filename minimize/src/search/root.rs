@@ -86,7 +86,8 @@ impl<M: Model> Root<'_, M> {
             }
             Root::World(world) => (world.clone(), None, Faults::default()),
         };
-        Some(Beginning { world, acts, faults })
+        // Nothing comes after a handler that panicked.
+        world.panic().is_none().then_some(Beginning { world, acts, faults })
     }
 
     /// Whether it is a place on a witness: a search from there proves nothing of whole executions.

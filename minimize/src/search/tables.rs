@@ -75,8 +75,10 @@ pub enum Effect {
 /// What the delivery of an entry to a local state does.
 #[derive(Debug)]
 pub enum Reaction {
-    /// The receiver does not take it now.
+    /// The receiver does not take it now, or its handler panics and that counts as no violation.
     Refused,
+    /// The handler panics: the violation of that fingerprint, and nothing comes after it.
+    Crashes(String),
     /// It starts, stops or fails actors: it has to happen in a world.
     Lives,
     /// It goes to another state and has effects.
@@ -233,8 +235,10 @@ impl<M: Model> Tables<M> {
         }
         let mut next = M::State::clone(&state);
         let ops = match self.sim.react(&mut next, &pending) {
-            // A handler that panics is a step that cannot be taken.
-            Err(_) => return Reaction::Refused,
+            Err(panic) => {
+                let crash = self.sim.crashed(&panic);
+                return crash.map_or(Reaction::Refused, |crash| Reaction::Crashes(crash.fingerprint));
+            }
             Ok(None) => return Reaction::Lives,
             Ok(Some(ops)) => ops,
         };
@@ -249,16 +253,29 @@ impl<M: Model> Tables<M> {
         Reaction::Plain { next, effects, visible }
     }
 
-    /// Delivers in a world: for reactions that end or begin incarnations. Gives the world afterwards, or nothing where the model's
-    /// code panics: the step cannot be taken.
+    /// Delivers in a world: for reactions that end or begin incarnations. Gives the world afterwards.
+    ///
+    /// # Errors
+    /// Where the model's code panics, with the fingerprint of the crash if it is a violation.
     pub fn deliver(
         &mut self,
         mut world: World<M>,
         index: usize,
         rule: demi_schemas::NetworkRule,
-    ) -> Option<World<M>> {
+    ) -> Result<World<M>, Option<String>> {
         self.sim.deliver(&mut world, index, rule);
-        world.panic().is_none().then_some(world)
+        self.went_on(world)
+    }
+
+    /// A world in which nothing has panicked.
+    ///
+    /// # Errors
+    /// As [`Tables::deliver`].
+    pub fn went_on(&self, world: World<M>) -> Result<World<M>, Option<String>> {
+        match world.panic() {
+            None => Ok(world),
+            Some(panic) => Err(self.sim.crashed(panic).map(|crash| crash.fingerprint)),
+        }
     }
 }
 

@@ -237,22 +237,29 @@ impl<M: Model> Worker<M> {
         number
     }
 
-    /// What a fault makes of a configuration, into `after`, with its hash and the one by which it is known.
+    /// What a fault makes of a configuration, into `after`, with its hash and the one by which it is known. Nothing where it is not
+    /// possible.
+    ///
+    /// # Errors
+    /// Where it makes a handler panic, with the fingerprint of the crash if it is a violation.
     pub fn fail(
         &mut self,
         common: &Common<M>,
         words: &[u32],
         fault: usize,
         after: &mut Vec<u32>,
-    ) -> Option<(u128, u128)> {
+    ) -> Result<Option<(u128, u128)>, Option<String>> {
         let mut tables = common.tables.lock().unwrap_or_else(PoisonError::into_inner);
         let world = packed::unpack(&tables, words);
-        let world = common.faults.perform(fault, &mut tables.sim, &world, common.rule)?;
+        let Some(world) = common.faults.perform(fault, &mut tables.sim, &world, common.rule) else {
+            return Ok(None);
+        };
+        let world = tables.went_on(world)?;
         let left = packed::faults(words) & !(1 << fault);
         packed::pack(&mut tables, (&world, left), Some(words), after);
         self.learn(&tables, common.rule);
         let hash = self.hash(after);
-        Some((hash, self.canonical.of(after, hash, &self.hot)))
+        Ok(Some((hash, self.canonical.of(after, hash, &self.hot))))
     }
 
     /// Makes every delivery that is possible in a configuration, which `step` led to. What may lead to the violation
@@ -299,6 +306,15 @@ impl<M: Model> Worker<M> {
                     self.after = after;
                     continue;
                 }
+                Reaction::Crashes(crash) => {
+                    self.after = after;
+                    chunk.states += 1;
+                    if common.target.contains(crash) {
+                        chunk.violation = Some((step, index as u32));
+                        return;
+                    }
+                    continue;
+                }
                 Reaction::Plain { next, effects, visible } => {
                     let known = (&self.locals[..], &self.hot[..]);
                     let (hash, more) =
@@ -311,10 +327,17 @@ impl<M: Model> Worker<M> {
                 Reaction::Lives => {
                     let mut tables = common.tables.lock().unwrap_or_else(PoisonError::into_inner);
                     let world = packed::unpack(&tables, words);
-                    let Some(world) = tables.deliver(world, index, common.rule) else {
-                        drop(tables);
-                        self.after = after;
-                        continue;
+                    let world = match tables.deliver(world, index, common.rule) {
+                        Ok(world) => world,
+                        Err(crash) => {
+                            drop(tables);
+                            self.after = after;
+                            if crash.is_some_and(|crash| common.target.contains(&crash)) {
+                                chunk.violation = Some((step, index as u32));
+                                return;
+                            }
+                            continue;
+                        }
                     };
                     packed::pack(&mut tables, (&world, packed::faults(words)), Some(words), &mut after);
                     self.learn(&tables, common.rule);

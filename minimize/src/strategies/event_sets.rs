@@ -55,26 +55,27 @@ pub fn starts(set: &[Act]) -> Vec<Act> {
     set.iter().filter(|act| matches!(act, Act::Start(_))).copied().collect()
 }
 
-/// Much to choose from: the actors of a set, one less, or all that there are, with some messages of each type to each, and
-/// how many of these may be taken: as many as the set has, one less or one more.
+/// Much to choose from: the actors of a set, one less, or all that there are, with the faults that the set has of them and some messages of
+/// each type to each, and how many of these may be taken: as many as the set has, one less or one more.
 fn choices(own: &[Act], pool: &[Act], free: &[ActorId]) -> Vec<(Vec<Act>, Option<usize>)> {
     let (mine, everybody) = (starts(own), starts(pool));
-    let (actors, messages) = (mine.len(), own.len() - mine.len());
+    let (actors, messages) = (mine.len(), own.iter().filter(|act| act.is_delivery()).count());
+    let rich = |starts: &[Act]| rich(starts, own, pool);
     let without = |gone: &Act| mine.iter().copied().filter(|start| start != gone).collect::<Vec<_>>();
-    let mut fewer: Vec<Vec<Act>> = mine.iter().map(|gone| rich(&without(gone), pool)).collect();
+    let mut fewer: Vec<Vec<Act>> = mine.iter().map(|gone| rich(&without(gone))).collect();
     keep_different(&mut fewer, free);
     let mut all = Vec::new();
     let mut most = |sets: &[Vec<Act>], more: isize| {
         let messages = messages.saturating_add_signed(more);
         all.extend(sets.iter().map(|set| (set.clone(), Some(messages))));
     };
-    let mine = [rich(&mine, pool)];
+    let mine = [rich(&mine)];
     most(&mine, 0);
     most(&fewer, 0);
     most(&fewer, 1);
     most(&mine, -1);
     if everybody.len() > actors {
-        let everybody = [rich(&everybody, pool)];
+        let everybody = [rich(&everybody)];
         most(&everybody, 0);
         most(&everybody, -1);
     }
@@ -84,11 +85,14 @@ fn choices(own: &[Act], pool: &[Act], free: &[ActorId]) -> Vec<(Vec<Act>, Option
     all
 }
 
-/// Starts, and two recorded messages of each type to each actor that starts, but of the first type to an actor one.
-fn rich(starts: &[Act], pool: &[Act]) -> Vec<Act> {
+/// Starts, the faults that a set has of these actors, and two recorded messages of each type to each of them, but of the first type to an
+/// actor one.
+fn rich(starts: &[Act], own: &[Act], pool: &[Act]) -> Vec<Act> {
+    let starting = |act: &Act| starts.iter().any(|start| start.actor() == act.actor());
     let mut kept: Vec<Act> = starts.to_vec();
-    for act in pool.iter().filter(|act| sort(act).is_some()) {
-        let there = starts.iter().any(|start| start.actor() == act.actor());
+    kept.extend(own.iter().filter(|act| act.is_fault() && starting(act)));
+    for act in pool.iter().filter(|act| act.is_delivery()) {
+        let there = starting(act);
         let of_sort = |other: &&Act| sort(other) == sort(act);
         let first = |other: &&Act| other.is_delivery() && other.actor() == act.actor();
         let most = match kept.iter().find(first) {
@@ -139,10 +143,11 @@ fn one_less(set: &[Act]) -> Vec<Vec<Act>> {
     events.map(|at| set.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, act)| *act).collect()).collect()
 }
 
-/// The set with one recorded message more: of each receiver and type the first that is not there.
+/// The set with one recorded event more: of the messages of each receiver and type, and of the faults of each actor and kind, the first that is
+/// not there.
 fn one_more(set: &[Act], pool: &[Act]) -> Vec<Vec<Act>> {
     let mut more: Vec<Act> = Vec::new();
-    for act in pool.iter().filter(|act| act.is_delivery()) {
+    for act in pool.iter().filter(|act| act.is_delivery() || act.is_fault()) {
         let there = set.iter().any(|a| a.actor() == act.actor() && matches!(a, Act::Start(_)));
         let known = |other: &Act| same_event(other, act);
         if there && !set.iter().any(known) && !more.iter().any(|other| sort(other) == sort(act)) {
@@ -163,8 +168,27 @@ fn keep_different(sets: &mut Vec<Vec<Act>>, free: &[ActorId]) {
     });
 }
 
-/// What an actor is sent from outside: how many acts, and the types of the messages.
-type Told = (usize, Vec<TextId>);
+/// What an actor is sent from outside, and what happens to it: how many acts, and of which sorts.
+type Told = (usize, Vec<Sort>);
+
+/// What makes two external events of one actor alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Sort {
+    /// Messages of that type.
+    Message(TextId),
+    /// The network repeats a message of that type.
+    Repeated(TextId),
+    /// The failure of the actor.
+    Crash,
+    /// Its next incarnation.
+    Restart,
+    /// It is cut off.
+    Isolate,
+    /// It is back.
+    Heal,
+    /// Its end.
+    Stop,
+}
 
 /// How many acts of each sort a set has, by actor.
 pub type Form = Vec<(Option<ActorId>, Told)>;
@@ -176,7 +200,7 @@ fn form(set: &[Act], free: &[ActorId]) -> Form {
     actors.dedup();
     let told = |actor: Option<ActorId>| {
         let acts = set.iter().filter(|act| act.actor() == actor);
-        let mut types: Vec<TextId> = acts.clone().filter_map(|act| sort(act).map(|(_, t)| t)).collect();
+        let mut types: Vec<Sort> = acts.clone().filter_map(|act| sort(act).map(|(_, t)| t)).collect();
         types.sort_unstable();
         (acts.count(), types)
     };
@@ -186,19 +210,28 @@ fn form(set: &[Act], free: &[ActorId]) -> Form {
     form
 }
 
-/// Receiver and type of a message from outside.
-fn sort(act: &Act) -> Option<(ActorId, TextId)> {
-    match act {
-        Act::Deliver(want) => Some((want.to, want.type_)),
-        _ => None,
-    }
+/// The actor and the sort of a message from outside or a fault.
+fn sort(act: &Act) -> Option<(ActorId, Sort)> {
+    let sort = match act {
+        Act::Deliver(want) => Sort::Message(want.type_),
+        Act::Duplicate(want) => Sort::Repeated(want.type_),
+        Act::Crash(_) => Sort::Crash,
+        Act::Restart(_) => Sort::Restart,
+        Act::Isolate(_) => Sort::Isolate,
+        Act::Heal(_) => Sort::Heal,
+        Act::Stop(_) => Sort::Stop,
+        _ => return None,
+    };
+    act.actor().map(|actor| (actor, sort))
 }
 
 /// A set as text.
 fn told<M: Model>(engine: &Engine<M>, externals: &[Act]) -> String {
     let name = |act: &Act| act.actor().map_or("", |actor| engine.sim.names().get(actor)).to_owned();
-    let payload = |act: &Act| match act {
-        Act::Deliver(want) => engine.sim.text(want.payload).to_owned(),
+    let payload = |act: &Act| match (act, sort(act)) {
+        (Act::Deliver(want), _) => engine.sim.text(want.payload).to_owned(),
+        (Act::Duplicate(want), _) => format!("twice {}", engine.sim.text(want.payload)),
+        (_, Some((_, fault))) => format!("{fault:?}"),
         _ => String::new(),
     };
     externals.iter().map(|act| format!("{} {}\n", name(act), payload(act))).collect()

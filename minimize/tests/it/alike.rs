@@ -135,7 +135,7 @@ fn a_bound_that_holds_only_if_timers_are_mixed_up_is_refused() {
         let mut verified = |at_least| {
             let shortest = Some(claimed(at_least));
             let rule = NetworkRule::Fifo;
-            let certificate = certify(&sim, &schedule, rule, &target, "", false, shortest).unwrap();
+            let certificate = certify(&sim, &schedule, rule, &target, ("", false), shortest, &meter).unwrap();
             verify(&sim, &schedule, &certificate, &mut meter)
         };
         assert!(verified(3).is_ok(), "{apart:?}");

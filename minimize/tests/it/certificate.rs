@@ -100,7 +100,8 @@ fn what_was_proven_holds_and_what_is_changed_does_not() {
     longer.steps.insert(timer + 1, extra);
     assert!(check(&longer, &done.certificate).is_err());
     // A certificate that says so holds, for it claims no more; one that denies it does not.
-    let mut honest = certify(&sim, &longer, rule, &done.certificate.violation, "", false, None).unwrap();
+    let mut honest =
+        certify(&sim, &longer, rule, &done.certificate.violation, ("", false), None, &meter()).unwrap();
     let idle = honest.removals.iter().position(|r| r.violates).unwrap();
     assert_eq!(honest.removals[idle].why(), "without it the rest still violates");
     let lines = check(&longer, &honest).unwrap();

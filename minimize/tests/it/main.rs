@@ -6,6 +6,7 @@ mod alike;
 mod causes;
 mod certificate;
 mod common;
+mod crashes;
 mod dpor;
 mod faults;
 mod golden;

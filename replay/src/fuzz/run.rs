@@ -149,14 +149,14 @@ impl<'a, M: Model> Run<'a, M> {
             self.apply(Choice::Start(self.actors[at]));
         }
         self.apply(Choice::Bootstrap);
-        if let Some(panic) = self.panicked() {
-            return Ok(vec![panic]);
+        if let Some(findings) = self.panicked() {
+            return Ok(findings);
         }
         let interval = u64::from(self.scenario.invariant_check_interval.unwrap_or(1)).max(1);
         while self.world.deliveries() < self.limit {
             self.events()?;
-            if let Some(panic) = self.panicked() {
-                return Ok(vec![panic]);
+            if let Some(findings) = self.panicked() {
+                return Ok(findings);
             }
             self.candidates.find(self.sim, &self.world, self.scenario.network, &mut self.holds);
             if self.candidates.is_empty() {
@@ -165,8 +165,8 @@ impl<'a, M: Model> Run<'a, M> {
             let index = self.draw();
             let entry = self.world.pending()[index];
             self.apply(Choice::Deliver(index as u32));
-            if let Some(panic) = self.panicked() {
-                return Ok(vec![panic]);
+            if let Some(findings) = self.panicked() {
+                return Ok(findings);
             }
             self.holds.delivered(&entry);
             self.touched(entry.to);
@@ -206,14 +206,16 @@ impl<'a, M: Model> Run<'a, M> {
         *last = watch;
     }
 
-    /// The panic that the last step ended in, which is a finding.
-    fn panicked(&self) -> Option<Violation> {
-        self.world.panic().map(|panic| self.finding(panic))
+    /// What is found where the last step ended in a panic; the run ends then.
+    fn panicked(&self) -> Option<Vec<Violation>> {
+        self.world.panic().map(|panic| self.findings(panic))
     }
 
-    fn finding(&self, panic: &Panic) -> Violation {
-        let affected = if panic.actor == OUTSIDE { Vec::new() } else { vec![panic.actor] };
-        Violation { fingerprint: self.sim.explain(panic), affected }
+    /// What a panic is: of a handler a crash, unless that counts as no violation.
+    fn findings(&self, panic: &Panic) -> Vec<Violation> {
+        let outside = || Violation { fingerprint: self.sim.explain(panic), affected: Vec::new() };
+        let found = self.sim.crashed(panic).or_else(|| (panic.actor == OUTSIDE).then(outside));
+        found.into_iter().collect()
     }
 
     fn check(&mut self) -> Vec<Violation> {
@@ -221,7 +223,7 @@ impl<'a, M: Model> Run<'a, M> {
         if std::mem::take(&mut self.dirty)
             && let Err(panic) = self.sim.judge(&self.world, &mut self.history, &mut found)
         {
-            return vec![self.finding(&panic)];
+            return self.findings(&panic);
         }
         if !found.is_empty() {
             let mut alone = Vec::new();

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::crash::is_crash;
 use super::{MsgId, Simulator};
 use crate::guard;
 use crate::model::{DistanceOf, Guidance, Model, Smaller, Symmetry};
@@ -35,8 +36,8 @@ impl<M: Model> Simulator<M> {
     /// How far a violation with one of these fingerprints is, where the model knows.
     #[must_use]
     pub fn distance(&self, target: &[String]) -> Option<DistanceOf<M>> {
-        // What the model does not know of an invariant leads to others.
-        if !self.asserted.all_known_to_model() {
+        // What the model does not know of an invariant leads to others, and of crashes it knows nothing.
+        if !self.asserted.all_known_to_model() || target.iter().any(|fingerprint| is_crash(fingerprint)) {
             return None;
         }
         guard::or(None, || self.guidance().distance(target, &self.names))

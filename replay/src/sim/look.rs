@@ -67,8 +67,8 @@ impl<M: Model> Simulator<M> {
             .is_some_and(|state| guard::or(false, || self.model.runtime().starting_up(state)))
     }
 
-    /// Checks the invariants on one configuration, with what earlier checks remembered. Where one panics, or the step
-    /// that led here did, nothing is found.
+    /// Checks the invariants on one configuration, with what earlier checks remembered. Where the step that led here was a
+    /// [crash](Simulator::crashed), that is found; where an invariant panics, nothing.
     pub fn check(&self, world: &World<M>, history: &mut M::History, found: &mut Vec<Violation>) {
         // Who has to know why asks `judge`.
         let _ = self.judge(world, history, found);
@@ -77,7 +77,7 @@ impl<M: Model> Simulator<M> {
     /// As [`Simulator::check`].
     ///
     /// # Errors
-    /// When an invariant panics, or the step that led here did.
+    /// When an invariant panics, or the step that led here did and is no violation.
     pub fn judge(
         &self,
         world: &World<M>,
@@ -85,7 +85,8 @@ impl<M: Model> Simulator<M> {
         found: &mut Vec<Violation>,
     ) -> Result<(), Panic> {
         if let Some(panic) = world.panic() {
-            return Err(panic.clone());
+            // A handler that fails is a finding; where invariants fail nobody knows.
+            return self.crashed(panic).map(|crash| found.push(crash)).ok_or_else(|| panic.clone());
         }
         let before = found.len();
         guard::guarded(|| self.model.check(&self.view(world), history, found)).map_err(|message| {

@@ -2,7 +2,7 @@
 //! running the handler again.
 
 use super::Simulator;
-use crate::guard;
+use crate::guard::{self, Panic};
 use crate::model::{Ctx, Effect, Model};
 use crate::names::{ActorId, OUTSIDE};
 use crate::pending::{Pending, PendingKind};
@@ -33,8 +33,8 @@ impl<M: Model> Simulator<M> {
     /// has to be [delivered](Simulator::deliver) there. The state is then of no use.
     ///
     /// # Errors
-    /// When the handler panics: what it said. The entry cannot be delivered, and the state is of no use.
-    pub fn react(&mut self, state: &mut M::State, entry: &Pending) -> Result<Option<Vec<Op>>, String> {
+    /// When the handler panics. The entry cannot be delivered, and the state is of no use.
+    pub fn react(&mut self, state: &mut M::State, entry: &Pending) -> Result<Option<Vec<Op>>, Panic> {
         self.crash_reason = None;
         self.announce(entry);
         let mut ctx = Ctx {
@@ -47,7 +47,7 @@ impl<M: Model> Simulator<M> {
         let msg = &self.infos[entry.msg.0 as usize].msg;
         if let Err(message) = guard::guarded(|| self.model.deliver(state, msg, &mut ctx)) {
             self.effects.clear();
-            return Err(message);
+            return Err(Panic { actor: entry.to, doing: self.handling(entry), message });
         }
         let mut effects = std::mem::take(&mut self.effects);
         let ops = effects.drain(..).map(|effect| self.op(effect)).collect::<Option<Vec<Option<Op>>>>();

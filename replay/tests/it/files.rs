@@ -99,6 +99,7 @@ fn schedule() -> impl Strategy<Value = Schedule> {
         let mut schedule = Schedule::new(steps);
         let h = &mut schedule.header;
         (h.system, h.network, h.violation, h.affected, h.deliveries) = header;
+        h.exact = more.0;
         (h.conformance, h.timers_recorded, h.attrs) = more;
         schedule
     })
@@ -163,6 +164,7 @@ fn scenario() -> impl Strategy<Value = Scenario> {
         invariant_check_interval: head.4,
         handler_limit_seconds: head.1.filter(|n| n % 2 == 0),
         deadlock: head.1.is_some_and(|n| n % 3 == 0),
+        no_crash: head.1.is_some_and(|n| n % 13 == 0),
         livelock: head.1.is_some_and(|n| n % 7 == 0),
         hog: head.1.filter(|n| n % 11 == 0),
         duplicates: head.1.is_some_and(|n| n % 5 == 0),

@@ -80,6 +80,24 @@ def _stop() -> None:
     pdb.Pdb(stdin=keyboard, stdout=screen).set_trace(sys._getframe(1))
 
 
+def _raised(error: Exception) -> Dict[str, Any]:
+    """The answer where a handler raised: what, and where in the model's own code."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = os.path.dirname(os.path.abspath(__file__))
+    library = os.path.dirname(os.path.abspath(os.__file__))
+    own = [
+        frame
+        for frame in frames
+        if not frame.filename.startswith("<")
+        and os.path.dirname(os.path.abspath(frame.filename)) != ours
+        and not os.path.abspath(frame.filename).startswith(library + os.sep)
+    ]
+    last = (own or frames)[-1]
+    said = str(error)
+    text = "%s: %s" % (type(error).__name__, said) if said else type(error).__name__
+    return {"raised": {"text": text, "at": "%s:%s" % (os.path.basename(last.filename), last.lineno)}}
+
+
 def answer(model: Model, question: Dict[str, Any]) -> Dict[str, Any]:
     """The answer to one question."""
     what = question["do"]
@@ -91,13 +109,19 @@ def answer(model: Model, question: Dict[str, Any]) -> Dict[str, Any]:
             disk = question.get("disk")
             disk = None if disk is None else model.load(actor, disk)
             stop()
-            state = model.start(actor, ctx, disk)
+            try:
+                state = model.start(actor, ctx, disk)
+            except Exception as error:
+                return _raised(error)
             if state is None:
                 raise ValueError("start of %s returned no state" % actor)
         else:
             state, msg = model.load(actor, question["state"]), _message(question["message"])
             stop()
-            after = model.deliver(actor, state, msg, ctx)
+            try:
+                after = model.deliver(actor, state, msg, ctx)
+            except Exception as error:
+                return _raised(error)
             state = state if after is None else after
         told: Dict[str, Any] = {"state": model.dump(state), "seen": model.seen(actor, state), "effects": ctx.effects}
         waits_for = list(model.waits_for(actor, state))

@@ -87,6 +87,7 @@ class _World:
         self.memory: Any = None
         self.stops = False
         self.unknown: Optional[str] = None
+        self.crash_text: Optional[str] = None
 
     def _random(self, question: Dict[str, Any]) -> int:
         digest = hashlib.sha256(json.dumps(question, sort_keys=True).encode()).digest()
@@ -96,6 +97,11 @@ class _World:
         question = {**question, "actor": actor, "now": None}
         question["random"] = self._random(question)
         answer = self.ask({**question, "stop": True} if self.stops else question)
+        if answer.get("raised"):
+            raised = answer["raised"]
+            place = " (%s)" % raised["at"] if raised.get("at") else ""
+            self.crash_text = "crash: %s, %s%s" % (actor, raised["text"], place)
+            return
         self.states[actor] = answer["state"]
         self.seen[actor] = answer.get("seen", answer["state"])
         for effect in answer.get("effects", []):
@@ -233,6 +239,8 @@ class _World:
         return next(iter(wanted or exact), None)
 
     def check(self) -> List[str]:
+        if self.crash_text is not None:
+            return [self.crash_text]
         seen = {a: s for a, s in self.seen.items() if self.status[a] in ("running", "isolated")}
         failed = sorted(a for a, status in self.status.items() if status == "crashed")
         answer = self.ask({"do": "check", "seen": seen, "failed": failed, "memory": self.memory})
