@@ -130,6 +130,15 @@ pub(super) fn segment_number(name: &str) -> Option<u64> {
     u64::from_str_radix(name.strip_prefix("segment-")?.strip_suffix(".spool")?, 16).ok()
 }
 
+/// A segment whose header is known, or told by its first frame.
+struct Headed {
+    /// Where its first frame can be.
+    start: u64,
+    name: String,
+    len: u64,
+    head: SegmentHead,
+}
+
 /// A stretch of whole frames with numbers that follow one another.
 struct Run {
     start: u64,
@@ -154,8 +163,9 @@ pub fn inspect<D: Disk + ?Sized>(disk: &D, id: u64) -> Result<Recovered, SpoolEr
     names.sort_unstable();
     let acknowledged = mark::acknowledged(disk, id)?;
     let mut found = Recovered { id, aside: Aside::all(disk)?, ..Recovered::default() };
-    let (mut heads, mut broken): (Vec<(u64, String, u64, SegmentHead)>, Option<(String, u64)>) =
-        (Vec::new(), None);
+    let mut heads: Vec<Headed> = Vec::new();
+    // The last segment of which nothing can be read.
+    let mut broken: Option<(String, u64)> = None;
     for (_, name) in names {
         let mut header = [0; HEADER];
         let len = disk.len(&name).map_err(SpoolError::io(&name, "read this file"))?;
@@ -163,7 +173,7 @@ pub fn inspect<D: Disk + ?Sized>(disk: &D, id: u64) -> Result<Recovered, SpoolEr
         let damage =
             |reason: &str| Damage { segment: name.clone(), offset: 0, reason: reason.into(), lost: None };
         match SegmentHead::read(&header[..got]) {
-            Some(head) if head.spool == id => heads.push((HEADER as u64, name, len, head)),
+            Some(head) if head.spool == id => heads.push(Headed { start: HEADER as u64, name, len, head }),
             Some(_) => found.damage.push(damage("the segment is of another spool; it is left alone")),
             // Made just before the end: nothing in it was acknowledged. Elsewhere it is damage.
             None if len <= HEADER as u64 => found.torn_bytes += len,
@@ -174,7 +184,7 @@ pub fn inspect<D: Disk + ?Sized>(disk: &D, id: u64) -> Result<Recovered, SpoolEr
                         .damage
                         .push(damage("the segment's header is damaged; its frames are read all the same"));
                     let head = SegmentHead { spool: id, after: run.first.saturating_sub(1) };
-                    heads.push((run.start, name, len, head));
+                    heads.push(Headed { start: run.start, name, len, head });
                 }
                 None => {
                     found.damage.push(damage("the segment's header is damaged, and it has no whole frame"));
@@ -184,8 +194,8 @@ pub fn inspect<D: Disk + ?Sized>(disk: &D, id: u64) -> Result<Recovered, SpoolEr
         }
     }
     for at in 0..heads.len() {
-        let next_after = heads.get(at + 1).map(|next| next.3.after);
-        let (start, name, len, head) = &heads[at];
+        let next_after = heads.get(at + 1).map(|next| next.head.after);
+        let Headed { start, name, len, head } = &heads[at];
         // Whether something stands in front of its first frame that is none, where the header should tell what.
         let headless = *start > HEADER as u64;
         if at == 0 {
@@ -201,7 +211,7 @@ pub fn inspect<D: Disk + ?Sized>(disk: &D, id: u64) -> Result<Recovered, SpoolEr
             let end = found.segments.back().map_or(0, |segment| segment.len);
             let (segment, offset, len) = match headless {
                 true => (name.clone(), 0, *start),
-                false => (heads[at - 1].1.clone(), end, heads[at - 1].2.saturating_sub(end)),
+                false => (heads[at - 1].name.clone(), end, heads[at - 1].len.saturating_sub(end)),
             };
             found.unreadable.push(Unreadable { segment: segment.clone(), offset, len, lost });
             found.damage.push(Damage {

@@ -149,6 +149,22 @@ impl Told {
         }
     }
 
+    /// Takes out the rows and groups of actors; whether any are left.
+    fn forget(&mut self, whose: &dyn Fn(&str) -> bool) -> bool {
+        let goes = |group: &Group| group.affected.iter().any(|actor| whose(actor));
+        self.more.retain(|group| !goes(group));
+        if !goes(&self.first) {
+            return true;
+        }
+        match self.more.is_empty() {
+            true => false,
+            false => {
+                self.first = self.more.remove(0);
+                true
+            }
+        }
+    }
+
     /// The rows and groups that it tells of.
     pub(crate) fn groups(&self) -> impl Iterator<Item = &Group> {
         std::iter::once(&self.first).chain(&self.more)
@@ -188,9 +204,8 @@ impl Checkpoint {
 
     /// Takes out what actors told, and what is to be told of them.
     fn forget(&mut self, whose: &dyn Fn(&str) -> bool) {
-        let of = |told: &Told| told.groups().flat_map(|group| &group.affected).any(|actor| whose(actor));
-        self.waiting.retain(|told| !of(told));
-        self.alerts.retain(|alert| !of(&alert.violation));
+        self.waiting.retain_mut(|told| told.forget(whose));
+        self.alerts.retain_mut(|alert| alert.violation.forget(whose));
         self.saved.forget(whose);
     }
 
@@ -302,5 +317,75 @@ impl Checkpoint {
         packed.write_all(&text).map_err(io)?;
         let bytes = packed.finish().map_err(io)?;
         disk.replace(file, &bytes).map_err(io)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spool::Folder;
+
+    #[test]
+    fn no_bit_changes_what_is_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Folder::at(folder.path());
+        let mut whole = Checkpoint::new("s", 7, 1);
+        whole.last_told.insert("i1".into(), 1_700_000_000);
+        whole.write(&disk, "m").unwrap();
+        let bytes = std::fs::read(folder.path().join(file("m"))).unwrap();
+        assert_eq!(Checkpoint::parse(&bytes).unwrap(), whole);
+        for bit in 0..bytes.len() * 8 {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(Checkpoint::parse(&flipped).map_or(true, |read| read == whole), "bit {bit}");
+        }
+        for len in 0..bytes.len() {
+            assert!(Checkpoint::parse(&bytes[..len]).is_err(), "{len} bytes");
+        }
+        let earlier = zstd::encode_all(&br#"{"format":"demi-monitor/1","lsn":7}"#[..], 1).unwrap();
+        assert!(Checkpoint::parse(&earlier).unwrap_err().contains("'demi-monitor/1'"));
+    }
+
+    #[test]
+    fn what_is_forgotten_is_in_no_alert() {
+        let group = |actor: &str| Group {
+            of: format!("actor = '{actor}'"),
+            event: format!("{actor}/1"),
+            affected: vec![actor.to_owned()],
+            told_at: Vec::new(),
+            fingerprint: String::new(),
+            states: Map::new(),
+        };
+        let told = |first: &str, more: &[&str]| Told {
+            id: "1".into(),
+            system: "s".into(),
+            monitor: "m".into(),
+            invariant: "i".into(),
+            name: "i".into(),
+            holds: "x > 0".into(),
+            first: group(first),
+            more: more.iter().map(|actor| group(actor)).collect(),
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Folder::at(folder.path());
+        let mut known = Checkpoint::new("s", 7, 1);
+        known.waiting = vec![told("ada", &[]), told("bob", &[])];
+        for (seq, violation) in
+            [(1, told("bob", &["ada"])), (2, told("ada", &["eve"])), (3, told("ada", &[]))]
+        {
+            known.alerts.push(Alert { incarnation: 1, seq, violation, done: Done::default() });
+        }
+        known.write(&disk, "m").unwrap();
+        std::fs::write(folder.path().join("monitor-n.json.zst.damaged-1"), "ada").unwrap();
+        let unread = Checkpoint::forget_all(&disk, "s", &|actor| actor == "ada").unwrap();
+        assert_eq!(unread, ["monitor-n.json.zst.damaged-1"]);
+        let Known::Checkpoint(left) = Checkpoint::read(&disk, "m").unwrap() else { panic!("it is gone") };
+        assert_eq!(left.waiting, [told("bob", &[])]);
+        let alerts: Vec<_> = left.alerts.iter().map(|alert| (alert.seq, alert.violation.clone())).collect();
+        assert_eq!(alerts, [(1, told("bob", &[])), (2, told("eve", &[]))]);
+        // Of another system nothing is forgotten.
+        Checkpoint::forget_all(&disk, "t", &|_| true).unwrap();
+        let Known::Checkpoint(again) = Checkpoint::read(&disk, "m").unwrap() else { panic!("it is gone") };
+        assert_eq!(again, left);
     }
 }

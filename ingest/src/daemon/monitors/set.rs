@@ -223,7 +223,7 @@ fn last_incarnation(store: &Path, system: &str) -> Result<Option<u32>, IngestErr
     }
     let rows = status(&opened, Some(system))?;
     let own = rows.iter().filter(|row| row.counts.actor == MONITOR).map(|row| row.counts.incarnation);
-    Ok(own.max().map(|last| u32::try_from(last).unwrap_or(u32::MAX)))
+    Ok(own.max())
 }
 
 /// The last incarnation under which violations of a system stand in the frames of the spool behind `done`.
