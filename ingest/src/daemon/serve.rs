@@ -267,14 +267,16 @@ impl Opened {
         // Who deletes events looks for them here too.
         store.note_spool(&config.spool.dir)?;
         let done = store.progress(&application(spool.id()))?.unwrap_or(0);
-        if found.begins_after > done {
-            let (first, last) = (done + 1, found.begins_after);
+        // Another store may have what this one lacks.
+        let stored = done.max(saved.committed);
+        if found.begins_after > stored {
+            let (first, last) = (stored + 1, found.begins_after);
             tracing::error!(first, last, "frames are neither in the spool nor in the store");
             spool.note_lost(first, last).map_err(failed)?;
         }
         for aside in &found.aside {
             let (first, last) = aside.lost;
-            if aside.is_new && last <= done {
+            if aside.is_new && last <= stored {
                 // Nothing of it is lost.
                 disk.remove(&aside.name)?;
                 continue;

@@ -84,6 +84,11 @@ pub fn verify(store: &Path, spool: &Path) -> Result<Verified, ServeError> {
     let committed = opened.progress(&application(id))?.unwrap_or(0);
     let mut out =
         Verified { spooled: found.last_lsn, committed, torn_bytes: found.torn_bytes, ..Verified::default() };
+    if found.begins_after > committed.max(saved.committed) {
+        let first = committed.max(saved.committed) + 1;
+        let last = found.begins_after;
+        out.losses.push(format!("frames {first} to {last} are neither in the spool nor in the store"));
+    }
     damage(&found, committed, &mut out);
     if saved.committed > committed {
         out.losses.push(format!(
@@ -121,13 +126,6 @@ pub fn verify(store: &Path, spool: &Path) -> Result<Verified, ServeError> {
 }
 
 fn damage(found: &Recovered, committed: u64, out: &mut Verified) {
-    if found.begins_after > committed {
-        let first = committed + 1;
-        out.losses.push(format!(
-            "frames {first} to {} are neither in the spool nor in the store",
-            found.begins_after
-        ));
-    }
     for damage in &found.damage {
         let text = format!("{} at byte {}: {}", damage.segment, damage.offset, damage.reason);
         match damage.lost {
