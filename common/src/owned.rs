@@ -2,7 +2,8 @@
 //!
 //! Each such folder carries a marker, [`MARKER`], with the marker's version, what kind of folder it is and every file
 //! that was written to it. A folder is replaced only if it is absent, empty, or carries such a marker of the same kind
-//! and holds no other file; and never if something lies in it that is being read.
+//! and holds no other file; and never if something lies in it that is being read. What other commands write into a folder later on stands
+//! in [`Kind`], and folders in it that carry a marker of their own are held to that.
 
 mod check;
 mod sweep;
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::durable;
 
-pub use check::check;
+pub use check::{check, is_whole};
 
 /// Name of the marker.
 pub const MARKER: &str = ".demi-lineage.json";
@@ -51,6 +52,42 @@ impl Kind {
             Kind::Explored => "a result of explore",
         }
     }
+
+    /// What other commands write into such a folder later on, from the folder on. One `*` stands for any text; what ends in `/` is a folder
+    /// and all that is in it.
+    fn later(self) -> &'static [&'static str] {
+        match self {
+            Kind::Execution => &["tables/messages.parquet", "tables/messages.sum", "tables/.demi-*/"],
+            Kind::Demo => &[
+                "logs.jsonl.zst",
+                "min.ledger",
+                "report.html",
+                "store/.demi-reserve",
+                "store/copies.json",
+                "store/locks/*.lock",
+                "store/events/_delta_log/*",
+                "store/events/*.parquet",
+                "store/quarantine/_delta_log/*",
+                "store/quarantine/*.parquet",
+                "store/completeness/_delta_log/*",
+                "store/completeness/*.parquet",
+                "store/deleted/_delta_log/*",
+                "store/deleted/*.parquet",
+            ],
+            Kind::Minimized | Kind::Fuzzed | Kind::Explored => &[],
+        }
+    }
+
+    /// Whether other commands write this file into such a folder.
+    fn is_later(self, file: &str) -> bool {
+        self.later().iter().any(|entry| match (entry.split_once('*'), entry.strip_suffix('/')) {
+            (None, _) => *entry == file,
+            (Some((before, _)), Some(_)) => file.strip_prefix(before).is_some_and(|rest| rest.contains('/')),
+            (Some((before, after)), None) => {
+                file.len() >= before.len() + after.len() && file.starts_with(before) && file.ends_with(after)
+            }
+        })
+    }
 }
 
 /// What stands in the marker.
@@ -59,7 +96,7 @@ struct Marker {
     written_by: String,
     version: u32,
     kind: Kind,
-    /// Every file in the folder; what ends in `/` is a folder whose contents are not listed.
+    /// Every file in the folder. Earlier versions named folders here too, with `/` at the end.
     files: Vec<String>,
 }
 
@@ -137,7 +174,6 @@ pub struct Replacement {
     out: PathBuf,
     kind: Kind,
     inputs: Vec<PathBuf>,
-    unlisted: Vec<String>,
     stage: sweep::Stage,
 }
 
@@ -155,7 +191,7 @@ impl Replacement {
         sweep::sweep(parent);
         let stage = sweep::Stage::make(parent).map_err(FolderError::io(parent))?;
         let inputs = inputs.iter().map(|&path| path.to_owned()).collect();
-        let new = Replacement { out, kind, inputs, unlisted: Vec::new(), stage };
+        let new = Replacement { out, kind, inputs, stage };
         std::fs::create_dir(new.path()).map_err(FolderError::io(new.path()))?;
         Ok(new)
     }
@@ -172,22 +208,13 @@ impl Replacement {
         self.stage.scratch()
     }
 
-    /// Allows other commands to write to these entries of the folder later on: they are this program's, whatever is in
-    /// them. A folder ends in `/`.
-    pub fn later(&mut self, entries: &[&str]) {
-        self.unlisted.extend(entries.iter().map(|&entry| entry.to_owned()));
-    }
-
     /// Writes the marker, syncs everything, and puts the folder in its place, at once where the system can.
     ///
     /// # Errors
     /// When something came into the old folder meanwhile, or the file system fails.
     pub fn finish(self) -> Result<(), FolderError> {
         let new = self.path();
-        let mut files = check::files_in(new, &self.unlisted)?;
-        files.extend(self.unlisted.iter().cloned());
-        files.sort();
-        files.dedup();
+        let files = check::files_in(new)?;
         let marker =
             Marker { written_by: "demi-lineage".into(), version: MARKER_VERSION, kind: self.kind, files };
         let path = new.join(MARKER);

@@ -66,6 +66,12 @@ impl SealedFile {
         &self.path
     }
 
+    /// One digest of all that was written to it, where its digests are known.
+    #[must_use]
+    pub fn digest(&self) -> Option<u64> {
+        self.sums.as_ref().map(|sums| sums.digest())
+    }
+
     /// Opens it for reading in any order.
     ///
     /// # Errors

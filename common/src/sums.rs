@@ -39,6 +39,12 @@ impl Sums {
             .all(|(at, bytes)| from.checked_add(at).and_then(|at| self.sums.get(at)) == Some(&xxh3_64(bytes)))
     }
 
+    /// One digest of all of them, and of the length.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        xxh3_64(self.to_text().as_bytes())
+    }
+
     /// As bytes for a file of their own: the digests, and at last one of them all; little-endian.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {

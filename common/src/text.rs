@@ -19,6 +19,39 @@ pub fn printable_lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c| steers(c) && c != '\n' && c != '\t')
 }
 
+/// Words as a shell would read them again, in one line that a terminal shows as it is.
+#[must_use]
+pub fn shell_words<S: AsRef<str>>(words: &[S]) -> String {
+    let quoted: Vec<Cow<'_, str>> = words.iter().map(|word| shell_word(word.as_ref())).collect();
+    quoted.join(" ")
+}
+
+/// A word as a shell would read it again, in one line that a terminal shows as it is.
+#[must_use]
+pub fn shell_word(word: &str) -> Cow<'_, str> {
+    let plain = |c: char| c.is_alphanumeric() || "-_./:=@%+,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return Cow::Borrowed(word);
+    }
+    if !word.contains(steers) {
+        return Cow::Owned(format!("'{}'", word.replace('\'', r"'\''")));
+    }
+    // `$'..'` has escapes, by bytes: those of characters are not known to every shell.
+    let mut out = String::from("$'");
+    for c in word.chars() {
+        match c {
+            '\'' | '\\' => out.extend(['\\', c]),
+            c if steers(c) => {
+                let mut bytes = [0; 4];
+                c.encode_utf8(&mut bytes).bytes().for_each(|byte| out.push_str(&format!("\\x{byte:02x}")));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('\'');
+    Cow::Owned(out)
+}
+
 fn escaped(text: &str, escape: impl Fn(char) -> bool) -> Cow<'_, str> {
     if !text.contains(&escape) {
         return Cow::Borrowed(text);
@@ -36,6 +69,31 @@ fn escaped(text: &str, escape: impl Fn(char) -> bool) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_shell_reads_what_was_written() {
+        let words = [
+            "plain",
+            "",
+            "it's",
+            "a b",
+            "$(x)`y`",
+            "\n\u{202e}'\\",
+            "wörker",
+            "~",
+            "*",
+            "a;b",
+            "-x=1",
+            "\u{1b}[2J0",
+        ];
+        let line = shell_words(&words);
+        assert!(line.chars().all(|c| !steers(c)), "{line}");
+        let output =
+            std::process::Command::new("bash").args(["-c", &format!("printf '%s\\0' {line}")]).output();
+        let Ok(output) = output else { return };
+        let read = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(read, words.map(|word| format!("{word}\0")).concat());
+    }
 
     #[test]
     fn what_steers_a_terminal_is_shown_as_text() {

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 
 use demi_common::durable::sync_folder;
 use demi_common::owned::{Kind, check};
-use demi_common::path_name;
-use demi_common::sealed::SealedFile;
+use demi_common::sealed::{DAMAGED, SealedFile};
+use demi_common::{FolderError, path_name};
 use demi_ingest::Store;
-use demi_order::query::Refreshed;
+use demi_order::LineageError;
+use demi_order::query::{Anew, Refreshed};
 use tempfile::TempDir;
 
 use demi_lineage::ui::Ui;
@@ -78,8 +79,8 @@ pub fn with_files<T>(
     }
 }
 
-/// The order of an execution's folder; that of a store is built when it is not there, and grown when events were added. Where the store
-/// cannot be written, it is built in a temporary folder.
+/// The order of an execution's folder; that of a store is built when it is not there, and grown when events were added. Where it cannot
+/// be kept in the store, it is built in a temporary folder.
 pub fn order(target: &Path, named: Option<&str>, ui: &Ui) -> Result<Order, Box<dyn Error>> {
     if !is_store(target) {
         return Ok(Order { folder: target.to_owned(), store: None, temporary: None });
@@ -95,18 +96,18 @@ pub fn order(target: &Path, named: Option<&str>, ui: &Ui) -> Result<Order, Box<d
         })
     };
     let (mut built, mut temporary) = (refresh(&mut store, &folder), None);
-    if built.as_ref().is_err_and(|error| is_read_only(error.as_ref())) {
+    let reason = built.as_ref().err().and_then(|error| why_not_kept(error.as_ref(), store.dir()));
+    if reason.is_some() {
         let place = tempfile::Builder::new().prefix(".demi-order-").tempdir()?;
         folder = place.path().join(path_name(&system));
         temporary = Some(place);
         built = refresh(&mut store, &folder);
     }
     bar.finish_and_clear();
-    match (built?, &temporary) {
-        (_, Some(_)) => ui.note(&format!(
-            "{} cannot be written, so the order was built in a temporary folder and is not kept",
-            store.dir().display()
-        )),
+    match (built?, reason) {
+        (_, Some(reason)) => {
+            ui.note(&format!("{reason}, so the order was built in a temporary folder and is not kept"));
+        }
         (Refreshed::Current, None) => {}
         (Refreshed::Grown, None) => ui.note(&format!("added new events to {}", folder.display())),
         (Refreshed::Built(why), None) => {
@@ -114,6 +115,49 @@ pub fn order(target: &Path, named: Option<&str>, ui: &Ui) -> Result<Order, Box<d
         }
     }
     Ok(Order { folder, store: Some((store, system)), temporary })
+}
+
+impl Order {
+    /// Builds the order of a store anew where a question failed over what was kept of it, and gives whether it did.
+    pub fn mend(&mut self, error: &(dyn Error + 'static), ui: &Ui) -> Result<bool, Box<dyn Error>> {
+        let Some((store, system)) = &mut self.store else { return Ok(false) };
+        if self.temporary.is_some() || !is_about(error, &self.folder) {
+            return Ok(false);
+        }
+        let (system, folder) = (system.clone(), &self.folder);
+        let bar = ui.progress();
+        let mut say = |stage: &str| bar.set_message(stage.to_owned());
+        with_files(store, &system, |files| {
+            demi_order::query::rebuild(files, &system, folder, &mut say).map_err(Into::into)
+        })?;
+        bar.finish_and_clear();
+        ui.note(&format!("built {} of all events: {}", folder.display(), Anew::Damaged));
+        Ok(true)
+    }
+}
+
+/// Whether an error says that a file in the folder is not what was written.
+fn is_about(error: &(dyn Error + 'static), folder: &Path) -> bool {
+    match error.downcast_ref::<LineageError>() {
+        Some(
+            LineageError::Io { path, .. }
+            | LineageError::Table { path, .. }
+            | LineageError::Index { path, .. },
+        ) => path.starts_with(folder),
+        _ => error.to_string().contains(DAMAGED),
+    }
+}
+
+/// Why an order cannot be kept in the store, if that is what an error says.
+fn why_not_kept(error: &(dyn Error + 'static), store: &Path) -> Option<String> {
+    if is_read_only(error) {
+        return Some(format!("{} cannot be written", store.display()));
+    }
+    match error.downcast_ref::<LineageError>() {
+        Some(LineageError::Folder(FolderError::Io { .. })) | None => None,
+        Some(LineageError::Folder(error)) => Some(error.to_string()),
+        Some(_) => None,
+    }
 }
 
 /// Whether an error says that nothing may be written in that place.

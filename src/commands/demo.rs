@@ -24,9 +24,8 @@ pub struct DemoArgs {
 pub fn run(args: DemoArgs, ui: &Ui) -> Outcome {
     let note = "A made-up incident: logs of a Raft cluster in which two members led the same term.\n";
     refuse_other_systems(&args.out)?;
-    let mut new = Replacement::begin(&args.out, Kind::Demo, &[])?;
+    let new = Replacement::begin(&args.out, Kind::Demo, &[])?;
     write_files(new.path(), &[("scenario.toml", SCENARIO.into()), ("README", note.into())])?;
-    new.later(&["logs.jsonl.zst", "store/", "exec/", "min/", "min.ledger", "report.html"]);
     new.finish()?;
     let at = |name: &str| args.out.join(name).display().to_string();
     let (logs, scenario) = (at("logs.jsonl.zst"), at("scenario.toml"));

@@ -40,12 +40,46 @@ pub fn check(out: &Path, kind: Kind, inputs: &[&Path]) -> Result<(), FolderError
     if marker.kind != kind {
         return Err(FolderError::OtherKind { path: out.to_owned(), there: marker.kind, new: kind });
     }
-    let known: BTreeSet<&str> = marker.files.iter().map(String::as_str).collect();
-    let foreign = files_in(out, &marker.files)?.into_iter().find(|file| !known.contains(file.as_str()));
-    match foreign {
+    match foreign_in(out, &marker)? {
         Some(file) => Err(FolderError::Foreign { path: out.to_owned(), file }),
         None => Ok(()),
     }
+}
+
+/// Whether a folder is of that kind and has all files that were written to it.
+#[must_use]
+pub fn is_whole(folder: &Path, kind: Kind) -> bool {
+    let marker = std::fs::read(folder.join(MARKER)).ok().and_then(|text| understood(&text).ok());
+    marker.is_some_and(|marker| {
+        let mut listed = marker.files.iter().filter(|file| !file.ends_with('/'));
+        marker.kind == kind && listed.all(|file| folder.join(file).is_file())
+    })
+}
+
+/// A file in the folder, or in a folder in it with a marker of its own, that was not written by this program.
+fn foreign_in(folder: &Path, marker: &Marker) -> Result<Option<String>, FolderError> {
+    let known: BTreeSet<&str> = marker.files.iter().map(String::as_str).collect();
+    let mut inner: Vec<(String, Marker)> = Vec::new();
+    for file in files_in(folder)? {
+        let within = inner.iter().find_map(|(at, marker)| Some((file.strip_prefix(at.as_str())?, marker)));
+        let (name, known, kind) = match within {
+            Some((name, marker)) => (name, marker.files.iter().any(|known| known == name), marker.kind),
+            None => (file.as_str(), known.contains(file.as_str()), marker.kind),
+        };
+        if known || kind.is_later(name) {
+            continue;
+        }
+        // The marker of a folder comes before its other files.
+        if let Some(at) = name.strip_suffix(MARKER)
+            && let Some(inside) =
+                std::fs::read(folder.join(&file)).ok().and_then(|text| understood(&text).ok())
+        {
+            inner.insert(0, (format!("{}{at}", file.strip_suffix(name).unwrap_or_default()), inside));
+            continue;
+        }
+        return Ok(Some(file));
+    }
+    Ok(None)
 }
 
 fn understood(text: &[u8]) -> Result<Marker, String> {
@@ -61,9 +95,8 @@ fn understood(text: &[u8]) -> Result<Marker, String> {
     serde_json::from_value(value).map_err(|e| format!("cannot be read ({e})"))
 }
 
-/// All files in a folder but the marker, from the folder on, in order; of folders that stand in `whole` (with `/` at
-/// the end) nothing. Links are not followed.
-pub(super) fn files_in(folder: &Path, whole: &[String]) -> Result<Vec<String>, FolderError> {
+/// All files in a folder but its marker, from the folder on, in order, the markers of folders in it first. Links are not followed.
+pub(super) fn files_in(folder: &Path) -> Result<Vec<String>, FolderError> {
     let mut files = Vec::new();
     let mut folders = vec![(folder.to_owned(), String::new())];
     while let Some((at, prefix)) = folders.pop() {
@@ -72,16 +105,13 @@ pub(super) fn files_in(folder: &Path, whole: &[String]) -> Result<Vec<String>, F
             let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
             let kind = entry.file_type().map_err(FolderError::io(&entry.path()))?;
             if kind.is_dir() {
-                let inside = format!("{name}/");
-                if !whole.contains(&inside) {
-                    folders.push((entry.path(), inside));
-                }
+                folders.push((entry.path(), format!("{name}/")));
             } else if name != MARKER {
                 files.push(name);
             }
         }
     }
-    files.sort();
+    files.sort_by_cached_key(|file| (!file.ends_with(MARKER), file.clone()));
     Ok(files)
 }
 

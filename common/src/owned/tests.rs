@@ -11,7 +11,7 @@ fn written(out: &Path, kind: Kind, name: &str) -> Result<(), FolderError> {
 }
 
 fn names(folder: &Path) -> Vec<String> {
-    check::files_in(folder, &[]).unwrap()
+    check::files_in(folder).unwrap()
 }
 
 #[test]
@@ -96,18 +96,101 @@ fn what_is_read_is_never_replaced() {
 }
 
 #[test]
-fn entries_of_other_commands_are_ours() {
+fn what_other_commands_write_is_ours_and_what_lies_beside_it_is_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let put = |path: PathBuf| {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "x").unwrap();
+    };
+    for (kind, ours, foreign) in [
+        (
+            Kind::Execution,
+            &["tables/messages.parquet", "tables/messages.sum", "tables/.demi-a1/messages.parquet"][..],
+            &[
+                "tables/notes.txt",
+                "tables/messages.parquet.bak",
+                "tables/sub/messages.parquet",
+                "tables/.demi-x",
+                "other/messages.parquet",
+            ][..],
+        ),
+        (
+            Kind::Demo,
+            &[
+                "report.html",
+                "store/events/_delta_log/00.json",
+                "store/events/system=demo/part-1.parquet",
+                "store/locks/0.lock",
+                "store/.demi-reserve",
+            ],
+            &[
+                "store/notes.txt",
+                "store/events/mine.csv",
+                "exec/notes.txt",
+                "report.html.bak",
+                "store/locks/mine",
+            ],
+        ),
+        (Kind::Minimized, &[], &["tables/messages.parquet", "store/.demi-reserve"]),
+    ] {
+        for &foreign in foreign {
+            let out = dir.path().join(format!("{kind:?}"));
+            let _ = fs::remove_dir_all(&out);
+            written(&out, kind, "a").unwrap();
+            ours.iter().for_each(|name| put(out.join(name)));
+            assert!(check(&out, kind, &[]).is_ok(), "{kind:?}");
+            put(out.join(foreign));
+            let error = written(&out, kind, "a").unwrap_err();
+            assert!(matches!(&error, FolderError::Foreign { file, .. } if file == foreign), "{error}");
+            assert!(out.join(foreign).exists());
+        }
+    }
+}
+
+#[test]
+fn a_folder_in_it_with_a_marker_is_held_to_that() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("out");
-    let mut new = Replacement::begin(&out, Kind::Demo, &[]).unwrap();
-    new.later(&["store/", "report.html"]);
-    new.finish().unwrap();
-    fs::create_dir(out.join("store")).unwrap();
-    fs::write(out.join("store/anything"), "x").unwrap();
-    fs::write(out.join("report.html"), "x").unwrap();
+    written(&out, Kind::Demo, "README").unwrap();
+    written(&out.join("exec"), Kind::Execution, "rows/0.parquet").unwrap();
+    written(&out.join("store/orders/s"), Kind::Execution, "rows/0.parquet").unwrap();
+    fs::create_dir(out.join("exec/tables")).unwrap();
+    fs::write(out.join("exec/tables/messages.parquet"), "x").unwrap();
     assert!(check(&out, Kind::Demo, &[]).is_ok());
-    fs::write(out.join("mine"), "x").unwrap();
+    for foreign in ["exec/rows/1.parquet", "exec/tables/mine", "store/orders/s/mine", "store/orders/mine"] {
+        fs::write(out.join(foreign), "x").unwrap();
+        let error = check(&out, Kind::Demo, &[]).unwrap_err();
+        assert!(matches!(&error, FolderError::Foreign { file, .. } if file == foreign), "{error}");
+        fs::remove_file(out.join(foreign)).unwrap();
+    }
+    // A marker that cannot be read makes everything foreign.
+    fs::write(out.join("exec").join(MARKER), "{").unwrap();
     assert!(check(&out, Kind::Demo, &[]).is_err());
+}
+
+#[test]
+fn folders_that_earlier_versions_did_not_list_are_looked_into() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    written(&out, Kind::Execution, "a").unwrap();
+    let text = fs::read_to_string(out.join(MARKER)).unwrap().replace("\"a\"", "\"a\", \"tables/\"");
+    fs::write(out.join(MARKER), text).unwrap();
+    fs::create_dir(out.join("tables")).unwrap();
+    fs::write(out.join("tables/messages.parquet"), "x").unwrap();
+    assert!(check(&out, Kind::Execution, &[]).is_ok() && is_whole(&out, Kind::Execution));
+    fs::write(out.join("tables/notes.txt"), "x").unwrap();
+    assert!(check(&out, Kind::Execution, &[]).is_err());
+}
+
+#[test]
+fn a_folder_that_lacks_a_file_is_not_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    assert!(!is_whole(&out, Kind::Execution));
+    written(&out, Kind::Execution, "logs/a").unwrap();
+    assert!(is_whole(&out, Kind::Execution) && !is_whole(&out, Kind::Demo));
+    fs::remove_file(out.join("logs/a")).unwrap();
+    assert!(!is_whole(&out, Kind::Execution));
 }
 
 #[cfg(unix)]

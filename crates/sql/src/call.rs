@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, TableAlias, TableFactor, Value, VisitMut,
-    VisitorMut,
+    Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, SetExpr, Statement, TableAlias, TableFactor,
+    Value, VisitMut, VisitorMut,
 };
 use sqlparser::dialect::GenericDialect;
 use sqlparser::parser::Parser;
@@ -87,8 +87,51 @@ impl Rewriter {
     }
 }
 
+/// What is no question would change something, and nothing can be changed.
+fn read_only(statement: &str) -> LineageError {
+    let words: Vec<&str> = statement.split_whitespace().take(2).collect();
+    LineageError::Question(format!(
+        "the tables are read only, and a question is a SELECT: '{}' is none",
+        words.join(" ")
+    ))
+}
+
+/// Whether a statement asks and does nothing else, as far as its outermost parts tell; what is within is visited.
+fn asks(statement: &Statement) -> bool {
+    match statement {
+        Statement::Query(_) | Statement::ShowTables { .. } => true,
+        Statement::Explain { statement, .. } => asks(statement),
+        _ => false,
+    }
+}
+
+/// Whether all parts of a query ask.
+fn only_asks(body: &SetExpr) -> bool {
+    match body {
+        SetExpr::Select(select) => select.into.is_none(),
+        SetExpr::Query(query) => only_asks(&query.body),
+        SetExpr::SetOperation { left, right, .. } => only_asks(left) && only_asks(right),
+        SetExpr::Values(_) | SetExpr::Table(_) => true,
+        _ => false,
+    }
+}
+
 impl VisitorMut for Rewriter {
     type Break = LineageError;
+
+    fn pre_visit_statement(&mut self, statement: &mut Statement) -> ControlFlow<LineageError> {
+        match asks(statement) {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(read_only(&statement.to_string())),
+        }
+    }
+
+    fn pre_visit_query(&mut self, query: &mut sqlparser::ast::Query) -> ControlFlow<LineageError> {
+        match only_asks(&query.body) {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(read_only(&query.body.to_string())),
+        }
+    }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<LineageError> {
         let (name, args, alias) = match factor {
@@ -172,10 +215,55 @@ mod tests {
             ("SELECT 1 UNION SELECT * FROM TABLE(read_csv('a'))", "--allow-files"),
             ("SELECT * FROM events, LATERAL read_csv('a')", "--allow-files"),
             ("EXPLAIN SELECT * FROM read_csv('a')", "--allow-files"),
-            ("CREATE TABLE t AS SELECT * FROM read_csv('a')", "--allow-files"),
+            ("CREATE TABLE t AS SELECT * FROM read_csv('a')", "read only"),
         ] {
             let error = rewrite(text).unwrap_err().to_string();
             assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_would_change_something_is_refused() {
+        for text in [
+            "DROP TABLE events",
+            "delete from events",
+            "DELETE FROM events WHERE actor = 'a'",
+            "TRUNCATE TABLE events",
+            "CREATE TABLE t AS SELECT * FROM events",
+            "CREATE VIEW v AS SELECT 1",
+            "INSERT INTO events SELECT * FROM events",
+            "INSERT INTO events VALUES (1)",
+            "UPDATE events SET actor = 'b'",
+            "ALTER TABLE events RENAME TO e",
+            "SELECT * INTO t FROM events",
+            "WITH t AS (SELECT 1) DELETE FROM events",
+            "WITH t AS (SELECT 1) INSERT INTO events SELECT * FROM t",
+            "SELECT 1 UNION ALL SELECT * INTO t FROM events",
+            "EXPLAIN DROP TABLE events",
+            "SET x = 1",
+            "COMMIT",
+            "COPY events TO 'a.csv'",
+            "ATTACH DATABASE 'a' AS b",
+            "GRANT SELECT ON events TO b",
+            "CALL f()",
+            "PRAGMA x",
+        ] {
+            for files in [Files::Refused, Files::Allowed] {
+                let error = super::rewrite(text, files).unwrap_err().to_string();
+                assert!(error.contains("read only") || error.contains("no SQL"), "{text}: {error}");
+            }
+        }
+        for text in [
+            "SELECT 1",
+            "(SELECT 1)",
+            "WITH t AS (SELECT 1) SELECT * FROM t",
+            "SELECT 1 UNION SELECT 2",
+            "VALUES (1)",
+            "TABLE events",
+            "SHOW TABLES",
+            "EXPLAIN SELECT 1",
+        ] {
+            super::rewrite(text, Files::Refused).unwrap();
         }
     }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use demi_common::sealed::{SealedFile, sums_of};
 use demi_common::{Kind, Replacement};
 
-use super::names::{BASE_FOLDER, TABLES};
+use super::names::BASE_FOLDER;
 use crate::error::LineageError;
 use crate::index::INDEX_FOLDER;
 
@@ -16,9 +16,7 @@ impl Folder {
     /// Prepares to write `out`: absent, empty, or an execution written before and nothing else. `inputs` are read.
     pub(crate) fn begin(out: &Path, inputs: &[SealedFile]) -> Result<Folder, LineageError> {
         let inputs: Vec<&Path> = inputs.iter().map(SealedFile::path).collect();
-        let mut new = Replacement::begin(out, Kind::Execution, &inputs)?;
-        new.later(&[TABLES]);
-        Ok(Folder(new))
+        Ok(Folder(Replacement::begin(out, Kind::Execution, &inputs)?))
     }
 
     /// Where to write a file of the execution.
@@ -64,6 +62,11 @@ pub(crate) fn link_sealed(from: &Path, to: &Path) -> Result<(), LineageError> {
 /// The files of a folder under second names in `to`, which is made.
 pub(crate) fn link_folder(from: &Path, to: &Path) -> Result<(), LineageError> {
     std::fs::create_dir(to).map_err(LineageError::io(to))?;
+    link_files(from, to)
+}
+
+/// The files of a folder under second names in another.
+pub(crate) fn link_files(from: &Path, to: &Path) -> Result<(), LineageError> {
     for entry in std::fs::read_dir(from).map_err(LineageError::io(from))? {
         let entry = entry.map_err(LineageError::io(from))?;
         link(&entry.path(), &to.join(entry.file_name()))?;

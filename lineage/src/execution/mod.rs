@@ -13,7 +13,7 @@ mod tables;
 pub(crate) mod writer;
 
 pub use crate::read::record_schema;
-pub(crate) use folder::{Folder, link, link_folder, link_sealed};
+pub(crate) use folder::{Folder, link, link_files, link_folder, link_sealed};
 pub(crate) use lines::Lines;
 pub(crate) use names::{BASE_FOLDER, EVENTS_ADDED, MESSAGES_ADDED, TABLES};
 pub use names::{EVENTS, MESSAGES, SCHEDULE, SUMMARY};

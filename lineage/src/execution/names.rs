@@ -10,7 +10,7 @@ pub const SCHEDULE: &str = "schedule.jsonl";
 pub const SUMMARY: &str = "summary.json";
 
 /// Name of the folder of tables that are made when they are first asked for.
-pub(crate) const TABLES: &str = "tables/";
+pub(crate) const TABLES: &str = "tables";
 /// Name of the folder with what is kept of the base.
 pub(crate) const BASE_FOLDER: &str = "base";
 /// The delta's events, in the columns of the execution's.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use arrow_array::builder::{BooleanBuilder, Int32Builder, Int64Builder, StringBuilder};
 use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use demi_schemas::event::{ANYONE, DEAD_LETTERS, ENVIRONMENT, FIRST_CLOCK_SEQ, MONITOR, VectorClock};
 use demi_schemas::{EventRecord, Kind, TimerInfo, Via};
 use parquet::arrow::ArrowWriter;
@@ -18,6 +19,7 @@ use parquet::file::metadata::SortingColumn;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rustc_hash::FxHashMap;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::LineageError;
 use crate::execution::writer;
@@ -467,7 +469,7 @@ fn write_file(
     records: impl IntoIterator<Item = EventRecord>,
     in_order: Option<Vec<SortingColumn>>,
 ) -> Result<(), LineageError> {
-    let schema = record_schema();
+    let schema = stored_schema();
     let file = File::create(path).map_err(LineageError::io(path))?;
     let properties = writer::properties(&["msg_id", "payload"]).set_sorting_columns(in_order).build();
     let mut writer =
@@ -479,6 +481,13 @@ fn write_file(
     }
     writer.close().map_err(LineageError::table(path))?;
     Ok(())
+}
+
+/// The columns of a record, and the digest of its content.
+fn stored_schema() -> SchemaRef {
+    let mut fields: Vec<_> = record_schema().fields().iter().cloned().collect();
+    fields.push(Arc::new(Field::new("digest", DataType::Int64, false)));
+    Arc::new(Schema::new(fields))
 }
 
 fn json<T: serde::Serialize>(value: Option<&T>) -> Option<String> {
@@ -496,7 +505,9 @@ fn batch(rows: &[EventRecord]) -> Result<RecordBatch, LineageError> {
     let mut offset = Int64Builder::new();
     let mut line = Int64Builder::new();
     let mut external = BooleanBuilder::new();
+    let mut digest = Int64Builder::new();
     for row in rows {
+        digest.append_value(xxh3_64(json(Some(row)).unwrap_or_default().as_bytes()) as i64);
         incarnation.append_value(row.incarnation as i32);
         seq.append_value(row.seq as i64);
         offset.append_option(row.offset.map(|o| o as i64));
@@ -529,6 +540,7 @@ fn batch(rows: &[EventRecord]) -> Result<RecordBatch, LineageError> {
         Arc::new(line.finish()),
         text(&|r| json(r.vector_clock.as_ref())),
         text(&|r| (!r.attrs.is_empty()).then(|| json(Some(&r.attrs))).flatten()),
+        Arc::new(digest.finish()),
     ];
-    Ok(RecordBatch::try_new(record_schema(), columns)?)
+    Ok(RecordBatch::try_new(stored_schema(), columns)?)
 }

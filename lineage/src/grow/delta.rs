@@ -1,28 +1,64 @@
 //! The events of a delta, with the messages of the base that are on their way.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
 use arrow_array::builder::BooleanBuilder;
 use arrow_array::{Array, RecordBatch};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 use demi_common::sealed::SealedFile;
 use demi_schemas::EventId;
 use rustc_hash::FxHashSet;
+use xxhash_rust::xxh3::xxh3_128;
 
 use super::{Anew, LARGEST};
 use crate::error::LineageError;
 use crate::execution::writer;
 use crate::index::Index;
-use crate::read::{Loaded, Source, beside, columns, record_schema, records};
+use crate::read::{Loaded, Source, beside, columns, columns_of, record_schema, records, rows_of};
 
-/// The files of a store.
+/// The files of a store, and what became of those that the base was built of.
 pub(crate) struct Files<'a> {
-    /// All of them.
+    /// All that the store has.
     pub(crate) all: &'a [SealedFile],
     /// Those that the base was not built of.
     pub(crate) new: &'a [SealedFile],
-    /// The base's messages on their way.
-    pub(crate) open: PathBuf,
+    /// Those that the base was built of and the store no longer has, as the base holds them.
+    pub(crate) gone: &'a [SealedFile],
+}
+
+/// What stands in the columns of a row that no order needs and that answers show.
+const CONTENT: [&str; 7] = ["actor", "incarnation", "seq", "source", "offset", "line", "digest"];
+
+/// Rows that the base has, by what stands in them: equal for two sets of files where these hold equal rows.
+#[derive(Default, PartialEq, Eq)]
+struct KnownRows {
+    events: FxHashSet<u32>,
+    /// The sum of the rows' digests, whatever their order.
+    content: u128,
+}
+
+impl KnownRows {
+    fn add(&mut self, event: u32, batch: &RecordBatch, row: usize) -> Result<(), LineageError> {
+        if !self.events.insert(event) {
+            return Ok(());
+        }
+        let source = columns::at(columns::text(batch, "source")?, row);
+        let (offset, line) = (columns::long(batch, "offset")?, columns::long(batch, "line")?);
+        let number = |column: &arrow_array::Int64Array| column.is_valid(row).then(|| column.value(row));
+        let digest = columns::long(batch, "digest")?.value(row);
+        let shown = format!("{event} {digest} {:?} {:?} {source:?}", number(offset), number(line));
+        self.content = self.content.wrapping_add(xxh3_128(shown.as_bytes()));
+        Ok(())
+    }
+}
+
+/// A record's columns, and the digest of its content.
+fn with_digest() -> SchemaRef {
+    let mut fields: Vec<_> = record_schema().fields().iter().cloned().collect();
+    fields.push(Arc::new(Field::new("digest", DataType::Int64, false)));
+    Arc::new(Schema::new(fields))
 }
 
 /// Events of a delta and open sends of the base, sorted by actor and sequence number: in each log the base's come first.
@@ -40,24 +76,31 @@ impl Delta {
     pub(crate) fn read(
         files: &Files<'_>,
         base: &Index,
+        open: &Path,
         system: &str,
         scratch: &Path,
-    ) -> Result<Result<Delta, Anew>, LineageError> {
+    ) -> Result<Result<Option<Delta>, Anew>, LineageError> {
         let path = scratch.join("added.parquet");
         let (added, known) = copy_new(files.new, base, &path)?;
         // What stands in files that the base was built of is all in the base; the rest may be there again, rewritten.
         let mut rows = 0;
         for file in files.all.iter().filter(|f| !files.new.contains(f)) {
-            rows += rows_of(file)?;
+            rows += u64::from(rows_of(file)?);
         }
         let events = u64::from(base.header().events);
-        if rows + known != events {
+        if rows + known.events.len() as u64 != events {
             return Ok(Err(Anew::Gone));
+        }
+        if rows_of_base(files.gone, base)? != known {
+            return Ok(Err(Anew::Changed));
+        }
+        if added == 0 {
+            return Ok(Ok(None));
         }
         if added as f64 > events as f64 * LARGEST {
             return Ok(Err(Anew::Large));
         }
-        let files = vec![beside(&files.open)?, beside(&path)?];
+        let files = vec![beside(open)?, beside(&path)?];
         let loaded = records::read(&files, system)?;
         if loaded.clocked || loaded.has_parents {
             return Ok(Err(Anew::Clocks));
@@ -79,52 +122,61 @@ impl Delta {
                 in_base.push(found);
             }
         }
-        Ok(Ok(Delta { files, loaded, in_base }))
+        Ok(Ok(Some(Delta { files, loaded, in_base })))
     }
 }
 
-fn rows_of(file: &SealedFile) -> Result<u64, LineageError> {
-    let opened = file.open().map_err(LineageError::io(file.path()))?;
-    let reader = parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(opened);
-    let rows = reader.map_err(LineageError::table(file.path()))?.metadata().file_metadata().num_rows();
-    Ok(rows.unsigned_abs())
-}
-
-/// Copies the rows of files that the base does not have, and gives how many there are, and how many it has.
-fn copy_new(files: &[SealedFile], base: &Index, path: &Path) -> Result<(u64, u64), LineageError> {
+/// Copies the rows of files that the base does not have, and gives how many there are, and those that it has.
+fn copy_new(files: &[SealedFile], base: &Index, path: &Path) -> Result<(u64, KnownRows), LineageError> {
     let schema = record_schema();
     let mut out = writer::table(path, &schema, &["msg_id", "seq", "offset", "payload"])?;
-    let (mut added, mut known) = (0, FxHashSet::default());
+    let (mut added, mut known) = (0, KnownRows::default());
+    let columns: Vec<usize> = (0..schema.fields().len()).collect();
     for file in files {
-        for batch in Source::open(file, &schema)? {
+        for batch in Source::open(file, &with_digest())? {
             let batch = batch?;
-            let new = is_new(&batch, base, &mut known)?;
-            let batch = filter_record_batch(&batch, &new)?;
+            let mut new = BooleanBuilder::with_capacity(batch.num_rows());
+            for (row, found) in found_in(base, &batch)?.into_iter().enumerate() {
+                new.append_value(found.is_none());
+                if let Some(event) = found {
+                    known.add(event, &batch, row)?;
+                }
+            }
+            let batch = filter_record_batch(&batch.project(&columns)?, &new.finish())?;
             added += batch.num_rows() as u64;
             out.write(&batch).map_err(LineageError::table(path))?;
         }
     }
     writer::close(out, path)?;
-    Ok((added, known.len() as u64))
+    Ok((added, known))
 }
 
-fn is_new(
-    batch: &RecordBatch,
-    base: &Index,
-    known: &mut FxHashSet<u32>,
-) -> Result<arrow_array::BooleanArray, LineageError> {
+/// The rows of files that the base was built of.
+fn rows_of_base(files: &[SealedFile], base: &Index) -> Result<KnownRows, LineageError> {
+    let mut known = KnownRows::default();
+    let schema = columns_of(&with_digest(), &CONTENT);
+    for file in files {
+        for batch in Source::open(file, &schema)? {
+            let batch = batch?;
+            for (row, found) in found_in(base, &batch)?.into_iter().enumerate() {
+                let event = found.ok_or_else(|| base.broken("an event of its rows is not in it".into()))?;
+                known.add(event, &batch, row)?;
+            }
+        }
+    }
+    Ok(known)
+}
+
+/// The numbers that the rows of a batch have in the base.
+fn found_in(base: &Index, batch: &RecordBatch) -> Result<Vec<Option<u32>>, LineageError> {
     let actor = columns::text(batch, "actor")?;
     let (incarnation, seq) = (columns::int(batch, "incarnation")?, columns::long(batch, "seq")?);
-    let mut new = BooleanBuilder::with_capacity(batch.num_rows());
-    for row in 0..actor.len() {
-        let id = EventId {
+    let find = |row| {
+        base.find(&EventId {
             actor: actor.value(row).to_owned(),
             incarnation: incarnation.value(row).unsigned_abs(),
             seq: seq.value(row).unsigned_abs(),
-        };
-        let found = base.find(&id)?;
-        known.extend(found);
-        new.append_value(found.is_none());
-    }
-    Ok(new.finish())
+        })
+    };
+    (0..actor.len()).map(find).collect()
 }

@@ -20,15 +20,15 @@ use std::path::Path;
 
 pub(crate) use self::base::{BaseFacts, seal_base};
 use self::delta::Delta;
+pub(crate) use self::delta::Files;
 pub(crate) use self::open::OpenEnds;
 use crate::error::LineageError;
 use crate::execution::references::ROWS;
 use crate::execution::{
-    BASE_FOLDER, EVENTS, Folder, MESSAGES, SUMMARY, TABLES, link_folder, link_sealed, load_summary,
-    write_summary,
+    BASE_FOLDER, EVENTS, Folder, MESSAGES, SUMMARY, TABLES, link_files, link_folder, link_sealed,
+    load_summary, write_summary,
 };
 use crate::index::{INDEX_FOLDER, Index};
-use demi_common::sealed::SealedFile;
 
 /// Most events of a delta, as a share of its base: beyond it, it is time for a new base.
 const LARGEST: f64 = 0.25;
@@ -48,6 +48,12 @@ pub enum Anew {
     /// Rows are gone that the base has.
     #[error("rows are gone from the store")]
     Gone,
+    /// The store has other rows under the names of events of the base: it was restored, and went on another way.
+    #[error("rows of the store are others than they were")]
+    Changed,
+    /// What is kept of the base cannot be used.
+    #[error("what was kept is damaged or not whole")]
+    Damaged,
     /// An event is older than the last of its log in the base.
     #[error("events were added before others of their logs")]
     Older,
@@ -73,14 +79,13 @@ pub(crate) enum Grown {
     Anew(Anew),
 }
 
-/// Grows the execution in `out` to the events of `files`, of which `new` were not there when its base was built. `seal` writes
-/// what else belongs in the folder before it takes the place of `out`.
+/// Grows the execution in `out` to the events of the store's files. `seal` writes what else belongs in the folder before it takes the
+/// place of `out`.
 ///
 /// # Errors
 /// When a file cannot be read or written.
 pub(crate) fn grow(
-    files: &[SealedFile],
-    new: &[SealedFile],
+    files: &Files<'_>,
     system: &str,
     out: &Path,
     progress: &mut dyn FnMut(&str),
@@ -93,17 +98,17 @@ pub(crate) fn grow(
     }
     progress("reading added events");
     let base = Index::open(&base_folder.join(INDEX_FOLDER))?;
-    let folder = Folder::begin(out, files)?;
+    let folder = Folder::begin(out, files.all)?;
     folder.make()?;
     let path = folder.base();
     std::fs::create_dir(&path).map_err(LineageError::io(&path))?;
-    let files = delta::Files { all: files, new, open: base_folder.join(open::OPEN) };
-    let delta = match Delta::read(&files, &base, system, &folder.scratch())? {
+    let delta = match Delta::read(files, &base, &base_folder.join(open::OPEN), system, &folder.scratch())? {
         Ok(delta) => delta,
         Err(why) => return Ok(Grown::Anew(why)),
     };
     progress("ordering added events");
-    let order = match order::order(delta, &base, &facts, &base_folder)? {
+    let ordered = delta.map(|delta| order::order(delta, &base, &facts, &base_folder)).transpose()?;
+    let order = match ordered.transpose() {
         Ok(order) => order,
         Err(why) => return Ok(Grown::Anew(why)),
     };
@@ -111,10 +116,23 @@ pub(crate) fn grow(
     for name in [EVENTS, MESSAGES].iter().filter(|name| out.join(name).is_file()) {
         link_sealed(&out.join(name), &folder.path(name))?;
     }
-    for name in [ROWS, TABLES].iter().filter(|name| out.join(name).is_dir()) {
-        link_folder(&out.join(name), &folder.path(name))?;
+    if out.join(ROWS).is_dir() {
+        link_folder(&out.join(ROWS), &folder.path(ROWS))?;
+    }
+    let made = Path::new(TABLES).join(MESSAGES);
+    if out.join(&made).is_file() {
+        std::fs::create_dir(folder.path(TABLES)).map_err(LineageError::io(&folder.path(TABLES)))?;
+        link_sealed(&out.join(&made), &folder.path("").join(&made))?;
     }
     base::link_all(&base_folder, &folder.base())?;
+    let Some(order) = order else {
+        // The store has the same rows in other files.
+        link_files(&base_folder.join(INDEX_FOLDER), &folder.index())?;
+        link_sealed(&base_folder.join(SUMMARY), &folder.path(SUMMARY))?;
+        seal(&folder)?;
+        folder.finish()?;
+        return Ok(Grown::Done);
+    };
     std::thread::scope(|scope| {
         let tables = scope.spawn(|| tables::write(&order, &folder));
         let states = || tables.join().unwrap_or(Err(LineageError::WriterGone));

@@ -53,7 +53,7 @@ impl Index {
         let Some(actor) = self.find_actor(&id.actor) else { return Ok(None) };
         let key = (id.incarnation, id.seq);
         let here = |(incarnation, seq, first, end): (u32, u64, u32, u32)| {
-            let event = u64::from(first) + id.seq.checked_sub(seq)?;
+            let event = u64::from(first).checked_add(id.seq.checked_sub(seq)?)?;
             (incarnation == id.incarnation && event < u64::from(end)).then_some(event as u32)
         };
         let found = self.last_run(actor, |(l, s, _)| (l, s) <= key)?.and_then(here);
@@ -134,7 +134,7 @@ impl Index {
         let Some((incarnation, seq, first, _)) = found.filter(|_| event < self.header.events) else {
             return Err(self.broken(format!("no event {event} of {}", self.header.events)));
         };
-        Ok((actor, incarnation, seq + u64::from(event - first)))
+        Ok((actor, incarnation, seq.saturating_add(u64::from(event - first))))
     }
 
     /// The runs of an actor's log: incarnation, first and last sequence number of each.
@@ -144,7 +144,8 @@ impl Index {
         for i in runs.clone() {
             let (incarnation, seq, first) = self.run(i)?;
             let end = if i + 1 < runs.end { self.run(i + 1)?.2 } else { log.end };
-            all.push((incarnation, seq, seq + u64::from(end.saturating_sub(first)).saturating_sub(1)));
+            let more = u64::from(end.saturating_sub(first)).saturating_sub(1);
+            all.push((incarnation, seq, seq.saturating_add(more)));
         }
         Ok(all)
     }
@@ -154,7 +155,7 @@ impl Index {
     pub(crate) fn prefix(&self, actor: usize, incarnation: u32, seq: u64) -> Result<u32, LineageError> {
         let found = self.last_run(actor, |(l, s, _)| (l, s) <= (incarnation, seq))?;
         Ok(found.map_or(self.events_of(actor).start, |(l, s, first, end)| match l == incarnation {
-            true => (u64::from(first) + (seq - s) + 1).min(u64::from(end)) as u32,
+            true => u64::from(first).saturating_add(seq - s).saturating_add(1).min(u64::from(end)) as u32,
             false => end,
         }))
     }

@@ -68,13 +68,22 @@ impl Index {
         if !ordered || !inside || header.actors[0].first != 0 {
             return Err(broken("the actors are not in order".into()));
         }
+        let ends = header.actors.iter().skip(1).map(|next| next.first).chain([header.events]);
+        if header.actors.iter().zip(ends).any(|(actor, end)| actor.appended > end - actor.first) {
+            return Err(broken("an actor has fewer events than were added".into()));
+        }
+        if header.environment.is_some_and(|actor| actor as usize >= header.actors.len()) {
+            return Err(broken("the environment is none of the actors".into()));
+        }
+        let runs = header.runs.checked_mul(super::names::RUN);
+        let runs = runs.ok_or_else(|| broken(format!("{} runs", header.runs)))?;
         let at = |name: &str| folder.join(name);
         let (events, sealed) = (header.events, header.sealed);
         Ok(Index {
             mates: Pages::open(&at(MATES), events, sealed)?,
             orders: Pages::open(&at(ORDERS), events, sealed)?,
             infos: Pages::open(&at(INFOS), events, sealed)?,
-            runs: Pages::open(&at(RUNS), header.runs * super::names::RUN, sealed)?,
+            runs: Pages::open(&at(RUNS), runs, sealed)?,
             states: Pages::open(&at(STATES), header.states, sealed)?,
             links: Links::open(&at(LINKS), header.links, sealed),
             counts: Counts::open(&at(COUNTS), events, sealed)?,

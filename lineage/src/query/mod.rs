@@ -36,7 +36,7 @@ pub use ranges::EventSet;
 pub use runs::Run;
 pub use state::{ActorState, GlobalState};
 pub use stats::{ChannelStats, Latency, Stats};
-pub use store::{Refreshed, refresh};
+pub use store::{Refreshed, rebuild, refresh};
 pub use time::TimedCut;
 
 pub use crate::grow::Anew;

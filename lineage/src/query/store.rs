@@ -1,23 +1,54 @@
 //! Asking a store directly: its execution is built once, and grown when events were added.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
+use demi_common::owned::{Kind, is_whole};
 use demi_common::sealed::SealedFile;
 use serde::{Deserialize, Serialize};
 
 use crate::error::LineageError;
+use crate::execution::references::{ROWS, name_of};
 use crate::execution::{BASE_FOLDER, Folder, link};
 use crate::grow::{self, Anew, Grown};
 use crate::pipeline::build_base;
+use crate::read::beside;
 
 /// Name of the file that says what a folder was built from.
 const SOURCES: &str = "sources.json";
 
-/// What an execution was built from: names and sizes of the store's files, which never change once written.
+/// What an execution was built from: the store's files, which never change once written.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Sources {
     version: String,
-    files: Vec<(String, u64)>,
+    /// In the order in which they were read.
+    files: Vec<StoreFile>,
+}
+
+/// A file of a store, wherever the store is: a moved or copied store has the same files.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+struct StoreFile {
+    name: String,
+    bytes: u64,
+    /// What tells its content from that of another file of this name: a digest, or where the store keeps none, when it was written.
+    content: String,
+}
+
+impl StoreFile {
+    fn of(file: &SealedFile) -> Result<StoreFile, LineageError> {
+        let path = file.path();
+        let found = std::fs::metadata(path).map_err(LineageError::io(path))?;
+        let content = match file.digest() {
+            Some(digest) => format!("xxh3-64/{digest:016x}"),
+            None => {
+                let time = found.modified().map_err(LineageError::io(path))?.duration_since(UNIX_EPOCH);
+                format!("written/{}", time.unwrap_or_default().as_nanos())
+            }
+        };
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Ok(StoreFile { name, bytes: found.len(), content })
+    }
 }
 
 impl Sources {
@@ -32,12 +63,8 @@ impl Sources {
     }
 
     fn of(files: &[SealedFile]) -> Result<Sources, LineageError> {
-        let mut all = Vec::with_capacity(files.len());
-        for path in files {
-            let size = std::fs::metadata(path.path()).map_err(LineageError::io(path.path()))?.len();
-            all.push((path.path().display().to_string(), size));
-        }
-        Ok(Sources { version: env!("CARGO_PKG_VERSION").to_owned(), files: all })
+        let files = files.iter().map(StoreFile::of).collect::<Result<_, _>>()?;
+        Ok(Sources { version: env!("CARGO_PKG_VERSION").to_owned(), files })
     }
 }
 
@@ -56,7 +83,7 @@ pub enum Refreshed {
 /// are put in order behind the others where that gives the same answers, which takes the time of the added events; else all is built.
 ///
 /// # Errors
-/// As [`build()`](crate::build()).
+/// As [`build()`](crate::build()). What is wrong with the folder is none: the execution is built anew.
 pub fn refresh(
     files: &[SealedFile],
     system: &str,
@@ -67,31 +94,77 @@ pub fn refresh(
     files.sort();
     let files = files.as_slice();
     let sources = Sources::of(files)?;
-    let known = Sources::read(&folder.join(SOURCES));
-    if known.as_ref() == Some(&sources) {
-        return Ok(Refreshed::Current);
-    }
-    let seal = |folder: &Folder, names: &[PathBuf]| -> Result<(), LineageError> {
-        names.iter().try_for_each(|name| sources.write(&folder.path("").join(name)))
-    };
-    let base_sources = Path::new(BASE_FOLDER).join(SOURCES);
     let mut why = Anew::NoBase;
-    if let Some(base) = Sources::read(&folder.join(&base_sources)) {
-        let new: Vec<SealedFile> = files
-            .iter()
-            .zip(&sources.files)
-            .filter(|(_, f)| !base.files.contains(f))
-            .map(|(p, _)| p.clone())
-            .collect();
-        let mut keep = |to: &Folder| {
-            link(&folder.join(&base_sources), &to.path("").join(&base_sources))?;
-            seal(to, &[SOURCES.into()])
-        };
-        why = match grow::grow(files, &new, system, folder, progress, &mut keep)? {
-            Grown::Done => return Ok(Refreshed::Grown),
-            Grown::Anew(why) => why,
-        };
+    if let Some(known) = Sources::read(&folder.join(SOURCES)) {
+        why = Anew::Damaged;
+        if is_whole(folder, Kind::Execution) {
+            if known == sources {
+                return Ok(Refreshed::Current);
+            }
+            // Where growing fails over what is kept, building does not; where it fails over the store, building says so.
+            match grow_to(files, &sources, system, folder, progress) {
+                Ok(Grown::Done) => return Ok(Refreshed::Grown),
+                Ok(Grown::Anew(reason)) => why = reason,
+                Err(_) => {}
+            }
+        }
     }
-    build_base(files, system, folder, progress, &mut |to| seal(to, &[SOURCES.into(), base_sources.clone()]))?;
+    build_from(files, &sources, system, folder, progress)?;
     Ok(Refreshed::Built(why))
+}
+
+/// Builds the execution of all events of these files, whatever is in the folder.
+///
+/// # Errors
+/// As [`build()`](crate::build()).
+pub fn rebuild(
+    files: &[SealedFile],
+    system: &str,
+    folder: &Path,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(), LineageError> {
+    let mut files = files.to_vec();
+    files.sort();
+    build_from(&files, &Sources::of(&files)?, system, folder, progress)
+}
+
+fn build_from(
+    files: &[SealedFile],
+    sources: &Sources,
+    system: &str,
+    folder: &Path,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(), LineageError> {
+    let mut seal = |to: &Folder| {
+        let names = [PathBuf::from(SOURCES), Path::new(BASE_FOLDER).join(SOURCES)];
+        names.iter().try_for_each(|name| sources.write(&to.path("").join(name)))
+    };
+    build_base(files, system, folder, progress, &mut seal)?;
+    Ok(())
+}
+
+fn grow_to(
+    files: &[SealedFile],
+    sources: &Sources,
+    system: &str,
+    folder: &Path,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Grown, LineageError> {
+    let base_sources = Path::new(BASE_FOLDER).join(SOURCES);
+    let Some(base) = Sources::read(&folder.join(&base_sources)) else {
+        return Ok(Grown::Anew(Anew::NoBase));
+    };
+    let there: HashSet<&StoreFile> = sources.files.iter().collect();
+    let built_of: HashSet<&StoreFile> = base.files.iter().collect();
+    let new = files.iter().zip(&sources.files).filter(|(_, file)| !built_of.contains(file));
+    let new: Vec<SealedFile> = new.map(|(file, _)| file.clone()).collect();
+    let gone = base.files.iter().enumerate().filter(|(_, file)| !there.contains(file));
+    let held = |(at, _): (usize, &StoreFile)| beside(&folder.join(ROWS).join(name_of(at)));
+    let gone: Vec<SealedFile> = gone.map(held).collect::<Result<_, _>>()?;
+    let mut seal = |to: &Folder| {
+        link(&folder.join(&base_sources), &to.path("").join(&base_sources))?;
+        sources.write(&to.path(SOURCES))
+    };
+    let files = grow::Files { all: files, new: &new, gone: &gone };
+    grow::grow(&files, system, folder, progress, &mut seal)
 }

@@ -22,5 +22,5 @@ pub(crate) use placement::{Placement, runs};
 pub(crate) use records::Loaded;
 pub(crate) use scan::{has_value, timers_set};
 pub use source::record_schema;
-pub(crate) use source::{BATCH_ROWS, Chosen, Source, beside, chosen_batches, columns_of};
+pub(crate) use source::{BATCH_ROWS, Chosen, Source, beside, chosen_batches, columns_of, rows_of};
 pub(crate) use units::{Role, Units, role};

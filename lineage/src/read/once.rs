@@ -11,7 +11,7 @@ use super::events::Events;
 use super::intern::NONE;
 use super::placement::Placement;
 use super::records::{KEYS, Loaded, NEEDED, Rest, in_file};
-use super::source::{BATCH_ROWS, Source, chosen_batches, columns_of, record_schema};
+use super::source::{BATCH_ROWS, Source, chosen_batches, columns_of, record_schema, rows_of};
 use crate::error::LineageError;
 
 /// A name of an event: actor, incarnation and sequence number.
@@ -84,8 +84,7 @@ fn look(files: &[SealedFile]) -> Result<Option<Files>, LineageError> {
         if !says_so(builder.metadata()) {
             return Ok(None);
         }
-        let rows = builder.metadata().file_metadata().num_rows();
-        let Ok(rows) = u32::try_from(rows) else { return Ok(None) };
+        let rows = rows_of(file)?;
         file_rows.push(rows);
         if rows == 0 {
             continue;

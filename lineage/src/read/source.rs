@@ -10,6 +10,7 @@ use demi_common::sealed::SealedFile;
 use demi_schemas::tables;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection};
+use parquet::file::reader::Length;
 
 use super::ahead::{Ahead, ahead};
 use crate::error::LineageError;
@@ -37,6 +38,21 @@ pub(crate) fn columns_of(schema: &SchemaRef, names: &[&str]) -> SchemaRef {
 /// A file of an execution, with the digests beside it.
 pub(crate) fn beside(path: &Path) -> Result<SealedFile, LineageError> {
     SealedFile::beside(path).map_err(LineageError::io(path))
+}
+
+/// How many rows a file of records says that it has.
+///
+/// Each record has a digest of its own, of eight bytes that nothing compresses, so more rows than bytes are a number that somebody made up.
+pub(crate) fn rows_of(file: &SealedFile) -> Result<u32, LineageError> {
+    let path = file.path();
+    let opened = file.open().map_err(LineageError::io(path))?;
+    let bytes = opened.len();
+    let reader = ParquetRecordBatchReaderBuilder::try_new(opened).map_err(LineageError::table(path))?;
+    let rows = reader.metadata().file_metadata().num_rows();
+    match u32::try_from(rows) {
+        Ok(rows) if u64::from(rows) <= bytes => Ok(rows),
+        _ => Err(LineageError::table(path)(format!("it says that it has {rows} rows, in {bytes} bytes"))),
+    }
 }
 
 /// Which of the fields of `wanted` are null in all rows of these files, as far as the files say so without their rows.

@@ -2,15 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
+use demi_order::export::{Selection, Trace};
 use demi_order::generate::{Generator, Mix, write_store_file};
 use demi_order::query::{CutSpec, Looks, Predicate, Query};
 use demi_order::{BuildOptions, LineageError, ViolationSpec, build};
 use demi_schemas::EventRecord;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use serde_json::json;
+use serde_json::{Value, json};
 
 fn executed(folder: &Path, clocks: bool) -> PathBuf {
+    executed_in(folder, clocks, false)
+}
+
+/// An execution whose rows stand in the order of their events, or in any order.
+fn executed_in(folder: &Path, clocks: bool, shuffled: bool) -> PathBuf {
     let mix = Mix {
         seed: 11,
         actors: 4,
@@ -26,6 +32,10 @@ fn executed(folder: &Path, clocks: bool) -> PathBuf {
     let mut records: Vec<EventRecord> = Generator::new(&mix).map(|g| g.record).collect();
     for record in records.iter_mut().step_by(7) {
         record.state = Some(json!({"x": record.seq}));
+    }
+    match shuffled {
+        true => records.reverse(),
+        false => records.sort_by_key(|record| (record.actor.clone(), record.incarnation, record.seq)),
     }
     std::fs::create_dir_all(folder).unwrap();
     let (file, exec) = (folder.join("store.parquet"), folder.join("exec"));
@@ -138,8 +148,122 @@ fn an_index_without_digests_is_read() {
     }
     assert!(ask(&exec, 5).is_err(), "digests that are said to be there are missing");
     let header = index.join("header.json");
-    let mut old: serde_json::Value = serde_json::from_slice(&std::fs::read(&header).unwrap()).unwrap();
+    let mut old: Value = serde_json::from_slice(&std::fs::read(&header).unwrap()).unwrap();
     old.as_object_mut().unwrap().retain(|key, _| key != "sealed" && key != "digest");
     std::fs::write(&header, old.to_string()).unwrap();
     assert_eq!(ask(&exec, 5).unwrap(), answer);
+}
+
+/// Writes a file of numbers of an execution and the digests that belong to it: whoever sends a folder makes both.
+fn write_sealed(file: &Path, bytes: &[u8]) {
+    const STRETCH: usize = 4096;
+    std::fs::write(file, bytes).unwrap();
+    let sums = file.with_extension("sum");
+    if sums.is_file() {
+        let mut summing = demi_common::sums::Summing::new(STRETCH);
+        summing.put(bytes);
+        std::fs::write(sums, summing.finish().to_bytes()).unwrap();
+    }
+}
+
+/// Writes the header of an index with the digest that belongs to it.
+fn write_header(file: &Path, mut header: Value) {
+    header.as_object_mut().unwrap().remove("digest");
+    let digest = format!("{:016x}", xxhash_rust::xxh3::xxh3_64(header.to_string().as_bytes()));
+    header["digest"] = digest.into();
+    std::fs::write(file, header.to_string()).unwrap();
+}
+
+/// The places of all numbers in a JSON value.
+fn numbers(value: &Value, at: String, found: &mut Vec<String>) {
+    match value {
+        Value::Number(_) => found.push(at),
+        Value::Array(all) => {
+            all.iter().enumerate().for_each(|(i, one)| numbers(one, format!("{at}/{i}"), found))
+        }
+        Value::Object(all) => all.iter().for_each(|(key, one)| numbers(one, format!("{at}/{key}"), found)),
+        _ => {}
+    }
+}
+
+/// No number that somebody wrote into an execution decides how much memory is taken, or how long an answer takes.
+#[test]
+fn numbers_that_somebody_made_up_are_refused_or_change_nothing_of_size() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    // What would take all memory ends the process instead.
+    let most = Rlimit { current: Some(12 << 30), maximum: getrlimit(Resource::As).maximum };
+    setrlimit(Resource::As, most).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    for shuffled in [false, true] {
+        let whole = executed_in(&dir.path().join(format!("{shuffled}")), false, shuffled);
+        for name in ["rows/files.json", "index/header.json"] {
+            let text: Value = serde_json::from_slice(&std::fs::read(whole.join(name)).unwrap()).unwrap();
+            let mut places = Vec::new();
+            numbers(&text, String::new(), &mut places);
+            assert!(places.len() > 1, "{places:?}");
+            for place in places {
+                let was = text.pointer(&place).unwrap().as_u64().unwrap();
+                for value in [
+                    0,
+                    was + 1,
+                    was * 2 + 1,
+                    1 << 16,
+                    4_000_000_000,
+                    u64::from(u32::MAX) - 1,
+                    u64::from(u32::MAX),
+                ] {
+                    let exec = dir.path().join("made-up");
+                    std::fs::remove_dir_all(&exec).ok();
+                    copy(&whole, &exec);
+                    let mut changed = text.clone();
+                    *changed.pointer_mut(&place).unwrap() = value.into();
+                    match name {
+                        "index/header.json" => write_header(&exec.join(name), changed),
+                        _ => demi_common::sealed::write(&exec.join(name), changed.to_string().as_bytes())
+                            .unwrap(),
+                    }
+                    let began = std::time::Instant::now();
+                    let answer = ask(&exec, 1).map_err(|error| error.to_string()).and_then(|_| {
+                        Trace::load(&exec, &Selection::default()).map_err(|error| error.to_string())
+                    });
+                    let seconds = began.elapsed().as_secs();
+                    assert!(seconds < 20, "{name}{place} = {value}: {seconds} s, {:?}", answer.err());
+                }
+            }
+        }
+    }
+}
+
+/// Whoever makes the digests, too, gets an error or another answer, and no panic.
+#[test]
+fn damage_with_its_digests_is_no_panic() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut random = ChaCha8Rng::seed_from_u64(17);
+    let whole = executed(&dir.path().join("whole"), false);
+    let is_data = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "bin");
+    for round in 0..600_u64 {
+        let exec = dir.path().join("damaged");
+        std::fs::remove_dir_all(&exec).ok();
+        copy(&whole, &exec);
+        let files = ["index", "rows"].iter().flat_map(|folder| std::fs::read_dir(exec.join(folder)).unwrap());
+        let mut files: Vec<PathBuf> = files.map(|entry| entry.unwrap().path()).filter(is_data).collect();
+        files.sort();
+        let file = &files[round as usize % files.len()];
+        let mut bytes = std::fs::read(file).unwrap();
+        for _ in 0..random.random_range(1..40) {
+            if bytes.is_empty() {
+                break;
+            }
+            let at = random.random_range(0..bytes.len());
+            let extreme = [0, 1, 0x7f, 0x80, 0xff, random.random()][random.random_range(0..6)];
+            bytes[at..]
+                .iter_mut()
+                .take([1, 4, 8][random.random_range(0..3)])
+                .for_each(|byte| *byte = extreme);
+        }
+        write_sealed(file, &bytes);
+        let began = std::time::Instant::now();
+        let _ = ask(&exec, round);
+        assert!(began.elapsed().as_secs() < 20, "{} in round {round}", file.display());
+    }
 }

@@ -96,6 +96,17 @@ pub struct One {
 }
 
 impl Ask {
+    /// Whether many questions are asked at once, from a file.
+    pub fn is_many(&self) -> bool {
+        matches!(
+            self,
+            Ask::Order { pairs: Some(_), .. }
+                | Ask::Cut { cuts: Some(_), .. }
+                | Ask::Past(One { events: Some(_), .. })
+                | Ask::Future(One { events: Some(_), .. })
+        )
+    }
+
     /// Whether the pasts of many events are asked for.
     pub fn is_many_pasts(&self) -> bool {
         matches!(self, Ask::Past(One { events: Some(_), .. }))

@@ -13,6 +13,7 @@ pub use check::Moments;
 
 use super::incomplete::Incomplete;
 use super::{Outcome, built};
+use demi_lineage::input::{Wanted, expect};
 use demi_lineage::ui::Ui;
 
 /// Arguments of `query`.
@@ -39,13 +40,27 @@ pub struct QueryArgs {
 
 /// Runs `query`.
 pub fn run(args: QueryArgs, ui: &Ui) -> Outcome {
-    let built::Order { folder, store, temporary: _kept } =
-        built::order(&args.target, args.system.as_deref(), ui)?;
-    let mut query = Query::open(&folder, args.certain)?;
+    expect(&args.target, Wanted::Order)?;
+    let mut order = built::order(&args.target, args.system.as_deref(), ui)?;
+    match answer(&args, &order, ui) {
+        Err(error) if order.mend(error.as_ref(), ui)? => {
+            match args.ask.as_ref().is_some_and(ask::Ask::is_many) {
+                // Some of it may have been answered.
+                true => Err(format!("{error}; it was built anew: ask again").into()),
+                false => answer(&args, &order, ui),
+            }
+        }
+        done => done,
+    }
+}
+
+fn answer(args: &QueryArgs, order: &built::Order, ui: &Ui) -> Outcome {
+    let mut query = Query::open(&order.folder, args.certain)?;
     if args.ask.as_ref().is_some_and(ask::Ask::is_many_pasts) {
         query.prepare_for_many()?;
     }
-    let quarantined = match &store {
+    let store = order.store.as_ref();
+    let quarantined = match store {
         Some((store, system)) => demi_ingest::quarantined(store, Some(system))?,
         None => Vec::new(),
     };
@@ -54,7 +69,7 @@ pub fn run(args: QueryArgs, ui: &Ui) -> Outcome {
         true => incomplete.refuse()?,
         false => incomplete.warn(ui),
     }
-    let quarantine = store.map(|(store, system)| store.quarantine_files(&system)).transpose()?;
+    let quarantine = store.map(|(store, system)| store.quarantine_files(system)).transpose()?;
     match (&args.ask, &args.sql.sql) {
         (Some(ask), None) => ask::run(ask, &query, ui),
         (None, Some(text)) => sql::run(text, &args.sql, quarantine, &query, ui),

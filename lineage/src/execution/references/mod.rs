@@ -41,7 +41,8 @@ pub struct References {
     kept: Pages<u8>,
 }
 
-fn name_of(file: usize) -> String {
+/// The name of a file in the folder, by its place among those it was built of.
+pub(crate) fn name_of(file: usize) -> String {
     format!("{file}.parquet")
 }
 
@@ -79,9 +80,11 @@ impl References {
     pub fn open(folder: &Path) -> Result<References, LineageError> {
         let places = Places::open(folder)?;
         let files = (0..places.file_rows.len()).map(|number| beside(&folder.join(name_of(number))));
+        let files: Vec<SealedFile> = files.collect::<Result<_, _>>()?;
+        places.check_rows(&files)?;
         let events = places.events;
         Ok(References {
-            files: files.collect::<Result<_, _>>()?,
+            files,
             places,
             orders: Pages::open(&folder.join(ORDERS), events, true)?,
             depths: Pages::open(&folder.join(DEPTHS), events, true)?,

@@ -3,12 +3,12 @@
 use std::ops::Range;
 use std::path::Path;
 
-use demi_common::sealed;
+use demi_common::sealed::{self, SealedFile};
 use serde::{Deserialize, Serialize};
 
 use crate::error::LineageError;
 use crate::index::{Pages, with_file};
-use crate::read::{NONE, Placement, beside};
+use crate::read::{NONE, Placement, beside, rows_of};
 
 /// Name of the list of files.
 pub(crate) const LIST: &str = "files.json";
@@ -117,6 +117,19 @@ impl Places {
     pub fn events_by_row(&self) -> Result<Vec<Option<u32>>, LineageError> {
         let by_row = self.placement()?.event_of_row;
         Ok(by_row.into_iter().map(|event| (event != NONE).then_some(event)).collect())
+    }
+
+    /// Compares the numbers of rows with those of the files: nobody's list says how much memory is taken.
+    pub(super) fn check_rows(&self, files: &[SealedFile]) -> Result<(), LineageError> {
+        let ends = self.file_rows.iter().skip(1).copied().chain([self.rows]);
+        for ((file, first), end) in files.iter().zip(&self.file_rows).zip(ends) {
+            let (said, rows) = (end - first, rows_of(file)?);
+            if said != rows {
+                let reason = format!("{LIST} says that it has {said} rows, and it has {rows}");
+                return Err(LineageError::Index { path: file.path().to_owned(), reason });
+            }
+        }
+        Ok(())
     }
 
     /// Whether the row of each event is its number.
