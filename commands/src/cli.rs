@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 use demi_child::WithChildren;
 use demi_replay::Registry;
 
-use crate::out::is_closed;
+use crate::out::{is_closed, nobody_reads};
 use crate::tolerance::strays;
 use crate::ui::{Ui, UiArgs};
 use crate::{Outcome, explore, export, fuzz, minimize, model, replaying, report, status, verify};
@@ -97,6 +97,9 @@ pub fn main(models: impl Registry + Sync) -> ! {
             let models = WithChildren::new(models);
             let outcome = dispatch(cli.command, &models, &ui);
             ended(outcome, &models, &ui).unwrap_or_else(|error| {
+                if nobody_reads() {
+                    return ExitCode::SUCCESS;
+                }
                 ui.error(error.as_ref());
                 status::of(error.as_ref()).into()
             })

@@ -21,6 +21,7 @@ use crate::explore_unfinished::{self, Settings, Unfinished};
 use crate::files::{read_scenario, read_schedule, write_files};
 use crate::logs::logs;
 use crate::minimize;
+use crate::permission;
 use crate::status::Status;
 use crate::tolerance::strays;
 use crate::ui::Ui;
@@ -207,6 +208,7 @@ pub fn run(args: &ExploreArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outc
         explore_unfinished::write(new.path(), &settings, &parts)?;
     }
     new.finish()?;
+    permission::wrote(&args.out, &scenario, ui);
     if args.json {
         ui.json(&summary)?;
     } else {

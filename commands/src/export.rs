@@ -7,12 +7,15 @@ use std::process::ExitCode;
 use demi_order::execution::{is_execution, write_schedule};
 use demi_order::export::{Format, Selection, Trace, Window, WriteOptions, write};
 use demi_replay::Registry;
+use demi_report::Input;
 use demi_schemas::Scenario;
 
 use crate::Outcome;
 use crate::export_test::{self, Language};
 use crate::files::{read_scenario, read_schedule, replace_file};
+use crate::input::{Wanted, expect};
 use crate::out::stdout;
+use crate::permission::{RunArgs, scenario_of};
 use crate::ui::{Ui, program};
 
 /// Which events are wanted; conditions are joined by "and".
@@ -79,6 +82,8 @@ pub struct ExportArgs {
     /// The scenario, for a result whose folder has none.
     #[arg(long, value_name = "FILE")]
     scenario: Option<PathBuf>,
+    #[command(flatten)]
+    run: RunArgs,
     /// The file to write [default: standard output].
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -145,14 +150,21 @@ pub fn run(args: ExportArgs, models: &impl Registry, ui: &Ui) -> Outcome {
     if args.format == FormatArg::Schedule {
         return schedule(&args, &selection, ui);
     }
+    expect(&args.input, Wanted::Shown)?;
+    let scenario = match scenario {
+        None if matches!(Input::of(&args.input)?, Input::Result(_)) => {
+            Some(scenario_of(&args.input, args.run, ui)?)
+        }
+        given => given,
+    };
     let trace = demi_report::open_trace(models, &args.input, scenario.as_ref(), &selection)?;
     let (format, options) = (args.format.format(), WriteOptions { split_loose: args.split });
     match &args.output {
         Some(path) => write_file(&trace, format, options, path)?,
         None => {
             let mut out = stdout();
-            closed_pipe_is_fine(write(&trace, format, options, &mut out))?;
-            closed_pipe_is_fine(out.flush().map_err(Into::into))?;
+            write(&trace, format, options, &mut out)?;
+            out.flush()?;
         }
     }
     ui.note(&format!("{} of {} events", trace.events.len(), trace.skeleton.len()));
@@ -201,35 +213,10 @@ fn schedule(args: &ExportArgs, selection: &Selection, ui: &Ui) -> Outcome {
             let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
             replace_file(path, |file| write(file, folder))?;
         }
-        None => match write(&mut stdout(), &std::env::temp_dir()) {
-            Err(error) if !is_closed_pipe(&*error) => return Err(error),
-            _ => {}
-        },
+        None => write(&mut stdout(), &std::env::temp_dir())?,
     }
     ui.note("the schedule of what was kept");
     Ok(ExitCode::SUCCESS)
-}
-
-/// Whether whoever reads has read enough.
-fn is_closed_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
-    let mut at = Some(error);
-    while let Some(error) = at {
-        if error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
-        {
-            return true;
-        }
-        at = error.source();
-    }
-    false
-}
-
-fn closed_pipe_is_fine(
-    result: Result<(), demi_order::export::ExportError>,
-) -> Result<(), demi_order::export::ExportError> {
-    match result {
-        Err(demi_order::export::ExportError::Io(e)) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        other => other,
-    }
 }
 
 /// The file appears complete or not at all.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use demi_schemas::{Scenario, Schedule};
+use demi_schemas::{ModelRef, Scenario, Schedule};
 
 /// A language of tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub enum Language {
 /// with the name of `program`, the one that runs.
 ///
 /// # Errors
-/// When a test over the protocol is asked for, and the scenario's model is no command.
+/// When a test over the protocol is asked for, and the scenario's model is no command; or one in Rust, and the model is a command.
 pub fn text(
     language: Language,
     scenario: &Scenario,
@@ -29,14 +29,48 @@ pub fn text(
     match language {
         Language::Python => python(scenario, schedule),
         Language::JavaScript => javascript(scenario, schedule),
-        Language::Rust => Ok(rust(scenario, schedule, program)),
+        Language::Rust => rust(scenario, schedule, program),
     }
 }
 
-/// What is broken, in one line that may stand in a comment.
+impl Language {
+    /// A text with everything escaped, as the language writes it, that is not printable ASCII: it can end no comment and no line, and
+    /// nobody reads another order of characters than the language's parser does.
+    fn ascii(self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        for c in text.chars() {
+            match (self, u32::from(c)) {
+                (_, 0x20..=0x7e) => out.push(c),
+                (Language::Python, code @ 0..=0xffff) => {
+                    let _ = write!(out, "\\u{code:04x}");
+                }
+                (Language::Python, code) => {
+                    let _ = write!(out, "\\U{code:08x}");
+                }
+                (Language::JavaScript | Language::Rust, code) => {
+                    let _ = write!(out, "\\u{{{code:x}}}");
+                }
+            }
+        }
+        out
+    }
+
+    /// A text as a string of the language.
+    fn literal(self, text: &str) -> String {
+        let quoted = text.replace('\\', "\\\\").replace('"', "\\\"");
+        format!("\"{}\"", self.ascii(&quoted))
+    }
+
+    /// The lines of a schedule as strings of the language, a line each.
+    fn lines(self, schedule: &Schedule) -> String {
+        let text = schedule.to_text();
+        text.lines().map(|line| format!("    {},\n", self.literal(line))).collect()
+    }
+}
+
+/// What is broken.
 fn broken(schedule: &Schedule) -> String {
-    let all = schedule.header.violation.join(", ");
-    all.chars().map(|c| if c.is_control() || "\"\\".contains(c) { ' ' } else { c }).collect()
+    schedule.header.violation.join(", ")
 }
 
 /// The name of the test: the invariant's, as identifiers are written.
@@ -59,76 +93,92 @@ fn name(schedule: &Schedule) -> String {
     name
 }
 
-/// What a test over the protocol holds: the model's command, the scenario, and the schedule's lines, all as JSON.
-fn parts(scenario: &Scenario, schedule: &Schedule) -> Result<(String, String, Vec<String>), String> {
-    let value = serde_json::to_value(scenario).map_err(|e| e.to_string())?;
-    let Some(command) = value.pointer("/model/command").filter(|command| command.is_array()) else {
-        return Err(
-            "such a test drives a model that is a command: the scenario has none; for a model in Rust use \
-                    --format rust-test"
-                .to_owned(),
-        );
+/// What a test over the protocol holds: the model's command, as strings of the language, and the scenario as JSON.
+fn parts(language: Language, scenario: &Scenario) -> Result<(String, String), String> {
+    let command = match &scenario.model {
+        ModelRef::Child(child) if !child.command.is_empty() => &child.command,
+        ModelRef::Child(_) => {
+            return Err("such a test starts its model, and the scenario names a socket: give it one with a \
+                        command (--scenario)"
+                .to_owned());
+        }
+        ModelRef::Name(name) => {
+            return Err(format!(
+                "such a test drives a model that is a command, and '{name}' is a model in Rust: write it with \
+                 --format rust-test"
+            ));
+        }
     };
-    let text = schedule.to_text();
-    let lines = text.lines().map(literal).collect::<Result<_, _>>()?;
-    Ok((command.to_string(), value.to_string(), lines))
-}
-
-fn literal(text: &str) -> Result<String, String> {
-    serde_json::to_string(text).map_err(|e| e.to_string())
+    let words: Vec<String> = command.iter().map(|word| language.literal(word)).collect();
+    let scenario = serde_json::to_string(scenario).map_err(|e| e.to_string())?;
+    Ok((format!("[{}]", words.join(", ")), language.literal(&scenario)))
 }
 
 fn javascript(scenario: &Scenario, schedule: &Schedule) -> Result<String, String> {
-    let (command, scenario, lines) = parts(scenario, schedule)?;
-    let lines: String = lines.iter().map(|line| format!("  {line},\n")).collect();
-    let broken = broken(schedule);
+    let language = Language::JavaScript;
+    let (command, scenario) = parts(language, scenario)?;
     Ok(format!(
         "// The shortest execution found that breaks {broken}.\n//\n// Written by `demi-lineage export --format \
          js-test`. It fails while the bug is there. Run it with `node --test` where the\n// model's command is \
-         found.\n\nimport assert from \"node:assert/strict\";\nimport {{ test }} from \"node:test\";\n\nimport {{ \
+         found. The package it imports is the folder sdk/js of demi-lineage; no registry has it.\n\nimport assert from \
+         \"node:assert/strict\";\nimport {{ test }} from \"node:test\";\n\nimport {{ \
          follow }} from \"demi-model/testing\";\n\nconst COMMAND = {command};\nconst SCENARIO = \
-         {scenario};\nconst SCHEDULE = [\n{lines}];\n\ntest({name}, async () => {{\n  const {{ violations, step }} = \
+         JSON.parse({scenario});\nconst SCHEDULE = [\n{lines}];\n\ntest({name}, async () => {{\n  const {{ violations, step }} = \
          await follow(COMMAND, SCENARIO, SCHEDULE.join(\"\\n\"));\n  assert.deepEqual(violations, [], `at step \
          ${{step}}`);\n}});\n",
-        name = literal(&broken)?,
+        broken = language.ascii(&broken(schedule)),
+        lines = language.lines(schedule),
+        name = language.literal(&broken(schedule)),
     ))
 }
 
 fn python(scenario: &Scenario, schedule: &Schedule) -> Result<String, String> {
-    let (command, value, lines) = parts(scenario, schedule)?;
-    let lines: String = lines.iter().map(|line| format!("    {line},\n")).collect();
+    let language = Language::Python;
+    let (command, scenario) = parts(language, scenario)?;
+    // The first two lines of a file in Python may say how it is encoded: nothing from outside stands there.
     Ok(format!(
-        "\"\"\"The shortest execution found that breaks {broken}.\n\nWritten by `demi-lineage export --format pytest`. It \
-         fails while the bug is there. Run it where the model's command\nis found.\n\"\"\"\n\nimport json\nimport \
-         unittest\n\nfrom demi_model.testing import follow\n\nCOMMAND = {command}\nSCENARIO = \
+        "\"\"\"The shortest execution found that breaks an invariant.\n\nWritten by `demi-lineage export --format \
+         pytest`. It fails while the bug is there. Run it where the model's command\nis found. The package it imports is \
+         the folder sdk/python of demi-lineage; no registry has it.\n\"\"\"\n\nimport json\nimport unittest\n\nfrom \
+         demi_model.testing import follow\n\n# It breaks {broken}.\nCOMMAND = {command}\nSCENARIO = \
          json.loads({scenario})\nSCHEDULE = [\n{lines}]\n\n\nclass Schedule(unittest.TestCase):\n    def {name}(self):\n        \
          outcome = follow(COMMAND, SCENARIO, \"\\n\".join(SCHEDULE))\n        self.assertEqual(outcome.violations, [], \"at \
          step %d\" % outcome.step)\n\n\nif __name__ == \"__main__\":\n    unittest.main()\n",
-        broken = broken(schedule),
-        scenario = literal(&value)?,
+        broken = language.ascii(&broken(schedule)),
+        lines = language.lines(schedule),
         name = name(schedule),
     ))
 }
 
-fn rust(scenario: &Scenario, schedule: &Schedule, program: &str) -> String {
-    let library = match program {
-        "demi-lineage" => "my_crate".to_owned(),
-        own => own.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect(),
-    };
-    let mut lines = String::new();
-    for line in schedule.to_text().lines() {
-        let _ = writeln!(lines, "    {line:?},");
+fn rust(scenario: &Scenario, schedule: &Schedule, program: &str) -> Result<String, String> {
+    if let ModelRef::Child(_) = &scenario.model {
+        return Err("such a test drives a model in Rust, and the scenario's model is a command: write it with --format pytest, or with \
+                    --format js-test"
+            .to_owned());
     }
-    format!(
+    let language = Language::Rust;
+    Ok(format!(
         "//! The shortest execution found that breaks {broken}.\n//!\n//! Written by `demi-lineage export --format \
          rust-test`. It fails while the bug is there.\n\n// The function of your crate that gives its models.\nuse \
-         {library}::models;\n\nconst SCENARIO: &str = {scenario:?};\n\nconst SCHEDULE: &[&str] = &[\n{lines}];\n\n#[test]\nfn \
+         {library}::models;\n\nconst SCENARIO: &str = {scenario};\n\nconst SCHEDULE: &[&str] = &[\n{lines}];\n\n#[test]\nfn \
          {name}() {{\n    let broken = demi_lineage::testing::violations(&models(), SCENARIO, &SCHEDULE.join(\"\\n\"));\n    \
          assert_eq!(broken.expect(\"it can be followed\"), [\"\"; 0]);\n}}\n",
-        broken = broken(schedule),
-        scenario = scenario.to_text(),
+        broken = language.ascii(&broken(schedule)),
+        library = library(program),
+        scenario = language.literal(&scenario.to_text()),
+        lines = language.lines(schedule),
         name = name(schedule),
-    )
+    ))
+}
+
+/// The library of the program that runs, as a name in Rust.
+fn library(program: &str) -> String {
+    let name: String = program.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    match name.as_str() {
+        "demi_lineage" => "my_crate".to_owned(),
+        own if crate::new_model::checked_name(own).is_ok() => name,
+        _ => "my_crate".to_owned(),
+    }
 }
 
 #[cfg(test)]

@@ -7,22 +7,32 @@ use std::path::Path;
 use demi_common::{FolderError, Kind, Replacement, durable};
 use demi_schemas::{Scenario, Schedule};
 
+use crate::input::{Wanted, expect};
+
 /// Reads a scenario file; errors name it.
 pub fn read_scenario(path: &Path) -> Result<Scenario, Box<dyn Error>> {
-    let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let text = std::fs::read_to_string(path).map_err(|e| match path.is_dir() {
+        true => format!("{} is a folder, and a scenario is a file in TOML: --scenario FILE", path.display()),
+        false => format!("{}: {e}", path.display()),
+    })?;
     Ok(Scenario::parse(&text).map_err(|e| format!("{}: {e}", path.display()))?)
 }
 
 /// Reads a schedule file, that of a folder that `fuzz` or `minimize` wrote, or the schedule of an execution: all that was recorded,
 /// or what was kept of it.
 pub fn read_schedule(path: &Path, kept: bool) -> Result<Schedule, Box<dyn Error>> {
+    expect(path, Wanted::Schedule)?;
     let inside = path.join("schedule.jsonl");
     let path = if inside.is_file() && !demi_order::execution::is_execution(path) { &inside } else { path };
     if path.is_dir() {
         return Ok(demi_order::execution::load_schedule(path, kept)?);
     }
     let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
-    Ok(Schedule::parse(&text).map_err(|e| format!("{}: {e}", path.display()))?)
+    Ok(Schedule::parse(&text).map_err(|e| {
+        // A file that was copied in part, or is still being written.
+        let cut = if text.ends_with('\n') || text.is_empty() { "" } else { ": its last line is cut off" };
+        format!("{}: {e}{cut}", path.display())
+    })?)
 }
 
 /// Writes a folder of files that takes the place of `out` when it is complete. Only what this program wrote is

@@ -16,6 +16,7 @@ use crate::Outcome;
 use crate::files::{read_scenario, write_folder};
 use crate::logs::logs;
 use crate::minimize::{self, MinimizeArgs};
+use crate::permission;
 use crate::status::{Expect, Status};
 use crate::tolerance::Tolerance;
 use crate::ui::Ui;
@@ -122,6 +123,7 @@ fn write_healthy(
     }
     let files: Vec<(&str, String)> = files.iter().map(|(path, text)| (path.as_str(), text.clone())).collect();
     write_folder(&args.out, Kind::Fuzzed, &[&args.scenario], &files)?;
+    permission::wrote(&args.out, scenario, ui);
     let (out, executed) = (args.out.display(), made.executed);
     match args.json {
         true => ui.json(&summary)?,
@@ -197,6 +199,7 @@ pub fn run(args: FuzzArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outcome 
         let files: Vec<(&str, String)> =
             files.iter().map(|(path, text)| (path.as_str(), text.clone())).collect();
         write_folder(&args.out, Kind::Fuzzed, &[&args.scenario], &files)?;
+        permission::wrote(&args.out, &scenario, ui);
     }
     if args.json {
         ui.json(&summary)?;

@@ -22,6 +22,7 @@ use crate::incumbent::Incumbent;
 use crate::memory::Limit;
 pub use crate::minimize_args::MinimizeArgs;
 use crate::on_model::{with_best, with_scenario};
+use crate::permission;
 use crate::status::{Ended, Status};
 use crate::ui::{Ui, program};
 
@@ -158,6 +159,7 @@ pub(crate) fn run_until(
     ];
     files.extend(done.others.iter().map(|(other, schedule)| (other.file.as_str(), schedule.to_text())));
     write_folder(&args.out, Kind::Minimized, &inputs, &files)?;
+    permission::wrote(&args.out, &scenario, ui);
     incumbent.done();
     if memory.is_some_and(|limit| limit.reached()) {
         ui.note("the limit of --memory was reached: this is the best until then");

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use demi_common::{FolderError, durable};
 
 use crate::Outcome;
-use crate::files::write_files;
+use crate::files::{read_scenario, write_files};
+use crate::permission;
 use crate::ui::Ui;
 
 /// In which language a model is written.
@@ -33,13 +34,14 @@ pub struct NewModelArgs {
     /// The new folder; by default the project's name, in the present folder.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Where the libraries come from: a checkout of demi-lineage, or the address of its Git repository.
-    #[arg(long, value_name = "DIR|URL", default_value = env!("CARGO_PKG_REPOSITORY"))]
-    source: String,
+    /// For Rust: where the libraries come from, a checkout of demi-lineage or the address of its Git repository; by default the checkout
+    /// that this program was built in. In Python and JavaScript the project carries what it needs.
+    #[arg(long, value_name = "DIR|URL")]
+    source: Option<String>,
 }
 
 /// A name that is a crate's, a folder's and a model's at once.
-fn checked_name(name: &str) -> Result<String, String> {
+pub(crate) fn checked_name(name: &str) -> Result<String, String> {
     let good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if !name.starts_with(|c: char| c.is_ascii_alphabetic()) || !name.chars().all(good) || name.len() > 64 {
         return Err("a name has at most 64 letters, digits, '-' and '_', and begins with a letter".into());
@@ -105,8 +107,16 @@ const RESERVED: [&str; 48] = [
 /// Runs the command.
 pub fn run(args: &NewModelArgs, ui: &Ui) -> Outcome {
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(&args.name));
-    let files = project(args.language, &args.name, &Source::of(&args.source)?);
+    let source = args.source.as_deref().map(Source::of).transpose()?;
+    let source = match (source, args.language) {
+        (None, Language::Rust) => Some(Source::built_in()?),
+        (source, _) => source,
+    };
+    let files = project(args.language, &args.name, source.as_ref());
     write_new(&out, &files)?;
+    if let Ok(scenario) = read_scenario(&out.join("scenario.toml")) {
+        permission::wrote_project(&out, &scenario, ui);
+    }
     ui.result(&format!(
         "wrote {}\nread {} for what to do next",
         out.display(),
@@ -154,7 +164,21 @@ enum Source {
 }
 
 impl Source {
+    /// The checkout that this program was built in.
+    fn built_in() -> Result<Source, String> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("/"));
+        let known = Source::of(&folder.display().to_string());
+        known.map_err(|_| {
+            "the project needs the libraries of demi-lineage, which no registry has, and the checkout that this program was built in is \
+             gone: name one with --source DIR"
+                .to_owned()
+        })
+    }
+
     fn of(source: &str) -> Result<Source, String> {
+        if source.chars().any(char::is_control) {
+            return Err("the source has control characters in its name".to_owned());
+        }
         if source.contains("://") || source.starts_with("git@") {
             return Ok(Source::Git(source.to_owned()));
         }
@@ -176,23 +200,6 @@ impl Source {
         }
     }
 
-    /// What stands behind `pip install`.
-    fn sdk(&self) -> String {
-        match self {
-            Source::Checkout(path) => format!("{path}/sdk/python"),
-            Source::Git(url) => format!("\"git+{url}#subdirectory=sdk/python\""),
-        }
-    }
-
-    /// What stands behind `"demi-model":` in a package of Node. NPM takes no folder of a repository.
-    fn js(&self) -> String {
-        let place = match self {
-            Source::Checkout(path) => format!("file:{path}/sdk/js"),
-            Source::Git(_) => "*".to_owned(),
-        };
-        serde_json::Value::from(place).to_string()
-    }
-
     fn place(&self) -> &str {
         match self {
             Source::Checkout(place) | Source::Git(place) => place,
@@ -204,10 +211,32 @@ fn toml_text(text: &str) -> String {
     toml::Value::from(text).to_string()
 }
 
+/// What a project in Python carries.
+const PYTHON_SDK: [(&str, &str); 6] = [
+    ("demi_model/__init__.py", include_str!("../../sdk/python/demi_model/__init__.py")),
+    ("demi_model/logging.py", include_str!("../../sdk/python/demi_model/logging.py")),
+    ("demi_model/model.py", include_str!("../../sdk/python/demi_model/model.py")),
+    ("demi_model/protocol.py", include_str!("../../sdk/python/demi_model/protocol.py")),
+    ("demi_model/py.typed", include_str!("../../sdk/python/demi_model/py.typed")),
+    ("demi_model/testing.py", include_str!("../../sdk/python/demi_model/testing.py")),
+];
+
+/// What a project in JavaScript carries.
+const JS_SDK: [(&str, &str); 7] = [
+    ("demi-model/index.d.ts", include_str!("../../sdk/js/index.d.ts")),
+    ("demi-model/index.js", include_str!("../../sdk/js/index.js")),
+    ("demi-model/logging.d.ts", include_str!("../../sdk/js/logging.d.ts")),
+    ("demi-model/logging.js", include_str!("../../sdk/js/logging.js")),
+    ("demi-model/package.json", include_str!("../../sdk/js/package.json")),
+    ("demi-model/testing.d.ts", include_str!("../../sdk/js/testing.d.ts")),
+    ("demi-model/testing.js", include_str!("../../sdk/js/testing.js")),
+];
+
 /// The files of a project: path and text.
-fn project(language: Language, name: &str, source: &Source) -> Vec<(&'static str, String)> {
+fn project(language: Language, name: &str, source: Option<&Source>) -> Vec<(&'static str, String)> {
     let scenario = include_str!("../templates/scenario.toml");
-    let (model, files): (String, &[(&'static str, &str)]) = match language {
+    type Files<'a> = &'a [(&'static str, &'static str)];
+    let (model, files, carried): (String, Files<'_>, Files<'_>) = match language {
         Language::Rust => (
             toml_text(name),
             &[
@@ -218,6 +247,7 @@ fn project(language: Language, name: &str, source: &Source) -> Vec<(&'static str
                 ("src/main.rs", include_str!("../templates/rust/src/main.rs")),
                 ("tests/model.rs", include_str!("../templates/rust/tests/model.rs")),
             ],
+            &[],
         ),
         Language::JavaScript => (
             "{ command = [\"node\", \"model.js\"] }".to_owned(),
@@ -228,6 +258,7 @@ fn project(language: Language, name: &str, source: &Source) -> Vec<(&'static str
                 ("model.js", include_str!("../templates/javascript/model.js")),
                 ("test/model.test.js", include_str!("../templates/javascript/test/model.test.js")),
             ],
+            &JS_SDK,
         ),
         Language::Python => (
             "{ command = [\"python3\", \"model.py\"] }".to_owned(),
@@ -237,17 +268,19 @@ fn project(language: Language, name: &str, source: &Source) -> Vec<(&'static str
                 ("model.py", include_str!("../templates/python/model.py")),
                 ("test_model.py", include_str!("../templates/python/test_model.py")),
             ],
+            &PYTHON_SDK,
         ),
     };
+    let place = source.map_or_else(String::new, |source| format!(" ({})", source.place()));
     let filled = |text: &str| {
+        // What comes from outside is put in last, so that nothing is filled into it.
         text.replace("{{name}}", name)
             .replace("{{crate}}", &name.replace('-', "_"))
             .replace("{{model}}", &model)
-            .replace("{{dependency}}", &source.dependency())
-            .replace("{{sdk}}", &source.sdk())
-            .replace("{{js}}", &source.js())
-            .replace("{{guide}}", source.place())
+            .replace("{{dependency}}", &source.map(Source::dependency).unwrap_or_default())
+            .replace("{{from}}", &place)
     };
     let all = files.iter().copied().chain([("scenario.toml", scenario)]);
-    all.map(|(path, text)| (path, filled(text))).collect()
+    let own = all.map(|(path, text)| (path, filled(text)));
+    own.chain(carried.iter().map(|&(path, text)| (path, text.to_owned()))).collect()
 }

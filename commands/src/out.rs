@@ -1,6 +1,7 @@
 //! Standard output, for what a command writes piece by piece.
 
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use demi_common::text::printable_lines;
 
@@ -11,7 +12,37 @@ pub fn stdout() -> Box<dyn Write> {
     let out = io::stdout();
     match out.is_terminal() {
         true => Box::new(Escaped { out, line: Vec::new() }),
-        false => Box::new(BufWriter::with_capacity(1 << 16, out)),
+        false => Box::new(BufWriter::with_capacity(1 << 16, Watched(out))),
+    }
+}
+
+/// Whether whoever reads standard output has read enough.
+static CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Whether whoever reads standard output has read enough, as `head` does. The error that ends the work then is none.
+#[must_use]
+pub fn nobody_reads() -> bool {
+    CLOSED.load(Ordering::Relaxed)
+}
+
+/// Standard output that remembers that nobody reads it any more.
+struct Watched<W>(W);
+
+fn watched<T>(done: io::Result<T>) -> io::Result<T> {
+    done.inspect_err(|error| {
+        if is_closed(error) {
+            CLOSED.store(true, Ordering::Relaxed);
+        }
+    })
+}
+
+impl<W: Write> Write for Watched<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        watched(self.0.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        watched(self.0.flush())
     }
 }
 

@@ -6,12 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use demi_replay::Registry;
-use demi_report::LoadOptions;
+use demi_report::{Input, LoadOptions};
 use demi_schemas::InvariantsFile;
 
 use crate::Outcome;
 use crate::export::SliceArgs;
 use crate::files::{read_scenario, replace_file};
+use crate::input::{Wanted, expect};
+use crate::permission::{RunArgs, scenario_of};
 use crate::ui::Ui;
 
 /// What a page shows.
@@ -27,6 +29,9 @@ pub struct PageArgs {
     /// A file of invariants to check in the states that the logs tell; the page shows what became of each.
     #[arg(long, value_name = "FILE")]
     pub invariants: Option<PathBuf>,
+    /// Whether the program of a result's own scenario may run.
+    #[command(flatten)]
+    pub run: RunArgs,
     /// Which events.
     #[command(flatten)]
     pub slice: SliceArgs,
@@ -64,7 +69,12 @@ pub fn run(args: ReportArgs, models: &impl Registry, ui: &Ui) -> Outcome {
 
 /// Writes the page.
 pub fn page(input: &Path, args: &PageArgs, html: &Path, models: &impl Registry, ui: &Ui) -> Outcome {
-    let scenario = args.scenario.as_deref().map(read_scenario).transpose()?;
+    expect(input, Wanted::Shown)?;
+    let scenario = match &args.scenario {
+        Some(path) => Some(read_scenario(path)?),
+        None if matches!(Input::of(input)?, Input::Result(_)) => Some(scenario_of(input, args.run, ui)?),
+        None => None,
+    };
     let options = LoadOptions {
         scenario,
         original: args.original.clone(),

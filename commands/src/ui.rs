@@ -85,6 +85,11 @@ impl Ui {
         }
     }
 
+    /// A question on standard error; the answer is read where it was asked.
+    pub fn ask(&self, question: &str) {
+        eprint!("{}", printable_lines(question));
+    }
+
     /// An error and its causes on standard error.
     pub fn error(&self, error: &dyn Error) {
         let mut text = format!("error: {error}");

@@ -12,8 +12,10 @@ use demi_schemas::summary::{MinimizeSummary, Verdict};
 use demi_schemas::{Certificate, Schedule};
 
 use crate::Outcome;
-use crate::files::{read_scenario, read_schedule};
+use crate::files::read_schedule;
+use crate::input::{Wanted, expect};
 use crate::on_model::with_scenario;
+use crate::permission::{RunArgs, scenario_of};
 use crate::status::{Ended, Status};
 use crate::ui::Ui;
 use crate::verify_explored;
@@ -30,16 +32,19 @@ pub struct VerifyArgs {
     /// Print the result as JSON.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    run: RunArgs,
 }
 
 /// Runs `verify`.
 pub fn run(args: VerifyArgs, models: &impl Registry, ui: &Ui) -> Outcome {
+    expect(&args.folder, Wanted::Claims)?;
     let at = |name: &str| args.folder.join(name);
     if !at("certificate.json").exists() && at("summary.json").exists() {
-        let lines = verify_explored::verify(&args.folder, args.budget, models)?;
+        let lines = verify_explored::verify(&args.folder, (args.budget, args.run), models, ui)?;
         return told(&args, &lines, "all of it holds", ui);
     }
-    let scenario = read_scenario(&at("scenario.toml"))?;
+    let scenario = scenario_of(&args.folder, args.run, ui)?;
     let schedule = read_schedule(&at("schedule.jsonl"), false)?;
     let path = at("certificate.json");
     let named = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());

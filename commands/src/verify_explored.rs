@@ -13,9 +13,11 @@ use demi_replay::{Model, Registry, Simulator, Visitor};
 use demi_schemas::summary::{ExplorePromise, ExploreSummary, FuzzSummary, Verdict};
 use demi_schemas::{Scenario, Schedule};
 
-use crate::files::{read_scenario, read_schedule};
+use crate::files::read_schedule;
 use crate::on_model::with_scenario;
+use crate::permission::{RunArgs, scenario_of};
 use crate::status::{Ended, Status};
+use crate::ui::Ui;
 
 /// The recording that was explored around, in the folder.
 pub const RECORDED: &str = "recorded.jsonl";
@@ -40,8 +42,9 @@ enum Wrong {
 /// Checks everything that a folder of `explore` claims; says what was checked.
 pub fn verify(
     folder: &Path,
-    budget: Budget,
+    (budget, run): (Budget, RunArgs),
     models: &impl Registry,
+    ui: &Ui,
 ) -> Result<Vec<String>, Box<dyn std::error::Error>> {
     let at = |name: &str| folder.join(name);
     let path = at("summary.json");
@@ -57,7 +60,7 @@ pub fn verify(
     }
     let summary: ExploreSummary = serde_json::from_str(&text).map_err(|e| named(&e))?;
     let cost: Cost = summary.cost.parse().map_err(|e: String| named(&e))?;
-    let mut scenario = read_scenario(&at("scenario.toml"))?;
+    let mut scenario = scenario_of(folder, run, ui)?;
     scenario.network = summary.network;
     let recorded = match summary.beginnings.is_empty() {
         true => None,

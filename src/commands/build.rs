@@ -92,11 +92,16 @@ pub fn run(args: BuildArgs, ui: &Ui) -> Outcome {
 
 fn describe(s: &BuildSummary, out: &str) -> String {
     let u = &s.unmatched;
+    let violation = match (s.violation.is_empty(), s.affected.is_empty()) {
+        (true, true) => "violation: none is singled out, so everything is kept".to_owned(),
+        (true, false) => format!("violation: without a name, at {}", s.affected.join(", ")),
+        (false, _) => format!("violation: {} at {}", s.violation.join(", "), s.affected.join(", ")),
+    };
     let order = if s.channels_in_order { "in order" } else { "not all in order" };
     format!(
         "{}: {} events, {} deliveries, longest chain {}\n\
          messages: {} matched; unmatched: {} in flight, {} lost, {} sender missing, {} duplicate, {} from outside; channels {order}\n\
-         violation: {} at {}\n\
+         {violation}\n\
          kept {} of {} deliveries ({} of {} events)\n\
          wrote {out}",
         s.system,
@@ -109,8 +114,6 @@ fn describe(s: &BuildSummary, out: &str) -> String {
         u.sender_missing,
         u.duplicate,
         u.external,
-        if s.violation.is_empty() { "unnamed".to_owned() } else { s.violation.join(", ") },
-        s.affected.join(", "),
         s.kept_deliveries,
         s.deliveries,
         s.kept,

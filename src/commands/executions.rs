@@ -12,6 +12,10 @@ use tempfile::TempDir;
 use super::built;
 use demi_lineage::ui::Ui;
 
+/// How records come to tell states.
+pub const HOW_TO_TELL: &str = "give records the actor's variables, as in \"state\": {\"role\": \"Leader\", \"term\": 3}, or let a mapping set \
+     `state` (docs/formats.md)";
+
 /// Most pairs of states of two actors that are looked at.
 const PAIRS: usize = 100_000;
 
@@ -123,7 +127,7 @@ pub fn open(places: &[PathBuf], system: Option<&str>, ui: &Ui) -> Result<Vec<Ord
 
 fn ordered(name: String, folder: &Path, store: Option<Arc<TempDir>>) -> Result<Ordered, Box<dyn Error>> {
     let query = Query::open(folder, false)?;
-    let told = query.told().map_err(|e| format!("{name}: {e}"))?;
+    let told = query.told().map_err(|e| format!("{name}: {e}; {HOW_TO_TELL}"))?;
     Ok(Ordered { name, query, told, ground: None, pairs: Vec::new(), _store: store })
 }
 

@@ -134,6 +134,9 @@ pub fn run(args: &InferArgs, ui: &Ui) -> Outcome {
     let inferred =
         infer(&all, &options, &mut |done, of| bar.set_message(format!("checked {done} of {of} candidates")));
     bar.finish_and_clear();
+    if inferred.classes.iter().all(|class| class.variables.is_empty() && class.constants.is_empty()) {
+        return Err(no_variables(&inferred).into());
+    }
     let entries = merged(&inferred, before.as_ref(), all.len());
     if let Some(out) = &args.out {
         let text = InvariantsFile::new(entries.clone()).to_text();
@@ -171,6 +174,22 @@ pub fn run(args: &InferArgs, ui: &Ui) -> Outcome {
     }
     let lost = changes.is_some_and(|c| c.lost.iter().any(|l| l.bits >= Some(WELL_KNOWN)));
     Ok(if lost { ExitCode::from(1) } else { ExitCode::SUCCESS })
+}
+
+/// Why nothing can be inferred where no variable takes part.
+fn no_variables(inferred: &Inferred) -> String {
+    let left_out: BTreeSet<&str> =
+        inferred.classes.iter().flat_map(|class| &class.left_out).map(String::as_str).collect();
+    match left_out.is_empty() {
+        true => format!(
+            "the states that were told have no variables, so nothing can be said of them; {}",
+            executions::HOW_TO_TELL
+        ),
+        false => format!(
+            "no variable takes part: all are identifiers or addresses, or left out by --variables and --without: {}",
+            left_out.into_iter().collect::<Vec<_>>().join(", ")
+        ),
+    }
 }
 
 /// How many ground states each execution has, where these were looked at.

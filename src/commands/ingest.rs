@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
+use demi_common::hint::did_you_mean;
 use demi_ingest::mapping::{Container, Mapper};
 use demi_ingest::{LoadOptions, LoadReport, Progress, Redaction, Sources, Store, likely_reason};
+use demi_schemas::Kind;
 use demi_schemas::summary::{ActorCompleteness, LoadSummary};
 
 #[cfg(feature = "daemon")]
@@ -23,6 +25,8 @@ const MOST_ROWS: usize = 200;
 const MOST_WARNINGS: usize = 10;
 /// Most gaps of an incarnation shown in that table.
 const MOST_GAPS: usize = 4;
+/// Reasons of quarantine that are explained.
+const MOST_REASONS: usize = 3;
 
 /// What to do with logs.
 #[derive(Subcommand)]
@@ -134,6 +138,13 @@ fn load(args: &LoadArgs, ui: &Ui) -> Outcome {
             reasons(&report.summary),
             table.display()
         ));
+        let all = demi_ingest::quarantined(&store, Some(&args.system))?;
+        for first in
+            all.iter().filter(|q| report.summary.quarantine_reasons.contains_key(&q.code)).take(MOST_REASONS)
+        {
+            let (source, line) = (&first.source, first.line);
+            ui.note(&format!("  {source}:{line} ({}): {}", first.code, in_words(&first.code, &first.reason)));
+        }
     }
     for warning in report.summary.warnings.iter().take(MOST_WARNINGS) {
         ui.note(&format!("odd: {warning}"));
@@ -152,7 +163,9 @@ fn load(args: &LoadArgs, ui: &Ui) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     }
     ui.note("nothing was taken: no line became an event");
-    if let Some(reason) = why_nothing(args, container) {
+    // What is no JSON, or lacks a field, may be something else; what has a wrong kind is an event record.
+    let is_record = summary.quarantine_reasons.keys().any(|code| code == "unknown_kind");
+    if let Some(reason) = Some(()).filter(|()| !is_record).and_then(|()| why_nothing(args, container)) {
         ui.note(&format!("likely reason: {reason}"));
     }
     Ok(ExitCode::from(1))
@@ -179,6 +192,18 @@ fn progress_line(now: &Progress, elapsed: Duration) -> String {
 
 fn count(n: u64, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+/// Why a record was put in quarantine, for who wrote the log.
+pub(super) fn in_words(code: &str, reason: &str) -> String {
+    if reason.contains("EOF while parsing") {
+        return "the line ends in the middle of a record: it was cut off, or is still being written"
+            .to_owned();
+    }
+    let kind = reason.split('\'').nth(1).filter(|_| code == "unknown_kind");
+    let Some(kind) = kind else { return reason.to_owned() };
+    let all: Vec<&str> = Kind::ALL.iter().map(|kind| kind.as_str()).collect();
+    format!("{reason}{}; the kinds are {}", did_you_mean(kind, all.iter().copied()), all.join(", "))
 }
 
 fn reasons(summary: &LoadSummary) -> String {

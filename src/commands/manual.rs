@@ -1,7 +1,11 @@
 //! `demi-lineage completions` and `demi-lineage man`: what shells and `man` know of the command line.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
+
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use demi_lineage::out::stdout;
 
 use super::Outcome;
 use demi_lineage::ui::Ui;
@@ -23,11 +27,48 @@ pub struct ManArgs {
 }
 
 /// Prints the script.
-pub fn completions(args: &CompletionsArgs, mut cli: clap::Command) -> Outcome {
+pub fn completions(args: &CompletionsArgs, cli: clap::Command) -> Outcome {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut cli, "demi-lineage", &mut script);
-    std::io::Write::write_all(&mut std::io::stdout().lock(), &script)?;
+    clap_complete::generate(args.shell, &mut plain(cli), NAME, &mut script);
+    let mut script = String::from_utf8(script)?;
+    if args.shell == clap_complete::Shell::Bash {
+        // The generator takes the hyphen in the name for the border of a command in one of the two places in which it writes it.
+        script = script.replace(&NAME.replace('-', "__subcmd__"), &NAME.replace('-', "__"));
+    }
+    let mut out = stdout();
+    out.write_all(script.as_bytes())?;
+    out.flush()?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The name of the program.
+const NAME: &str = "demi-lineage";
+
+/// The commands with descriptions of values in which nothing means something to a shell: the generator does not quote these.
+fn plain(cli: clap::Command) -> clap::Command {
+    let plain_arg = |arg: clap::Arg| {
+        let values = arg.get_possible_values();
+        // Switches have values, too, which nobody types.
+        if values.is_empty() || !arg.get_action().takes_values() {
+            return arg;
+        }
+        let value = |value: PossibleValue| {
+            let help = value.get_help().map(|help| words(&help.to_string())).unwrap_or_default();
+            value.help(help)
+        };
+        arg.value_parser(PossibleValuesParser::new(values.into_iter().map(value)))
+    };
+    cli.mut_args(plain_arg).mut_subcommands(plain)
+}
+
+fn words(text: &str) -> String {
+    let word = |c: char| match c {
+        '"' => '\'',
+        '$' | '`' | '\\' => ' ',
+        c if c.is_control() => ' ',
+        c => c,
+    };
+    text.chars().map(word).collect()
 }
 
 /// Writes the pages.

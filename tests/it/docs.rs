@@ -385,3 +385,48 @@ fn paths_that_pages_name_exist() {
     assert!(seen > 30, "only {seen} paths were found");
     assert!(gone.is_empty(), "paths that are not there:\n{}", gone.join("\n"));
 }
+
+/// Packages of others that the documents tell people to install.
+const THIRD_PARTY: [&str; 8] =
+    ["deltalake", "duckdb", "pandas", "pyarrow", "networkx", "maturin", "polars", "matplotlib"];
+
+/// The words behind an order to install something, up to the end of the order.
+fn installed<'a>(text: &'a str, order: &str) -> Vec<&'a str> {
+    let rest = text.split(order).skip(1);
+    rest.flat_map(|rest| {
+        let end = rest.find(['`', '\n', '#', '&', ';']).unwrap_or(rest.len());
+        rest[..end].split_whitespace()
+    })
+    .map(|word| word.trim_matches(['"', '\'', ',']))
+    .collect()
+}
+
+#[test]
+fn nobody_is_told_to_install_a_package_that_nobody_owns() {
+    let mut seen = 0;
+    for path in files(root(), &["md", "toml", "in", "json", "py", "js", "rs"]) {
+        if path.starts_with(root().join("tests")) {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        for order in
+            ["pip install ", "npm install ", "npm i ", "cargo install ", "cargo add ", "cargo binstall "]
+        {
+            for word in installed(&text, order) {
+                seen += 1;
+                let is_place = word.contains('/')
+                    || word.starts_with(['-', '.', '{'])
+                    || word == "."
+                    || word.starts_with("git+");
+                let third =
+                    word.split(['>', '=', '<']).next().is_some_and(|name| THIRD_PARTY.contains(&name));
+                assert!(is_place || third, "{}: '{order}{word}'", path.display());
+            }
+        }
+        // A dependency by its version alone is one of a registry.
+        for (at, _) in text.match_indices("\"demi-model\":") {
+            assert!(text[at..].contains("\"file:"), "{}", path.display());
+        }
+    }
+    assert!(seen > 8, "{seen}");
+}

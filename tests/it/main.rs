@@ -11,6 +11,7 @@
 
 mod bad_input;
 mod command_line;
+mod completions;
 mod daemon;
 mod daemon_full_disk;
 mod daemon_kill;
@@ -33,6 +34,7 @@ mod logging_layer;
 mod main_job;
 mod minimize_options;
 mod monitors;
+mod moves;
 mod nats_daemon;
 mod otlp_daemon;
 mod otlp_grpc;
@@ -45,6 +47,7 @@ mod report;
 mod spans;
 mod structure;
 mod third_party;
+mod wrong_path;
 
 mod support {
     pub mod kill;

@@ -85,7 +85,7 @@ fn the_demo_is_exported_and_read_in_a_browser() {
     assert!(
         refused(&["export", &exec, "--format", "dot", "--past", "raft-member-9/1"]).contains("raft-member-1")
     );
-    assert!(refused(&["export", &out, "--format", "dot"]).contains("neither an execution"));
+    assert!(refused(&["export", &out, "--format", "dot"]).contains("what is wanted here is an execution"));
     assert!(refused(&["report", &exec]).contains("--html"));
     assert!(refused(&["report", &min, "--serve"]).contains("--html"));
 

@@ -9,10 +9,12 @@
 
 mod export;
 mod fuzz;
+mod generated_code;
 mod hostile;
 mod languages;
 mod model_check;
 mod new_model;
+mod permission;
 
 /// Whether there is a Python to run models with; says so where there is none.
 fn python() -> bool {
