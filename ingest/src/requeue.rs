@@ -7,7 +7,7 @@ use crate::columns::{QuarantineColumns, QuarantineRow};
 use crate::digest::digest_into;
 use crate::mapping::{Mapper, Outcome};
 use crate::read::lines::Line;
-use crate::read::parse::{Parser, What};
+use crate::read::parse::{Parser, What, reserved};
 use crate::store::{Gone, TableWriter};
 use crate::time::utc_date;
 use crate::{IngestError, Store};
@@ -144,6 +144,9 @@ impl Run<'_> {
             match unit.outcome {
                 Outcome::Events { records, .. } => {
                     for record in records {
+                        if reserved(&record).is_some() {
+                            return None;
+                        }
                         let digest = digest_into(&record, &mut self.scratch);
                         let date = record.time.as_ref().and_then(utc_date);
                         events.push(What::Event { record: Box::new(record), digest, date });

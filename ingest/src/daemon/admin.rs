@@ -31,6 +31,7 @@ pub(crate) async fn start(
 ) -> Result<Running, SecurityError> {
     let listener = Listener::bind(config, &context.reload).await?;
     let addresses = listener.local_addr().into_iter().collect();
+    let guard = listener.guard().map_err(|source| SecurityError::Bind { address: config.listen, source })?;
     let shared = Arc::new(Shared { tokens: listener.tokens(), context: context.clone(), monitors });
     let router = Router::new()
         .route("/healthz", get(async || "ok\n"))
@@ -41,7 +42,7 @@ pub(crate) async fn start(
         .route("/v1/invariants/{id}/mute", post(|shared, headers, id| mute(shared, headers, id, true)))
         .route("/v1/invariants/{id}/unmute", post(|shared, headers, id| mute(shared, headers, id, false)))
         .with_state(shared);
-    let task = tokio::spawn(serve(listener, router, context, config.max_connections));
+    let task = tokio::spawn(serve(listener, guard, router, context, config.max_connections));
     Ok(Running { addresses, task })
 }
 
@@ -50,6 +51,9 @@ async fn ready(State(shared): State<Arc<Shared>>) -> Response {
     let context = &shared.context;
     let why = if context.shutdown.is_thrown() {
         "stopping\n"
+    } else if let Some((task, why)) = context.tasks.down() {
+        let why = format!("the task '{task}' does not run: {why}\n");
+        return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
     } else if context.metrics.spool_failing.get() != 0 {
         "the spool is full or cannot be written\n"
     } else if context.metrics.store_failing.get() != 0 {

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 /// Most bytes of one batch as it is spooled.
 pub const MAX_BATCH: usize = 32 << 20;
+
 /// Who hands over: a source as it is configured.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Origin {
@@ -14,6 +15,17 @@ pub struct Origin {
     pub source: Arc<str>,
     /// The system whose events it brings.
     pub system: Arc<str>,
+}
+
+/// How the names begin under which the daemon's own monitors hand over. No source is called so.
+pub(crate) const OF_MONITORS: &str = "monitors.";
+
+impl Origin {
+    /// Whether the daemon itself hands over.
+    #[must_use]
+    pub fn is_daemon(&self) -> bool {
+        self.source.starts_with(OF_MONITORS)
+    }
 }
 
 /// Data that becomes durable together, or not at all.

@@ -16,6 +16,7 @@ use demi_common::nearest;
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
+use super::batch::OF_MONITORS;
 use super::monitors::MonitorConfig;
 use super::net::security::ListenConfig;
 pub use super::sections::{DaemonConfig, SpoolConfig, StoreConfig};
@@ -259,6 +260,12 @@ fn source(
     env: &impl Fn(&str) -> Option<String>,
 ) -> Result<SourceConfig, ConfigError> {
     let title = format!("sources.{name}");
+    if name.starts_with(OF_MONITORS) {
+        return Err(refuse(
+            "sources",
+            format!("'{name}' is a name of the daemon's own: no source begins with '{OF_MONITORS}'"),
+        ));
+    }
     let Value::Table(mut value) = value else {
         return Err(refuse("sources", format!("'{name}' must be a table: [{title}]")));
     };

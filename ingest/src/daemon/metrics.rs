@@ -43,6 +43,13 @@ pub struct RefusedLabels {
     pub reason: String,
 }
 
+/// Label of what is counted by task.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct TaskLabel {
+    /// The task.
+    pub task: String,
+}
+
 /// Labels of an actor's gaps.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct ActorLabels {
@@ -102,6 +109,8 @@ pub struct Metrics {
     pub commit_seconds: Histogram,
     /// Seconds to write and sync a group of batches.
     pub sync_seconds: Histogram,
+    /// Times that a task panicked or ended before its time.
+    pub task_failures: Family<TaskLabel, Counter>,
     /// What monitors count.
     pub monitors: Figures,
 }
@@ -133,6 +142,7 @@ impl Default for Metrics {
             compacted_files: Counter::default(),
             commit_seconds: Histogram::new(exponential_buckets(0.01, 2.0, 12)),
             sync_seconds: Histogram::new(exponential_buckets(0.0005, 2.0, 12)),
+            task_failures: Family::default(),
             monitors: Figures::default(),
         };
         m.register();
@@ -174,6 +184,7 @@ impl Metrics {
         r.register("store_failing", "1 while the store cannot be written", self.store_failing.clone());
         r.register("compacted_files", "Data files merged into larger ones", self.compacted_files.clone());
         r.register_with_unit("commit", "Time of a commit", Unit::Seconds, self.commit_seconds.clone());
+        r.register("task_failures", "Times that a task panicked or ended early", self.task_failures.clone());
         self.monitors.register(r);
         r.register_with_unit("spool_sync", "Time of a group write", Unit::Seconds, self.sync_seconds.clone());
     }

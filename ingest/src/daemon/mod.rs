@@ -17,6 +17,8 @@
 
 pub mod admin;
 pub mod batch;
+#[cfg(test)]
+mod breaking;
 pub mod check;
 pub mod codec;
 pub mod committer;
@@ -36,6 +38,7 @@ mod sections;
 pub mod serve;
 pub mod shutdown;
 pub mod sources;
+pub mod tasks;
 pub mod verify;
 mod writer;
 

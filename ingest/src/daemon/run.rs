@@ -7,6 +7,7 @@ use tracing_subscriber::EnvFilter;
 
 use super::config::{Config, DaemonConfig};
 use super::serve::{Daemon, ServeError, Started};
+use super::tasks::{GivenUp, MOST_FAILURES};
 
 /// How the daemon ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,10 +45,10 @@ pub(super) fn log_filter(config: &DaemonConfig) -> Result<EnvFilter, String> {
 /// sources read certificates and tokens again. A service manager is told when the daemon is ready and when it stops.
 ///
 /// # Errors
-/// When it cannot start.
+/// When it cannot start, or a part of it failed again and again.
 pub fn run(config: &Config, started: impl FnOnce(&Started)) -> Result<Stopped, ServeError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let stopped = runtime.block_on(async {
+    let stopped: Result<_, ServeError> = runtime.block_on(async {
         let mut term = signal(SignalKind::terminate())?;
         let mut int = signal(SignalKind::interrupt())?;
         let mut hup = signal(SignalKind::hangup())?;
@@ -55,16 +56,17 @@ pub fn run(config: &Config, started: impl FnOnce(&Started)) -> Result<Stopped, S
         started(daemon.started());
         tracing::info!(addresses = ?daemon.started().addresses, "ready");
         notify(&[sd_notify::NotifyState::Ready]);
-        loop {
+        let given_up = loop {
             tokio::select! {
-                _ = term.recv() => break,
-                _ = int.recv() => break,
+                _ = term.recv() => break None,
+                _ = int.recv() => break None,
+                given_up = daemon.given_up() => break Some(given_up),
                 _ = hup.recv() => {
                     tracing::info!("reading certificates, tokens and invariants again");
                     daemon.reload();
                 }
             }
-        }
+        };
         tracing::info!("stopping");
         notify(&[sd_notify::NotifyState::Stopping]);
         let drained = tokio::select! {
@@ -73,11 +75,14 @@ pub fn run(config: &Config, started: impl FnOnce(&Started)) -> Result<Stopped, S
             _ = int.recv() => false,
         };
         tracing::info!(drained, "stopped");
-        Ok::<_, ServeError>(if drained { Stopped::Drained } else { Stopped::LeftInSpool })
-    })?;
+        if let Some(GivenUp { task, reason }) = given_up {
+            return Err(ServeError::GivenUp { task, failures: MOST_FAILURES, reason });
+        }
+        Ok(if drained { Stopped::Drained } else { Stopped::LeftInSpool })
+    });
     // Threads that still wait for a slow disk do not hold up the end: what they do is safe to break off.
     runtime.shutdown_background();
-    Ok(stopped)
+    stopped
 }
 
 /// Tells the service manager, if there is one.

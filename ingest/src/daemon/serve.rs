@@ -4,10 +4,12 @@ mod error;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
+use std::thread;
 use std::time::{Duration, Instant};
 
 pub use error::ServeError;
+use futures::FutureExt;
+use tokio::task::JoinHandle;
 
 use super::admin;
 use super::batch::Origin;
@@ -20,12 +22,16 @@ use super::monitors::{Carried, Feeds, Monitors};
 use super::positions::{LivePositions, Positions};
 use super::reserve::Reserve;
 use super::shutdown::{Reload, Shutdown};
+use super::sources::Context;
 use super::sources::rate::Rate;
-use super::sources::{Context, Running};
+use super::tasks::{GivenUp, Tasks};
 use super::{codec, descriptors, writer};
 use crate::Store;
 use crate::fs::{self, FileSystem};
 use crate::spool::{Disk as _, Folder, Options, Spool};
+
+/// How long a stop may take after a task was given up.
+const GIVEN_UP: Duration = Duration::from_secs(2);
 
 /// What a running daemon tells whoever started it.
 #[derive(Clone, Debug, Default)]
@@ -38,13 +44,14 @@ pub struct Started {
 pub struct Daemon {
     shutdown: Shutdown,
     reload: Reload,
+    pub(crate) tasks: Tasks,
     pub(crate) intake: Intake,
     pub(crate) metrics: Arc<Metrics>,
-    sources: Vec<Running>,
-    admin: Option<Running>,
+    sources: Vec<JoinHandle<()>>,
+    admin: Option<JoinHandle<()>>,
     monitors: Monitors,
-    writer: JoinHandle<()>,
-    committer: JoinHandle<()>,
+    writer: thread::JoinHandle<()>,
+    committer: thread::JoinHandle<()>,
     give_up: Arc<AtomicBool>,
     drain: Duration,
     /// How many files a source may have open.
@@ -74,6 +81,7 @@ impl Daemon {
             opened.map_err(std::io::Error::other)??;
         let (shutdown, reload, give_up) =
             (Shutdown::new(), Reload::default(), Arc::new(AtomicBool::new(false)));
+        let tasks = Tasks::new(metrics.clone(), shutdown.clone());
         let live = LivePositions::new(live);
         let (intake, requests) = Intake::new(live.clone(), metrics.clone(), config.redact.clone());
         let to = Carried { intake: &intake, metrics: &metrics, shutdown: &shutdown };
@@ -87,10 +95,11 @@ impl Daemon {
             metrics: metrics.clone(),
             stop: shutdown.clone(),
             reserve: settings.reserve.clone(),
+            tasks: tasks.clone(),
         };
         let writer = writer.spawn(spool, requests)?;
         let committer = {
-            let (metrics, give_up) = (metrics.clone(), give_up.clone());
+            let (metrics, give_up, tasks) = (metrics.clone(), give_up.clone(), tasks.clone());
             let spawned = tokio::task::spawn_blocking(move || {
                 committer::spawn(
                     settings,
@@ -99,6 +108,7 @@ impl Daemon {
                     saved,
                     metrics,
                     give_up,
+                    tasks,
                 )
             });
             spawned.await.map_err(std::io::Error::other)??
@@ -106,6 +116,7 @@ impl Daemon {
         let mut daemon = Daemon {
             shutdown,
             reload,
+            tasks,
             intake,
             metrics,
             sources: Vec::new(),
@@ -132,17 +143,30 @@ impl Daemon {
         tracing::info!(limit, each_source = self.open_files, "files that may be open");
         for (name, source) in &config.sources {
             let context = self.context(config, name, &source.system);
-            let running = source.kind.start(context).await;
+            let running = source.kind.start(context.clone()).await;
             let running = running.map_err(|source| ServeError::Source { name: name.clone(), source })?;
             self.started.addresses.extend(running.addresses.iter().map(|a| (name.clone(), *a)));
-            self.sources.push(running);
+            let kind = source.kind.clone();
+            let again = move || {
+                let started = kind.start(context.clone());
+                async move { started.await.map(|running| running.task) }.boxed()
+            };
+            let task = self.tasks.task(format!("source {name}")).tend(running.task, again);
+            self.sources.push(tokio::spawn(task));
         }
         if let Some(listen) = &config.admin {
             let context = self.context(config, "admin", "admin");
-            let running = admin::start(listen, context, self.monitors.clone()).await;
+            let running = admin::start(listen, context.clone(), self.monitors.clone()).await;
             let running = running.map_err(|source| ServeError::Admin { source })?;
             self.started.addresses.extend(running.addresses.iter().map(|a| ("admin".to_owned(), *a)));
-            self.admin = Some(running);
+            let (listen, monitors) = (listen.clone(), self.monitors.clone());
+            let again = move || {
+                let (listen, context, monitors) = (listen.clone(), context.clone(), monitors.clone());
+                async move { admin::start(&listen, context, monitors).await.map(|running| running.task) }
+                    .boxed()
+            };
+            let task = self.tasks.task("admin").tend(running.task, again);
+            self.admin = Some(tokio::spawn(task));
         }
         Ok(())
     }
@@ -156,6 +180,7 @@ impl Daemon {
             limits: config.limits,
             open_files: self.open_files,
             metrics: self.metrics.clone(),
+            tasks: self.tasks.clone(),
             rate: Arc::new(Rate::new(Some(config.limits.bytes_per_sec))),
         }
     }
@@ -172,14 +197,21 @@ impl Daemon {
         self.reload.ask();
     }
 
+    /// Returns when a task failed so often that the daemon cannot go on. Safe to drop and call again.
+    pub(super) async fn given_up(&self) -> GivenUp {
+        self.tasks.given_up().await
+    }
+
     /// Stops: sources take nothing new, what is on its way becomes durable, and what is spooled is committed as far as
     /// the time for it goes. Says whether all of it was.
     pub async fn stop(self) -> bool {
         let begin = Instant::now();
         self.shutdown.throw();
-        let left = || self.drain.saturating_sub(begin.elapsed());
+        // Without a part of itself the daemon gets nothing done that is worth waiting for.
+        let drain = if self.tasks.has_given_up() { self.drain.min(GIVEN_UP) } else { self.drain };
+        let left = || drain.saturating_sub(begin.elapsed());
         for source in self.sources.into_iter().chain(self.admin) {
-            let mut task = source.task;
+            let mut task = source;
             if tokio::time::timeout(left(), &mut task).await.is_err() {
                 task.abort();
             }

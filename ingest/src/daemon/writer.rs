@@ -12,6 +12,7 @@ use super::intake::Request;
 use super::metrics::Metrics;
 use super::positions::LivePositions;
 use super::reserve::Reserve;
+use super::tasks::Tasks;
 use crate::spool::{Body, Disk, Spool, SpoolError};
 
 /// Bytes after which a group is written though more waits.
@@ -28,6 +29,28 @@ pub(super) struct Writer {
     pub stop: super::Shutdown,
     /// While it is given up, what is on the disk belongs to the committer.
     pub reserve: Arc<Reserve>,
+    pub tasks: Tasks,
+}
+
+/// The bodies of a group while it is written. Those that are still here when it ends, however it ends, go back to their requests.
+struct Group<'a> {
+    waiting: &'a mut Vec<Request>,
+    bodies: Vec<Body>,
+}
+
+impl Group<'_> {
+    fn of(waiting: &mut Vec<Request>) -> Group<'_> {
+        let bodies = waiting.iter_mut().map(|request| std::mem::take(&mut request.body)).collect();
+        Group { waiting, bodies }
+    }
+}
+
+impl Drop for Group<'_> {
+    fn drop(&mut self) {
+        for (request, body) in self.waiting.iter_mut().zip(self.bodies.drain(..)) {
+            request.body = body;
+        }
+    }
 }
 
 impl Writer {
@@ -39,44 +62,56 @@ impl Writer {
     ) -> std::io::Result<JoinHandle<()>> {
         thread::Builder::new().name("spool".into()).spawn(move || {
             let mut waiting: Vec<Request> = Vec::new();
-            loop {
-                if waiting.is_empty() {
-                    let next = receive(&mut from, REST).unwrap_or_else(|| {
-                        spool.rest();
-                        from.blocking_recv()
-                    });
-                    match next {
-                        Some(request) => waiting.push(request),
-                        None => break,
-                    }
-                }
-                let mut bytes: usize = waiting.iter().map(|r| r.body.bytes().len()).sum();
-                while bytes < GROUP_BYTES
-                    && let Ok(request) = from.try_recv()
-                {
-                    bytes += request.body.bytes().len();
-                    waiting.push(request);
-                }
-                if self.reserve.is_held() {
-                    self.write(&mut spool, &mut waiting);
-                } else {
-                    if self.metrics.spool_failing.set(1) == 0 {
-                        tracing::warn!(
-                            "sources wait: the disk is full, and what room there is belongs to commits"
-                        );
-                    }
-                    self.wait(&mut waiting);
-                }
-            }
+            // What waits outlives a panic: it is written by the next try.
+            self.tasks.task("spool").keep(|| {
+                // After a panic nobody knows what the segment holds.
+                spool.leave_segment();
+                self.serve(&mut spool, &mut from, &mut waiting);
+            });
             spool.close();
         })
+    }
+
+    /// Writes what comes until all intakes are gone.
+    fn serve<D: Disk>(&self, spool: &mut Spool<D>, from: &mut Receiver<Request>, waiting: &mut Vec<Request>) {
+        loop {
+            if waiting.is_empty() {
+                let next = receive(from, REST).unwrap_or_else(|| {
+                    spool.rest();
+                    from.blocking_recv()
+                });
+                match next {
+                    Some(request) => waiting.push(request),
+                    None => return,
+                }
+            }
+            let mut bytes: usize = waiting.iter().map(|r| r.body.bytes().len()).sum();
+            while bytes < GROUP_BYTES
+                && let Ok(request) = from.try_recv()
+            {
+                bytes += request.body.bytes().len();
+                waiting.push(request);
+            }
+            if self.reserve.is_held() {
+                self.write(spool, waiting);
+            } else {
+                if self.metrics.spool_failing.set(1) == 0 {
+                    tracing::warn!(
+                        "sources wait: the disk is full, and what room there is belongs to commits"
+                    );
+                }
+                self.wait(waiting);
+            }
+        }
     }
 
     /// Writes a group; what cannot be written stays as long as its sender waits.
     fn write<D: Disk>(&self, spool: &mut Spool<D>, waiting: &mut Vec<Request>) {
         let begin = Instant::now();
-        let bodies: Vec<Body> = waiting.iter_mut().map(|r| std::mem::take(&mut r.body)).collect();
-        let result = spool.write(&bodies);
+        let group = Group::of(waiting);
+        self.tasks.may_break("spool");
+        let result = spool.write(&group.bodies);
+        drop(group);
         let metrics = &self.metrics;
         metrics.spool_bytes.set(i64::try_from(spool.bytes()).unwrap_or(i64::MAX));
         match result {
@@ -100,9 +135,6 @@ impl Writer {
                             tracing::error!(%error, cause = ?std::error::Error::source(&error), "cannot write the spool")
                         }
                     }
-                }
-                for (request, body) in waiting.iter_mut().zip(bodies) {
-                    request.body = body;
                 }
                 self.wait(waiting);
             }

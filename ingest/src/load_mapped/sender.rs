@@ -7,7 +7,7 @@ use crate::IngestError;
 use crate::digest::digest_into;
 use crate::load::LoadOptions;
 use crate::mapping::{Outcome, Unit};
-use crate::read::parse::{Chunk, Item, What};
+use crate::read::parse::{Chunk, Item, RESERVED, What, reserved};
 use crate::time::utc_date;
 
 /// Units handed over together, and the bytes of them after which they are.
@@ -90,6 +90,11 @@ impl<'a> Sender<'a> {
                 next.chunk.raw.extend_from_slice(&unit.raw);
                 let raw = start..next.chunk.raw.len();
                 for mut record in records {
+                    if let Some(reason) = reserved(&record) {
+                        let what = What::Bad { code: RESERVED.into(), reason };
+                        next.chunk.items.push(Item { line: unit.line.clone(), raw: raw.clone(), what });
+                        continue;
+                    }
                     if let Some(redact) = &self.options.redact {
                         redact.record(&system, &mut record);
                     }

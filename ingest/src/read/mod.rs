@@ -3,5 +3,6 @@
 pub(crate) mod decompress;
 pub(crate) mod encoding;
 pub mod lines;
+pub(crate) mod names;
 pub(crate) mod parse;
 pub(crate) mod source;

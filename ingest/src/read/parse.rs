@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::mpsc::SyncSender;
 
 use demi_schemas::EventRecord;
+use demi_schemas::event::MONITOR;
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -105,22 +106,45 @@ fn read_source(
     }
 }
 
+/// The code of lines that bear a name under which only the daemon writes.
+pub(crate) const RESERVED: &str = "reserved";
+
+/// Why nobody but the daemon writes under the name of this record, if that is so.
+///
+/// Its monitors tell of violations as the actor [`MONITOR`], with an incarnation of their own. A system that tells of violations itself has the
+/// first incarnation.
+pub(crate) fn reserved(record: &EventRecord) -> Option<String> {
+    (record.actor == MONITOR && record.incarnation != 0).then(|| {
+        format!(
+            "only the daemon's monitors write as '{MONITOR}' with incarnation {}: a system that tells of violations itself has incarnation 0",
+            record.incarnation
+        )
+    })
+}
+
 /// Makes events of lines.
 pub(crate) struct Parser<'a> {
     system: &'a str,
     limit: usize,
     redact: Option<&'a Redaction>,
+    /// Whether the daemon itself wrote what is parsed.
+    own: bool,
     scratch: Vec<u8>,
 }
 
 impl<'a> Parser<'a> {
     pub(crate) fn new(system: &'a str, limit: usize) -> Self {
-        Parser { system, limit, redact: None, scratch: Vec::new() }
+        Parser { system, limit, redact: None, own: false, scratch: Vec::new() }
     }
 
     /// Redacts what it reads.
     pub(crate) fn redacted(self, redact: Option<&'a Redaction>) -> Self {
         Parser { redact, ..self }
+    }
+
+    /// Reads what the daemon itself wrote, if `own` is set.
+    pub(crate) fn of_daemon(self, own: bool) -> Self {
+        Parser { own, ..self }
     }
 
     /// Adds a line to the chunk, unless it is empty.
@@ -172,6 +196,9 @@ impl<'a> Parser<'a> {
             && own != self.system
         {
             return rule(format!("the record is of system '{own}', the load is into '{}'", self.system));
+        }
+        if let (false, Some(reason)) = (self.own, reserved(&record)) {
+            return What::Bad { code: RESERVED.into(), reason };
         }
         if i32::try_from(record.incarnation).is_err() {
             return rule(format!("incarnation {} is beyond {}", record.incarnation, i32::MAX));

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::IngestError;
 use crate::read::decompress::{packing, unpack};
 use crate::read::encoding::Encoding;
+use crate::read::names;
 
 /// Ends of names taken from a folder, each also with a packing's end behind it.
 ///
@@ -33,7 +34,7 @@ impl Source {
     #[must_use]
     pub fn file(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
-        Source { name: path.to_string_lossy().into_owned(), from: From::File(path), encoding: None }
+        Source { name: names::text(&path), from: From::File(path), encoding: None }
     }
 
     /// A stream under a name of the caller's choice. Offsets count its unpacked bytes.
@@ -115,7 +116,7 @@ impl Sources {
 }
 
 fn read_error(path: &Path, source: io::Error) -> IngestError {
-    IngestError::Read { path: path.to_string_lossy().into_owned(), source }
+    IngestError::Read { path: names::text(path), source }
 }
 
 /// The files behind one path given.
@@ -133,11 +134,12 @@ fn expand(given: &str) -> Result<Vec<PathBuf>, IngestError> {
     if !given.contains(['*', '?', '[']) {
         return Err(IngestError::NoSuchPath { path: given.to_owned() });
     }
-    let options = glob::MatchOptions { require_literal_leading_dot: true, ..glob::MatchOptions::new() };
-    let found = glob::glob_with(given, options)
-        .map_err(|source| IngestError::Pattern { pattern: given.to_owned(), source })?;
-    for entry in found {
-        let entry = entry.map_err(|e| read_error(e.path(), io::Error::other(e.to_string())))?;
+    let found =
+        names::find(given).map_err(|source| IngestError::Pattern { pattern: given.to_owned(), source })?;
+    if let Some((folder, source)) = found.unreadable.into_iter().next() {
+        return Err(read_error(&folder, source));
+    }
+    for entry in found.paths {
         if entry.is_dir() {
             walk(&entry, &mut files)?;
         } else {
@@ -187,7 +189,7 @@ fn sniff(path: &Path) -> Result<(), IngestError> {
     File::open(path).and_then(|f| f.take(8).read_to_end(&mut start)).map_err(|e| read_error(path, e))?;
     match packing(&start) {
         Ok(_) => Ok(()),
-        Err(format) => Err(IngestError::Unsupported { path: path.to_string_lossy().into_owned(), format }),
+        Err(format) => Err(IngestError::Unsupported { path: names::text(path), format }),
     }
 }
 

@@ -265,6 +265,11 @@ impl<D: Disk> Spool<D> {
         Ok(Written { first_lsn, last_lsn })
     }
 
+    /// Leaves the segment at hand, where nobody knows what it holds behind its last frame. The next one makes that void.
+    pub fn leave_segment(&mut self) {
+        self.active = None;
+    }
+
     fn active_len(&self) -> Option<u64> {
         self.active.as_ref()?;
         self.shared.lock().segments.back().map(|s| s.len)

@@ -26,6 +26,7 @@ use super::metrics::Metrics;
 use super::monitors::Feeds;
 use super::positions::Positions;
 use super::reserve::{Reserve, is_full};
+use super::tasks::{Task, Tasks};
 use crate::fs::FileSystem;
 use crate::spool::{Disk, Reader, Releaser, SpoolError};
 use crate::{IngestError, Store};
@@ -123,6 +124,7 @@ pub(super) fn spawn<D: Disk>(
     positions: Positions,
     metrics: Arc<Metrics>,
     give_up: Arc<AtomicBool>,
+    tasks: Tasks,
 ) -> Result<JoinHandle<()>, IngestError> {
     let store = Store::create_on(&settings.store, settings.files.clone())?;
     let locks = settings.systems.iter().map(|s| store.lock(s)).collect::<Result<Vec<File>, _>>()?;
@@ -131,12 +133,24 @@ pub(super) fn spawn<D: Disk>(
         let _locks = locks;
         let mut pause = PAUSES.0;
         let mut positions = positions;
+        let mut task = tasks.task("committer");
         while !give_up.load(Ordering::Relaxed) {
             let begin = Instant::now();
-            let run = Run { settings: &settings, metrics: &metrics, releaser: &releaser, give_up: &give_up };
-            match run.session(&new_reader, &mut positions) {
-                Ok(()) => return,
-                Err(error) => {
+            task.runs();
+            let run = Run {
+                settings: &settings,
+                metrics: &metrics,
+                releaser: &releaser,
+                give_up: &give_up,
+                tasks: &tasks,
+            };
+            let lost = match Task::caught(|| run.session(&new_reader, &mut positions)) {
+                Ok(Ok(())) => return,
+                Err(panic) => panic,
+                Ok(Err(error @ (CommitError::ParserLost | CommitError::Store(IngestError::WriterLost)))) => {
+                    error.to_string()
+                }
+                Ok(Err(error)) => {
                     metrics.commit_failures.inc();
                     metrics.store_failing.set(1);
                     let cause = std::error::Error::source(&error).map(ToString::to_string);
@@ -145,7 +159,16 @@ pub(super) fn spawn<D: Disk>(
                         tracing::warn!("the store's disk is full: sources wait until there is room again");
                         continue;
                     }
+                    String::new()
                 }
+            };
+            // A defect, not a disk that may be well again.
+            if !lost.is_empty() {
+                match task.failed(&lost) {
+                    Some(pause) => thread::sleep(pause),
+                    None => return,
+                }
+                continue;
             }
             if begin.elapsed() > PAUSES.1 {
                 pause = PAUSES.0;
@@ -166,6 +189,7 @@ struct Run<'a, D> {
     metrics: &'a Metrics,
     releaser: &'a Releaser<D>,
     give_up: &'a AtomicBool,
+    tasks: &'a Tasks,
 }
 
 impl<D: Disk> Run<'_, D> {
@@ -176,14 +200,19 @@ impl<D: Disk> Run<'_, D> {
         positions: &mut Positions,
     ) -> Result<(), CommitError> {
         let from = positions.lsn;
-        let (mut session, done) = Session::open(self.settings, self.metrics, positions.clone())?;
+        let (mut session, done) = Session::open(self.settings, self.metrics, self.tasks, positions.clone())?;
         self.metrics.store_failing.set(0);
         self.metrics.committed_lsn.set(i64::try_from(done).unwrap_or(i64::MAX));
         let watched = self.settings.feeds.values().map(|feed| feed.safe()).min().unwrap_or(done);
         let reader = new_reader(from.min(done).min(watched));
         let stop = AtomicBool::new(false);
         let (to, chunks) = sync_channel(CHUNKS);
-        let frames = parse::Frames { done, limit: self.settings.max_line_bytes, feeds: &self.settings.feeds };
+        let frames = parse::Frames {
+            done,
+            limit: self.settings.max_line_bytes,
+            feeds: &self.settings.feeds,
+            tasks: self.tasks,
+        };
         thread::scope(|scope| {
             let stop = &stop;
             let parser = scope.spawn(move || parse::read_frames(reader, &frames, &to, stop));
@@ -204,6 +233,7 @@ impl<D: Disk> Run<'_, D> {
         let mut upkeep = upkeep::Upkeep::new(self.settings);
         let (mut whole, mut idle) = (true, false);
         while !self.give_up.load(Ordering::Relaxed) {
+            self.tasks.may_break("committer");
             let due = session.due_in().is_some_and(|left| left.is_zero());
             if whole && (due || idle && session.is_large()) {
                 session.commit()?;

@@ -17,6 +17,7 @@ use super::CommitError;
 use crate::daemon::batch::{Origin, PositionUpdate};
 use crate::daemon::codec::{Decoded, DecodedContent, DecodedItem, decode};
 use crate::daemon::monitors::{Cut, Feeds};
+use crate::daemon::tasks::Tasks;
 use crate::read::lines::{Line, Lines};
 use crate::read::parse::{Parser, What};
 use crate::spool::{Disk, Reader};
@@ -85,6 +86,7 @@ pub(super) struct Frames<'a> {
     /// Longest line, in bytes.
     pub limit: usize,
     pub feeds: &'a Feeds,
+    pub tasks: &'a Tasks,
 }
 
 /// Reads frames until the spool is closed or nobody listens.
@@ -104,6 +106,7 @@ pub(super) fn read_frames<D: Disk>(
         // When it ends, `jobs` is dropped and the parsers end too.
         let jobs = jobs;
         while !reader.is_done() && !stop.load(Ordering::Relaxed) {
+            frames.tasks.may_break("reader");
             if !reader.wait(PATIENCE) {
                 continue;
             }
@@ -183,7 +186,8 @@ fn parse_jobs(queue: &Mutex<Receiver<Job>>, frames: &Frames<'_>) {
     loop {
         let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(Job { mut chunk, work, to }) = job else { return };
-        let mut parser = Parser::new(&chunk.origin.system, limit);
+        frames.tasks.may_break("parser");
+        let mut parser = Parser::new(&chunk.origin.system, limit).of_daemon(chunk.origin.is_daemon());
         (chunk.raw, chunk.rows) = match work {
             Work::Nothing => (Bytes::new(), Vec::new()),
             Work::Lines { offset, number, bytes } => {

@@ -15,6 +15,7 @@ use crate::admit::{Admitted, Found, Rows};
 use crate::completeness::{self, CompletenessRow};
 use crate::daemon::metrics::Metrics;
 use crate::daemon::positions::Positions;
+use crate::daemon::tasks::Tasks;
 use crate::lent::Lent;
 use crate::read::parse::What;
 use crate::store::{Gone, TableWriter};
@@ -41,6 +42,7 @@ struct Window {
 pub(super) struct Session<'a> {
     settings: &'a Settings,
     pub(super) metrics: &'a Metrics,
+    tasks: &'a Tasks,
     store: Store,
     /// The table of events; batches are packed on a thread of their own.
     pub events: Lent<TableWriter>,
@@ -64,6 +66,7 @@ impl<'a> Session<'a> {
     pub(super) fn open(
         settings: &'a Settings,
         metrics: &'a Metrics,
+        tasks: &'a Tasks,
         positions: Positions,
     ) -> Result<(Self, u64), CommitError> {
         let store = Store::create_on(&settings.store, settings.files.clone())?;
@@ -92,6 +95,7 @@ impl<'a> Session<'a> {
         let mut session = Session {
             settings,
             metrics,
+            tasks,
             store,
             events: Lent::new(events, "events")?,
             quarantine,
@@ -169,7 +173,11 @@ impl<'a> Session<'a> {
 
     fn flush(&mut self) -> Result<(), CommitError> {
         if let Some(batch) = self.rows.take()? {
-            self.events.work(move |events| events.write(batch))?;
+            let tasks = self.tasks.clone();
+            self.events.work(move |events| {
+                tasks.may_break("events");
+                events.write(batch)
+            })?;
         }
         Ok(())
     }

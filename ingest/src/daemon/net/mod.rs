@@ -2,5 +2,6 @@
 
 mod connection;
 mod error;
+pub mod guard;
 mod secrets;
 pub mod security;

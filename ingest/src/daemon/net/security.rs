@@ -19,9 +19,11 @@ use tokio_rustls::TlsAcceptor;
 pub use super::connection::Connection;
 use super::connection::Inner;
 pub use super::error::SecurityError;
+use super::guard::Guard;
 use super::secrets::{TokenList, read_tls, read_tokens};
 use crate::daemon::metrics::Metrics;
 use crate::daemon::shutdown::Reload;
+use crate::daemon::tasks::Task;
 
 /// How long a peer may take for the TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -208,6 +210,14 @@ impl Listener {
         tracing::debug!(%peer, reason, text, "connection refused");
     }
 
+    /// Who may ask over HTTP.
+    ///
+    /// # Errors
+    /// When the system cannot tell the address.
+    pub fn guard(&self) -> io::Result<Guard> {
+        Ok(Guard::new(self.tokens(), self.local_addr()?.ip()))
+    }
+
     /// The tokens that requests must show.
     #[must_use]
     pub fn tokens(&self) -> Tokens {
@@ -251,7 +261,9 @@ async fn keep_current(
     drop(reload);
     while asked.changed().await.is_ok() {
         let Some(current) = current.upgrade() else { return };
-        match config.read(alpn) {
+        // Whatever happens here, the next request to read them again is heard.
+        let read = Task::caught(|| config.read(alpn).map_err(|error| error.to_string()));
+        match read.flatten() {
             Ok(secrets) => {
                 *current.write().unwrap_or_else(PoisonError::into_inner) = secrets;
                 tracing::info!(address = %config.listen, "certificates and tokens were read again");

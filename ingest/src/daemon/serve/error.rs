@@ -49,6 +49,16 @@ pub enum ServeError {
         /// What is wrong.
         source: SecurityError,
     },
+    /// A part of the daemon failed again and again.
+    #[error("the task '{task}' failed {failures} times in a row: {reason}; what was acknowledged is on disk")]
+    GivenUp {
+        /// The task.
+        task: String,
+        /// How often.
+        failures: u32,
+        /// Why, the last time.
+        reason: String,
+    },
     /// The system refused a thread or a runtime.
     #[error("cannot start")]
     Start(#[from] std::io::Error),

@@ -4,8 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 
 use super::Context;
 use crate::daemon::metrics::SourceLabel;
@@ -13,6 +14,14 @@ use crate::daemon::net::security::{Connection, Listener};
 
 /// Time to wait after a connection could not be accepted.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// Returns where a test may have something to say.
+async fn looked_at() {
+    match cfg!(test) {
+        true => tokio::time::sleep(Duration::from_millis(20)).await,
+        false => std::future::pending().await,
+    }
+}
 
 /// Accepts connections until shutdown and gives each to `serve`, at most `max_connections` at a time. Returns when all
 /// that were accepted have ended.
@@ -33,17 +42,19 @@ where
         let Ok(permit) = permit else { break };
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
+            () = looked_at() => {
+                context.tasks.may_break(&context.origin.source);
+                continue;
+            }
             () = context.shutdown.wait() => break,
         };
         match accepted {
             Ok((stream, peer)) => {
-                let gauge = context.metrics.connections.get_or_create(&label).clone();
+                let open = Open::new(context.metrics.connections.get_or_create(&label).clone());
                 let served = serve(stream, peer);
                 connections.spawn(async move {
-                    gauge.inc();
                     served.await;
-                    gauge.dec();
-                    drop(permit);
+                    drop((open, permit));
                 });
             }
             Err(error) => {
@@ -51,7 +62,34 @@ where
                 tokio::time::sleep(PAUSE).await;
             }
         }
-        while connections.try_join_next().is_some() {}
+        while let Some(ended) = connections.try_join_next() {
+            note(context, ended);
+        }
     }
-    while connections.join_next().await.is_some() {}
+    while let Some(ended) = connections.join_next().await {
+        note(context, ended);
+    }
+}
+
+/// Counts a connection that ended with a panic.
+fn note(context: &Context, ended: Result<(), JoinError>) {
+    if let Err(error) = ended {
+        context.tasks.panicked(&format!("connection of {}", context.origin.source), error);
+    }
+}
+
+/// An open connection, counted as long as it is there, however it ends.
+struct Open(Gauge);
+
+impl Open {
+    fn new(gauge: Gauge) -> Self {
+        gauge.inc();
+        Open(gauge)
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
 }

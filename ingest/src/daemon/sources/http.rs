@@ -22,7 +22,7 @@ use super::source::read_keys;
 use super::web::{bearer, serve};
 use super::{Context, Kind, Running, Source, SourceError};
 use crate::daemon::batch::{Batch, Content, Refusal};
-use crate::daemon::net::security::{ListenConfig, Listener, Tokens};
+use crate::daemon::net::security::{ListenConfig, Listener, SecurityError, Tokens};
 
 /// `[sources.NAME]` with `type = "http"`.
 #[derive(Clone, Debug, Deserialize)]
@@ -78,9 +78,11 @@ async fn start(config: Config, context: Context) -> Result<Running, SourceError>
     let mapped = Bodies::of(config.mapping.as_deref(), Carrier::Bodies)?;
     let listener = Listener::bind(&config.listen, &context.reload).await?;
     let addresses = listener.local_addr().into_iter().collect();
+    let guard =
+        listener.guard().map_err(|source| SecurityError::Bind { address: config.listen.listen, source })?;
     let shared = Shared { tokens: listener.tokens(), context: context.clone(), mapped };
     let router = Router::new().route("/v1/events", post(events)).with_state(shared);
-    let task = tokio::spawn(serve(listener, router, context, config.listen.max_connections));
+    let task = tokio::spawn(serve(listener, guard, router, context, config.listen.max_connections));
     Ok(Running { addresses, task })
 }
 

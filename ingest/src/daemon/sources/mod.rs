@@ -31,6 +31,7 @@ use super::intake::Intake;
 use super::metrics::Metrics;
 use super::net::security::SecurityError;
 use super::shutdown::{Reload, Shutdown};
+use super::tasks::Tasks;
 
 pub use kinds::KINDS;
 pub use source::{Kind, Source};
@@ -52,6 +53,8 @@ pub struct Context {
     pub open_files: usize,
     /// What is counted.
     pub metrics: Arc<Metrics>,
+    /// The daemon's tasks.
+    pub tasks: Tasks,
     /// How fast the source may be: wait for it before handing over.
     pub rate: Arc<rate::Rate>,
 }

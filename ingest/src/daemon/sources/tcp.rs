@@ -3,7 +3,7 @@
 //! The server writes `{"acknowledged":N}` and a newline: the first N lines of this connection (empty ones count) are
 //! durable. What is not acknowledged when the connection ends is sent again on the next; nothing is stored twice.
 //! Where tokens are required the first line is `AUTH TOKEN`; it is not counted. Before the server closes a
-//! connection that it does not like it says why: `{"error":"…"}`.
+//! connection that it does not like it says why: `{"error":"…"}`. It does not like HTTP, in which a page that a browser shows may speak to it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -100,6 +100,8 @@ pub struct Framing {
     buffer: BytesMut,
     limit: usize,
     token: bool,
+    /// Whether something was given out.
+    begun: bool,
 }
 
 /// What came whole.
@@ -115,7 +117,7 @@ impl Framing {
     /// Lines of at most `limit` bytes; with `token` the first one is a token's.
     #[must_use]
     pub fn new(limit: usize, token: bool) -> Self {
-        Framing { buffer: BytesMut::with_capacity(256 << 10), limit, token }
+        Framing { buffer: BytesMut::with_capacity(256 << 10), limit, token, begun: false }
     }
 
     /// Takes in what was received.
@@ -132,22 +134,37 @@ impl Framing {
     /// What is whole, if anything is.
     ///
     /// # Errors
-    /// When the unfinished line is longer than a line may be; the connection is of no use then. A whole line that is
+    /// When the peer speaks HTTP, or the unfinished line is longer than a line may be; the connection is of no use then. A whole line that is
     /// too long is given out like others: it goes to quarantine.
     #[expect(clippy::should_implement_trait, reason = "it can fail, and go on after it had nothing")]
     pub fn next(&mut self) -> Result<Option<Piece>, Reason> {
         if self.token {
             if let Some(end) = memchr::memchr(b'\n', &self.buffer) {
-                self.token = false;
+                (self.token, self.begun) = (false, true);
                 return Ok(Some(Piece::Token(self.buffer.split_to(end + 1).freeze())));
             }
             return if self.buffer.len() > TOKEN_BYTES { Err("wrong_token") } else { Ok(None) };
         }
+        // A browser sends what a page tells it to, but never without such a line before it.
+        if let (false, Some(end)) = (self.begun, memchr::memchr(b'\n', &self.buffer))
+            && is_request_line(&self.buffer[..end])
+        {
+            return Err("http_request");
+        }
         if let Some(end) = memchr::memrchr(b'\n', &self.buffer) {
+            self.begun = true;
             return Ok(Some(Piece::Lines(self.buffer.split_to(end + 1).freeze())));
         }
         if self.buffer.len() > self.limit { Err("line_too_long") } else { Ok(None) }
     }
+}
+
+/// Whether a request of HTTP begins with this line: `METHOD TARGET HTTP/VERSION`.
+fn is_request_line(line: &[u8]) -> bool {
+    let mut words = line.trim_ascii().split(|byte| *byte == b' ');
+    let method = words.next().unwrap_or_default();
+    let named = !method.is_empty() && method.iter().all(|byte| byte.is_ascii_uppercase() || *byte == b'-');
+    named && words.next_back().is_some_and(|version| version.starts_with(b"HTTP/"))
 }
 
 struct Served {
@@ -256,6 +273,43 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn what_speaks_http_is_closed_before_its_body_is_read() {
+        for (token, text) in [
+            (false, "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n{}\n"),
+            (false, "M-SEARCH * HTTP/1.0\n{}\n"),
+            (false, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+            (false, "GET /a b c HTTP/1.1\n"),
+        ] {
+            let mut framing = Framing::new(1000, token);
+            for byte in text.as_bytes() {
+                framing.push(&[*byte]);
+                match framing.next() {
+                    Ok(None) => continue,
+                    got => {
+                        assert_eq!(got, Err("http_request"), "{text}");
+                        break;
+                    }
+                }
+            }
+            assert!(framing.pending() > 0, "{text}");
+        }
+        for text in [
+            "{\"actor\":\"GET / HTTP/1.1\"}\n",
+            "10.0.0.1 GET / HTTP/1.1\n",
+            "GET / HTTP/1.1 200\n",
+            "get / HTTP/1.1\n",
+        ] {
+            let mut framing = Framing::new(1000, false);
+            framing.push(text.as_bytes());
+            assert_eq!(
+                framing.next(),
+                Ok(Some(Piece::Lines(Bytes::copy_from_slice(text.as_bytes())))),
+                "{text}"
+            );
+        }
+    }
 
     proptest! {
         /// However the bytes are cut into pieces: whole lines come out as they were, in order, and nothing else.

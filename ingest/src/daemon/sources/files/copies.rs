@@ -15,7 +15,7 @@ impl Follower {
             None => true,
             Some(mapped) if !mapped.copies => false,
             // The first lines of two logs may be equal and mean two things, unless the other one has them no more.
-            Some(_) => state.offset >= TAIL as u64 || akin(path, Path::new(&state.path)) && vanished(state),
+            Some(_) => state.offset >= TAIL as u64 || akin(path, state.place()) && vanished(state),
         }
     }
 
@@ -51,8 +51,8 @@ impl Follower {
     pub(super) fn catch_up_packed(&mut self, number: usize) -> std::io::Result<()> {
         let state = &self.known[number].state;
         let states: Vec<&State> = self.known.iter().map(|known| &known.state).collect();
-        if let Identity::Known(_, best) = identify(Path::new(&state.path), &states)?
-            && self.is_copy(Path::new(&state.path), &best)
+        if let Identity::Known(_, best) = identify(state.place(), &states)?
+            && self.is_copy(state.place(), &best)
             && best.offset > state.offset
         {
             self.known[number].state.take_over(best);
@@ -73,5 +73,5 @@ fn akin(one: &Path, other: &Path) -> bool {
 
 /// Whether the file of the state no longer holds what was read of it.
 fn vanished(state: &State) -> bool {
-    File::open(&state.path).and_then(|file| state.continues(&file)).map_or(true, |continues| !continues)
+    File::open(state.place()).and_then(|file| state.continues(&file)).map_or(true, |continues| !continues)
 }

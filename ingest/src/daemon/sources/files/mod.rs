@@ -140,6 +140,7 @@ async fn start(config: Config, context: Context) -> Result<Running, SourceError>
         let scan_every = Duration::from_millis(config.scan_millis.max(10));
         let mut next_scan = Instant::now();
         while !context.shutdown.is_thrown() {
+            context.tasks.may_break(&context.origin.source);
             if Instant::now() >= next_scan || follower.rescan {
                 follower.scan();
                 next_scan = Instant::now() + scan_every;

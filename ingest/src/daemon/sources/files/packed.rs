@@ -8,6 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::state::{HEAD, State};
 use crate::read::decompress::unpack;
+use crate::read::names;
 
 /// What a packed file is.
 pub(super) enum Identity {
@@ -22,7 +23,7 @@ pub(super) enum Identity {
 /// The unpacked stream of a file.
 pub(super) fn stream(path: &Path) -> std::io::Result<Box<dyn BufRead + Send>> {
     let file = File::open(path)?;
-    let name = path.to_string_lossy().into_owned();
+    let name = names::text(path);
     unpack(&name, Box::new(file)).map_err(|e| std::io::Error::other(e.to_string()))
 }
 

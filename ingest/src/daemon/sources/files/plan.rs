@@ -62,7 +62,7 @@ mod tests {
         ) {
             let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
             let file = tempfile::tempfile().unwrap();
-            let mut state = State::new("p", &file.metadata().unwrap(), false);
+            let mut state = State::new(std::path::Path::new("p"), &file.metadata().unwrap(), false);
             let (mut got, mut told) = (String::new(), 0);
             let mut size = chunk;
             while (state.offset as usize) < text.len() {

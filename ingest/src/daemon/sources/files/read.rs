@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -122,8 +121,8 @@ impl Follower {
     fn truncated(&mut self, number: usize) -> std::io::Result<bool> {
         let known = &mut self.known[number];
         let Some(file) = known.file.take() else { return Ok(false) };
-        let (path, offset) = (&known.state.path, known.state.offset);
-        tracing::info!(path, offset, "truncated; read from its beginning");
+        let (path, offset) = (known.state.place(), known.state.offset);
+        tracing::info!(path = known.state.path, offset, "truncated; read from its beginning");
         let state = State { seen: known.state.seen, ..State::new(path, &file.metadata()?, false) };
         known.state.inode = 0; // no longer this file
         let fresh = self.add(state);
@@ -201,7 +200,7 @@ impl Follower {
                     self.catch_up_packed(number)?;
                 }
                 let state = &self.known[number].state;
-                match Unpacked::open(Path::new(&state.path), state.offset) {
+                match Unpacked::open(state.place(), state.offset) {
                     Ok(unpacked) => unpacked,
                     Err(error) => return self.cut_off(number, &error.to_string()),
                 }
@@ -221,7 +220,7 @@ impl Follower {
             (Some(ready), _) => ready,
             (None, Err(error)) => return self.cut_off(number, &error.to_string()),
             (None, Ok(())) => {
-                let done_size = std::fs::metadata(&state.path).ok().map(|m| m.len());
+                let done_size = std::fs::metadata(state.place()).ok().map(|m| m.len());
                 let done = (Content::Nothing, State { done_size, ..state });
                 let taken = self.submit(number, Ready::plain(done));
                 if taken {
@@ -252,7 +251,7 @@ impl Follower {
             format!("the packed data is damaged or cut off after {} unpacked bytes: {why}", state.offset);
         let outcome = Outcome::Rejected { raw: Bytes::new(), code: "truncated".into(), reason };
         let item = Item { offset: state.offset, line: state.line, outcome };
-        let len = std::fs::metadata(&state.path).ok().map(|m| m.len());
+        let len = std::fs::metadata(state.place()).ok().map(|m| m.len());
         let next = State { done_size: len, ..state };
         let more = self.submit(number, Ready::plain((Content::Items(vec![item]), next)));
         self.known[number].close();

@@ -3,13 +3,14 @@
 use std::fs::{File, Metadata};
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::follow::{Follower, Known, Waiting};
 use super::packed;
 use super::state::{HEAD, State};
 use crate::read::decompress::{Packing, packing};
+use crate::read::names;
 
 /// How long a file that could be a copy being made is left alone after its last change.
 const COPYING: Duration = Duration::from_secs(2);
@@ -55,29 +56,26 @@ impl Follower {
 
     /// The files that match, each once, in the order of their names.
     fn expand(&self) -> Vec<PathBuf> {
-        let options = glob::MatchOptions { require_literal_leading_dot: true, ..glob::MatchOptions::new() };
         let mut paths: Vec<PathBuf> = Vec::new();
         for pattern in &self.config.paths {
             // Patterns were checked at the start; folders that cannot be read are passed over until they can.
-            if let Ok(found) = glob::glob_with(pattern, options) {
-                paths.extend(found.filter_map(Result::ok));
-            }
+            paths.extend(names::find(pattern).map(|found| found.paths).unwrap_or_default());
         }
         paths.sort();
         paths.dedup();
         let excluded: Vec<glob::Pattern> =
             self.config.exclude.iter().filter_map(|p| glob::Pattern::new(p).ok()).collect();
-        paths.retain(|path| !excluded.iter().any(|pattern| pattern.matches_path(path)));
+        paths.retain(|path| !excluded.iter().any(|pattern| names::matches(pattern, path)));
         paths
     }
 
     fn found(&mut self, path: PathBuf, meta: &Metadata, now: u64, waited: &Waiting) {
-        let name = path.to_string_lossy().into_owned();
+        let name = names::text(&path);
         // An inode is not used again while the file is open: this is the file, whatever its name is now.
         if let Some(known) = self.known.iter_mut().find(|k| k.file.is_some() && k.state.is_at(meta)) {
             known.present = true;
             known.state.seen = now;
-            known.state.path = name;
+            known.state.rename(&path);
             return;
         }
         // Read to its end and closed, and not changed since.
@@ -86,7 +84,7 @@ impl Follower {
         }) {
             known.present = true;
             known.state.seen = now;
-            known.state.path = name;
+            known.state.rename(&path);
             return;
         }
         if !self.make_room(&name) {
@@ -108,7 +106,7 @@ impl Follower {
             other => other,
         };
         match identified {
-            Ok((file, is_packed, found)) => self.open(name, file, meta, is_packed, found, now),
+            Ok((file, is_packed, found)) => self.open(&path, file, meta, is_packed, found, now),
             Err(error) => self.complain(&name, "cannot be read", &error.to_string()),
         }
     }
@@ -139,26 +137,26 @@ impl Follower {
         room
     }
 
-    fn open(&mut self, name: String, file: File, meta: &Metadata, is_packed: bool, found: Found, now: u64) {
+    fn open(&mut self, path: &Path, file: File, meta: &Metadata, is_packed: bool, found: Found, now: u64) {
         let number = match found {
             Found::Wait => return,
             Found::Again(number) => number,
             Found::Copy(state) => {
                 tracing::info!(
-                    path = name,
+                    path = names::text(path),
                     from = state.path,
                     offset = state.offset,
                     "a copy; read from where the original was left"
                 );
-                let state = State { path: name.clone(), copied: true, ..state };
+                let mut state = State { copied: true, ..state };
+                state.rename(path);
                 self.add(state)
             }
-            Found::New => self.add(State::new(&name, meta, is_packed)),
+            Found::New => self.add(State::new(path, meta, is_packed)),
         };
         let known = &mut self.known[number];
-        let fresh = State::new(&name, meta, is_packed);
+        let fresh = State::new(path, meta, is_packed);
         known.state = State {
-            path: fresh.path,
             device: fresh.device,
             inode: fresh.inode,
             packed: fresh.packed,
@@ -166,6 +164,7 @@ impl Follower {
             seen: now,
             ..known.state.clone()
         };
+        known.state.rename(path);
         known.present = true;
         if known.state.packed && known.state.done_size == Some(meta.len()) {
             known.closed_at = Some((meta.len(), meta.modified().ok()));
@@ -231,6 +230,6 @@ impl Follower {
     /// Whether the state is that of a file which is no longer anywhere else: it was moved, not copied.
     fn is_again(&self, number: usize, meta: &Metadata) -> bool {
         let known = &self.known[number];
-        known.file.is_none() && (known.state.is_at(meta) || !std::path::Path::new(&known.state.path).exists())
+        known.file.is_none() && (known.state.is_at(meta) || !known.state.place().exists())
     }
 }

@@ -4,13 +4,18 @@
 //! one of the last bytes before the place reached. Inodes are used again, names change, copies are made and packed;
 //! none of that changes these bytes.
 
+use std::ffi::OsStr;
 use std::fs::{File, Metadata};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
+
+use crate::read::names;
 
 /// Most bytes of the fingerprint of the beginning.
 pub(super) const HEAD: usize = 1024;
@@ -20,8 +25,11 @@ pub(super) const TAIL: usize = 256;
 /// The position of a file, as it is saved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct State {
-    /// Name under which it was last seen.
+    /// Name under which it was last seen, as text.
     pub path: String,
+    /// Its bytes, where they are no text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw_path: Option<Vec<u8>>,
     pub device: u64,
     pub inode: u64,
     /// Bytes read and durable; of a packed file unpacked.
@@ -54,9 +62,10 @@ pub(super) struct State {
 
 impl State {
     /// A file of which nothing was read.
-    pub(super) fn new(path: &str, meta: &Metadata, packed: bool) -> Self {
-        State {
-            path: path.to_owned(),
+    pub(super) fn new(path: &Path, meta: &Metadata, packed: bool) -> Self {
+        let mut state = State {
+            path: String::new(),
+            raw_path: None,
             device: meta.dev(),
             inode: meta.ino(),
             offset: 0,
@@ -69,7 +78,21 @@ impl State {
             seen: 0,
             copied: false,
             mapping: None,
-        }
+        };
+        state.rename(path);
+        state
+    }
+
+    /// The file has another name now.
+    pub(super) fn rename(&mut self, path: &Path) {
+        self.path = names::text(path);
+        self.raw_path = path.to_str().is_none().then(|| path.as_os_str().as_bytes().to_vec());
+    }
+
+    /// Where the file was last seen.
+    pub(super) fn place(&self) -> &Path {
+        let raw = self.raw_path.as_deref().unwrap_or(self.path.as_bytes());
+        Path::new(OsStr::from_bytes(raw))
     }
 
     /// Goes on where `other` is, in a file of the same content.
@@ -165,7 +188,7 @@ mod tests {
             pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..900), 1..6), other: u8, at: usize,
         ) {
             let mut file = tempfile::tempfile().unwrap();
-            let mut state = State::new("p", &file.metadata().unwrap(), false);
+            let mut state = State::new(Path::new("p"), &file.metadata().unwrap(), false);
             for piece in &pieces {
                 let before = bytes_before(&file, state.offset).unwrap();
                 file.write_all(piece).unwrap();

@@ -22,7 +22,8 @@ use super::batches::{Batches, of_system};
 use super::source::read_keys;
 use super::{Context, Kind, Running, Source, SourceError};
 use crate::daemon::batch::{Batch, Content, Item, Outcome, Refusal};
-use crate::daemon::net::security::{ListenConfig, Listener, Tokens};
+use crate::daemon::net::guard::Guard;
+use crate::daemon::net::security::{ListenConfig, Listener, SecurityError, Tokens};
 use crate::otlp::{self, OtlpOptions, Rejected};
 
 /// `[sources.NAME]` with `type = "otlp"`.
@@ -79,6 +80,7 @@ impl Source for Config {
 struct Shared {
     context: Context,
     tokens: Tokens,
+    guard: Guard,
     options: Arc<OtlpOptions>,
 }
 
@@ -110,8 +112,10 @@ async fn start(config: Config, context: Context) -> Result<Running, SourceError>
     check(&config)?;
     let listener = Listener::bind_for(&config.listen, &context.reload, &["h2", "http/1.1"]).await?;
     let addresses = listener.local_addr().into_iter().collect();
+    let guard =
+        listener.guard().map_err(|source| SecurityError::Bind { address: config.listen.listen, source })?;
     let options = Arc::new(OtlpOptions { actor_by: config.actor_by, responses: config.responses });
-    let shared = Shared { context: context.clone(), tokens: listener.tokens(), options };
+    let shared = Shared { context: context.clone(), tokens: listener.tokens(), guard, options };
     let router = Router::new()
         .merge(grpc::router(&shared))
         .merge(http::router(&shared))

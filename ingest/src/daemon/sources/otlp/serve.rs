@@ -16,6 +16,7 @@ use hyper_util::service::TowerToHyperService;
 use tonic::{Code, Status};
 
 use super::Shared;
+use crate::daemon::net::guard::Kept;
 use crate::daemon::net::security::{Connection, Listener};
 use crate::daemon::sources::Context;
 use crate::daemon::sources::accept::accept;
@@ -31,7 +32,10 @@ pub(super) async fn guard(State(shared): State<Shared>, request: Request, next: 
     if let Some(Begun(begun)) = request.extensions().get() {
         begun.store(true, Ordering::Relaxed);
     }
-    let headers = request.headers().clone();
+    let (parts, body) = request.into_parts();
+    let kept = shared.guard.check(&parts);
+    let headers = parts.headers.clone();
+    let request = Request::from_parts(parts, body);
     let is_grpc =
         headers.get(header::CONTENT_TYPE).is_some_and(|v| v.as_bytes().starts_with(b"application/grpc"));
     let refuse = |status: StatusCode, reason: &'static str, text: &str, grpc: fn(String) -> Status| {
@@ -42,6 +46,9 @@ pub(super) async fn guard(State(shared): State<Shared>, request: Request, next: 
             shared.refuse(&headers, Refused::new(status, reason, text))
         }
     };
+    if let Err(Kept { status, reason, text }) = kept {
+        return refuse(status, reason, text, Status::permission_denied);
+    }
     if !shared.tokens.allow(bearer(&headers)) {
         let text = "a valid bearer token is needed";
         return refuse(StatusCode::UNAUTHORIZED, "wrong_token", text, Status::unauthenticated);
