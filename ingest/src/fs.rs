@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -119,8 +120,12 @@ impl OpenFile for File {
     }
 }
 
-/// Makes a folder and the folders above it that are missing; all their names are durable afterwards.
-pub(crate) fn create_dirs(files: &dyn FileSystem, path: &Path) -> io::Result<()> {
+/// Permissions of a folder that nobody but its owner looks into.
+pub(crate) const PRIVATE: u32 = 0o700;
+
+/// Makes a folder and the folders above it that are missing; all their names are durable afterwards. If it is made, it has these
+/// permissions.
+pub(crate) fn create_dirs(files: &dyn FileSystem, path: &Path, mode: u32) -> io::Result<()> {
     let path = std::path::absolute(path)?;
     let mut missing = Vec::new();
     let mut at = Some(path.as_path());
@@ -135,7 +140,9 @@ pub(crate) fn create_dirs(files: &dyn FileSystem, path: &Path) -> io::Result<()>
         // ours to read, it was not made by us either.
         let _ = files.sync_dir(parent);
     }
-    missing.into_iter().rev().try_for_each(|dir| create_dir(files, dir))
+    let made = !missing.is_empty();
+    missing.into_iter().rev().try_for_each(|dir| create_dir(files, dir))?;
+    if made { fs::set_permissions(&path, fs::Permissions::from_mode(mode)) } else { Ok(()) }
 }
 
 /// Makes a folder, unless it is there, in one that is there; its name is durable afterwards.

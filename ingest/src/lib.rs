@@ -56,6 +56,7 @@ mod read;
 mod redact;
 mod requeue;
 mod scan;
+mod secret_file;
 mod seen;
 mod sequence;
 #[cfg(feature = "daemon")]

@@ -49,6 +49,32 @@ pub(crate) fn each(
     })
 }
 
+/// The reason of a row that has several lines in a row: that of the first one, how many there are, and number and offset of the last one.
+pub(crate) fn of_run(reason: &str, lines: u64, (number, offset): (u64, u64)) -> String {
+    format!("{reason} ({lines} in a row, up to line {number} at byte {offset})")
+}
+
+/// How many lines a row has, by its reason.
+pub(crate) fn lines_of(reason: &str) -> u64 {
+    run_of(reason).or_else(|| elements_of(reason)).unwrap_or(1)
+}
+
+/// How many lines a row of several lines has.
+pub(crate) fn run_of(reason: &str) -> Option<u64> {
+    let (lines, rest) =
+        reason.strip_suffix(')')?.rsplit_once(" (")?.1.split_once(" in a row, up to line ")?;
+    let (number, offset) = rest.split_once(" at byte ")?;
+    offset.parse::<u64>().ok()?;
+    number.parse::<u64>().ok()?;
+    lines.parse().ok()
+}
+
+/// How many elements of a request a row stands for.
+fn elements_of(reason: &str) -> Option<u64> {
+    let (places, _) = reason.strip_prefix("resource")?.split_once(" in a row: ")?;
+    places.split_once("] to resource")?.1.rsplit_once("], ")?.1.parse().ok()
+}
+
 /// Lines on their way to the quarantine, each let through once.
 ///
 /// The digests of what is there are read when the first line arrives: 8 bytes and a little for each line that the
@@ -90,9 +116,9 @@ impl Quarantine {
             return Ok(());
         }
         match self.added.get_mut(row.code) {
-            Some(count) => *count += 1,
+            Some(count) => *count += lines_of(row.reason),
             None => {
-                self.added.insert(row.code.to_owned(), 1);
+                self.added.insert(row.code.to_owned(), lines_of(row.reason));
             }
         }
         self.columns.push(row);

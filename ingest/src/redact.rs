@@ -17,6 +17,7 @@ use demi_schemas::event::TimerInfo;
 use serde_json::{Map, Value};
 
 use self::rules::{Rule, Target, Written};
+use crate::secret_file::{self, Holds};
 
 /// Bytes of a key at least.
 const LEAST_KEY: usize = 16;
@@ -28,6 +29,14 @@ const DIGITS: usize = 32;
 /// Why rules cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RedactError {
+    /// The file of the key is not only its owner's.
+    #[error("{}: {reason}", .path.display())]
+    Secret {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A file cannot be read.
     #[error("{path}: {source}")]
     Read {
@@ -145,8 +154,8 @@ impl Redaction {
 
 /// The key that hashes are made with.
 fn key(path: &Path) -> Result<[u8; 32], RedactError> {
-    let read = |source| RedactError::Read { path: path.to_owned(), source };
-    let bytes = std::fs::read(path).map_err(read)?;
+    let bytes = secret_file::read(path, Holds::Secret)
+        .map_err(|reason| RedactError::Secret { path: path.to_owned(), reason })?;
     let bytes = bytes.trim_ascii_end();
     if bytes.len() < LEAST_KEY {
         return Err(RedactError::Key { path: path.to_owned(), bytes: bytes.len() });

@@ -6,8 +6,9 @@ use crate::admit::{Found, Known, Offered, Rows};
 use crate::columns::{QuarantineColumns, QuarantineRow};
 use crate::digest::digest_into;
 use crate::mapping::{Mapper, Outcome};
+use crate::quarantine::run_of;
 use crate::read::lines::Line;
-use crate::read::parse::{Parser, What, reserved};
+use crate::read::parse::{Parser, What, bad_line_digest, reserved};
 use crate::store::{Gone, TableWriter};
 use crate::time::utc_date;
 use crate::{IngestError, Store};
@@ -87,7 +88,28 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// Takes a row; one of several lines line by line.
     fn row(&mut self, row: &QuarantineRow<'_>) -> Result<(), IngestError> {
+        if run_of(row.reason).is_none() {
+            return self.line(row);
+        }
+        let (mut offset, mut number) = (row.offset, row.line);
+        for raw in row.raw.split(|byte| *byte == b'\n') {
+            let line = Line { offset, number, length: raw.len() as u64, terminated: true, overlong: None };
+            offset += line.length + 1;
+            number += u64::from(number > 0);
+            if raw.trim_ascii().is_empty() {
+                continue;
+            }
+            let digest = bad_line_digest(row.source, &line, row.code, raw);
+            let reason = "one of several lines that were no records";
+            let (raw_length, offset, line) = (line.length, line.offset, line.number);
+            self.line(&QuarantineRow { offset, line, raw_length, raw, reason, digest, ..*row })?;
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, row: &QuarantineRow<'_>) -> Result<(), IngestError> {
         self.done.rows += 1;
         let whole = row.raw.len() as u64 == row.raw_length && !matches!(row.code, "conflict" | "truncated");
         let records = if whole { self.parse(row) } else { None };

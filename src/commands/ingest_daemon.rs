@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use demi_ingest::daemon::config::DaemonConfig;
 use demi_ingest::daemon::{self, Config, Stopped, Verified};
 
 use super::Outcome;
@@ -59,6 +60,9 @@ pub fn serve(args: &ConfigArgs, ui: &Ui) -> Outcome {
 /// Checks a configuration file and the files it names.
 pub fn validate(args: &ConfigArgs, ui: &Ui) -> Outcome {
     let config = Config::read(args.path()?)?;
+    // What is doubtful, and not refused, is a warning of the log.
+    let log = DaemonConfig { log: "warn".to_owned(), log_json: false, ..DaemonConfig::default() };
+    daemon::start_log(&log)?;
     daemon::check(&config)?;
     let found: Vec<String> =
         config.sources.iter().map(|(name, source)| format!("{name} (system {})", source.system)).collect();

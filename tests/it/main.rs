@@ -9,6 +9,7 @@
     reason = "a failed expectation is a failed test"
 )]
 
+mod amplification;
 mod bad_input;
 mod command_line;
 mod completions;
@@ -27,6 +28,7 @@ mod explore;
 mod folders;
 mod foreign_logs;
 mod formats_cli;
+mod hostile;
 mod incomplete;
 mod infer;
 mod ingest;

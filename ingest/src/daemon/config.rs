@@ -150,6 +150,13 @@ impl Config {
                 return Err(refuse("limits", format!("{key} must be at most {most}")));
             }
         }
+        let least = 2 * self.limits.body_bytes;
+        if self.limits.requests_bytes < least {
+            let reason = format!(
+                "requests_bytes must be at least {least}: a request of body_bytes, packed and unpacked"
+            );
+            return Err(refuse("limits", reason));
+        }
         let spool = &self.spool;
         // Room for one segment in use and some of the largest batches.
         let least = 4 * (self.limits.body_bytes as u64).max(files::CHUNK as u64) + spool.segment_bytes;

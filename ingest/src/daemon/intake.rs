@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
-use super::batch::{Ack, Batch, MAX_BATCH, Origin, PositionUpdate, Refusal};
+use super::batch::{Ack, Batch, Content, MAX_BATCH, Origin, PositionUpdate, Refusal};
 use super::codec::encode;
 use super::metrics::Metrics;
 use super::positions::{LivePositions, Positions};
@@ -47,6 +47,9 @@ const ROOM: usize = 64 << 20;
 /// Batches that may wait to be written.
 const REQUESTS: usize = 1024;
 
+/// Lines that are redacted together.
+const REDACTED_LINES: usize = 32 << 10;
+
 impl Intake {
     /// An intake, and the end from which the writer takes the requests. What is handed over is redacted before anything of it
     /// is written.
@@ -70,6 +73,32 @@ impl Intake {
     /// # Errors
     /// When the batch was not taken; see [`Refusal`].
     pub async fn submit(&self, batch: Batch, patience: Duration) -> Result<Ack, Refusal> {
+        let mut batch = batch;
+        // Redacted, a line becomes an item with a head of its own: short ones take many times their bytes, so they go in pieces. The
+        // positions come with the last one.
+        if self.inner.redact.is_some()
+            && let Content::Lines { offset, line, bytes } = &mut batch.content
+        {
+            let mut rest = bytes.clone();
+            let (mut at, mut number) = (*offset, *line);
+            while let Some(newline) = memchr::memchr_iter(b'\n', &rest).nth(REDACTED_LINES) {
+                let some = rest.split_to(newline + 1);
+                let piece = Batch {
+                    origin: batch.origin.clone(),
+                    stream: batch.stream.clone(),
+                    positions: Vec::new(),
+                    content: Content::Lines { offset: at, line: number, bytes: some.clone() },
+                };
+                at += some.len() as u64;
+                number += if number > 0 { REDACTED_LINES as u64 + 1 } else { 0 };
+                self.submit_whole(piece, patience).await?;
+            }
+            (*offset, *line, *bytes) = (at, number, rest);
+        }
+        self.submit_whole(batch, patience).await
+    }
+
+    async fn submit_whole(&self, batch: Batch, patience: Duration) -> Result<Ack, Refusal> {
         let result = self.try_submit(&batch, patience).await;
         self.inner.metrics.submitted(&batch, &result);
         result

@@ -29,6 +29,7 @@ pub mod intake;
 pub mod metrics;
 pub mod monitors;
 pub mod net;
+mod own;
 pub(crate) mod pairs;
 pub mod positions;
 mod redacted;

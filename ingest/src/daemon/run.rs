@@ -6,6 +6,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use super::config::{Config, DaemonConfig};
+use super::own;
 use super::serve::{Daemon, ServeError, Started};
 use super::tasks::{GivenUp, MOST_FAILURES};
 
@@ -49,6 +50,9 @@ pub(super) fn log_filter(config: &DaemonConfig) -> Result<EnvFilter, String> {
 pub fn run(config: &Config, started: impl FnOnce(&Started)) -> Result<Stopped, ServeError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let stopped: Result<_, ServeError> = runtime.block_on(async {
+        if let Some((name, path)) = own::read_by(config, &own::logs()) {
+            return Err(ServeError::Itself { name, path });
+        }
         let mut term = signal(SignalKind::terminate())?;
         let mut int = signal(SignalKind::interrupt())?;
         let mut hup = signal(SignalKind::hangup())?;

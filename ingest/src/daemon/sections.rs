@@ -2,7 +2,38 @@
 
 use std::path::PathBuf;
 
-use serde::Deserialize;
+use crate::fs::PRIVATE;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+
+/// Permissions of a folder: octal digits in quotation marks, such as `"0750"`. The owner always has all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FolderMode(u32);
+
+impl FolderMode {
+    /// The bits.
+    #[must_use]
+    pub fn bits(self) -> u32 {
+        self.0
+    }
+}
+
+impl Default for FolderMode {
+    fn default() -> Self {
+        FolderMode(PRIVATE)
+    }
+}
+
+impl<'de> Deserialize<'de> for FolderMode {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        let bits = u32::from_str_radix(&text, 8).ok();
+        bits.filter(|bits| bits & !0o777 == 0 && bits & PRIVATE == PRIVATE).map(FolderMode).ok_or_else(|| {
+            D::Error::custom(format!("mode must be octal digits from \"0700\" to \"0777\", got '{text}'"))
+        })
+    }
+}
 
 /// `[store]`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -10,6 +41,9 @@ use serde::Deserialize;
 pub struct StoreConfig {
     /// Directory of the event store; made if it is not there.
     pub dir: PathBuf,
+    /// Permissions of the folder if it is made. Default `"0700"`: what was logged is nobody else's.
+    #[serde(default)]
+    pub mode: FolderMode,
     /// Events after which a commit is made. Default 1 000 000.
     #[serde(default = "seal_rows")]
     pub seal_rows: u64,
@@ -67,6 +101,9 @@ fn keep_removed_hours() -> u64 {
 pub struct SpoolConfig {
     /// Directory of the spool, on a disk that keeps what it was told to sync; made if it is not there.
     pub dir: PathBuf,
+    /// Permissions of the folder if it is made. Default `"0700"`.
+    #[serde(default)]
+    pub mode: FolderMode,
     /// Most bytes it may take. When it is full, sources wait. Default 4 GiB; at least four times the largest batch
     /// (`body_bytes`, or 4 MiB of a file) and a segment.
     #[serde(default = "max_bytes")]

@@ -23,11 +23,12 @@ use super::positions::{LivePositions, Positions};
 use super::reserve::Reserve;
 use super::shutdown::{Reload, Shutdown};
 use super::sources::Context;
+use super::sources::budget::Budget;
 use super::sources::rate::Rate;
 use super::tasks::{GivenUp, Tasks};
 use super::{codec, descriptors, writer};
 use crate::Store;
-use crate::fs::{self, FileSystem};
+use crate::fs::{self, FileSystem, create_dirs};
 use crate::spool::{Disk as _, Folder, Options, Spool};
 
 /// How long a stop may take after a task was given up.
@@ -45,6 +46,7 @@ pub struct Daemon {
     shutdown: Shutdown,
     reload: Reload,
     pub(crate) tasks: Tasks,
+    budget: Budget,
     pub(crate) intake: Intake,
     pub(crate) metrics: Arc<Metrics>,
     sources: Vec<JoinHandle<()>>,
@@ -117,6 +119,7 @@ impl Daemon {
             shutdown,
             reload,
             tasks,
+            budget: Budget::new(config.limits.requests_bytes),
             intake,
             metrics,
             sources: Vec::new(),
@@ -181,6 +184,7 @@ impl Daemon {
             open_files: self.open_files,
             metrics: self.metrics.clone(),
             tasks: self.tasks.clone(),
+            budget: self.budget.clone(),
             rate: Arc::new(Rate::new(Some(config.limits.bytes_per_sec))),
         }
     }
@@ -263,6 +267,8 @@ impl Opened {
     fn open(config: &Config, metrics: &Metrics, files: Arc<dyn FileSystem>) -> Result<Self, ServeError> {
         let dir = config.spool.dir.display().to_string();
         let failed = |source| ServeError::Spool { dir: dir.clone(), source };
+        create_dirs(&*files, &config.spool.dir, config.spool.mode.bits())?;
+        create_dirs(&*files, &config.store.dir, config.store.mode.bits())?;
         let disk = Folder::create_on(&config.spool.dir, files.clone())?;
         let lock = std::fs::File::create(config.spool.dir.join("lock"))?;
         match lock.try_lock() {

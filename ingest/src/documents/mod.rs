@@ -16,6 +16,7 @@ mod kept;
 mod otlp;
 mod out;
 mod records;
+pub(crate) mod request;
 mod scan;
 mod telemetry;
 mod zipkin;
@@ -32,6 +33,7 @@ use self::records::Records;
 use self::scan::Scanner;
 use self::zipkin::Zipkin;
 use crate::container::Container;
+use crate::otlp::OtlpOptions;
 
 /// Reads documents.
 pub(crate) struct Documents {
@@ -62,6 +64,12 @@ impl Documents {
             _ => return None,
         };
         Some(Documents { scanner: Scanner::new(limit), of, count: Count::default(), begun: false })
+    }
+
+    /// A reader of OTLP, which becomes events as the options say.
+    fn otlp(options: OtlpOptions, limit: usize) -> Self {
+        let of = Of::Otlp(Box::new(Otlp::new(options)));
+        Documents { scanner: Scanner::new(limit), of, count: Count::default(), begun: false }
     }
 
     /// Says where the first byte is in a larger stream.

@@ -182,6 +182,11 @@ fn no_room(entry: Entry, error: &io::Error, out: &mut Out<'_>) {
 }
 
 impl Otlp {
+    /// A reader with options.
+    pub(super) fn new(options: OtlpOptions) -> Self {
+        Otlp { options, ..Otlp::default() }
+    }
+
     /// Forgets the document.
     fn forget(&mut self) {
         let options = std::mem::take(&mut self.options);

@@ -97,7 +97,8 @@ impl Repeats {
         self.event(super::json::read_log(value)?, around, options)
     }
 
-    fn event(
+    /// The event of a log record.
+    pub(super) fn event(
         &mut self,
         log: Log,
         around: &Surroundings,

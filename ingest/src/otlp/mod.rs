@@ -35,8 +35,11 @@ mod kept;
 mod logs;
 #[cfg(feature = "otlp")]
 mod proto;
+pub(crate) mod runs;
 mod semconv;
 mod spans;
+#[cfg(feature = "otlp")]
+pub mod wire;
 pub(crate) mod zipkin;
 
 use demi_schemas::EventRecord;
@@ -47,6 +50,7 @@ pub(crate) use logs::Repeats;
 pub use logs::log_event;
 #[cfg(feature = "otlp")]
 pub use proto::{from_log_resources, from_span_resources};
+pub use runs::{Refused, Told};
 pub use spans::span_events;
 pub use zipkin::from_zipkin_json;
 
@@ -102,6 +106,10 @@ pub enum OtlpError {
     /// The bytes are no JSON.
     #[error("not JSON: {0}")]
     Json(String),
+    /// The bytes are no protobuf.
+    #[cfg(feature = "otlp")]
+    #[error(transparent)]
+    Wire(#[from] wire::WireError),
     /// The bytes are JSON of another shape.
     #[error("{0}")]
     Shape(String),

@@ -59,15 +59,15 @@ pub fn from_log_resources(resources: Vec<ResourceLogs>, options: &OtlpOptions) -
     out
 }
 
-fn text(message: &impl Serialize) -> String {
+pub(super) fn text(message: &impl Serialize) -> String {
     serde_json::to_string(message).unwrap_or_default()
 }
 
-fn resource_attributes(resource: Option<Resource>) -> Attributes {
+pub(super) fn resource_attributes(resource: Option<Resource>) -> Attributes {
     resource.map(|r| from_proto(r.attributes)).unwrap_or_default()
 }
 
-fn surroundings(resource: &Attributes, scope: Option<InstrumentationScope>) -> Surroundings {
+pub(super) fn surroundings(resource: &Attributes, scope: Option<InstrumentationScope>) -> Surroundings {
     let scope = scope.unwrap_or_default();
     Surroundings {
         resource: resource.clone(),
@@ -94,7 +94,7 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-fn read_span(span: ProtoSpan) -> Result<Span, Bad> {
+pub(super) fn read_span(span: ProtoSpan) -> Result<Span, Bad> {
     let bad = |what: &str, bytes: &[u8], length: usize| {
         ("bad_id", format!("the {what} '{}' is not {length} bytes that are not all zero", hex(bytes)))
     };
@@ -142,7 +142,7 @@ fn read_span(span: ProtoSpan) -> Result<Span, Bad> {
     })
 }
 
-fn read_log(log: LogRecord) -> Log {
+pub(super) fn read_log(log: LogRecord) -> Log {
     let context = id(&log.trace_id, 16).zip(id(&log.span_id, 8));
     Log {
         time: log.time_unix_nano,

@@ -64,7 +64,7 @@ pub fn span_events(
                 template.external = Some(true);
             }
             let asked = contexts.first().cloned();
-            receives(template.clone(), &span, contexts, out);
+            receives(template.clone(), &span, contexts, out)?;
             if let (true, SpanKind::Server, Some(asked)) = (options.responses, span.kind, asked)
                 && span.end > time
             {
@@ -75,13 +75,32 @@ pub fn span_events(
     Ok(())
 }
 
+/// Most bytes that the events of one span may come to: each message of a batch says all that the span says.
+const MOST_BYTES: usize = 8 << 20;
+
 /// One event for each message; the first has the span's own key.
-fn receives(template: EventRecord, span: &Span, contexts: Vec<Context>, out: &mut Vec<Item>) {
+///
+/// # Errors
+/// When the span says too much to say it for each message.
+fn receives(
+    template: EventRecord,
+    span: &Span,
+    contexts: Vec<Context>,
+    out: &mut Vec<Item>,
+) -> Result<(), (&'static str, String)> {
     if contexts.is_empty() {
         out.push(event(template));
-        return;
+        return Ok(());
     }
     let batch = contexts.len();
+    if batch > 1 {
+        let each = serde_json::to_vec(&template).map_or(0, |json| json.len());
+        if each.saturating_mul(batch) > MOST_BYTES {
+            let reason =
+                format!("it says {each} bytes of each of {batch} messages, more than {MOST_BYTES} in all");
+            return Err(("too_wide", reason));
+        }
+    }
     for (n, context) in contexts.into_iter().enumerate() {
         let mut record = template.clone();
         record.msg_id = Some(context.message_id());
@@ -97,6 +116,7 @@ fn receives(template: EventRecord, span: &Span, contexts: Vec<Context>, out: &mu
         }
         out.push(event(record));
     }
+    Ok(())
 }
 
 /// The answer to a request, at the end of either side's span.

@@ -157,7 +157,10 @@ impl Shape {
     /// Refuses a message that is too much to be decoded.
     fn check(self, bytes: &[u8], most: usize) -> Result<(), Bad> {
         if bytes.len() > most {
-            return Err(("too_long", format!("it is {} bytes long, more than the limit of {most}", bytes.len())));
+            return Err((
+                "too_long",
+                format!("it is {} bytes long, more than the limit of {most}", bytes.len()),
+            ));
         }
         let mut count = 0;
         self.count(bytes, 0, &mut count).map_err(|error| ("not_protobuf", error.to_string()))?;
@@ -228,8 +231,14 @@ pub fn read(
     most: usize,
     each: &mut dyn FnMut(Told) -> bool,
 ) {
-    let mut reading =
-        Reading { signal, options, most, repeats: Repeats::default(), runs: Runs::new(request.len()), same: None };
+    let mut reading = Reading {
+        signal,
+        options,
+        most,
+        repeats: Repeats::default(),
+        runs: Runs::new(request.len()),
+        same: None,
+    };
     for (r, resource) in Fields::all(request, 1).enumerate() {
         let attributes = Shape::Resource.decode::<Resource>(Fields::all(resource, 1), most);
         let attributes = attributes.map(|resource| resource_attributes(Some(resource)));
@@ -430,18 +439,30 @@ mod tests {
     #[test]
     fn a_run_of_equal_refusals_is_told_once_with_its_ends() {
         let scope = ScopeSpans { spans: vec![ProtoSpan::default(); 1000], ..ScopeSpans::default() };
-        let mut good = ProtoSpan { trace_id: vec![1; 16], span_id: vec![1; 8], start_time_unix_nano: 9, ..ProtoSpan::default() };
+        let mut good = ProtoSpan {
+            trace_id: vec![1; 16],
+            span_id: vec![1; 8],
+            start_time_unix_nano: 9,
+            ..ProtoSpan::default()
+        };
         let mut second = scope.clone();
         second.spans[500] = good.clone();
         let request = ExportTraceServiceRequest {
-            resource_spans: vec![ResourceSpans { scope_spans: vec![scope, second], ..ResourceSpans::default() }],
+            resource_spans: vec![ResourceSpans {
+                scope_spans: vec![scope, second],
+                ..ResourceSpans::default()
+            }],
         };
         let all = told(&request.encode_to_vec(), Signal::Traces, 1 << 20);
         let [Told::Refused(first), Told::Event(_), Told::Refused(last)] = &all[..] else { panic!("{all:?}") };
         assert_eq!((first.count, last.count), (1500, 499));
         assert_eq!(first.first, "resourceSpans[0].scopeSpans[0].spans[0]");
         assert_eq!(first.last, "resourceSpans[0].scopeSpans[1].spans[499]");
-        assert!(first.sentence().contains("1500 in a row") && first.sentence().contains("trace id"), "{}", first.sentence());
+        assert!(
+            first.sentence().contains("1500 in a row") && first.sentence().contains("trace id"),
+            "{}",
+            first.sentence()
+        );
         // Too much of one element is refused alone.
         good.attributes = vec![KeyValue::default(); MOST_PARTS + 1];
         let long = ProtoSpan { name: "x".repeat(5000), ..ProtoSpan::default() };
@@ -462,7 +483,8 @@ mod tests {
         for _ in 0..300 {
             value = AnyValue { value: Some(Any::ArrayValue(ArrayValue { values: vec![value] })) };
         }
-        let mut deep = LogRecord { time_unix_nano: 9, body: Some(value), ..LogRecord::default() }.encode_to_vec();
+        let mut deep =
+            LogRecord { time_unix_nano: 9, body: Some(value), ..LogRecord::default() }.encode_to_vec();
         for number in [0x12, 0x12, 0x0a] {
             let mut outer = vec![number];
             prost::encoding::encode_varint(deep.len() as u64, &mut outer);

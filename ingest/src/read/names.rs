@@ -70,6 +70,39 @@ pub(crate) fn find(pattern: &str) -> Result<Found, PatternError> {
     Ok(found)
 }
 
+/// Whether a pattern would match a file of that absolute path if it were there. A pattern that begins with no slash is meant below `here`.
+pub(crate) fn would_find(pattern: &str, here: &Path, path: &Path) -> bool {
+    let whole = match pattern.starts_with('/') {
+        true => pattern.to_owned(),
+        false => format!("{}/{pattern}", Pattern::escape(&matchable(here.as_os_str()))),
+    };
+    let Ok(Walk { parts, .. }) = Walk::new(&whole) else { return false };
+    let mut straight: Vec<Part> = Vec::new();
+    for part in parts {
+        match part {
+            Part::Name(name) if name == "." => {}
+            Part::Name(name) if name == ".." => drop(straight.pop()),
+            part => straight.push(part),
+        }
+    }
+    let names: Vec<&OsStr> = path.iter().filter(|name| *name != OsStr::new("/")).collect();
+    fits(&straight, &names)
+}
+
+fn fits(parts: &[Part], names: &[&OsStr]) -> bool {
+    let Some((name, rest)) = names.split_first() else { return parts.is_empty() };
+    let hidden = name.as_bytes().starts_with(b".");
+    match parts.split_first() {
+        None => false,
+        Some((Part::Name(own), others)) => OsStr::new(own) == *name && fits(others, rest),
+        Some((Part::Like(pattern, dot), others)) => {
+            let options = MatchOptions { require_literal_leading_dot: !dot, ..MatchOptions::default() };
+            pattern.matches_with(&matchable(name), options) && fits(others, rest)
+        }
+        Some((Part::Folders, others)) => fits(others, names) || !hidden && fits(parts, rest),
+    }
+}
+
 /// A part of a pattern between two slashes.
 enum Part {
     /// A name as it is.
@@ -230,6 +263,32 @@ mod tests {
         let odd = dir.path().join(OsStr::from_bytes(b"\xff\xfe.log"));
         assert!(matches(&Pattern::new("**/*.log").unwrap(), &odd));
         assert!(!matches(&Pattern::new("**/*.txt").unwrap(), &odd));
+    }
+
+    #[test]
+    fn what_a_pattern_would_find_is_told_without_a_file() {
+        let would = |pattern: &str, path: &str| would_find(pattern, Path::new("/here"), Path::new(path));
+        for (pattern, path) in [
+            ("/d/**/*", "/d/store/x.json"),
+            ("/d/*/x.*", "/d/store/x.json"),
+            ("*/x.json", "/here/store/x.json"),
+            ("../d/./*", "/d/x"),
+            ("/d/**/**/x", "/d/x"),
+            ("/[d]/x", "/d/x"),
+            ("/d/.h*", "/d/.hidden"),
+        ] {
+            assert!(would(pattern, path), "{pattern} {path}");
+        }
+        for (pattern, path) in [
+            ("/d/*", "/d/store/x.json"),
+            ("/d/**/*.log", "/d/store/x.json"),
+            ("*/x.json", "/d/x.json"),
+            ("/d/**/*", "/d/.hidden/x"),
+            ("/d/**/*", "/d/.hidden"),
+            ("/d", "/d/x"),
+        ] {
+            assert!(!would(pattern, path), "{pattern} {path}");
+        }
     }
 
     #[test]

@@ -104,7 +104,11 @@ impl Sources {
                 continue;
             }
             for file in expand(path)? {
-                let real = fs::canonicalize(&file).map_err(|source| read_error(&file, source))?;
+                // A pipe has no path of its own: `/dev/stdin`, `<(command)`.
+                let real = match file.is_file() {
+                    true => fs::canonicalize(&file).map_err(|source| read_error(&file, source))?,
+                    false => file.clone(),
+                };
                 if seen.insert(real) {
                     sniff(&file)?;
                     sources.push(Source::file(file));

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::fs::{FileSystem, OpenFile, create_dirs, os};
+use crate::fs::{FileSystem, OpenFile, PRIVATE, create_dirs, os};
 
 /// A folder of files.
 pub trait Disk: Send + Sync + 'static {
@@ -74,7 +74,7 @@ impl Folder {
     /// When it cannot be made.
     pub fn create_on(dir: impl Into<PathBuf>, files: Arc<dyn FileSystem>) -> io::Result<Self> {
         let dir = dir.into();
-        create_dirs(&*files, &dir)?;
+        create_dirs(&*files, &dir, PRIVATE)?;
         Ok(Folder { dir, files })
     }
 

@@ -97,7 +97,7 @@ impl Store {
             return Err(IngestError::NoFolder { dir: name });
         }
         if create {
-            files::create_dirs(&*files, dir).map_err(|e| io("make this folder", e))?;
+            files::create_dirs(&*files, dir, files::PRIVATE).map_err(|e| io("make this folder", e))?;
         }
         let dir = fs::canonicalize(dir).map_err(|e| io("open this folder", e))?;
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();

@@ -7,7 +7,7 @@ use std::num::NonZero;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use crate::daemon::batch::{Origin, PositionUpdate};
 use crate::daemon::codec::{Decoded, DecodedContent, DecodedItem, decode};
 use crate::daemon::monitors::{Cut, Feeds};
 use crate::daemon::tasks::Tasks;
+use crate::quarantine;
 use crate::read::lines::{Line, Lines};
 use crate::read::parse::{Parser, What};
 use crate::spool::{Disk, Reader};
@@ -26,6 +27,12 @@ use crate::spool::{Disk, Reader};
 const CHUNK_ITEMS: usize = 1024;
 /// Bytes of lines handed over together; the last line is whole.
 const CHUNK_BYTES: usize = 256 << 10;
+/// Lines handed over together: short ones take far more room parsed than their bytes.
+const CHUNK_LINES: usize = 4096;
+/// Bytes that are parsed or wait to be taken: parsed, they take up to thirty times as much.
+const MOST_BYTES: usize = 3 << 20;
+/// Refused lines in a row from which on they are one row.
+const RUN: u64 = 16;
 /// Most threads that parse.
 const MOST_PARSERS: usize = 4;
 /// How long to wait for a frame before looking whether anybody still listens.
@@ -53,6 +60,43 @@ pub(super) struct Chunk {
     /// Whether the frame ends here; then its positions are in `positions`.
     pub end: bool,
     pub positions: Vec<PositionUpdate>,
+    /// Its place among the bytes that there may be, until it is taken.
+    _weight: Weight,
+}
+
+/// How many bytes are on their way.
+#[derive(Default)]
+struct OnTheWay {
+    bytes: Mutex<usize>,
+    fewer: Condvar,
+}
+
+impl OnTheWay {
+    /// Waits until so many more may be on their way; more than there may be go alone. `None` when nobody listens any more.
+    fn take(self: &Arc<Self>, bytes: usize, stop: &AtomicBool) -> Option<Weight> {
+        let mut now = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        while *now > 0 && *now + bytes > MOST_BYTES {
+            if stop.load(Ordering::Relaxed) {
+                return None;
+            }
+            (now, _) = self.fewer.wait_timeout(now, PATIENCE).unwrap_or_else(PoisonError::into_inner);
+        }
+        *now += bytes;
+        Some(Weight { bytes, of: self.clone() })
+    }
+}
+
+/// Bytes on their way.
+struct Weight {
+    bytes: usize,
+    of: Arc<OnTheWay>,
+}
+
+impl Drop for Weight {
+    fn drop(&mut self) {
+        *self.of.bytes.lock().unwrap_or_else(PoisonError::into_inner) -= self.bytes;
+        self.of.fewer.notify_one();
+    }
 }
 
 /// Where the next chunk will appear, or why there is none.
@@ -99,6 +143,7 @@ pub(super) fn read_frames<D: Disk>(
     let parsers = thread::available_parallelism().map_or(1, NonZero::get).min(MOST_PARSERS);
     let (jobs, queue) = channel();
     let queue = Mutex::new(queue);
+    let way = Arc::new(OnTheWay::default());
     thread::scope(|scope| {
         for _ in 0..parsers {
             scope.spawn(|| parse_jobs(&queue, frames));
@@ -119,7 +164,7 @@ pub(super) fn read_frames<D: Disk>(
                 }
             };
             let sent = match decode(frame.body) {
-                Ok(decoded) => cut(frame.lsn, decoded, frames, &jobs, to),
+                Ok(decoded) => cut(frame.lsn, decoded, frames, &Out { jobs: &jobs, to, way: &way, stop }),
                 Err(source) => to.send(Err(CommitError::Frame { lsn: frame.lsn, source })).is_ok(),
             };
             if !sent {
@@ -129,12 +174,37 @@ pub(super) fn read_frames<D: Disk>(
     });
 }
 
+/// Where chunks are handed out.
+struct Out<'a> {
+    jobs: &'a Sender<Job>,
+    to: &'a SyncSender<Message>,
+    way: &'a Arc<OnTheWay>,
+    stop: &'a AtomicBool,
+}
+
+/// Bytes and lines that come first and are handed over together, if more come after them.
+fn first_chunk(bytes: &[u8]) -> Option<usize> {
+    let some = &bytes[..bytes.len().min(CHUNK_BYTES)];
+    let end = match memchr::memchr_iter(b'\n', some).nth(CHUNK_LINES - 1) {
+        Some(newline) => newline + 1,
+        // The last line is whole.
+        None => some.len() + memchr::memchr(b'\n', &bytes[some.len()..])? + 1,
+    };
+    (end < bytes.len()).then_some(end)
+}
+
 /// Cuts a frame into chunks and hands them out; says whether anybody still listens.
-fn cut(lsn: u64, frame: Decoded, frames: &Frames<'_>, jobs: &Sender<Job>, to: &SyncSender<Message>) -> bool {
+fn cut(lsn: u64, frame: Decoded, frames: &Frames<'_>, out: &Out<'_>) -> bool {
     let Decoded { origin, stream, positions, content } = frame;
     let known = lsn <= frames.done;
     let skip = known && frames.feeds.get(&origin.system).is_none_or(|feed| lsn <= feed.safe());
     let hand_out = |work: Work, last: Option<Vec<PositionUpdate>>| {
+        let bytes = match &work {
+            Work::Nothing => 0,
+            Work::Lines { bytes, .. } => bytes.len(),
+            Work::Items(items) => items.iter().map(|item| item.bytes.len()).sum(),
+        };
+        let Some(weight) = out.way.take(bytes, out.stop) else { return false };
         let chunk = Chunk {
             lsn,
             origin: origin.clone(),
@@ -145,17 +215,17 @@ fn cut(lsn: u64, frame: Decoded, frames: &Frames<'_>, jobs: &Sender<Job>, to: &S
             known,
             end: last.is_some(),
             positions: last.unwrap_or_default(),
+            _weight: weight,
         };
         let (done, place) = sync_channel(1);
-        to.send(Ok(place)).is_ok() && jobs.send(Job { chunk, work, to: done }).is_ok()
+        out.to.send(Ok(place)).is_ok() && out.jobs.send(Job { chunk, work, to: done }).is_ok()
     };
     match content {
         _ if skip => {}
         DecodedContent::Nothing => {}
         DecodedContent::Lines { mut offset, line: mut number, mut bytes } => {
-            while bytes.len() > CHUNK_BYTES {
-                let Some(newline) = memchr::memchr(b'\n', &bytes[CHUNK_BYTES..]) else { break };
-                let some = bytes.split_to(CHUNK_BYTES + newline + 1);
+            while let Some(end) = first_chunk(&bytes) {
+                let some = bytes.split_to(end);
                 let (begin, first) = (offset, number);
                 offset += some.len() as u64;
                 if number > 0 {
@@ -207,9 +277,46 @@ fn parse_jobs(queue: &Mutex<Receiver<Job>>, frames: &Frames<'_>) {
     }
 }
 
-/// Lines as rows, unless they are empty.
+/// Refused lines in a row.
+struct Refused {
+    /// The row of the first one.
+    from: usize,
+    lines: u64,
+    /// Number and offset of the last one.
+    last: (u64, u64),
+}
+
+impl Refused {
+    /// Adds a refused line: to the rows, or to the row of the run where it is long.
+    fn add(run: &mut Option<Refused>, rows: &mut Vec<Row>, row: Row) {
+        let run = run.get_or_insert(Refused { from: rows.len(), lines: 0, last: (0, 0) });
+        run.lines += 1;
+        run.last = (row.line.number, row.line.offset);
+        let end = row.raw.end;
+        if run.lines < RUN {
+            rows.push(row);
+            return;
+        }
+        rows.truncate(run.from + 1);
+        if let Some(first) = rows.last_mut() {
+            first.raw.end = end;
+        }
+    }
+
+    /// Says in the row of a long run how many lines it has.
+    fn end(run: &mut Option<Refused>, rows: &mut [Row]) {
+        let Some(Refused { from, lines, last }) = run.take().filter(|run| run.lines >= RUN) else { return };
+        if let Some(Row { line, raw, what: What::Bad { reason, .. } }) = rows.get_mut(from) {
+            line.length = raw.len() as u64;
+            *reason = quarantine::of_run(reason, lines, last);
+        }
+    }
+}
+
+/// Lines as rows, unless they are empty. Many refused lines in a row are one row, which has the bytes of all of them.
 fn line_rows(parser: &mut Parser<'_>, bytes: &Bytes, offset: u64, number: u64, limit: usize) -> Vec<Row> {
     let mut rows = Vec::with_capacity(bytes.len() / 128);
+    let mut run = None;
     for (line, raw) in Lines::new(bytes, offset, number, limit) {
         let text = &bytes[raw.clone()];
         let what = if line.overlong.is_some() {
@@ -219,9 +326,73 @@ fn line_rows(parser: &mut Parser<'_>, bytes: &Bytes, offset: u64, number: u64, l
         } else {
             parser.parse(text, &line)
         };
-        rows.push(Row { line, raw, what });
+        // Of a line that is too long not all bytes are there.
+        if matches!(what, What::Bad { .. }) && line.overlong.is_none() {
+            Refused::add(&mut run, &mut rows, Row { line, raw, what });
+        } else {
+            Refused::end(&mut run, &mut rows);
+            rows.push(Row { line, raw, what });
+        }
     }
+    Refused::end(&mut run, &mut rows);
     rows
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Whatever the lines are: each stands in one row, in order, and a long run of refused ones in one row together.
+        #[test]
+        fn each_line_stands_in_one_row(
+            lines in prop::collection::vec((0usize..4, 1usize..40), 0..12), offset in 0u64..100,
+        ) {
+            let kinds = ["{\"actor\":\"a\",\"seq\":1,\"kind\":\"local\"}", "x", "{}", ""];
+            let all: Vec<&str> = lines.iter().flat_map(|(kind, n)| std::iter::repeat_n(kinds[*kind], *n)).collect();
+            let text: String = all.iter().map(|line| format!("{line}\n")).collect();
+            let bytes = Bytes::from(text);
+            let rows = line_rows(&mut Parser::new("s", 100), &bytes, offset, 7, 100);
+            let mut told: Vec<&str> = Vec::new();
+            for row in &rows {
+                let raw = std::str::from_utf8(&bytes[row.raw.clone()]).unwrap();
+                prop_assert_eq!((row.line.offset - offset) as usize, row.raw.start);
+                prop_assert_eq!(row.line.length as usize, raw.len());
+                let some: Vec<&str> = raw.split('\n').filter(|line| !line.is_empty()).collect();
+                match &row.what {
+                    What::Bad { reason, .. } => {
+                        let lines = quarantine::lines_of(reason);
+                        prop_assert_eq!(lines as usize, some.len(), "{}", reason);
+                        prop_assert!(lines == 1 || lines >= RUN);
+                    }
+                    What::Event { .. } => prop_assert_eq!(&some, &vec![kinds[0]]),
+                }
+                told.extend(some);
+            }
+            prop_assert_eq!(told, all.into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>());
+            // A run that long is one row: there are never so many refused rows in a row.
+            let refused = |row: &Row| matches!(row.what, What::Bad { .. });
+            prop_assert!(rows.windows(RUN as usize).all(|rows| !rows.iter().all(refused)));
+        }
+
+        #[test]
+        fn chunks_are_bounded_in_bytes_and_lines(text in "[a\n]{0,300}", times in 1usize..3000) {
+            let mut bytes = Bytes::from(text.repeat(times));
+            let whole = bytes.clone();
+            let mut got = Vec::new();
+            while let Some(end) = first_chunk(&bytes) {
+                let some = bytes.split_to(end);
+                prop_assert!(some.ends_with(b"\n"));
+                prop_assert!(memchr::memchr_iter(b'\n', &some).count() <= CHUNK_LINES);
+                got.extend_from_slice(&some);
+            }
+            prop_assert!(memchr::memchr_iter(b'\n', &bytes).count() <= CHUNK_LINES + 1);
+            got.extend_from_slice(&bytes);
+            prop_assert_eq!(got, whole);
+        }
+    }
 }
 
 /// Items as rows over one stretch of bytes.

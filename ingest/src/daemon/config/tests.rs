@@ -53,8 +53,8 @@ fn what_is_shipped_has_every_key_with_its_default() {
     assert!(config.redact.is_some() && plain.redact.is_none());
     let root: Table = text.parse().unwrap();
     let keys = |value: &Value| value.as_table().unwrap().keys().cloned().collect::<Vec<String>>();
-    assert_eq!(root["store"].as_table().unwrap().len(), 8);
-    assert_eq!(root["spool"].as_table().unwrap().len(), 3);
+    assert_eq!(root["store"].as_table().unwrap().len(), 9);
+    assert_eq!(root["spool"].as_table().unwrap().len(), 4);
     assert_eq!(keys(&root["limits"]).len(), Limits::KEYS.len());
     assert_eq!(keys(&root["daemon"]).len(), 3);
     let sources: Vec<&Value> = root["sources"].as_table().unwrap().values().collect();

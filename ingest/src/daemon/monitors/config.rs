@@ -40,6 +40,10 @@ pub struct MonitorConfig {
     /// Where alerts are posted to as JSON, at least once each. Its token comes from `DEMI_MONITOR_NAME_TOKEN`.
     #[serde(default)]
     pub webhook: Option<Url>,
+    /// Whether the webhook is reached through the proxy that the environment names (`https_proxy`). Default false; this machine is never
+    /// reached through one.
+    #[serde(default)]
+    pub proxy: bool,
     /// Whether `build` is run at a violation.
     #[serde(default)]
     pub build: bool,

@@ -41,7 +41,7 @@ async fn attempt(
 ) -> Result<(), String> {
     let client = match client {
         Some(client) => client,
-        None => client.insert(build(url).map_err(|error| said(&error))?),
+        None => client.insert(build(config, url).map_err(|error| said(&error))?),
     };
     let mut request = client.post(url.clone()).header(CONTENT_TYPE, "application/json").header(KEY, id);
     if let Some(token) = &config.token {
@@ -55,13 +55,14 @@ async fn attempt(
     }
 }
 
-fn build(url: &Url) -> reqwest::Result<Client> {
+fn build(config: &MonitorConfig, url: &Url) -> reqwest::Result<Client> {
     let mut builder = Client::builder().timeout(PATIENCE).redirect(reqwest::redirect::Policy::none());
     if url.scheme() == "http" {
         // It needs no certificates, and works where there are none.
         builder = builder.tls_certs_only([]);
     }
-    if is_loopback(url) {
+    // A proxy reads what is posted over http, the token too.
+    if !config.proxy || is_loopback(url) {
         builder = builder.no_proxy();
     }
     builder.build()

@@ -11,6 +11,7 @@ use rustls::{RootCertStore, ServerConfig};
 use subtle::{Choice, ConstantTimeEq as _};
 
 use super::error::SecurityError;
+use crate::secret_file::{self, Holds};
 
 /// Longest token, in bytes.
 const LONGEST: usize = 512;
@@ -48,13 +49,13 @@ fn refuse(path: &Path, reason: impl Into<String>) -> SecurityError {
     SecurityError::Secret { path: path.to_owned(), reason: reason.into() }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, SecurityError> {
-    std::fs::read(path).map_err(|error| refuse(path, format!("cannot be read: {error}")))
+fn read(path: &Path, holds: Holds) -> Result<Vec<u8>, SecurityError> {
+    secret_file::read(path, holds).map_err(|reason| refuse(path, reason))
 }
 
 /// Tokens of a file, one a line.
 pub(super) fn read_tokens(path: &Path) -> Result<TokenList, SecurityError> {
-    let bytes = read(path)?;
+    let bytes = read(path, Holds::Secret)?;
     let lines = bytes.split(|b| *b == b'\n').map(<[u8]>::trim_ascii).enumerate();
     let mut tokens = Vec::new();
     for (n, token) in lines.filter(|(_, line)| !line.is_empty() && !line.starts_with(b"#")) {
@@ -76,7 +77,7 @@ pub(super) fn read_tokens(path: &Path) -> Result<TokenList, SecurityError> {
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, SecurityError> {
-    let pem = read(path)?;
+    let pem = read(path, Holds::Public)?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
     let found = found.map_err(|error| refuse(path, format!("is not PEM: {error}")))?;
     if found.is_empty() { Err(refuse(path, "holds no certificate")) } else { Ok(found) }
@@ -90,7 +91,7 @@ pub(super) fn read_tls(
     alpn: &[&str],
 ) -> Result<Arc<ServerConfig>, SecurityError> {
     let chain = certificates(cert)?;
-    let pem = read(key)?;
+    let pem = read(key, Holds::Secret)?;
     let private = PrivateKeyDer::from_pem_slice(&pem)
         .map_err(|error| refuse(key, format!("holds no private key: {error}")))?;
     let provider = Arc::new(aws_lc_rs::default_provider());

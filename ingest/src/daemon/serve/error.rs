@@ -49,6 +49,14 @@ pub enum ServeError {
         /// What is wrong.
         source: SecurityError,
     },
+    /// A source would read what the daemon writes.
+    #[error("[sources.{name}] paths: this matches {}, which the daemon writes itself: leave it out with exclude", .path.display())]
+    Itself {
+        /// The source.
+        name: String,
+        /// Something that it would read.
+        path: std::path::PathBuf,
+    },
     /// A part of the daemon failed again and again.
     #[error("the task '{task}' failed {failures} times in a row: {reason}; what was acknowledged is on disk")]
     GivenUp {

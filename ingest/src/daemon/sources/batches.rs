@@ -10,12 +10,15 @@ use crate::read::lines::KEPT_OF_OVERLONG;
 /// Most bytes of what one record became, and about as many of what is spooled together.
 pub(super) const MOST_TOGETHER: usize = MAX_BATCH / 4;
 
+/// Bytes that an item takes besides its content.
+const ITEM: usize = 128;
+
 /// Appends what a unit became: items, and about how many bytes they are when they are spooled.
 pub(super) fn append(unit: Unit, system: &str, items: &mut Vec<Item>) -> usize {
     let Unit { line, raw, execution, outcome, .. } = unit;
     let mut size = 0;
     let mut push = |fate: Fate, bytes: usize| {
-        size += bytes + 64;
+        size += bytes + ITEM;
         items.push(Item { offset: line.offset, line: line.number, outcome: fate });
     };
     let rejected = |raw: Vec<u8>, code: &str, reason: String| {
@@ -63,6 +66,11 @@ pub(super) fn of_system(record: &EventRecord, system: &str) -> Fate {
         _ if i32::try_from(record.incarnation).is_err() => {
             format!("incarnation {} is beyond {}", record.incarnation, i32::MAX)
         }
+        _ if json.len() > MOST_TOGETHER => {
+            let reason = format!("the event of this record is more than {MOST_TOGETHER} bytes");
+            let raw = json.slice(..KEPT_OF_OVERLONG);
+            return Fate::Rejected { raw, code: "too_long".to_owned(), reason };
+        }
         _ => return Fate::Record(json),
     };
     Fate::Rejected { raw: json, code: "rule".to_owned(), reason }
@@ -75,43 +83,67 @@ fn bytes_of(fate: &Fate) -> usize {
     }
 }
 
-/// Items in batches that a frame of the spool can hold.
-#[derive(Debug, Default)]
-pub(super) struct Batches {
-    done: Vec<Vec<Item>>,
+/// Gathers items, and gives them in batches that a frame of the spool can hold.
+pub(super) struct Batches<'a> {
+    give: Box<dyn FnMut(Vec<Item>) -> bool + 'a>,
     now: Vec<Item>,
     size: usize,
+    /// Bytes that may yet be given.
+    left: u64,
+    /// Whether somebody listens.
+    open: bool,
 }
 
-impl Batches {
-    /// Appends what a unit became.
-    pub(super) fn add(&mut self, unit: Unit, system: &str) {
+impl<'a> Batches<'a> {
+    /// Gives batches to `give`, which says whether it wants more, until they come to `most` bytes.
+    pub(super) fn new(most: u64, give: impl FnMut(Vec<Item>) -> bool + 'a) -> Self {
+        Batches { give: Box::new(give), now: Vec::new(), size: 0, left: most, open: true }
+    }
+
+    /// Appends what a unit became; says whether somebody listens.
+    pub(super) fn add(&mut self, unit: Unit, system: &str) -> bool {
         let from = self.now.len();
         let size = append(unit, system, &mut self.now);
         if self.size + size > MOST_TOGETHER && from > 0 {
             let rest = self.now.split_off(from);
-            self.done.push(std::mem::replace(&mut self.now, rest));
-            self.size = 0;
+            self.give(rest);
         }
+        self.count(size)
+    }
+
+    /// Appends an item; says whether somebody listens.
+    pub(super) fn push(&mut self, item: Item) -> bool {
+        let size = bytes_of(&item.outcome) + ITEM;
+        if self.size + size > MOST_TOGETHER && !self.now.is_empty() {
+            self.give(Vec::new());
+        }
+        if self.open {
+            self.now.push(item);
+        }
+        self.count(size)
+    }
+
+    fn count(&mut self, size: usize) -> bool {
         self.size += size;
+        match self.left.checked_sub(size as u64) {
+            Some(left) => self.left = left,
+            None => (self.left, self.open) = (0, false),
+        }
+        self.open
     }
 
-    /// Appends an item.
-    pub(super) fn push(&mut self, item: Item) {
-        let bytes = bytes_of(&item.outcome);
-        if self.size + bytes > MOST_TOGETHER && !self.now.is_empty() {
-            self.done.push(std::mem::take(&mut self.now));
-            self.size = 0;
-        }
-        self.size += bytes + 64;
-        self.now.push(item);
+    /// Gives what is at hand; what comes next begins with `rest`.
+    fn give(&mut self, rest: Vec<Item>) {
+        let items = std::mem::replace(&mut self.now, rest);
+        self.open = self.open && (self.give)(items);
+        self.size = 0;
     }
 
-    /// All batches, in order; none is empty.
-    pub(super) fn all(mut self) -> Vec<Vec<Item>> {
-        if !self.now.is_empty() {
-            self.done.push(self.now);
+    /// Gives the rest; says whether somebody listened to the end.
+    pub(super) fn end(mut self) -> bool {
+        if self.open && !self.now.is_empty() {
+            self.give(Vec::new());
         }
-        self.done
+        self.open
     }
 }

@@ -2,11 +2,13 @@
 
 use std::io::Read;
 
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, header};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt;
 
-use super::Limits;
+use super::Context;
+use super::budget::Share;
 
 /// Why a request was not taken.
 #[derive(Clone, Debug)]
@@ -25,20 +27,52 @@ impl Refused {
     }
 }
 
-/// The body of a request, unpacked.
-pub(super) async fn read_body(headers: &HeaderMap, body: Body, limits: &Limits) -> Result<Bytes, Refused> {
-    let read = tokio::time::timeout(limits.read(), to_bytes(body, limits.body_bytes)).await;
-    let slow = || Refused::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the body took too long");
-    let packed = read.map_err(|_| slow())?.map_err(|error| {
-        let text =
-            format!("the body could not be read, or is larger than {} bytes: {error}", limits.body_bytes);
-        Refused::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", text)
-    })?;
+/// Too many others are held at the moment.
+fn busy() -> Refused {
+    let text = "as much of requests as may be is in memory already; try again later";
+    Refused::new(StatusCode::TOO_MANY_REQUESTS, "busy", text)
+}
+
+/// The body of a request as it came, of at most `limit` bytes, and the room that it takes.
+pub(super) async fn read_packed(
+    body: Body,
+    limit: usize,
+    context: &Context,
+) -> Result<(Bytes, Share), Refused> {
+    let mut share = context.budget.share();
+    let read = async {
+        let (mut stream, mut bytes) = (body.into_data_stream(), BytesMut::new());
+        while let Some(piece) = stream.next().await {
+            let too_large = |why: String| Refused::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", why);
+            let piece = piece.map_err(|error| too_large(format!("the body could not be read: {error}")))?;
+            if bytes.len() + piece.len() > limit {
+                return Err(too_large(format!("the body is larger than {limit} bytes")));
+            }
+            if !share.grow(piece.len()) {
+                return Err(busy());
+            }
+            bytes.extend_from_slice(&piece);
+        }
+        Ok(bytes.freeze())
+    };
+    let slow = |_| Refused::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the body took too long");
+    let bytes = tokio::time::timeout(context.limits.read(), read).await.map_err(slow)??;
+    Ok((bytes, share))
+}
+
+/// The body of a request, unpacked, and the room that it takes.
+pub(super) async fn read_body(
+    headers: &HeaderMap,
+    body: Body,
+    context: &Context,
+) -> Result<(Bytes, Share), Refused> {
+    let limit = context.limits.body_bytes;
+    let (packed, share) = read_packed(body, limit, context).await?;
     let encoding = headers.get(header::CONTENT_ENCODING).map(|v| v.as_bytes().to_ascii_lowercase());
     match encoding.as_deref() {
-        None | Some(b"" | b"identity") => Ok(packed),
-        Some(b"gzip") => unpack(packed, limits.body_bytes, Packed::Gzip).await,
-        Some(b"zstd") => unpack(packed, limits.body_bytes, Packed::Zstd).await,
+        None | Some(b"" | b"identity") => Ok((packed, share)),
+        Some(b"gzip") => unpack(packed, share, limit, Packed::Gzip).await,
+        Some(b"zstd") => unpack(packed, share, limit, Packed::Zstd).await,
         Some(other) => {
             let text =
                 format!("'{}' is not read; send gzip, zstd or neither", String::from_utf8_lossy(other));
@@ -56,10 +90,19 @@ pub enum Packed {
     Zstd,
 }
 
-/// Unpacks a body, never more than the limit.
-async fn unpack(packed: Bytes, limit: usize, how: Packed) -> Result<Bytes, Refused> {
+/// Unpacks a body, never more than the limit and the budget.
+pub(super) async fn unpack(
+    packed: Bytes,
+    mut share: Share,
+    limit: usize,
+    how: Packed,
+) -> Result<(Bytes, Share), Refused> {
     // Unpacking 16 MiB takes milliseconds; other connections shall not wait for it.
-    let unpacked = tokio::task::spawn_blocking(move || inflate(&packed, limit, how)).await;
+    let unpacked = tokio::task::spawn_blocking(move || {
+        let bytes = inflate_within(&packed, limit, how, |bytes| share.grow(bytes))?;
+        Ok((bytes, share))
+    })
+    .await;
     unpacked.unwrap_or_else(|_| {
         Err(Refused::new(StatusCode::INTERNAL_SERVER_ERROR, "defect", "unpacking ended unexpectedly"))
     })
@@ -70,20 +113,46 @@ async fn unpack(packed: Bytes, limit: usize, how: Packed) -> Result<Bytes, Refus
 /// # Errors
 /// When it is damaged or larger than the limit.
 pub fn inflate(packed: &[u8], limit: usize, how: Packed) -> Result<Bytes, Refused> {
+    inflate_within(packed, limit, how, |_| true)
+}
+
+/// Bytes that are unpacked at a time.
+const STEP: usize = 64 << 10;
+/// Most bytes, as a power of two, that a zstd frame may make its reader look back on.
+const WINDOW_LOG: u32 = 25;
+
+/// [`inflate`], as long as `grow` has room for more.
+fn inflate_within(
+    packed: &[u8],
+    limit: usize,
+    how: Packed,
+    mut grow: impl FnMut(usize) -> bool,
+) -> Result<Bytes, Refused> {
     let damaged = |e: std::io::Error| {
         Refused::new(StatusCode::BAD_REQUEST, "damaged_body", format!("the body cannot be unpacked: {e}"))
     };
     let mut reader: Box<dyn Read + '_> = match how {
         Packed::Gzip => Box::new(flate2::read::MultiGzDecoder::new(packed)),
-        Packed::Zstd => Box::new(zstd::Decoder::with_buffer(packed).map_err(damaged)?),
+        Packed::Zstd => {
+            let mut decoder = zstd::Decoder::with_buffer(packed).map_err(damaged)?;
+            decoder.window_log_max(WINDOW_LOG).map_err(damaged)?;
+            Box::new(decoder)
+        }
     };
     let mut out = Vec::new();
-    (&mut reader).take(limit as u64 + 1).read_to_end(&mut out).map_err(damaged)?;
-    if out.len() > limit {
-        let text = format!("the body is larger than {limit} bytes once unpacked");
-        return Err(Refused::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", text));
+    loop {
+        let got = (&mut reader).take(STEP as u64).read_to_end(&mut out).map_err(damaged)?;
+        if out.len() > limit {
+            let text = format!("the body is larger than {limit} bytes once unpacked");
+            return Err(Refused::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", text));
+        }
+        if got == 0 {
+            return Ok(out.into());
+        }
+        if !grow(got) {
+            return Err(busy());
+        }
     }
-    Ok(out.into())
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Event records over HTTP: `POST /v1/events` with NDJSON, plain or with `Content-Encoding: gzip` or `zstd`.
 //!
 //! `200 {"acknowledged":N}`: all N lines are on disk. Any other answer: none of them need be kept, send them again:
-//! 400 the body cannot be unpacked, 401 no valid token, 408 too slow, 413 too large, 415 another encoding, 503 (with
-//! `Retry-After`) no room or stopping.
+//! 400 the body cannot be unpacked, 401 no valid token, 403 and 421 a page of elsewhere asks, 408 too slow, 413 too large, 415 another encoding,
+//! 429 too much is in memory and 503 no room or stopping (both with `Retry-After`).
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -102,7 +102,7 @@ async fn events(
             }
             let answer = axum::Json(serde_json::json!({ "error": reason, "message": text }));
             match status {
-                StatusCode::SERVICE_UNAVAILABLE => {
+                StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
                     (status, [(header::RETRY_AFTER, "5")], answer).into_response()
                 }
                 _ => (status, answer).into_response(),
@@ -116,7 +116,7 @@ async fn take(shared: &Shared, peer: SocketAddr, headers: &HeaderMap, body: Body
     if !shared.tokens.allow(bearer(headers)) {
         return Err(Refused::new(StatusCode::UNAUTHORIZED, "wrong_token", "a valid bearer token is needed"));
     }
-    let bytes = read_body(headers, body, &limits).await?;
+    let (bytes, _held) = read_body(headers, body, &shared.context).await?;
     if bytes.is_empty() {
         return Ok(0);
     }

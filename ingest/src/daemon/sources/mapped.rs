@@ -10,15 +10,14 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::batches::Batches;
+use super::hand::Work;
 use super::{Context, SourceError};
-use crate::daemon::batch::{Batch, Content, Refusal};
+use crate::daemon::batch::Refusal;
 use crate::mapping::{HEAD, Mapper, Mapping};
 use crate::read::lines::Lines;
 
 /// Mappers kept for the next request.
 const MOST_IDLE: usize = 16;
-/// Bytes from which a body is mapped on a thread of its own.
-const LARGE: usize = 64 << 10;
 
 /// What lines come in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +99,7 @@ impl Bodies {
         bytes: &[u8],
         (offset, number): (impl Fn(u64) -> u64, u64),
         (limit, system): (usize, &str),
-        out: &mut Batches,
+        out: &mut Batches<'_>,
     ) -> Result<(), SourceError> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut mapper = match idle {
@@ -114,10 +113,12 @@ impl Bodies {
         for (mut line, range) in Lines::new(bytes, 0, number, limit) {
             line.offset = offset(line.offset);
             mapper.line(line, &bytes[range], &mut units);
-            units.drain(..).for_each(|unit| out.add(unit, system));
+            if !units.drain(..).all(|unit| out.add(unit, system)) {
+                break;
+            }
         }
         mapper.end(&mut units);
-        units.into_iter().for_each(|unit| out.add(unit, system));
+        let _listened = units.into_iter().all(|unit| out.add(unit, system));
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < MOST_IDLE {
             idle.push(mapper);
@@ -132,7 +133,7 @@ impl Bodies {
         stream: &str,
         bytes: &[u8],
         number: u64,
-        out: &mut Batches,
+        out: &mut Batches<'_>,
     ) {
         let how = (context.limits.line_bytes, &*context.origin.system);
         if let Err(error) = self.append(stream, bytes, (|_| number, 1), how, out) {
@@ -150,33 +151,18 @@ impl Bodies {
         (offset, number): (u64, u64),
         patience: Duration,
     ) -> Result<(), Refusal> {
-        let work = {
-            let (bodies, stream) = (self.clone(), stream.clone());
-            let (limit, system) = (context.limits.line_bytes, context.origin.system.clone());
-            let large = bytes.len() > LARGE;
-            let work = move || {
-                let mut out = Batches::default();
-                let place = (|start| offset + start, number);
-                bodies.append(&stream, &bytes, place, (limit, &system), &mut out).map(|()| out)
-            };
-            // A large body takes long; other connections shall not wait for it.
-            if large { tokio::task::spawn_blocking(work).await } else { Ok(work()) }
-        };
-        let batches = match work {
-            Ok(Ok(batches)) => batches,
-            Ok(Err(error)) => {
-                tracing::error!(%error, "a body cannot be mapped");
-                return Err(Refusal::Closed);
-            }
-            Err(_) => return Err(Refusal::Closed),
-        };
-        for items in batches.all() {
-            let content = Content::Items(items);
-            let origin = context.origin.clone();
-            let batch = Batch { origin, stream: stream.clone(), content, positions: Vec::new() };
-            context.intake.submit(batch, patience).await?;
-        }
-        Ok(())
+        let work = Work { context, stream, bytes: bytes.len(), most: u64::MAX, patience };
+        let (bodies, name) = (self.clone(), stream.clone());
+        let (limit, system) = (context.limits.line_bytes, context.origin.system.clone());
+        let mapped = work.hand_over(move |out| {
+            let place = (|start| offset + start, number);
+            bodies.append(&name, &bytes, place, (limit, &system), out)
+        });
+        mapped.await?.map_err(|error| {
+            // The same mapping was compiled at the start.
+            tracing::error!(%error, "a body cannot be mapped");
+            Refusal::Closed
+        })
     }
 }
 
@@ -212,9 +198,13 @@ mod tests {
             |clock: &str| format!("{{\"TracerIdentity\":\"a\",\"Tag\":\"T\",\"VectorClock\":{clock}}}\n");
         let text = line("{\"a\":7}") + &line("{\"b\":3}");
         for _ in 0..2 {
-            let mut out = Batches::default();
+            let mut items = Vec::new();
+            let mut out = Batches::new(u64::MAX, |batch| {
+                items.extend(batch);
+                true
+            });
             bodies.append("http://h", text.as_bytes(), (|at| at, 1), (1000, "s"), &mut out).unwrap();
-            let items = out.all().concat();
+            assert!(out.end());
             let Fate::Record(json) = &items[0].outcome else { panic!("{items:?}") };
             let record = demi_schemas::EventRecord::parse(json).unwrap();
             assert_eq!((record.actor.as_str(), record.seq), ("a", 7));

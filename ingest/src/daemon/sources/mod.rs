@@ -7,7 +7,9 @@
 mod accept;
 mod batches;
 pub mod body;
+pub mod budget;
 pub mod files;
+mod hand;
 pub mod http;
 mod kinds;
 pub(crate) mod mapped;
@@ -55,6 +57,8 @@ pub struct Context {
     pub metrics: Arc<Metrics>,
     /// The daemon's tasks.
     pub tasks: Tasks,
+    /// How much of requests may be in memory, of all sources together.
+    pub budget: budget::Budget,
     /// How fast the source may be: wait for it before handing over.
     pub rate: Arc<rate::Rate>,
 }
@@ -75,6 +79,9 @@ pub struct Limits {
     pub bytes_per_sec: u64,
     /// How long a request waits for room in the spool before it is refused, in seconds. Default 10.
     pub full_secs: u64,
+    /// Most bytes of requests that are in memory at a time, packed and unpacked, of all sources together. What is more is refused, to come
+    /// again later. Default 128 MiB.
+    pub requests_bytes: usize,
 }
 
 impl Default for Limits {
@@ -86,14 +93,22 @@ impl Default for Limits {
             idle_secs: 600,
             bytes_per_sec: 0,
             full_secs: 10,
+            requests_bytes: 128 << 20,
         }
     }
 }
 
 impl Limits {
     /// The keys, for messages that name the nearest one.
-    pub const KEYS: [&'static str; 6] =
-        ["line_bytes", "body_bytes", "read_secs", "idle_secs", "bytes_per_sec", "full_secs"];
+    pub const KEYS: [&'static str; 7] = [
+        "line_bytes",
+        "body_bytes",
+        "read_secs",
+        "idle_secs",
+        "bytes_per_sec",
+        "full_secs",
+        "requests_bytes",
+    ];
 
     /// `read_secs` as a duration.
     #[must_use]

@@ -1,6 +1,7 @@
 //! What a source of the daemon is.
 
 use std::fmt::Debug;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -23,6 +24,16 @@ pub trait Source: Debug + Send + Sync {
     /// # Errors
     /// The first file that cannot be used.
     fn check_files(&self) -> Result<(), SourceError>;
+
+    /// Whether it would read a file of that absolute path, if it were there.
+    fn would_read(&self, _path: &Path) -> bool {
+        false
+    }
+
+    /// The files that it reads, as they are now.
+    fn reads(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
 
     /// Opens sockets and files, spawns the tasks of the source, and returns. They end soon after
     /// [`Context::shutdown`] is thrown: they take nothing new, and finish what they have handed over.

@@ -16,6 +16,7 @@
 mod copies;
 mod follow;
 mod mapped;
+mod nuls;
 mod order;
 mod packed;
 mod plan;
@@ -23,6 +24,7 @@ mod read;
 mod scan;
 mod state;
 
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
@@ -31,6 +33,7 @@ use tokio::runtime::Handle;
 
 use super::source::read_keys;
 use super::{Context, Kind, Running, Source, SourceError};
+use crate::read::names;
 use follow::Follower;
 use mapped::Mapped;
 pub(crate) use read::CHUNK;
@@ -78,6 +81,20 @@ impl Source for Config {
 
     fn check_files(&self) -> Result<(), SourceError> {
         check_files(self)
+    }
+
+    fn would_read(&self, path: &Path) -> bool {
+        let here = std::env::current_dir().unwrap_or_default();
+        let meant = self.paths.iter().any(|pattern| names::would_find(pattern, &here, path));
+        let excluded = |path: &Path| {
+            let patterns = self.exclude.iter().filter_map(|pattern| glob::Pattern::new(pattern).ok());
+            patterns.into_iter().any(|pattern| names::matches(&pattern, path))
+        };
+        meant && !excluded(path) && !path.strip_prefix(&here).is_ok_and(excluded)
+    }
+
+    fn reads(&self) -> Vec<PathBuf> {
+        scan::expand(self)
     }
 
     fn start(&self, context: Context) -> BoxFuture<'static, Result<Running, SourceError>> {

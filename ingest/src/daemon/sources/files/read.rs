@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::follow::Follower;
 use super::mapped::Stretch;
+use super::nuls::Here;
 use super::packed::Unpacked;
 use super::plan::{plan, whole};
 use super::state::{State, bytes_before};
@@ -85,6 +86,15 @@ impl Follower {
         }
         if self.mapped.is_some() {
             self.catch_up(number)?;
+        }
+        match self.nuls(number, len)? {
+            Here::Bytes => {}
+            Here::NulsUpTo(to) => return self.pass_nuls(number, to),
+            Here::Nuls => {
+                let known = &mut self.known[number];
+                (known.tried, known.modified) = (Some(len), modified);
+                return self.at_end(number, Bytes::new());
+            }
         }
         let known = &self.known[number];
         let Some(file) = &known.file else { return Ok(false) };

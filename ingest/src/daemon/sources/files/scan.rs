@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
+use super::Config;
 use super::follow::{Follower, Known, Waiting};
 use super::packed;
 use super::state::{HEAD, State};
@@ -30,6 +31,21 @@ enum Found {
     Wait,
 }
 
+/// The files that match, each once, in the order of their names.
+pub(super) fn expand(config: &Config) -> Vec<PathBuf> {
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for pattern in &config.paths {
+        // Patterns were checked at the start; folders that cannot be read are passed over until they can.
+        paths.extend(names::find(pattern).map(|found| found.paths).unwrap_or_default());
+    }
+    paths.sort();
+    paths.dedup();
+    let excluded: Vec<glob::Pattern> =
+        config.exclude.iter().filter_map(|p| glob::Pattern::new(p).ok()).collect();
+    paths.retain(|path| !excluded.iter().any(|pattern| names::matches(pattern, path)));
+    paths
+}
+
 impl Follower {
     /// Looks for files, and forgets those that have been gone for long.
     pub(super) fn scan(&mut self) {
@@ -45,28 +61,13 @@ impl Follower {
         }
         (self.rescan, self.left_out) = (false, false);
         let waited = std::mem::take(&mut self.waiting);
-        for path in self.expand() {
+        for path in expand(&self.config) {
             let Ok(meta) = std::fs::metadata(&path) else { continue };
             if meta.is_file() {
                 self.found(path, &meta, now, &waited);
             }
         }
         now
-    }
-
-    /// The files that match, each once, in the order of their names.
-    fn expand(&self) -> Vec<PathBuf> {
-        let mut paths: Vec<PathBuf> = Vec::new();
-        for pattern in &self.config.paths {
-            // Patterns were checked at the start; folders that cannot be read are passed over until they can.
-            paths.extend(names::find(pattern).map(|found| found.paths).unwrap_or_default());
-        }
-        paths.sort();
-        paths.dedup();
-        let excluded: Vec<glob::Pattern> =
-            self.config.exclude.iter().filter_map(|p| glob::Pattern::new(p).ok()).collect();
-        paths.retain(|path| !excluded.iter().any(|pattern| names::matches(pattern, path)));
-        paths
     }
 
     fn found(&mut self, path: PathBuf, meta: &Metadata, now: u64, waited: &Waiting) {

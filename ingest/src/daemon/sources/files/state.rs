@@ -135,6 +135,19 @@ impl State {
         Ok(read_exact(file, tail, self.offset - tail.len() as u64)? && xxh3_64(tail) == self.tail)
     }
 
+    /// The state at a place further on, of a file that has nothing but NULs before it.
+    pub(super) fn behind_nuls(&self, file: &File, to: u64) -> io::Result<Self> {
+        let mut next = State { offset: to, ..self.clone() };
+        let mut buffer = [0; HEAD];
+        let head = &mut buffer[..next.head_len()];
+        file.read_exact_at(head, 0)?;
+        next.head = xxh3_64(head);
+        let tail = &mut buffer[..next.tail_len()];
+        file.read_exact_at(tail, to - tail.len() as u64)?;
+        next.tail = xxh3_64(tail);
+        Ok(next)
+    }
+
     /// The state after `bytes` more, which follow what was read; `before` are the bytes before them, as far as they
     /// are at hand (all of them where there are less than [`HEAD`]).
     pub(super) fn after(&self, before: &[u8], bytes: &[u8], lines: u64) -> Self {

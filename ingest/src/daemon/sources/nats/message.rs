@@ -6,7 +6,8 @@ use serde::Deserialize;
 
 use crate::daemon::batch::{Item, Outcome};
 use crate::daemon::sources::batches::of_system;
-use crate::otlp::{self, OtlpOptions};
+use crate::documents::request;
+use crate::otlp::{OtlpOptions, Told};
 
 /// What messages hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -23,7 +24,22 @@ pub enum Format {
 #[must_use]
 pub fn read(payload: &Bytes, sequence: u64, format: Format, system: &str, limit: usize) -> Vec<Item> {
     let mut items = Vec::new();
-    let mut push = |line: u64, outcome: Outcome| items.push(Item { offset: sequence, line, outcome });
+    read_into(payload, sequence, format, (system, limit), &mut |item| {
+        items.push(item);
+        true
+    });
+    items
+}
+
+/// [`read`], one item after the other, as long as somebody listens.
+pub(super) fn read_into(
+    payload: &Bytes,
+    sequence: u64,
+    format: Format,
+    (system, limit): (&str, usize),
+    each: &mut dyn FnMut(Item) -> bool,
+) {
+    let mut push = |line: u64, outcome: Outcome| each(Item { offset: sequence, line, outcome });
     let rejected =
         |raw: Bytes, code: &str, reason: String| Outcome::Rejected { raw, code: code.to_owned(), reason };
     match format {
@@ -37,34 +53,37 @@ pub fn read(payload: &Bytes, sequence: u64, format: Format, system: &str, limit:
                 if line.len() > limit {
                     let reason =
                         format!("the line is {} bytes long, more than the limit of {limit}", line.len());
-                    push(number, rejected(raw(), "too_long", reason));
+                    if !push(number, rejected(raw(), "too_long", reason)) {
+                        return;
+                    }
                     continue;
                 }
-                push(
+                let listens = push(
                     number,
                     match EventRecord::parse(line) {
                         Ok(record) => of_system(&record, system),
                         Err(error) => rejected(raw(), error.code(), error.to_string()),
                     },
                 );
-            }
-        }
-        Format::OtlpJson => match otlp::from_json(payload, &OtlpOptions::default()) {
-            Ok(found) => {
-                for item in found {
-                    push(
-                        1,
-                        match item {
-                            otlp::Item::Event(record) => of_system(&record, system),
-                            otlp::Item::Rejected(r) => {
-                                rejected(Bytes::from(r.raw), r.code, format!("{}: {}", r.path, r.reason))
-                            }
-                        },
-                    );
+                if !listens {
+                    return;
                 }
             }
-            Err(error) => push(1, rejected(payload.clone(), "not_otlp", error.to_string())),
+        }
+        Format::OtlpJson => match request::check(payload) {
+            Ok(()) => request::read(payload, &OtlpOptions::default(), limit, &mut |told| {
+                let outcome = match told {
+                    Told::Event(record) => of_system(&record, system),
+                    Told::Refused(refused) => {
+                        let reason = refused.sentence();
+                        rejected(Bytes::from(refused.raw), refused.code, reason)
+                    }
+                };
+                push(1, outcome)
+            }),
+            Err(error) => {
+                push(1, rejected(payload.clone(), "not_otlp", error.to_string()));
+            }
         },
     }
-    items
 }

@@ -18,12 +18,14 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use serde::Deserialize;
 
-use super::batches::Batches;
+use super::hand::Work;
 use super::mapped::{Bodies, Carrier};
 use super::source::read_keys;
 use super::{Context, Kind, Running, Source, SourceError};
-use crate::daemon::batch::{Batch, Content, Refusal};
+use crate::daemon::batch::Refusal;
+use crate::secret_file::{self, Holds};
 
+use message::read_into;
 pub use message::{Format, read};
 
 /// Messages, and bytes of them, that are handed over together.
@@ -162,12 +164,14 @@ async fn start(config: Config, context: Context) -> Result<Running, SourceError>
 /// When one cannot be read.
 fn check_files(config: &Config) -> Result<(), SourceError> {
     options(config)?;
-    for (key, path) in
-        [("tls_ca", &config.tls_ca), ("tls_cert", &config.tls_cert), ("tls_key", &config.tls_key)]
-    {
+    for (key, path, holds) in [
+        ("tls_ca", &config.tls_ca, Holds::Public),
+        ("tls_cert", &config.tls_cert, Holds::Public),
+        ("tls_key", &config.tls_key, Holds::Secret),
+    ] {
         if let Some(path) = path {
-            std::fs::File::open(path)
-                .map_err(|e| setting(key, format!("{}: cannot be read: {e}", path.display())))?;
+            secret_file::read(path, holds)
+                .map_err(|reason| setting(key, format!("{}: {reason}", path.display())))?;
         }
     }
     Bodies::of(config.mapping.as_deref(), Carrier::Bodies).map(drop)
@@ -176,8 +180,9 @@ fn check_files(config: &Config) -> Result<(), SourceError> {
 fn options(config: &Config) -> Result<ConnectOptions, SourceError> {
     let mut options = ConnectOptions::new().name("demi-lineage").max_reconnects(1);
     if let Some(path) = &config.token_file {
-        let token = std::fs::read_to_string(path)
-            .map_err(|e| setting("token_file", format!("{}: cannot be read: {e}", path.display())))?;
+        let failed = |reason: String| setting("token_file", format!("{}: {reason}", path.display()));
+        let token = secret_file::read(path, Holds::Secret).map_err(failed)?;
+        let token = String::from_utf8(token).map_err(|_| failed("is no text".to_owned()))?;
         options = options.token(token.trim().to_owned());
     }
     if let Some(path) = &config.tls_ca {
@@ -236,33 +241,30 @@ async fn consume(
         if messages.is_empty() {
             continue;
         }
-        let mut batches = Batches::default();
-        let mut bytes = 0;
+        let mut payloads = Vec::new();
         for message in &messages {
-            bytes += message.payload.len();
-            let sequence = message.info()?.stream_sequence;
-            match mapped {
-                Some(mapped) => mapped.message(context, &name, &message.payload, sequence, &mut batches),
-                None => {
-                    let limit = context.limits.line_bytes;
-                    let system = &context.origin.system;
-                    read(&message.payload, sequence, config.format, system, limit)
-                        .into_iter()
-                        .for_each(|item| batches.push(item));
+            payloads.push((message.payload.clone(), message.info()?.stream_sequence));
+        }
+        let bytes = payloads.iter().map(|(payload, _)| payload.len()).sum();
+        context.rate.take(bytes).await;
+        // Waits as long as it takes; meanwhile the server delivers nothing new.
+        let work = Work { context, stream: &name, bytes, most: u64::MAX, patience: Duration::MAX };
+        let (mapped, own, stream, format) = (mapped.cloned(), context.clone(), name.clone(), config.format);
+        let handed = work.hand_over(move |out| {
+            for (payload, sequence) in &payloads {
+                match &mapped {
+                    Some(mapped) => mapped.message(&own, &stream, payload, *sequence, out),
+                    None => {
+                        let how = (&*own.origin.system, own.limits.line_bytes);
+                        read_into(payload, *sequence, format, how, &mut |item| out.push(item));
+                    }
                 }
             }
-        }
-        context.rate.take(bytes).await;
-        for items in batches.all() {
-            let origin = context.origin.clone();
-            let content = Content::Items(items);
-            let batch = Batch { origin, stream: name.clone(), content, positions: Vec::new() };
-            // Waits as long as it takes; meanwhile the server delivers nothing new.
-            match context.intake.submit(batch, Duration::MAX).await {
-                Ok(_) => {}
-                Err(Refusal::Closed) => return Ok(()),
-                Err(error) => return Err(Box::new(error)),
-            }
+        });
+        match handed.await {
+            Ok(()) => {}
+            Err(Refusal::Closed) => return Ok(()),
+            Err(error) => return Err(Box::new(error)),
         }
         for message in &messages {
             message.ack().await?;

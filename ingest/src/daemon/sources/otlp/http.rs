@@ -8,51 +8,44 @@ use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use opentelemetry_proto::tonic::collector::logs::v1::{ExportLogsServiceRequest, ExportLogsServiceResponse};
-use opentelemetry_proto::tonic::collector::trace::v1::{
-    ExportTraceServiceRequest, ExportTraceServiceResponse,
-};
+use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceResponse;
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
 use prost::Message;
 use serde::Serialize;
 
 use super::grpc::{RETRY_SECONDS, RpcStatus, logs_answer, traces_answer};
-use super::{Shared, Taken};
+use super::{Arrived, Encoding, NotTaken, Shared, Taken};
 use crate::daemon::batch::Refusal;
 use crate::daemon::sources::body::{Refused, read_body};
-use crate::otlp::{self, OtlpError, OtlpOptions, from_log_resources, from_span_resources};
+use crate::otlp::wire::Signal;
 
 const PROTOBUF: &str = "application/x-protobuf";
 const JSON: &str = "application/json";
 
-/// The encodings of requests; an answer has that of its request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Encoding {
-    Protobuf,
-    Json,
-}
-
-/// A request of one signal, and the answer to it.
-trait Signal: Message + Default + Send + 'static {
+/// Requests of one signal, and the answers to them.
+pub(super) trait Service: 'static {
+    const SIGNAL: Signal;
     type Answer: Message + Serialize;
-    fn items(self, options: &OtlpOptions) -> Vec<otlp::Item>;
     fn answer(taken: Taken) -> Self::Answer;
 }
 
-impl Signal for ExportTraceServiceRequest {
+/// Spans.
+pub(super) struct Traces;
+
+impl Service for Traces {
+    const SIGNAL: Signal = Signal::Traces;
     type Answer = ExportTraceServiceResponse;
-    fn items(self, options: &OtlpOptions) -> Vec<otlp::Item> {
-        from_span_resources(self.resource_spans, options)
-    }
     fn answer(taken: Taken) -> Self::Answer {
         traces_answer(taken)
     }
 }
 
-impl Signal for ExportLogsServiceRequest {
+/// Log records.
+pub(super) struct Logs;
+
+impl Service for Logs {
+    const SIGNAL: Signal = Signal::Logs;
     type Answer = ExportLogsServiceResponse;
-    fn items(self, options: &OtlpOptions) -> Vec<otlp::Item> {
-        from_log_resources(self.resource_logs, options)
-    }
     fn answer(taken: Taken) -> Self::Answer {
         logs_answer(taken)
     }
@@ -61,24 +54,22 @@ impl Signal for ExportLogsServiceRequest {
 /// `/v1/traces` and `/v1/logs`.
 pub(super) fn router(shared: &Shared) -> Router {
     Router::new()
-        .route("/v1/traces", post(export::<ExportTraceServiceRequest>))
-        .route("/v1/logs", post(export::<ExportLogsServiceRequest>))
+        .route("/v1/traces", post(export::<Traces>))
+        .route("/v1/logs", post(export::<Logs>))
         .with_state(shared.clone())
 }
 
-async fn export<S: Signal>(
+async fn export<S: Service>(
     State(shared): State<Shared>,
     Extension(peer): Extension<SocketAddr>,
     headers: HeaderMap,
     body: Body,
 ) -> Response {
-    match take::<S>(&shared, peer, &headers, body).await {
+    match take(&shared, S::SIGNAL, peer, &headers, body).await {
         Ok((encoding, taken)) => answer(encoding, &S::answer(taken)),
         Err(refused) => shared.refuse(&headers, refused),
     }
 }
-
-type Convert = Box<dyn FnOnce(&OtlpOptions) -> Vec<otlp::Item> + Send>;
 
 fn encoding(headers: &HeaderMap) -> Option<Encoding> {
     let value = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
@@ -89,31 +80,26 @@ fn encoding(headers: &HeaderMap) -> Option<Encoding> {
     }
 }
 
-async fn take<S: Signal>(
+async fn take(
     shared: &Shared,
+    signal: Signal,
     peer: SocketAddr,
     headers: &HeaderMap,
     body: Body,
 ) -> Result<(Encoding, Taken), Refused> {
-    let bad = |text: String| Refused::new(StatusCode::BAD_REQUEST, "bad_request", text);
     let Some(encoding) = encoding(headers) else {
         let text = format!("Content-Type must be {PROTOBUF} or {JSON}");
         return Err(Refused::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unknown_encoding", text));
     };
-    let bytes = read_body(headers, body, &shared.context.limits).await?;
-    let convert: Convert = match encoding {
-        Encoding::Protobuf => {
-            let request = S::decode(&*bytes).map_err(|e| bad(format!("not an OTLP request: {e}")))?;
-            Box::new(move |options| request.items(options))
-        }
-        Encoding::Json if is_empty(&bytes) => Box::new(|_| Vec::new()),
-        Encoding::Json => {
-            let items = otlp::from_json(&bytes, &shared.options)
-                .map_err(|e: OtlpError| bad(format!("not an OTLP request: {e}")))?;
-            Box::new(move |_| items)
-        }
-    };
-    let taken = shared.take(peer, bytes.len(), convert).await.map_err(|refusal| {
+    let (bytes, held) = read_body(headers, body, &shared.context).await?;
+    let taken = shared.take(Arrived { peer, bytes, held, encoding, signal }).await.map_err(|why| {
+        let refusal = match why {
+            NotTaken::Bad(error) => {
+                let text = format!("not an OTLP request: {error}");
+                return Refused::new(StatusCode::BAD_REQUEST, "bad_request", text);
+            }
+            NotTaken::Refused(refusal) => refusal,
+        };
         let text = refusal.to_string();
         match refusal {
             Refusal::Full => Refused::new(StatusCode::SERVICE_UNAVAILABLE, "full", text),
@@ -122,12 +108,6 @@ async fn take<S: Signal>(
         }
     })?;
     Ok((encoding, taken))
-}
-
-/// A request without anything in it, which is fine.
-fn is_empty(bytes: &[u8]) -> bool {
-    serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(bytes)
-        .is_ok_and(|map| map.is_empty())
 }
 
 fn answer(encoding: Encoding, message: &(impl Message + Serialize)) -> Response {
@@ -155,7 +135,7 @@ impl Shared {
                 (status, axum::Json(body)).into_response()
             }
         };
-        if status == StatusCode::SERVICE_UNAVAILABLE {
+        if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
             response.headers_mut().insert(header::RETRY_AFTER, RETRY_SECONDS.into());
         }
         response

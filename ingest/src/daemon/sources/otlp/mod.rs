@@ -3,7 +3,7 @@
 //! gRPC: the `TraceService` and `LogsService` of OTLP, plain, gzip or zstd. HTTP: `POST /v1/traces` and `/v1/logs`, as
 //! protobuf or JSON. A request is answered when its events are on disk. Elements that are no events go to quarantine and
 //! are counted in `partial_success`; a client need not send them again. Where there is no room the answer is
-//! `RESOURCE_EXHAUSTED` with the time to wait, or 503 with `Retry-After`. A request that is sent again adds nothing.
+//! `RESOURCE_EXHAUSTED` with the time to wait, or 503 with `Retry-After`; where too much of requests is in memory, 429. A request that is sent again adds nothing.
 
 mod grpc;
 mod http;
@@ -18,13 +18,17 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use serde::Deserialize;
 
-use super::batches::{Batches, of_system};
+use super::batches::of_system;
+use super::budget::Share;
+use super::hand::Work;
 use super::source::read_keys;
 use super::{Context, Kind, Running, Source, SourceError};
-use crate::daemon::batch::{Batch, Content, Item, Outcome, Refusal};
+use crate::daemon::batch::{Item, Outcome, Refusal};
 use crate::daemon::net::guard::Guard;
 use crate::daemon::net::security::{ListenConfig, Listener, SecurityError, Tokens};
-use crate::otlp::{self, OtlpOptions, Rejected};
+use crate::documents::request;
+use crate::otlp::wire::{self, Signal};
+use crate::otlp::{OtlpError, OtlpOptions, Told};
 
 /// `[sources.NAME]` with `type = "otlp"`.
 #[derive(Clone, Debug, Deserialize)]
@@ -124,8 +128,33 @@ async fn start(config: Config, context: Context) -> Result<Running, SourceError>
     Ok(Running { addresses, task })
 }
 
+/// How a request is encoded; its answer is encoded so too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Encoding {
+    Protobuf,
+    Json,
+}
+
+/// A request, unpacked.
+struct Arrived {
+    peer: SocketAddr,
+    bytes: Bytes,
+    /// The room that it takes in memory.
+    held: Share,
+    encoding: Encoding,
+    signal: Signal,
+}
+
+/// Why a request was not taken.
+enum NotTaken {
+    /// It is no request.
+    Bad(OtlpError),
+    /// The daemon did not take it.
+    Refused(Refusal),
+}
+
 /// What became of a request.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Taken {
     /// Elements put in quarantine.
     rejected: i64,
@@ -133,54 +162,68 @@ struct Taken {
     message: String,
 }
 
+/// Most bytes that a request may become. What is said of a resource is said in each of its records: few bytes may become many.
+fn most_bytes(request: usize) -> u64 {
+    (16 << 20) + 32 * request as u64
+}
+
 impl Shared {
-    /// Converts a request and makes its events durable.
-    async fn take(
-        &self,
-        peer: SocketAddr,
-        bytes: usize,
-        convert: impl FnOnce(&OtlpOptions) -> Vec<otlp::Item> + Send + 'static,
-    ) -> Result<Taken, Refusal> {
-        self.context.rate.take(bytes).await;
-        let options = self.options.clone();
-        let system = self.context.origin.system.clone();
-        // A large request takes long; other connections shall not wait for it.
-        let work = move || batches(convert(&options), &system);
-        let converted = if bytes < 64 << 10 { Ok(work()) } else { tokio::task::spawn_blocking(work).await };
-        let (batches, taken) = converted.map_err(|_| Refusal::Closed)?;
-        for items in batches {
-            let batch = Batch {
-                origin: self.context.origin.clone(),
-                stream: Arc::from(format!("otlp://{}", peer.ip())),
-                content: Content::Items(items),
-                positions: Vec::new(),
-            };
-            self.context.intake.submit(batch, self.context.limits.full()).await?;
-        }
-        Ok(taken)
+    /// Makes the events of a request durable.
+    async fn take(&self, arrived: Arrived) -> Result<Taken, NotTaken> {
+        let Arrived { peer, bytes, held, encoding, signal } = arrived;
+        let context = &self.context;
+        context.rate.take(bytes.len()).await;
+        let stream: Arc<str> = Arc::from(format!("otlp://{}", peer.ip()));
+        let work = Work {
+            context,
+            stream: &stream,
+            bytes: bytes.len(),
+            most: most_bytes(bytes.len()),
+            patience: context.limits.full(),
+        };
+        let (options, system) = (self.options.clone(), context.origin.system.clone());
+        let limit = context.limits.line_bytes;
+        let done = work.hand_over(move |out| {
+            let _held = held;
+            let mut taken = Taken::default();
+            // The offset of an item is its number in the request.
+            let mut number = 0;
+            let mut each = |told| out.push(taken.item(told, &mut number, &system));
+            match encoding {
+                Encoding::Protobuf => {
+                    wire::check(&bytes)?;
+                    wire::read(&bytes, signal, &options, limit, &mut each);
+                }
+                Encoding::Json => {
+                    request::check(&bytes)?;
+                    request::read(&bytes, &options, limit, &mut each);
+                }
+            }
+            Ok(taken)
+        });
+        done.await.map_err(NotTaken::Refused)?.map_err(NotTaken::Bad)
     }
 }
 
-/// What is handed over, in batches of bounded size. The offset of an item is its number in the request.
-fn batches(items: Vec<otlp::Item>, system: &str) -> (Vec<Vec<Item>>, Taken) {
-    let mut batches = Batches::default();
-    let mut taken = Taken::default();
-    for (n, item) in items.into_iter().enumerate() {
-        let outcome = match item {
-            otlp::Item::Event(record) => of_system(&record, system),
-            otlp::Item::Rejected(Rejected { path, code, reason, raw }) => Outcome::Rejected {
-                raw: Bytes::from(raw),
-                code: code.to_owned(),
-                reason: format!("{path}: {reason}"),
-            },
+impl Taken {
+    /// The item of what was told.
+    fn item(&mut self, told: Told, number: &mut u64, system: &str) -> Item {
+        let (outcome, count) = match told {
+            Told::Event(record) => (of_system(&record, system), 1),
+            Told::Refused(refused) => {
+                let reason = refused.sentence();
+                let code = refused.code.to_owned();
+                (Outcome::Rejected { raw: Bytes::from(refused.raw), code, reason }, refused.count)
+            }
         };
         if let Outcome::Rejected { reason, .. } = &outcome {
-            taken.rejected += 1;
-            if taken.message.is_empty() {
-                taken.message.clone_from(reason);
+            self.rejected = self.rejected.saturating_add(i64::try_from(count).unwrap_or(i64::MAX));
+            if self.message.is_empty() {
+                self.message.clone_from(reason);
             }
         }
-        batches.push(Item { offset: n as u64, line: 0, outcome });
+        let offset = *number;
+        *number += count;
+        Item { offset, line: 0, outcome }
     }
-    (batches.all(), taken)
 }

@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
-use tonic::{Code, Status};
+use tonic::Status;
 
 use super::Shared;
 use crate::daemon::net::guard::Kept;
@@ -57,26 +57,11 @@ pub(super) async fn guard(State(shared): State<Shared>, request: Request, next: 
     // Reading, waiting for room in the spool, and a moment for the rest.
     let patience = limits.read().saturating_add(limits.full()).saturating_add(Duration::from_secs(5));
     match tokio::time::timeout(patience, next.run(request)).await {
-        Ok(response) => {
-            if let Some(reason) = refused_by_codec(&response) {
-                shared.context.metrics.count_refused(&shared.context.origin.source, reason);
-            }
-            response
-        }
+        Ok(response) => response,
         Err(_) => {
             let text = "the request took too long";
             refuse(StatusCode::REQUEST_TIMEOUT, "too_slow", text, Status::deadline_exceeded)
         }
-    }
-}
-
-/// Why a gRPC request was refused before it came to the services, if it was: then there is nothing but a status.
-fn refused_by_codec(response: &Response) -> Option<&'static str> {
-    let code = response.headers().get(Status::GRPC_STATUS)?;
-    match Code::from_bytes(code.as_bytes()) {
-        Code::OutOfRange => Some("body_too_large"),
-        Code::Internal | Code::Unimplemented => Some("bad_request"),
-        _ => None,
     }
 }
 
