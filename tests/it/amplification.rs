@@ -119,7 +119,10 @@ fn proto(random: &mut Random, size: usize) -> (String, Vec<u8>) {
         }
         5 => {
             let narrow = [span(1), [0x4a, 0].repeat(60_000)].concat();
-            ("many elements with many attributes".into(), scoped(field(2, &narrow).repeat(size / narrow.len() + 1)))
+            (
+                "many elements with many attributes".into(),
+                scoped(field(2, &narrow).repeat(size / narrow.len() + 1)),
+            )
         }
         6 => {
             let mut deep = field(3, &[1]);
@@ -136,7 +139,8 @@ fn proto(random: &mut Random, size: usize) -> (String, Vec<u8>) {
         }
         8 => {
             let links = field(13, &[field(1, &[2; 16]), field(2, &[3; 8])].concat()).repeat(size / 60);
-            let consumer = [span(1), vec![0x30, 5], field(9, &attribute("a", &vec![b'x'; size / 4])), links].concat();
+            let consumer =
+                [span(1), vec![0x30, 5], field(9, &attribute("a", &vec![b'x'; size / 4])), links].concat();
             ("a batch of many messages".into(), scoped(field(2, &consumer)))
         }
         9 => {
@@ -153,15 +157,21 @@ fn proto(random: &mut Random, size: usize) -> (String, Vec<u8>) {
 /// The same in JSON.
 fn json(random: &mut Random, size: usize) -> (String, Vec<u8>) {
     let list = |element: &str| vec![element; size / (element.len() + 1) + 1].join(",");
-    let scoped = |elements: &str| format!("{{\"resourceSpans\":[{{\"scopeSpans\":[{{\"spans\":[{elements}]}}]}}]}}");
+    let scoped =
+        |elements: &str| format!("{{\"resourceSpans\":[{{\"scopeSpans\":[{{\"spans\":[{elements}]}}]}}]}}");
     let id = "\"traceId\":\"0af7651916cd43dd8448eb211c80319c\",\"spanId\":\"00000000000000ff\",\"startTimeUnixNano\":\"7\"";
     let (name, text) = match random.below(8) {
         0 => ("empty elements", scoped(&list("{}"))),
         1 => ("empty resources", format!("{{\"resourceSpans\":[{}]}}", list("{}"))),
         2 => ("elements of two kinds", scoped(&list("{},{\"name\":1},[]"))),
-        3 => ("one element with many attributes", scoped(&format!("{{{id},\"attributes\":[{}]}}", list("{}")))),
+        3 => {
+            ("one element with many attributes", scoped(&format!("{{{id},\"attributes\":[{}]}}", list("{}"))))
+        }
         4 => {
-            let wide = format!("{{{id},\"attributes\":[{}]}}", vec!["{\"key\":\"a\",\"value\":{}}"; 30_000].join(","));
+            let wide = format!(
+                "{{{id},\"attributes\":[{}]}}",
+                vec!["{\"key\":\"a\",\"value\":{}}"; 30_000].join(",")
+            );
             ("many elements with many attributes", scoped(&list(&wide)))
         }
         5 => {
@@ -169,10 +179,18 @@ fn json(random: &mut Random, size: usize) -> (String, Vec<u8>) {
             ("deep", scoped(&list(&deep)))
         }
         6 => {
-            let resource = format!("{{\"attributes\":[{{\"key\":\"service.name\",\"value\":{{\"stringValue\":\"{}\"}}}}]}}", "x".repeat(size / 4));
+            let resource = format!(
+                "{{\"attributes\":[{{\"key\":\"service.name\",\"value\":{{\"stringValue\":\"{}\"}}}}]}}",
+                "x".repeat(size / 4)
+            );
             let spans = vec![format!("{{{id}}}"); size / 240].join(",");
             // It stands behind what it is said of.
-            ("a large resource of many elements", format!("{{\"resourceSpans\":[{{\"scopeSpans\":[{{\"spans\":[{spans}]}}],\"resource\":{resource}}}]}}"))
+            (
+                "a large resource of many elements",
+                format!(
+                    "{{\"resourceSpans\":[{{\"scopeSpans\":[{{\"spans\":[{spans}]}}],\"resource\":{resource}}}]}}"
+                ),
+            )
         }
         _ => ("one long text", format!("{{\"resourceSpans\":[],\"x\":\"{}\"}}", "\\u0001".repeat(size / 6))),
     };
@@ -251,7 +269,8 @@ fn post(at: SocketAddr, path: &str, kind: &str, packing: Packing, body: &[u8]) -
 
 fn grpc(at: SocketAddr, packing: Packing, body: Vec<u8>) -> String {
     tokio::runtime::Runtime::new().unwrap().block_on(async {
-        let channel = tonic::transport::Channel::from_shared(format!("http://{at}")).unwrap().connect().await.unwrap();
+        let channel =
+            tonic::transport::Channel::from_shared(format!("http://{at}")).unwrap().connect().await.unwrap();
         let mut client = tonic::client::Grpc::new(channel);
         client = match packing.name() {
             Some("gzip") => client.send_compressed(CompressionEncoding::Gzip),
@@ -286,22 +305,27 @@ fn tcp(at: SocketAddr, body: &[u8]) -> String {
     answers.join().unwrap()
 }
 
-/// What the process has used: the most memory since that was reset, in bytes, and time on cores.
+/// What the process has used: the most memory so far, in bytes, besides what of its program is in memory, and time on cores.
 fn used(process: u32) -> (u64, Duration) {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    let kilobytes: u64 = line.trim().split(' ').next().unwrap().parse().unwrap();
+    let bytes = |name: &str| -> u64 {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.trim().split(' ').next().unwrap().parse::<u64>().unwrap() << 10
+    };
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
     let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
     let ticks: u64 = [11, 12].iter().map(|n| fields[*n].parse::<u64>().unwrap()).sum();
-    (kilobytes << 10, Duration::from_millis(ticks * 10))
+    (bytes("VmHWM:").saturating_sub(bytes("RssFile:")), Duration::from_millis(ticks * 10))
 }
 
 fn settle(daemon: &Daemon) {
     let state = || {
         let text = daemon.get("/metrics");
         let kept = ["durable_lsn ", "committed_lsn ", "received_bytes_total"];
-        text.lines().filter(|line| kept.iter().any(|name| line.starts_with(name))).map(str::to_owned).collect::<Vec<_>>()
+        text.lines()
+            .filter(|line| kept.iter().any(|name| line.starts_with(name)))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
     };
     let end = Instant::now() + Duration::from_secs(300);
     let (mut before, mut since) = (state(), Instant::now());
@@ -357,13 +381,16 @@ fn what_becomes_of_few_bytes_is_bounded() {
         let packing = match way {
             Way::Tcp => Packing::Plain,
             Way::Grpc => [Packing::Plain, Packing::Gzip, Packing::Zstd][random.below(3) as usize],
-            _ => [Packing::Plain, Packing::Gzip, Packing::Gzips, Packing::Zstd, Packing::Zstds][random.below(5) as usize],
+            _ => [Packing::Plain, Packing::Gzip, Packing::Gzips, Packing::Zstd, Packing::Zstds]
+                [random.below(5) as usize],
         };
         let packed = packing.pack(&body);
         let address = |name: &str| daemon.addresses().get(name).unwrap();
         let before = used(daemon.id());
         let answer = match way {
-            Way::Proto if number % 2 == 0 => post(address("otlp"), "/v1/traces", "application/x-protobuf", packing, &packed),
+            Way::Proto if number % 2 == 0 => {
+                post(address("otlp"), "/v1/traces", "application/x-protobuf", packing, &packed)
+            }
             Way::Proto => post(address("otlp"), "/v1/logs", "application/x-protobuf", packing, &packed),
             Way::Json => post(address("otlp"), "/v1/traces", "application/json", packing, &packed),
             Way::Grpc => grpc(address("otlp"), packing, body.clone()),
@@ -385,7 +412,10 @@ fn what_becomes_of_few_bytes_is_bounded() {
         let allowed = MEMORY + 4 * body.len() as u64;
         let told = format!(
             "{number}: {way:?} {packing:?}, {what}: {} bytes, {} packed, {answer}: {} MB of {}, {time:?} of cores",
-            body.len(), packed.len(), peak >> 20, allowed >> 20
+            body.len(),
+            packed.len(),
+            peak >> 20,
+            allowed >> 20
         );
         if asked.is_some() {
             println!("{told}");
@@ -408,7 +438,8 @@ fn all_requests_together_have_one_budget() {
     let held: Vec<TcpStream> = (0..2)
         .map(|_| {
             let mut stream = TcpStream::connect(address("http")).unwrap();
-            write!(stream, "POST /v1/events HTTP/1.1\r\nhost: localhost\r\ncontent-length: 999999\r\n\r\n").unwrap();
+            write!(stream, "POST /v1/events HTTP/1.1\r\nhost: localhost\r\ncontent-length: 999999\r\n\r\n")
+                .unwrap();
             stream.write_all(&vec![b'x'; 990_000]).unwrap();
             stream
         })
@@ -421,7 +452,10 @@ fn all_requests_together_have_one_budget() {
     let status = tokio::runtime::Runtime::new().unwrap().block_on(async {
         let at = format!("http://{}", address("otlp"));
         let channel = tonic::transport::Channel::from_shared(at).unwrap().connect().await.unwrap();
-        let resource = opentelemetry_proto::tonic::logs::v1::ResourceLogs { schema_url: "x".repeat(200_000), ..Default::default() };
+        let resource = opentelemetry_proto::tonic::logs::v1::ResourceLogs {
+            schema_url: "x".repeat(200_000),
+            ..Default::default()
+        };
         let request = ExportLogsServiceRequest { resource_logs: vec![resource] };
         LogsServiceClient::new(channel).export(request).await.unwrap_err()
     });

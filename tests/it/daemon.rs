@@ -67,7 +67,7 @@ impl Case {
     fn post(&self, headers: &str, body: &[u8]) -> String {
         let len = body.len();
         let head = format!(
-            "POST /v1/events HTTP/1.1\r\nhost: h\r\nconnection: close\r\ncontent-length: {len}\r\n{headers}\r\n"
+            "POST /v1/events HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {len}\r\n{headers}\r\n"
         );
         self.exchange("http", &[head.as_bytes(), body].concat())
     }
@@ -130,11 +130,11 @@ fn requests_that_cannot_be_taken_are_refused_and_counted() {
         );
     }
     assert!(
-        case.exchange("http", b"GET /v1/events HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n")
+        case.exchange("http", b"GET /v1/events HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
             .contains(" 405 ")
     );
     assert!(
-        case.exchange("http", b"GET /nothing HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n")
+        case.exchange("http", b"GET /nothing HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
             .contains(" 404 ")
     );
     assert!(case.exchange("http", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03").contains(" 400 "));
@@ -146,9 +146,10 @@ fn slow_peers_are_cut_off_and_others_are_served() {
     let case = Case::start();
     // Heads and bodies that never end, a line that never ends.
     let mut head = case.connect("http");
-    head.write_all(b"POST /v1/events HTTP/1.1\r\nhost: h").unwrap();
+    head.write_all(b"POST /v1/events HTTP/1.1\r\nhost: localhost").unwrap();
     let mut body = case.connect("http");
-    body.write_all(b"POST /v1/events HTTP/1.1\r\nhost: h\r\ncontent-length: 100\r\n\r\n{\"a").unwrap();
+    body.write_all(b"POST /v1/events HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n{\"a")
+        .unwrap();
     let mut line = case.connect("tcp");
     line.write_all(b"{\"actor\":").unwrap();
     case.still_serves(1);

@@ -42,7 +42,7 @@ fn connections_and_bodies_take_mappings_that_need_no_order() {
     body.push_str("no JSON\n");
     let mut stream = TcpStream::connect(daemon.addresses().get("http").unwrap()).unwrap();
     let head = format!(
-        "POST /v1/events HTTP/1.1\r\nhost: h\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+        "POST /v1/events HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
     stream.write_all(&[head.as_bytes(), body.as_bytes()].concat()).unwrap();

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use demi_ingest::daemon::metrics::{ActorLabels, Metrics, ReasonLabel, SourceLabel, SystemLabel};
+use demi_ingest::daemon::metrics::{ActorLabels, Metrics, ReasonLabel, SourceLabel, SystemLabel, TaskLabel};
 use demi_ingest::daemon::monitors::{InvariantLabels, MonitorLabel};
 
 fn root() -> &'static Path {
@@ -145,6 +145,7 @@ fn exported() -> BTreeSet<String> {
     m.connections.get_or_create(&source).inc();
     m.files.get_or_create(&source).inc();
     m.count_refused("s", "full");
+    m.task_failures.get_or_create(&TaskLabel { task: "t".into() }).inc();
     m.events_written.get_or_create(&system).inc();
     m.events_duplicate.get_or_create(&system).inc();
     m.unmatched_sends.get_or_create(&system).inc();

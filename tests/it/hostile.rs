@@ -41,7 +41,11 @@ fn line(actor: &str, seq: u64, rest: &str) -> String {
 fn ask(at: SocketAddr, method: &str, path: &str, headers: &str, body: &str) -> (String, String) {
     let mut stream = TcpStream::connect(at).unwrap();
     let length = body.len();
-    write!(stream, "{method} {path} HTTP/1.1\r\n{headers}connection: close\r\ncontent-length: {length}\r\n\r\n{body}").unwrap();
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\n{headers}connection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+    )
+    .unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
@@ -91,9 +95,16 @@ fn a_page_of_elsewhere_reads_nothing_and_writes_nothing() {
     assert!(answer.contains("http_request") && !answer.contains("acknowledged"), "{answer}");
     // Who asks for this machine by its name is served.
     assert_eq!(ask(at("http"), "POST", "/v1/events", "host: localhost\r\n", &line("own", 1, "")).0, "200");
-    assert_eq!(ask(at("otlp"), "POST", "/v1/logs", "host: [::1]:9\r\ncontent-type: application/json\r\n", json).0, "200");
+    assert_eq!(
+        ask(at("otlp"), "POST", "/v1/logs", "host: [::1]:9\r\ncontent-type: application/json\r\n", json).0,
+        "200"
+    );
     let refused = daemon.get("/metrics");
-    for counted in ["source=\"http\",reason=\"foreign_host\"} 2", "source=\"otlp\",reason=\"foreign_origin\"} 2", "source=\"tcp\",reason=\"http_request\"} 1"] {
+    for counted in [
+        "source=\"http\",reason=\"foreign_host\"} 2",
+        "source=\"otlp\",reason=\"foreign_origin\"} 2",
+        "source=\"tcp\",reason=\"http_request\"} 1",
+    ] {
         assert!(refused.contains(counted), "{counted}: {refused}");
     }
     daemon.wait_for(1);
@@ -114,13 +125,21 @@ fn nobody_but_the_daemon_writes_under_its_name() {
     let mut stream = TcpStream::connect(at("tcp")).unwrap();
     stream.write_all(own(3).replace(":1}", ":2}").as_bytes()).unwrap();
     let log = own(4).trim().replace('"', "\\\"");
-    let logs = format!("{{\"resourceLogs\":[{{\"scopeLogs\":[{{\"logRecords\":[{{\"body\":{{\"stringValue\":\"{log}\"}}}}]}}]}}]}}");
-    assert_eq!(ask(at("otlp"), "POST", "/v1/logs", "host: localhost\r\ncontent-type: application/json\r\n", &logs).0, "200");
+    let logs = format!(
+        "{{\"resourceLogs\":[{{\"scopeLogs\":[{{\"logRecords\":[{{\"body\":{{\"stringValue\":\"{log}\"}}}}]}}]}}]}}"
+    );
+    assert_eq!(
+        ask(at("otlp"), "POST", "/v1/logs", "host: localhost\r\ncontent-type: application/json\r\n", &logs).0,
+        "200"
+    );
     daemon.wait_for_metric("events_rejected_total{reason=\"reserved\"} ", 4);
     daemon.wait_for(2);
     daemon.stop();
     let found = told(&dir.path().join("store"));
-    assert_eq!(found.iter().map(|(actor, all)| (actor.as_str(), all.len())).collect::<Vec<_>>(), [("_monitor", 1), ("file", 1)]);
+    assert_eq!(
+        found.iter().map(|(actor, all)| (actor.as_str(), all.len())).collect::<Vec<_>>(),
+        [("_monitor", 1), ("file", 1)]
+    );
     let bad = config(dir.path(), "").replace("[sources.http]", "[sources.\"monitors.m\"]");
     fs::write(dir.path().join("bad.toml"), bad).unwrap();
     let refused = command(&["ingest", "validate"]).arg(dir.path().join("bad.toml")).output().unwrap();
@@ -145,7 +164,8 @@ fn what_the_daemon_keeps_is_its_owners_unless_said_otherwise() {
     // Secrets that others may write are no secrets.
     let tokens = dir.path().join("tokens");
     fs::write(&tokens, "0123456789abcdef0123456789abcdef\n").unwrap();
-    let with = config(dir.path(), "").replace("[daemon]", &format!("token_file = \"{}\"\n[daemon]", tokens.display()));
+    let with = config(dir.path(), "")
+        .replace("[daemon]", &format!("token_file = \"{}\"\n[daemon]", tokens.display()));
     fs::write(dir.path().join("with.toml"), with).unwrap();
     let validate = |mode| {
         fs::set_permissions(&tokens, fs::Permissions::from_mode(mode)).unwrap();
@@ -178,7 +198,12 @@ fn a_configuration_that_cannot_work_is_told_before_it_is_served() {
     fs::create_dir_all(dir.path().join("in")).unwrap();
     let log = File::create(dir.path().join("in/own.log")).unwrap();
     fs::write(dir.path().join("c.toml"), config(dir.path(), "")).unwrap();
-    let served = command(&["ingest", "serve"]).arg(dir.path().join("c.toml")).stdout(Stdio::null()).stderr(log).status().unwrap();
+    let served = command(&["ingest", "serve"])
+        .arg(dir.path().join("c.toml"))
+        .stdout(Stdio::null())
+        .stderr(log)
+        .status()
+        .unwrap();
     assert_eq!(served.code(), Some(2));
     let said = fs::read_to_string(dir.path().join("in/own.log")).unwrap();
     assert!(said.contains("own.log, which the daemon writes itself"), "{said}");
@@ -224,7 +249,9 @@ fn standard_input_and_pipes_are_loaded_by_their_paths() {
     assert!(loaded.status.success(), "{}", text(&loaded));
     let script = format!(
         "{} ingest load --store {store} --system s <(echo '{}') <(echo '{}')",
-        env!("CARGO_BIN_EXE_demi-lineage"), line("a", 2, "").trim(), line("b", 1, "").trim()
+        env!("CARGO_BIN_EXE_demi-lineage"),
+        line("a", 2, "").trim(),
+        line("b", 1, "").trim()
     );
     let loaded = Command::new("bash").args(["-c", &script]).output().unwrap();
     assert!(loaded.status.success(), "{}", text(&loaded));

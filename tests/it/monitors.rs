@@ -134,12 +134,13 @@ impl Daemon {
     /// Posts lines; whether they were taken.
     fn post(&self, lines: &[String]) -> bool {
         let body = lines.join("\n");
-        ask(&self.http, &format!("POST /v1/events HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}", body.len()))
+        ask(&self.http, &format!("POST /v1/events HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}", body.len()))
             .is_some_and(|answer| answer.starts_with("HTTP/1.1 2"))
     }
 
     fn get(&self, path: &str) -> String {
-        ask(&self.admin, &format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")).unwrap()
+        ask(&self.admin, &format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"))
+            .unwrap()
     }
 
     fn kill(mut self) {
@@ -303,7 +304,7 @@ fn a_violation_is_found_recorded_posted_built_and_minimized() {
     let list = daemon.get("/v1/invariants");
     let list: Value = serde_json::from_str(list.split("\r\n\r\n").nth(1).unwrap()).unwrap();
     assert_eq!(list["raft"]["invariants"][0]["last_failure"], event);
-    let mute = "POST /v1/invariants/OneLeader/mute HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+    let mute = "POST /v1/invariants/OneLeader/mute HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
     assert!(ask(&daemon.admin, mute).unwrap().starts_with("HTTP/1.1 204"));
     until("it is not muted", || daemon.get("/v1/invariants").contains("\"muted\":true"));
     daemon.stop();

@@ -45,7 +45,7 @@ impl Case {
         let mut stream = TcpStream::connect(self.daemon.addresses().get("in").unwrap()).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         let head = format!(
-            "POST {path} HTTP/1.1\r\nhost: h\r\nconnection: close\r\ncontent-type: {content_type}\r\n{headers}\
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: {content_type}\r\n{headers}\
              content-length: {}\r\n\r\n",
             body.len()
         );
@@ -129,7 +129,7 @@ fn requests_that_are_too_large_or_too_slow_are_refused_and_others_are_served() {
     case.daemon.wait_for_metric("refused_total{source=\"in\",reason=\"body_too_large\"} ", 2);
     // A body that does not come, a head that does not end, HTTP/2 without a request, nothing at all.
     let begun: [&[u8]; 4] = [
-        b"POST /v1/logs HTTP/1.1\r\nhost: h\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{",
+        b"POST /v1/logs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{",
         b"POST /v1/logs HTTP/1.1\r\nhost",
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0",
         b"",

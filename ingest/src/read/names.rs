@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use glob::{MatchOptions, Pattern, PatternError};
+use glob::{Pattern, PatternError};
 
 /// First of the characters that stand for single bytes; it lies in a private use area.
 const FIRST: u32 = 0x0010_ff00;
@@ -89,16 +89,18 @@ pub(crate) fn would_find(pattern: &str, here: &Path, path: &Path) -> bool {
     fits(&straight, &names)
 }
 
+/// Whether a name is like a part of a pattern, which begins with a dot or does not.
+fn like(pattern: &Pattern, dot: bool, name: &OsStr) -> bool {
+    (dot || !name.as_bytes().starts_with(b".")) && pattern.matches(&matchable(name))
+}
+
 fn fits(parts: &[Part], names: &[&OsStr]) -> bool {
     let Some((name, rest)) = names.split_first() else { return parts.is_empty() };
     let hidden = name.as_bytes().starts_with(b".");
     match parts.split_first() {
         None => false,
         Some((Part::Name(own), others)) => OsStr::new(own) == *name && fits(others, rest),
-        Some((Part::Like(pattern, dot), others)) => {
-            let options = MatchOptions { require_literal_leading_dot: !dot, ..MatchOptions::default() };
-            pattern.matches_with(&matchable(name), options) && fits(others, rest)
-        }
+        Some((Part::Like(pattern, dot), others)) => like(pattern, *dot, name) && fits(others, rest),
         Some((Part::Folders, others)) => fits(others, names) || !hidden && fits(parts, rest),
     }
 }
@@ -154,10 +156,8 @@ impl Walk {
                 }
             }
             Some(Part::Like(pattern, dot)) => {
-                let options = MatchOptions { require_literal_leading_dot: !dot, ..MatchOptions::default() };
                 for path in names(at, found) {
-                    let name = path.file_name().unwrap_or_default();
-                    if !pattern.matches_with(&matchable(name), options) {
+                    if !like(pattern, *dot, path.file_name().unwrap_or_default()) {
                         continue;
                     }
                     match last {

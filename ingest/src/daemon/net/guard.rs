@@ -87,15 +87,16 @@ fn check(request: &Parts, local: bool) -> Result<(), Kept> {
 
 /// Whether a host, with or without a port, is this machine by a name that nobody else can give away.
 fn is_local(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => match rest.split_once(']') {
-            Some((name, port)) if port.is_empty() || port.starts_with(':') => name,
-            _ => return false,
-        },
-        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    // Only within brackets an address has colons.
+    let (name, port) = match host.strip_prefix('[').map(|rest| rest.split_once(']')) {
+        Some(Some((name, port))) if name.contains(':') => (name, port),
+        Some(_) => return false,
+        None => host.split_at(host.find(':').unwrap_or(host.len())),
     };
-    name.eq_ignore_ascii_case("localhost")
-        || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    let digits = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    let port = port.is_empty() || port.strip_prefix(':').is_some_and(digits);
+    let address = || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    port && (name.eq_ignore_ascii_case("localhost") || address())
 }
 
 #[cfg(test)]

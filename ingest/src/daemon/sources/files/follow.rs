@@ -30,8 +30,6 @@ pub(super) struct Known {
     pub grown: (u64, Instant),
     /// Its length when nothing could be made of the lines that are left.
     pub tried: Option<u64>,
-    /// Up to where there is nothing but NULs behind the place reached, where that is known.
-    pub nuls_to: Option<u64>,
     /// Whether the last scan found it.
     pub present: bool,
     /// When something was last read, or it was opened.
@@ -50,7 +48,6 @@ impl Known {
             modified: None,
             grown: (0, Instant::now()),
             tried: None,
-            nuls_to: None,
             present,
             active: Instant::now(),
             unpacked: None,
@@ -61,7 +58,7 @@ impl Known {
         self.file = Some(file);
         self.closed_at = None;
         self.unpacked = None;
-        (self.tried, self.nuls_to) = (None, None);
+        self.tried = None;
         self.modified = None;
         self.active = Instant::now();
     }

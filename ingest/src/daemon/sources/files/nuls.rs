@@ -10,10 +10,8 @@ use std::os::unix::fs::FileExt as _;
 use bytes::Bytes;
 use rustix::fs::{SeekFrom, seek};
 
-use super::follow::Follower;
-use super::read::Ready;
 use super::state::State;
-use crate::daemon::batch::{Content, Item, Outcome};
+use crate::daemon::batch::{Item, Outcome};
 
 /// NULs in a row that are no part of a line.
 const RUN: usize = 16;
@@ -57,51 +55,21 @@ pub(super) enum Here {
     Nuls,
 }
 
-impl Follower {
-    /// What stands where the file was left; `len` is its length.
-    pub(super) fn nuls(&mut self, number: usize, len: u64) -> io::Result<Here> {
-        let known = &mut self.known[number];
-        let offset = known.state.offset;
-        let Some(file) = &known.file else { return Ok(Here::Bytes) };
-        let mut begin = [1; RUN];
-        let some = &mut begin[..RUN.min(usize::try_from(len - offset).unwrap_or(RUN))];
-        if file.read_at(some, offset)? < some.len() || some.iter().any(|byte| *byte != 0) {
-            return Ok(Here::Bytes);
-        }
-        // What was looked at before is not looked at again while the file grows.
-        let from = known.nuls_to.filter(|to| *to <= len).unwrap_or(offset).max(offset);
-        match first_byte(file, from)? {
-            // What is written into the room that was taken in advance is written from its beginning on.
-            Some(at) => match first_byte(file, offset)? {
-                Some(first) => Ok(Here::NulsUpTo(first.min(at))),
-                None => Ok(Here::NulsUpTo(at)),
-            },
-            None => {
-                known.nuls_to = Some(len);
-                Ok(Here::Nuls)
-            }
-        }
+/// What stands at a place of a file of that length.
+pub(super) fn here(file: &File, offset: u64, len: u64) -> io::Result<Here> {
+    let mut begin = [1; RUN];
+    let some = &mut begin[..RUN.min(usize::try_from(len.saturating_sub(offset)).unwrap_or(RUN))];
+    if file.read_at(some, offset)? < some.len() || some.iter().any(|byte| *byte != 0) {
+        return Ok(Here::Bytes);
     }
+    Ok(first_byte(file, offset)?.map_or(Here::Nuls, Here::NulsUpTo))
+}
 
-    /// Goes on behind NULs, which are told once.
-    pub(super) fn pass_nuls(&mut self, number: usize, to: u64) -> io::Result<bool> {
-        let known = &mut self.known[number];
-        known.nuls_to = None;
-        let Some(file) = &known.file else { return Ok(false) };
-        let state = &known.state;
-        let next: State = state.behind_nuls(file, to)?;
-        let content = match state.skipping {
-            // They stand in a line that is too long, and was told.
-            true => Content::Nothing,
-            false => {
-                let reason =
-                    format!("{} bytes of NUL, up to byte {to}: nothing was written there", to - state.offset);
-                let outcome = Outcome::Rejected { raw: Bytes::new(), code: "nuls".to_owned(), reason };
-                Content::Items(vec![Item { offset: state.offset, line: state.line, outcome }])
-            }
-        };
-        Ok(self.submit(number, Ready { content, next, shared: None }))
-    }
+/// NULs between two places, told once.
+pub(super) fn told(state: &State, to: u64) -> Item {
+    let reason = format!("{} bytes of NUL, up to byte {to}: nothing was written there", to - state.offset);
+    let outcome = Outcome::Rejected { raw: Bytes::new(), code: "nuls".to_owned(), reason };
+    Item { offset: state.offset, line: state.line, outcome }
 }
 
 #[cfg(test)]

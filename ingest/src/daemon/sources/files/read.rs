@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::follow::Follower;
 use super::mapped::Stretch;
-use super::nuls::Here;
+use super::nuls::{self, Here};
 use super::packed::Unpacked;
 use super::plan::{plan, whole};
 use super::state::{State, bytes_before};
@@ -87,7 +87,9 @@ impl Follower {
         if self.mapped.is_some() {
             self.catch_up(number)?;
         }
-        match self.nuls(number, len)? {
+        let known = &self.known[number];
+        let Some(file) = &known.file else { return Ok(false) };
+        match nuls::here(file, known.state.offset, len)? {
             Here::Bytes => {}
             Here::NulsUpTo(to) => return self.pass_nuls(number, to),
             Here::Nuls => {
@@ -121,6 +123,19 @@ impl Follower {
                 self.at_end(number, bytes)
             }
         }
+    }
+
+    /// Goes on behind NULs, which are told once.
+    fn pass_nuls(&mut self, number: usize, to: u64) -> std::io::Result<bool> {
+        let known = &self.known[number];
+        let Some(file) = &known.file else { return Ok(false) };
+        let next = known.state.behind_nuls(file, to)?;
+        // Within a line that is too long, which was told, they are part of it.
+        let content = match known.state.skipping {
+            true => Content::Nothing,
+            false => Content::Items(vec![nuls::told(&known.state, to)]),
+        };
+        Ok(self.submit(number, Ready { content, next, shared: None }))
     }
 
     fn gone(&self) -> Duration {

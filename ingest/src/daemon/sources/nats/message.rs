@@ -71,7 +71,7 @@ pub(super) fn read_into(
             }
         }
         Format::OtlpJson => match request::check(payload) {
-            Ok(()) => request::read(payload, &OtlpOptions::default(), limit, &mut |told| {
+            Ok(_) => request::read(payload, &OtlpOptions::default(), limit, &mut |told| {
                 let outcome = match told {
                     Told::Event(record) => of_system(&record, system),
                     Told::Refused(refused) => {

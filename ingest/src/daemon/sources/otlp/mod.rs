@@ -195,8 +195,9 @@ impl Shared {
                     wire::read(&bytes, signal, &options, limit, &mut each);
                 }
                 Encoding::Json => {
-                    request::check(&bytes)?;
-                    request::read(&bytes, &options, limit, &mut each);
+                    if request::check(&bytes)? {
+                        request::read(&bytes, &options, limit, &mut each);
+                    }
                 }
             }
             Ok(taken)
