@@ -34,7 +34,7 @@ use crate::{IngestError, Redaction, Store};
 
 /// Rows of a batch, and the bytes of lines after which it is handed over with fewer.
 const BATCH_ROWS: usize = 16 * 1024;
-const BATCH_BYTES: u64 = 16 << 20;
+const BATCH_BYTES: u64 = 4 << 20;
 
 /// Where a line was found, and its bytes.
 pub(crate) struct Found<'a> {

@@ -49,6 +49,9 @@ pub(crate) fn each(
     })
 }
 
+/// Refused lines in a row from which on they are one row.
+pub(crate) const RUN: usize = 16;
+
 /// The reason of a row that has several lines in a row: that of the first one, how many there are, and number and offset of the last one.
 pub(crate) fn of_run(reason: &str, lines: u64, (number, offset): (u64, u64)) -> String {
     format!("{reason} ({lines} in a row, up to line {number} at byte {offset})")

@@ -43,8 +43,8 @@ impl Refused {
     }
 }
 
-/// Bytes of what was refused that are kept of any request.
-const KEPT: usize = 64 << 10;
+/// Bytes of what was refused that are kept of any request, and of the largest.
+const KEPT: (usize, usize) = (64 << 10, 4 << 20);
 
 /// Puts equal refusals together.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ struct Run<P> {
 impl<P: Clone + Display> Runs<P> {
     /// None yet, of a request of so many bytes.
     pub(crate) fn new(bytes: usize) -> Self {
-        Runs { now: None, left: KEPT + bytes.saturating_mul(4) }
+        Runs { now: None, left: bytes.saturating_mul(4).clamp(KEPT.0, KEPT.1) }
     }
 
     /// Whether what was refused is kept still, where it has about so many bytes.
@@ -99,7 +99,8 @@ impl<P: Clone + Display> Runs<P> {
         each: &mut dyn FnMut(Told) -> bool,
     ) -> bool {
         if raw.len() > self.left {
-            raw = Vec::new();
+            // What comes next is not even made.
+            (self.left, raw) = (0, Vec::new());
         }
         match &mut self.now {
             Some(run) if run.code == code && run.reason == reason && run.raw == raw => {

@@ -18,21 +18,23 @@ use crate::daemon::batch::{Origin, PositionUpdate};
 use crate::daemon::codec::{Decoded, DecodedContent, DecodedItem, decode};
 use crate::daemon::monitors::{Cut, Feeds};
 use crate::daemon::tasks::Tasks;
-use crate::quarantine;
+use crate::quarantine::{self, RUN};
 use crate::read::lines::{Line, Lines};
 use crate::read::parse::{Parser, What};
 use crate::spool::{Disk, Reader};
 
 /// Items handed over together.
 const CHUNK_ITEMS: usize = 1024;
+/// Memory that an item takes besides its content.
+const ITEM: usize = 512;
 /// Bytes of lines handed over together; the last line is whole.
 const CHUNK_BYTES: usize = 256 << 10;
 /// Lines handed over together: short ones take far more room parsed than their bytes.
 const CHUNK_LINES: usize = 4096;
-/// Bytes that are parsed or wait to be taken: parsed, they take up to thirty times as much.
-const MOST_BYTES: usize = 3 << 20;
-/// Refused lines in a row from which on they are one row.
-const RUN: u64 = 16;
+/// Memory of what is parsed and waits to be taken, about.
+const MOST_MEMORY: usize = 48 << 20;
+/// The same of one chunk, unless it is a single line.
+const CHUNK_MEMORY: usize = 8 << 20;
 /// Most threads that parse.
 const MOST_PARSERS: usize = 4;
 /// How long to wait for a frame before looking whether anybody still listens.
@@ -60,11 +62,11 @@ pub(super) struct Chunk {
     /// Whether the frame ends here; then its positions are in `positions`.
     pub end: bool,
     pub positions: Vec<PositionUpdate>,
-    /// Its place among the bytes that there may be, until it is taken.
+    /// Its share of the memory that there may be, until it is taken.
     _weight: Weight,
 }
 
-/// How many bytes are on their way.
+/// How much memory is taken by what is on its way.
 #[derive(Default)]
 struct OnTheWay {
     bytes: Mutex<usize>,
@@ -75,7 +77,7 @@ impl OnTheWay {
     /// Waits until so many more may be on their way; more than there may be go alone. `None` when nobody listens any more.
     fn take(self: &Arc<Self>, bytes: usize, stop: &AtomicBool) -> Option<Weight> {
         let mut now = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
-        while *now > 0 && *now + bytes > MOST_BYTES {
+        while *now > 0 && *now + bytes > MOST_MEMORY {
             if stop.load(Ordering::Relaxed) {
                 return None;
             }
@@ -174,6 +176,17 @@ pub(super) fn read_frames<D: Disk>(
     });
 }
 
+/// Items that come first and are handed over together, if more come after them.
+fn first_items(items: &[DecodedItem]) -> Option<usize> {
+    let mut sum = 0;
+    let together = items.iter().take(CHUNK_ITEMS).take_while(|item| {
+        sum += memory(&item.bytes) + ITEM;
+        sum <= CHUNK_MEMORY
+    });
+    let end = together.count().max(1);
+    (end < items.len()).then_some(end)
+}
+
 /// Where chunks are handed out.
 struct Out<'a> {
     jobs: &'a Sender<Job>,
@@ -182,14 +195,26 @@ struct Out<'a> {
     stop: &'a AtomicBool,
 }
 
+/// Memory that lines of JSON take when they are parsed, about: much more than their bytes where there is little but brackets and commas in them.
+fn memory(bytes: &[u8]) -> usize {
+    let nested = memchr::memchr2_iter(b'[', b'{', bytes).count();
+    let elements = memchr::memchr_iter(b',', bytes).count();
+    2 * bytes.len() + 320 * nested + 80 * elements
+}
+
 /// Bytes and lines that come first and are handed over together, if more come after them.
 fn first_chunk(bytes: &[u8]) -> Option<usize> {
     let some = &bytes[..bytes.len().min(CHUNK_BYTES)];
-    let end = match memchr::memchr_iter(b'\n', some).nth(CHUNK_LINES - 1) {
+    let mut end = match memchr::memchr_iter(b'\n', some).nth(CHUNK_LINES - 1) {
         Some(newline) => newline + 1,
         // The last line is whole.
-        None => some.len() + memchr::memchr(b'\n', &bytes[some.len()..])? + 1,
+        None => memchr::memchr(b'\n', &bytes[some.len()..]).map_or(bytes.len(), |n| some.len() + n + 1),
     };
+    while memory(&bytes[..end]) > CHUNK_MEMORY
+        && let Some(newline) = memchr::memrchr(b'\n', &bytes[..end / 2])
+    {
+        end = newline + 1;
+    }
     (end < bytes.len()).then_some(end)
 }
 
@@ -201,8 +226,8 @@ fn cut(lsn: u64, frame: Decoded, frames: &Frames<'_>, out: &Out<'_>) -> bool {
     let hand_out = |work: Work, last: Option<Vec<PositionUpdate>>| {
         let bytes = match &work {
             Work::Nothing => 0,
-            Work::Lines { bytes, .. } => bytes.len(),
-            Work::Items(items) => items.iter().map(|item| item.bytes.len()).sum(),
+            Work::Lines { bytes, .. } => memory(bytes),
+            Work::Items(items) => items.iter().map(|item| memory(&item.bytes) + ITEM).sum(),
         };
         let Some(weight) = out.way.take(bytes, out.stop) else { return false };
         let chunk = Chunk {
@@ -238,8 +263,8 @@ fn cut(lsn: u64, frame: Decoded, frames: &Frames<'_>, out: &Out<'_>) -> bool {
             return hand_out(Work::Lines { offset, number, bytes }, Some(positions));
         }
         DecodedContent::Items(mut items) => {
-            while items.len() > CHUNK_ITEMS {
-                let rest = items.split_off(CHUNK_ITEMS);
+            while let Some(end) = first_items(&items) {
+                let rest = items.split_off(end);
                 if !hand_out(Work::Items(std::mem::replace(&mut items, rest)), None) {
                     return false;
                 }
@@ -293,7 +318,7 @@ impl Refused {
         run.lines += 1;
         run.last = (row.line.number, row.line.offset);
         let end = row.raw.end;
-        if run.lines < RUN {
+        if run.lines < RUN as u64 {
             rows.push(row);
             return;
         }
@@ -305,7 +330,9 @@ impl Refused {
 
     /// Says in the row of a long run how many lines it has.
     fn end(run: &mut Option<Refused>, rows: &mut [Row]) {
-        let Some(Refused { from, lines, last }) = run.take().filter(|run| run.lines >= RUN) else { return };
+        let Some(Refused { from, lines, last }) = run.take().filter(|run| run.lines >= RUN as u64) else {
+            return;
+        };
         if let Some(Row { line, raw, what: What::Bad { reason, .. } }) = rows.get_mut(from) {
             line.length = raw.len() as u64;
             *reason = quarantine::of_run(reason, lines, last);
@@ -365,7 +392,7 @@ mod tests {
                     What::Bad { reason, .. } => {
                         let lines = quarantine::lines_of(reason);
                         prop_assert_eq!(lines as usize, some.len(), "{}", reason);
-                        prop_assert!(lines == 1 || lines >= RUN);
+                        prop_assert!(lines == 1 || lines >= RUN as u64);
                     }
                     What::Event { .. } => prop_assert_eq!(&some, &vec![kinds[0]]),
                 }
@@ -374,7 +401,7 @@ mod tests {
             prop_assert_eq!(told, all.into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>());
             // A run that long is one row: there are never so many refused rows in a row.
             let refused = |row: &Row| matches!(row.what, What::Bad { .. });
-            prop_assert!(rows.windows(RUN as usize).all(|rows| !rows.iter().all(refused)));
+            prop_assert!(rows.windows(RUN).all(|rows| !rows.iter().all(refused)));
         }
 
         #[test]

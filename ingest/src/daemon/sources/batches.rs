@@ -5,11 +5,14 @@ use demi_schemas::EventRecord;
 
 use crate::daemon::batch::{Item, MAX_BATCH, Outcome as Fate};
 use crate::mapping::{Outcome, Unit};
+use crate::quarantine::{RUN, of_run};
 use crate::read::lines::KEPT_OF_OVERLONG;
 
 /// Most bytes of what one record became, and about as many of what is spooled together.
 pub(super) const MOST_TOGETHER: usize = MAX_BATCH / 4;
 
+/// Bytes of a record from which on room that it does not use is given back.
+const LARGE: usize = 64 << 10;
 /// Bytes that an item takes besides its content.
 const ITEM: usize = 128;
 
@@ -60,7 +63,11 @@ pub(super) fn append(unit: Unit, system: &str, items: &mut Vec<Item>) -> usize {
 /// Here it is serialized, once: the spool takes these bytes, and the committer reads them.
 pub(super) fn of_system(record: &EventRecord, system: &str) -> Fate {
     // A record that was parsed can be written.
-    let json = Bytes::from(serde_json::to_vec(record).unwrap_or_default());
+    let mut json = serde_json::to_vec(record).unwrap_or_default();
+    if json.len() > LARGE {
+        json.shrink_to_fit();
+    }
+    let json = Bytes::from(json);
     let reason = match &record.system {
         Some(own) if own != system => format!("the record is of system '{own}', the source of '{system}'"),
         _ if i32::try_from(record.incarnation).is_err() => {
@@ -81,6 +88,73 @@ fn bytes_of(fate: &Fate) -> usize {
         Fate::Record(json) => json.len(),
         Fate::Rejected { raw, reason, .. } => raw.len() + reason.len(),
     }
+}
+
+/// Bytes of refused lines that one row has.
+const MOST_OF_RUN: usize = 256 << 10;
+
+/// Whether an item is a refused line that may stand in one row with others: all of it is there.
+fn is_line(item: &Item) -> bool {
+    match &item.outcome {
+        Fate::Rejected { raw, code, .. } => {
+            item.line > 0 && code != "too_long" && code != "truncated" && !raw.contains(&b'\n')
+        }
+        Fate::Record(_) => false,
+    }
+}
+
+/// Puts many refused lines in a row into one item, which has the bytes of all of them.
+pub(super) fn folded(items: Vec<Item>) -> Vec<Item> {
+    let mut out: Vec<Item> = Vec::with_capacity(items.len());
+    // Refused lines at hand, and their bytes.
+    let (mut run, mut bytes): (Vec<Item>, usize) = (Vec::new(), 0);
+    for item in items {
+        let line = is_line(&item);
+        if !line || bytes > MOST_OF_RUN {
+            out.extend(fold(&mut run));
+            bytes = 0;
+        }
+        match line {
+            true => {
+                bytes += bytes_of(&item.outcome);
+                run.push(item);
+            }
+            false => out.push(item),
+        }
+    }
+    out.extend(fold(&mut run));
+    out
+}
+
+/// The refused lines as one item if they are many.
+fn fold(run: &mut Vec<Item>) -> Vec<Item> {
+    let lines = std::mem::take(run);
+    if lines.len() < RUN {
+        return lines;
+    }
+    let mut all = Vec::new();
+    let mut last = (0, 0);
+    for line in &lines {
+        if let Fate::Rejected { raw, .. } = &line.outcome {
+            if last.0 > 0 {
+                all.push(b'\n');
+            }
+            all.extend_from_slice(raw);
+        }
+        last = (line.line, line.offset);
+    }
+    let count = lines.len() as u64;
+    let first = lines.into_iter().next().map(|item| {
+        let outcome = match item.outcome {
+            Fate::Rejected { code, reason, .. } => {
+                let reason = of_run(&reason, count, last);
+                Fate::Rejected { raw: Bytes::from(all), code, reason }
+            }
+            record @ Fate::Record(_) => record,
+        };
+        Item { outcome, ..item }
+    });
+    first.into_iter().collect()
 }
 
 /// Gathers items, and gives them in batches that a frame of the spool can hold.
@@ -135,7 +209,7 @@ impl<'a> Batches<'a> {
     /// Gives what is at hand; what comes next begins with `rest`.
     fn give(&mut self, rest: Vec<Item>) {
         let items = std::mem::replace(&mut self.now, rest);
-        self.open = self.open && (self.give)(items);
+        self.open = self.open && (self.give)(folded(items));
         self.size = 0;
     }
 
@@ -145,5 +219,48 @@ impl<'a> Batches<'a> {
             self.give(Vec::new());
         }
         self.open
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::panic, reason = "a failed expectation is a failed test")]
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::quarantine::lines_of;
+
+    proptest! {
+        /// Each line is there once, in order, and a long run of refused ones is one item.
+        #[test]
+        fn each_line_is_in_one_item(kinds in prop::collection::vec((0usize..3, 1usize..40), 0..8)) {
+            let kinds: Vec<usize> = kinds.into_iter().flat_map(|(kind, n)| std::iter::repeat_n(kind, n)).collect();
+            let item = |(n, kind): (usize, &usize)| {
+                let raw = Bytes::from(n.to_string());
+                let rejected = |code: &str| Fate::Rejected { raw: raw.clone(), code: code.to_owned(), reason: "r".to_owned() };
+                let outcome = match kind {
+                    0 => Fate::Record(raw),
+                    1 => rejected("too_long"),
+                    _ => rejected("not_json"),
+                };
+                Item { offset: n as u64 * 10, line: n as u64 + 1, outcome }
+            };
+            let items: Vec<Item> = kinds.iter().enumerate().map(item).collect();
+            let mut told = Vec::new();
+            for item in folded(items.clone()) {
+                let (raw, lines) = match &item.outcome {
+                    Fate::Record(raw) => (raw, 1),
+                    Fate::Rejected { raw, reason, .. } => (raw, lines_of(reason)),
+                };
+                let text = std::str::from_utf8(raw).unwrap_or_default();
+                let some: Vec<&str> = text.split('\n').collect();
+                prop_assert_eq!(some.len() as u64, lines);
+                prop_assert!(lines == 1 || lines >= RUN as u64);
+                prop_assert_eq!(some[0], (item.line - 1).to_string());
+                told.extend(some.into_iter().map(str::to_owned));
+            }
+            prop_assert_eq!(told, (0..kinds.len()).map(|n| n.to_string()).collect::<Vec<_>>());
+        }
     }
 }

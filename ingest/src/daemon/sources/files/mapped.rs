@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::state::State;
 use crate::daemon::batch::Item;
 use crate::daemon::sources::SourceError;
-use crate::daemon::sources::batches::{MOST_TOGETHER, append};
+use crate::daemon::sources::batches::{MOST_TOGETHER, append, folded};
 use crate::daemon::sources::mapped::{Carrier, find};
 use crate::mapping::{HEAD, Mapper};
 use crate::read::lines::Lines;
@@ -134,7 +134,7 @@ impl Mapped {
         }
         let mut next = state.after(stretch.before, &bytes[..taken], line - state.line);
         next.mapping = Some(self.mapper.checkpoint());
-        Some(Ok((items, next, shared)))
+        Some(Ok((folded(items), next, shared)))
     }
 
     /// Goes on with the file, or begins it; says whether enough of it is there to begin.
