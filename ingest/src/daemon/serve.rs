@@ -86,7 +86,7 @@ impl Daemon {
         let tasks = Tasks::new(metrics.clone(), shutdown.clone());
         let live = LivePositions::new(live);
         let (intake, requests) = Intake::new(live.clone(), metrics.clone(), config.redact.clone());
-        let to = Carried { intake: &intake, metrics: &metrics, shutdown: &shutdown };
+        let to = Carried { intake: &intake, metrics: &metrics, shutdown: &shutdown, tasks: &tasks };
         let monitors = Monitors::start(config, &disk, done, &to);
         let (monitors, feeds) = monitors.map_err(|(name, source)| ServeError::Monitor { name, source })?;
         settings.feeds = feeds;

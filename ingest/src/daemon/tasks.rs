@@ -188,6 +188,22 @@ impl Task {
         Some(if inner.stop.is_thrown() { Duration::from_millis(10) } else { pause })
     }
 
+    /// Takes note that it ended for good, which the daemon does not outlive: its next start finds what is durable.
+    pub(crate) fn lost(mut self, reason: &str) {
+        self.failures = MOST_FAILURES - 1;
+        self.since = Instant::now();
+        self.failed(reason);
+    }
+
+    /// Waits for what runs; if it panics, it is [lost](Self::lost).
+    pub(crate) async fn watch(self, running: JoinHandle<()>) {
+        if let Err(error) = running.await
+            && error.is_panic()
+        {
+            self.lost(&panic_text(&*error.into_panic()));
+        }
+    }
+
     /// Does the work on this thread, and again after a panic; whether it was done in the end.
     pub(crate) fn keep(mut self, mut work: impl FnMut()) -> bool {
         loop {
@@ -276,5 +292,10 @@ mod tests {
         let given_up =
             tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(tasks.given_up());
         assert_eq!(given_up.task, "ill");
+        // Something that cannot be started again ends the daemon at once.
+        let tasks = Tasks::new(Metrics::shared(), Shutdown::new());
+        tasks.task("gone").lost("it panicked");
+        assert!(tasks.has_given_up());
+        assert_eq!(tasks.down(), Some(("gone".to_owned(), "it panicked".to_owned())));
     }
 }

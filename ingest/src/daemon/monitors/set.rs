@@ -27,6 +27,7 @@ use crate::daemon::config::Config;
 use crate::daemon::intake::Intake;
 use crate::daemon::metrics::Metrics;
 use crate::daemon::shutdown::Shutdown;
+use crate::daemon::tasks::{Task, Tasks};
 use crate::spool::{Disk, Options, Spool, SpoolError, identity, inspect};
 use crate::{IngestError, Store};
 
@@ -125,6 +126,7 @@ pub(crate) struct Carried<'a> {
     pub(crate) intake: &'a Intake,
     pub(crate) metrics: &'a Arc<Metrics>,
     pub(crate) shutdown: &'a Shutdown,
+    pub(crate) tasks: &'a Tasks,
 }
 
 type Started = (Arc<Desk>, Arc<Feed>, JoinHandle<()>);
@@ -176,7 +178,8 @@ fn start<D: Disk + Clone>(
         metrics: with.metrics.clone(),
         shutdown: with.shutdown.clone(),
     };
-    tokio::spawn(courier.run(carried));
+    let task = with.tasks.task(format!("alerts of monitor {name}"));
+    tokio::spawn(task.watch(tokio::spawn(courier.run(carried))));
     let work = Work {
         name: name.to_owned(),
         config: config.clone(),
@@ -189,7 +192,13 @@ fn start<D: Disk + Clone>(
         checkpoint,
     };
     let thread = thread::Builder::new().name(format!("monitor {name}"));
-    let thread = thread.spawn(move || work.run(invariants)).map_err(MonitorError::Thread)?;
+    let task = with.tasks.task(format!("monitor {name}"));
+    let run = move || {
+        if let Err(reason) = Task::caught(|| work.run(invariants)) {
+            task.lost(&reason);
+        }
+    };
+    let thread = thread.spawn(run).map_err(MonitorError::Thread)?;
     Ok((desk, feed, thread))
 }
 
