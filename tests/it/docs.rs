@@ -289,7 +289,6 @@ fn the_monitoring_page_tells_of_every_alert_and_every_metric() {
 
 /// The rules fire on first failures, after restarts and where a series is new, and are quiet otherwise. Skipped without `promtool`.
 #[test]
-#[expect(clippy::print_stdout, reason = "a test that is skipped says so")]
 fn alert_rules_fire_when_they_should() {
     let mut promtool = std::process::Command::new("promtool");
     promtool.args(["test", "rules", "alerts.test.yml"]).current_dir(root().join("docs/monitoring"));
