@@ -17,8 +17,10 @@ pub enum Container {
     Json,
     /// `key=value` pairs, one record a line.
     Logfmt,
-    /// EDN maps, one a line, as Jepsen writes histories; `:key` becomes `key`.
-    EdnLines,
+    /// EDN maps as Jepsen writes histories, one behind the other or in a vector, list or set around them, on any lines; `:key` becomes `key`.
+    /// Also called `edn-lines`.
+    #[serde(alias = "edn-lines")]
+    Edn,
     /// Comma-separated values with a header line that names the columns.
     Csv,
     /// OTLP in JSON: traces and logs of OpenTelemetry.
@@ -30,6 +32,12 @@ pub enum Container {
 }
 
 impl Container {
+    /// Whether sources are documents, and no lines.
+    pub(crate) fn is_of_documents(self) -> bool {
+        use Container::{Edn, Jaeger, Json, Otlp, Zipkin};
+        matches!(self, Json | Edn | Otlp | Zipkin | Jaeger)
+    }
+
     /// Whether the format itself says what each event is, so that a mapping says nothing of it.
     pub(crate) fn is_told(self) -> bool {
         matches!(self, Container::Native | Container::Otlp | Container::Zipkin | Container::Jaeger)

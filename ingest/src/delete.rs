@@ -28,6 +28,7 @@ use crate::completeness::{self, completeness, status};
 use crate::deleted::{self, Deleted};
 use crate::quarantine;
 use crate::scan::{row_count, whole};
+use crate::stamps;
 use crate::store::{Gone, vacuum};
 use crate::time::utc_date;
 use crate::{IngestError, IntervalSet, Store};
@@ -129,6 +130,9 @@ pub fn delete(
         events.commit(&[], Gone::Files(gone))?;
     }
     store.refresh()?;
+    if doomed.before.is_none() && !nothing {
+        stamps::forget(store, system, &doomed.actors)?;
+    }
     recount(store, system)?;
     for mut table in [store.events_writer()?, store.quarantine_writer()?] {
         vacuum(&mut table, Duration::ZERO)?;

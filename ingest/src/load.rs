@@ -11,6 +11,7 @@ use crate::admit::{Admitted, Found, Known, Rows};
 use crate::lent::Lent;
 use crate::read::parse::{Chunk, Item, Message, Parser, What, read_sources};
 use crate::read::source::Sources;
+use crate::stamps::Stamps;
 use crate::store::{Gone, TableWriter};
 use crate::{IngestError, Redaction, Store, check_system_name};
 
@@ -165,6 +166,7 @@ pub(crate) struct Loader<'a> {
     number: Number,
     since_commit: Window,
     commits: u64,
+    stamps: Stamps,
     /// Whether sequence numbers were counted by a mapping: a conflict then means that it counted from another line.
     pub(crate) counted: bool,
     pub(crate) report: LoadReport,
@@ -195,6 +197,7 @@ impl<'a> Loader<'a> {
             number,
             since_commit: Window::default(),
             commits: 0,
+            stamps: Stamps::default(),
             counted: false,
             report: LoadReport::default(),
         };
@@ -209,6 +212,9 @@ impl<'a> Loader<'a> {
             let summary = &mut self.report.summary;
             if !matches!(what, What::Bad { code, .. } if code == "truncated") {
                 summary.lines += 1;
+            }
+            if let What::Event { record, .. } = &*what {
+                self.stamps.take(record, &chunk.source, line.number);
             }
             let found = Found::new(&chunk.source, number, line, &chunk.raw, raw.clone());
             match self.known.admit(&found, what, &mut self.rows, &mut self.quarantine_writer)? {
@@ -298,6 +304,7 @@ impl<'a> Loader<'a> {
         summary.quarantine_reasons = self.known.quarantine.added;
         summary.actors = self.known.seen.completeness();
         store.adopt(self.events_writer.into_inner()?, self.quarantine_writer);
+        summary.backwards = self.stamps.finish(store, &summary.system)?;
         Ok(self.report)
     }
 }

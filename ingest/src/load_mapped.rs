@@ -175,6 +175,7 @@ fn add(sum: &mut LoadSummary, other: &LoadSummary) {
     for (code, count) in &other.quarantine_reasons {
         *sum.quarantine_reasons.entry(code.clone()).or_default() += count;
     }
+    sum.backwards.extend(other.backwards.iter().cloned());
     let room = MOST_WARNINGS.saturating_sub(sum.warnings.len());
     sum.warnings.extend(other.warnings.iter().take(room).cloned());
 }

@@ -1,6 +1,6 @@
 //! The UTC date of a logged time, for the partition; nothing else trusts logged times.
 
-use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime};
+use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta};
 use demi_schemas::event::is_clock_seq;
 use serde_json::Value;
 
@@ -69,8 +69,68 @@ fn epoch_nanos(number: &str) -> Option<u64> {
     count.checked_mul(10_u64.checked_pow(u32::try_from(digits).ok()?)?)?.checked_add(part)
 }
 
+/// Layouts of stamps that can be read in one way only, besides those of ISO 8601.
+const LAYOUTS: [&str; 4] =
+    ["%d %b %Y %H:%M:%S%.f", "%a %b %e %H:%M:%S %Y", "%a %b %e %H:%M:%S%.f %Y", "%Y-%m-%d %H:%M:%S%.f UTC"];
+/// The same with an offset.
+const LAYOUTS_WITH_OFFSET: [&str; 3] =
+    ["%d/%b/%Y:%H:%M:%S%.f %z", "%a %b %e %H:%M:%S %z %Y", "%a, %d %b %Y %H:%M:%S %z"];
+
 /// The time in UTC that a text tells.
 fn utc(text: &str) -> Option<NaiveDateTime> {
+    iso(text.as_bytes()).or_else(|| utc_of_others(text))
+}
+
+/// What most logs write: `2024-05-15T10:00:01.25+02:00`, with a blank for the `T`, slashes for the dashes, a comma for the point, and without the
+/// offset. It is read byte by byte, because that is done for each event.
+fn iso(text: &[u8]) -> Option<NaiveDateTime> {
+    let number = |from: usize, to: usize| -> Option<u32> {
+        text.get(from..to)?
+            .iter()
+            .try_fold(0, |n, byte| byte.is_ascii_digit().then(|| n * 10 + u32::from(byte - b'0')))
+    };
+    let stroke = text.get(4).copied().filter(|byte| matches!(byte, b'-' | b'/'))?;
+    let marks = [(7, stroke), (13, b':'), (16, b':')];
+    if !marks.iter().all(|(at, mark)| text.get(*at) == Some(mark))
+        || !matches!(text.get(10), Some(b'T' | b't' | b' '))
+    {
+        return None;
+    }
+    let date = NaiveDate::from_ymd_opt(i32::try_from(number(0, 4)?).ok()?, number(5, 7)?, number(8, 10)?)?;
+    let mut at = 19;
+    let mut nanos = 0;
+    if matches!(text.get(at), Some(b'.' | b',')) {
+        let digits = text.get(at + 1..)?.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        if !(1..=9).contains(&digits) {
+            return None;
+        }
+        nanos = number(at + 1, at + 1 + digits)? * 10_u32.pow(9 - digits as u32);
+        at += 1 + digits;
+    }
+    let time = date.and_hms_nano_opt(number(11, 13)?, number(14, 16)?, number(17, 19)?, nanos)?;
+    let minutes = match text.get(at..)? {
+        [] | [b'Z' | b'z'] => 0,
+        [sign @ (b'+' | b'-'), offset @ ..] => {
+            let (hours, minutes) = match offset.len() {
+                5 if offset.get(2) == Some(&b':') => (number(at + 1, at + 3)?, number(at + 4, at + 6)?),
+                4 => (number(at + 1, at + 3)?, number(at + 3, at + 5)?),
+                _ => return None,
+            };
+            if hours > 23 || minutes > 59 {
+                return None;
+            }
+            i64::from(hours * 60 + minutes) * if *sign == b'+' { 1 } else { -1 }
+        }
+        _ => return None,
+    };
+    time.checked_sub_signed(TimeDelta::try_minutes(minutes)?)
+}
+
+fn utc_of_others(text: &str) -> Option<NaiveDateTime> {
+    if !text.bytes().any(|byte| byte.is_ascii_digit()) || text.len() > 64 {
+        return None;
+    }
+    let with_comma = text;
     // Log4j and others write a comma before the fraction.
     let text = &text.replacen(',', ".", 1);
     DateTime::parse_from_rfc3339(text)
@@ -81,6 +141,120 @@ fn utc(text: &str) -> Option<NaiveDateTime> {
         .or_else(|_| NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S%.f"))
         .or_else(|_| text.parse::<NaiveDate>().map(|date| date.and_time(NaiveTime::MIN)))
         .ok()
+        .or_else(|| LAYOUTS.iter().find_map(|layout| NaiveDateTime::parse_from_str(with_comma, layout).ok()))
+        .or_else(|| {
+            let read = |layout: &&str| DateTime::parse_from_str(with_comma, layout).ok();
+            LAYOUTS_WITH_OFFSET.iter().find_map(read).map(|time| time.naive_utc())
+        })
+}
+
+/// A logged time with what its last digit leaves open: a stamp of seconds stands for the whole second.
+///
+/// Times of day and date are compared with each other, plain numbers with each other: whether a number counts seconds or
+/// milliseconds, nobody need know for that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    /// In nanoseconds, or in parts of 10^-9 of a number.
+    begin: i128,
+    /// How much is left open.
+    open: i128,
+    is_number: bool,
+}
+
+const UNIT: i128 = 1_000_000_000;
+
+impl Stamp {
+    /// Reads a logged `time`, as [`utc_date`] does.
+    pub(crate) fn read(time: &Value) -> Option<Stamp> {
+        match time {
+            Value::String(text) => Stamp::of_text(text),
+            Value::Number(number) => Stamp::of_number(&number.to_string()),
+            _ => None,
+        }
+    }
+
+    /// Reads a text.
+    pub(crate) fn of_text(text: &str) -> Option<Stamp> {
+        let text = text.trim();
+        let Some(time) = utc(text) else { return Stamp::of_number(text) };
+        let (seconds, nanos) = (time.and_utc().timestamp(), time.and_utc().timestamp_subsec_nanos());
+        // A leap second is as long as the one before it.
+        let begin = i128::from(seconds) * UNIT + i128::from(nanos.min(999_999_999));
+        let fraction = text.bytes().skip_while(|byte| !matches!(byte, b'.' | b',')).skip(1);
+        let digits = fraction.take_while(u8::is_ascii_digit).count();
+        let open = match digits {
+            0 if !text.contains(':') => 86_400 * UNIT,
+            digits => UNIT / 10_i128.pow(digits.min(9) as u32),
+        };
+        Some(Stamp { begin, open, is_number: false })
+    }
+
+    fn of_number(text: &str) -> Option<Stamp> {
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+        let negative = whole.starts_with('-');
+        let count: i128 = whole.parse::<i64>().ok()?.into();
+        if !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        let digits = fraction.len().min(9);
+        let part: i128 = fraction.get(..digits)?.parse().unwrap_or(0);
+        let open = UNIT / 10_i128.pow(digits as u32);
+        let begin = count * UNIT + part * open * if negative { -1 } else { 1 };
+        Some(Stamp { begin, open, is_number: true })
+    }
+
+    /// Whether a sequence number is this time in nanoseconds, or follows it closely because others stand there.
+    pub(crate) fn tells(self, seq: u64) -> bool {
+        let behind = i128::from(seq) - self.begin;
+        !self.is_number && (0..=self.open + UNIT / 1000).contains(&behind)
+    }
+
+    /// How much earlier this one is than another, where it must be: what digits leave open is no difference. Nothing where the two
+    /// cannot be compared.
+    pub(crate) fn is_before(self, other: Stamp) -> Option<i128> {
+        let comparable = self.is_number == other.is_number;
+        (comparable && self.begin + self.open <= other.begin).then(|| other.begin - self.begin)
+    }
+
+    /// The later of two, by where they begin; this one where they cannot be compared.
+    pub(crate) fn later(self, other: Stamp) -> Stamp {
+        if self.is_number == other.is_number && other.begin > self.begin { other } else { self }
+    }
+
+    /// As text.
+    pub(crate) fn shown(self) -> String {
+        let (whole, part) = (self.begin.div_euclid(UNIT), self.begin.rem_euclid(UNIT));
+        let digits = (1..=9).find(|d| UNIT / 10_i128.pow(*d) <= self.open).unwrap_or(9) as usize;
+        let digits = if self.open >= UNIT { 0 } else { digits };
+        let fraction = format!("{part:09}");
+        let fraction = match fraction.get(..digits) {
+            Some(digits) if !digits.is_empty() => format!(".{digits}"),
+            _ => String::new(),
+        };
+        let time = i64::try_from(whole).ok().and_then(|seconds| DateTime::from_timestamp(seconds, 0));
+        match time.filter(|_| !self.is_number) {
+            Some(time) => format!("{}{fraction}Z", time.format("%Y-%m-%dT%H:%M:%S")),
+            None => format!("{whole}{fraction}"),
+        }
+    }
+}
+
+/// A difference of stamps as text.
+pub(crate) fn difference(by: i128, stamp: Stamp) -> String {
+    let plain = |n: i128, unit: i128, name: &str| {
+        let (whole, part) = (n / unit, n % unit * 1000 / unit);
+        let fraction = format!(".{part:03}");
+        format!("{whole}{}{name}", fraction.trim_end_matches('0').trim_end_matches('.'))
+    };
+    match by {
+        by if stamp.is_number => plain(by, UNIT, ""),
+        by if by >= 48 * 3600 * UNIT => plain(by, 24 * 3600 * UNIT, " days"),
+        by if by >= 2 * 3600 * UNIT => plain(by, 3600 * UNIT, " h"),
+        by if by >= 120 * UNIT => plain(by, 60 * UNIT, " min"),
+        by if by >= UNIT => plain(by, UNIT, " s"),
+        by if by >= UNIT / 1000 => plain(by, UNIT / 1000, " ms"),
+        by => plain(by, UNIT / 1_000_000, " µs"),
+    }
 }
 
 #[cfg(test)]
@@ -110,6 +284,66 @@ mod tests {
         }
         assert_eq!(utc_date(&json!(-1)), Some(-1));
         assert_eq!(utc_date(&json!("1970-01-01T00:00:00Z")), Some(0));
+    }
+
+    #[test]
+    fn layouts_that_mean_one_thing_are_read() {
+        let day = utc_date(&json!("2022-01-28"));
+        for good in [
+            "2022/01/28 13:28:24.033678",
+            "2022/01/28 13:28:24",
+            "28 Jan 2022 17:08:15.364",
+            "Fri Jan 28 13:28:24 2022",
+            "28/Jan/2022:13:28:24 +0000",
+            "Fri, 28 Jan 2022 13:28:24 +0000",
+            "2022-01-28 13:28:24.5 UTC",
+            "2022-01-28 16:49:45.895843+00:00",
+        ] {
+            assert_eq!(utc_date(&json!(good)), day, "{good}");
+        }
+        for bad in [
+            "Jan 28 13:28:24",
+            "0128 03:40:10",
+            "28/01/2022 10:00:00",
+            "13:28:24",
+            "Sat Jan 28 13:28:24 2022",
+        ] {
+            assert_eq!(utc_date(&json!(bad)), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_stamp_stands_for_what_its_digits_leave_open() {
+        let before = |a: Value, b: Value| Stamp::read(&a).unwrap().is_before(Stamp::read(&b).unwrap());
+        assert_eq!(Stamp::read(&json!("10:00")), None);
+        let t = |text: &str| json!(format!("2024-05-15T{text}"));
+        assert_eq!(before(t("10:00:01Z"), t("10:00:02Z")), Some(UNIT));
+        assert_eq!(before(t("10:00:01Z"), t("10:00:01.9Z")), None, "a second is not over before it ends");
+        assert_eq!(before(t("10:00:01.9Z"), t("10:00:02Z")), Some(UNIT / 10));
+        assert_eq!(before(t("12:00:01+02:00"), t("10:00:01Z")), None);
+        assert_eq!(before(t("12:00:00+02:00"), t("10:00:01Z")), Some(UNIT));
+        assert_eq!(before(json!(5), json!(6)), Some(UNIT));
+        assert_eq!(before(json!("5.25"), json!(5.5)), Some(UNIT / 4));
+        assert_eq!(before(json!(99_999_999_999_i64), json!(100_000_000_000_i64)), Some(UNIT));
+        assert_eq!(before(json!(5), t("10:00:01Z")), None, "nobody knows what 5 is");
+        assert_eq!(before(json!("2024-05-14"), json!("2024-05-14T10:00:00Z")), None);
+        for text in [
+            "2024-05-15T10:00:01.250Z",
+            "2024-05-15T10:00:01Z",
+            "17.5",
+            "17",
+            "2024-05-15T10:00:01.123456789Z",
+        ] {
+            assert_eq!(Stamp::of_text(text).unwrap().shown(), text);
+        }
+        let shown = |a: &str, b: &str| {
+            let (a, b) = (Stamp::of_text(a).unwrap(), Stamp::of_text(b).unwrap());
+            difference(a.is_before(b).unwrap(), a)
+        };
+        assert_eq!(shown("2024-05-15T10:00:01.250Z", "2024-05-15T10:00:05.750Z"), "4.5 s");
+        assert_eq!(shown("2024-05-15T10:00:01.250Z", "2024-05-15T10:00:01.253Z"), "3 ms");
+        assert_eq!(shown("2024-05-14", "2024-05-17"), "3 days");
+        assert_eq!(shown("1.5", "4"), "2.5");
     }
 
     #[test]
@@ -165,6 +399,16 @@ mod tests {
         fn no_text_panics(text in ".{0,40}") {
             let _ = utc_date(&Value::String(text.clone()));
             let _ = utc_nanos(&Value::String(text));
+        }
+
+        /// What is read byte by byte is what chrono reads.
+        #[test]
+        fn the_usual_layout_is_read_as_chrono_does(
+            text in "20[0-9]{2}-[01][0-9]-[0-3][0-9][T ][0-2][0-9]:[0-5][0-9]:[0-6][0-9]([.,][0-9]{1,10})?(Z|[+-][0-2][0-9]:?[0-6][0-9])?",
+        ) {
+            if let Some(read) = iso(text.as_bytes()) {
+                prop_assert_eq!(Some(read), utc_of_others(&text), "{}", text);
+            }
         }
 
         #[test]

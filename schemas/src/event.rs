@@ -50,6 +50,16 @@ pub fn is_clock_seq(seq: u64) -> bool {
     seq >= FIRST_CLOCK_SEQ
 }
 
+/// What is added to a sequence number that is sparse by design, so that it counts as one taken from a clock.
+const SPARSE: u64 = 2_000_000_000_000_000_000;
+
+/// A sequence number between which and others gaps mean nothing: it is brought above [`FIRST_CLOCK_SEQ`], where that holds, by adding
+/// 2 * 10^18, which leaves its digits readable. One that is there already stays.
+#[must_use]
+pub fn sparse_seq(seq: u64) -> u64 {
+    if is_clock_seq(seq) { seq } else { seq + SPARSE }
+}
+
 /// What is known of a timer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct TimerInfo {
@@ -231,6 +241,9 @@ impl EventRecord {
         let mut reader = serde_json::Deserializer::from_str(text);
         let read = read::Into(self).deserialize(&mut reader).and_then(|()| reader.end());
         read.map_err(|e| Self::explain(text, &e))?;
+        if self.seq > 0 && self.attrs.get("gaps").is_some_and(|gaps| gaps == "normal") {
+            self.seq = sparse_seq(self.seq);
+        }
         self.check()
     }
 
@@ -245,6 +258,10 @@ impl EventRecord {
             if let Some(seq) = map.get("seq")
                 && seq.as_u64().is_none()
             {
+                // A whole number that is too large was read as one with a point.
+                if seq.as_f64().is_some_and(|n| n >= i64::MAX as f64 && n.fract() == 0.0) {
+                    return RecordError::Rule(format!("seq {seq} is too large: the largest is {}", i64::MAX));
+                }
                 return RecordError::Rule(format!("seq must be a whole number from 1, got {seq}"));
             }
             // What has these is meant as a record, and not as a line of another format.

@@ -34,6 +34,27 @@ pub struct ActorCompleteness {
     pub conflicts: u64,
 }
 
+/// Events of one incarnation of an actor in one source that are stamped earlier than an event before them in the actor's log.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BackwardStamps {
+    /// Who.
+    pub actor: String,
+    /// Which incarnation.
+    pub incarnation: u32,
+    /// How many there are.
+    pub events: u64,
+    /// File or connection.
+    pub source: String,
+    /// Line of the first one, from 1; 0 where it is not known.
+    pub line: u64,
+    /// What the first one is stamped, in UTC.
+    pub time: String,
+    /// What the event before it is stamped.
+    pub before: String,
+    /// The largest step back.
+    pub most: String,
+}
+
 /// What `ingest load` did.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadSummary {
@@ -62,6 +83,9 @@ pub struct LoadSummary {
     /// Records of events that were deleted from the store; they are not added again.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub deleted: u64,
+    /// Actors whose stamps run backwards through their logs, by source.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub backwards: Vec<BackwardStamps>,
     /// With a mapping: what is odd about events that were loaded, each with its file and line; at most 100.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -135,6 +159,9 @@ pub struct BuildSummary {
     pub violation: Vec<String>,
     /// The rule of the causal past.
     pub rule: ProvenanceRule,
+    /// Actors whose stamps run backwards through their logs, as they were found when these were loaded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub backwards: Vec<BackwardStamps>,
     /// Whether deliveries are in channel order everywhere it can be judged.
     pub channels_in_order: bool,
     /// Happens-before depth of the longest chain.

@@ -33,7 +33,7 @@ pub struct BuildArgs {
     /// the store's files, which it holds by second names: a merge or deletion in the store takes nothing from it.
     #[arg(long)]
     copy: bool,
-    /// Refuse to build where the logs have gaps, conflicts or quarantined lines; without this they are warned of.
+    /// Refuse to build where the logs have gaps, conflicts or quarantined lines, or stamps that run backwards; without this they are warned of.
     #[arg(long)]
     refuse_incomplete: bool,
     /// Print the summary as JSON.
@@ -63,6 +63,7 @@ pub fn run(args: BuildArgs, ui: &Ui) -> Outcome {
         violation: args.violation.unwrap_or_default(),
         readable: BuildOptions::default().readable,
         copy: args.copy,
+        backwards: demi_ingest::backward_stamps(&store, &system)?,
         rule: match args.rule {
             Rule::Inclusive => ProvenanceRule::Inclusive,
             Rule::Strict => ProvenanceRule::Strict,
@@ -83,7 +84,7 @@ pub fn run(args: BuildArgs, ui: &Ui) -> Outcome {
         ui.result(&describe(&summary, &args.out.display().to_string()));
     }
     let query = demi_order::query::Query::open(&args.out, false)?;
-    Incomplete::of_order(&query, quarantined)?.warn(ui);
+    Incomplete::of_order(&query, quarantined, summary.backwards.clone())?.warn(ui);
     for warning in &summary.warnings {
         ui.note(&format!("warning: {warning}"));
     }

@@ -1,9 +1,10 @@
-//! What is missing of the logs that an order is made of: gaps, conflicts, quarantined lines.
+//! What is wrong with the logs that an order is made of: gaps, conflicts, quarantined lines, stamps that run backwards.
 
 use std::error::Error;
 
 use demi_ingest::{Quarantined, Store};
 use demi_order::query::Query;
+use demi_schemas::summary::BackwardStamps;
 
 use demi_lineage::ui::Ui;
 
@@ -17,6 +18,44 @@ pub struct Incomplete {
     gaps: Vec<(String, u64)>,
     /// What stands in quarantine.
     quarantined: Vec<Quarantined>,
+    /// Whose stamps run backwards.
+    backwards: Vec<BackwardStamps>,
+}
+
+/// What is to be known of stamps that run backwards: by actor, how many events and the first place.
+pub fn backwards(found: &[BackwardStamps]) -> Vec<String> {
+    let mut by_actor: Vec<(&BackwardStamps, u64)> = Vec::new();
+    for each in found {
+        match by_actor.last_mut() {
+            Some((first, events)) if (&first.actor, first.incarnation) == (&each.actor, each.incarnation) => {
+                *events += each.events;
+            }
+            _ => by_actor.push((each, each.events)),
+        }
+    }
+    let more = by_actor.len().saturating_sub(NAMED);
+    let told = by_actor.into_iter().take(NAMED).map(|(first, events)| {
+        let life = match first.incarnation {
+            0 => String::new(),
+            n => format!(" (incarnation {n})"),
+        };
+        let (are, them) = if events == 1 { ("event is", "it") } else { ("events are", "them") };
+        format!(
+            "the stamps of {}{life} run backwards through its log: {events} {are} stamped earlier than the event before {them}, by up to {}; \
+             first {}:{}: {} after {}",
+            first.actor.escape_debug(),
+            first.most,
+            first.source.escape_debug(),
+            first.line,
+            first.time,
+            first.before,
+        )
+    });
+    let mut told: Vec<String> = told.collect();
+    if more > 0 {
+        told.push(format!("the stamps of {more} more actors run backwards"));
+    }
+    told
 }
 
 impl Incomplete {
@@ -24,13 +63,18 @@ impl Incomplete {
     pub fn of_store(store: &Store, system: &str) -> Result<Incomplete, Box<dyn Error>> {
         let rows = demi_ingest::status(store, Some(system))?;
         let gaps = gaps(rows.into_iter().map(|row| (row.counts.actor, row.counts.missing)));
-        Ok(Incomplete { gaps, quarantined: demi_ingest::quarantined(store, Some(system))? })
+        let quarantined = demi_ingest::quarantined(store, Some(system))?;
+        Ok(Incomplete { gaps, quarantined, backwards: demi_ingest::backward_stamps(store, system)? })
     }
 
-    /// What is missing in an execution, and in the quarantine of the store it was built from.
-    pub fn of_order(query: &Query, quarantined: Vec<Quarantined>) -> Result<Incomplete, Box<dyn Error>> {
+    /// What is missing in an execution, in the quarantine of the store it was built from, and whose stamps run backwards.
+    pub fn of_order(
+        query: &Query,
+        quarantined: Vec<Quarantined>,
+        backwards: Vec<BackwardStamps>,
+    ) -> Result<Incomplete, Box<dyn Error>> {
         let gaps = gaps(query.runs()?.into_iter().map(|run| (run.actor, run.missing_before)));
-        Ok(Incomplete { gaps, quarantined })
+        Ok(Incomplete { gaps, quarantined, backwards })
     }
 
     /// Says what is missing.
@@ -48,6 +92,9 @@ impl Incomplete {
         let warnings = self.warnings();
         match warnings.is_empty() {
             true => Ok(()),
+            false if self.gaps.is_empty() && self.quarantined.is_empty() => {
+                Err(format!("the order of the logs is in doubt: {}", warnings.join("; ")).into())
+            }
             false => Err(format!("the logs are not complete: {}", warnings.join("; ")).into()),
         }
     }
@@ -75,6 +122,7 @@ impl Incomplete {
         if more > 0 {
             all.push(format!("{more} more lines are in quarantine for other reasons"));
         }
+        all.append(&mut backwards(&self.backwards));
         all
     }
 }

@@ -8,10 +8,13 @@ use std::time::{Duration, Instant};
 use clap::{Args, Subcommand};
 use demi_common::hint::did_you_mean;
 use demi_ingest::mapping::{Container, Mapper};
-use demi_ingest::{LoadOptions, LoadReport, Progress, Redaction, Sources, Store, likely_reason};
+use demi_ingest::{
+    IngestError, LoadOptions, LoadReport, Plan, Progress, Redaction, Sources, Store, likely_reason,
+};
 use demi_schemas::Kind;
 use demi_schemas::summary::{ActorCompleteness, LoadSummary};
 
+use super::incomplete::backwards;
 #[cfg(feature = "daemon")]
 use super::ingest_daemon;
 #[cfg(not(feature = "daemon"))]
@@ -21,6 +24,8 @@ use demi_lineage::ui::Ui;
 
 /// Most rows of the table that is printed for people.
 const MOST_ROWS: usize = 200;
+/// Most files that are named in a note.
+const MOST_NAMES: usize = 10;
 /// Most warnings about loaded events that are shown.
 const MOST_WARNINGS: usize = 10;
 /// Most gaps of an incarnation shown in that table.
@@ -72,8 +77,8 @@ pub struct LoadArgs {
     /// Name of the recorded system or deployment.
     #[arg(long, value_name = "NAME")]
     system: String,
-    /// Files, folders (searched for *.jsonl, *.ndjson, *.json, *.log and *-Log.txt, with or without .zst or .gz), patterns,
-    /// or `-` for standard input.
+    /// Files, folders (searched for *.jsonl, *.ndjson, *.json, *.log and *-Log.txt, with or without .zst or .gz, and what a rotation left of
+    /// them, as a.log.1), patterns, or `-` for standard input. The files of a log that was rotated are read oldest first.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<String>,
     #[command(flatten)]
@@ -107,7 +112,7 @@ pub fn run(command: IngestCommand, ui: &Ui) -> Outcome {
 
 fn load(args: &LoadArgs, ui: &Ui) -> Outcome {
     demi_ingest::check_system_name(&args.system)?;
-    let sources = Sources::plan(&args.paths)?.decoded(args.mapping.encoding);
+    let sources = planned(&args.paths, ui)?.decoded(args.mapping.encoding);
     let mapper = args.mapping.mapper(sources.0.len() > 1)?;
     let mut store = Store::create(&args.store)?;
     let mut options = LoadOptions::new(&args.system);
@@ -146,6 +151,12 @@ fn load(args: &LoadArgs, ui: &Ui) -> Outcome {
             ui.note(&format!("  {source}:{line} ({}): {}", first.code, in_words(&first.code, &first.reason)));
         }
     }
+    for warning in backwards(&report.summary.backwards) {
+        ui.note(&format!("warning: {warning}"));
+    }
+    if !report.summary.backwards.is_empty() {
+        ui.note(BACKWARDS);
+    }
     for warning in report.summary.warnings.iter().take(MOST_WARNINGS) {
         ui.note(&format!("odd: {warning}"));
     }
@@ -169,6 +180,40 @@ fn load(args: &LoadArgs, ui: &Ui) -> Outcome {
         ui.note(&format!("likely reason: {reason}"));
     }
     Ok(ExitCode::from(1))
+}
+
+/// What can be done about stamps that run backwards.
+const BACKWARDS: &str = "The order of an actor's events is that of its sequence numbers, and where a log has none, of its lines. If the newest record \
+     stands first, say newest_first = true in [input] of a mapping; if the files were read in a wrong order, name them in the right one.";
+
+/// What the paths name. Files that are left out are told, and logs that were rotated.
+pub(super) fn planned(paths: &[String], ui: &Ui) -> Result<Sources, IngestError> {
+    let plan = Plan::of(paths)?;
+    for log in plan.rotated() {
+        ui.note(&format!("read as one log, oldest first: {}", names(log)));
+    }
+    if let left_out @ [_, ..] = plan.left_out() {
+        let n = left_out.len();
+        let (files, are, them) = if n == 1 { ("file", "is", "it") } else { ("files", "are", "them") };
+        ui.note(&format!(
+            "left out: {n} {files} that {are} no log by name: {}; to load {them}, name {them}",
+            names(left_out)
+        ));
+    }
+    Ok(plan.sources())
+}
+
+/// The first few paths.
+fn names(paths: &[PathBuf]) -> String {
+    let mut text: Vec<String> = paths
+        .iter()
+        .take(MOST_NAMES)
+        .map(|path| path.display().to_string().escape_debug().to_string())
+        .collect();
+    if paths.len() > MOST_NAMES {
+        text.push(format!("and {} more", paths.len() - MOST_NAMES));
+    }
+    text.join(", ")
 }
 
 /// Why nothing was taken, told from the first file. Standard input was read and is gone.

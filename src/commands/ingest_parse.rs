@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use demi_ingest::mapping::{Mapper, Mapping, Outcome as Became, Overrides, Unit, shipped};
-use demi_ingest::{Dry, Encoding, Sources};
+use demi_ingest::{Dry, Encoding};
 use serde_json::{Value, json};
 
 use super::Outcome;
@@ -67,7 +67,7 @@ struct Counts {
 
 /// Runs `ingest parse`. The exit status is 1 if a line was rejected.
 pub fn parse(args: &ParseArgs, ui: &Ui) -> Outcome {
-    let sources = Sources::plan(&args.paths)?.decoded(args.mapping.encoding);
+    let sources = super::ingest::planned(&args.paths, ui)?.decoded(args.mapping.encoding);
     let name = args.mapping.mapping.clone().unwrap_or_else(|| "native".to_owned());
     let mapper = match args.mapping.mapper(sources.0.len() > 1)? {
         Some(mapper) => mapper,
@@ -79,7 +79,7 @@ pub fn parse(args: &ParseArgs, ui: &Ui) -> Outcome {
     Dry::new(sources, mapper).run(|source, unit| {
         match &unit.outcome {
             Became::Events { records, .. } => counts.events += records.len() as u64,
-            Became::Skipped(_) => counts.skipped += unit.lines,
+            Became::Skipped(_) => counts.skipped += 1,
             Became::Rejected { .. } => counts.rejected += 1,
         }
         if args.rejected && !matches!(unit.outcome, Became::Rejected { .. }) {
@@ -95,7 +95,7 @@ pub fn parse(args: &ParseArgs, ui: &Ui) -> Outcome {
     };
     if !closed {
         ui.note(&format!(
-            "{name}: {} events, {} lines skipped, {} rejected",
+            "{name}: {} events, {} skipped, {} rejected",
             counts.events, counts.skipped, counts.rejected
         ));
     }

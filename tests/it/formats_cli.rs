@@ -186,7 +186,7 @@ fn a_dry_run_shows_every_line_and_stores_nothing() {
     assert_eq!(output.status.code(), Some(1), "a line was rejected");
     let text = String::from_utf8_lossy(&output.stdout).replace(&log, "chat.log");
     insta::assert_snapshot!("dry_run", text);
-    assert!(stderr(&output).contains("shiviz: 2 events, 0 lines skipped, 1 rejected"));
+    assert!(stderr(&output).contains("shiviz: 2 events, 0 skipped, 1 rejected"));
     let output = case.run(&["ingest", "parse", &log, "--mapping", "shiviz", "--json"]);
     let lines: Vec<Value> = output
         .stdout

@@ -47,6 +47,7 @@ mod redaction;
 mod repeated;
 mod report;
 mod spans;
+mod stamps;
 mod structure;
 mod third_party;
 mod wrong_path;

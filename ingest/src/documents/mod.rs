@@ -1,4 +1,4 @@
-//! JSON documents as streams: records, spans and log records, one at a time.
+//! JSON and EDN documents as streams: records, spans and log records, one at a time.
 //!
 //! A file may be one document of any length, or many one behind the other. It is read once, in pieces cut anywhere, and each record is
 //! handed out as soon as its last byte is there. Memory is bounded by the longest record that is taken; a longer one is rejected alone,
@@ -10,6 +10,7 @@
 //!
 //! Where an object names a member twice, both are read.
 
+mod edn;
 mod held;
 mod jaeger;
 mod kept;
@@ -26,6 +27,7 @@ mod tests;
 
 pub(crate) use out::{Found, What};
 
+use self::edn::Edn;
 use self::jaeger::Jaeger;
 use self::otlp::Otlp;
 use self::out::{Count, Out};
@@ -34,9 +36,16 @@ use self::scan::Scanner;
 use self::zipkin::Zipkin;
 use crate::container::Container;
 use crate::otlp::OtlpOptions;
+use crate::read::lines::Line;
 
 /// Reads documents.
-pub(crate) struct Documents {
+pub(crate) enum Documents {
+    Edn(Box<Edn>),
+    Json(Box<Json>),
+}
+
+/// Reads documents of JSON.
+pub(crate) struct Json {
     scanner: Scanner,
     of: Of,
     count: Count,
@@ -57,35 +66,88 @@ impl Documents {
     /// `limit` the most bytes of one.
     pub(crate) fn new(container: Container, records: Option<&str>, limit: usize) -> Option<Self> {
         let of = match container {
+            Container::Edn => return Some(Documents::Edn(Box::new(Edn::new(limit)))),
             Container::Json => Of::Records(Records::new(records)),
             Container::Zipkin => Of::Zipkin(Zipkin::default()),
             Container::Jaeger => Of::Jaeger(Box::default()),
             Container::Otlp => Of::Otlp(Box::default()),
             _ => return None,
         };
-        Some(Documents { scanner: Scanner::new(limit), of, count: Count::default(), begun: false })
+        let json = Json { scanner: Scanner::new(limit), of, count: Count::default(), begun: false };
+        Some(Documents::Json(Box::new(json)))
     }
 
     /// A reader of OTLP, which becomes events as the options say.
     fn otlp(options: OtlpOptions, limit: usize) -> Self {
         let of = Of::Otlp(Box::new(Otlp::new(options)));
-        Documents { scanner: Scanner::new(limit), of, count: Count::default(), begun: false }
-    }
-
-    /// Says where the first byte is in a larger stream.
-    pub(crate) fn at(&mut self, offset: u64, line: u64) {
-        if !self.begun {
-            self.scanner.at(offset, line);
-        }
-    }
-
-    /// Whether anything was read.
-    pub(crate) fn is_begun(&self) -> bool {
-        self.begun
+        let json = Json { scanner: Scanner::new(limit), of, count: Count::default(), begun: false };
+        Documents::Json(Box::new(json))
     }
 
     /// Takes the next piece of the source, cut anywhere.
     pub(crate) fn feed(&mut self, piece: &[u8], sink: &mut dyn FnMut(Found)) {
+        match self {
+            Documents::Edn(edn) => edn.feed(piece, sink),
+            Documents::Json(json) => json.feed(piece, sink),
+        }
+    }
+
+    /// Takes a line of the source, which is `bytes`; of one that is too long these are the first.
+    pub(crate) fn line(&mut self, line: &Line, bytes: &[u8], sink: &mut dyn FnMut(Found)) {
+        match self {
+            Documents::Edn(edn) => {
+                edn.at_line(line);
+                match line.overlong {
+                    Some(_) => edn.too_long(line, bytes, sink),
+                    None => edn.feed(bytes, sink),
+                }
+            }
+            Documents::Json(json) => {
+                if !json.begun {
+                    json.scanner.at(line.offset, line.number.max(1));
+                }
+                json.feed(bytes, sink);
+            }
+        }
+        if line.terminated {
+            self.feed(b"\n", sink);
+        }
+    }
+
+    /// Takes the end of the source.
+    pub(crate) fn finish(&mut self, sink: &mut dyn FnMut(Found)) {
+        match self {
+            Documents::Edn(edn) => edn.finish(sink),
+            Documents::Json(json) => json.finish(sink),
+        }
+    }
+
+    /// Where to go on reading later, offset and line, where that is not behind the last line; of JSON it is the beginning.
+    pub(crate) fn unfinished(&self) -> Option<(u64, u64)> {
+        match self {
+            Documents::Edn(edn) => edn.unfinished(),
+            Documents::Json(json) => json.begun.then_some((0, 1)),
+        }
+    }
+
+    /// What closes the collection around the place where it is, and the line in which that begins.
+    pub(crate) fn entered(&self) -> Option<(char, u64)> {
+        match self {
+            Documents::Edn(edn) => edn.entered(),
+            Documents::Json(_) => None,
+        }
+    }
+
+    /// Goes on within a collection.
+    pub(crate) fn enter(&mut self, entered: Option<(char, u64)>) {
+        if let Documents::Edn(edn) = self {
+            edn.enter(entered);
+        }
+    }
+}
+
+impl Json {
+    fn feed(&mut self, piece: &[u8], sink: &mut dyn FnMut(Found)) {
         self.begun = true;
         let mut out = Out { count: &mut self.count, sink };
         match &mut self.of {
@@ -96,8 +158,7 @@ impl Documents {
         }
     }
 
-    /// Takes the end of the source.
-    pub(crate) fn finish(&mut self, sink: &mut dyn FnMut(Found)) {
+    fn finish(&mut self, sink: &mut dyn FnMut(Found)) {
         let mut out = Out { count: &mut self.count, sink };
         match &mut self.of {
             Of::Records(of) => self.scanner.finish(of, &mut out),

@@ -5,6 +5,7 @@ use crate::formats::Decoded;
 use crate::outcome::Outcome;
 
 /// What was found in a document.
+#[derive(Debug)]
 pub(crate) struct Found {
     /// Where it stands.
     pub(crate) part: Part,
@@ -15,6 +16,7 @@ pub(crate) struct Found {
 }
 
 /// What a part of a document is.
+#[derive(Debug)]
 pub(crate) enum What {
     /// A record for the rules of a mapping, or none.
     Record(Decoded<'static>),

@@ -81,10 +81,11 @@ impl Handler for Records {
     fn captured(&mut self, _: Tag, _: &[Level], part: Part, out: &mut Out<'_>) {
         self.given = true;
         let decoded = match value(&part) {
-            Ok(record @ Value::Object(_)) => Decoded::Record(Record::Json(record)),
-            Ok(_) => {
-                Decoded::Bad { code: "not_json", reason: "this part of the document is no object".into() }
-            }
+            Ok(record @ (Value::Object(_) | Value::Array(_))) => Decoded::Record(Record::Json(record)),
+            Ok(_) => Decoded::Bad {
+                code: "not_json",
+                reason: "this part of the document is no object or array".into(),
+            },
             Err((code, reason)) => Decoded::Bad { code, reason },
         };
         out.give(part, What::Record(decoded));

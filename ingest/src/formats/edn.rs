@@ -6,25 +6,16 @@
 
 use serde_json::{Map, Number, Value};
 
-use super::{Decoded, Record};
-
 /// Forms within forms; deeper ones are refused.
 const DEPTH: usize = 64;
 
-/// Reads the map of a line; nothing where there is only a comment.
-pub(crate) fn line(text: &str) -> Decoded<'static> {
+/// Reads one form; nothing where the text has only comments and forms that are left out.
+pub(crate) fn form(text: &str) -> Result<Option<Value>, String> {
     let mut reader = Reader { rest: text };
-    let bad = |reason| Decoded::Bad { code: "not_edn", reason };
-    let first = match reader.form(0) {
-        Ok(Some(form)) => form,
-        Ok(None) => return Decoded::Nothing("comment"),
-        Err(reason) => return bad(reason),
-    };
-    match (first, reader.form(0)) {
-        (value @ Value::Object(_), Ok(None)) => Decoded::Record(Record::Json(value)),
-        (_, Err(reason)) => bad(reason),
-        (Value::Object(_), Ok(Some(_))) => bad("more than one form in the line".into()),
-        _ => bad("the line is EDN, but no map".into()),
+    let first = reader.form(0)?;
+    match reader.form(0)? {
+        Some(_) => Err("more than one form".into()),
+        None => Ok(first),
     }
 }
 
@@ -72,6 +63,11 @@ impl Reader<'_> {
             '"' => self.string(after).map(Some),
             '#' => match after.chars().next() {
                 Some('{') => self.sequence(&after[1..], '}', depth).map(|items| Some(Value::Array(items))),
+                // Infinity and what is no number have no JSON.
+                Some('#') => {
+                    self.rest = &after[1..];
+                    self.atom().map(Some)
+                }
                 Some('_') => {
                     self.rest = &after[1..];
                     self.form(depth + 1)?.ok_or("'#_' has nothing behind it")?;
@@ -132,8 +128,24 @@ impl Reader<'_> {
         Err("a quote is not closed".into())
     }
 
+    /// A character, such as `\a`, `\{` or `\newline`.
+    fn character(&mut self) -> Result<Option<String>, String> {
+        let Some(text) = self.rest.strip_prefix('\\') else { return Ok(None) };
+        let Some(first) = text.chars().next() else {
+            return Err("a character is missing behind '\\'".into());
+        };
+        let behind = &text[first.len_utf8()..];
+        let end = first.len_utf8() + behind.find(ends).unwrap_or(behind.len());
+        let (name, rest) = text.split_at(end);
+        self.rest = rest;
+        let character = named(name).ok_or_else(|| format!("there is no character '\\{name}'"))?;
+        Ok(Some(character.into()))
+    }
+
     fn atom(&mut self) -> Result<Value, String> {
-        let ends = |c: char| c.is_whitespace() || ",;\"()[]{}".contains(c);
+        if let Some(text) = self.character()? {
+            return Ok(Value::String(text));
+        }
         let end = self.rest.find(ends).unwrap_or(self.rest.len());
         let (atom, rest) = self.rest.split_at(end);
         self.rest = rest;
@@ -147,6 +159,30 @@ impl Reader<'_> {
             },
         })
     }
+}
+
+fn ends(c: char) -> bool {
+    c.is_whitespace() || ",;\"()[]{}".contains(c)
+}
+
+/// The character behind a backslash: itself, or one that has a name.
+fn named(text: &str) -> Option<char> {
+    Some(match text {
+        "newline" => '\n',
+        "space" => ' ',
+        "tab" => '\t',
+        "return" => '\r',
+        "formfeed" => '\u{c}',
+        "backspace" => '\u{8}',
+        _ => {
+            let mut chars = text.chars();
+            match (chars.next(), chars.as_str()) {
+                (Some(only), "") => only,
+                (Some('u'), digits) => char::from_u32(u32::from_str_radix(digits, 16).ok()?)?,
+                _ => return None,
+            }
+        }
+    })
 }
 
 /// Whole and floating numbers; `N` and `M` behind them are passed over where the value fits.
@@ -178,15 +214,17 @@ mod tests {
         let expected = json!({
             "index": 3, "type": "ok", "process": 4, "value": [["append", 8, 1], ["r", 9, null]], "s": [1],
         });
-        assert_eq!(line(text), Decoded::Record(Record::Json(expected)));
-        assert_eq!(line("; only a comment"), Decoded::Nothing("comment"));
+        assert_eq!(form(text), Ok(Some(expected)));
+        assert_eq!(form("; only a comment"), Ok(None));
+        assert_eq!(form("#_{:a 1} ;"), Ok(None));
         let tagged = r#"#jepsen.history.Op{:index 0, :time 1.5, :e "a \"b\"", #_:gone :f :read, 7 8N}"#;
         assert_eq!(
-            line(tagged),
-            Decoded::Record(Record::Json(
-                json!({"index": 0, "time": 1.5, "e": "a \"b\"", "f": "read", "7": 8})
-            ))
+            form(tagged),
+            Ok(Some(json!({"index": 0, "time": 1.5, "e": "a \"b\"", "f": "read", "7": 8})))
         );
+        let odd = r###"{:a \newline :b [\{ \} \" \\ \u00e9] :c ##Inf, :d ##-Inf}"###;
+        let read = json!({"a": "\n", "b": ["{", "}", "\"", "\\", "é"], "c": "Inf", "d": "-Inf"});
+        assert_eq!(form(odd), Ok(Some(read)));
     }
 
     #[test]
@@ -194,22 +232,22 @@ mod tests {
         for (text, why) in [
             ("{:a 1", "'}' is missing"),
             ("{:a}", "without a value"),
-            ("[1]", "no map"),
+            ("\\nope", "no character"),
             ("{} {}", "more than one"),
             ("]", "closes nothing"),
             ("{:a \"x}", "quote"),
             ("#_", "nothing behind"),
         ] {
-            let Decoded::Bad { reason, .. } = line(text) else { panic!("{text}") };
+            let reason = form(text).unwrap_err();
             assert!(reason.contains(why), "{text}: {reason}");
         }
-        assert!(matches!(line(&"[".repeat(100_000)), Decoded::Bad { .. }));
+        assert!(form(&"[".repeat(100_000)).is_err());
     }
 
     proptest! {
         #[test]
         fn any_text_is_read_or_refused(text in r#"[a-z0-9:{}\[\]()"\\#_;, .\n-]{0,60}"#) {
-            let _ = line(&text);
+            let _ = form(&text);
         }
     }
 }

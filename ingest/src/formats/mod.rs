@@ -3,8 +3,10 @@
 pub(crate) mod csv;
 pub(crate) mod dinv;
 pub(crate) mod edn;
+pub(crate) mod itf;
 pub(crate) mod logfmt;
 mod record;
+pub(crate) mod tla;
 
 use serde_json::Value;
 

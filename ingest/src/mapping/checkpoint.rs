@@ -1,5 +1,7 @@
 //! Stopping in the middle of a source and going on later, in another process.
 
+use std::collections::BTreeMap;
+
 use demi_schemas::event::VectorClock;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -12,6 +14,7 @@ use super::links::LinksState;
 use super::patterns::{self, Pattern};
 use super::real_time::RealTime;
 use super::source_state::SourceState;
+use super::stamp::Latest;
 
 /// Execution, ends of operations, clocks of processes.
 type HistoryState = (String, VectorClock, Vec<(String, VectorClock)>);
@@ -26,6 +29,14 @@ struct OfSource {
     execution: Option<String>,
     number: u64,
     begun: bool,
+    /// What closes the collection around the records at hand, and the line in which it begins.
+    #[serde(default)]
+    entered: Option<(char, u64)>,
+    #[serde(default)]
+    carried: BTreeMap<String, String>,
+    /// Latest times that were read by the mapping's formats.
+    #[serde(default)]
+    latest: Latest,
 }
 
 /// What it remembers from source to source.
@@ -44,8 +55,8 @@ impl Mapper {
     /// that hold no record may have been dealt with, and come again.
     #[must_use]
     pub fn unfinished(&self) -> Option<(u64, u64)> {
-        if self.source.documents.as_ref().is_some_and(|documents| documents.is_begun()) {
-            return Some((0, 1));
+        if let Some(documents) = &self.source.documents {
+            return documents.unfinished();
         }
         let held = self.source.held.first().map(|h| &h.line);
         let pending = self.source.pending.front().map(|(line, _)| line);
@@ -70,6 +81,9 @@ impl Mapper {
             execution: self.source.execution.clone(),
             number: self.source.number,
             begun: self.source.begun,
+            entered: self.source.documents.as_ref().and_then(|documents| documents.entered()),
+            carried: (*self.source.carried).clone(),
+            latest: self.emitter.latest.clone(),
         };
         serde_json::to_value(of_source).unwrap_or(Value::Null)
     }
@@ -113,9 +127,14 @@ impl Mapper {
             execution: saved.execution,
             number: saved.number,
             begun: saved.begun,
+            carried: saved.carried.into(),
             ..SourceState::default()
         };
+        self.emitter.latest = saved.latest;
         self.begin_documents();
+        if let Some(documents) = &mut self.source.documents {
+            documents.enter(saved.entered);
+        }
         Ok(())
     }
 
@@ -135,6 +154,7 @@ impl Mapper {
             emitter.histories.insert(execution, RealTime::from_parts(ended, clocks));
         }
         self.used_names = saved.names.into_iter().collect();
+        emitter.latest = std::mem::take(&mut self.emitter.latest);
         self.emitter = emitter;
         Ok(())
     }

@@ -1,13 +1,17 @@
 //! A mapping with its templates and expressions read.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use demi_schemas::Kind;
 use regex::Regex;
 
 use super::error::MappingError;
-use super::file::{Clock, Fields, Input, LinkOrder, Mapping, Rule};
+use super::file::{Carry, Clock, Fields, Input, LinkOrder, Mapping, Rule};
 use super::patterns::{self, Pattern};
+use super::scope::Path;
+use super::seq::Gaps;
+use super::stamp::Formats;
 use super::template::{Form, Template, template};
 use crate::container::Container;
 use crate::read::encoding::{Encoding, UnknownEncoding};
@@ -21,6 +25,8 @@ pub(crate) struct Emit {
     pub(crate) actor: Option<Template>,
     pub(crate) incarnation: Option<Template>,
     pub(crate) seq: Option<Template>,
+    /// Whether gaps between sequence numbers mean nothing.
+    pub(crate) sparse: bool,
     pub(crate) msg_id: Option<Template>,
     pub(crate) link: Option<(Vec<Template>, LinkOrder)>,
     pub(crate) from: Option<Template>,
@@ -33,17 +39,29 @@ pub(crate) struct Emit {
     pub(crate) fields: Option<Form>,
     pub(crate) state: Option<Form>,
     pub(crate) time: Option<Template>,
+    /// How stamps are written, if the mapping says so.
+    pub(crate) formats: Option<Arc<Formats>>,
+    /// A list, or object: the templates are filled for each of its elements.
+    pub(crate) each: Option<Path>,
+}
+
+/// What holds for the records that follow.
+#[derive(Clone, Debug)]
+pub(crate) struct CompiledCarry {
+    pub(crate) line: Option<Regex>,
+    pub(crate) when: Vec<(Path, Regex)>,
+    pub(crate) set: Vec<(String, Template)>,
 }
 
 /// A condition and what it leads to.
 #[derive(Clone, Debug)]
 pub(crate) struct CompiledRule {
-    pub(crate) when: Vec<(String, Regex)>,
-    pub(crate) absent: Vec<String>,
+    pub(crate) when: Vec<(Path, Regex)>,
+    pub(crate) absent: Vec<Path>,
     pub(crate) skip: bool,
     pub(crate) emits: Vec<Emit>,
-    /// Names of the record that its templates use; what is left is `{@rest}`.
-    pub(crate) used: BTreeSet<String>,
+    /// Whether a template asks for what no other uses, `{@rest}`.
+    pub(crate) wants_rest: bool,
 }
 
 /// What tells beginnings from ends.
@@ -69,6 +87,7 @@ pub(crate) struct Compiled {
     /// Names of hosts, where they are written and the entries are deduced.
     pub(crate) host_name: Option<Template>,
     pub(crate) phases: Option<Phases>,
+    pub(crate) carry: Vec<CompiledCarry>,
     /// The rules, and last the one for everything else.
     pub(crate) rules: Vec<CompiledRule>,
 }
@@ -106,10 +125,10 @@ impl Compiled {
         let base = emit("event", &mapping.event)?;
         let mut rules = Vec::new();
         for (i, rule) in mapping.rules.iter().enumerate() {
-            rules.push(compile_rule(&format!("rule[{i}]"), rule, mapping, &base)?);
+            rules.push(compile_rule(&format!("rule[{i}]"), rule, &base)?);
         }
         let every = Rule::default();
-        rules.push(compile_rule("event", &every, mapping, &base)?);
+        rules.push(compile_rule("event", &every, &base)?);
         let clock = match &mapping.clock {
             None => None,
             Some(clock) => Some((template("clock.value", &clock.value)?, clock.clone())),
@@ -127,6 +146,10 @@ impl Compiled {
                 ends: expression("real_time.ends", &r.ends)?,
             }),
         };
+        let mut carry = Vec::new();
+        for (i, each) in mapping.carry.iter().enumerate() {
+            carry.push(compile_carry(&format!("carry[{i}]"), each, input.container)?);
+        }
         let execution = &mapping.execution;
         Ok(Compiled {
             name: mapping.name.clone(),
@@ -148,6 +171,7 @@ impl Compiled {
             clock,
             host_name,
             phases,
+            carry,
             rules,
             input,
         })
@@ -159,16 +183,39 @@ fn actors(rule: &Rule) -> bool {
     !rule.emit.is_empty() && rule.emit.iter().all(|f| f.actor.is_some())
 }
 
-fn compile_rule(
-    place: &str,
-    rule: &Rule,
-    mapping: &Mapping,
-    event: &Emit,
-) -> Result<CompiledRule, MappingError> {
-    let mut when = Vec::new();
-    for (name, text) in &rule.when {
-        when.push((name.clone(), expression(&format!("{place}.when.'{name}'"), text)?));
+fn conditions(place: &str, when: &BTreeMap<String, String>) -> Result<Vec<(Path, Regex)>, MappingError> {
+    let each = |(name, text): (&String, &String)| {
+        let place = format!("{place}.when.'{name}'");
+        let path = Path::parse(name).map_err(|e| MappingError::value(place.clone(), e))?;
+        Ok((path, expression(&place, text)?))
+    };
+    when.iter().map(each).collect()
+}
+
+fn compile_carry(place: &str, carry: &Carry, container: Container) -> Result<CompiledCarry, MappingError> {
+    let bad = |reason: &str| Err(MappingError::value(place, reason));
+    let line = carry.line.as_deref().map(|text| expression(&format!("{place}.line"), text)).transpose()?;
+    if line.is_some() && (!carry.when.is_empty() || !carry.set.is_empty()) {
+        return bad("a line that is no record has no values: 'line' stands alone");
     }
+    if line.is_some() && (container.is_of_documents() || container == Container::Native) {
+        return bad("'line' is for containers whose records are lines; use 'when' or 'set'");
+    }
+    let when = conditions(place, &carry.when)?;
+    let set = carry
+        .set
+        .iter()
+        .map(|(name, text)| Ok((name.clone(), template(&format!("{place}.set.{name}"), text)?)));
+    let set = set.collect::<Result<Vec<_>, _>>()?;
+    let names = |regex: &Regex| regex.capture_names().flatten().next().is_some();
+    if set.is_empty() && !line.iter().chain(when.iter().map(|(_, regex)| regex)).any(names) {
+        return bad("nothing is carried: there is no named group such as (?<node>.*), and no 'set'");
+    }
+    Ok(CompiledCarry { line, when, set })
+}
+
+fn compile_rule(place: &str, rule: &Rule, event: &Emit) -> Result<CompiledRule, MappingError> {
+    let when = conditions(place, &rule.when)?;
     let mut emits = Vec::new();
     for (i, fields) in rule.emit.iter().enumerate() {
         emits.push(emit(&format!("{place}.emit[{i}]"), fields)?.over(event));
@@ -176,40 +223,11 @@ fn compile_rule(
     if emits.is_empty() && !rule.skip {
         emits.push(event.clone());
     }
-    let mut used = BTreeSet::new();
-    [&mapping.event].into_iter().chain(&rule.emit).for_each(|fields| names_used(fields, &mut used));
-    mapping.clock.iter().for_each(|c| names_in(&c.value, &mut used));
-    Ok(CompiledRule { when, absent: rule.absent.clone(), skip: rule.skip, emits, used })
-}
-
-/// Top-level names in the texts of templates. A name that only looks like one does no harm.
-fn names_used(fields: &Fields, used: &mut BTreeSet<String>) {
-    // `fields` and `state` are left out: they may ask for the rest and for parts of it.
-    let Fields {
-        kind,
-        actor,
-        incarnation,
-        seq,
-        msg_id,
-        from,
-        to,
-        via,
-        type_,
-        time,
-        fingerprint,
-        payload,
-        ..
-    } = fields;
-    let texts = [kind, actor, incarnation, seq, msg_id, from, to, via, type_, time, fingerprint, payload];
-    texts.into_iter().flatten().for_each(|text| names_in(text, used));
-}
-
-fn names_in(text: &str, used: &mut BTreeSet<String>) {
-    for inner in text.split('{').skip(1).filter_map(|t| t.split('}').next()) {
-        for name in inner.split('!').next().unwrap_or("").split('|') {
-            used.insert(name.trim().split('.').next().unwrap_or("").to_owned());
-        }
-    }
+    let absent = rule.absent.iter().map(|name| Path::parse(name));
+    let absent =
+        absent.collect::<Result<_, _>>().map_err(|e| MappingError::value(format!("{place}.absent"), e))?;
+    let wants_rest = emits.iter().any(|emit| emit.names("@rest"));
+    Ok(CompiledRule { when, absent, skip: rule.skip, emits, wants_rest })
 }
 
 fn emit(place: &str, fields: &Fields) -> Result<Emit, MappingError> {
@@ -228,12 +246,21 @@ fn emit(place: &str, fields: &Fields) -> Result<Emit, MappingError> {
         }
     };
     let kind = one("kind", &fields.kind)?;
+    let (time, formats) = match &fields.time {
+        None => (None, None),
+        Some(time) => {
+            let (template, formats) = time.compile(&format!("{place}.time"))?;
+            (Some(template), formats.map(Arc::new))
+        }
+    };
+    let each = fields.each.as_deref().map(Path::parse).transpose();
     Ok(Emit {
         fixed_kind: kind.as_ref().and_then(Template::constant).and_then(Kind::from_name),
         kind,
         actor: one("actor", &fields.actor)?,
         incarnation: one("incarnation", &fields.incarnation)?,
-        seq: one("seq", &fields.seq)?,
+        seq: fields.seq.as_ref().map(|seq| template(&format!("{place}.seq"), seq.value())).transpose()?,
+        sparse: fields.seq.as_ref().is_some_and(|seq| seq.gaps() == Gaps::Normal),
         msg_id: one("msg_id", &fields.msg_id)?,
         link,
         from: one("from", &fields.from)?,
@@ -245,11 +272,66 @@ fn emit(place: &str, fields: &Fields) -> Result<Emit, MappingError> {
         external: one("external", &fields.external)?,
         fields: form("fields", &fields.fields)?,
         state: form("state", &fields.state)?,
-        time: one("time", &fields.time)?,
+        time,
+        formats,
+        each: each.map_err(|e| MappingError::value(format!("{place}.each"), e))?,
     })
 }
 
 impl Emit {
+    /// Calls `each` with all templates but those of `link`.
+    pub(crate) fn each_template<'a>(&'a self, each: &mut dyn FnMut(&'a Template)) {
+        let Emit {
+            kind,
+            fixed_kind: _,
+            actor,
+            incarnation,
+            seq,
+            sparse: _,
+            msg_id,
+            link: _,
+            from,
+            to,
+            via,
+            type_,
+            payload,
+            fingerprint,
+            external,
+            fields,
+            state,
+            time,
+            formats,
+            each: _,
+        } = self;
+        if let Some(date) = formats.as_ref().and_then(|formats| formats.date.as_ref()) {
+            each(date);
+        }
+        let templates = [
+            kind,
+            actor,
+            incarnation,
+            seq,
+            msg_id,
+            from,
+            to,
+            via,
+            type_,
+            payload,
+            fingerprint,
+            external,
+            time,
+        ];
+        templates.into_iter().flatten().for_each(&mut *each);
+        [fields, state].into_iter().flatten().for_each(|form| form.each_template(each));
+    }
+
+    /// Whether a template may ask for a name.
+    pub(crate) fn names(&self, name: &str) -> bool {
+        let mut found = false;
+        self.each_template(&mut |template| found |= template.names(name));
+        found || self.link.iter().flat_map(|(key, _)| key).any(|template| template.names(name))
+    }
+
     /// These templates, and those of `base` where there are none.
     fn over(self, base: &Emit) -> Emit {
         let base = base.clone();
@@ -258,6 +340,7 @@ impl Emit {
             kind: self.kind.or(base.kind),
             actor: self.actor.or(base.actor),
             incarnation: self.incarnation.or(base.incarnation),
+            sparse: if self.seq.is_some() { self.sparse } else { base.sparse },
             seq: self.seq.or(base.seq),
             msg_id: self.msg_id.or(base.msg_id),
             link: self.link.or(base.link),
@@ -270,7 +353,9 @@ impl Emit {
             external: self.external.or(base.external),
             fields: self.fields.or(base.fields),
             state: self.state.or(base.state),
+            formats: if self.time.is_some() { self.formats } else { base.formats },
             time: self.time.or(base.time),
+            each: self.each.or(base.each),
         }
     }
 }

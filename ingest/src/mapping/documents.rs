@@ -1,10 +1,11 @@
-//! Sources that are JSON documents: records, OTLP and Zipkin.
+//! Sources that are documents: JSON, EDN, OTLP, Zipkin and Jaeger.
 
 use std::io::{self, BufRead};
 
 use super::engine::Mapper;
 use super::unit::Unit;
 use crate::documents::{Documents, Found, What};
+use crate::outcome::Outcome;
 use crate::read::lines::Line;
 
 /// Reads a source that is made of documents to its end, or until nobody takes units any more; says whether somebody does.
@@ -38,7 +39,7 @@ pub(crate) fn read_documents(
 }
 
 impl Mapper {
-    /// Whether sources are JSON documents, which are no lines: give them to [`Mapper::bytes`].
+    /// Whether sources are documents, which are no lines: give them to [`Mapper::bytes`].
     #[must_use]
     pub fn reads_documents(&self) -> bool {
         self.source.documents.is_some()
@@ -68,13 +69,7 @@ impl Mapper {
 
     /// Takes a line of a source that is made of documents.
     pub(crate) fn document_line(&mut self, line: &Line, bytes: &[u8], out: &mut Vec<Unit>) {
-        self.with_documents(&mut |unit| out.push(unit), |documents, sink| {
-            documents.at(line.offset, line.number.max(1));
-            documents.feed(bytes, sink);
-            if line.terminated {
-                documents.feed(b"\n", sink);
-            }
-        });
+        self.with_documents(&mut |unit| out.push(unit), |documents, sink| documents.line(line, bytes, sink));
     }
 
     fn with_documents(
@@ -86,6 +81,16 @@ impl Mapper {
         let mut units = Vec::new();
         work(&mut documents, &mut |found| {
             let Found { part, lines, what } = found;
+            let skip = &self.mapping.skip;
+            let skipped = |raw: &[u8]| {
+                !skip.is_empty() && skip.iter().any(|skip| skip.is_match(&String::from_utf8_lossy(raw)))
+            };
+            let what = match what {
+                What::Record(_) | What::Done(Outcome::Rejected { .. }) if skipped(&part.raw) => {
+                    What::Done(Outcome::Skipped("a skip expression is found in it"))
+                }
+                what => what,
+            };
             match what {
                 What::Record(decoded) => self.take(part.line, lines, part.raw, decoded, &mut units),
                 What::Done(outcome) => units.push(self.unit(part.line, lines, part.raw, outcome)),

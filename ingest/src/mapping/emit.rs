@@ -2,22 +2,24 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use demi_schemas::event::{VectorClock, first_host_hint, is_clock_seq};
+use demi_schemas::event::{VectorClock, first_host_hint, is_clock_seq, sparse_seq};
 use demi_schemas::{EventRecord, Kind, Via};
 use regex::Regex;
 use rustc_hash::FxHashMap;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::canonical::canonical;
 use super::clocks::Written;
-use super::compile::{Compiled, CompiledRule, Emit};
+use super::compile::{Compiled, Emit};
 use super::counted::Counted;
 use super::file::Ticks;
 use super::links::Links;
 use super::real_time::{Phase, RealTime};
-use super::scope::{Found, Scope};
+use super::scope::{Each, Found, Path as ValuePath, Scope, Stamps, Uses};
+use super::stamp::{Instant, Latest};
 use super::template::Template;
 use crate::formats::Record;
 use crate::otlp::Repeats;
@@ -35,6 +37,8 @@ pub(crate) struct Place<'a> {
     /// Names of the entries of clocks, where they were deduced.
     pub(crate) hosts: Option<&'a [String]>,
     pub(crate) raw: &'a [u8],
+    /// Values that records before this one told.
+    pub(crate) carried: &'a BTreeMap<String, String>,
 }
 
 /// What became of a record.
@@ -55,6 +59,8 @@ pub(crate) struct Emitter {
     pub(crate) repeats: FxHashMap<String, Repeats>,
     /// Whether sequence numbers may not be counted.
     pub(crate) strict: bool,
+    /// Latest times of the source that were read by the mapping's formats.
+    pub(crate) latest: Latest,
 }
 
 type Failure = (&'static str, String);
@@ -76,10 +82,10 @@ impl Emitter {
     ) -> Result<Emitted, Failure> {
         let known = |name: &str| place.known(name);
         let mut groups = Vec::new();
-        let scope = Scope { record, groups: &[], known: &known };
+        let scope = Scope { known: &known, carried: Some(place.carried), ..Scope::of(record) };
         let Some(rule) = mapping.rules.iter().find(|rule| {
             groups.clear();
-            holds(rule, &scope, &mut groups)
+            holds(&rule.when, &rule.absent, &scope, &mut groups)
         }) else {
             return Ok(Emitted::Skipped("no rule holds"));
         };
@@ -87,7 +93,7 @@ impl Emitter {
             return Ok(Emitted::Skipped("a rule leaves it out"));
         }
         let rule_error = |reason| ("rule", reason);
-        let scope = Scope { record, groups: &groups, known: &known };
+        let scope = Scope { groups: &groups, ..scope };
         let clock = clock_of(mapping, &scope, place).map_err(|e| ("clock", e))?;
         let phase = match &mapping.phases {
             None => None,
@@ -100,20 +106,70 @@ impl Emitter {
                 })
             }
         };
+        // One event is made of each of these.
+        let mut making: Vec<(&Emit, Option<Each<'_>>)> = Vec::with_capacity(rule.emits.len());
+        for emit in &rule.emits {
+            match &emit.each {
+                None => making.push((emit, None)),
+                Some(path) => making.extend(scope.elements(path).into_iter().map(|each| (emit, Some(each)))),
+            }
+        }
+        if making.is_empty() {
+            return Ok(Emitted::Skipped("the list is empty"));
+        }
         let has_clock = clock.is_some();
         // The last event takes the clock, after everything was asked about it.
         let clock = RefCell::new(clock);
         let entry = |host: &str| clock.borrow().as_ref().and_then(|c| c.get(host)).copied();
-        let known = |name: &str| match name.strip_prefix("clock.") {
+        let uses = Uses::default();
+        let ask = |name: &str| match name.strip_prefix("clock.") {
             Some(host) => entry(host).map(Found::from),
-            None if name == "rest" => rest(record, rule),
+            None if name == "rest" => Some(Found::from(Value::Object(Map::new()))),
             None => place.known(name),
         };
-        let scope = Scope { record, groups: &groups, known: &known };
-        let mut records = Vec::with_capacity(rule.emits.len());
+        let latest = self.latest.clone();
+        let mut rest = None;
+        if rule.wants_rest {
+            for (emit, each) in &making {
+                let scope = Scope {
+                    groups: &groups,
+                    known: &ask,
+                    uses: Some(&uses),
+                    carried: Some(place.carried),
+                    each: each.as_ref(),
+                    stamps: emit.stamps(&latest),
+                    ..Scope::of(record)
+                };
+                note_uses(mapping, emit, has_clock, &scope);
+            }
+            rest = uses.rest(record);
+        }
+        let mut records = Vec::with_capacity(making.len());
         let mut warnings = Vec::new();
-        for (i, emit) in rule.emits.iter().enumerate() {
+        for (i, (emit, each)) in making.iter().enumerate() {
+            let known = |name: &str| match name {
+                "rest" => rest.clone().map(Found::from),
+                _ => ask(name),
+            };
+            let scope = Scope {
+                groups: &groups,
+                known: &known,
+                carried: Some(place.carried),
+                each: each.as_ref(),
+                stamps: emit.stamps(&latest),
+                ..Scope::of(record)
+            };
+            let (time, read) = time_of(emit, &scope, &mut warnings).map_err(rule_error)?;
+            let known = |name: &str| match name {
+                "time" => time.clone().map(Found::from),
+                _ => known(name),
+            };
+            let scope = Scope { known: &known, stamps: scope.stamps.filter(|_| read.is_some()), ..scope };
             let mut event = fill(emit, &scope).map_err(rule_error)?;
+            event.time.clone_from(&time);
+            if let Some(read) = read {
+                self.latest.note(read);
+            }
             let own = if has_clock { entry(&event.actor) } else { None };
             let ticks = mapping.clock.as_ref().map_or(Ticks::Every, |(_, c)| c.ticks);
             if event.seq == 0 {
@@ -141,7 +197,7 @@ impl Emitter {
                 warnings.push(format!("the clock of '{}' has no entry of its own host{hint}", event.actor));
             }
             self.link(emit, &mut event, &scope, place.execution).map_err(rule_error)?;
-            event.vector_clock = if i + 1 < rule.emits.len() { clock.borrow().clone() } else { clock.take() };
+            event.vector_clock = if i + 1 < making.len() { clock.borrow().clone() } else { clock.take() };
             if let Some(phase) = phase {
                 let history = self.histories.entry(place.execution.to_owned()).or_default();
                 event.vector_clock = Some(history.clock(&event.actor, event.seq, phase));
@@ -192,6 +248,13 @@ impl Emitter {
     }
 }
 
+impl Emit {
+    /// How stamps are written, and the latest ones.
+    fn stamps<'a>(&'a self, latest: &'a Latest) -> Option<Stamps<'a>> {
+        self.formats.as_deref().map(|formats| Stamps { formats, latest })
+    }
+}
+
 /// Whether an event stands where another one does.
 fn is_at(event: &EventRecord, other: &EventRecord) -> bool {
     event.seq == other.seq && event.incarnation == other.incarnation && event.actor == other.actor
@@ -233,10 +296,15 @@ fn clock_of<'a>(
     Ok(Some(written.named(names, place.hosts)))
 }
 
-/// Whether a rule's conditions hold; the groups of its expressions are added.
-fn holds<'a>(rule: &'a CompiledRule, scope: &Scope<'a>, groups: &mut Vec<(&'a str, Cow<'a, str>)>) -> bool {
-    rule.absent.iter().all(|name| scope.get(name).is_none())
-        && rule.when.iter().all(|(name, regex)| {
+/// Whether conditions hold; the groups of their expressions are added.
+pub(crate) fn holds<'a>(
+    when: &'a [(ValuePath, Regex)],
+    absent: &'a [ValuePath],
+    scope: &Scope<'a>,
+    groups: &mut Vec<(&'a str, Cow<'a, str>)>,
+) -> bool {
+    absent.iter().all(|name| scope.get(name).is_none())
+        && when.iter().all(|(name, regex)| {
             let Some(text) = scope.get(name).and_then(Found::text) else { return false };
             // Most rules do not hold, and to find that out is cheaper without groups.
             if !regex.is_match(&text) {
@@ -257,7 +325,7 @@ fn holds<'a>(rule: &'a CompiledRule, scope: &Scope<'a>, groups: &mut Vec<(&'a st
         })
 }
 
-fn each_group<'r, 't>(regex: &'r Regex, text: &'t str, mut take: impl FnMut(&'r str, &'t str)) {
+pub(crate) fn each_group<'r, 't>(regex: &'r Regex, text: &'t str, mut take: impl FnMut(&'r str, &'t str)) {
     let Some(found) = regex.captures(text) else { return };
     for name in regex.capture_names().flatten() {
         if let Some(group) = found.name(name) {
@@ -266,10 +334,52 @@ fn each_group<'r, 't>(regex: &'r Regex, text: &'t str, mut take: impl FnMut(&'r 
     }
 }
 
-/// The values that no template of the rule uses.
-fn rest(record: &Record<'_>, rule: &CompiledRule) -> Option<Found<'static>> {
-    let left = record.members(|name| !rule.used.contains(name));
-    (!left.is_empty()).then(|| Found::Json(Cow::Owned(Value::Object(left))))
+/// The time of an event; and in UTC, where the mapping's formats tell how stamps are written. One that is in none of them is kept as it is.
+fn time_of<'a>(
+    emit: &'a Emit,
+    scope: &Scope<'a>,
+    warnings: &mut Vec<String>,
+) -> Result<(Option<Value>, Option<Instant>), String> {
+    let Some(template) = &emit.time else { return Ok((None, None)) };
+    let Some(found) = template.found(scope)? else { return Ok((None, None)) };
+    let Some(stamps) = &scope.stamps else { return Ok((Some(found.value()), None)) };
+    let value = found.value();
+    let Some(text) = Found::from(value.clone()).text() else { return Ok((None, None)) };
+    match stamps.instant(&text, scope) {
+        Ok(time) => Ok((Some(Value::from(time.text())), Some(time))),
+        Err(reason) => {
+            warnings.push(reason);
+            Ok((Some(value), None))
+        }
+    }
+}
+
+/// Has all templates of a rule filled, so that the scope knows what they use of the record. Which alternative of a template has a value, only the
+/// record tells.
+fn note_uses<'a>(mapping: &'a Compiled, emit: &'a Emit, has_clock: bool, scope: &Scope<'a>) {
+    // Errors come again when the event is made.
+    let use_of = |template: &'a Template| template.found(scope).ok().flatten().is_some();
+    emit.each_template(&mut |template| {
+        use_of(template);
+    });
+    if let Some((key, _)) = &emit.link {
+        let kind = match emit.fixed_kind {
+            Some(kind) => Some(kind),
+            None => look(&emit.kind, scope).ok().flatten().and_then(|kind| Kind::from_name(&kind)),
+        };
+        let is_message = matches!(kind, Some(Kind::Send | Kind::Receive));
+        if is_message && !emit.msg_id.as_ref().is_some_and(use_of) {
+            key.iter().for_each(|template| {
+                use_of(template);
+            });
+        }
+    }
+    if let Some((value, _)) = mapping.clock.as_ref().filter(|_| has_clock) {
+        use_of(value);
+    }
+    [&mapping.label, &mapping.host_name].into_iter().flatten().for_each(|template| {
+        use_of(template);
+    });
 }
 
 /// The event that the templates make; its sequence number is 0 where none says it.
@@ -280,11 +390,7 @@ fn fill<'a>(emit: &'a Emit, scope: &Scope<'a>) -> Result<EventRecord, String> {
     };
     let whole = |name: &str, template: &'a Option<Template>| match look(template, scope)? {
         None => Ok(None),
-        Some(text) => text
-            .trim()
-            .parse::<u64>()
-            .map(Some)
-            .map_err(|_| format!("{name} is '{text}', not a whole number")),
+        Some(text) => text.trim().parse::<u64>().map(Some).map_err(|_| no_number(name, &text)),
     };
     let actor = text(&emit.actor)?.filter(|a| !a.is_empty()).ok_or("the actor has no value")?;
     let kind = match emit.fixed_kind {
@@ -295,6 +401,9 @@ fn fill<'a>(emit: &'a Emit, scope: &Scope<'a>) -> Result<EventRecord, String> {
         },
     };
     let mut event = EventRecord::new(actor, whole("seq", &emit.seq)?.unwrap_or(0), kind);
+    if emit.sparse && event.seq > 0 {
+        event.seq = sparse_seq(event.seq);
+    }
     if emit.seq.is_some() && event.seq == 0 {
         return Err("seq has no value, or is 0; sequence numbers count from 1".into());
     }
@@ -320,8 +429,17 @@ fn fill<'a>(emit: &'a Emit, scope: &Scope<'a>) -> Result<EventRecord, String> {
     };
     event.fields = emit.fields.as_ref().map_or(Ok(None), |f| f.value(scope))?;
     event.state = emit.state.as_ref().map_or(Ok(None), |f| f.value(scope))?;
-    event.time = emit.time.as_ref().map_or(Ok(None), |t| t.value(scope))?;
     Ok(event)
+}
+
+/// Why a text is no whole number that can be used.
+fn no_number(name: &str, text: &str) -> String {
+    match text.trim() {
+        digits if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+            format!("{name} is {digits}, which is too large: the largest is {}", i64::MAX)
+        }
+        _ => format!("{name} is '{text}', not a whole number"),
+    }
 }
 
 /// What a template makes as text, if there is one.
@@ -334,13 +452,13 @@ fn look<'a>(template: &'a Option<Template>, scope: &Scope<'a>) -> Result<Option<
 
 /// The name of the host that a record has, where entries are deduced.
 pub(crate) fn host_name(mapping: &Compiled, record: &Record<'_>) -> Option<String> {
-    let scope = Scope { record, groups: &[], known: &|_| None };
+    let scope = Scope::of(record);
     mapping.host_name.as_ref()?.text(&scope).ok()?
 }
 
 /// The clock of a record of which only that is wanted, as an array.
 pub(crate) fn clock_array(mapping: &Compiled, record: &Record<'_>) -> Result<Vec<u64>, String> {
-    let scope = Scope { record, groups: &[], known: &|_| None };
+    let scope = Scope::of(record);
     let Some((value, _)) = &mapping.clock else { return Err("the mapping has no clock".into()) };
     match value.found(&scope)?.map(Written::read) {
         Some(Ok(Written::Array(counts))) => Ok(counts),

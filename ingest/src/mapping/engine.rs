@@ -1,22 +1,24 @@
 //! Applying a mapping to the lines of sources, one after another.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use demi_schemas::EventRecord;
 use regex::Regex;
 
 use super::compile::Compiled;
-use super::emit::{Emitted, Emitter, Place, stem};
+use super::emit::{Emitted, Emitter, Place, each_group, holds, stem};
 use super::error::MappingError;
 use super::file::{Choose, Header, Mapping};
 use super::patterns::{self, Pattern};
 use super::scope::Scope;
 use super::sniff;
 use super::source_state::{Held, SourceState};
+use super::stamp::Latest;
 use super::unit::{Overrides, Unit};
 use crate::container::Container;
-use crate::formats::{Decoded, Record, csv, edn, json_line, logfmt};
+use crate::formats::{Decoded, Record, csv, json_line, logfmt};
 use crate::outcome::{Outcome, not_utf8};
 use crate::read::lines::{Line, LineReader, Next};
 
@@ -148,6 +150,7 @@ impl Mapper {
             source.number = 1;
         }
         self.source = source;
+        self.emitter.latest = Latest::default();
         self.begin_documents();
         if self.source.number == 1 {
             self.source.execution = Some(self.execution_name("1"));
@@ -186,6 +189,20 @@ impl Mapper {
                 return;
             }
         };
+        if let Some(found) = self.carries_line(&text) {
+            self.flush(out);
+            let carried = Arc::make_mut(&mut self.source.carried);
+            carried.extend(found);
+            // Behind a heading another log begins, which may go back to the first day.
+            self.emitter.latest = Latest::default();
+            out.push(self.unit(
+                line,
+                1,
+                bytes.to_vec(),
+                Outcome::Skipped("it holds for the lines behind it"),
+            ));
+            return;
+        }
         let is_text = matches!(text, Cow::Borrowed(_));
         let text = text.as_ref();
         if let Some((what, problem)) = self.source.header.pop_front() {
@@ -279,7 +296,6 @@ impl Mapper {
             _ if skipped => Decoded::Nothing("a skip expression is found in it"),
             Container::JsonLines => json_line(text.trim()),
             Container::Logfmt => logfmt::line(text),
-            Container::EdnLines => edn::line(text),
             Container::Csv => match &self.source.columns {
                 Some(columns) => csv::line(columns, text),
                 None => match csv::fields(text) {
@@ -308,17 +324,31 @@ impl Mapper {
             Decoded::Bad { code, reason } => Outcome::Rejected { code, reason },
             Decoded::Record(record) => {
                 self.source.begun = true;
-                if self.mapping.clock.as_ref().is_some_and(|(_, c)| c.deduce_host) {
+                self.carry(&record);
+                let deduces = self.mapping.clock.as_ref().is_some_and(|(_, c)| c.deduce_host);
+                if deduces || self.mapping.input.newest_first {
                     self.source.held_bytes += raw.len() * 2 + 200;
                     if self.source.held_bytes <= MOST_HELD {
-                        self.source.held.push(Held { line, lines, raw, record: record.into_owned() });
+                        let carried = Arc::clone(&self.source.carried);
+                        self.source.held.push(Held {
+                            line,
+                            lines,
+                            raw,
+                            record: record.into_owned(),
+                            carried,
+                        });
                         return;
                     }
-                    let reason =
-                        format!("the execution is more than {MOST_HELD} bytes; its hosts cannot be deduced");
+                    let what = if deduces {
+                        "its hosts cannot be deduced"
+                    } else {
+                        "it cannot be read from its end"
+                    };
+                    let reason = format!("the execution is more than {MOST_HELD} bytes; {what}");
                     Outcome::Rejected { code: "too_long", reason }
                 } else {
-                    let (execution, outcome) = self.events(&line, &raw, &record, None);
+                    let carried = Arc::clone(&self.source.carried);
+                    let (execution, outcome) = self.events(&line, &raw, &record, &carried, None);
                     out.push(Unit { line, lines, raw, execution, outcome });
                     return;
                 }
@@ -327,18 +357,56 @@ impl Mapper {
         out.push(self.unit(line, lines, raw, outcome));
     }
 
+    /// The values that a line holds for those behind it, if it is one that does.
+    fn carries_line(&self, text: &str) -> Option<BTreeMap<String, String>> {
+        let text = text.strip_suffix('\r').unwrap_or(text);
+        let found = self
+            .mapping
+            .carry
+            .iter()
+            .filter_map(|carry| carry.line.as_ref())
+            .find(|line| line.is_match(text))?;
+        let mut values = BTreeMap::new();
+        each_group(found, text, |name, value| drop(values.insert(name.to_owned(), value.to_owned())));
+        Some(values)
+    }
+
+    /// Takes the values that a record holds for itself and those behind it.
+    fn carry(&mut self, record: &Record<'_>) {
+        for carry in self.mapping.carry.iter().filter(|carry| carry.line.is_none()) {
+            let before = Arc::clone(&self.source.carried);
+            let mut groups = Vec::new();
+            let scope = Scope { carried: Some(&before), ..Scope::of(record) };
+            if !holds(&carry.when, &[], &scope, &mut groups) {
+                continue;
+            }
+            let scope = Scope { groups: &groups, ..scope };
+            let mut values: Vec<(String, String)> = Vec::new();
+            for (name, template) in &carry.set {
+                // A value that cannot be made is none: the record's own templates say why.
+                values.extend(template.text(&scope).ok().flatten().map(|value| (name.clone(), value)));
+            }
+            values
+                .extend(groups.iter().map(|(name, value)| ((*name).to_owned(), value.clone().into_owned())));
+            if !values.is_empty() {
+                Arc::make_mut(&mut self.source.carried).extend(values);
+            }
+        }
+    }
+
     /// The events of a record.
     pub(crate) fn events(
         &mut self,
         line: &Line,
         raw: &[u8],
         record: &Record<'_>,
+        carried: &BTreeMap<String, String>,
         host: Option<(&str, &[String])>,
     ) -> (Option<String>, Outcome) {
         let execution = match &self.mapping.label {
             None => self.source.execution.clone(),
             Some(label) => {
-                let scope = Scope { record, groups: &[], known: &|_| None };
+                let scope = Scope { carried: Some(carried), ..Scope::of(record) };
                 match label.text(&scope) {
                     Ok(label) => label.or_else(|| self.source.execution.clone()),
                     Err(reason) => {
@@ -356,6 +424,7 @@ impl Mapper {
             host: host.map(|h| h.0),
             hosts: host.map(|h| h.1),
             raw,
+            carried,
         };
         let outcome = match self.emitter.emit(&self.mapping, record, &place) {
             Emitted::Events(records, warnings) => Outcome::Events { records, warnings },

@@ -11,9 +11,19 @@ impl Mapper {
     /// Ends the execution being read: what was held becomes events.
     pub(crate) fn finish_execution(&mut self, out: &mut Vec<Unit>) {
         self.flush(out);
-        let held = std::mem::take(&mut self.source.held);
+        let mut held = std::mem::take(&mut self.source.held);
         self.source.held_bytes = 0;
         if held.is_empty() {
+            return;
+        }
+        if self.mapping.input.newest_first {
+            held.reverse();
+        }
+        if !self.mapping.clock.as_ref().is_some_and(|(_, clock)| clock.deduce_host) {
+            for Held { line, lines, raw, record, carried } in held {
+                let (execution, outcome) = self.events(&line, &raw, &record, &carried, None);
+                out.push(Unit { line, lines, raw, execution, outcome });
+            }
             return;
         }
         let arrays: Vec<Result<Vec<u64>, String>> =
@@ -32,7 +42,7 @@ impl Mapper {
             let (execution, outcome) = match (host, clash) {
                 (Ok(index), None) => {
                     let name = names.get(index).cloned().unwrap_or_default();
-                    self.events(&held.line, &held.raw, &held.record, Some((&name, &names)))
+                    self.events(&held.line, &held.raw, &held.record, &held.carried, Some((&name, &names)))
                 }
                 (Err(reason), _) | (Ok(_), Some(reason)) => {
                     (self.source.execution.clone(), Outcome::Rejected { code: "clock", reason })

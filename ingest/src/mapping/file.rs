@@ -7,8 +7,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::error::MappingError;
+use super::seq::Seq;
 use super::shape::Shape;
 use super::shipped::shipped;
+use super::stamp::Time;
 use crate::container::Container;
 
 /// A mapping file. Texts in braces are templates: `{host}` is the value of that name in the record, `{event.msg.to}` goes
@@ -33,6 +35,9 @@ pub struct Mapping {
     /// Operations with a beginning and an end, for histories whose order is that of real time.
     #[serde(default)]
     pub real_time: Option<RealTime>,
+    /// Values that hold for the records behind the one that says them, until another says others.
+    #[serde(default)]
+    pub carry: Vec<Carry>,
     /// What every event gets.
     #[serde(default)]
     pub event: Fields,
@@ -84,6 +89,9 @@ pub struct Input {
     /// For `text`: a regular expression for the first line of a record; the lines up to the next one belong to it.
     #[serde(default)]
     pub start: Option<String>,
+    /// The newest record stands first, as in many exports: each source is read to its end, and its records are taken from the last one on.
+    #[serde(default)]
+    pub newest_first: bool,
     /// Most lines of one record; default 1000.
     #[serde(default = "max_lines")]
     pub max_lines: usize,
@@ -196,7 +204,7 @@ pub struct Fields {
     /// Sequence number in the actor's own log. Without it: the own entry of the vector clock, or else counted over the files of
     /// one load.
     #[serde(default)]
-    pub seq: Option<String>,
+    pub seq: Option<Seq>,
     /// Message id.
     #[serde(default)]
     pub msg_id: Option<String>,
@@ -232,7 +240,26 @@ pub struct Fields {
     pub state: Option<Shape>,
     /// Wall-clock time as logged.
     #[serde(default)]
-    pub time: Option<String>,
+    pub time: Option<Time>,
+    /// Name of a list, or of an object: one event is made for each of its elements, which is `{@each}` in the other templates; `{@key}` is
+    /// its place from 0, or its name.
+    #[serde(default)]
+    pub each: Option<String>,
+}
+
+/// `[[carry]]`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Carry {
+    /// A regular expression for a line that is no record, such as a heading. Its named groups hold from there on.
+    #[serde(default)]
+    pub line: Option<String>,
+    /// As in `[[rule]]`: for records. The named groups of its expressions hold from this record on.
+    #[serde(default)]
+    pub when: BTreeMap<String, String>,
+    /// Templates for values by name, which hold from this record on.
+    #[serde(default)]
+    pub set: BTreeMap<String, String>,
 }
 
 /// `[[rule]]`.

@@ -36,14 +36,17 @@ mod file;
 mod filters;
 mod links;
 mod needs;
+mod path;
 mod patterns;
 mod real_time;
 mod records;
 mod scope;
+mod seq;
 mod shape;
 mod shipped;
 mod sniff;
 mod source_state;
+mod stamp;
 mod template;
 mod unit;
 
@@ -51,11 +54,13 @@ pub(crate) use documents::read_documents;
 pub use engine::{HEAD, Mapper};
 pub use error::MappingError;
 pub use file::{
-    Choose, Clock, Execution, Fields, Header, Input, Link, LinkOrder, Mapping, RealTime, Rule, Ticks,
+    Carry, Choose, Clock, Execution, Fields, Header, Input, Link, LinkOrder, Mapping, RealTime, Rule, Ticks,
 };
 pub use needs::Needs;
+pub use seq::{Gaps, Seq, ToldSeq};
 pub use shape::Shape;
 pub use shipped::{Shipped, shipped};
+pub use stamp::{OneOrSeveral, Time, TimeFormat};
 pub use unit::{Overrides, Unit};
 
 pub use crate::container::Container;

@@ -1,8 +1,9 @@
 //! What a mapping needs to know besides the line at hand.
 
-use super::compile::{Compiled, CompiledRule};
+use super::compile::Compiled;
 use super::engine::Mapper;
 use super::file::{Choose, Mapping, Ticks};
+use super::stamp::Formats;
 use crate::container::Container;
 use crate::read::encoding::Encoding;
 
@@ -46,8 +47,13 @@ impl Mapper {
 
     /// Whether events depend on the name of the source.
     pub(crate) fn uses_the_name(&self) -> bool {
-        let names = |rule: &CompiledRule| rule.used.contains("@stem") || rule.used.contains("@file");
-        self.mapping.rules.iter().any(names)
+        let mapping = &self.mapping;
+        let by_name = |name: &str| {
+            let emits = mapping.rules.iter().flat_map(|rule| &rule.emits);
+            let others = mapping.label.iter().chain(mapping.clock.iter().map(|(value, _)| value));
+            emits.into_iter().any(|emit| emit.names(name)) || others.into_iter().any(|t| t.names(name))
+        };
+        by_name("@stem") || by_name("@file")
     }
 
     /// Whether the beginning of a source tells how it is read.
@@ -68,6 +74,7 @@ fn end(mapping: &Compiled) -> Option<&'static str> {
             Some("it reads whole documents")
         }
         _ if mapping.encoding.is_some() => Some("it decodes a whole file"),
+        _ if mapping.input.newest_first => Some("the newest record stands first"),
         _ if deduces => Some("it finds out whose events they are from all clocks of an execution"),
         _ if mapping.delimiter.is_some() || mapping.label.is_some() => {
             Some("it makes a system of each execution, and a source writes one system")
@@ -88,8 +95,19 @@ fn order(mapping: &Compiled) -> Option<&'static str> {
         _ if mapping.phases.is_some() => Some("it takes the order of the lines for that of time"),
         _ if emits().any(|emit| emit.link.is_some()) => Some("it joins sends and receives by counting them"),
         _ if counts(mapping) => Some("it counts sequence numbers"),
+        _ if !mapping.carry.is_empty() => Some("it carries values forward from line to line"),
+        _ if emits().any(|emit| emit.formats.is_some()) && given_a_date(mapping) => {
+            Some("its stamps have no day, which goes on from stamp to stamp")
+        }
         _ => None,
     }
+}
+
+/// Whether stamps lack the year or the day.
+fn given_a_date(mapping: &Compiled) -> bool {
+    let mut formats =
+        mapping.rules.iter().flat_map(|rule| &rule.emits).filter_map(|emit| emit.formats.as_deref());
+    formats.any(Formats::is_given_a_date)
 }
 
 /// Whether there are events whose sequence numbers the log does not tell.
@@ -101,7 +119,9 @@ fn counts(mapping: &Compiled) -> bool {
 }
 
 fn lines(mapping: &Compiled) -> Option<&'static str> {
-    let several = mapping.start.is_some() || mapping.patterns.iter().any(|pattern| pattern.lines > 1);
+    let several = mapping.input.container == Container::Edn
+        || mapping.start.is_some()
+        || mapping.patterns.iter().any(|pattern| pattern.lines > 1);
     several.then_some("a record of it may be several lines")
 }
 

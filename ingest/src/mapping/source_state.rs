@@ -1,6 +1,6 @@
 //! What a mapper remembers of the source that it reads.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use regex::Regex;
@@ -16,6 +16,7 @@ pub(crate) struct Held {
     pub(crate) lines: u64,
     pub(crate) raw: Vec<u8>,
     pub(crate) record: Record<'static>,
+    pub(crate) carried: Arc<BTreeMap<String, String>>,
 }
 
 /// What is remembered of the source being read.
@@ -41,4 +42,6 @@ pub(crate) struct SourceState {
     pub(crate) begun: bool,
     pub(crate) held: Vec<Held>,
     pub(crate) held_bytes: usize,
+    /// Values that hold until another record or line tells others.
+    pub(crate) carried: Arc<BTreeMap<String, String>>,
 }

@@ -6,12 +6,12 @@ use serde_json::{Map, Value};
 
 use super::error::MappingError;
 use super::filters::Filter;
-use super::scope::{Found, Scope};
+use super::scope::{Found, Path, Scope};
 use super::shape::Shape;
 
 #[derive(Clone, Debug, PartialEq)]
 enum Source {
-    Path(String),
+    Path(Path),
     Constant(String),
 }
 
@@ -75,18 +75,42 @@ impl Template {
             [Part::Text(text)] => return Ok(Some(Found::from(text.as_str()))),
             _ => String::new(),
         };
+        let noted = scope.noted();
         for part in &self.parts {
             match part {
                 Part::Text(text) => out.push_str(text),
                 Part::Name { sources, filters } => {
                     match fill(sources, filters, scope)?.and_then(Found::text) {
                         Some(text) => out.push_str(&text),
-                        None => return Ok(None),
+                        None => {
+                            // It fills nothing, so nothing was used.
+                            scope.note_no_more_than(noted);
+                            return Ok(None);
+                        }
                     }
                 }
             }
         }
         Ok(Some(Found::Text(Cow::Owned(out))))
+    }
+
+    /// Calls `each` with all names that it may ask for.
+    pub(crate) fn each_name(&self, each: &mut dyn FnMut(&str)) {
+        for part in &self.parts {
+            let Part::Name { sources, .. } = part else { continue };
+            for source in sources {
+                if let Source::Path(path) = source {
+                    path.each_name(each);
+                }
+            }
+        }
+    }
+
+    /// Whether it may ask for a name.
+    pub(crate) fn names(&self, name: &str) -> bool {
+        let mut found = false;
+        self.each_name(&mut |n| found |= n == name);
+        found
     }
 
     /// As [`Template::found`], as a JSON value.
@@ -107,59 +131,82 @@ impl Template {
 
 fn fill<'a>(
     sources: &'a [Source],
-    filters: &[Filter],
+    filters: &'a [Filter],
     scope: &Scope<'a>,
 ) -> Result<Option<Found<'a>>, String> {
     for source in sources {
+        let noted = scope.noted();
         let found = match source {
             Source::Constant(text) => Some(Found::from(text.as_str())),
             Source::Path(path) => scope.get(path),
         };
-        if let Some(mut value) = found {
-            for filter in filters {
-                match filter.apply_to(value)? {
-                    Some(next) => value = next,
-                    None => return Ok(None),
-                }
+        let Some(mut value) = found else {
+            scope.note_no_more_than(noted);
+            continue;
+        };
+        // What the mapping made of the time is in none of its formats.
+        let made = matches!(source, Source::Path(path) if path.text() == "@time");
+        let stamps = scope.stamps.filter(|_| !made);
+        for filter in filters {
+            match filter.apply_to(value, scope, stamps.as_ref())? {
+                Some(next) => value = next,
+                None => return Ok(None),
             }
-            return Ok(Some(value));
         }
+        if let Source::Path(path) = source
+            && filters.iter().all(|filter| filter.takes_all())
+        {
+            scope.note(path);
+        }
+        return Ok(Some(value));
     }
     Ok(None)
 }
 
-/// Where the name ends: the first brace that is not inside quotes.
+/// Where the name ends: the brace that closes it and is not inside quotes.
 fn closing(inner: &str) -> Option<usize> {
-    let mut quoted = false;
-    inner.char_indices().find_map(|(i, c)| {
-        quoted ^= c == '\'';
-        (c == '}' && !quoted).then_some(i)
-    })
+    let (mut quoted, mut depth) = (false, 0_usize);
+    for (i, c) in inner.char_indices() {
+        match c {
+            '\'' => quoted = !quoted,
+            '{' if !quoted => depth += 1,
+            '}' if !quoted && depth == 0 => return Some(i),
+            '}' if !quoted => depth -= 1,
+            _ => {}
+        }
+    }
+    None
 }
 
 fn name(inner: &str) -> Result<Part, String> {
-    let mut pieces = split_outside_quotes(inner, '!').into_iter();
+    let mut pieces = split(inner, '!').into_iter();
     let sources = pieces.next().unwrap_or("");
     let filters = pieces.map(|f| Filter::parse(f.trim())).collect::<Result<_, _>>()?;
-    let sources = split_outside_quotes(sources, '|')
+    let sources = split(sources, '|')
         .into_iter()
         .map(|source| {
             let source = source.trim();
             match source.strip_prefix('\'').and_then(|s| s.strip_suffix('\'')) {
                 Some(constant) => Ok(Source::Constant(constant.to_owned())),
                 None if source.is_empty() => Err("a name is missing between the braces".to_owned()),
-                None => Ok(Source::Path(source.to_owned())),
+                None => Path::parse(source).map(Source::Path),
             }
         })
         .collect::<Result<_, String>>()?;
     Ok(Part::Name { sources, filters })
 }
 
-fn split_outside_quotes(text: &str, at: char) -> Vec<&str> {
-    let mut quoted = false;
+/// Splits what stands neither in quotes nor in braces.
+fn split(text: &str, at: char) -> Vec<&str> {
+    let (mut quoted, mut depth) = (false, 0_usize);
     text.split(|c| {
         quoted ^= c == '\'';
-        c == at && !quoted
+        match c {
+            '{' if !quoted => depth += 1,
+            '}' if !quoted => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == at && !quoted && depth == 0
     })
     .collect()
 }
@@ -168,6 +215,8 @@ fn split_outside_quotes(text: &str, at: char) -> Vec<&str> {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Form {
     One(Template),
+    /// A number or truth value that is the same everywhere.
+    Constant(Value),
     Table(Vec<(String, Form)>),
     List(Vec<Form>),
 }
@@ -176,6 +225,7 @@ impl Form {
     pub(crate) fn parse(shape: &Shape) -> Result<Form, String> {
         Ok(match shape {
             Shape::Template(text) => Form::One(Template::parse(text)?),
+            Shape::Constant(value) => Form::Constant(value.clone()),
             Shape::Table(table) => Form::Table(
                 table.iter().map(|(k, s)| Ok((k.clone(), Form::parse(s)?))).collect::<Result<_, String>>()?,
             ),
@@ -183,10 +233,21 @@ impl Form {
         })
     }
 
+    /// Calls `each` with its templates.
+    pub(crate) fn each_template<'a>(&'a self, each: &mut dyn FnMut(&'a Template)) {
+        match self {
+            Form::One(template) => each(template),
+            Form::Constant(_) => {}
+            Form::Table(table) => table.iter().for_each(|(_, form)| form.each_template(each)),
+            Form::List(list) => list.iter().for_each(|form| form.each_template(each)),
+        }
+    }
+
     /// The value; a table in which nothing has a value has none itself.
     pub(crate) fn value<'a>(&'a self, scope: &Scope<'a>) -> Result<Option<Value>, String> {
         match self {
             Form::One(template) => template.value(scope),
+            Form::Constant(value) => Ok(Some(value.clone())),
             Form::Table(table) => {
                 let mut map = Map::new();
                 for (key, form) in table {
@@ -223,14 +284,14 @@ mod tests {
     fn filled(template: &str, record: &Value) -> Option<Value> {
         let known = |name: &str| (name == "line").then(|| Found::from(7));
         let record = Record::Json(record.clone());
-        let scope = Scope { record: &record, groups: &[], known: &known };
+        let scope = Scope { known: &known, ..Scope::of(&record) };
         Template::parse(template).unwrap().value(&scope).unwrap()
     }
 
     #[test]
     fn names_alternatives_constants_and_filters() {
         let record = json!({"a": {"b": [1, {"c": "x"}]}, "d.e": true, "n": null, "j": "{\"k\":[2]}",
-            "t": [3, {"k": "x.y", "v": 1}, {"k": 2, "v": "two"}, {"k": "x.y", "v": 5}]});
+            "who": "p.q", "by": {"p.q": {"v": 8}, "x1": {"v": 9}}, "w": 2, "t": [3, {"k": "x.y", "v": 1}, {"k": 2, "v": "two"}, {"k": "x.y", "v": 5}]});
         for (template, expected) in [
             ("{a.b.1.c}", json!("x")),
             ("{a.b.0}", json!(1)),
@@ -242,6 +303,12 @@ mod tests {
             ("{t.[k=2].v|'none'}", json!("two")),
             ("{t.[k=3].v|'none'}", json!("none")),
             ("{@line}: {{{a.b.1.c}}}", json!("7: {x}")),
+            // A part of a path that another value chooses.
+            ("{by.{who}.v}", json!(8)),
+            ("{by.{zz|who}.v}-", json!("8-")),
+            ("{by.x{a.b.0}.v|'none'}", json!(9)),
+            ("{by.{zz}.v|'none'}", json!("none")),
+            ("{t.[k={w}].v}", json!("two")),
             ("{j!json}", json!({"k": [2]})),
             ("{a.b}-", json!("[1,{\"c\":\"x\"}]-")),
             ("", json!("")),
@@ -255,9 +322,14 @@ mod tests {
 
     #[test]
     fn what_is_no_template_is_said() {
-        for (template, why) in
-            [("{a", "not closed"), ("a}b", "stands alone"), ("{}", "missing"), ("{a!nope}", "no filter")]
-        {
+        for (template, why) in [
+            ("{a", "not closed"),
+            ("a}b", "stands alone"),
+            ("{}", "missing"),
+            ("{a!nope}", "no filter"),
+            ("{/a/{b}}", "pointer"),
+            ("{a.{b}", "not closed"),
+        ] {
             let error = Template::parse(template).unwrap_err();
             assert!(error.contains(why), "{template}: {error}");
         }
@@ -268,8 +340,7 @@ mod tests {
         fn any_text_is_a_template_or_an_error(text in "[a-z{}|!'@. ]{0,24}") {
             if let Ok(template) = Template::parse(&text) {
                 let record = Record::Json(json!({"a": 1}));
-                let scope = Scope { record: &record, groups: &[], known: &|_| None };
-                let _ = template.value(&scope);
+                let _ = template.value(&Scope::of(&record));
             }
         }
 

@@ -4,5 +4,6 @@ pub(crate) mod decompress;
 pub(crate) mod encoding;
 pub mod lines;
 pub(crate) mod names;
+mod order;
 pub(crate) mod parse;
 pub(crate) mod source;

@@ -5,6 +5,9 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
 
+use demi_common::owned;
+
+use super::order;
 use crate::IngestError;
 use crate::read::decompress::{packing, unpack};
 use crate::read::encoding::Encoding;
@@ -14,7 +17,6 @@ use crate::read::names;
 ///
 /// GoVector names its files `NAME-Log.txt`.
 const LOG_ENDS: [&str; 5] = [".jsonl", ".ndjson", ".json", ".log", "-log.txt"];
-const PACKED_ENDS: [&str; 3] = ["", ".zst", ".gz"];
 
 /// One file or stream of event records.
 pub struct Source {
@@ -83,27 +85,53 @@ impl Sources {
         Sources(self.0.into_iter().map(|source| source.or_decoded(encoding)).collect())
     }
 
+    /// The sources that `paths` name: files, folders, glob patterns, and `-` for standard input.
+    ///
+    /// See [`Plan::of`].
+    ///
+    /// # Errors
+    /// As [`Plan::of`].
+    pub fn plan(paths: &[String]) -> Result<Sources, IngestError> {
+        Ok(Plan::of(paths)?.sources())
+    }
+}
+
+/// Which files and streams are read, in which order, and which are not.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// Paths in the order in which they are read; `-` is standard input.
+    paths: Vec<PathBuf>,
+    left_out: Vec<PathBuf>,
+    rotated: Vec<Vec<PathBuf>>,
+}
+
+impl Plan {
     /// Finds the sources that `paths` name: files; folders, searched for log files to any depth; glob patterns;
     /// and `-` for standard input. What is named twice is read once.
     ///
     /// From folders the files are taken that end in `.jsonl`, `.ndjson`, `.json` `.log` or `-Log.txt`, with or without `.zst`
-    /// or `.gz` behind, in the order of their names; hidden files and Delta tables are passed over. A file that is
-    /// named itself is taken whatever its name.
+    /// or `.gz` behind, and what a rotation left of these (`a.log.1`, `a.log-20240501.gz`); hidden files, Delta tables, stores and results of this
+    /// program are passed over. A file that is named itself is taken whatever its name.
+    ///
+    /// Files are read in the order of the paths, those of a folder or pattern in the order of their names. Numbers in names count as
+    /// numbers, also where a shell has put the names into the order of their letters. The files of a log that was rotated are
+    /// read oldest first, however they are named.
     ///
     /// # Errors
     /// When a path is not there, a folder or pattern holds no log file, a pattern cannot be read, a file cannot be
     /// read, or is packed in a format that is not supported.
-    pub fn plan(paths: &[String]) -> Result<Sources, IngestError> {
+    pub fn of(paths: &[String]) -> Result<Plan, IngestError> {
         let mut seen = HashSet::new();
-        let mut sources = Vec::new();
+        let mut plan = Plan::default();
+        let mut left_out = Vec::new();
         for path in paths {
             if path == "-" {
                 if seen.insert(PathBuf::from("-")) {
-                    sources.push(Source::stream("-", Box::new(io::stdin())));
+                    plan.paths.push(PathBuf::from("-"));
                 }
                 continue;
             }
-            for file in expand(path)? {
+            for file in expand(path, &mut left_out)? {
                 // A pipe has no path of its own: `/dev/stdin`, `<(command)`.
                 let real = match file.is_file() {
                     true => fs::canonicalize(&file).map_err(|source| read_error(&file, source))?,
@@ -111,11 +139,41 @@ impl Sources {
                 };
                 if seen.insert(real) {
                     sniff(&file)?;
-                    sources.push(Source::file(file));
+                    plan.paths.push(file);
                 }
             }
         }
-        Ok(Sources(sources))
+        for path in left_out {
+            // It may be named itself, or be a link to what is.
+            if fs::canonicalize(&path).map_or(true, |real| seen.insert(real)) {
+                plan.left_out.push(path);
+            }
+        }
+        order::by_number(&mut plan.paths);
+        plan.rotated = order::oldest_first(&mut plan.paths);
+        Ok(plan)
+    }
+
+    /// What is read.
+    #[must_use]
+    pub fn sources(self) -> Sources {
+        let source = |path: PathBuf| match path == Path::new("-") {
+            true => Source::stream("-", Box::new(io::stdin())),
+            false => Source::file(path),
+        };
+        Sources(self.paths.into_iter().map(source).collect())
+    }
+
+    /// Files in the folders that are not read, because their names are not those of logs; and links to folders.
+    #[must_use]
+    pub fn left_out(&self) -> &[PathBuf] {
+        &self.left_out
+    }
+
+    /// Logs that were rotated: the files of each, oldest first.
+    #[must_use]
+    pub fn rotated(&self) -> &[Vec<PathBuf>] {
+        &self.rotated
     }
 }
 
@@ -124,12 +182,12 @@ fn read_error(path: &Path, source: io::Error) -> IngestError {
 }
 
 /// The files behind one path given.
-fn expand(given: &str) -> Result<Vec<PathBuf>, IngestError> {
+fn expand(given: &str, left_out: &mut Vec<PathBuf>) -> Result<Vec<PathBuf>, IngestError> {
     let path = Path::new(given);
     let no_logs = || IngestError::NoLogs { path: given.to_owned() };
     let mut files = Vec::new();
     if path.is_dir() {
-        walk(path, &mut files)?;
+        walk(path, &mut files, left_out)?;
         return if files.is_empty() { Err(no_logs()) } else { Ok(files) };
     }
     if path.exists() {
@@ -138,14 +196,15 @@ fn expand(given: &str) -> Result<Vec<PathBuf>, IngestError> {
     if !given.contains(['*', '?', '[']) {
         return Err(IngestError::NoSuchPath { path: given.to_owned() });
     }
-    let found =
+    let mut found =
         names::find(given).map_err(|source| IngestError::Pattern { pattern: given.to_owned(), source })?;
     if let Some((folder, source)) = found.unreadable.into_iter().next() {
         return Err(read_error(&folder, source));
     }
+    found.paths.sort_by(|a, b| order::natural(a, b));
     for entry in found.paths {
         if entry.is_dir() {
-            walk(&entry, &mut files)?;
+            walk(&entry, &mut files, left_out)?;
         } else {
             files.push(entry);
         }
@@ -154,11 +213,13 @@ fn expand(given: &str) -> Result<Vec<PathBuf>, IngestError> {
 }
 
 /// Adds the log files under `folder`, in the order of their names. Links to folders are not followed.
-fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), IngestError> {
+fn walk(folder: &Path, files: &mut Vec<PathBuf>, left_out: &mut Vec<PathBuf>) -> Result<(), IngestError> {
     let entries = fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
     let mut entries = entries.map_err(|source| read_error(folder, source))?;
-    entries.sort_by_key(fs::DirEntry::file_name);
-    if entries.iter().any(|e| e.file_name() == "_delta_log") {
+    entries.sort_by_cached_key(|entry| order::Natural::of(&entry.file_name().to_string_lossy()));
+    // Tables, stores and results of this program are no logs, though files in them have such names.
+    let own = |e: &fs::DirEntry| e.file_name() == "_delta_log" || e.file_name() == owned::MARKER;
+    if entries.iter().any(own) || folder.join("events").join("_delta_log").is_dir() {
         return Ok(());
     }
     for entry in entries {
@@ -169,9 +230,11 @@ fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), IngestError> {
         }
         let kind = entry.file_type().map_err(|source| read_error(&path, source))?;
         if kind.is_dir() {
-            walk(&path, files)?;
+            walk(&path, files, left_out)?;
         } else if is_log_name(&name) && path.is_file() {
             files.push(path);
+        } else {
+            left_out.push(path);
         }
     }
     Ok(())
@@ -179,9 +242,9 @@ fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), IngestError> {
 
 fn is_log_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    PACKED_ENDS.iter().any(|packed| {
-        name.strip_suffix(packed).is_some_and(|stem| LOG_ENDS.iter().any(|end| stem.ends_with(end)))
-    })
+    let is_log = |name: &str| LOG_ENDS.iter().any(|end| name.ends_with(end));
+    is_log(order::unpacked(&name))
+        || order::Rotation::of(&name).is_some_and(|rotation| is_log(rotation.log()))
 }
 
 /// Refuses files that could only fill the quarantine with noise, before anything is loaded.
@@ -227,6 +290,10 @@ mod tests {
             "z-Log.txt",
             "store/_delta_log/0.json",
             "store/x.json",
+            "st/events/_delta_log/0.json",
+            "st/stamps/s.json",
+            "exec/.demi-lineage.json",
+            "exec/schedule.jsonl",
         ];
         all.iter().for_each(|n| put(n));
         let root = dir.path().to_str().unwrap();
@@ -243,6 +310,36 @@ mod tests {
             ["notes.txt", "_environment.jsonl", "b.jsonl", "a.JSONL.zst", "sub/c.log.gz", "z-Log.txt"]
         );
         assert_eq!(names(&["-", "-"]).unwrap(), ["-"]);
+    }
+
+    #[test]
+    fn files_of_one_log_are_read_oldest_first_and_what_is_left_out_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().to_str().unwrap().to_owned();
+        let all =
+            ["a.log", "a.log.1", "a.log.2.gz", "a.log.10", "notes.txt", "n10/x.log", "n9/x.log", ".hidden"];
+        for name in all {
+            let path = dir.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "{}\n").unwrap();
+        }
+        let short = |paths: &[PathBuf]| -> Vec<String> {
+            paths.iter().map(|p| p.to_str().unwrap().strip_prefix(&root).unwrap()[1..].to_owned()).collect()
+        };
+        let plan = Plan::of(std::slice::from_ref(&root)).unwrap();
+        let log = ["a.log.10", "a.log.2.gz", "a.log.1", "a.log"];
+        assert_eq!(short(&plan.paths)[..4], log);
+        assert_eq!(short(&plan.paths)[4..], ["n9/x.log", "n10/x.log"]);
+        assert_eq!(short(plan.left_out()), ["notes.txt"]);
+        assert_eq!(short(&plan.rotated()[0]), log);
+        // As a shell gives them, with one that is named itself.
+        let given =
+            ["a.log", "a.log.1", "a.log.10", "a.log.2.gz", "notes.txt"].map(|n| format!("{root}/{n}"));
+        let plan = Plan::of(&[&given[..], std::slice::from_ref(&root)].concat()).unwrap();
+        assert_eq!(short(&plan.paths)[..5], [&log[..], &["notes.txt"]].concat());
+        assert!(plan.left_out().is_empty());
+        let plan = Plan::of(&[format!("{root}/*.log*")]).unwrap();
+        assert_eq!(short(&plan.paths), log);
     }
 
     #[test]

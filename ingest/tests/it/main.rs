@@ -2,6 +2,7 @@
 
 mod formats;
 mod load;
+mod mapping_language;
 #[cfg(feature = "otlp")]
 mod otlp;
 #[cfg(feature = "otlp")]

@@ -226,6 +226,7 @@ impl Ordered {
             affected: Vec::new(),
             violation: Vec::new(),
             rule: ProvenanceRule::default(),
+            backwards: base.backwards.clone(),
             channels_in_order: self.in_order,
             depth: deepest,
             warnings,

@@ -121,6 +121,7 @@ pub(super) fn summarize(
         affected: lineage.target.affected.clone(),
         violation: lineage.target.fingerprints.clone(),
         rule: options.rule,
+        backwards: options.backwards.clone(),
         channels_in_order: lineage.channels_in_order,
         depth: u64::from(lineage.order.depth.iter().copied().max().unwrap_or(0)),
         warnings,

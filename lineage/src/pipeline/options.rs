@@ -1,6 +1,6 @@
 //! What is asked of a build.
 
-use demi_schemas::summary::ProvenanceRule;
+use demi_schemas::summary::{BackwardStamps, ProvenanceRule};
 
 use crate::order::ViolationSpec;
 
@@ -18,6 +18,8 @@ pub struct BuildOptions {
     pub readable: u64,
     /// Whether the execution holds a copy of all records, as tables that other tools read. Without it, it refers to the rows of the store.
     pub copy: bool,
+    /// Actors whose stamps run backwards through their logs; the summary says so.
+    pub backwards: Vec<BackwardStamps>,
 }
 
 impl Default for BuildOptions {
@@ -28,6 +30,7 @@ impl Default for BuildOptions {
             rule: ProvenanceRule::default(),
             readable: 100_000,
             copy: false,
+            backwards: Vec::new(),
         }
     }
 }

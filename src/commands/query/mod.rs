@@ -28,7 +28,7 @@ pub struct QueryArgs {
     /// Use only certain edges: leave out messages that were matched by content, or after loss.
     #[arg(long, global = true)]
     certain: bool,
-    /// Refuse to answer where the logs have gaps, conflicts or quarantined lines; without this they are warned of.
+    /// Refuse to answer where the logs have gaps, conflicts or quarantined lines, or stamps that run backwards; without this they are warned of.
     #[arg(long, global = true)]
     refuse_incomplete: bool,
     #[command(flatten)]
@@ -64,7 +64,11 @@ fn answer(args: &QueryArgs, order: &built::Order, ui: &Ui) -> Outcome {
         Some((store, system)) => demi_ingest::quarantined(store, Some(system))?,
         None => Vec::new(),
     };
-    let incomplete = Incomplete::of_order(&query, quarantined)?;
+    let backwards = match &store {
+        Some((store, system)) => demi_ingest::backward_stamps(store, system)?,
+        None => demi_order::execution::load_summary(&folder)?.backwards,
+    };
+    let incomplete = Incomplete::of_order(&query, quarantined, backwards)?;
     match args.refuse_incomplete {
         true => incomplete.refuse()?,
         false => incomplete.warn(ui),

@@ -1,0 +1,244 @@
+//! The order in which files are read: numbers in their names, and logs that were rotated.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+
+/// Ends of the names of packed files.
+const PACKED_ENDS: [&str; 2] = [".zst", ".gz"];
+/// Ends of names of logs, behind which a number stands for a rotation even if the log itself is not there.
+const LOG_ENDS: [&str; 5] = [".jsonl", ".ndjson", ".json", ".log", ".txt"];
+/// Most digits of the number of a rotated file; a longer number is a date or a time.
+const MOST_DIGITS: usize = 5;
+
+/// A name that is compared piece by piece, its numbers as numbers.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Natural(Vec<Piece>, String);
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Piece {
+    /// The length of a number without its leading zeros, and its digits.
+    Number(usize, String),
+    Text(String),
+}
+
+impl Natural {
+    pub(super) fn of(name: &str) -> Natural {
+        let mut pieces: Vec<Piece> = Vec::new();
+        let mut rest = name;
+        while let Some(first) = rest.chars().next() {
+            let digit = first.is_ascii_digit();
+            let end = rest.find(|c: char| c.is_ascii_digit() != digit).unwrap_or(rest.len());
+            let (piece, behind) = rest.split_at(end);
+            rest = behind;
+            pieces.push(match digit {
+                true => {
+                    let digits = piece.trim_start_matches('0');
+                    Piece::Number(digits.len(), digits.to_owned())
+                }
+                false => Piece::Text(piece.to_owned()),
+            });
+        }
+        Natural(pieces, name.to_owned())
+    }
+}
+
+/// Compares paths step by step.
+pub(super) fn natural(a: &Path, b: &Path) -> Ordering {
+    let steps = |path: &Path| -> Vec<Natural> {
+        path.components().map(|c| Natural::of(&c.as_os_str().to_string_lossy())).collect()
+    };
+    steps(a).cmp(&steps(b))
+}
+
+/// Puts files whose names differ in numbers alone into the order of these, where they stand in the order of letters, as a shell gives them. Every other
+/// order is somebody's wish.
+pub(super) fn by_number(paths: &mut [PathBuf]) {
+    let mut families: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (i, path) in paths.iter().enumerate() {
+        let mut family = String::new();
+        for c in path.to_string_lossy().chars() {
+            match c.is_ascii_digit() {
+                true if family.ends_with('0') => {}
+                true => family.push('0'),
+                false => family.push(c),
+            }
+        }
+        families.entry(family).or_default().push(i);
+    }
+    for places in families.values().filter(|places| places.len() > 1) {
+        let mut members: Vec<PathBuf> = places.iter().filter_map(|i| paths.get(*i).cloned()).collect();
+        if members.is_sorted() {
+            members.sort_by(|a, b| natural(a, b));
+            put(paths, places, members);
+        }
+    }
+}
+
+/// Puts the members in the places that they had together.
+fn put(paths: &mut [PathBuf], places: &[usize], members: Vec<PathBuf>) {
+    for (place, member) in places.iter().zip(members) {
+        if let Some(path) = paths.get_mut(*place) {
+            *path = member;
+        }
+    }
+}
+
+/// The name without the end that says how it is packed.
+pub(super) fn unpacked(name: &str) -> &str {
+    PACKED_ENDS.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name)
+}
+
+/// A file that a rotation left of a log: `a.log.1`, `a.log-20240501.gz`, `a.log.2024-05-01-17`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Rotation<'a> {
+    log: &'a str,
+    age: Age,
+}
+
+/// How old a file of a log is; what is less is older.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Age {
+    /// Rotated at that time.
+    At(Natural),
+    /// So many rotations ago; more are less.
+    Ago(std::cmp::Reverse<u32>),
+    /// The log itself.
+    Now,
+}
+
+impl<'a> Rotation<'a> {
+    /// What the name says, if it is one of a rotated file.
+    pub(super) fn of(name: &'a str) -> Option<Rotation<'a>> {
+        let name = unpacked(name);
+        let is_part = |c: char| c.is_ascii_digit() || "-_.:T".contains(c);
+        // The log's own name ends where only digits and what stands between them follow.
+        let tail = name.trim_end_matches(is_part).len();
+        if let Some(end) = name.get(tail..)?.find(|c: char| "-_.".contains(c)).map(|at| tail + at) {
+            let (log, stamp) = (name.get(..end)?, name.get(end + 1..)?);
+            let digits = stamp.bytes().filter(u8::is_ascii_digit).count();
+            if digits > MOST_DIGITS && !log.is_empty() {
+                return Some(Rotation { log, age: Age::At(Natural::of(stamp)) });
+            }
+        }
+        let (log, number) = name.rsplit_once('.')?;
+        let counts = !number.is_empty()
+            && number.len() <= MOST_DIGITS
+            && number.bytes().all(|byte| byte.is_ascii_digit())
+            // Whoever counts with leading zeros splits, and does not rotate.
+            && (number.len() == 1 || !number.starts_with('0'));
+        let age = Age::Ago(std::cmp::Reverse(number.parse().ok()?));
+        (counts && !log.is_empty()).then_some(Rotation { log, age })
+    }
+
+    /// Name of the log.
+    pub(super) fn log(&self) -> &str {
+        self.log
+    }
+}
+
+/// A log: its folder, and its name.
+type Log = (Option<PathBuf>, String);
+
+/// Puts the files of each log that was rotated into their order, oldest first, and tells them.
+///
+/// Files are of one log where the log itself is among them; numbers behind the usual endings of logs (`a.log.1`) say it too.
+pub(super) fn oldest_first(paths: &mut [PathBuf]) -> Vec<Vec<PathBuf>> {
+    let key =
+        |path: &Path, name: &str| -> Log { (path.parent().map(Path::to_owned), unpacked(name).to_owned()) };
+    let name_of = |path: &PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let there: HashSet<_> = paths.iter().filter_map(|p| Some(key(p, &name_of(p)?))).collect();
+    let mut logs: BTreeMap<Log, Vec<(Age, usize)>> = BTreeMap::new();
+    for (i, path) in paths.iter().enumerate() {
+        let Some(name) = name_of(path) else { continue };
+        let rotation = Rotation::of(&name).filter(|rotation| {
+            let lower = rotation.log.to_ascii_lowercase();
+            let usual =
+                matches!(rotation.age, Age::Ago(_)) && LOG_ENDS.iter().any(|end| lower.ends_with(end));
+            usual || there.contains(&key(path, rotation.log))
+        });
+        let (log, age) = match rotation {
+            Some(Rotation { log, age }) => (key(path, log), age),
+            None => (key(path, &name), Age::Now),
+        };
+        logs.entry(log).or_default().push((age, i));
+    }
+    let mut told = Vec::new();
+    for mut files in logs.into_values().filter(|files| files.len() > 1) {
+        let whole = files.iter().any(|(age, _)| *age == Age::Now);
+        let mut places: Vec<usize> = files.iter().map(|(_, i)| *i).collect();
+        places.sort_unstable();
+        files.sort();
+        let members: Vec<PathBuf> = files.iter().filter_map(|(_, i)| paths.get(*i).cloned()).collect();
+        put(paths, &places, members.clone());
+        // Numbers alone may be those of processes.
+        if whole && files.iter().any(|(age, _)| *age != Age::Now) {
+            told.push(members);
+        }
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn ordered(names: &[&str]) -> (Vec<String>, usize) {
+        let mut paths: Vec<PathBuf> = names.iter().map(PathBuf::from).collect();
+        by_number(&mut paths);
+        let told = oldest_first(&mut paths).len();
+        (paths.iter().map(|p| p.display().to_string()).collect(), told)
+    }
+
+    #[test]
+    fn numbers_in_names_are_numbers_and_rotated_files_are_oldest_first() {
+        for (given, read, told) in [
+            (&["0", "1", "10", "11", "2"][..], &["0", "1", "2", "10", "11"][..], 0),
+            // Somebody's wish.
+            (&["n2.log", "n10.log", "n1.log"], &["n2.log", "n10.log", "n1.log"], 0),
+            (&["d/1/x", "d/10/x", "d/2/x"], &["d/1/x", "d/2/x", "d/10/x"], 0),
+            (&["a.log", "a.log.1", "a.log.10", "a.log.2"], &["a.log.10", "a.log.2", "a.log.1", "a.log"], 1),
+            (&["a.log.1.gz", "z", "a.log"], &["a.log.1.gz", "z", "a.log"], 1),
+            (&["a.log", "a.log.1.gz", "b.log", "b.log.1"], &["a.log.1.gz", "a.log", "b.log.1", "b.log"], 2),
+            (&["x/a.log", "y/a.log.1"], &["x/a.log", "y/a.log.1"], 0),
+            (&["messages", "messages.1"], &["messages.1", "messages"], 1),
+            (&["node.1", "node.2"], &["node.1", "node.2"], 0),
+            (&["a.log.1", "a.log.2"], &["a.log.2", "a.log.1"], 0),
+            (&["a.log.00", "a.log.01"], &["a.log.00", "a.log.01"], 0),
+            (
+                &["a.log", "a.log-20240501", "a.log-20240502.gz", "a.log.1"],
+                &["a.log-20240501", "a.log-20240502.gz", "a.log.1", "a.log"],
+                1,
+            ),
+            (
+                &["a.log", "a.log.2024-05-01-9", "a.log.2024-05-01-10"],
+                &["a.log.2024-05-01-9", "a.log.2024-05-01-10", "a.log"],
+                1,
+            ),
+            (&["raft-1.log", "raft-2.log"], &["raft-1.log", "raft-2.log"], 0),
+            (&["raft-1", "raft-1.2"], &["raft-1.2", "raft-1"], 1),
+        ] {
+            assert_eq!(ordered(given), (read.iter().map(|n| (*n).to_owned()).collect(), told), "{given:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_lost(names in proptest::collection::vec("[ab]{0,1}[-.]{0,1}(log)?[-.]{0,1}[0-9]{0,7}(.gz)?", 0..12)) {
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let (mut read, _) = ordered(&names);
+            let mut given: Vec<String> = names.iter().map(|n| PathBuf::from(n).display().to_string()).collect();
+            read.sort();
+            given.sort();
+            prop_assert_eq!(read, given);
+        }
+
+        #[test]
+        fn numbers_are_compared_as_numbers(a in 0..99_999_u32, b in 0..99_999_u32) {
+            let name = |n: u32| PathBuf::from(format!("d{n}/log"));
+            prop_assert_eq!(natural(&name(a), &name(b)), a.cmp(&b));
+        }
+    }
+}
