@@ -8,9 +8,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, Subcommand};
 use demi_common::hint::did_you_mean;
 use demi_ingest::mapping::{Container, Mapper};
-use demi_ingest::{
-    IngestError, LoadOptions, LoadReport, Plan, Progress, Redaction, Sources, Store, likely_reason,
-};
+use demi_ingest::{LoadOptions, LoadReport, Progress, Redaction, Sources, Store, likely_reason};
 use demi_schemas::Kind;
 use demi_schemas::summary::{ActorCompleteness, LoadSummary};
 
@@ -19,13 +17,12 @@ use super::incomplete::backwards;
 use super::ingest_daemon;
 #[cfg(not(feature = "daemon"))]
 use super::ingest_without_daemon as ingest_daemon;
+use super::sources::planned;
 use super::{Outcome, ingest_store};
 use demi_lineage::ui::Ui;
 
 /// Most rows of the table that is printed for people.
 const MOST_ROWS: usize = 200;
-/// Most files that are named in a note.
-const MOST_NAMES: usize = 10;
 /// Most warnings about loaded events that are shown.
 const MOST_WARNINGS: usize = 10;
 /// Most gaps of an incarnation shown in that table.
@@ -185,36 +182,6 @@ fn load(args: &LoadArgs, ui: &Ui) -> Outcome {
 /// What can be done about stamps that run backwards.
 const BACKWARDS: &str = "The order of an actor's events is that of its sequence numbers, and where a log has none, of its lines. If the newest record \
      stands first, say newest_first = true in [input] of a mapping; if the files were read in a wrong order, name them in the right one.";
-
-/// What the paths name. Files that are left out are told, and logs that were rotated.
-pub(super) fn planned(paths: &[String], ui: &Ui) -> Result<Sources, IngestError> {
-    let plan = Plan::of(paths)?;
-    for log in plan.rotated() {
-        ui.note(&format!("read as one log, oldest first: {}", names(log)));
-    }
-    if let left_out @ [_, ..] = plan.left_out() {
-        let n = left_out.len();
-        let (files, are, them) = if n == 1 { ("file", "is", "it") } else { ("files", "are", "them") };
-        ui.note(&format!(
-            "left out: {n} {files} that {are} no log by name: {}; to load {them}, name {them}",
-            names(left_out)
-        ));
-    }
-    Ok(plan.sources())
-}
-
-/// The first few paths.
-fn names(paths: &[PathBuf]) -> String {
-    let mut text: Vec<String> = paths
-        .iter()
-        .take(MOST_NAMES)
-        .map(|path| path.display().to_string().escape_debug().to_string())
-        .collect();
-    if paths.len() > MOST_NAMES {
-        text.push(format!("and {} more", paths.len() - MOST_NAMES));
-    }
-    text.join(", ")
-}
 
 /// Why nothing was taken, told from the first file. Standard input was read and is gone.
 fn why_nothing(args: &LoadArgs, container: Container) -> Option<String> {

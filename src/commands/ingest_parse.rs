@@ -67,7 +67,7 @@ struct Counts {
 
 /// Runs `ingest parse`. The exit status is 1 if a line was rejected.
 pub fn parse(args: &ParseArgs, ui: &Ui) -> Outcome {
-    let sources = super::ingest::planned(&args.paths, ui)?.decoded(args.mapping.encoding);
+    let sources = super::sources::planned(&args.paths, ui)?.decoded(args.mapping.encoding);
     let name = args.mapping.mapping.clone().unwrap_or_else(|| "native".to_owned());
     let mapper = match args.mapping.mapper(sources.0.len() > 1)? {
         Some(mapper) => mapper,

@@ -19,6 +19,7 @@ pub mod ingest_without_daemon;
 pub mod manual;
 pub mod query;
 pub mod report;
+pub mod sources;
 
 pub use demi_lineage::Outcome;
 pub use demi_lineage::files::{replace_file, write_files};

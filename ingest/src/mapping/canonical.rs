@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::scope::Found;
+use super::template::Found;
 
 /// The value as text that is equal for equal values, whatever the order of keys: JSON with its keys sorted.
 pub(super) fn canonical(found: &Found<'_>) -> String {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::erlang;
 use super::file::Clock;
-use super::scope::Found;
+use super::template::Found;
 
 /// A clock as written: by name, or by number of the host.
 #[derive(Clone, Debug, PartialEq)]

@@ -9,10 +9,9 @@ use regex::Regex;
 use super::error::MappingError;
 use super::file::{Carry, Clock, Fields, Input, LinkOrder, Mapping, Rule};
 use super::patterns::{self, Pattern};
-use super::scope::Path;
 use super::seq::Gaps;
-use super::stamp::Formats;
-use super::template::{Form, Template, template};
+use super::stamp::{Formats, Time};
+use super::template::{Form, Path, Template, template};
 use crate::container::Container;
 use crate::read::encoding::{Encoding, UnknownEncoding};
 
@@ -41,6 +40,8 @@ pub(crate) struct Emit {
     pub(crate) time: Option<Template>,
     /// How stamps are written, if the mapping says so.
     pub(crate) formats: Option<Arc<Formats>>,
+    /// The day of stamps that have none.
+    pub(crate) date: Option<Template>,
     /// A list, or object: the templates are filled for each of its elements.
     pub(crate) each: Option<Path>,
 }
@@ -246,11 +247,14 @@ fn emit(place: &str, fields: &Fields) -> Result<Emit, MappingError> {
         }
     };
     let kind = one("kind", &fields.kind)?;
-    let (time, formats) = match &fields.time {
-        None => (None, None),
-        Some(time) => {
-            let (template, formats) = time.compile(&format!("{place}.time"))?;
-            (Some(template), formats.map(Arc::new))
+    let time_place = format!("{place}.time");
+    let (time, formats, date) = match &fields.time {
+        None => (None, None, None),
+        Some(Time::Template(text)) => (Some(template(&time_place, text)?), None, None),
+        Some(Time::Read(read)) => {
+            let date = read.date.as_deref().map(|text| template(&format!("{time_place}.date"), text));
+            let value = template(&format!("{time_place}.value"), &read.value)?;
+            (Some(value), Some(Arc::new(read.compile(&time_place)?)), date.transpose()?)
         }
     };
     let each = fields.each.as_deref().map(Path::parse).transpose();
@@ -274,6 +278,7 @@ fn emit(place: &str, fields: &Fields) -> Result<Emit, MappingError> {
         state: form("state", &fields.state)?,
         time,
         formats,
+        date,
         each: each.map_err(|e| MappingError::value(format!("{place}.each"), e))?,
     })
 }
@@ -300,12 +305,10 @@ impl Emit {
             fields,
             state,
             time,
-            formats,
+            formats: _,
+            date,
             each: _,
         } = self;
-        if let Some(date) = formats.as_ref().and_then(|formats| formats.date.as_ref()) {
-            each(date);
-        }
         let templates = [
             kind,
             actor,
@@ -320,6 +323,7 @@ impl Emit {
             fingerprint,
             external,
             time,
+            date,
         ];
         templates.into_iter().flatten().for_each(&mut *each);
         [fields, state].into_iter().flatten().for_each(|form| form.each_template(each));
@@ -354,6 +358,7 @@ impl Emit {
             fields: self.fields.or(base.fields),
             state: self.state.or(base.state),
             formats: if self.time.is_some() { self.formats } else { base.formats },
+            date: if self.time.is_some() { self.date } else { base.date },
             time: self.time.or(base.time),
             each: self.each.or(base.each),
         }

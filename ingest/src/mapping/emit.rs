@@ -18,9 +18,8 @@ use super::counted::Counted;
 use super::file::Ticks;
 use super::links::Links;
 use super::real_time::{Phase, RealTime};
-use super::scope::{Each, Found, Path as ValuePath, Scope, Stamps, Uses};
 use super::stamp::{Instant, Latest};
-use super::template::Template;
+use super::template::{Each, Found, Path as ValuePath, Scope, Stamps, Template, Uses};
 use crate::formats::Record;
 use crate::otlp::Repeats;
 
@@ -251,7 +250,7 @@ impl Emitter {
 impl Emit {
     /// How stamps are written, and the latest ones.
     fn stamps<'a>(&'a self, latest: &'a Latest) -> Option<Stamps<'a>> {
-        self.formats.as_deref().map(|formats| Stamps { formats, latest })
+        self.formats.as_deref().map(|formats| Stamps { formats, date: self.date.as_ref(), latest })
     }
 }
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use demi_schemas::event::sparse_seq;
 use serde_json::{Map, Number, Value};
 
-use super::scope::{Found, Path, Scope, Stamps};
+use super::template::{Found, Path, Scope, Stamps};
 use crate::formats::{dinv, itf, tla};
 use crate::time::utc_nanos;
 

@@ -40,7 +40,6 @@ mod path;
 mod patterns;
 mod real_time;
 mod records;
-mod scope;
 mod seq;
 mod shape;
 mod shipped;

@@ -11,7 +11,6 @@ use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::error::MappingError;
-use super::template::{Template, template};
 
 /// A time: a template, or one with the formats of its stamps.
 #[derive(Clone, Debug, PartialEq, JsonSchema)]
@@ -114,7 +113,7 @@ impl<'de> Visitor<'de> for ReadTexts {
 pub(crate) struct Formats {
     formats: Vec<Vec<Item<'static>>>,
     year: Option<i32>,
-    pub(crate) date: Option<Template>,
+    has_date: bool,
     offset: FixedOffset,
 }
 
@@ -151,20 +150,12 @@ impl Instant {
     }
 }
 
-impl Time {
-    /// The template of the stamp, and its formats if it has any.
-    pub(crate) fn compile(&self, place: &str) -> Result<(Template, Option<Formats>), MappingError> {
-        match self {
-            Time::Template(text) => Ok((template(place, text)?, None)),
-            Time::Read(read) => {
-                Ok((template(&format!("{place}.value"), &read.value)?, Some(read.compile(place)?)))
-            }
-        }
-    }
-}
-
 impl TimeFormat {
-    fn compile(&self, place: &str) -> Result<Formats, MappingError> {
+    /// Reads the formats.
+    ///
+    /// # Errors
+    /// When one is none, or the day or offset that is given.
+    pub(crate) fn compile(&self, place: &str) -> Result<Formats, MappingError> {
         let texts = match &self.format {
             OneOrSeveral::One(text) => std::slice::from_ref(text),
             OneOrSeveral::Several(texts) => texts,
@@ -191,20 +182,20 @@ impl TimeFormat {
             Some(text) => text.parse().ok(),
         };
         let offset = offset.ok_or_else(|| bad("offset", "an offset is written as +02:00".into()))?;
-        let date = self.date.as_deref().map(|text| template(&format!("{place}.date"), text)).transpose()?;
-        if let Some(text) = date.as_ref().and_then(Template::constant)
+        // A template tells the day only where there is a record.
+        if let Some(text) = self.date.as_deref().filter(|text| !text.contains('{'))
             && text.parse::<NaiveDate>().is_err()
         {
             return Err(bad("date", format!("'{text}' is no day; write it as 2024-05-15")));
         }
-        Ok(Formats { formats, year: self.year, date, offset })
+        Ok(Formats { formats, year: self.year, has_date: self.date.is_some(), offset })
     }
 }
 
 impl Formats {
     /// Whether a year or a day is given for stamps that have none.
     pub(crate) fn is_given_a_date(&self) -> bool {
-        self.year.is_some() || self.date.is_some()
+        self.year.is_some() || self.has_date
     }
 
     /// Reads a stamp. `day` is the day that is given for stamps that have none. Years and days that stamps leave open go on from the latest one
@@ -326,7 +317,7 @@ mod tests {
 
     use super::*;
 
-    fn formats(toml: &str) -> Formats {
+    fn formats(toml: &str) -> (Formats, Option<String>) {
         let Time::Read(read) = toml::from_str::<BTreeMap<String, Time>>(&format!("time = {toml}"))
             .unwrap()
             .remove("time")
@@ -334,13 +325,12 @@ mod tests {
         else {
             panic!("{toml}")
         };
-        read.compile("event.time").unwrap()
+        (read.compile("event.time").unwrap(), read.date)
     }
 
     fn read(toml: &str, text: &str) -> Result<String, String> {
-        let formats = formats(toml);
-        let day = formats.date.as_ref().and_then(Template::constant);
-        formats.read(text, day, &Latest::default()).map(Instant::text)
+        let (formats, day) = formats(toml);
+        formats.read(text, day.as_deref(), &Latest::default()).map(Instant::text)
     }
 
     #[test]
@@ -424,11 +414,10 @@ mod tests {
     #[test]
     fn years_and_days_go_on_by_themselves() {
         let all = |toml: &str, texts: &[&str]| -> Vec<String> {
-            let formats = formats(toml);
+            let (formats, day) = formats(toml);
             let mut latest = Latest::default();
-            let day = formats.date.as_ref().and_then(Template::constant);
             let each = texts.iter().map(|text| {
-                let time = formats.read(text, day, &latest).unwrap();
+                let time = formats.read(text, day.as_deref(), &latest).unwrap();
                 latest.note(time);
                 time.text()
             });
