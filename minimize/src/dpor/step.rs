@@ -110,11 +110,7 @@ impl<M: Model> Ground<'_, M> {
     pub fn possible(&self, at: &Tracked<M>, into: &mut Vec<(Proc, Choice)>) {
         into.clear();
         for index in 0..at.world.pending().len() {
-            let entry = &at.world.pending()[index];
-            // A schedule sends from outside what is taken at once, and who is cut off gets nothing from there.
-            let cut_off =
-                entry.kind == PendingKind::External && at.world.status(entry.to) == Status::Isolated;
-            if !cut_off && self.sim.deliverable(&at.world, index, self.rule) {
+            if self.sim.deliverable(&at.world, index, self.rule) {
                 into.push((at.names[index].0, Choice::Deliver(index)));
             }
         }
