@@ -135,7 +135,7 @@ pub fn run(args: &InferArgs, ui: &Ui) -> Outcome {
         infer(&all, &options, &mut |done, of| bar.set_message(format!("checked {done} of {of} candidates")));
     bar.finish_and_clear();
     if inferred.classes.iter().all(|class| class.variables.is_empty() && class.constants.is_empty()) {
-        return Err(no_variables(&inferred).into());
+        return Err(no_variables(&inferred, !args.variables.is_empty() || !args.without.is_empty()).into());
     }
     let entries = merged(&inferred, before.as_ref(), all.len());
     if let Some(out) = &args.out {
@@ -177,16 +177,17 @@ pub fn run(args: &InferArgs, ui: &Ui) -> Outcome {
 }
 
 /// Why nothing can be inferred where no variable takes part.
-fn no_variables(inferred: &Inferred) -> String {
+fn no_variables(inferred: &Inferred, are_chosen: bool) -> String {
     let left_out: BTreeSet<&str> =
         inferred.classes.iter().flat_map(|class| &class.left_out).map(String::as_str).collect();
     match left_out.is_empty() {
+        true if are_chosen => "no variable takes part: --variables and --without leave none".to_owned(),
         true => format!(
             "the states that were told have no variables, so nothing can be said of them; {}",
             executions::HOW_TO_TELL
         ),
         false => format!(
-            "no variable takes part: all are identifiers or addresses, or left out by --variables and --without: {}",
+            "no variable takes part; these are identifiers, addresses or beyond a limit: {}",
             left_out.into_iter().collect::<Vec<_>>().join(", ")
         ),
     }
