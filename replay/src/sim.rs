@@ -21,7 +21,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 pub use self::asserted::Asserted;
-pub use self::crash::is_crash;
+pub use self::crash::{is_crash, stable};
 pub use self::livelock::Livelock;
 pub use self::react::Op;
 use crate::fingerprint::Masks;

@@ -34,7 +34,8 @@ impl<M: Model> Simulator<M> {
 }
 
 /// An error's text without what differs from run to run: addresses, the order of sets and maps, and line breaks. A long one is cut.
-fn stable(text: &str) -> String {
+#[must_use]
+pub fn stable(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let text = without_addresses(&sorted(&words.join(" ")));
     let (said, place) = match text.rfind(" (") {
