@@ -40,6 +40,9 @@ pub struct WireError(&'static str);
 
 type Bad = (&'static str, String);
 
+/// The number of a field, and its bytes where it has a length.
+type Field<'a> = (u64, Option<&'a [u8]>);
+
 /// The fields of a message, one after the other.
 struct Fields<'a>(&'a [u8]);
 
@@ -64,7 +67,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Number of the next field, and its bytes where it has a length.
-    fn next(&mut self) -> Result<Option<(u64, Option<&'a [u8]>)>, WireError> {
+    fn next(&mut self) -> Result<Option<Field<'a>>, WireError> {
         if self.0.is_empty() {
             return Ok(None);
         }

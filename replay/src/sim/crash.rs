@@ -73,11 +73,8 @@ fn sorted(text: &str) -> String {
         let Some((items, depth)) = open.last_mut() else { return text.to_owned() };
         let starts_item = items.last().is_some_and(String::is_empty);
         match c {
-            _ if quote.is_some() => {
-                if quote == Some(c) {
-                    quote = None;
-                }
-            }
+            _ if quote == Some(c) => quote = None,
+            _ if quote.is_some() => {}
             // An apostrophe within a word is no quote.
             '"' | '\'' if starts_item || items.last().is_some_and(|i| i.ends_with([' ', '(', '['])) => {
                 quote = Some(c);
@@ -106,13 +103,12 @@ fn sorted(text: &str) -> String {
             }
             _ => {}
         }
-        if let Some(item) = open.last_mut().and_then(|(items, _)| items.last_mut()) {
-            // What comes after a comma begins an item.
-            if !(item.is_empty() && c == ' ') || open.len() == 1 {
-                if let Some(item) = open.last_mut().and_then(|(items, _)| items.last_mut()) {
-                    item.push(c);
-                }
-            }
+        let inside = open.len() > 1;
+        // What comes after a comma begins an item.
+        if let Some(item) = open.last_mut().and_then(|(items, _)| items.last_mut())
+            && !(inside && item.is_empty() && c == ' ')
+        {
+            item.push(c);
         }
     }
     match &open[..] {

@@ -365,6 +365,29 @@ fn line_rows(parser: &mut Parser<'_>, bytes: &Bytes, offset: u64, number: u64, l
     rows
 }
 
+/// Items as rows over one stretch of bytes.
+fn item_rows(parser: &mut Parser<'_>, items: &[DecodedItem]) -> (Bytes, Vec<Row>) {
+    let mut raw = Vec::with_capacity(items.iter().map(|i| i.bytes.len()).sum());
+    let mut rows = Vec::with_capacity(items.len());
+    for item in items {
+        let at = raw.len();
+        raw.extend_from_slice(&item.bytes);
+        let line = Line {
+            offset: item.offset,
+            number: item.line,
+            length: item.bytes.len() as u64,
+            terminated: true,
+            overlong: None,
+        };
+        let what = match &item.rejected {
+            Some((code, reason)) => What::Bad { code: code.clone().into(), reason: reason.clone() },
+            None => parser.parse(&item.bytes, &line),
+        };
+        rows.push(Row { line, raw: at..raw.len(), what });
+    }
+    (raw.into(), rows)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -420,27 +443,4 @@ mod tests {
             prop_assert_eq!(got, whole);
         }
     }
-}
-
-/// Items as rows over one stretch of bytes.
-fn item_rows(parser: &mut Parser<'_>, items: &[DecodedItem]) -> (Bytes, Vec<Row>) {
-    let mut raw = Vec::with_capacity(items.iter().map(|i| i.bytes.len()).sum());
-    let mut rows = Vec::with_capacity(items.len());
-    for item in items {
-        let at = raw.len();
-        raw.extend_from_slice(&item.bytes);
-        let line = Line {
-            offset: item.offset,
-            number: item.line,
-            length: item.bytes.len() as u64,
-            terminated: true,
-            overlong: None,
-        };
-        let what = match &item.rejected {
-            Some((code, reason)) => What::Bad { code: code.clone().into(), reason: reason.clone() },
-            None => parser.parse(&item.bytes, &line),
-        };
-        rows.push(Row { line, raw: at..raw.len(), what });
-    }
-    (raw.into(), rows)
 }

@@ -55,7 +55,7 @@ impl Follower {
             && self.is_copy(state.place(), &best)
             && best.offset > state.offset
         {
-            self.known[number].state.take_over(best);
+            self.known[number].state.take_over(*best);
         }
         Ok(())
     }

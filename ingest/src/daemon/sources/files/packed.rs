@@ -13,7 +13,7 @@ use crate::read::names;
 /// What a packed file is.
 pub(super) enum Identity {
     /// It holds what was read of the known file of that number.
-    Known(usize, State),
+    Known(usize, Box<State>),
     /// None of the known ones.
     Unknown,
     /// It ends before that can be told.
@@ -99,7 +99,7 @@ pub(super) fn identify(path: &Path, states: &[&State]) -> std::io::Result<Identi
         let end = last.len() - usize::try_from(at - state.offset).unwrap_or(last.len()).min(last.len());
         let from = end.saturating_sub(state.tail_len());
         if end - from == state.tail_len() && xxh3_64(&last[from..end]) == state.tail {
-            best = Identity::Known(number, (*state).clone());
+            best = Identity::Known(number, Box::new((*state).clone()));
         }
     }
     Ok(best)

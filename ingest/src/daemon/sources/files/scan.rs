@@ -186,7 +186,7 @@ impl Follower {
             let states: Vec<&State> = self.known.iter().map(|k| &k.state).collect();
             let found = match packed::identify(path, &states)? {
                 packed::Identity::Known(number, _) if self.is_again(number, meta) => Found::Again(number),
-                packed::Identity::Known(_, state) if self.is_copy(path, &state) => Found::Copy(state),
+                packed::Identity::Known(_, state) if self.is_copy(path, &state) => Found::Copy(*state),
                 packed::Identity::Known(..) => Found::New,
                 packed::Identity::Unknown => Found::New,
                 packed::Identity::CutOff if changing() => Found::Wait,
