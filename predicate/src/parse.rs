@@ -8,7 +8,7 @@ use crate::function;
 use crate::print::column_name;
 use crate::scope::{Scope, TYPE, TYPE_NAME, is_clause};
 use crate::term::{Column, Compare, Parsed, Term};
-use crate::token::{Token, is_reserved, tokens};
+use crate::token::{Token, is_grammar, tokens};
 use crate::value::Value;
 
 // How strongly operators bind.
@@ -365,13 +365,15 @@ impl<'a> Reader<'a> {
                     self.pass();
                     Term::Literal(Value::Null)
                 }
-                _ if self.tokens[self.next + 1].0 == Token::Sign("(") && !is_reserved(word) => {
+                _ if self.tokens[self.next + 1].0 == Token::Sign("(") && !is_grammar(word) => {
                     self.call(word)?
                 }
                 "select" => return Err(self.unfit("")),
-                _ if is_reserved(word) => {
+                _ if is_grammar(word) => {
                     return Err(Wrong::syntax(
-                        format!("'{word}' is a word of SQL: a variable of this name stands in double quotes"),
+                        format!(
+                            "'{word}' is a word of the language: a variable of this name stands in double quotes"
+                        ),
                         at,
                     ));
                 }

@@ -42,7 +42,10 @@ impl Token<'_> {
 const LONG_SIGNS: [&str; 14] =
     ["<=>", "->>", "<>", "<=", ">=", "!=", "==", "||", "&&", "->", "::", "<<", ">>", "=>"];
 
-/// Words of SQL that are no variable unless they stand in quotes, so that a predicate stays a condition that other programs read too.
+/// Words without which a predicate could not be read; none of them is a variable unless it stands in quotes.
+const GRAMMAR: [&str; 9] = ["AND", "OR", "NOT", "IN", "IS", "BETWEEN", "WHERE", "GROUP", "HAVING"];
+
+/// Words of SQL that are printed in quotes where they are variables, so that a predicate stays a condition that other programs read too.
 const RESERVED: [&str; 81] = [
     "ALL",
     "ANALYZE",
@@ -128,6 +131,11 @@ const RESERVED: [&str; 81] = [
 ];
 
 /// Whether a word is no variable unless it stands in quotes.
+pub(crate) fn is_grammar(word: &str) -> bool {
+    GRAMMAR.iter().any(|known| known.eq_ignore_ascii_case(word))
+}
+
+/// Whether a word is printed in quotes where it is a variable.
 pub(crate) fn is_reserved(word: &str) -> bool {
     RESERVED.iter().any(|reserved| reserved.eq_ignore_ascii_case(word))
 }

@@ -66,7 +66,7 @@ fn answer(args: &QueryArgs, order: &built::Order, ui: &Ui) -> Outcome {
     };
     let backwards = match &store {
         Some((store, system)) => demi_ingest::backward_stamps(store, system)?,
-        None => demi_order::execution::load_summary(&folder)?.backwards,
+        None => demi_order::execution::load_summary(&order.folder)?.backwards,
     };
     let incomplete = Incomplete::of_order(&query, quarantined, backwards)?;
     match args.refuse_incomplete {
