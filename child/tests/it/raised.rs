@@ -111,7 +111,7 @@ fn an_exception_is_found_minimized_and_replayed() {
     let texts = "ValueError: three of {'x0', 'x1', 'x2', 'x3', 'x4'} in <object object at 0x…> (m.py:17)";
     for (program, file, text, says) in [
         ("python3", at("m.py"), &python, texts),
-        ("node", at("m.mjs"), &javascript, "RangeError: three of them (m.mjs:14)"),
+        ("node", at("m.mjs"), &javascript, "RangeError: three of them (m.mjs:15)"),
     ] {
         if Command::new(program).arg("--version").output().is_err() {
             eprintln!("skipped: there is no {program}");
