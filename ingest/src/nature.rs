@@ -70,7 +70,11 @@ fn of_value(value: &Value, container: Container) -> Option<String> {
     if container != Container::Otlp && (has("resourceSpans") || has("resourceLogs")) {
         return named("OTLP in JSON; use --mapping otlp");
     }
-    if container != Container::Zipkin && has("traceId") && has("id") && has("timestamp") {
+    if container != Container::Zipkin
+        && has("traceId")
+        && has("id")
+        && (has("timestamp") || has("binaryAnnotations"))
+    {
         return named("Zipkin spans; use --mapping zipkin");
     }
     let trace = value.get("data").and_then(|data| data.get(0)).unwrap_or(first);

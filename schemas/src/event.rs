@@ -20,6 +20,10 @@ pub const DEAD_LETTERS: &str = "deadLetters";
 /// of a message whose id alone tells the sender.
 pub const ANYONE: &str = "*";
 
+/// What a `msg_id` begins with that was made by counting the messages between two actors. Whether the n-th receive is that of the n-th send is a
+/// guess unless both logs have their beginning.
+pub const COUNTED_ID: &str = "count:";
+
 /// A vector clock (C. Fidge, ACSC 1988; F. Mattern, 1989) as logged: by actor, how many of its events are the event
 /// itself or precede it.
 pub type VectorClock = BTreeMap<String, u64>;

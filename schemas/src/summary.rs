@@ -131,6 +131,45 @@ pub struct Unmatched {
     pub external: u64,
 }
 
+/// Edges or steps whose later end is stamped before the earlier one, by more than the stamps are coarse.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AgainstStamps {
+    /// Those both ends of which have a stamp.
+    pub compared: u64,
+    /// Those of them that run against their stamps.
+    pub against: u64,
+    /// The earlier and the later event of the first of these.
+    pub first: [String; 2],
+    /// Those of the one that runs against them most.
+    pub most: [String; 2],
+    /// By how many nanoseconds it does.
+    pub most_nanos: u64,
+}
+
+/// Messages there and back between two actors that no constant difference of their clocks explains.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Contradiction {
+    /// Send and receive of the message there that took least by the stamps.
+    pub there: [String; 2],
+    /// Send and receive of the one back.
+    pub back: [String; 2],
+    /// How many nanoseconds both took less than nothing.
+    pub nanos: u64,
+}
+
+/// The order that was found, compared with the stamps of the logs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StampCheck {
+    /// Certain edges between logs.
+    pub edges: AgainstStamps,
+    /// Steps from an event to the next of its log that has a stamp.
+    pub logs: AgainstStamps,
+    /// Logs with a step that runs against its stamps.
+    pub logs_back: u64,
+    /// Pairs of actors whose messages no constant difference of clocks explains.
+    pub contradictions: Vec<Contradiction>,
+}
+
 /// What `build` writes to `EXEC/summary.json`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BuildSummary {
@@ -151,6 +190,12 @@ pub struct BuildSummary {
     /// Edges between actors that only vector clocks tell.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub clock_edges: u64,
+    /// Edges between actors that only parents and links of spans tell.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub span_edges: u64,
+    /// The order compared with the stamps of the logs; absent where no event has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stamps: Option<StampCheck>,
     /// What found no counterpart.
     pub unmatched: Unmatched,
     /// The actors that the violation names.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use demi_order::{BuildOptions, ViolationSpec};
-use demi_schemas::summary::{BuildSummary, ProvenanceRule};
+use demi_schemas::summary::{AgainstStamps, BuildSummary, ProvenanceRule, StampCheck};
 
 use super::Outcome;
 use super::incomplete::Incomplete;
@@ -36,10 +36,17 @@ pub struct BuildArgs {
     /// Refuse to build where the logs have gaps, conflicts or quarantined lines, or stamps that run backwards; without this they are warned of.
     #[arg(long)]
     refuse_incomplete: bool,
+    /// Warn where the order runs against the stamps of the logs and no constant difference between clocks explains it: messages there and back
+    /// between two actors. Without this only the figures are printed.
+    #[arg(long)]
+    check_stamps: bool,
     /// Print the summary as JSON.
     #[arg(long)]
     json: bool,
 }
+
+/// Most pairs of actors whose stamps contradict that are named.
+const NAMED: usize = 5;
 
 /// The rule of the causal past.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,10 +92,66 @@ pub fn run(args: BuildArgs, ui: &Ui) -> Outcome {
     }
     let query = demi_order::query::Query::open(&args.out, false)?;
     Incomplete::of_order(&query, quarantined, summary.backwards.clone())?.warn(ui);
-    for warning in &summary.warnings {
+    let checked = if args.check_stamps { against_stamps(summary.stamps.as_ref()) } else { Vec::new() };
+    for warning in summary.warnings.iter().chain(&checked) {
         ui.note(&format!("warning: {warning}"));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A time in the unit that suits it.
+fn time(nanos: u64) -> String {
+    let (unit, size) = match nanos {
+        ..1_000 => ("ns", 1),
+        ..1_000_000 => ("µs", 1_000),
+        ..1_000_000_000 => ("ms", 1_000_000),
+        _ => ("s", 1_000_000_000),
+    };
+    let text = format!("{:.1}", nanos as f64 / f64::from(size));
+    format!("{} {unit}", text.strip_suffix(".0").unwrap_or(&text))
+}
+
+/// What no constant difference between clocks explains.
+fn against_stamps(check: Option<&StampCheck>) -> Vec<String> {
+    let Some(check) = check.filter(|check| check.edges.compared + check.logs.compared > 0) else {
+        return vec!["no event has a stamp that can be read; the order is compared with none".to_owned()];
+    };
+    let contradictions = check.contradictions.iter().take(NAMED).map(|found| {
+        let ([sent, received], [sent_back, received_back]) = (&found.there, &found.back);
+        format!(
+            "no constant difference between two clocks explains the stamps of {sent} -> {received} and {sent_back} -> {received_back}, by {}: a \
+             clock was set, or events were joined or ordered wrongly",
+            time(found.nanos)
+        )
+    });
+    let mut found: Vec<String> = contradictions.collect();
+    if let Some(more) = check.contradictions.len().checked_sub(NAMED).filter(|more| *more > 0) {
+        found.push(format!("so it is with {more} other pairs of actors"));
+    }
+    found
+}
+
+/// What is said of stamps that the order runs against, if it does: a line each.
+fn stamps(check: &StampCheck) -> String {
+    let mut lines = String::new();
+    let AgainstStamps { compared, against, first: [cause, effect], most: [from, to], most_nanos } =
+        &check.edges;
+    if *against > 0 {
+        let why = match check.contradictions.len() {
+            0 => "constant differences between clocks explain it".to_owned(),
+            1 => "of 1 pair of actors no constant difference between clocks explains it (--check-stamps)"
+                .to_owned(),
+            n => format!(
+                "of {n} pairs of actors no constant difference between clocks explains it (--check-stamps)"
+            ),
+        };
+        lines.push_str(&format!(
+            "stamps: {against} of {compared} certain edges run against those of both ends (first {cause} -> {effect}; most {from} -> {to}, by {}); \
+             {why}\n",
+            time(*most_nanos)
+        ));
+    }
+    lines
 }
 
 fn describe(s: &BuildSummary, out: &str) -> String {
@@ -99,10 +162,16 @@ fn describe(s: &BuildSummary, out: &str) -> String {
         (false, _) => format!("violation: {} at {}", s.violation.join(", "), s.affected.join(", ")),
     };
     let order = if s.channels_in_order { "in order" } else { "not all in order" };
+    let edges = match (s.clock_edges, s.span_edges) {
+        (0, 0) => String::new(),
+        (clocks, spans) => {
+            format!("edges that are no messages: {clocks} by vector clocks, {spans} by spans\n")
+        }
+    };
     format!(
         "{}: {} events, {} deliveries, longest chain {}\n\
          messages: {} matched; unmatched: {} in flight, {} lost, {} sender missing, {} duplicate, {} from outside; channels {order}\n\
-         {violation}\n\
+         {edges}{}{violation}\n\
          kept {} of {} deliveries ({} of {} events)\n\
          wrote {out}",
         s.system,
@@ -115,6 +184,7 @@ fn describe(s: &BuildSummary, out: &str) -> String {
         u.sender_missing,
         u.duplicate,
         u.external,
+        s.stamps.as_ref().map(stamps).unwrap_or_default(),
         s.kept_deliveries,
         s.deliveries,
         s.kept,

@@ -90,3 +90,89 @@ fn a_producer_and_its_consumer_in_one_nanosecond_are_no_cycle() {
         serde_json::from_slice(&fs::read(dir.path().join("exec/summary.json")).unwrap()).unwrap();
     assert_eq!((&summary["matched"], &summary["warnings"]), (&json!(1), &json!([])), "{summary}");
 }
+
+/// What `build` prints and warns of, for a store of one system.
+fn built(dir: &Path, store: &str, more: &[&str]) -> (String, String) {
+    let exec = dir.join("exec").display().to_string();
+    let args = ["build", "--store", store, "--violation", "none", "--out", &exec];
+    let output = Command::cargo_bin("demi-lineage").unwrap().args(args).args(more).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (text(&output.stdout), text(&output.stderr))
+}
+
+fn load_with(dir: &Path, mapping: &str, document: &Value) -> String {
+    let file = dir.join("document.json");
+    fs::write(&file, document.to_string()).unwrap();
+    let store = dir.join("store").display().to_string();
+    let file = file.display().to_string();
+    run(&["ingest", "load", "--store", &store, "--system", "s", "--mapping", mapping, &file]);
+    store
+}
+
+const MICROS: u64 = BASE / 1000;
+
+#[test]
+fn zipkin_of_version_1_is_read_and_an_edge_against_stamps_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |value: &str, micros: u64, service: &str| json!({"timestamp": MICROS + micros, "value": value, "endpoint": {"serviceName": service}});
+    // The clock of the second is behind.
+    let store = load_with(
+        dir.path(),
+        "zipkin",
+        &json!([{"traceId": "a", "id": "1", "name": "get", "binaryAnnotations": [],
+            "annotations": [at("cs", 20_000, "front"), at("sr", 10_000, "back"), at("ss", 12_000, "back"), at("cr", 40_000, "front")]}]),
+    );
+    let sent = format!("front/{}", BASE + 20_000_000 + 2);
+    let received = format!("back/{}", BASE + 10_000_000);
+    assert_eq!(order(&store, &sent, &received), "_ happens before _");
+    let (said, warned) = built(dir.path(), &store, &[]);
+    let line = format!(
+        "stamps: 1 of 1 certain edges run against those of both ends (first {sent} -> {received}; most {sent} -> {received}, by 10 ms)"
+    );
+    assert!(said.contains(&line), "{said}");
+    assert!(said.contains("constant differences between clocks explain it"), "{said}");
+    assert!(!warned.contains("warning"), "{warned}");
+    let (_, warned) = built(dir.path(), &store, &["--check-stamps"]);
+    assert!(!warned.contains("warning"), "{warned}");
+}
+
+#[test]
+fn stamps_that_no_difference_of_clocks_explains_are_warned_of_when_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    let client = |id: &str, service: &str, micros: u64| json!({"traceId": "a", "id": id, "kind": "CLIENT", "timestamp": MICROS + micros, "localEndpoint": {"serviceName": service}});
+    let server = |id: &str, service: &str, micros: u64| json!({"traceId": "a", "id": id, "kind": "SERVER", "timestamp": MICROS + micros, "localEndpoint": {"serviceName": service}});
+    let spans = [client("1", "a", 900), server("1", "b", 500), client("2", "b", 800), server("2", "a", 400)];
+    let store = load_with(dir.path(), "zipkin", &json!(spans));
+    let (said, warned) = built(dir.path(), &store, &[]);
+    assert!(said.contains("stamps: 2 of 2 certain edges"), "{said}");
+    assert!(said.contains("of 1 pair of actors no constant difference"), "{said}");
+    assert!(!warned.contains("no constant difference"), "{warned}");
+    let (_, warned) = built(dir.path(), &store, &["--check-stamps"]);
+    assert!(
+        warned.contains("warning: no constant difference between two clocks explains the stamps of"),
+        "{warned}"
+    );
+}
+
+#[test]
+fn spans_of_jaeger_that_share_an_id_are_a_request() {
+    let dir = tempfile::tempdir().unwrap();
+    let span = |id: &str, kind: &str, process: &str, micros: u64, references: Value| {
+        json!({"traceID": "a", "spanID": id, "operationName": "get", "references": references, "startTime": MICROS + micros, "duration": 5,
+               "tags": [{"key": "span.kind", "type": "string", "value": kind}], "logs": [], "processID": process})
+    };
+    let follows = json!([{"refType": "FOLLOWS_FROM", "traceID": "a", "spanID": "1"}]);
+    let store = load_with(
+        dir.path(),
+        "jaeger",
+        &json!({"data": [{"traceID": "a", "spans": [
+            span("1", "client", "p1", 100, json!([])), span("1", "server", "p2", 110, json!([])),
+            span("2", "internal", "p3", 90, follows)],
+            "processes": {"p1": {"serviceName": "front"}, "p2": {"serviceName": "back"}, "p3": {"serviceName": "later"}}}]}),
+    );
+    let (sent, received) = (format!("front/{}", BASE + 100_002), format!("back/{}", BASE + 110_000));
+    assert_eq!(order(&store, &sent, &received), "_ happens before _");
+    let later = format!("later/{}", BASE + 90_001);
+    assert_eq!(order(&store, &sent, &later), "_ happens before _");
+}

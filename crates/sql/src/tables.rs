@@ -36,10 +36,11 @@ pub(crate) fn scan_with(file: &SealedFile, args: ScanArgsParquet) -> Result<Lazy
     LazyFrame::scan_parquet(text.into(), args).map_err(refused)
 }
 
-/// The name of an event, from its actor, incarnation and sequence number; null without an actor.
+/// The name of an event, from its actor, incarnation and sequence number; null without an actor. It is that of `EventId`.
 fn name(actor: &str, incarnation: &str, seq: &str) -> Expr {
-    let later = concat_str([col(incarnation), lit("/")], "", false);
-    let incarnation = when(col(incarnation).gt(lit(0))).then(later).otherwise(lit(""));
+    let told = concat_str([col(incarnation), lit("/")], "", false);
+    let tells = col(incarnation).gt(lit(0)).or(col(actor).str().contains(lit("/[0-9]+$"), true));
+    let incarnation = when(tells).then(told).otherwise(lit(""));
     concat_str([col(actor), lit("/"), incarnation, col(seq)], "", false)
 }
 
@@ -119,7 +120,8 @@ pub(crate) fn channel(messages: LazyFrame, from: &str, to: &str) -> LazyFrame {
     let end = |actor: &str, address: &str, name: &str| {
         col(actor).eq(lit(name)).or(col(actor).is_null().and(col(address).eq(lit(name))))
     };
-    messages.filter(end("send_actor", "from", from).and(end("receive_actor", "to", to)))
+    let is_message = col("status").neq(lit("order"));
+    messages.filter(is_message.and(end("send_actor", "from", from)).and(end("receive_actor", "to", to)))
 }
 
 /// One row an actor: its name, events, incarnations, first and last event.

@@ -1,17 +1,22 @@
 //! Documents of Zipkin spans: a list of spans, a list of lists of them, or a single one.
+//!
+//! A span waits until a megabyte of others was read or its list ends, because a part of it may follow ([`Window`]).
 
 use super::kept::Part;
 use super::out::Out;
 use super::records::value;
 use super::scan::{Action, Handler, Level, Tag};
 use super::telemetry::{broken, done, place, rejected};
-use crate::otlp::{OtlpOptions, zipkin};
+use crate::otlp::OtlpOptions;
+use crate::otlp::zipkin::{self, Window};
 use crate::outcome::Outcome;
 
 /// Makes events of spans.
 #[derive(Default)]
 pub(super) struct Zipkin {
     options: OtlpOptions,
+    /// Spans, where they stand, and what was found instead of one.
+    window: Window<(Part, String, Option<Outcome>)>,
     /// Whether the document at hand had a span.
     given: bool,
 }
@@ -25,28 +30,72 @@ impl Handler for Zipkin {
         }
     }
 
-    fn end(&mut self, _: &mut Out<'_>) {}
+    fn end(&mut self, out: &mut Out<'_>) {
+        self.give_all(out);
+    }
 
     fn captured(&mut self, tag: Tag, path: &[Level], part: Part, out: &mut Out<'_>) {
         self.given = true;
-        let outcome = match tag {
-            Tag::Misfit(reason) => rejected("", "not_telemetry", reason),
+        let (element, instead) = match tag {
+            Tag::Misfit(reason) => (None, Some(rejected("", "not_telemetry", reason))),
             _ => match value(&part) {
-                Ok(span) => done(zipkin::span(&span, &self.options), &part, &place(path)),
-                Err((code, reason)) => rejected(&place(path), code, &reason),
+                Ok(span) => (Some(span), None),
+                Err((code, reason)) => (None, Some(rejected(&place(path), code, &reason))),
             },
         };
-        out.done(part, outcome);
+        let (bytes, of) = (part.raw.len(), (part, place(path), instead));
+        let options = &self.options;
+        self.window
+            .take(element.unwrap_or_default(), bytes, of, &mut |of, spans| give(of, spans, options, out));
     }
 
     fn document(&mut self, part: Part, out: &mut Out<'_>) {
+        self.give_all(out);
         if !std::mem::take(&mut self.given) {
             out.done(part, Outcome::Skipped("no spans"));
         }
     }
 
     fn broken(&mut self, part: Part, reason: String, out: &mut Out<'_>) {
+        self.give_all(out);
         self.given = false;
         broken(part, reason, out);
     }
+}
+
+impl Zipkin {
+    /// Nothing more comes that could be a part of what waits.
+    fn give_all(&mut self, out: &mut Out<'_>) {
+        let options = &self.options;
+        self.window.give_beyond(0, &mut |of, spans| give(of, spans, options, out));
+    }
+}
+
+fn give(
+    (part, path, instead): (Part, String, Option<Outcome>),
+    spans: Vec<serde_json::Value>,
+    options: &OtlpOptions,
+    out: &mut Out<'_>,
+) {
+    if let Some(instead) = instead {
+        out.done(part, instead);
+        return;
+    }
+    if spans.is_empty() {
+        out.done(part, Outcome::Skipped("part of a span that is with its start"));
+        return;
+    }
+    let mut all = Outcome::Events { records: Vec::new(), warnings: Vec::new() };
+    for span in &spans {
+        let outcome = done(zipkin::span(span, options), &part, &path);
+        match (&mut all, outcome) {
+            (Outcome::Events { records, .. }, Outcome::Events { records: more, .. }) => records.extend(more),
+            // A span of version 1 may have two sides, one of which has no time.
+            (Outcome::Events { warnings, .. }, Outcome::Rejected { reason, .. }) if spans.len() > 1 => {
+                warnings.push(reason);
+            }
+            (all, outcome) => *all = outcome,
+        }
+    }
+    out.done(part, all);
 }

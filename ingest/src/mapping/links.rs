@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use demi_schemas::event::COUNTED_ID;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
@@ -66,7 +67,7 @@ impl Links {
             (LinkOrder::Count, _) => {
                 let count = if is_send { &mut channel.sends } else { &mut channel.receives };
                 *count += 1;
-                format!("{:016x}-{count}", hash as u64)
+                format!("{COUNTED_ID}{:016x}-{count}", hash as u64)
             }
             (LinkOrder::Earlier, true) => {
                 self.sends += 1;

@@ -1,7 +1,8 @@
 //! Spans as Jaeger's query service and its user interface write them in JSON.
 //!
 //! A trace is an object with `spans` and `processes`; a span names its process by `processID`, or has it as `process`. What it is to other
-//! spans stand in `references`: the first of the same trace with `CHILD_OF` is its parent, all others are links. Times are microseconds.
+//! spans stand in `references`: the first of the same trace with `CHILD_OF` is its parent, else the first with `FOLLOWS_FROM`, which is a parent
+//! that does not wait for it; all others are links. Times are microseconds.
 //! Fields are those of `ui.Span` in Jaeger's `model/json`.
 
 use serde_json::{Map, Value};
@@ -108,13 +109,23 @@ fn read(
     // Older versions write the parent as a field of its own.
     let mut parent = value.get("parentSpanID").and_then(id);
     let mut links = Vec::new();
-    for reference in value.get("references").and_then(Value::as_array).into_iter().flatten() {
+    let references = || value.get("references").and_then(Value::as_array).into_iter().flatten();
+    let of_trace =
+        |reference: &Value| reference.get("traceID").and_then(id).unwrap_or_else(|| context.trace.clone());
+    for wanted in ["CHILD_OF", "FOLLOWS_FROM"] {
+        let is_wanted = |reference: &&Value| {
+            reference.get("refType").and_then(Value::as_str) == Some(wanted)
+                && of_trace(reference) == context.trace
+        };
+        parent = parent.or_else(|| {
+            references().filter(is_wanted).find_map(|reference| reference.get("spanID").and_then(id))
+        });
+    }
+    for reference in references() {
         let Some(span) = reference.get("spanID").and_then(id) else { continue };
-        let trace = reference.get("traceID").and_then(id).unwrap_or_else(|| context.trace.clone());
-        let child = reference.get("refType").and_then(Value::as_str) == Some("CHILD_OF");
+        let trace = of_trace(reference);
         match &parent {
             Some(known) if *known == span && trace == context.trace => {}
-            None if child && trace == context.trace => parent = Some(span),
             _ => {
                 let told = reference.get("refType").cloned().map(|told| ("refType".to_owned(), told));
                 links.push(Link { context: Context { trace, span }, attributes: told.into_iter().collect() });

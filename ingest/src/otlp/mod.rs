@@ -41,6 +41,7 @@ mod spans;
 #[cfg(feature = "otlp")]
 pub mod wire;
 pub(crate) mod zipkin;
+mod zipkin_v1;
 
 use demi_schemas::EventRecord;
 use serde_json::{Map, Value};

@@ -31,7 +31,7 @@ pub fn from_span_resources(resources: Vec<ResourceSpans>, options: &OtlpOptions)
             for (n, span) in scope.spans.into_iter().enumerate() {
                 let place =
                     |raw: &ProtoSpan| (format!("resourceSpans[{r}].scopeSpans[{s}].spans[{n}]"), text(raw));
-                let bad = (span.start_time_unix_nano | span.end_time_unix_nano == 0) || !has_ids(&span);
+                let bad = span.start_time_unix_nano == 0 || !has_ids(&span);
                 let kept = bad.then(|| place(&span));
                 take(read_span(span), &around, options, &mut out, || kept.unwrap_or_default());
             }

@@ -18,28 +18,39 @@ const ANSWERED: u64 = 3;
 /// [`OtlpOptions::responses`] another one at the end of a request.
 ///
 /// # Errors
-/// The code and reason why it is no event: it has no time.
+/// The code and reason why it is no event: it has no start.
 pub fn span_events(
     span: Span,
     around: &Surroundings,
     options: &OtlpOptions,
     out: &mut Vec<Item>,
 ) -> Result<(), (&'static str, String)> {
-    let time = if span.start == 0 { span.end } else { span.start };
+    let time = span.start;
     if time == 0 {
-        return Err(("no_time", format!("span '{}' has no time", span.name)));
+        // Its end says nothing of when it began, and others may have begun in between.
+        return Err((
+            "no_time",
+            format!("span '{}' ({}) has no start", span.name, span.context.message_id()),
+        ));
     }
     let mut template = record(&span, around, options, time);
-    match semconv::role(&span) {
+    let role = semconv::role(&span);
+    // Links that are no messages tell an order too.
+    let taken: &[Context] = if let Role::Receive(contexts) = &role { contexts } else { &[] };
+    let links: Vec<Value> = span
+        .links
+        .iter()
+        .filter(|link| !taken.contains(&link.context))
+        .map(|link| link_value(&link.context, &link.attributes))
+        .collect();
+    if !links.is_empty() {
+        template.attrs.insert("links".to_owned(), Value::Array(links));
+    }
+    match role {
         Role::Local => {
             template.kind = Kind::Local;
             template.type_ = Some(span.name.clone());
             template.seq = seq_at(time, LOCAL);
-            if !span.links.is_empty() {
-                let links =
-                    span.links.iter().map(|link| link_value(&link.context, &link.attributes)).collect();
-                template.attrs.insert("links".to_owned(), links);
-            }
             out.push(event(template));
         }
         Role::Send => {
@@ -127,6 +138,7 @@ fn response(mut record: EventRecord, span: &Span, kind: Kind, asked: &Context) -
     std::mem::swap(&mut record.from, &mut record.to);
     record.time = Some(Value::from(rfc3339(span.end)));
     record.fields = None;
+    record.attrs.remove("links");
     record.attrs.insert("key".to_owned(), Value::from(format!("{}#end", span.context.message_id())));
     record
 }

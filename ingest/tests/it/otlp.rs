@@ -216,3 +216,80 @@ fn a_request_sent_again_adds_nothing_whatever_it_is_grouped_with() {
     let loaded: u64 = store.event_files("s").unwrap().len() as u64;
     assert!(loaded > 0);
 }
+
+/// What became of a Zipkin document: actor, kind and message of each event, or the reason against one.
+fn zipkin(document: &Value) -> Vec<String> {
+    let items = otlp::from_zipkin_json(document.to_string().as_bytes(), &OtlpOptions::default()).unwrap();
+    let said = items.into_iter().map(|item| match item {
+        Item::Event(event) => format!(
+            "{} {} {} {}",
+            event.actor,
+            event.kind.as_str(),
+            event.seq / 1000,
+            event.msg_id.as_deref().unwrap_or("-")
+        ),
+        Item::Rejected(rejected) => rejected.to_string(),
+    });
+    said.collect()
+}
+
+#[test]
+fn zipkin_of_version_1_has_both_ends_of_a_request() {
+    let at = |value: &str, micros: u64, service: &str| json!({"timestamp": micros, "value": value, "endpoint": {"serviceName": service}});
+    let base = 1_700_000_000_000_000_u64;
+    let document = json!([
+        {"traceId": "a", "id": "1", "name": "get", "binaryAnnotations": [],
+         "annotations": [at("cs", base, "front"), at("sr", base + 10, "back"), at("ss", base + 20, "back"), at("cr", base + 30, "front")]},
+        {"traceId": "a", "id": "2", "parentId": "1", "name": "db", "annotations": [at("cs", base + 12, "back"), at("cr", base + 15, "back")]},
+    ]);
+    let id = |span: u64| format!("000000000000000a:{span:016x}");
+    assert_eq!(
+        zipkin(&document),
+        [
+            format!("front send {base} {}", id(1)),
+            format!("back receive {} {}", base + 10, id(1)),
+            format!("back send {} {}", base + 12, id(2)),
+        ]
+    );
+}
+
+#[test]
+fn parts_of_a_span_are_joined_wherever_they_stand_and_one_without_a_start_is_no_event() {
+    let base = 1_700_000_000_000_000_u64;
+    let front = json!({"serviceName": "front"});
+    let begun = json!({"traceId": "a", "id": "1", "kind": "CLIENT", "name": "get", "timestamp": base, "localEndpoint": front});
+    let rest = json!({"traceId": "a", "id": "1", "duration": 2000, "tags": {"error": "timeout"}, "localEndpoint": front});
+    let server = json!({"traceId": "a", "id": "1", "kind": "SERVER", "shared": true, "timestamp": base + 9, "localEndpoint": {"serviceName": "back"}});
+    let read = |document: Value| {
+        events(otlp::from_zipkin_json(document.to_string().as_bytes(), &OtlpOptions::default()).unwrap())
+    };
+    for order in [[&begun, &rest, &server], [&rest, &begun, &server], [&server, &rest, &begun]] {
+        let found = read(json!(order));
+        assert_eq!(found.len(), 2, "{found:?}");
+        let sent = found.iter().find(|event| event.actor == "front").unwrap();
+        assert_eq!((sent.kind, sent.seq / 1000), (Kind::Send, base));
+        assert_eq!(sent.attrs["duration_ns"], json!(2_000_000));
+        assert_eq!(sent.fields.as_ref().unwrap()["error"], json!("timeout"));
+    }
+    // A part that fits no start, one of another service, and one that fits two.
+    for alone in [json!([rest]), json!([rest, server]), json!([[rest], [begun]])] {
+        let said = zipkin(&alone);
+        assert_eq!(said.iter().filter(|said| said.contains("says when it began")).count(), 1, "{said:?}");
+    }
+    let anywhere = json!({"traceId": "a", "id": "1", "duration": 5});
+    let said = zipkin(&json!([anywhere, begun, server]));
+    assert!(said[0].contains("says when it began") && said.len() == 3, "{said:?}");
+}
+
+#[test]
+fn links_that_are_no_messages_are_kept_with_every_kind_of_span() {
+    let link = json!([{"traceId": format!("{:032x}", 9), "spanId": format!("{:016x}", 9)}]);
+    for (kind, kept) in [(1, true), (2, true), (3, true), (4, true), (5, false)] {
+        let span = json!({"traceId": format!("{:032x}", 7), "spanId": format!("{:016x}", 1), "kind": kind, "name": "n",
+            "startTimeUnixNano": "1700000000000000000", "links": link});
+        let document = json!({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]});
+        let found =
+            events(otlp::from_json(document.to_string().as_bytes(), &OtlpOptions::default()).unwrap());
+        assert_eq!(found[0].attrs.contains_key("links"), kept, "{kind}");
+    }
+}

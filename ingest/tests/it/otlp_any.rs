@@ -200,11 +200,11 @@ proptest! {
         for span in &spans {
             let hex = |id: &[u8]| id.iter().map(|b| format!("{b:02x}")).collect::<String>();
             let key = format!("{}:{}", hex(&span.trace_id), hex(&span.span_id));
-            let usable = span.trace_id.iter().any(|b| *b > 0) && span.span_id.iter().any(|b| *b > 0) && span.end_time_unix_nano > 0;
+            let usable = span.trace_id.iter().any(|b| *b > 0) && span.span_id.iter().any(|b| *b > 0) && span.start_time_unix_nano > 0;
             prop_assert!(!usable || keys.contains(key.as_str()), "{}", key);
         }
         prop_assert_eq!(rejected(&one).len(), spans.iter().filter(|s| {
-            s.trace_id.iter().all(|b| *b == 0) || s.span_id.iter().all(|b| *b == 0) || s.end_time_unix_nano == 0
+            s.trace_id.iter().all(|b| *b == 0) || s.span_id.iter().all(|b| *b == 0) || s.start_time_unix_nano == 0
         }).count());
         for record in good(&one) {
             prop_assert!(record.check().is_ok(), "{:?}", record);

@@ -8,7 +8,7 @@ use arrow_select::take::take;
 
 use crate::error::LineageError;
 use crate::index::{Index, Role};
-use crate::matching::{Matching, Reason, Status};
+use crate::matching::{How, Matching, Reason, Status};
 use crate::read::{Events, NONE, is_send};
 
 /// Columns of a message that its record tells.
@@ -38,7 +38,7 @@ pub(crate) trait Ends {
     /// What an event is.
     fn end(&self, event: u32) -> Result<End, LineageError>;
     /// The further edges into an event.
-    fn further(&self, event: u32) -> Result<Vec<(u32, Reason)>, LineageError>;
+    fn further(&self, event: u32) -> Result<Vec<(u32, How)>, LineageError>;
     /// An event's name.
     fn name(&self, event: u32) -> Result<Name<'_>, LineageError>;
 }
@@ -56,7 +56,7 @@ impl Ends for (&Events, &Matching) {
         })
     }
 
-    fn further(&self, event: u32) -> Result<Vec<(u32, Reason)>, LineageError> {
+    fn further(&self, event: u32) -> Result<Vec<(u32, How)>, LineageError> {
         Ok(self.1.extra_into(event).collect())
     }
 
@@ -83,7 +83,7 @@ impl Ends for Index {
         })
     }
 
-    fn further(&self, event: u32) -> Result<Vec<(u32, Reason)>, LineageError> {
+    fn further(&self, event: u32) -> Result<Vec<(u32, How)>, LineageError> {
         if self.info(event)?.is_linked() {
             self.links.causes(event).map(Iterator::collect)
         } else {
@@ -124,12 +124,14 @@ pub(crate) fn rows(
             let (send, receive) = if sends { (event, mate) } else { (mate, event) };
             rows.push(Row { record, send, receive, status, reason, certain });
         }
-        for (cause, reason) in ends.further(event)? {
-            let status = Status::Matched;
-            rows.push(Row { record, send: cause, receive: event, status, reason, certain: true });
+        for (cause, How { reason, certain }) in ends.further(event)? {
+            let status = Status::of_edge(reason);
+            rows.push(Row { record, send: cause, receive: event, status, reason, certain });
         }
     }
-    let taken = UInt32Array::from_iter_values(rows.iter().map(|row| row.record));
+    // What is no message has no sender, receiver, id and type.
+    let told = |row: &Row| (row.status != Status::Order).then_some(row.record);
+    let taken: UInt32Array = rows.iter().map(told).collect();
     let names = |of: fn(&Row) -> u32| -> Result<Vec<Option<Name<'_>>>, LineageError> {
         let name = |event| if event == NONE { Ok(None) } else { ends.name(event).map(Some) };
         rows.iter().map(|row| name(of(row))).collect()

@@ -113,12 +113,13 @@ fn joint(reason: Reason) -> Joint {
         Reason::MessageId => Joint::MessageId,
         Reason::Clock => Joint::Clock,
         Reason::Parent => Joint::Parent,
+        Reason::Link => Joint::Link,
     }
 }
 
 fn open(status: Status) -> Joint {
     match status {
-        Status::Local | Status::Matched => Joint::Local,
+        Status::Local | Status::Matched | Status::Order => Joint::Local,
         Status::InFlight => Joint::InFlight,
         Status::Lost => Joint::Lost,
         Status::SenderMissing => Joint::SenderMissing,

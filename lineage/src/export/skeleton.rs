@@ -41,11 +41,13 @@ pub enum Joint {
     Parent,
     /// Through events that a slice leaves out.
     Indirect,
+    /// A link of a span to one in another log tells it.
+    Link,
 }
 
 impl Joint {
     /// All of them; the position is the code used in compact columns.
-    pub const ALL: [Joint; 14] = [
+    pub const ALL: [Joint; 15] = [
         Joint::Local,
         Joint::MessageId,
         Joint::Timer,
@@ -60,6 +62,7 @@ impl Joint {
         Joint::Clock,
         Joint::Parent,
         Joint::Indirect,
+        Joint::Link,
     ];
 
     /// The word written in files.
@@ -80,6 +83,7 @@ impl Joint {
             Joint::Clock => "clock",
             Joint::Parent => "parent",
             Joint::Indirect => "indirect",
+            Joint::Link => "link",
         }
     }
 

@@ -102,7 +102,7 @@ impl Delta {
         }
         let files = vec![beside(open)?, beside(&path)?];
         let loaded = records::read(&files, system)?;
-        if loaded.clocked || loaded.has_parents {
+        if loaded.clocked || loaded.has_spans {
             return Ok(Err(Anew::Clocks));
         }
         let events = &loaded.events;

@@ -39,10 +39,10 @@ pub enum Anew {
     /// There is no base.
     #[error("there was none of this version")]
     NoBase,
-    /// The base or the delta has vector clocks, or spans with parents.
-    #[error("records have vector clocks or parents")]
+    /// The base or the delta has vector clocks, or spans.
+    #[error("records have vector clocks, or are of spans")]
     Clocks,
-    /// A message has no id, or one for several receivers or for another than who took it.
+    /// A message has no id or a counted one, or one for several receivers or for another than who took it.
     #[error("not all messages have ids and go where they are sent to")]
     NotById,
     /// Rows are gone that the base has.

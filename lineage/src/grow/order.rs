@@ -222,6 +222,8 @@ impl Ordered {
             kept_deliveries: base.kept_deliveries + deliveries,
             matched: base.matched + matched,
             clock_edges: 0,
+            span_edges: 0,
+            stamps: None,
             unmatched,
             affected: Vec::new(),
             violation: Vec::new(),

@@ -16,7 +16,7 @@ use super::links::{Link, code};
 use super::seal::Sealing;
 use super::{Index, clocks};
 use crate::error::LineageError;
-use crate::matching::{Matching, Reason};
+use crate::matching::{How, Matching, Reason};
 use crate::order::Order;
 use crate::read::{Events, NONE, Units, is_send};
 
@@ -157,7 +157,8 @@ impl<'a> Parts<'a> {
             runs: runs.len() as u32,
             states: 0,
             links: self.matching.extra.len() as u32,
-            uncertain: all.clone().filter(|&e| self.is_uncertain(e)).count() as u64,
+            uncertain: all.clone().filter(|&e| self.is_uncertain(e)).count() as u64
+                + further_uncertain(self.matching),
             alone: all.filter(|&e| self.alone(e)).count() as u64,
             environment: (events.environment != NONE).then_some(events.environment),
             stride: clocks::stride(events.len() as u32, events.actors.len()),
@@ -174,6 +175,11 @@ impl<'a> Parts<'a> {
         })
         .collect()
     }
+}
+
+/// How many further edges could be otherwise.
+fn further_uncertain(matching: &Matching) -> u64 {
+    matching.extra_how.iter().filter(|How { certain, .. }| !certain).count() as u64
 }
 
 /// A run as it is stored.
@@ -201,7 +207,8 @@ pub(crate) fn write(folder: &Path, parts: &Parts<'_>) -> Result<IndexHeader, Lin
     })?;
     with_file(folder, LINKS, |out| {
         let matching = parts.matching;
-        let edges = || matching.extra.iter().zip(&matching.extra_reason).map(|(&(c, e), &r)| (c, e, code(r)));
+        let edges =
+            || matching.extra.iter().zip(&matching.extra_how).map(|(&(c, e), &how)| (c, e, code(how)));
         let mut causes: Vec<Link> = edges().map(|(c, e, r)| (e, c, r)).collect();
         let mut effects: Vec<Link> = edges().collect();
         causes.sort_unstable();

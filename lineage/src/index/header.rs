@@ -64,7 +64,7 @@ pub struct IndexHeader {
     pub states: u32,
     /// Explicit causes.
     pub links: u32,
-    /// Messages whose match is not certain.
+    /// Messages whose match is not certain, and further edges that are not.
     pub uncertain: u64,
     /// Events outside their log's order.
     pub alone: u64,

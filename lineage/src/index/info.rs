@@ -38,8 +38,8 @@ impl Info {
             Reason::None | Reason::Inferred => 0,
             Reason::ChannelOrder => 1,
             Reason::Timer => 2,
-            // Clocks and parents tell further edges only, see `links`.
-            Reason::MessageId | Reason::Clock | Reason::Parent => 3,
+            // Clocks and spans tell further edges only, see `links`.
+            Reason::MessageId | Reason::Clock | Reason::Parent | Reason::Link => 3,
         };
         let mut bits = (role as u8) | (reason << 5);
         bits |= if alone { ALONE } else { 0 };
@@ -51,7 +51,7 @@ impl Info {
     /// An event that is not matched.
     pub(crate) fn open(role: Role, alone: bool, status: Status, timer: bool) -> Info {
         let status = match status {
-            Status::Local | Status::Matched => 0,
+            Status::Local | Status::Matched | Status::Order => 0,
             Status::InFlight if timer => TIMER_PENDING,
             Status::InFlight => 1,
             Status::Lost => 2,

@@ -1,11 +1,11 @@
-//! Further edges, any number an event: messages to several receivers, and what only vector clocks or parents tell.
+//! Further edges, any number an event: messages to several receivers, and what only vector clocks, parents or links tell.
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 use super::seal::Seal;
 use crate::error::LineageError;
-use crate::matching::Reason;
+use crate::matching::{How, Reason};
 
 /// The event it is looked up by, the event at the other end, and why (see [`code`]).
 pub(crate) type Link = (u32, u32, u32);
@@ -15,21 +15,30 @@ type Pairs = Vec<Link>;
 /// Bytes of a link in the file, which has each twice.
 const SIZE: usize = 12;
 
+/// The bit of an edge that could be otherwise.
+const UNCERTAIN: u32 = 1 << 8;
+
 /// How a reason is stored.
-pub(crate) fn code(reason: Reason) -> u32 {
-    match reason {
+pub(crate) fn code(how: How) -> u32 {
+    let reason = match how.reason {
         Reason::Clock => 1,
         Reason::Parent => 2,
+        Reason::Link => 3,
+        Reason::Inferred => 4,
         _ => 0,
-    }
+    };
+    if how.certain { reason } else { reason | UNCERTAIN }
 }
 
-fn reason(code: u32) -> Reason {
-    match code {
+fn how(code: u32) -> How {
+    let reason = match code & !UNCERTAIN {
         1 => Reason::Clock,
         2 => Reason::Parent,
+        3 => Reason::Link,
+        4 => Reason::Inferred,
         _ => Reason::MessageId,
-    }
+    };
+    How { reason, certain: code & UNCERTAIN == 0 }
 }
 
 /// The pairs, read whole when first asked for.
@@ -72,29 +81,23 @@ impl Links {
     }
 
     /// All pairs of a cause and its effect, sorted by cause.
-    pub(crate) fn all(&self) -> Result<impl Iterator<Item = (u32, u32)> + '_, LineageError> {
-        Ok(self.pairs()?.1.iter().map(|&(cause, effect, _)| (cause, effect)))
+    pub(crate) fn all(&self) -> Result<impl Iterator<Item = (u32, u32, How)> + '_, LineageError> {
+        Ok(self.pairs()?.1.iter().map(|&(cause, effect, code)| (cause, effect, how(code))))
     }
 
     /// The causes of an event, by further edges.
-    pub(crate) fn causes(
-        &self,
-        event: u32,
-    ) -> Result<impl Iterator<Item = (u32, Reason)> + '_, LineageError> {
+    pub(crate) fn causes(&self, event: u32) -> Result<impl Iterator<Item = (u32, How)> + '_, LineageError> {
         Ok(of(&self.pairs()?.0, event))
     }
 
     /// The effects of an event, by further edges.
-    pub(crate) fn effects(
-        &self,
-        event: u32,
-    ) -> Result<impl Iterator<Item = (u32, Reason)> + '_, LineageError> {
+    pub(crate) fn effects(&self, event: u32) -> Result<impl Iterator<Item = (u32, How)> + '_, LineageError> {
         Ok(of(&self.pairs()?.1, event))
     }
 }
 
 /// What stands beside `key` in pairs sorted by it.
-pub(crate) fn of(pairs: &[Link], key: u32) -> impl Iterator<Item = (u32, Reason)> + '_ {
+pub(crate) fn of(pairs: &[Link], key: u32) -> impl Iterator<Item = (u32, How)> + '_ {
     let from = pairs.partition_point(|p| p.0 < key);
-    pairs[from..].iter().take_while(move |p| p.0 == key).map(|p| (p.1, reason(p.2)))
+    pairs[from..].iter().take_while(move |p| p.0 == key).map(|p| (p.1, how(p.2)))
 }

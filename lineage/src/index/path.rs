@@ -26,6 +26,8 @@ pub enum HopReason {
     Clock,
     /// A span and its parent in another log.
     Parent,
+    /// A span and one in another log to which it links.
+    Link,
 }
 
 /// One edge of a causal chain.
@@ -63,6 +65,7 @@ impl HopReason {
             HopReason::Inferred => "inferred",
             HopReason::Clock => "clock",
             HopReason::Parent => "parent",
+            HopReason::Link => "link",
         }
     }
 }
@@ -74,6 +77,7 @@ fn word(reason: Reason) -> HopReason {
     match reason {
         Reason::Clock => HopReason::Clock,
         Reason::Parent => HopReason::Parent,
+        Reason::Link => HopReason::Link,
         Reason::MessageId => HopReason::MessageId,
         Reason::ChannelOrder => HopReason::ChannelOrder,
         Reason::Timer => HopReason::Timer,

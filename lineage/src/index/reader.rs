@@ -10,7 +10,7 @@ use super::links::Links;
 use super::pages::Pages;
 use super::seal::damaged;
 use crate::error::LineageError;
-use crate::matching::Reason;
+use crate::matching::{How, Reason};
 use crate::read::NONE;
 
 /// The order index of an execution. Only the parts that a question needs are read.
@@ -154,8 +154,8 @@ impl Index {
             f(cause)?;
         }
         if info.is_linked() {
-            for (cause, reason) in self.links.causes(event)? {
-                f(Cause { event: self.checked(cause)?, reason, certain: true })?;
+            for (cause, How { reason, certain }) in self.links.causes(event)? {
+                f(Cause { event: self.checked(cause)?, reason, certain })?;
             }
         }
         Ok(())
@@ -174,8 +174,8 @@ impl Index {
             f(effect)?;
         }
         if info.is_linked() {
-            for (effect, reason) in self.links.effects(event)? {
-                f(Cause { event: self.checked(effect)?, reason, certain: true })?;
+            for (effect, How { reason, certain }) in self.links.effects(event)? {
+                f(Cause { event: self.checked(effect)?, reason, certain })?;
             }
         }
         Ok(())
@@ -184,7 +184,7 @@ impl Index {
     /// The events with explicit effects, in order.
     pub(crate) fn linked_causes(&self) -> Result<Vec<u32>, LineageError> {
         let mut causes = Vec::new();
-        for (cause, _) in self.links.all()? {
+        for (cause, ..) in self.links.all()? {
             if causes.last() != Some(&cause) {
                 causes.push(self.checked(cause)?);
             }

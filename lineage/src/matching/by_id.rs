@@ -9,7 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::edges::{Matching, Reason, Status};
 use super::sender::{dead_letters, sender_name};
-use crate::read::{Contents, Events, HAS_ID, NONE, is_send};
+use crate::read::{COUNTED, Contents, Events, HAS_ID, NONE, is_send};
 
 /// Sends of one id, and the receives of that id: what is still to be told apart.
 pub(crate) type Shared = Vec<(Vec<u32>, Vec<u32>)>;
@@ -30,6 +30,16 @@ pub(crate) fn join(events: &Events, matching: &mut Matching) -> Shared {
             }
         }
     }
+    let whole = Whole::of(events);
+    let join = |matching: &mut Matching, send: u32, receive: u32| {
+        let (reason, certain) = match events.has(receive, COUNTED) {
+            false => (id_reason(events, send), true),
+            // Where both logs have their beginning the n-th of each is known.
+            true if whole.until(events, send) && whole.until(events, receive) => (Reason::ChannelOrder, true),
+            true => (Reason::Inferred, false),
+        };
+        matching.join(send, receive, reason, certain);
+    };
     let mut shared: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
     let mut elsewhere = Vec::new();
     let mut received: FxHashSet<(u32, u32)> = FxHashSet::default();
@@ -42,14 +52,14 @@ pub(crate) fn join(events: &Events, matching: &mut Matching) -> Shared {
         } else if matching.mate[send as usize] != NONE {
             further_receive(events, matching, send, e, &mut received);
         } else if events.receiver(send) == events.actor[e as usize] || events.receiver(send) == NONE {
-            matching.join(send, e, id_reason(events, send), true);
+            join(matching, send, e);
         } else {
             elsewhere.push((send, e));
         }
     }
     for (send, e) in elsewhere {
         if matching.mate[send as usize] == NONE {
-            matching.join(send, e, id_reason(events, send), true);
+            join(matching, send, e);
         } else {
             further_receive(events, matching, send, e, &mut received);
         }
@@ -92,9 +102,43 @@ fn further_receive(
         matching.status[i] = Status::Matched;
         matching.reason[i] = Reason::MessageId;
         matching.certain[i] = true;
-        matching.add_extra(send, receive, Reason::MessageId);
+        matching.add_extra(send, receive, Reason::MessageId, true);
     } else {
         matching.status[i] = Status::Duplicate;
+    }
+}
+
+/// Where logs with counted messages are whole: they begin with a start, and nothing is missing behind it.
+struct Whole {
+    /// By actor: the end of that part of its log; empty where nothing was counted.
+    end: Vec<u32>,
+}
+
+impl Whole {
+    fn of(events: &Events) -> Whole {
+        if !(0..events.len() as u32).any(|e| events.has(e, COUNTED)) {
+            return Whole { end: Vec::new() };
+        }
+        let end = |actor: u32| {
+            let range = events.of_actor(actor);
+            if events.kind[range.start as usize] != Kind::Start {
+                return range.start;
+            }
+            let mut last = (events.places.get(range.start).0, 0);
+            let follows = |e: &u32| {
+                let here = events.places.get(*e);
+                let expected = if here.0 == last.0 { last.1 + 1 } else { 1 };
+                last = here;
+                here.1 == expected
+            };
+            range.start + range.take_while(follows).count() as u32
+        };
+        Whole { end: (0..events.actors.len() as u32).map(end).collect() }
+    }
+
+    /// Whether nothing is missing in the event's log up to it.
+    fn until(&self, events: &Events, e: u32) -> bool {
+        self.end.get(events.actor[e as usize] as usize).is_some_and(|end| e < *end)
     }
 }
 

@@ -38,9 +38,9 @@ impl Channels {
     /// Looks at all deliveries, after those that were seen before, which were `in_order` or not.
     pub(crate) fn observe(events: &Events, matching: &Matching, before: Seen, in_order: bool) -> Channels {
         let mut channels = Channels { plain: before, nobody: dead_letters(events), in_order: true };
-        for r in (0..events.len() as u32).filter(|&e| events.kind[e as usize] == Kind::Receive) {
-            let s = matching.mate[r as usize];
-            if s != NONE && channels.is_plain(events, s) {
+        let receives = (0..events.len() as u32).filter(|&e| events.kind[e as usize] == Kind::Receive);
+        for (s, r) in receives.flat_map(|r| sends_of(matching, r).map(move |s| (s, r))) {
+            if channels.is_plain(events, s) {
                 let key = (events.actor[s as usize], events.actor[r as usize]);
                 let seen = channels.plain.entry(key).or_insert((s, true));
                 seen.1 &= seen.0 <= s;
@@ -83,7 +83,14 @@ impl Channels {
             return (wishes, broken);
         }
         let queued = |s: u32| self.is_plain(events, s) || events.via(s) == Some(Via::Forward);
-        let channel = |s: u32| (sender_name(events, s, self.nobody), events.receiver(s));
+        // What is sent to anyone stands in the channel to whoever took it.
+        let channel = |s: u32| {
+            let to = match (events.receiver(s), matching.mate[s as usize]) {
+                (NONE, mate) if mate != NONE => events.actor[mate as usize],
+                (receiver, _) => receiver,
+            };
+            (sender_name(events, s, self.nobody), to)
+        };
         let mut last: FxHashMap<(u32, u32), u32> = FxHashMap::default();
         let mut ask = |before: u32, after: u32, undelivered: bool| {
             let same_log = events.actor[before as usize] == events.actor[after as usize];
@@ -109,6 +116,7 @@ impl Channels {
         for s in 0..events.len() as u32 {
             if matching.status[s as usize] == Status::InFlight
                 && events.kind[s as usize] == Kind::Send
+                && events.receiver(s) != NONE
                 && queued(s)
                 && let Some(&before) = last.get(&channel(s))
             {
@@ -118,6 +126,13 @@ impl Channels {
         wishes.retain(|w| !broken.0.contains(&w.channel));
         (wishes, broken)
     }
+}
+
+/// The sends of what a receive took.
+fn sends_of(matching: &Matching, receive: u32) -> impl Iterator<Item = u32> + '_ {
+    let mate = Some(matching.mate[receive as usize]).filter(|&mate| mate != NONE);
+    let further = matching.extra_into(receive).filter(|(_, how)| !how.reason.is_no_message());
+    mate.into_iter().chain(further.map(|(send, _)| send))
 }
 
 /// Channels whose deliveries no in-order schedule can give.

@@ -179,7 +179,7 @@ impl Clocks {
                 if let Some(problem) = self.contradiction(events, cause, e) {
                     self.problems.push((e, problem));
                 } else if cause != mate {
-                    matching.add_extra(cause, e, Reason::Clock);
+                    matching.add_extra(cause, e, Reason::Clock, true);
                 }
             }
         }

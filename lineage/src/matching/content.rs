@@ -1,14 +1,15 @@
 //! Joining what has no usable message id: by content, in channel order where the channel has one.
 
+use demi_schemas::event::ANYONE;
 use demi_schemas::{Kind, Via};
 use rustc_hash::FxHashMap;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::align::align;
 use super::by_id;
-use super::edges::{Matching, Reason};
+use super::edges::{Matching, Reason, Status};
 use super::sender::{dead_letters, sender_name};
-use crate::read::{Contents, Events, HAS_ID, NONE};
+use crate::read::{Contents, Events, HAS_ID, NONE, nothing};
 
 /// A channel: the sender's name as the receiver logs it, and the receiver's number.
 type Channel = (u32, u32);
@@ -28,9 +29,11 @@ pub(crate) fn wanted(events: &Events, matching: &Matching, shared: &by_id::Share
         return Vec::new();
     }
     let nobody = dead_letters(events);
+    let to_unknown = Unknown::of(events).filter(|unknown| unknown.matters(events, matching));
     let matters = |(e, kind): (u32, Kind)| match kind {
         Kind::TimerSet | Kind::TimerFire => fires && open(e),
         Kind::Receive => channels.get(&channel(e)).is_some_and(|without_id| *without_id || open(e)),
+        Kind::Send if to_unknown.is_some() => open(e),
         Kind::Send => open(e) && channels.contains_key(&(sender_name(events, e, nobody), events.receiver(e))),
         _ => false,
     };
@@ -95,6 +98,95 @@ pub(crate) fn messages(events: &Events, matching: &mut Matching, contents: &Cont
     channels.sort_unstable_by_key(|(_, (_, receives))| receives[0]);
     for ((from, _), (sends, receives)) in channels {
         join_channel(events, matching, contents, from != nobody, &sends, &receives);
+    }
+}
+
+/// The address of those who are unknown.
+struct Unknown(u32);
+
+impl Unknown {
+    /// It, if somebody was addressed so.
+    fn of(events: &Events) -> Option<Unknown> {
+        events.names.find(ANYONE).map(Unknown)
+    }
+
+    /// Whether a send does not tell its receiver.
+    fn receives(&self, events: &Events, send: u32) -> bool {
+        events.to[send as usize] == self.0
+    }
+
+    /// Whether a receive does not tell its sender.
+    fn sent(&self, events: &Events, receive: u32) -> bool {
+        let from = events.from[receive as usize];
+        from == self.0 || from == NONE
+    }
+
+    /// Whether some end of a message that is open does not tell the other.
+    fn matters(&self, events: &Events, matching: &Matching) -> bool {
+        (0..events.len() as u32).filter(|&e| matching.is_open(e)).any(|e| match events.kind[e as usize] {
+            Kind::Send => self.receives(events, e),
+            Kind::Receive => self.sent(events, e),
+            _ => false,
+        })
+    }
+}
+
+/// Joins what names no sender, or was sent to anyone, and is still open: where one send alone has the content, and each actor received it
+/// once. What says nothing is not joined.
+pub(crate) fn unaddressed(events: &Events, matching: &mut Matching, contents: &Contents) {
+    let Some(unknown) = Unknown::of(events).filter(|unknown| unknown.matters(events, matching)) else {
+        return;
+    };
+    let (nobody, nothing) = (dead_letters(events), nothing());
+    let open = |matching: &Matching, kind: Kind| -> Vec<u32> {
+        let is =
+            |e: &u32| events.kind[*e as usize] == kind && matching.is_open(*e) && contents.of(*e) != nothing;
+        (0..events.len() as u32).filter(is).collect()
+    };
+    let (sends, receives) = (open(matching, Kind::Send), open(matching, Kind::Receive));
+    let mut to_one: FxHashMap<(u64, u32), Vec<u32>> = FxHashMap::default();
+    let mut to_anyone: FxHashMap<u64, Vec<u32>> = FxHashMap::default();
+    let mut from_one: FxHashMap<(u64, u32), Vec<u32>> = FxHashMap::default();
+    for &s in &sends {
+        let content = contents.of(s);
+        if unknown.receives(events, s) {
+            to_anyone.entry(content).or_default().push(s);
+            from_one.entry((content, sender_name(events, s, nobody))).or_default().push(s);
+        } else {
+            to_one.entry((content, events.receiver(s))).or_default().push(s);
+        }
+    }
+    // By send: the receives that can be of no other.
+    let mut taken: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+    for &r in &receives {
+        let content = contents.of(r);
+        let both_ids = |s: &u32| events.has(*s, HAS_ID) && events.has(r, HAS_ID);
+        let backwards = |s: &u32| events.actor[*s as usize] == events.actor[r as usize] && *s > r;
+        let found: [Option<&Vec<u32>>; 2] = match unknown.sent(events, r) {
+            true => [to_one.get(&(content, events.actor[r as usize])), to_anyone.get(&content)],
+            false => [from_one.get(&(content, events.from[r as usize])), None],
+        };
+        let all: Vec<u32> = found.into_iter().flatten().flatten().copied().take(2).collect();
+        if let [only] = all[..]
+            && !both_ids(&only)
+            && !backwards(&only)
+        {
+            taken.entry(only).or_default().push(r);
+        }
+    }
+    let mut taken: Vec<_> = taken.into_iter().collect();
+    taken.sort_unstable();
+    for (send, receives) in taken {
+        let times = |actor: u32| receives.iter().filter(|&&r| events.actor[r as usize] == actor).count();
+        for &r in receives.iter().filter(|&&r| times(events.actor[r as usize]) == 1) {
+            if matching.mate[send as usize] == NONE {
+                matching.join(send, r, Reason::Inferred, false);
+            } else {
+                matching.status[r as usize] = Status::Matched;
+                matching.reason[r as usize] = Reason::Inferred;
+                matching.add_extra(send, r, Reason::Inferred, false);
+            }
+        }
     }
 }
 

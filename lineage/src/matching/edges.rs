@@ -19,6 +19,8 @@ pub(crate) enum Reason {
     Clock,
     /// By a span and its parent in another log, where no message tells it.
     Parent,
+    /// By a link of a span to one in another log, where nothing else tells it.
+    Link,
 }
 
 impl Reason {
@@ -32,12 +34,27 @@ impl Reason {
             Reason::MessageId => "message_id",
             Reason::Clock => "clock",
             Reason::Parent => "parent",
+            Reason::Link => "link",
         }
     }
 
     /// Whether it is of an edge that is no message.
     pub(crate) fn is_no_message(self) -> bool {
-        matches!(self, Reason::Clock | Reason::Parent)
+        matches!(self, Reason::Clock | Reason::Parent | Reason::Link)
+    }
+}
+
+/// Why a further edge is there, and whether it could be otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct How {
+    pub(crate) reason: Reason,
+    pub(crate) certain: bool,
+}
+
+impl How {
+    /// Whether it is of an edge that is no message, certain or not as asked.
+    pub(crate) fn is_order(self, certain: bool) -> bool {
+        self.reason.is_no_message() && self.certain == certain
     }
 }
 
@@ -58,6 +75,8 @@ pub(crate) enum Status {
     Duplicate,
     /// Received from outside, and the send is in no log.
     External,
+    /// Nothing was sent or received: an order that clocks, parents or links tell.
+    Order,
 }
 
 impl Status {
@@ -71,7 +90,13 @@ impl Status {
             Status::SenderMissing => "sender_missing",
             Status::Duplicate => "duplicate",
             Status::External => "external",
+            Status::Order => "order",
         }
+    }
+
+    /// That of a further edge.
+    pub(crate) fn of_edge(reason: Reason) -> Status {
+        if reason.is_no_message() { Status::Order } else { Status::Matched }
     }
 }
 
@@ -86,10 +111,10 @@ pub(crate) struct Matching {
     /// By event: whether no other match is possible.
     pub(crate) certain: Vec<bool>,
     /// Further edges, sorted by the later event: the earlier event and the later. A message that several received has one for
-    /// each receive but the first; the others are told by vector clocks, or by the parents of spans.
+    /// each receive but the first; the others are told by vector clocks, or by the parents and links of spans.
     pub(crate) extra: Vec<(u32, u32)>,
     /// By entry of `extra`: why it is there.
-    pub(crate) extra_reason: Vec<Reason>,
+    pub(crate) extra_how: Vec<How>,
     /// Messages that an actor received again: its first receive of one, and a later.
     pub(crate) repeats: Vec<(u32, u32)>,
     /// What is odd.
@@ -105,7 +130,7 @@ impl Matching {
             reason: vec![Reason::None; events],
             certain: vec![false; events],
             extra: Vec::new(),
-            extra_reason: Vec::new(),
+            extra_how: Vec::new(),
             repeats: Vec::new(),
             warnings: Vec::new(),
         }
@@ -122,24 +147,25 @@ impl Matching {
     }
 
     /// Adds an edge beside those of mates. [`Matching::sort_extra`] must follow the last one.
-    pub(crate) fn add_extra(&mut self, cause: u32, effect: u32, reason: Reason) {
+    pub(crate) fn add_extra(&mut self, cause: u32, effect: u32, reason: Reason, certain: bool) {
         self.extra.push((cause, effect));
-        self.extra_reason.push(reason);
+        self.extra_how.push(How { reason, certain });
     }
 
     /// Brings further edges into the order of their later events.
     pub(crate) fn sort_extra(&mut self) {
-        let mut all: Vec<_> = self.extra.drain(..).zip(self.extra_reason.drain(..)).collect();
-        all.sort_unstable_by_key(|&((cause, effect), reason)| (effect, cause, reason));
+        let mut all: Vec<_> = self.extra.drain(..).zip(self.extra_how.drain(..)).collect();
+        // Of two that say the same the certain one stays.
+        all.sort_unstable_by_key(|&((cause, effect), how)| (effect, cause, !how.certain, how.reason));
         all.dedup_by_key(|(edge, _)| *edge);
-        (self.extra, self.extra_reason) = all.into_iter().unzip();
+        (self.extra, self.extra_how) = all.into_iter().unzip();
     }
 
-    /// The further edges into an event, with their reasons.
-    pub(crate) fn extra_into(&self, effect: u32) -> impl Iterator<Item = (u32, Reason)> + '_ {
+    /// The further edges into an event.
+    pub(crate) fn extra_into(&self, effect: u32) -> impl Iterator<Item = (u32, How)> + '_ {
         let from = self.extra.partition_point(|&(_, e)| e < effect);
-        let edges = self.extra[from..].iter().zip(&self.extra_reason[from..]);
-        edges.take_while(move |((_, e), _)| *e == effect).map(|((cause, _), reason)| (*cause, *reason))
+        let edges = self.extra[from..].iter().zip(&self.extra_how[from..]);
+        edges.take_while(move |((_, e), _)| *e == effect).map(|((cause, _), how)| (*cause, *how))
     }
 
     /// Whether an end of a message has no other end yet, and may have one.
@@ -148,14 +174,10 @@ impl Matching {
             && !matches!(self.status[e as usize], Status::Duplicate | Status::Matched)
     }
 
-    /// Drops the further edges into an event whose reason is such.
-    pub(crate) fn drop_extra(&mut self, effect: u32, such: impl Fn(Reason) -> bool) {
-        let keep: Vec<bool> =
-            self.extra.iter().zip(&self.extra_reason).map(|(&(_, e), &r)| e != effect || !such(r)).collect();
-        let mut kept = keep.iter();
-        self.extra.retain(|_| *kept.next().unwrap_or(&true));
-        let mut kept = keep.iter();
-        self.extra_reason.retain(|_| *kept.next().unwrap_or(&true));
+    /// Drops such further edges into an event.
+    pub(crate) fn drop_extra(&mut self, effect: u32, such: impl Fn(How) -> bool) {
+        let all = self.extra.drain(..).zip(self.extra_how.drain(..));
+        (self.extra, self.extra_how) = all.filter(|&((_, e), how)| e != effect || !such(how)).unzip();
     }
 
     /// Parts a receive from its send, because the order of events contradicts the edge.
@@ -167,7 +189,7 @@ impl Matching {
             self.reason[send as usize] = Reason::None;
             self.certain[send as usize] = false;
         } else {
-            self.drop_extra(receive, |reason| reason == Reason::MessageId);
+            self.drop_extra(receive, |how| !how.reason.is_no_message());
         }
         self.status[receive as usize] = Status::SenderMissing;
         self.reason[receive as usize] = Reason::None;

@@ -11,4 +11,4 @@ pub(crate) mod unmatched;
 
 pub(crate) use channels::{Channels, Seen, Wish, note};
 pub(crate) use clocks::Clocks;
-pub(crate) use edges::{Matching, Reason, Status};
+pub(crate) use edges::{How, Matching, Reason, Status};

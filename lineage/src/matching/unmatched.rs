@@ -1,13 +1,15 @@
 //! Why a message found no other end.
 
+use demi_common::sealed::SealedFile;
 use demi_schemas::Kind;
 use demi_schemas::summary::Unmatched;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::channels::Channels;
 use super::edges::{Matching, Status};
-use super::sender::dead_letters;
-use crate::read::{Contents, EXTERNAL, Events, HAS_ID, IdHash, NONE};
+use super::sender::{dead_letters, sender_name};
+use crate::error::LineageError;
+use crate::read::{Contents, EXTERNAL, Events, HAS_ID, IdHash, NONE, Placement, nothing};
 
 /// Actors with sequence numbers missing in a log.
 fn with_gaps(events: &Events) -> Vec<bool> {
@@ -86,6 +88,76 @@ fn repeats(events: &Events, matching: &Matching) -> Vec<(u32, u32)> {
     told.collect()
 }
 
+/// The channel of an end of a message that has no id and no other end: the sender's name and the receiver's number.
+fn open_channel(events: &Events, matching: &Matching, nobody: u32, e: u32) -> Option<(u32, u32)> {
+    let i = e as usize;
+    if matching.mate[i] != NONE || events.has(e, HAS_ID) {
+        return None;
+    }
+    match (events.kind[i], matching.status[i]) {
+        (Kind::Send, Status::InFlight | Status::Lost) => {
+            Some((sender_name(events, e, nobody), events.receiver(e)))
+        }
+        (Kind::Receive, Status::SenderMissing) => Some((events.from[i], events.actor[i])),
+        _ => None,
+    }
+}
+
+/// A hint where receives found no send, and their channel has one that differs in its type only.
+pub(crate) fn differ_in_type(
+    events: &Events,
+    matching: &Matching,
+    files: &[SealedFile],
+    placement: &Placement,
+) -> Result<Option<String>, LineageError> {
+    let nobody = dead_letters(events);
+    let channel = |e: u32| open_channel(events, matching, nobody, e);
+    let mut receives: FxHashMap<(u32, u32), Vec<u32>> = FxHashMap::default();
+    for e in (0..events.len() as u32).filter(|&e| events.kind[e as usize] == Kind::Receive) {
+        if let Some(channel) = channel(e) {
+            receives.entry(channel).or_default().push(e);
+        }
+    }
+    if receives.is_empty() {
+        return Ok(None);
+    }
+    let sends: Vec<(u32, (u32, u32))> = (0..events.len() as u32)
+        .filter(|&e| events.kind[e as usize] == Kind::Send)
+        .filter_map(|e| Some((e, channel(e).filter(|channel| receives.contains_key(channel))?)))
+        .collect();
+    if sends.is_empty() {
+        return Ok(None);
+    }
+    let mut wanted = vec![false; events.len()];
+    sends.iter().for_each(|(send, _)| wanted[*send as usize] = true);
+    receives.values().flatten().for_each(|receive| wanted[*receive as usize] = true);
+    let (contents, nothing) = (Contents::without_types(files, placement, &wanted)?, nothing());
+    let mut sent: FxHashMap<((u32, u32), u64), u32> = FxHashMap::default();
+    for &(send, channel) in &sends {
+        sent.entry((channel, contents.of(send))).or_insert(send);
+    }
+    let mut found: Vec<(u32, u32)> = Vec::new();
+    for (channel, receives) in receives {
+        let same = |receive: &u32| {
+            let content = contents.of(*receive);
+            (content != nothing)
+                .then(|| sent.get(&(channel, content)))
+                .flatten()
+                .map(|send| (*receive, *send))
+        };
+        found.extend(receives.iter().filter_map(same));
+    }
+    Ok(found.iter().min().map(|&(receive, send)| {
+        format!(
+            "{} receives without a send differ from one on their channel in 'type' only (first {} and {}): messages are matched where sends and \
+             receives have the same type",
+            found.len(),
+            events.name(receive),
+            events.name(send)
+        )
+    }))
+}
+
 /// Counts matched messages, and unmatched ones by why. Timers are no messages.
 pub(crate) fn count(events: &Events, matching: &Matching) -> (u64, Unmatched) {
     let mut matched = 0;
@@ -101,7 +173,7 @@ pub(crate) fn count(events: &Events, matching: &Matching) -> (u64, Unmatched) {
             Status::SenderMissing => counts.sender_missing += 1,
             Status::Duplicate => counts.duplicate += 1,
             Status::External => counts.external += 1,
-            Status::Matched | Status::Local => {}
+            Status::Matched | Status::Local | Status::Order => {}
         }
     }
     (matched, counts)

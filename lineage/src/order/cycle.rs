@@ -21,8 +21,8 @@ pub(crate) struct Cut {
     pub(crate) wishes: Vec<u32>,
     /// Messages, by their receive.
     pub(crate) receives: Vec<u32>,
-    /// Events whose further causes go; only where a cycle has nothing else.
-    pub(crate) clocked: Vec<u32>,
+    /// Events whose further causes go that are no messages, and whether these are certain ones; those only where a cycle has nothing else.
+    pub(crate) clocked: Vec<(u32, bool)>,
     /// What to tell.
     pub(crate) notes: Vec<String>,
 }
@@ -62,7 +62,7 @@ pub(crate) fn edges_to_cut(
                 match *edge.weight() {
                     Edge::Message(receive) => cut.receives.push(receive),
                     Edge::Wish(wish) => cut.wishes.push(wish),
-                    Edge::Clock(effect) => cut.clocked.push(effect),
+                    Edge::Clock(effect, certain) => cut.clocked.push((effect, certain)),
                     Edge::Log => {}
                 }
             }
@@ -79,17 +79,27 @@ pub(crate) fn edges_to_cut(
             cut.wishes.push(wish);
             continue;
         }
+        // So is what a link tells, or a parent that may be another.
+        let guesses =
+            edges.iter().filter_map(|e| if let Edge::Clock(e, false) = e { Some(*e) } else { None });
+        if let Some(effect) = guesses.min() {
+            let name = graph.events.name(effect);
+            cut.notes.push(format!("cycle: what a link or an uncertain parent of {name} tells was dropped"));
+            cut.clocked.push((effect, false));
+            continue;
+        }
         let messages = edges.iter().filter_map(|e| if let Edge::Message(r) = e { Some(*r) } else { None });
         let messages: Vec<u32> = messages.collect();
         let rank = |&r: &u32| (matching.certain[r as usize], matching.reason[r as usize], r);
         if messages.is_empty() {
-            let clocked = edges.iter().filter_map(|e| if let Edge::Clock(e) = e { Some(*e) } else { None });
+            let clocked =
+                edges.iter().filter_map(|e| if let Edge::Clock(e, _) = e { Some(*e) } else { None });
             if let Some(effect) = clocked.min() {
                 let name = graph.events.name(effect);
                 cut.notes.push(format!(
                     "cycle without a message: what the clock or the parent of {name} tells was dropped"
                 ));
-                cut.clocked.push(effect);
+                cut.clocked.push((effect, true));
             }
         }
         if let Some(weakest) = messages.iter().copied().min_by_key(rank) {

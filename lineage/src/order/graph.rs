@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashSet;
 
-use crate::matching::{Matching, Reason, Wish};
+use crate::matching::{How, Matching, Wish};
 use crate::read::{Events, NONE, Units, is_send};
 
 /// An edge between units.
@@ -14,8 +14,8 @@ pub(crate) enum Edge {
     Message(u32),
     /// A wish of a channel, by its number.
     Wish(u32),
-    /// What vector clocks tell, or a span's parent; named by the later event.
-    Clock(u32),
+    /// What vector clocks tell, or a span's parent or link; named by the later event, with whether it is certain.
+    Clock(u32, bool),
 }
 
 /// The graph of units: an actor's next unit, the units its messages reach, and wishes.
@@ -27,7 +27,7 @@ pub(crate) struct Graph<'a> {
     /// By unit: whether a wish begins there, because a search for each would cost more than all else.
     pub(super) wishing: Vec<bool>,
     /// Further edges, sorted by the earlier event.
-    pub(super) extra: Vec<(u32, u32, Reason)>,
+    pub(super) extra: Vec<(u32, u32, How)>,
     pub(super) dropped: FxHashSet<Group>,
 }
 
@@ -60,9 +60,11 @@ impl<'a> Graph<'a> {
             }
             if !self.extra.is_empty() {
                 let from = self.extra.partition_point(|x| x.0 < e);
-                for &(_, effect, reason) in self.extra[from..].iter().take_while(|x| x.0 == e) {
-                    let edge =
-                        if reason.is_no_message() { Edge::Clock(effect) } else { Edge::Message(effect) };
+                for &(_, effect, how) in self.extra[from..].iter().take_while(|x| x.0 == e) {
+                    let edge = match how.reason.is_no_message() {
+                        true => Edge::Clock(effect, how.certain),
+                        false => Edge::Message(effect),
+                    };
                     f(self.units.of[effect as usize], edge);
                 }
             }

@@ -7,7 +7,7 @@ use demi_schemas::event::MONITOR;
 
 use super::cycle;
 use super::graph::{Graph, Group, group};
-use crate::matching::{Matching, Reason, Wish};
+use crate::matching::{Matching, Wish};
 use crate::read::{Events, NONE, is_send};
 
 /// The linear extension.
@@ -83,11 +83,11 @@ impl Graph<'_> {
                 let unit = self.units.of[receive as usize];
                 close(unit, &mut open, &mut ready, |u| self.priority(monitor, u));
             }
-            for effect in cut.clocked {
+            for (effect, certain) in cut.clocked {
                 let unplaced = |c: &u32| open[self.units.of[*c as usize] as usize] > 0;
-                let clocked = matching.extra_into(effect).filter(|(_, r)| r.is_no_message());
+                let clocked = matching.extra_into(effect).filter(|(_, how)| how.is_order(certain));
                 let waits = clocked.filter(|(c, _)| unplaced(c)).count();
-                matching.drop_extra(effect, Reason::is_no_message);
+                matching.drop_extra(effect, |how| how.is_order(certain));
                 let unit = self.units.of[effect as usize];
                 (0..waits).for_each(|_| close(unit, &mut open, &mut ready, |u| self.priority(monitor, u)));
             }
@@ -99,8 +99,8 @@ impl Graph<'_> {
     }
 
     fn take_extra(&mut self, matching: &Matching) {
-        let edges = matching.extra.iter().zip(&matching.extra_reason);
-        self.extra = edges.map(|(&(cause, effect), &reason)| (cause, effect, reason)).collect();
+        let edges = matching.extra.iter().zip(&matching.extra_how);
+        self.extra = edges.map(|(&(cause, effect), &how)| (cause, effect, how)).collect();
         self.extra.sort_unstable();
     }
 

@@ -1,5 +1,6 @@
 //! Order: the linear extension of happens-before, and the causal past of a violation in it.
 
+pub(crate) mod against;
 mod cycle;
 mod graph;
 mod linear;

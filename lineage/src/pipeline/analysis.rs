@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use demi_common::sealed::SealedFile;
-use demi_schemas::summary::BuildSummary;
+use demi_schemas::summary::{BuildSummary, StampCheck};
 
 use super::options::{BuildOptions, Extra};
 use crate::error::LineageError;
@@ -12,7 +12,7 @@ use crate::grow::BaseFacts;
 use crate::matching::{
     Channels, Clocks, Matching, Reason, Seen, by_id, channels, clocks, content, unmatched,
 };
-use crate::order::{Graph, Order, Provenance, Target, ViolationSpec, provenance};
+use crate::order::{Graph, Order, Provenance, Target, ViolationSpec, against, provenance};
 use crate::read::{Contents, Events, Loaded, Placement, Units};
 
 /// Everything that was found out about the events.
@@ -23,6 +23,7 @@ pub(super) struct Lineage {
     pub(super) units: Units,
     pub(super) channels_in_order: bool,
     pub(super) base: Option<BaseFacts>,
+    pub(super) stamps: Option<StampCheck>,
 }
 
 /// Matches messages, orders events and takes the causal past of the violation.
@@ -45,6 +46,7 @@ pub(super) fn analyse(
     by_id::tell_apart(events, &mut matching, &contents, &shared);
     content::timers(events, &mut matching, &contents);
     content::messages(events, &mut matching, &contents);
+    content::unaddressed(events, &mut matching, &contents);
     if let Some(clocks) = clocks {
         match clocks.join(events, &mut matching) {
             Ok(warnings) => matching.warnings.extend(warnings),
@@ -53,23 +55,33 @@ pub(super) fn analyse(
             }
         }
     }
-    // Memory is needed for the order from here on.
-    drop(placement);
-    for &(cause, effect) in &loaded.parents {
-        matching.add_extra(cause, effect, Reason::Parent);
+    for edge in &loaded.spans {
+        // A message that the span took may say the same.
+        let known = matching.mate[edge.effect as usize] == edge.cause;
+        if !known || edge.certain && !matching.certain[edge.effect as usize] {
+            let reason = if edge.link { Reason::Link } else { Reason::Parent };
+            matching.add_extra(edge.cause, edge.effect, reason, edge.certain);
+        }
     }
     matching.sort_extra();
     let observed = Channels::observe(events, &matching, Seen::default(), true);
     unmatched::explain(events, &mut matching, &contents, &observed);
     drop(contents);
+    matching.warnings.extend(unmatched::differ_in_type(events, &matching, files, &placement)?);
     let base = match extra {
         Extra::Base => {
-            let clocked = loaded.clocked || loaded.has_parents;
+            let clocked = loaded.clocked || loaded.has_spans;
             Some(BaseFacts::of(events, &matching, &observed, clocked, &folder.base())?)
         }
         Extra::Schedule => None,
     };
     events.id = Vec::new();
+    let stamps = match extra {
+        Extra::Schedule => against::compare(files, &placement, events, &matching)?,
+        Extra::Base => None,
+    };
+    // Memory is needed for the order from here on.
+    drop(placement);
     let units = Units::new(events, &matching.extra);
     let (mut wishes, broken) = observed.wishes(events, &matching, &units);
     wishes.extend(channels::log_order(events, &units));
@@ -79,7 +91,7 @@ pub(super) fn analyse(
     broken.sort_unstable();
     let channels_in_order = observed.in_order() && broken.is_empty() && !order.channel_dropped;
     order.warnings.extend(broken);
-    Ok(Lineage { matching, order, target, units, channels_in_order, base })
+    Ok(Lineage { matching, order, target, units, channels_in_order, base, stamps })
 }
 
 /// What is kept of the events, and why.
@@ -102,6 +114,9 @@ pub(super) fn summarize(
     let kept = |e: &usize| provenance.kept[*e];
     let delivery = |e: &usize| events.kind[*e].is_delivery();
     let (matched, unmatched) = unmatched::count(events, &lineage.matching);
+    let further = |such: fn(Reason) -> bool| {
+        lineage.matching.extra_how.iter().filter(|how| such(how.reason)).count() as u64
+    };
     let n_kept = (0..events.len()).filter(kept).count();
     let mut warnings = loaded.warnings.clone();
     warnings.extend(lineage.target.warnings.iter().cloned());
@@ -116,7 +131,9 @@ pub(super) fn summarize(
         deliveries: (0..events.len()).filter(delivery).count() as u64,
         kept_deliveries: (0..events.len()).filter(kept).filter(delivery).count() as u64,
         matched,
-        clock_edges: lineage.matching.extra_reason.iter().filter(|r| **r == Reason::Clock).count() as u64,
+        clock_edges: further(|reason| reason == Reason::Clock),
+        span_edges: further(|reason| matches!(reason, Reason::Parent | Reason::Link)),
+        stamps: lineage.stamps.clone(),
         unmatched,
         affected: lineage.target.affected.clone(),
         violation: lineage.target.fingerprints.clone(),

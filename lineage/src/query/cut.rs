@@ -172,10 +172,13 @@ impl Query {
         })
     }
 
-    /// Explicit edges from inside the cut to outside.
+    /// Messages by explicit edges from inside the cut to outside.
     fn links_across(&self, ends: &[u32]) -> Result<u64, LineageError> {
         let mut across = 0;
-        for (cause, effect) in self.index.links.all()? {
+        for (cause, effect, how) in self.index.links.all()? {
+            if how.reason.is_no_message() {
+                continue;
+            }
             let inside = |e: u32| ends.get(self.index.actor_of(e)).is_some_and(|&end| e < end);
             across += u64::from(inside(cause) && !inside(effect) && !self.index.info(cause)?.is_alone());
         }

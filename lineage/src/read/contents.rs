@@ -32,6 +32,24 @@ impl Contents {
         placement: &Placement,
         wanted: &[bool],
     ) -> Result<Contents, LineageError> {
+        Contents::read_with(files, placement, wanted, true)
+    }
+
+    /// [`Contents::read`] as if messages had no types.
+    pub(crate) fn without_types(
+        files: &[SealedFile],
+        placement: &Placement,
+        wanted: &[bool],
+    ) -> Result<Contents, LineageError> {
+        Contents::read_with(files, placement, wanted, false)
+    }
+
+    fn read_with(
+        files: &[SealedFile],
+        placement: &Placement,
+        wanted: &[bool],
+        typed: bool,
+    ) -> Result<Contents, LineageError> {
         let count = wanted.iter().filter(|wanted| **wanted).count();
         let mut contents = Contents::default();
         if count > placement.events / SPARSE {
@@ -44,7 +62,7 @@ impl Contents {
         }
         let schema = columns_of(&record_schema(), &TOLD);
         each_chosen(files, placement, wanted, &schema, &mut |batch, events| {
-            let contents_of = contents_of(batch)?;
+            let contents_of = contents_of(batch, typed)?;
             for (row, &event) in events.iter().enumerate().filter(|(_, event)| is(**event, wanted)) {
                 match contents.dense.get_mut(event as usize) {
                     Some(content) => *content = contents_of(row),
@@ -67,17 +85,25 @@ impl Contents {
     }
 }
 
+/// The content of what says nothing: it has no type, payload and fingerprint.
+pub(crate) fn nothing() -> u64 {
+    xxh3_64_with_seed(b"", 0)
+}
+
 fn is(event: u32, wanted: &[bool]) -> bool {
     event != NONE && wanted[event as usize]
 }
 
-/// The contents of the rows of a batch.
-pub(super) fn contents_of(batch: &RecordBatch) -> Result<impl Fn(usize) -> u64 + '_, LineageError> {
+/// The contents of the rows of a batch, with their types or without.
+pub(super) fn contents_of(
+    batch: &RecordBatch,
+    typed: bool,
+) -> Result<impl Fn(usize) -> u64 + '_, LineageError> {
     let type_ = columns::text(batch, "type")?;
     let (payload, fingerprint) = (columns::text(batch, "payload")?, columns::text(batch, "fingerprint")?);
     Ok(move |row: usize| {
         // No type is another one than the empty.
-        let type_ = at(type_, row).map_or(0, |text| xxh3_64(text.as_bytes()) | 1);
+        let type_ = at(type_, row).filter(|_| typed).map_or(0, |text| xxh3_64(text.as_bytes()) | 1);
         let content = at(fingerprint, row).or(at(payload, row)).unwrap_or("");
         xxh3_64_with_seed(content.as_bytes(), type_)
     })

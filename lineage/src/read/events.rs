@@ -13,6 +13,9 @@ pub(crate) const INTERNAL: u8 = 2;
 /// The record has a `msg_id`.
 pub(crate) const HAS_ID: u8 = 4;
 const VIA_SHIFT: u8 = 3;
+const VIA_MASK: u8 = 0b111;
+/// The `msg_id` was made by counting.
+pub(crate) const COUNTED: u8 = 64;
 
 /// The flag bits of a `via`.
 pub(crate) fn via_bits(via: Option<Via>) -> u8 {
@@ -149,7 +152,7 @@ impl Events {
 
     /// How the message was sent, where that is special.
     pub(crate) fn via(&self, e: u32) -> Option<Via> {
-        match self.flags[e as usize] >> VIA_SHIFT {
+        match (self.flags[e as usize] >> VIA_SHIFT) & VIA_MASK {
             1 => Some(Via::Forward),
             2 => Some(Via::Scheduler),
             3 => Some(Via::Thread),

@@ -1,4 +1,4 @@
-//! The parent relation of spans.
+//! The parent relation of spans, and what they link to.
 //!
 //! Spans have no sequence numbers: their events are numbered by the clock of their service, and two events of one service may carry stamps
 //! that are the wrong way round. A parent's start comes before the starts of its children, whatever their stamps say, and a message is
@@ -7,8 +7,16 @@
 //! Between services the relation is an edge of its own.
 //!
 //! A child may outlive its parent, so ends say nothing; an answer that was recorded (`#end`) is a message like others.
+//!
+//! **Ids that several spans have.** One client and one server that share an id are the two ends of a request (B3), whether or not the record
+//! says `shared`. Any other spans with the same id are a fault of who recorded them, and which of them a child means is a guess: the last that is
+//! stamped no later than the child. Such an edge is uncertain, and so is what a link tells, because a link may be added after the start.
+//!
+//! **Short trace ids.** Some libraries keep the lower 64 bits of a trace id alone. A trace id of 64 bits is that of 128 bits with the same lower
+//! half, where there is exactly one such.
 
 use std::collections::BTreeSet;
+use std::collections::hash_map::Entry;
 use std::path::Path;
 
 use arrow_array::RecordBatch;
@@ -19,6 +27,7 @@ use petgraph::algo::tarjan_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::columns;
 use super::events::IdHash;
@@ -33,56 +42,199 @@ struct Named {
     trace_id: String,
     span_id: String,
     parent_span_id: Option<String>,
+    // Others than spans may have fields of these names.
+    #[serde(default)]
+    span_kind: Value,
+    #[serde(default)]
+    links: Value,
 }
 
-/// Events by the span that they are the start of.
-#[derive(Clone, Copy)]
-struct Starts {
-    plain: u32,
-    /// That of the server, which shares the client's id in Zipkin.
-    shared: u32,
+/// Trace ids, as far as some are the lower halves of others.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Traces {
+    /// Lower halves of ids of 128 bits that stand for the whole; nothing where there are no spans.
+    halves: Option<FxHashSet<u64>>,
+}
+
+impl Traces {
+    /// The id of a span or message, `TRACE:SPAN` and what may follow, with the short form of its trace.
+    pub(crate) fn short<'a>(&self, id: &'a str) -> &'a str {
+        let Some(halves) = &self.halves else { return id };
+        if id.as_bytes().get(32) != Some(&b':') {
+            return id;
+        }
+        match trace(&id[..32]) {
+            Some((0, _)) => &id[16..],
+            Some((_, low)) if halves.contains(&low) => &id[16..],
+            _ => id,
+        }
+    }
+
+    /// The hash of an id.
+    pub(crate) fn hash(&self, id: &str) -> IdHash {
+        IdHash::of(self.short(id))
+    }
+
+    fn span(&self, trace: &str, span: &str) -> IdHash {
+        self.hash(&format!("{trace}:{span}"))
+    }
+}
+
+/// The upper and lower half of a trace id; nothing where it is no number of 64 or 128 bits.
+fn trace(text: &str) -> Option<(u64, u64)> {
+    if !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    let number = |digits: &str| u64::from_str_radix(digits, 16).ok();
+    match text.len() {
+        16 => Some((0, number(text)?)),
+        32 => Some((number(&text[..16])?, number(&text[16..])?)),
+        _ => None,
+    }
+}
+
+/// Which end of a request a span is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Client,
+    Server,
+    /// Neither, or unknown.
+    Other,
+}
+
+/// An event that is the start of a span.
+#[derive(Clone, Copy, Debug)]
+struct Start {
+    row: u32,
+    side: Side,
+    /// Whether it says that it shares the client's id.
+    shared: bool,
+}
+
+/// The two ends of a request that share their id: the client's start and the server's.
+fn pair(starts: &[Start]) -> Option<(Start, Start)> {
+    match *starts {
+        [a, b] if a.side == Side::Client && b.side == Side::Server => Some((a, b)),
+        [a, b] if a.side == Side::Server && b.side == Side::Client => Some((b, a)),
+        // Which kind the other has may be unknown, but one says that it shares.
+        [a, b] if b.shared && !a.shared => Some((a, b)),
+        [a, b] if a.shared && !b.shared => Some((b, a)),
+        _ => None,
+    }
+}
+
+/// A relation of a span to another one.
+struct Relation {
+    /// Its start.
+    row: u32,
+    /// The other span.
+    other: IdHash,
+    /// Whether the other has its own id.
+    own: bool,
 }
 
 /// What is read of spans; events are rows of the files.
 #[derive(Default)]
-struct Spans {
-    starts: FxHashMap<IdHash, Starts>,
-    /// A child, its parent's id, and whether it received a message from the parent.
-    children: Vec<(u32, IdHash, bool)>,
+pub(super) struct Spans {
+    pub(super) traces: Traces,
+    /// By id the start that was read first, and all of them where there are several.
+    starts: FxHashMap<IdHash, Start>,
+    several: FxHashMap<IdHash, Vec<Start>>,
+    parents: Vec<Relation>,
+    links: Vec<Relation>,
     /// Answers at the end of a span.
     ends: Vec<(u32, IdHash)>,
     /// By message: the send, or [`NONE`] where there are several.
     sends: FxHashMap<IdHash, u32>,
     receives: Vec<(u32, IdHash)>,
+    /// Lower halves of trace ids: of those that have no more, and of those with an upper half, which is there unless there are several.
+    halves: FxHashSet<u64>,
+    wholes: FxHashMap<u64, Option<u64>>,
 }
 
-/// What must come before what; events are rows of the files.
+/// What spans tell of the order of events, which are named by their rows.
 #[derive(Default)]
-pub(super) struct Parents {
-    /// Cause and effect.
-    edges: Vec<(u32, u32)>,
-    /// Those of them that are a parent and a child, and no message tells it.
-    told_by_parents: Vec<(u32, u32)>,
-    /// Whether a record names a parent.
+pub(super) struct Told {
+    /// Whether there are spans.
     pub(super) any: bool,
+    /// How trace ids are told apart.
+    pub(super) traces: Traces,
+    /// What comes before what in another log.
+    pub(super) edges: Vec<SpanEdge>,
+    /// Receives of what their spans' clients sent, with the id of that.
+    pub(super) requests: Vec<(u32, IdHash)>,
+    /// What is odd, with an event for an example.
+    pub(super) odd: Vec<(Odd, u64, u32)>,
 }
 
-/// Reads the relation, where there may be one: some event is numbered by a clock.
+/// An edge between spans of different logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SpanEdge {
+    pub(crate) cause: u32,
+    pub(crate) effect: u32,
+    /// Whether it is what a link tells, and no parent.
+    pub(crate) link: bool,
+    pub(crate) certain: bool,
+}
+
+/// What is odd about spans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Odd {
+    /// Several spans may be the parent.
+    Ambiguous,
+    /// Parents are in a circle.
+    Circle,
+    /// A link leads to a span that is in no log, or to a later one of the same log.
+    Unused,
+}
+
+impl Odd {
+    /// A sentence about `count` of them, the first of which is `first`.
+    pub(super) fn text(self, count: u64, first: &str) -> String {
+        match self {
+            Odd::Ambiguous => format!(
+                "the parents of {count} spans have ids that several spans have (first {first}): which of them is meant is a guess, and its edge \
+                 is uncertain"
+            ),
+            Odd::Circle => {
+                format!(
+                    "{count} spans are among their own ancestors (first {first}); the edge that closes the circle was dropped"
+                )
+            }
+            Odd::Unused => format!(
+                "{count} links give no order (first {first}): the spans that they name are in no log, or are later ones of the same log"
+            ),
+        }
+    }
+}
+
+/// Reads what spans tell, where there may be some: some event is numbered by a clock.
 ///
 /// # Errors
 /// When a file cannot be read.
-pub(super) fn read(files: &[SealedFile], actor: &[u32], seq: &[u64]) -> Result<Parents, LineageError> {
+pub(super) fn read(files: &[SealedFile], seq: &[u64]) -> Result<Spans, LineageError> {
     if !seq.iter().any(|&seq| is_clock_seq(seq)) {
-        return Ok(Parents::default());
+        return Ok(Spans::default());
     }
+    let traces = Traces { halves: Some(FxHashSet::default()) };
+    let mut spans = read_with(files, seq, traces)?;
+    let whole = |half: &u64| matches!(spans.wholes.get(half), Some(Some(_)));
+    let halves: FxHashSet<u64> = spans.halves.iter().filter(|half| whole(half)).copied().collect();
+    if !halves.is_empty() {
+        spans = read_with(files, seq, Traces { halves: Some(halves) })?;
+    }
+    Ok(spans)
+}
+
+fn read_with(files: &[SealedFile], seq: &[u64], traces: Traces) -> Result<Spans, LineageError> {
     let wanted = columns_of(&record_schema(), &["kind", "msg_id", "attrs"]);
-    let (mut spans, mut row) = (Spans::default(), 0);
+    let (mut spans, mut row) = (Spans { traces, ..Spans::default() }, 0);
     for path in files {
         for batch in Source::open(path, &wanted)? {
             spans.add(&batch?, &mut row, seq).map_err(in_file(path.path()))?;
         }
     }
-    Ok(spans.parents(actor))
+    Ok(spans)
 }
 
 fn in_file(path: &Path) -> impl FnOnce(LineageError) -> LineageError + '_ {
@@ -90,10 +242,6 @@ fn in_file(path: &Path) -> impl FnOnce(LineageError) -> LineageError + '_ {
         LineageError::Arrow(e) => LineageError::table(path)(e),
         other => other,
     }
-}
-
-fn id(trace: &str, span: &str) -> IdHash {
-    IdHash::of(&format!("{trace}:{span}"))
 }
 
 impl Spans {
@@ -111,8 +259,9 @@ impl Spans {
             let Some(named) = named else { continue };
             let own = format!("{}:{}", named.trace_id, named.span_id);
             let Some(part) = named.key.strip_prefix(&own) else { continue };
-            let own = IdHash::of(&own);
-            let message = columns::at(message, i).map(IdHash::of);
+            self.note(&named.trace_id);
+            let own = self.traces.hash(&own);
+            let message = columns::at(message, i).map(|id| self.traces.hash(id));
             let receives = kind.value(i) == Kind::Receive.as_str();
             if let Some(message) = message {
                 if receives {
@@ -126,44 +275,261 @@ impl Spans {
                 continue;
             }
             if part.is_empty() || part == "#shared" {
-                let starts = self.starts.entry(own).or_insert(Starts { plain: NONE, shared: NONE });
-                *(if part.is_empty() { &mut starts.plain } else { &mut starts.shared }) = here;
+                let shared = part == "#shared";
+                let side = match named.span_kind.as_str() {
+                    Some("client") if !receives => Side::Client,
+                    Some("server") if receives => Side::Server,
+                    _ => Side::Other,
+                };
+                let start = Start { row: here, side, shared };
+                match self.starts.entry(own) {
+                    Entry::Vacant(entry) => {
+                        entry.insert(start);
+                    }
+                    Entry::Occupied(first) => {
+                        self.several.entry(own).or_insert_with(|| vec![*first.get()]).push(start);
+                    }
+                }
             }
             if let Some(parent) = &named.parent_span_id {
-                let parent = id(&named.trace_id, parent);
-                self.children.push((here, parent, receives && message == Some(parent)));
+                let other = self.traces.span(&named.trace_id, parent);
+                self.parents.push(Relation { row: here, other, own: other == own });
+            }
+            for link in named.links.as_array().into_iter().flatten() {
+                let text = |name| link.get(name).and_then(Value::as_str);
+                let (Some(trace), Some(span)) = (text("trace_id"), text("span_id")) else { continue };
+                let other = self.traces.span(trace, span);
+                self.links.push(Relation { row: here, other, own: other == own });
             }
         }
         Ok(())
     }
 
-    fn parents(self, actor: &[u32]) -> Parents {
-        let mut parents = Parents { any: !self.children.is_empty(), ..Parents::default() };
-        // Of the two that share an id the one in the same log is meant, else the client, which is the first of them.
-        let start = |span: &IdHash, row: u32| {
-            let Starts { plain, shared } = *self.starts.get(span)?;
-            let own = |other: u32| other != NONE && actor[other as usize] == actor[row as usize];
-            let found = if plain == NONE || own(shared) && !own(plain) { shared } else { plain };
-            (found != row).then_some(found)
-        };
-        for &(child, ref span, by_message) in &self.children {
-            if let Some(parent) = start(span, child) {
-                parents.edges.push((parent, child));
-                if !by_message && actor[parent as usize] != actor[child as usize] {
-                    parents.told_by_parents.push((parent, child));
+    /// The starts of spans with an id.
+    fn starts(&self, id: &IdHash) -> &[Start] {
+        match self.several.get(id) {
+            Some(several) => several,
+            None => self.starts.get(id).map_or(&[], std::slice::from_ref),
+        }
+    }
+
+    /// Takes note of a trace id.
+    fn note(&mut self, id: &str) {
+        match trace(id) {
+            Some((0, low)) => {
+                self.halves.insert(low);
+            }
+            Some((high, low)) => {
+                let whole = self.wholes.entry(low).or_insert(Some(high));
+                if *whole != Some(high) {
+                    *whole = None;
                 }
             }
+            None => {}
         }
-        parents.edges.extend(self.ends.iter().filter_map(|(row, span)| Some((start(span, *row)?, *row))));
-        let sent = |(row, message): &(u32, IdHash)| {
-            let send = *self.sends.get(message)?;
-            (send != NONE).then_some((send, *row))
-        };
-        parents.edges.extend(self.receives.iter().filter_map(sent));
-        parents.edges.sort_unstable();
-        parents.edges.dedup();
-        parents
     }
+
+    /// That there are spans, and nothing of what they tell.
+    pub(super) fn untold(self) -> Told {
+        Told { any: !self.starts.is_empty(), traces: self.traces, ..Told::default() }
+    }
+
+    /// Resolves the relations, and changes places within logs where stamps contradict parents and messages.
+    pub(super) fn settle(self, logs: &mut Logs<'_>) -> Told {
+        if self.starts.is_empty() {
+            return self.untold();
+        }
+        let mut place = vec![0_u32; logs.rows.len()];
+        logs.rows.iter().enumerate().for_each(|(at, &row)| place[row as usize] = at as u32);
+        let mut found = Resolved::new(&self, logs, &place);
+        found.requests();
+        found.parents();
+        found.links();
+        found.messages();
+        let (mut told, mut strong) = (found.told, found.strong);
+        strong.sort_unstable();
+        strong.dedup();
+        let dropped = settle(strong, logs);
+        if !dropped.is_empty() {
+            // Events are still known by the places that they had.
+            let is_dropped =
+                |cause: u32, effect: u32| dropped.contains(&(place[cause as usize], place[effect as usize]));
+            told.edges.retain(|edge| edge.link || !is_dropped(edge.cause, edge.effect));
+            let mut found = Resolved::new(&self, logs, &place);
+            let closing = |relation: &&Relation| match found.meant(relation) {
+                Meant::One(parent) => is_dropped(parent, relation.row),
+                _ => false,
+            };
+            let circles = self.parents.iter().filter(closing).map(|relation| relation.row).collect();
+            found.note(Odd::Circle, circles);
+            told.odd.append(&mut found.told.odd);
+        }
+        // The same edge may be told by a parent and by a link.
+        told.edges.sort_unstable_by_key(|edge| (edge.cause, edge.effect, !edge.certain, edge.link));
+        told.edges.dedup_by_key(|edge| (edge.cause, edge.effect));
+        told
+    }
+}
+
+/// Relations on their way from ids to events.
+struct Resolved<'a> {
+    spans: &'a Spans,
+    /// By row: its place in the order of the stamps, and the log of each place.
+    place: &'a [u32],
+    bounds: &'a [u32],
+    seq: &'a [u64],
+    told: Told,
+    /// Cause and effect by places: parents and messages that are certain, within a log and between logs.
+    strong: Vec<(u32, u32)>,
+}
+
+/// What an id leads to.
+enum Meant {
+    Nothing,
+    /// This row.
+    One(u32),
+    /// One of several rows; the likeliest, if one is not stamped later.
+    Guess(Option<u32>),
+}
+
+impl<'a> Resolved<'a> {
+    fn new(spans: &'a Spans, logs: &Logs<'a>, place: &'a [u32]) -> Self {
+        let told = Told { any: true, traces: spans.traces.clone(), ..Told::default() };
+        Resolved { spans, place, bounds: logs.bounds, seq: logs.seq, told, strong: Vec::new() }
+    }
+
+    fn log(&self, row: u32) -> usize {
+        self.bounds.partition_point(|&first| first <= self.place[row as usize])
+    }
+
+    /// The start that an event means with an id.
+    fn meant(&self, relation: &Relation) -> Meant {
+        let (row, starts) = (relation.row, self.spans.starts(&relation.other));
+        let here = || self.log(row);
+        if let Some((client, server)) = pair(starts) {
+            let here = here();
+            // Of the two the one in the same log is meant, else the client, which is the first of them.
+            let own = |start: Start| self.log(start.row) == here;
+            let found = if own(server) && !own(client) { server } else { client };
+            return match found.row == row {
+                false => Meant::One(found.row),
+                true if row == server.row => Meant::One(client.row),
+                true => Meant::Nothing,
+            };
+        }
+        let others: Vec<u32> = starts.iter().map(|start| start.row).filter(|&other| other != row).collect();
+        match others[..] {
+            [] => Meant::Nothing,
+            [only] if !relation.own => Meant::One(only),
+            _ => {
+                let key = |row: &u32| (self.seq[*row as usize], self.place[*row as usize]);
+                let earlier = others.iter().copied().filter(|other| key(other) < key(&row));
+                // One in the same log is likelier than any other.
+                Meant::Guess(earlier.max_by_key(|other| (self.log(*other) == here(), key(other))))
+            }
+        }
+    }
+
+    /// A server takes what the client that shares its id sent.
+    fn requests(&mut self) {
+        let mut requests = Vec::new();
+        for (&id, starts) in &self.spans.several {
+            if let Some((client, server)) = pair(starts)
+                && client.side == Side::Client
+                && server.side == Side::Server
+                && !server.shared
+            {
+                requests.push((server.row, id));
+                self.strong.push((self.place[client.row as usize], self.place[server.row as usize]));
+            }
+        }
+        requests.sort_unstable();
+        self.told.requests = requests;
+    }
+
+    fn parents(&mut self) {
+        let mut guessed = Vec::new();
+        for relation in &self.spans.parents {
+            let (parent, certain) = match self.meant(relation) {
+                Meant::Nothing => continue,
+                Meant::One(parent) => (parent, true),
+                Meant::Guess(parent) => {
+                    guessed.push(relation.row);
+                    let Some(parent) = parent else { continue };
+                    (parent, false)
+                }
+            };
+            if certain {
+                self.strong.push((self.place[parent as usize], self.place[relation.row as usize]));
+            }
+            if self.log(parent) != self.log(relation.row) {
+                self.told.edges.push(SpanEdge { cause: parent, effect: relation.row, link: false, certain });
+            }
+        }
+        self.note(Odd::Ambiguous, guessed);
+    }
+
+    fn links(&mut self) {
+        let mut unused = Vec::new();
+        for relation in &self.spans.links {
+            let row = relation.row;
+            match self.meant(relation) {
+                Meant::One(other) | Meant::Guess(Some(other)) if self.log(other) != self.log(row) => {
+                    self.told.edges.push(SpanEdge { cause: other, effect: row, link: true, certain: false });
+                }
+                // The log has it.
+                Meant::One(other) | Meant::Guess(Some(other))
+                    if self.place[other as usize] < self.place[row as usize] => {}
+                _ => unused.push(row),
+            }
+        }
+        self.note(Odd::Unused, unused);
+    }
+
+    fn note(&mut self, odd: Odd, mut rows: Vec<u32>) {
+        rows.sort_unstable_by_key(|&row| self.place[row as usize]);
+        if let Some(&first) = rows.first() {
+            self.told.odd.push((odd, rows.len() as u64, first));
+        }
+    }
+
+    fn messages(&mut self) {
+        let spans = self.spans;
+        for (row, span) in &spans.ends {
+            let relation = Relation { row: *row, other: *span, own: false };
+            // An answer stands in the log of its span.
+            if let Meant::One(start) = self.meant(&relation)
+                && self.log(start) == self.log(*row)
+            {
+                self.strong.push((self.place[start as usize], self.place[*row as usize]));
+            }
+        }
+        for (row, message) in &spans.receives {
+            match spans.sends.get(message) {
+                Some(&send) if send != NONE => {
+                    self.strong.push((self.place[send as usize], self.place[*row as usize]));
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Changes places within logs where stamps contradict what must be so, which is given by places. Gives what was dropped, because it closed a
+/// circle.
+fn settle(strong: Vec<(u32, u32)>, logs: &mut Logs<'_>) -> FxHashSet<(u32, u32)> {
+    let mut dropped = FxHashSet::default();
+    if strong.is_empty() {
+        return dropped;
+    }
+    let graph = Strong { edges: strong, begins: logs.begins() };
+    let left = graph.unsorted(logs.rows.len());
+    if !left.is_empty() {
+        for knot in graph.knots(&left) {
+            graph.untie(&knot, logs, &mut dropped);
+        }
+    }
+    dropped
 }
 
 /// Rows in the order of the logs that they are in.
@@ -174,32 +540,6 @@ pub(super) struct Logs<'a> {
     pub(super) bounds: &'a [u32],
     /// By row: the sequence number.
     pub(super) seq: &'a [u64],
-}
-
-impl Parents {
-    /// Changes places within logs where stamps contradict the relation. Gives the edges between logs that no message tells, as rows.
-    pub(super) fn settle(self, logs: &mut Logs<'_>) -> Vec<(u32, u32)> {
-        let Parents { edges, told_by_parents, .. } = self;
-        if edges.is_empty() {
-            return told_by_parents;
-        }
-        let mut place = vec![0_u32; logs.rows.len()];
-        logs.rows.iter().enumerate().for_each(|(at, &row)| place[row as usize] = at as u32);
-        let mut edges: Vec<(u32, u32)> =
-            edges.into_iter().map(|(a, b)| (place[a as usize], place[b as usize])).collect();
-        edges.sort_unstable();
-        let graph = Strong { edges, begins: logs.begins() };
-        let left = graph.unsorted(logs.rows.len());
-        if left.is_empty() {
-            return told_by_parents;
-        }
-        let mut dropped = FxHashSet::default();
-        for knot in graph.knots(&left) {
-            graph.untie(&knot, logs, &mut dropped);
-        }
-        let kept = |(a, b): &(u32, u32)| !dropped.contains(&(place[*a as usize], place[*b as usize]));
-        told_by_parents.into_iter().filter(kept).collect()
-    }
 }
 
 impl Logs<'_> {

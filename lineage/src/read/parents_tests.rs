@@ -23,8 +23,10 @@ fn settled(lengths: &[u32], edges: &[(u32, u32)]) -> (Vec<Vec<u32>>, Vec<(u32, u
     lengths.iter().for_each(|n| bounds.push(bounds.last().unwrap() + n));
     let mut rows: Vec<u32> = (0..*bounds.last().unwrap()).collect();
     let seq: Vec<u64> = rows.iter().map(|row| u64::from(*row)).collect();
-    let parents = Parents { edges: edges.to_vec(), told_by_parents: edges.to_vec(), any: true };
-    let kept = parents.settle(&mut Logs { rows: &mut rows, bounds: &bounds, seq: &seq });
+    let mut sorted = edges.to_vec();
+    sorted.sort_unstable();
+    let dropped = settle(sorted, &mut Logs { rows: &mut rows, bounds: &bounds, seq: &seq });
+    let kept = edges.iter().copied().filter(|edge| !dropped.contains(edge)).collect();
     (bounds.windows(2).map(|b| rows[b[0] as usize..b[1] as usize].to_vec()).collect(), kept)
 }
 

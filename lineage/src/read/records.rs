@@ -4,15 +4,16 @@ use std::path::Path;
 
 use arrow_array::{Array, RecordBatch};
 use demi_common::sealed::SealedFile;
+use demi_schemas::event::COUNTED_ID;
 use demi_schemas::{Kind, Via};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::columns;
 use super::contents::{contents_of, each_chosen};
-use super::events::{EXTERNAL, Events, HAS_ID, INTERNAL, IdHash, via_bits};
+use super::events::{COUNTED, EXTERNAL, Events, HAS_ID, INTERNAL, IdHash, via_bits};
 use super::intern::{Interner, NONE};
 use super::once;
-use super::parents::{self, Logs, Parents};
+use super::parents::{self, Logs, SpanEdge, Spans, Told, Traces};
 use super::placement::Placement;
 use super::source::{BATCH_ROWS, batches, columns_of, record_schema};
 use crate::error::LineageError;
@@ -32,10 +33,10 @@ pub(crate) struct Loaded {
     pub(crate) placement: Placement,
     /// Whether any event has a vector clock.
     pub(crate) clocked: bool,
-    /// Whether any event has a parent.
-    pub(crate) has_parents: bool,
-    /// Parents and children in different logs, where no message says that one comes before the other.
-    pub(crate) parents: Vec<(u32, u32)>,
+    /// Whether any event is of a span.
+    pub(crate) has_spans: bool,
+    /// What spans of different logs tell of their order.
+    pub(crate) spans: Vec<SpanEdge>,
     /// What is odd.
     pub(crate) warnings: Vec<String>,
 }
@@ -65,16 +66,21 @@ pub(crate) fn read(files: &[SealedFile], system: &str) -> Result<Loaded, Lineage
     if keys.actor.is_empty() {
         return Err(LineageError::Empty(system.to_owned()));
     }
-    let parents = parents::read(files, &keys.actor, &keys.seq)?;
-    let (mut loaded, repeated) = keys.place(file_rows, parents);
+    let spans = parents::read(files, &keys.seq)?;
+    let Placed { mut loaded, repeated, traces, requests } = keys.place(file_rows, spans);
     let deciding: &[&str] = if repeated.is_empty() { &[] } else { &DECIDING };
     let wanted = columns_of(&record_schema(), &[&NEEDED, deciding].concat());
-    let mut rest = Rest::new(&mut loaded, repeated);
+    let mut rest = Rest::new(&mut loaded, repeated, traces);
     for batch in batches(files, &wanted, BATCH_ROWS) {
         let (file, batch) = batch?;
         rest.add(&batch).map_err(in_file(files[file].path()))?;
     }
     rest.finish()?;
+    for (event, id) in requests {
+        let event = event as usize;
+        loaded.events.id[event] = id;
+        loaded.events.flags[event] = (loaded.events.flags[event] & !EXTERNAL) | HAS_ID;
+    }
     read_violations(files, &mut loaded)?;
     Ok(loaded)
 }
@@ -138,8 +144,8 @@ impl Keys {
     }
 
     /// Finds each row's place: a counting sort by actor, then by incarnation and sequence number where a log is not yet in order. Rows of
-    /// one name get one place; gives the places that several rows share.
-    fn place(self, file_rows: Vec<u32>, parents: Parents) -> (Loaded, FxHashSet<u32>) {
+    /// one name get one place.
+    fn place(self, file_rows: Vec<u32>, spans: Spans) -> Placed {
         let Keys { names, actor, incarnation, seq } = self;
         let mut owner = vec![false; names.len()];
         actor.iter().for_each(|&a| owner[a as usize] = true);
@@ -172,11 +178,10 @@ impl Keys {
                 repeats |= part.windows(2).any(|w| place(w[0]) == place(w[1]));
             }
         }
-        let has_parents = parents.any;
         // Rows of one name must stay side by side; a store that has such is damaged, and keeps the order of its stamps.
-        let parents = match repeats {
-            true => Vec::new(),
-            false => parents.settle(&mut Logs { rows: &mut row_of, bounds: &bounds, seq: &seq }),
+        let told = match repeats {
+            true => spans.untold(),
+            false => spans.settle(&mut Logs { rows: &mut row_of, bounds: &bounds, seq: &seq }),
         };
         for (a, range) in bounds.windows(2).enumerate() {
             let part = &row_of[range[0] as usize..range[1] as usize];
@@ -196,18 +201,35 @@ impl Keys {
             }
         }
         events.first.push(events.actor.len() as u32);
-        let warnings = match rows_repeated {
-            0 => Vec::new(),
-            n => vec![format!(
-                "{n} rows repeat the actor, incarnation and seq of another; one of each was kept"
-            )],
-        };
+        let mut warnings = Vec::new();
+        if rows_repeated > 0 {
+            warnings.push(format!(
+                "{rows_repeated} rows repeat the actor, incarnation and seq of another; one of each was kept"
+            ));
+        }
         let event = |row: u32| event_of_row[row as usize];
-        let parents = parents.into_iter().map(|(cause, effect)| (event(cause), event(effect))).collect();
+        let Told { any: has_spans, traces, edges, requests, odd } = told;
+        let odd =
+            odd.into_iter().map(|(odd, count, row)| odd.text(count, &events.name(event(row)).to_string()));
+        warnings.extend(odd);
+        let edge = |edge: SpanEdge| SpanEdge { cause: event(edge.cause), effect: event(edge.effect), ..edge };
+        let spans = edges.into_iter().map(edge).collect();
+        let requests = requests.into_iter().map(|(row, id)| (event(row), id)).collect();
         let placement = Placement { event_of_row, file_rows, events: events.actor.len() };
-        let loaded = Loaded { events, placement, clocked: false, has_parents, parents, warnings };
-        (loaded, repeated)
+        let loaded = Loaded { events, placement, clocked: false, has_spans, spans, warnings };
+        Placed { loaded, repeated, traces, requests }
     }
+}
+
+/// Events that have their places.
+struct Placed {
+    loaded: Loaded,
+    /// The places that several rows share.
+    repeated: FxHashSet<u32>,
+    /// How trace ids are told apart.
+    traces: Traces,
+    /// Receives of what their spans' clients sent, with the id of that.
+    requests: Vec<(u32, IdHash)>,
 }
 
 /// What decides between rows of one name: the least is kept.
@@ -217,14 +239,15 @@ type Rank = (Kind, IdHash, u64, u8);
 pub(super) struct Rest<'a> {
     loaded: &'a mut Loaded,
     row: usize,
+    traces: Traces,
     repeated: FxHashSet<u32>,
     /// By repeated event: the row that has its place, and its rank.
     kept: FxHashMap<u32, (Rank, usize)>,
 }
 
 impl<'a> Rest<'a> {
-    fn new(loaded: &'a mut Loaded, repeated: FxHashSet<u32>) -> Self {
-        Rest { repeated, ..Rest::next(loaded, 0) }
+    fn new(loaded: &'a mut Loaded, repeated: FxHashSet<u32>, traces: Traces) -> Self {
+        Rest { repeated, traces, ..Rest::next(loaded, 0) }
     }
 
     /// For the next rows of events that come in order, which have their places; the first is `row`.
@@ -236,7 +259,8 @@ impl<'a> Rest<'a> {
         events.from.resize(n, NONE);
         events.to.resize(n, NONE);
         events.id.resize(n, IdHash::default());
-        Rest { loaded, row, repeated: FxHashSet::default(), kept: FxHashMap::default() }
+        let (traces, repeated, kept) = Default::default();
+        Rest { loaded, row, traces, repeated, kept }
     }
 
     /// Fills in the rest of the next rows.
@@ -249,7 +273,7 @@ impl<'a> Rest<'a> {
         let external = columns::flag(batch, "external")?;
         let clocks = columns::text(batch, "vector_clock")?;
         self.loaded.clocked |= clocks.null_count() < clocks.len();
-        let content = if self.repeated.is_empty() { None } else { Some(contents_of(batch)?) };
+        let content = if self.repeated.is_empty() { None } else { Some(contents_of(batch, true)?) };
         for row in 0..batch.num_rows() {
             let what = Kind::from_name(kind.value(row))
                 .ok_or_else(|| bad(format!("unknown kind '{}'", kind.value(row))))?;
@@ -258,8 +282,8 @@ impl<'a> Rest<'a> {
                 flags |= if external.value(row) { EXTERNAL } else { INTERNAL };
             }
             let id = columns::at(id, row).map(|text| {
-                flags |= HAS_ID;
-                IdHash::of(text)
+                flags |= HAS_ID | if text.starts_with(COUNTED_ID) { COUNTED } else { 0 };
+                self.traces.hash(text)
             });
             let id = id.unwrap_or_default();
             let content = content.as_ref().map_or(0, |content| content(row));

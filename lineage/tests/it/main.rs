@@ -13,6 +13,7 @@ mod bad_input;
 mod clocks;
 mod common;
 mod corpus;
+mod doubt;
 mod export;
 mod order_index;
 mod properties;

@@ -231,7 +231,7 @@ proptest! {
     fn clocks_multicast_and_spans_give_the_order_in_which_they_were_made(
         mix in mix(), clocks: bool, multicast in 0.0..0.4_f64, spans in prop_oneof![Just(0.0), 0.1..0.6_f64],
     ) {
-        let mix = Mix { clocks, multicast, spans, links: 0.0, ..mix };
+        let mix = Mix { clocks, multicast, spans, ..mix };
         let events: Vec<Generated> = Generator::new(&mix).collect();
         let options = BuildOptions { violation: ViolationSpec::None, copy: true, ..BuildOptions::default() };
         let dir = tempfile::tempdir().unwrap();

@@ -63,12 +63,13 @@ class Inspector {
   // What comes before the event and after it by an edge between logs, and how that is known.
   edges(diagram, event) {
     const item = (end, words) => {
-      const known = { message_id: "joined by message id", timer: "joined as a timer", channel_order: "joined by channel order", inferred: "joined by content", replayed: "known from replay", clock: "told by vector clocks", parent: "told by the spans", indirect: "through events that are not shown" }[end.joint];
+      const known = { message_id: "joined by message id", timer: "joined as a timer", channel_order: "joined by channel order", inferred: "joined by content", replayed: "known from replay", clock: "told by vector clocks", parent: "told by the spans", link: "told by a link of the span", indirect: "through events that are not shown" }[end.joint];
       return el("p", { class: "sub" }, this.link(diagram, end.i, words), ` · ${known || end.joint}`, end.certain ? null : " (not certain)");
     };
     const word = (end, before) => {
       if (MESSAGES.has(end.joint)) return before ? (end.joint === "timer" ? "its setting" : "its send") : end.joint === "timer" ? "it fires" : "its receive";
       if (end.joint === "parent") return before ? "its parent" : "its child";
+      if (end.joint === "link") return before ? "what it links to" : "what links to it";
       return before ? "happens after" : "happens before";
     };
     const list = (ends, before) => ends.slice(0, 20).map((end) => item(end, word(end, before)));

@@ -60,6 +60,11 @@ function mateOf(event) {
   return ends.find((end) => MESSAGES.has(end.joint)) ?? ends[0] ?? null;
 }
 
+// The name of an event. The first incarnation is named where the actor's name could be read as that of an actor and an incarnation.
+function nameOf(actor, incarnation, seq) {
+  return `${actor}/${incarnation || /\/[0-9]+$/.test(actor) ? `${incarnation}/` : ""}${seq}`;
+}
+
 // One event, out of columns that begin at event `base`. Sequence numbers and places in files are texts: JavaScript would round large ones.
 function eventOf(page, actors, columns, edges, base, i) {
   const k = i - base;
@@ -67,7 +72,7 @@ function eventOf(page, actors, columns, edges, base, i) {
   const actor = columns.actor[k], incarnation = columns.incarnation[k], flags = columns.flags[k];
   return {
     i, actor, seq: columns.seq[k], incarnation,
-    id: `${actors[actor]}/${incarnation ? `${incarnation}/` : ""}${columns.seq[k]}`,
+    id: nameOf(actors[actor], incarnation, columns.seq[k]),
     kind: page.kinds[columns.kind[k]], joint: page.joints[columns.joint[k]],
     type: text(columns.type[k]), payload: text(columns.payload[k]), from: text(columns.from[k]), to: text(columns.to[k]),
     time: text(columns.time[k]), source: text(columns.source[k]), offset: columns.offset[k],

@@ -9,6 +9,7 @@
 )]
 
 mod check;
+mod doubt;
 mod ground;
 mod grow;
 mod messages;

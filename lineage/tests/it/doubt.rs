@@ -1,0 +1,356 @@
+//! What is a guess is uncertain everywhere, and what runs against stamps is said.
+
+use std::path::PathBuf;
+
+use demi_order::generate::write_store_file;
+use demi_order::query::{Query, Relation};
+use demi_order::{BuildOptions, ViolationSpec, build};
+use demi_schemas::EventRecord;
+use demi_schemas::summary::BuildSummary;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// An execution of records.
+struct Built {
+    _dir: TempDir,
+    exec: PathBuf,
+    summary: BuildSummary,
+}
+
+fn built(records: impl IntoIterator<Item = Value>) -> Built {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("store.parquet");
+    let parsed = records.into_iter().map(|r| EventRecord::parse(r.to_string().as_bytes()).unwrap());
+    write_store_file(&file, parsed).unwrap();
+    let exec = dir.path().join("exec");
+    let options = BuildOptions { violation: ViolationSpec::None, ..BuildOptions::default() };
+    let summary = build(&[file.into()], &options, &exec, &mut |_| {}).unwrap();
+    Built { _dir: dir, exec, summary }
+}
+
+impl Built {
+    fn order(&self, certain: bool, one: &str, other: &str) -> Relation {
+        let query = Query::open(&self.exec, certain).unwrap();
+        let event = |name: &str| query.index().event(name).unwrap();
+        query.order(event(one), event(other)).unwrap()
+    }
+
+    /// The reason of the first edge between logs from one event to another, and whether it is certain.
+    fn edge(&self, one: &str, other: &str) -> (&'static str, bool) {
+        let query = Query::open(&self.exec, false).unwrap();
+        let event = |name: &str| query.index().event(name).unwrap();
+        let path = query.index().path(event(one), event(other), false).unwrap().unwrap();
+        let hop = path.iter().find(|hop| !hop.is_log()).unwrap();
+        (hop.reason.as_str(), hop.certain)
+    }
+
+    fn warned(&self, of: &str) -> bool {
+        self.summary.warnings.iter().any(|warning| warning.contains(of))
+    }
+}
+
+const BASE: u64 = 1_750_000_000_000_000_000;
+
+/// The event of a span that does nothing with messages.
+fn span(actor: &str, trace: &str, id: u64, parent: Option<u64>, start: u64) -> Value {
+    let mut span = json!({
+        "actor": actor, "seq": BASE + start, "kind": "local", "type": "work", "trace_id": trace, "span_id": format!("{id:016x}"),
+        "key": format!("{trace}:{id:016x}"), "span_kind": "internal",
+    });
+    if let Some(parent) = parent {
+        span["parent_span_id"] = json!(format!("{parent:016x}"));
+    }
+    span
+}
+
+fn with(mut span: Value, more: Value) -> Value {
+    span.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    span
+}
+
+fn client(actor: &str, trace: &str, id: u64, parent: Option<u64>, start: u64) -> Value {
+    let sends =
+        json!({"kind": "send", "span_kind": "client", "to": "*", "msg_id": format!("{trace}:{id:016x}")});
+    with(span(actor, trace, id, parent, start), sends)
+}
+
+/// The event of a server's span, as it is read: the parent sent it a message, or nobody did.
+fn server(actor: &str, trace: &str, id: u64, parent: Option<u64>, start: u64) -> Value {
+    let mut receives = json!({"kind": "receive", "span_kind": "server", "from": "*"});
+    match parent {
+        Some(parent) => receives["msg_id"] = json!(format!("{trace}:{parent:016x}")),
+        None => receives["external"] = json!(true),
+    }
+    with(span(actor, trace, id, parent, start), receives)
+}
+
+fn name(actor: &str, start: u64) -> String {
+    format!("{actor}/{}", BASE + start)
+}
+
+const TRACE: &str = "0123456789abcdef0123456789abcdef";
+
+#[test]
+fn of_spans_with_one_id_the_parent_is_a_guess_in_whatever_order_they_come() {
+    // Two spans have the id 1, and the child of it is stamped between them.
+    let spans = [
+        span("a", TRACE, 1, None, 100),
+        span("b", TRACE, 1, None, 500),
+        span("c", TRACE, 2, Some(1), 300),
+        // Two that are the parent of each other by their ids.
+        span("d", TRACE, 7, Some(7), 100),
+        span("e", TRACE, 7, Some(7), 200),
+    ];
+    for turn in 0..spans.len() {
+        let mut spans = spans.to_vec();
+        spans.rotate_left(turn);
+        let built = built(spans);
+        assert_eq!(built.order(false, &name("a", 100), &name("c", 300)), Relation::Before);
+        assert_eq!(built.order(false, &name("b", 500), &name("c", 300)), Relation::Concurrent);
+        assert_eq!(built.order(false, &name("d", 100), &name("e", 200)), Relation::Before);
+        for (one, other) in [(name("a", 100), name("c", 300)), (name("d", 100), name("e", 200))] {
+            assert_eq!(built.order(true, &one, &other), Relation::Concurrent);
+            assert_eq!(built.edge(&one, &other), ("parent", false));
+        }
+        assert!(
+            built.warned("the parents of 3 spans have ids that several spans have"),
+            "{:?}",
+            built.summary.warnings
+        );
+        assert!(built.warned(&format!("first {}", name("c", 300))));
+    }
+}
+
+#[test]
+fn client_and_server_that_share_an_id_are_the_ends_of_a_request_also_where_nothing_says_so() {
+    for parent in [None, Some(9)] {
+        for turn in 0..2 {
+            let mut spans = vec![
+                client("front", TRACE, 1, parent, 100),
+                server("back", TRACE, 1, parent, 50),
+                span("back", TRACE, 2, Some(1), 60),
+                span("front", TRACE, 3, Some(1), 120),
+            ];
+            spans.rotate_left(turn);
+            let built = built(spans);
+            assert_eq!(
+                built.order(true, &name("front", 100), &name("back", 50)),
+                Relation::Before,
+                "{parent:?}"
+            );
+            assert_eq!(built.edge(&name("front", 100), &name("back", 50)), ("message_id", true));
+            assert_eq!(built.order(true, &name("back", 50), &name("front", 120)), Relation::Concurrent);
+            assert_eq!((built.summary.matched, built.summary.unmatched.external), (1, 0));
+            assert_eq!(built.summary.warnings, [""; 0]);
+        }
+    }
+}
+
+#[test]
+fn a_trace_id_of_64_bits_is_the_lower_half_of_one_of_128() {
+    let short = &TRACE[16..];
+    let request = |client_trace: &str, server_trace: &str| {
+        [client("front", client_trace, 1, None, 100), server("back", server_trace, 2, Some(1), 150)]
+    };
+    let (sent, received) = (name("front", 100), name("back", 150));
+    for (one, other) in [(TRACE, short), (short, TRACE), (&*format!("{:016x}{short}", 0), short)] {
+        let built = built(request(one, other));
+        assert_eq!(built.order(true, &sent, &received), Relation::Before, "{one} {other}");
+        assert_eq!(built.summary.matched, 1);
+    }
+    // Two whole ids are never taken for one, and a half of two is that of neither.
+    let other = format!("{:016x}{short}", 5);
+    assert_eq!(built(request(TRACE, &other)).order(false, &sent, &received), Relation::Concurrent);
+    let mut three = request(TRACE, short).to_vec();
+    three.push(span("third", &other, 4, None, 10));
+    assert_eq!(built(three).order(false, &sent, &received), Relation::Concurrent);
+}
+
+fn link(id: u64) -> Value {
+    json!({"links": [{"trace_id": TRACE, "span_id": format!("{id:016x}")}]})
+}
+
+#[test]
+fn a_link_is_an_uncertain_edge_and_one_that_gives_no_order_is_counted() {
+    let built = built([
+        span("job", TRACE, 1, None, 100),
+        with(span("batch", TRACE, 2, None, 50), link(1)),
+        // To a later one in its own log, and to nothing.
+        with(span("batch", TRACE, 3, None, 60), link(4)),
+        span("batch", TRACE, 4, None, 70),
+        with(span("batch", TRACE, 5, None, 80), link(99)),
+    ]);
+    let (linked, links) = (name("job", 100), name("batch", 50));
+    assert_eq!(built.order(false, &linked, &links), Relation::Before);
+    assert_eq!(built.order(true, &linked, &links), Relation::Concurrent);
+    assert_eq!(built.edge(&linked, &links), ("link", false));
+    assert_eq!(built.order(true, &name("batch", 60), &name("batch", 70)), Relation::Before);
+    assert!(built.warned("2 links give no order"), "{:?}", built.summary.warnings);
+    assert_eq!((built.summary.span_edges, built.summary.matched), (1, 0));
+}
+
+#[test]
+fn a_link_that_closes_a_circle_goes_first() {
+    let built = built([with(span("a", TRACE, 1, None, 100), link(2)), span("b", TRACE, 2, Some(1), 200)]);
+    assert_eq!(built.order(true, &name("a", 100), &name("b", 200)), Relation::Before);
+    assert!(built.warned("what a link or an uncertain parent of"), "{:?}", built.summary.warnings);
+}
+
+#[test]
+fn several_servers_of_one_client_all_come_after_it() {
+    let built = built([
+        with(client("front", TRACE, 1, None, 100), json!({"to": "back"})),
+        server("back", TRACE, 2, Some(1), 150),
+        server("back", TRACE, 3, Some(1), 160),
+        server("other", TRACE, 4, Some(1), 170),
+    ]);
+    for later in [name("back", 150), name("back", 160), name("other", 170)] {
+        assert_eq!(built.order(true, &name("front", 100), &later), Relation::Before, "{later}");
+    }
+}
+
+fn counted(n: u64) -> String {
+    format!("{}x-{n}", demi_schemas::event::COUNTED_ID)
+}
+
+fn sends(actor: &str, seq: u64, to: &str, more: Value) -> Value {
+    with(json!({"actor": actor, "seq": seq, "kind": "send", "to": to}), more)
+}
+
+fn receives(actor: &str, seq: u64, from: &str, more: Value) -> Value {
+    with(json!({"actor": actor, "seq": seq, "kind": "receive", "from": from}), more)
+}
+
+#[test]
+fn what_was_joined_by_counting_is_certain_only_where_both_logs_have_their_beginning() {
+    let log = |begins: bool| {
+        let first = |actor: &str| match begins {
+            true => json!({"actor": actor, "seq": 1, "kind": "start"}),
+            false => json!({"actor": actor, "seq": 1, "kind": "local"}),
+        };
+        [
+            first("a"),
+            first("b"),
+            sends("a", 2, "b", json!({"msg_id": counted(1)})),
+            receives("b", 2, "a", json!({"msg_id": counted(1)})),
+            // Something is missing before these.
+            sends("a", 4, "b", json!({"msg_id": counted(2)})),
+            receives("b", 3, "a", json!({"msg_id": counted(2)})),
+        ]
+    };
+    let whole = built(log(true));
+    assert_eq!(whole.edge("a/2", "b/2"), ("channel_order", true));
+    assert_eq!(whole.edge("a/4", "b/3"), ("inferred", false));
+    let cut = built(log(false));
+    assert_eq!(cut.edge("a/2", "b/2"), ("inferred", false));
+    assert_eq!(cut.order(true, "a/2", "b/2"), Relation::Concurrent);
+}
+
+#[test]
+fn a_receive_that_names_no_sender_is_matched_by_content_that_only_one_send_has() {
+    let text = |text: &str| json!({"type": "X", "payload": text});
+    let built = built([
+        sends("a", 1, "b", text("once")),
+        sends("a", 2, "b", text("twice")),
+        sends("c", 1, "b", text("twice")),
+        sends("a", 3, "*", text("to all")),
+        sends("a", 4, "c", text("to another")),
+        sends("a", 5, "b", json!({})),
+        receives("b", 1, "*", text("once")),
+        receives("b", 2, "*", text("twice")),
+        receives("b", 3, "a", text("to all")),
+        receives("b", 4, "*", text("to another")),
+        receives("b", 5, "*", json!({})),
+        receives("c", 2, "*", text("to all")),
+        receives("d", 1, "c", text("to all")),
+    ]);
+    assert_eq!(built.edge("a/1", "b/1"), ("inferred", false));
+    assert_eq!(built.edge("a/3", "b/3"), ("inferred", false));
+    assert_eq!(built.edge("a/3", "c/2"), ("inferred", false));
+    assert_eq!(built.order(true, "a/3", "c/2"), Relation::Concurrent);
+    for (one, other) in [("a/4", "b/4"), ("c/1", "b/5"), ("a/5", "d/1")] {
+        assert_eq!(built.order(false, one, other), Relation::Concurrent, "{one} {other}");
+    }
+    assert_eq!(built.summary.matched, 3);
+}
+
+#[test]
+fn what_is_sent_to_anyone_breaks_no_channel() {
+    let id = |id: &str| json!({"msg_id": id});
+    let sent = [sends("a", 1, "*", id("m1")), sends("a", 2, "*", id("m2"))];
+    let received = [receives("b", 1, "*", id("m2")), receives("c", 1, "*", id("m1"))];
+    let in_order = built(sent.iter().chain(&received).cloned());
+    assert!(in_order.summary.channels_in_order);
+    assert_eq!(in_order.summary.warnings, [""; 0]);
+    // The first of two that one actor takes is the second that was sent.
+    let received =
+        [receives("b", 1, "*", id("m2")), receives("b", 2, "*", id("m1")), receives("c", 1, "*", id("m1"))];
+    let built = built(sent.iter().chain(&received).cloned());
+    assert!(!built.summary.channels_in_order);
+    assert!(
+        built.summary.warnings.iter().all(|warning| !warning.contains("to  fit")),
+        "{:?}",
+        built.summary.warnings
+    );
+}
+
+#[test]
+fn sends_and_receives_that_differ_in_type_only_give_a_hint() {
+    let say = |type_: &str, text: &str| json!({"type": type_, "payload": text});
+    let differ = built([
+        sends("a", 1, "b", say("SendVote", "term 3")),
+        receives("b", 1, "a", say("RecvVote", "term 3")),
+        receives("b", 2, "a", say("RecvVote", "term 4")),
+    ]);
+    assert!(differ.warned("1 receives without a send differ"), "{:?}", differ.summary.warnings);
+    assert!(differ.warned("first b/1 and a/1"));
+    let other =
+        built([sends("a", 1, "b", say("Vote", "term 3")), receives("b", 1, "a", say("Vote", "term 4"))]);
+    assert!(!other.warned("'type' only"), "{:?}", other.summary.warnings);
+}
+
+fn at(second: f64) -> Value {
+    json!(format!("2024-05-01T10:00:{second:06.3}Z"))
+}
+
+/// A message from one actor to the other and one back, by ids, at these seconds.
+fn there_and_back(times: [f64; 4]) -> Built {
+    built([
+        sends("a", 1, "b", json!({"msg_id": "1", "time": at(times[0])})),
+        receives("b", 1, "a", json!({"msg_id": "1", "time": at(times[1])})),
+        sends("b", 2, "a", json!({"msg_id": "2", "time": at(times[2])})),
+        receives("a", 2, "b", json!({"msg_id": "2", "time": at(times[3])})),
+    ])
+}
+
+#[test]
+fn clocks_that_differ_are_told_from_an_order_that_contradicts_the_stamps() {
+    let right = there_and_back([1.0, 1.1, 1.2, 1.3]).summary.stamps.unwrap();
+    assert_eq!((right.edges.compared, right.edges.against, right.contradictions.len()), (2, 0, 0));
+    // The clock of b is behind by half a second.
+    let differs = there_and_back([1.0, 0.6, 0.7, 1.3]).summary.stamps.unwrap();
+    assert_eq!((differs.edges.against, differs.edges.most_nanos), (1, 400_000_000));
+    assert_eq!(differs.edges.first, ["a/1", "b/1"]);
+    assert_eq!((differs.contradictions.len(), differs.logs.against), (0, 0));
+    // No difference explains both.
+    let wrong = there_and_back([1.0, 0.6, 1.7, 1.3]).summary.stamps.unwrap();
+    assert_eq!(wrong.edges.against, 2);
+    assert_eq!(wrong.contradictions.len(), 1);
+    assert_eq!(wrong.contradictions[0].there, ["a/1", "b/1"]);
+    // Stamps that run backwards in a log.
+    let back = there_and_back([1.0, 1.1, 1.05, 1.3]).summary.stamps.unwrap();
+    assert_eq!((back.logs.against, back.logs_back, back.logs.most_nanos), (1, 1, 50_000_000));
+    assert_eq!(back.logs.first, ["b/1", "b/2"]);
+}
+
+#[test]
+fn an_uncertain_edge_is_not_compared_with_stamps_and_no_stamps_are_no_check() {
+    let guessed = built([
+        sends("a", 1, "b", json!({"payload": "x", "time": at(5.0)})),
+        receives("b", 1, "*", json!({"payload": "x", "time": at(1.0)})),
+    ]);
+    assert_eq!((guessed.summary.matched, guessed.summary.stamps.unwrap().edges.compared), (1, 0));
+    let none = built([sends("a", 1, "b", json!({"time": "soon"}))]);
+    assert_eq!(none.summary.stamps.map(|check| (check.edges.compared, check.logs.compared)), Some((0, 0)));
+    assert_eq!(built([sends("a", 1, "b", json!({}))]).summary.stamps, None);
+}
