@@ -102,9 +102,9 @@ pub fn run(args: BuildArgs, ui: &Ui) -> Outcome {
 /// A time in the unit that suits it.
 fn time(nanos: u64) -> String {
     let (unit, size) = match nanos {
-        ..1_000 => ("ns", 1),
-        ..1_000_000 => ("µs", 1_000),
-        ..1_000_000_000 => ("ms", 1_000_000),
+        0..1_000 => ("ns", 1),
+        1_000..1_000_000 => ("µs", 1_000),
+        1_000_000..1_000_000_000 => ("ms", 1_000_000),
         _ => ("s", 1_000_000_000),
     };
     let text = format!("{:.1}", nanos as f64 / f64::from(size));

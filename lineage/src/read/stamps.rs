@@ -25,15 +25,13 @@ impl Stamp {
         if text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
             let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
             let number: i64 = whole.parse().ok()?;
-            let unit = match number {
-                ..100_000_000_000 => SECOND,
-                ..100_000_000_000_000 => SECOND / 1000,
-                ..100_000_000_000_000_000 => SECOND / 1_000_000,
-                _ => 1,
-            };
-            let fine = (unit / 10_u64.pow(digits(fraction))).max(1);
+            let units = [(100_000_000_000, SECOND), (100_000_000_000_000, SECOND / 1000)];
+            let units = units.into_iter().chain([(100_000_000_000_000_000, SECOND / 1_000_000)]);
+            let unit = units.into_iter().find(|(below, _)| number < *below).map_or(1, |(_, unit)| unit);
+            let parts_of_unit = 10_u64.pow(digits(fraction));
+            let fine = (unit / parts_of_unit).max(1);
             let parts: u64 = fraction.get(..digits(fraction) as usize)?.parse().unwrap_or(0);
-            let rest = i64::try_from(parts.checked_mul(fine)?).ok()?;
+            let rest = i64::try_from(parts.checked_mul(unit)? / parts_of_unit).ok()?;
             return Some(Stamp { nanos: number.checked_mul(unit as i64)?.checked_add(rest)?, fine });
         }
         let utc: Tz = "+00:00".parse().ok()?;
