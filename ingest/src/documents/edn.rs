@@ -593,6 +593,8 @@ impl Edn {
             }
             None => {
                 self.tell_rejected(sink);
+                // What comes behind is no part of what stood before.
+                self.tell_gap(begin.line - 1, sink);
                 self.rejected = Some(Rejected { begin, last, raw, behind: Vec::new(), code, reason });
             }
         }

@@ -35,6 +35,8 @@ where
     let mut connections = JoinSet::new();
     let label = SourceLabel { source: context.origin.source.to_string() };
     loop {
+        // Asked on each turn: while connections come all the time, the pause never ends.
+        context.tasks.may_break(&context.origin.source);
         let permit = tokio::select! {
             permit = most.clone().acquire_owned() => permit,
             () = context.shutdown.wait() => break,
@@ -42,10 +44,7 @@ where
         let Ok(permit) = permit else { break };
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            () = looked_at() => {
-                context.tasks.may_break(&context.origin.source);
-                continue;
-            }
+            () = looked_at() => continue,
             () = context.shutdown.wait() => break,
         };
         match accepted {
