@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::Query;
 use crate::error::{LineageError, ViolationError};
 use crate::index::{Limits, Sweep, Tally};
+use crate::matching::Reason;
 
 /// A cut as it is named: by actor, the incarnation and sequence number up to which its log is in the cut.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -172,11 +173,12 @@ impl Query {
         })
     }
 
-    /// Messages by explicit edges from inside the cut to outside.
+    /// Messages by explicit edges from inside the cut to outside. An edge by clocks stands for a message of which nothing else tells; a parent
+    /// and a link are none.
     fn links_across(&self, ends: &[u32]) -> Result<u64, LineageError> {
         let mut across = 0;
         for (cause, effect, how) in self.index.links.all()? {
-            if how.reason.is_no_message() {
+            if matches!(how.reason, Reason::Parent | Reason::Link) {
                 continue;
             }
             let inside = |e: u32| ends.get(self.index.actor_of(e)).is_some_and(|&end| e < end);
