@@ -259,7 +259,6 @@ mod tests {
             "WITH t AS (SELECT 1) SELECT * FROM t",
             "SELECT 1 UNION SELECT 2",
             "VALUES (1)",
-            "TABLE events",
             "SHOW TABLES",
             "EXPLAIN SELECT 1",
         ] {
