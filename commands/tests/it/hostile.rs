@@ -125,7 +125,8 @@ fn a_budget_holds_whatever_a_step_costs() {
         let output = case.minimize(&["--budget", "4s"]);
         assert_eq!(output.status.code(), Some(0), "{}", told(&output));
         let seconds = began.elapsed().as_secs_f64();
-        // On an idle machine it is under two seconds; what else runs beside a test may take the rest.
+        // What follows the search, such as the replays of the result, runs the slow steps again: 6.9 s were measured on an idle machine, of
+        // which 2.9 come after the budget. That is more than the two that are wanted.
         assert!(seconds < 4.0 + 8.0, "{more}: {seconds} s");
         assert!(case.steps() < numbers.len(), "{more}: something was found in that time");
     }
