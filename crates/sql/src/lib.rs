@@ -5,8 +5,10 @@
 //! `path('A', 'B')`, one row an edge of a shortest causal chain; and `channel('FROM', 'TO')`, which has the columns of `messages`.
 
 mod call;
+mod few;
 mod made;
 mod output;
+mod reads;
 mod referred;
 mod tables;
 
@@ -60,7 +62,7 @@ pub fn select(query: &Query, text: &str, around: &Around) -> Result<Answer, Line
     let (text, calls) = rewrite(text, around.files)?;
     let source = Source::open(query)?;
     let mut context = SQLContext::new();
-    context.register("events", tables::events(query, &source.tables)?);
+    context.register("events", tables::events(query, &source.tables, &source.reads)?);
     // It may have to be made, which is worth it only if it is asked for.
     if text.to_ascii_lowercase().contains("messages") {
         context.register("messages", source.messages()?);
@@ -68,13 +70,15 @@ pub fn select(query: &Query, text: &str, around: &Around) -> Result<Answer, Line
     context.register("actors", tables::actors(query)?.lazy());
     context.register("completeness", tables::completeness(query)?.lazy());
     if let Some(files) = &around.quarantine {
-        context.register("quarantine", tables::quarantine(files)?);
+        context.register("quarantine", tables::quarantine(&source.reads, files)?);
     }
     let mut notes = Vec::new();
     for (name, call) in calls {
         context.register(&name, table(query, &source, &call, &mut notes)?);
     }
-    let frame = context.execute(&text).and_then(LazyFrame::collect).map_err(refused)?;
+    let question = context.execute(&text).map_err(refused)?;
+    source.reads.verify(&question)?;
+    let frame = question.collect().map_err(refused)?;
     Ok(Answer { frame, notes })
 }
 
@@ -105,7 +109,7 @@ fn table(
         }
         other => return Err(LineageError::Question(format!("no table function '{other}'"))),
     };
-    tables::events_in(query, &source.tables, &set)
+    tables::events_in(query, &source.tables, &source.reads, &set)
 }
 
 /// The smallest consistent cut with these events, or the cut at a time.

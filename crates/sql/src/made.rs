@@ -9,11 +9,14 @@ use demi_order::query::Query;
 use polars::prelude::LazyFrame;
 use tempfile::TempDir;
 
+use crate::reads::Reads;
 use crate::{io, tables};
 
 /// Where SELECTs find tables.
 pub(crate) struct Source {
     pub(crate) tables: Tables,
+    /// What of files is compared with digests.
+    pub(crate) reads: Reads,
     /// The table of messages, where it is not kept.
     temporary: std::cell::OnceCell<(TempDir, PathBuf)>,
 }
@@ -21,13 +24,14 @@ pub(crate) struct Source {
 impl Source {
     /// The tables of an execution.
     pub(crate) fn open(query: &Query) -> Result<Source, LineageError> {
-        Ok(Source { tables: Tables::open(query.folder())?, temporary: std::cell::OnceCell::new() })
+        let tables = Tables::open(query.folder())?;
+        Ok(Source { tables, reads: Reads::default(), temporary: std::cell::OnceCell::new() })
     }
 
     /// The table of messages.
     pub(crate) fn messages(&self) -> Result<LazyFrame, LineageError> {
         let files = self.tables.message_files();
-        let frame = |built| tables::messages(built, files.added.as_deref());
+        let frame = |built| tables::messages(&self.reads, built, files.added.as_deref());
         let kept = &files.built;
         if self.tables.references().is_none() || kept.is_file() {
             return frame(kept);

@@ -13,14 +13,12 @@ use demi_schemas::tables::execution_events;
 use polars::io::RowIndex;
 use polars::prelude::*;
 
+use crate::few::polars_type;
+use crate::reads::Reads;
 use crate::refused;
-use crate::tables::scan_with;
 
 /// Name of the column of row numbers, which nobody sees.
 const ROW: &str = "row of the store";
-
-/// Above so many stretches of rows a set is marked, below it there is a scan for each: columns that are looked up cost something each time.
-const STRETCHES: usize = 32;
 
 /// What is known of events, by the rows of the store, for threads that scan these.
 struct Lookup {
@@ -60,14 +58,15 @@ impl Lookup {
 /// Scans of files that an execution refers to.
 pub(crate) struct Referred<'a> {
     references: &'a References,
+    reads: &'a Reads,
     lookup: Arc<Lookup>,
 }
 
 impl<'a> Referred<'a> {
     /// What an execution refers to.
-    pub(crate) fn new(query: &Query, references: &'a References) -> Referred<'a> {
+    pub(crate) fn new(query: &Query, references: &'a References, reads: &'a Reads) -> Referred<'a> {
         let folder = query.folder().join(ROWS);
-        Referred { references, lookup: Arc::new(Lookup { folder, by_row: OnceLock::new() }) }
+        Referred { references, reads, lookup: Arc::new(Lookup { folder, by_row: OnceLock::new() }) }
     }
 
     /// All events, in the order of the rows.
@@ -86,50 +85,20 @@ impl<'a> Referred<'a> {
             .collect()
     }
 
-    /// The events of these ranges: in order where they stand in few stretches of rows, else in that of the rows.
+    /// The events of these ranges, in the order of the rows.
     pub(crate) fn of(&self, events: &[Range<u32>]) -> Result<Vec<LazyFrame>, LineageError> {
-        if let Some(stretches) = self.stretches(events)? {
-            let frames: Vec<LazyFrame> =
-                (0..self.references.files().len()).map(|file| self.file(file)).collect::<Result<_, _>>()?;
-            let slice = |rows: Range<u32>| {
-                let file =
-                    self.references.places().file_rows().partition_point(|first| *first <= rows.start) - 1;
-                let first = rows.start - self.references.places().file_rows()[file];
-                self.finished(frames[file].clone().slice(i64::from(first), rows.len() as u32))
-            };
-            return Ok(match stretches.is_empty() {
-                true => vec![self.finished(self.file(0)?.slice(0, 0))],
-                false => stretches.into_iter().map(slice).collect(),
-            });
-        }
         let marks = Arc::new(Marks::new(self.references, events.iter().cloned())?);
         (0..self.references.files().len())
             .map(|file| Ok(self.finished(self.file(file)?.filter(marked(&marks)))))
             .collect()
     }
 
-    /// Stretches of rows of one file that hold these events in their order; nothing if there are many.
-    fn stretches(&self, events: &[Range<u32>]) -> Result<Option<Vec<Range<u32>>>, LineageError> {
-        let mut found: Vec<Range<u32>> = Vec::new();
-        for event in events.iter().cloned().flatten() {
-            let row = self.references.places().row_of(event)?;
-            let begins = self.references.places().file_rows().binary_search(&row).is_ok();
-            if let Some(last) = found.last_mut().filter(|last| last.end == row && !begins) {
-                last.end += 1;
-            } else if found.len() == STRETCHES {
-                return Ok(None);
-            } else {
-                found.push(row..row + 1);
-            }
-        }
-        Ok(Some(found))
-    }
-
     /// The rows of a file with their numbers.
     fn file(&self, file: usize) -> Result<LazyFrame, LineageError> {
         let row_index =
             Some(RowIndex { name: ROW.into(), offset: self.references.places().file_rows()[file] });
-        scan_with(&self.references.files()[file], ScanArgsParquet { row_index, ..ScanArgsParquet::default() })
+        let args = ScanArgsParquet { row_index, ..ScanArgsParquet::default() };
+        self.reads.scan(&self.references.files()[file], args)
     }
 
     /// The columns of the table of events.
@@ -156,16 +125,6 @@ impl<'a> Referred<'a> {
         let find =
             move |rows: Column| lookup.column(&wanted, &rows).map_err(|e| polars_err!(ComputeError: "{e}"));
         col(ROW).map(find, move |_, _| Ok(field.clone())).alias(name)
-    }
-}
-
-/// The type of a column that a file lacks.
-fn polars_type(dtype: &arrow_schema::DataType) -> DataType {
-    match dtype {
-        arrow_schema::DataType::Boolean => DataType::Boolean,
-        arrow_schema::DataType::Int32 => DataType::Int32,
-        arrow_schema::DataType::Int64 => DataType::Int64,
-        _ => DataType::String,
     }
 }
 

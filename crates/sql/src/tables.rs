@@ -9,31 +9,15 @@ use demi_order::index::Hop;
 use demi_order::query::{EventSet, Query};
 use polars::prelude::*;
 
+use crate::few::{FEW, Few};
+use crate::reads::Reads;
 use crate::referred::Referred;
 use crate::{io, refused};
 
-/// Above so many ranges a set is marked beside the whole table, below it there is a scan for each range.
-const RANGES: usize = 512;
-
 /// A table of an execution.
-fn scan(path: &Path) -> Result<LazyFrame, LineageError> {
-    scan_file(&SealedFile::beside(path).map_err(|error| io(path, error))?)
-}
-
-fn scan_file(file: &SealedFile) -> Result<LazyFrame, LineageError> {
-    scan_with(file, ScanArgsParquet::default())
-}
-
-/// A file that Polars reads by itself, so it is compared with its digests before.
-pub(crate) fn scan_with(file: &SealedFile, args: ScanArgsParquet) -> Result<LazyFrame, LineageError> {
-    let path = file.path();
-    file.verify().map_err(|error| io(path, error))?;
-    let Some(text) = path.to_str() else {
-        return Err(LineageError::Question(format!("the path {} is no UTF-8", path.display())));
-    };
-    // The name is a file and no pattern.
-    let args = ScanArgsParquet { glob: false, ..args };
-    LazyFrame::scan_parquet(text.into(), args).map_err(refused)
+fn scan(reads: &Reads, path: &Path) -> Result<LazyFrame, LineageError> {
+    let file = SealedFile::beside(path).map_err(|error| io(path, error))?;
+    reads.scan(&file, ScanArgsParquet::default())
 }
 
 /// The name of an event, from its actor, incarnation and sequence number; null without an actor. It is that of `EventId`.
@@ -60,53 +44,56 @@ fn together(parts: Vec<LazyFrame>) -> Result<LazyFrame, LineageError> {
 }
 
 /// All events, with a column `event` for the name.
-pub(crate) fn events(query: &Query, tables: &Tables) -> Result<LazyFrame, LineageError> {
+pub(crate) fn events(query: &Query, tables: &Tables, reads: &Reads) -> Result<LazyFrame, LineageError> {
     let mut frames = Vec::new();
     for &part in tables.parts() {
         match tables.references().filter(|_| part == Part::Built) {
-            Some(references) => frames.extend(Referred::new(query, references).all()?),
-            None => frames.push(scan(&tables.path(part))?),
+            Some(references) => frames.extend(Referred::new(query, references, reads).all()?),
+            None => frames.push(scan(reads, &tables.path(part))?),
         }
     }
     Ok(named(together(frames)?))
 }
 
 /// The events of a set.
-pub(crate) fn events_in(query: &Query, tables: &Tables, set: &EventSet) -> Result<LazyFrame, LineageError> {
+pub(crate) fn events_in(
+    query: &Query,
+    tables: &Tables,
+    reads: &Reads,
+    set: &EventSet,
+) -> Result<LazyFrame, LineageError> {
     let mut frames = Vec::new();
     for &part in tables.parts() {
         let chosen = query.rows_of(part, set.ranges());
-        if let Some(references) = tables.references().filter(|_| part == Part::Built) {
-            frames.extend(Referred::new(query, references).of(&chosen)?);
+        if chosen.iter().map(|range| u64::from(range.end - range.start)).sum::<u64>() <= FEW {
+            frames.push(Few::table(query.folder().to_owned(), part, chosen)?);
             continue;
         }
-        let all = scan(&tables.path(part))?;
-        if chosen.is_empty() {
-            frames.push(all.slice(0, 0));
-        } else if chosen.len() <= RANGES {
-            frames.extend(chosen.iter().map(|r| all.clone().slice(i64::from(r.start), r.end - r.start)));
-        } else {
-            let mut marks = vec![false; query.rows_in(part) as usize];
-            for range in chosen {
-                marks[range.start as usize..range.end as usize].fill(true);
-            }
-            let marks = df!("mark of the set" => marks).map_err(refused)?.lazy();
-            let both = concat_lf_horizontal([all, marks], HConcatOptions::default()).map_err(refused)?;
-            frames.push(both.filter(col("mark of the set")).drop(cols(["mark of the set"])));
+        if let Some(references) = tables.references().filter(|_| part == Part::Built) {
+            frames.extend(Referred::new(query, references, reads).of(&chosen)?);
+            continue;
         }
+        let mut marks = vec![false; query.rows_in(part) as usize];
+        for range in chosen {
+            marks[range.start as usize..range.end as usize].fill(true);
+        }
+        let marks = df!("mark of the set" => marks).map_err(refused)?.lazy();
+        let all = scan(reads, &tables.path(part))?;
+        let both = concat_lf_horizontal([all, marks], HConcatOptions::default()).map_err(refused)?;
+        frames.push(both.filter(col("mark of the set")).drop(cols(["mark of the set"])));
     }
     Ok(named(together(frames)?))
 }
 
 /// All messages, with columns `send` and `receive` for the names of their events.
-pub(crate) fn messages(built: &Path, added: Option<&Path>) -> Result<LazyFrame, LineageError> {
-    let built = scan(built)?;
+pub(crate) fn messages(reads: &Reads, built: &Path, added: Option<&Path>) -> Result<LazyFrame, LineageError> {
+    let built = scan(reads, built)?;
     let all = match added {
         None => built,
         // What had no receiver when the execution was built stands among what was added.
         Some(added) => together(vec![
             built.filter(col("receive_actor").is_not_null().or(col("send_actor").is_null())),
-            scan(added)?,
+            scan(reads, added)?,
         ])?,
     };
     Ok(all.with_columns([
@@ -157,7 +144,7 @@ pub(crate) fn completeness(query: &Query) -> Result<DataFrame, LineageError> {
 }
 
 /// What stands in quarantine, from the store's files without the bytes, which need not be text.
-pub(crate) fn quarantine(files: &[SealedFile]) -> Result<LazyFrame, LineageError> {
+pub(crate) fn quarantine(reads: &Reads, files: &[SealedFile]) -> Result<LazyFrame, LineageError> {
     let columns = ["source", "offset", "line", "raw_length", "code", "reason", "digest"];
     if files.is_empty() {
         let none: [&str; 0] = [];
@@ -165,7 +152,8 @@ pub(crate) fn quarantine(files: &[SealedFile]) -> Result<LazyFrame, LineageError
         let frame = df!("source" => none, "offset" => numbers, "line" => numbers, "raw_length" => numbers, "code" => none, "reason" => none, "digest" => numbers);
         return Ok(frame.map_err(refused)?.lazy());
     }
-    let parts = files.iter().map(|file| Ok(scan_file(file)?.select([cols(columns).as_expr()])));
+    let table = |file| reads.scan(file, ScanArgsParquet::default());
+    let parts = files.iter().map(|file| Ok(table(file)?.select([cols(columns).as_expr()])));
     together(parts.collect::<Result<_, LineageError>>()?)
 }
 

@@ -5,9 +5,11 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_array::{Array, BooleanArray, RecordBatch};
+use arrow_array::{Array, BooleanArray, RecordBatch, UInt32Array};
 use arrow_schema::{Schema, SchemaRef};
+use arrow_select::concat::concat_batches;
 use arrow_select::filter::filter_record_batch;
+use arrow_select::take::take_record_batch;
 use demi_common::sealed::SealedFile;
 use demi_schemas::tables;
 
@@ -172,6 +174,30 @@ impl Tables {
             let batch = references.complete(&wanted, &events, Some(&batch))?;
             Ok((events, batch))
         })))
+    }
+
+    /// The named columns of the events at these places of a part, in the order of the places, which are in order themselves. Only pages
+    /// that hold such an event are read. For a few events: the rows stand in memory.
+    ///
+    /// # Errors
+    /// When there is no such place or column, or a file cannot be read or is damaged.
+    pub fn rows(
+        &self,
+        part: Part,
+        names: &[&str],
+        places: &[Range<u32>],
+    ) -> Result<RecordBatch, LineageError> {
+        let wanted = columns_of(&tables::execution_events(), names);
+        let (mut at, mut batches) = (Vec::new(), Vec::new());
+        for read in self.stored(part, names, Some(places))? {
+            let (here, batch) = read?;
+            at.extend(here);
+            batches.push(batch);
+        }
+        let rows = concat_batches(&wanted, &batches)?;
+        let mut order: Vec<u32> = (0..at.len() as u32).collect();
+        order.sort_unstable_by_key(|&row| at[row as usize]);
+        Ok(take_record_batch(&rows, &UInt32Array::from(order))?)
     }
 
     /// The named columns of all messages.

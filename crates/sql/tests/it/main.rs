@@ -15,6 +15,7 @@ mod grow;
 mod messages;
 mod pairs;
 mod query_sql;
+mod reads;
 mod references;
 
 use demi_order::LineageError;
