@@ -4,6 +4,7 @@
 
 #![allow(clippy::panic, reason = "it shall misbehave")]
 
+use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -29,8 +30,22 @@ impl Hostile {
         Ok(Hostile { actors, on })
     }
 
+    /// How long a step takes at least, by a switch such as `slow 25`.
+    fn slow(&self) -> Option<u64> {
+        self.on.iter().find_map(|on| on.strip_prefix("slow ")?.parse().ok())
+    }
+
     fn is(&self, switch: &str) -> bool {
         self.on.iter().any(|on| on == switch)
+    }
+}
+
+/// Notes a step in the file that the environment names, a byte for each.
+fn count() {
+    if let Some(path) = std::env::var_os("HOSTILE_STEPS")
+        && let Ok(mut file) = std::fs::OpenOptions::new().append(true).create(true).open(path)
+    {
+        let _ = file.write_all(b".");
     }
 }
 
@@ -44,7 +59,8 @@ impl Model for Hostile {
     }
 
     fn initial(&self, _: ActorId) -> Vec<u64> {
-        Vec::new()
+        // A megabyte where it is to be big.
+        if self.is("big") { vec![0; 125_000] } else { Vec::new() }
     }
 
     fn deliver(&self, state: &mut Vec<u64>, msg: &u64, ctx: &mut Ctx<'_, u64>) {
@@ -55,8 +71,9 @@ impl Model for Hostile {
         while *msg == 9 && lacks_five && self.is("hangs") {
             std::thread::sleep(Duration::from_millis(5));
         }
-        if self.is("slow") {
-            std::thread::sleep(Duration::from_millis(25));
+        if let Some(milliseconds) = self.slow() {
+            std::thread::sleep(Duration::from_millis(milliseconds));
+            count();
         }
         if self.is("grows") {
             state.extend(std::iter::repeat_n(0, 10_000));

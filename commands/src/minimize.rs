@@ -164,6 +164,9 @@ pub(crate) fn run_until(
     if memory.is_some_and(|limit| limit.reached()) {
         ui.note("the limit of --memory was reached: this is the best until then");
     }
+    if !done.summary.left_out.is_empty() {
+        ui.note(&format!("the budget ended; left out: {}", done.summary.left_out.join("; ")));
+    }
     if done.summary.refused > 0 {
         ui.note(&format!(
             "warning: {} shorter schedules failed their strict replay and were thrown away; this is a defect, please report it, or the \
@@ -187,11 +190,14 @@ pub(crate) fn run_until(
     Ok(ExitCode::SUCCESS)
 }
 
-/// A model that is not deterministic has a status of its own.
+/// A model that is not deterministic has a status of its own, and so has a budget that ends before the input was run.
 fn told(error: Box<dyn std::error::Error>) -> Box<dyn std::error::Error> {
     match error.downcast_ref() {
         Some(MinimizeError::NotDeterministic(_)) => {
             Ended { status: Status::Diverged, text: error.to_string() }.into()
+        }
+        Some(MinimizeError::TooShort { .. }) => {
+            Ended { status: Status::BudgetEnded, text: error.to_string() }.into()
         }
         _ => error,
     }
@@ -289,10 +295,21 @@ impl<R: Registry> Visitor for Task<'_, R> {
         let sim = if self.asked.guided { sim } else { sim.without_guidance() };
         let oracle = self.asked.oracle()?;
         let mut done = minimize_with(&sim, self.full, self.kept, self.options, &oracle, self.tell)?;
-        if self.own != self.options.rule {
+        let again = done.deadline.run_of(done.schedule.steps.len());
+        if self.own != self.options.rule && !done.deadline.fits(again * 2) {
+            done.summary
+                .left_out
+                .push("whether the result is schedulable under the scenario's network rule".to_owned());
+        } else if self.own != self.options.rule {
             done.summary.not_schedulable = unschedulable(&sim, &done.schedule, self.own)?;
         }
-        let told = report::tell(&sim, &done.schedule, self.options.rule)?;
+        let told = match done.deadline.fits(again) {
+            true => report::tell(&sim, &done.schedule, self.options.rule)?,
+            false => {
+                done.summary.left_out.push("what each step changed, in trace.md and shiviz.log".to_owned());
+                Vec::new()
+            }
+        };
         let trace = report::trace_md(&told, &done.summary, &done.certificate);
         Ok((done, trace, report::shiviz(&told)))
     }

@@ -55,7 +55,7 @@ pub fn run(args: VerifyArgs, models: &impl Registry, ui: &Ui) -> Outcome {
     let lines = with_scenario(models, &at("scenario.toml"), &scenario, task)?.map_err(|e| {
         let status = match e {
             CertificateError::False(_) => Status::NotThere,
-            CertificateError::Budget => Status::BudgetEnded,
+            CertificateError::Budget | CertificateError::Removals => Status::BudgetEnded,
             _ => Status::Failed,
         };
         Ended { status, text: named(&e) }

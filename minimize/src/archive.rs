@@ -37,6 +37,9 @@ impl<'a, M: Model> Archive<'a, M> {
     pub fn add(&mut self, found: Vec<Solution>) {
         self.last = self.results.len();
         self.results.extend(found);
+        if let Some(best) = self.incumbent() {
+            self.site.problem.deadline.keep_to_load(best.size.steps);
+        }
     }
 
     /// What the last batch came to.
@@ -60,7 +63,7 @@ impl<'a, M: Model> Archive<'a, M> {
 impl<M: Model> Archive<'_, M> {
     /// Whether enough is left, of a part of what strategies may use, for another batch to do anything with.
     pub fn left(&self, until: f64) -> bool {
-        match self.purse().within(until).share(Share { part: 1.0, of: 1 }, 1) {
+        match self.purse().within(until).share(Share { part: 1.0, of: 1 }, 1, &self.site.problem.deadline) {
             Budget::Seconds(seconds) => seconds > LEAST_SECONDS,
             Budget::Replays(replays) => replays > LEAST_REPLAYS,
             Budget::States(states) => states > LEAST_STATES,

@@ -1,6 +1,8 @@
 //! Whether the model does the same twice: the recorded schedule is run two times side by side before anything else, because
 //! nothing that is said of a model that rolls dice can be relied on.
 
+use std::time::{Duration, Instant};
+
 use demi_replay::script::{Act, Script};
 use demi_replay::{Did, Model, Simulator};
 use demi_schemas::NetworkRule;
@@ -29,7 +31,8 @@ const TOLD: usize = 400;
 /// Part of the seconds there are that the comparison may take: steps may be slow.
 const PART: f64 = 0.1;
 
-/// Runs a script twice, step by step, and compares after each what the step did and what became of its actor, as far as there is time.
+/// Runs a script twice, step by step, and compares after each what the step did and what became of its actor, as far as there is time. Gives
+/// how long a step took.
 ///
 /// # Errors
 /// At the first step that did not do the same.
@@ -38,12 +41,14 @@ pub fn check<M: Model>(
     script: &Script,
     rule: NetworkRule,
     meter: &Meter,
-) -> Result<(), Box<Parted>> {
+) -> Result<Duration, Box<Parted>> {
+    let began = Instant::now();
+    let step = |made: usize| began.elapsed() / (2 * made.max(1)) as u32;
     let mut sims = [sim.clone(), sim.clone()];
     let mut worlds = sims.each_mut().map(Simulator::empty_world);
     for (at, act) in script.acts.iter().enumerate() {
         if meter.gone(PART) {
-            return Ok(());
+            return Ok(step(at));
         }
         let mut done = Vec::with_capacity(2);
         for (sim, world) in sims.iter_mut().zip(&mut worlds) {
@@ -61,7 +66,7 @@ pub fn check<M: Model>(
         };
         if same && done[0] == done[1] {
             if worlds.iter().any(|world| world.panic().is_some()) {
-                return Ok(());
+                return Ok(step(at + 1));
             }
             continue;
         }
@@ -82,7 +87,7 @@ pub fn check<M: Model>(
             second: outcome(1),
         }));
     }
-    Ok(())
+    Ok(step(script.acts.len()))
 }
 
 /// What the last step did, in words: numbers mean nothing in another simulator.

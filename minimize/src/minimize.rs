@@ -1,7 +1,8 @@
 //! From a recorded violating schedule to the result: verify, prepare, run the portfolio, check.
 
-use std::sync::Arc;
-use std::time::Instant;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use demi_replay::follow::follow;
 use demi_replay::kept::complete;
@@ -20,7 +21,7 @@ use crate::oracle::matcher::{Blocker, EXACT, Matcher, Policy};
 use crate::oracle::witness::Shared;
 use crate::portfolio::{Ending, Portfolio};
 use crate::problem::Problem;
-use crate::problem::budget::{Ended, Meter};
+use crate::problem::budget::{Deadline, Ended, Meter};
 use crate::problem::criteria::{Criteria, Match, Repeat};
 use crate::problem::options::{Options, Phases, Progress};
 use crate::problem::size::{Size, size, timers};
@@ -40,6 +41,8 @@ pub struct Outcome {
     pub certificate: Certificate,
     /// Figures.
     pub summary: MinimizeSummary,
+    /// When the work must end: until then the result may be run again, to be told.
+    pub deadline: Deadline,
 }
 
 /// Why there is nothing to minimize.
@@ -63,6 +66,17 @@ pub enum MinimizeError {
     /// Two runs of the input were not the same.
     #[error(transparent)]
     NotDeterministic(#[from] Box<Parted>),
+    /// The time is not enough to run the input.
+    #[error(
+        "the budget ended before there was an answer: a step takes about {} ms, and the input has {steps} of them, which are run twice \
+         before anything is left out", step.as_millis()
+    )]
+    TooShort {
+        /// How long a step takes.
+        step: Duration,
+        /// Steps of the input.
+        steps: usize,
+    },
     /// A result failed its strict replay: a defect of this program.
     #[error("the result did not pass its strict replay ({0}); this is a defect, please report it")]
     Unverified(String),
@@ -95,28 +109,38 @@ pub fn minimize_with<M: Model>(
     tell: &(dyn Fn(&Progress<'_>) + Sync),
 ) -> Result<Outcome, MinimizeError> {
     let began = Instant::now();
+    let deadline = Deadline::of(options.budget);
     let mut sim = sim.clone();
     let fresh = sim.clone();
     let (full, _) = Script::compile(&mut sim, input)?;
     // Whoever asks for several runs knows that they differ.
     if criteria.repeat.runs == 1 {
-        let meter = Meter::new(options.budget, options.stop.clone());
-        determinism::check(&sim, &full, options.rule, &meter)?;
+        let meter = Meter::new(options.budget, options.stop.clone()).within(&deadline);
+        let step = determinism::check(&sim, &full, options.rule, &meter)?;
+        deadline.measured(step, 1);
+        if !deadline.fits(deadline.run_of(full.acts.len())) {
+            return Err(MinimizeError::TooShort { step, steps: full.acts.len() });
+        }
     }
     let target = target(&mut sim, input, options)?;
     let initial = size(&full.acts);
     let mut phases = Vec::new();
     let mut problem = Problem::new(sim, full, options.clone(), criteria.clone(), target.clone());
     problem.fields = fields_of(&problem.sim, input);
+    problem.deadline = deadline.clone();
     let problem = Arc::new(problem);
     let mut engine = Engine::new(&problem, options.budget);
+    engine.first = true;
     let witness = recorded(&mut engine, input, kept, &mut phases)?;
+    engine.first = false;
     let first = witness.clone();
-    let mut reducer = Reducer::new(engine, witness, tell);
+    let mut reducer = Reducer::new(engine, witness, tell).main();
     let policies = Policy::portfolio(options.rule);
     let used = if options.phases == Phases::All { &policies[..] } else { &policies[..1] };
     let nothing = |tried| Ending { others: Vec::new(), tried, shortest: None, settled: None };
     let Ending { others, tried, shortest, settled } = match options.phases {
+        // There is no time for anything but the end.
+        _ if reducer.ended() => nothing(None),
         Phases::Sts => {
             reducer.baseline(Policy::new(Matcher::Payload, Blocker::Skip));
             nothing(None)
@@ -134,7 +158,7 @@ pub fn minimize_with<M: Model>(
     let ended = meter.ended().filter(|_| tried.is_none()).unwrap_or(Ended::Fixpoint);
     let refusals = reducer.engine.problem.refusals.clone();
     let passes = |schedule: &Schedule| {
-        let checked = strictly(&fresh, schedule, options.rule, criteria.repeat);
+        let checked = strictly(&fresh, schedule, options.rule, criteria.repeat, options.jobs);
         if let Err(MinimizeError::Unverified(why)) = &checked {
             refusals.note(why.clone());
         }
@@ -152,7 +176,7 @@ pub fn minimize_with<M: Model>(
         let next: Vec<Schedule> = next.into_iter().map(|other| other.schedule.clone()).collect();
         for other in next.into_iter().chain([reducer.engine.to_schedule(&first.acts)]) {
             let again = passes(&other);
-            if let (true, Some(witness)) = (again.is_ok(), reducer.engine.restore(&other)) {
+            if let (true, Some(witness)) = (again.is_ok(), reducer.engine.recover(&other)) {
                 (best, schedule, checked) = (witness, other, again);
                 break;
             }
@@ -168,6 +192,10 @@ pub fn minimize_with<M: Model>(
         _ => checked.violation.iter().filter(counts).cloned().collect(),
     };
     schedule.header.violation.clone_from(&checked.violation);
+    // The result is run once more to be told, and maybe once under another rule.
+    let again = deadline.run_of(best.size.steps) * 2;
+    deadline.keep(again);
+    let mut left_out = Vec::new();
     let mut certificate = certify(
         &fresh,
         &schedule,
@@ -178,18 +206,31 @@ pub fn minimize_with<M: Model>(
         &meter,
     )?;
     certificate.settled = settled;
+    // Who says that no step can be left out must show it.
+    if certificate.removals.is_empty() && best.size.steps > 0 && tried.take().is_some() {
+        left_out.push("the certificate of 1-minimality".to_owned());
+    }
     for removal in certificate.removals.iter_mut().filter(|r| r.violates && !criteria.also.is_empty()) {
         let mut rest = schedule.clone();
         rest.steps.remove(removal.step as usize - 1);
         removal.breaks_others = criteria.breaks(&rest, options.rule);
     }
+    let mut late = 0;
+    let mut affordable = |schedule: &Schedule| {
+        let fits = deadline.fits(again + deadline.run_of(schedule.steps.len()) * 2);
+        late += u32::from(!fits);
+        fits
+    };
     let alike = |o: Size| (o.steps, o.externals) == (best.size.steps, best.size.externals);
     let others: Vec<(OtherResult, Schedule)> = others
         .into_iter()
         .filter(|o| !o.without.is_empty() || !best.size.dominates(o.size) && !alike(o.size))
         .map(|o| (other_result(o.size, o.without), o.schedule))
-        .filter(|(_, schedule)| passes(schedule).is_ok())
+        .filter(|(_, schedule)| affordable(schedule) && passes(schedule).is_ok())
         .collect();
+    if late > 0 {
+        left_out.push(format!("{late} other results"));
+    }
     let summary = MinimizeSummary {
         verdict: checked.verdict,
         violation: checked.violation,
@@ -213,6 +254,7 @@ pub fn minimize_with<M: Model>(
         objective: options.objective.as_str().to_owned(),
         at_least: certificate.shortest.as_ref().map(|s| s.at_least),
         others: others.iter().map(|(o, _)| o.clone()).collect(),
+        left_out,
         refused: refusals.count(),
         refused_because: refusals.why(),
         digest: checked.digest,
@@ -221,7 +263,7 @@ pub fn minimize_with<M: Model>(
         passes: reducer.account.clone().lines(),
         curve: thin(&reducer.curve),
     };
-    Ok(Outcome { schedule, others, certificate, summary })
+    Ok(Outcome { schedule, others, certificate, summary, deadline })
 }
 
 /// The violation to keep: what the header names, or else what the schedule ends in. A log was written by who knew nothing of invariants
@@ -295,6 +337,10 @@ fn recorded<M: Model>(
             phases.push(line("truncation", &witness.acts, engine, before));
             Ok(witness)
         }
+        None if engine.meter.over() => {
+            let step = began.elapsed() / u32::try_from(engine.meter.executed.max(1)).unwrap_or(u32::MAX);
+            Err(MinimizeError::TooShort { step, steps: full.acts.len() })
+        }
         None => Err(MinimizeError::NoViolation {
             rule: problem.rule(),
             expected: problem.target.join(", "),
@@ -334,17 +380,29 @@ pub fn unschedulable<M: Model>(
 }
 
 /// Replays the result strictly, twice, on simulators that took no part in the search; for models that are not
-/// deterministic as often as is asked, and the digests may differ.
+/// deterministic as often as is asked, and the digests may differ. The replays run side by side where there are threads.
 fn strictly<M: Model>(
     fresh: &Simulator<M>,
     schedule: &Schedule,
     rule: NetworkRule,
     repeat: Repeat,
+    jobs: usize,
 ) -> Result<ReplaySummary, MinimizeError> {
     let options = ReplayOptions { rule, strict: true, interval: 1 };
-    let runs = (0..repeat.runs.max(2))
-        .map(|_| replay(&mut fresh.clone(), schedule, &options))
-        .collect::<Result<Vec<_>, _>>()?;
+    let (count, next) = (repeat.runs.max(2) as usize, AtomicUsize::new(0));
+    let done = Mutex::new(Vec::with_capacity(count));
+    std::thread::scope(|scope| {
+        let work = || {
+            while next.fetch_add(1, Ordering::Relaxed) < count {
+                let run = replay(&mut fresh.clone(), schedule, &options);
+                done.lock().unwrap_or_else(PoisonError::into_inner).push(run);
+            }
+        };
+        (1..jobs.min(count)).for_each(|_| drop(scope.spawn(work)));
+        work();
+    });
+    let runs = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let runs = runs.into_iter().collect::<Result<Vec<_>, _>>()?;
     let violates = |run: &&ReplaySummary| run.verdict == Verdict::Violates;
     let same = runs.iter().all(|run| run.digest == runs[0].digest);
     let violating = runs.iter().filter(violates).count();

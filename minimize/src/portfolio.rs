@@ -341,7 +341,7 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
             self.reducer.account.add(&solution.account);
             if Some(index) == best {
                 self.reducer.join(&solution.curve);
-                if let Some(witness) = self.reducer.engine.restore(&solution.schedule) {
+                if let Some(witness) = self.reducer.engine.recover(&solution.schedule) {
                     let sizes = [self.reducer.best.size, witness.size];
                     if objective.least(sizes.into_iter()) == Some(1) {
                         self.reducer.take(witness);
@@ -367,7 +367,11 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
 
 /// Runs what a strategy proposes until it proposes nothing more.
 fn pursue<M: Model>(archive: &mut Archive<'_, M>, strategy: &mut impl Strategy<M>, until: f64) {
-    while !archive.site.problem.options.stop.is_set() {
+    let ended = |archive: &Archive<'_, M>| {
+        let left = archive.site.problem.deadline.left();
+        archive.site.problem.options.stop.is_set() || left.is_some_and(|left| left.is_zero())
+    };
+    while !ended(archive) {
         let jobs = strategy.propose(archive);
         if jobs.is_empty() {
             return;

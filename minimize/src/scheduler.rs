@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::plan::SEARCHED;
 use crate::problem::Problem;
-use crate::problem::budget::Budget;
+use crate::problem::budget::{Budget, Deadline};
 use crate::problem::options::Progress;
 use crate::solution::Solution;
 
@@ -72,7 +72,7 @@ impl Purse {
 
     /// A share of what is left. A second is one of each of `threads`, a replay or a state is one for all.
     #[must_use]
-    pub fn share(self, share: Share, threads: usize) -> Budget {
+    pub fn share(self, share: Share, threads: usize, deadline: &Deadline) -> Budget {
         let Share { part, of } = share;
         let part_of = |whole: u64, spent: u64| {
             let left = (whole as f64 * SEARCHED - spent as f64).max(0.0);
@@ -81,6 +81,7 @@ impl Purse {
         match self.budget {
             Budget::Seconds(s) => {
                 let left = (s * SEARCHED - self.began.elapsed().as_secs_f64()).max(0.0);
+                let left = deadline.left().map_or(left, |most| left.min(most.as_secs_f64()));
                 Budget::Seconds(left * part * threads.clamp(1, of) as f64 / of as f64)
             }
             Budget::Replays(n) => Budget::Replays(part_of(n, self.replays)),
@@ -92,7 +93,8 @@ impl Purse {
 /// Does a batch of jobs on the threads there are; gives what they come to in the order of the jobs.
 pub fn run<M: Model>(site: &Site<'_, M>, purse: Purse, jobs: &[Job<M>]) -> Vec<Solution> {
     let options = &site.problem.options;
-    let shares: Vec<Budget> = jobs.iter().map(|job| purse.share(job.share, options.jobs)).collect();
+    let shares: Vec<Budget> =
+        jobs.iter().map(|job| purse.share(job.share, options.jobs, &site.problem.deadline)).collect();
     let next = AtomicUsize::new(0);
     let results: Mutex<Vec<Option<Solution>>> = Mutex::new(jobs.iter().map(|_| None).collect());
     let digest = site.problem.criteria.ledger.is_some().then(|| site.problem.digest());

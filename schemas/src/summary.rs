@@ -443,6 +443,9 @@ pub struct MinimizeSummary {
     pub at_least: Option<u64>,
     /// The rest of the Pareto front over steps and external events, with the file of each.
     pub others: Vec<OtherResult>,
+    /// What was left out because the time ended, for people.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
     /// Shorter schedules that were thrown away because they failed their strict replay: a defect of this program, or of a model that does not do the
     /// same twice.
     #[serde(default, skip_serializing_if = "is_zero")]

@@ -39,6 +39,9 @@ pub enum CertificateError {
     /// A claim is not true.
     #[error("{0}")]
     False(String),
+    /// The budget ended before each single removal was tried.
+    #[error("the budget ended before each single removal was tried")]
+    Removals,
     /// The budget ended before everything was checked.
     #[error("the budget ended before the lower bound was checked; everything before it holds")]
     Budget,
@@ -74,16 +77,9 @@ impl<'a, M: Model> Checked<'a, M> {
         found.iter().any(|v| self.target.contains(&v.fingerprint))
     }
 
-    /// What each single removal does.
-    pub fn removals(&mut self) -> Vec<Removal> {
-        (0..self.script.acts.len()).map(|step| self.without(step)).collect()
-    }
-
-    /// The same, or nothing where the time ends before all are tried.
-    fn removals_within(&mut self, meter: &Meter) -> Vec<Removal> {
-        let steps = self.script.acts.len();
-        let removal = |step| (!meter.late()).then(|| self.without(step));
-        (0..steps).map(removal).collect::<Option<_>>().unwrap_or_default()
+    /// What each single removal does; nothing where the time ends before all are tried.
+    pub fn removals(&mut self, meter: &Meter) -> Option<Vec<Removal>> {
+        (0..self.script.acts.len()).map(|step| self.without(step, meter)).collect()
     }
 
     /// Whether there may be too many steps to try each removal.
@@ -91,13 +87,17 @@ impl<'a, M: Model> Checked<'a, M> {
         self.script.acts.len() > MOST_STEPS
     }
 
-    /// Makes all steps but one, each as it stands; what is impossible is skipped.
-    fn without(&mut self, removed: usize) -> Removal {
+    /// Makes all steps but one, each as it stands; what is impossible is skipped. Nothing where the time ends.
+    fn without(&mut self, removed: usize, meter: &Meter) -> Option<Removal> {
         let mut world = self.sim.empty_world();
         let mut digest = Xxh3::new();
         let (mut violates, mut impossible) = (false, None);
         let acts = std::mem::take(&mut self.script.acts);
         for (at, act) in acts.iter().enumerate().filter(|(at, _)| *at != removed) {
+            if meter.late() {
+                self.script.acts = acts;
+                return None;
+            }
             let made = act.perform(&mut self.sim, &mut world, &self.script.actions, self.rule).is_ok();
             if !made {
                 impossible = impossible.or(Some(at as u64 + 1));
@@ -116,7 +116,7 @@ impl<'a, M: Model> Checked<'a, M> {
         }
         self.script.acts = acts;
         let digest = format!("{:032x}", digest.digest128());
-        Removal { step: removed as u64 + 1, violates, impossible, digest, breaks_others: false }
+        Some(Removal { step: removed as u64 + 1, violates, impossible, digest, breaks_others: false })
     }
 
     /// Looks at every execution with fewer than `at_least` deliveries over the schedule's starts, external messages and
@@ -286,8 +286,8 @@ fn spent(meter: &mut Meter) -> bool {
     none
 }
 
-/// Writes down what is known of a result: what each single removal does, and the proof. Of a result that is not said to be 1-minimal
-/// no removals are tried if it has more than [`MOST_STEPS`] or the time ends.
+/// Writes down what is known of a result: what each single removal does, and the proof. No removals are written down where the time ends
+/// before all are tried, or if a result that is not said to be 1-minimal has more than [`MOST_STEPS`].
 ///
 /// # Errors
 /// When the model cannot re-create a message from outside.
@@ -309,10 +309,9 @@ pub fn certify<M: Model>(
         deliveries: schedule.deliveries() as u64,
         externals: schedule.externals() as u64,
         digest: digest.to_owned(),
-        removals: match one_minimal {
-            true => checked.removals(),
-            false if checked.long() => Vec::new(),
-            false => checked.removals_within(meter),
+        removals: match checked.long() && !one_minimal {
+            true => Vec::new(),
+            false => checked.removals(meter).unwrap_or_default(),
         },
         shortest,
         settled: None,
@@ -350,7 +349,8 @@ pub fn verify<M: Model>(
     if !untried && steps != certificate.removals.len() {
         return wrong(format!("there are {steps} single removals"));
     }
-    let mut removals = if untried { Vec::new() } else { checked.removals() };
+    let mut removals =
+        if untried { Vec::new() } else { checked.removals(meter).ok_or(CertificateError::Removals)? };
     // Which systems must not break is not known here.
     let claimed: Vec<u64> = certificate.removals.iter().filter(|r| r.breaks_others).map(|r| r.step).collect();
     removals.iter_mut().for_each(|r| r.breaks_others = claimed.contains(&r.step));

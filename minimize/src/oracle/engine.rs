@@ -46,6 +46,8 @@ pub struct Engine<M: Model> {
     found: Vec<Violation>,
     /// Whether there is a witness already, so that work may end before there is another one.
     pub(super) begun: bool,
+    /// Whether it looks for the first witness, for which there is the time of the whole and no more.
+    pub(crate) first: bool,
     /// Acts that are read back from their text as they are.
     pub(super) readable: FxHashSet<Act>,
 }
@@ -61,13 +63,14 @@ impl<M: Model> Engine<M> {
             fields: problem.fields.clone(),
             rule: problem.rule(),
             objective: problem.options.objective,
-            meter: Meter::new(share, problem.options.stop.clone()),
+            meter: Meter::new(share, problem.options.stop.clone()).within(&problem.deadline),
             digests: Digests::default(),
             traces: Traces::default(),
             tested: FxHashSet::default(),
             failed: FxHashMap::default(),
             found: Vec::new(),
             begun: problem.begun,
+            first: false,
             readable: FxHashSet::default(),
         }
     }
@@ -80,7 +83,16 @@ impl<M: Model> Engine<M> {
         self.problem = problem.clone();
     }
 
-    /// Loads a schedule and verifies it; nothing where it does not violate.
+    /// Loads a schedule and verifies it, also where the time has ended since it was found, so that it is not lost; nothing where it does not
+    /// violate.
+    pub fn recover(&mut self, schedule: &Schedule) -> Option<Shared<M>> {
+        let begun = std::mem::replace(&mut self.begun, false);
+        let witness = self.restore(schedule);
+        self.begun |= begun;
+        witness
+    }
+
+    /// Loads a schedule and verifies it; nothing where it does not violate, or the time ends.
     pub fn restore(&mut self, schedule: &Schedule) -> Option<Shared<M>> {
         let (mut translated, _) = Script::compile(&mut self.sim, schedule).ok()?;
         self.fields.extend(fields_of(&self.sim, schedule));
@@ -95,11 +107,12 @@ impl<M: Model> Engine<M> {
             }
         }
         let policy = Policy::new(Matcher::Payload, Blocker::Skip);
-        // What was found must not be lost because the time has ended since.
-        let begun = std::mem::replace(&mut self.begun, false);
-        let witness = self.witness(&translated.acts, policy, !schedule.header.exact);
-        self.begun |= begun;
-        witness
+        self.witness(&translated.acts, policy, !schedule.header.exact)
+    }
+
+    /// Whether nothing more may be run: the time has ended, and there is a witness already.
+    pub fn halted(&self) -> bool {
+        self.begun && self.meter.late()
     }
 
     /// The model's own lower bound on the deliveries to the violation.
@@ -128,7 +141,9 @@ impl<M: Model> Engine<M> {
 
     /// The fingerprints of what a witness ends in, those that count.
     pub fn ends_in(&mut self, witness: &Witness<M>) -> Vec<String> {
+        let begun = std::mem::replace(&mut self.begun, false);
         let (world, _) = self.world_at(witness, witness.acts.len());
+        self.begun = begun;
         self.violates(&world);
         let found = self.found.iter().map(|v| v.fingerprint.clone());
         let mut counting: Vec<String> = found.filter(|f| self.problem.question.counts(f)).collect();
@@ -286,7 +301,7 @@ impl<M: Model> Engine<M> {
         let mut world = witness.worlds[kept].clone();
         for act in &witness.acts[kept * every..at] {
             let followed = self.follow(&mut world, act);
-            debug_assert!(followed, "a witness was verified");
+            debug_assert!(followed || self.halted(), "a witness was verified");
         }
         (world, witness.acts[..at].to_vec())
     }

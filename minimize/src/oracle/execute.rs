@@ -84,7 +84,7 @@ impl<M: Model> Engine<M> {
         // Without this the first run could not be made where a budget is short.
         let timed = !done.is_empty() || self.begun;
         for act in acts {
-            if timed && self.meter.late() {
+            if timed && self.meter.late() || self.first && self.meter.over() {
                 return None;
             }
             let Act::Deliver(want) = act else {
@@ -114,7 +114,8 @@ impl<M: Model> Engine<M> {
                     Choice::Fail => return None,
                     Choice::Skip | Choice::Flush(_) => break,
                 };
-                if self.deliver(&mut world, index, &mut done) {
+                done.push(Act::Deliver(Want::of(&self.sim, &world, &world.pending()[index])));
+                if self.delivered(&mut world, index) {
                     return (done.len() <= limit).then_some(done);
                 }
                 own.note(act, self.sim.did());
@@ -182,10 +183,16 @@ impl<M: Model> Engine<M> {
         reaches(world, &world.pending()[index]) && self.sim.deliverable(world, index, self.rule)
     }
 
-    /// Delivers an entry, notes it, and says whether the violation is there now.
+    /// Delivers an entry, notes it, and says whether the violation is there now. Once the time has ended nothing is delivered.
     pub fn deliver(&mut self, world: &mut World<M>, index: usize, done: &mut Vec<Act>) -> bool {
         let entry = world.pending()[index];
         done.push(Act::Deliver(Want::of(&self.sim, world, &entry)));
+        !self.halted() && self.delivered(world, index)
+    }
+
+    /// Delivers an entry, and says whether the violation is there now.
+    fn delivered(&mut self, world: &mut World<M>, index: usize) -> bool {
+        let entry = world.pending()[index];
         let before = self.sim.watch(world, entry.to);
         self.sim.deliver(world, index, self.rule);
         self.meter.executed += 1;
@@ -194,8 +201,11 @@ impl<M: Model> Engine<M> {
         (!unchanged || faults || world.panic().is_some()) && self.judged(world)
     }
 
-    /// Follows one act exactly; says whether it could. Used for what was verified before.
+    /// Follows one act exactly; says whether it could. Used for what was verified before. Once the time has ended nothing is followed.
     pub fn follow(&mut self, world: &mut World<M>, act: &Act) -> bool {
+        if self.halted() {
+            return false;
+        }
         self.meter.executed += u64::from(act.is_delivery());
         act.perform(&mut self.sim, world, &self.actions, self.rule).is_ok()
     }

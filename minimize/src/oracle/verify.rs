@@ -2,6 +2,7 @@
 
 use std::hash::Hash;
 use std::rc::Rc;
+use std::time::Instant;
 
 use demi_replay::script::{Act, Script, Want};
 use demi_replay::{Model, OUTSIDE, Pending, PendingKind, Simulator, World};
@@ -58,6 +59,7 @@ impl<M: Model> Engine<M> {
     /// The witness of acts that all happen as they stand, also when they are read from their text, and end in the violation; or why they
     /// are none. Where there is a witness already and the time ends nothing is said.
     fn steps_through(&mut self, acts: Vec<Act>) -> Result<Shared<M>, Option<String>> {
+        let began = Instant::now();
         let mut world = self.sim.empty_world();
         let every = checkpoint_every(acts.len());
         let mut worlds = Vec::with_capacity(acts.len() / every + 1);
@@ -69,7 +71,7 @@ impl<M: Model> Engine<M> {
             if self.sim.starting_up(&world) {
                 pinned = at + 1;
             }
-            if self.begun && self.meter.late() {
+            if self.halted() || self.first && self.meter.over() {
                 return Err(None);
             }
             let refused = if !self.reads_back(act) {
@@ -80,6 +82,9 @@ impl<M: Model> Engine<M> {
             {
                 "it is not pending, or not the first of its channel"
             } else if !self.follow(&mut world, act) {
+                if self.halted() {
+                    return Err(None);
+                }
                 "it cannot be made"
             } else {
                 continue;
@@ -92,7 +97,8 @@ impl<M: Model> Engine<M> {
         }
         let numbered = self.traces.numbered(&acts);
         let key = sequence_key(&numbered);
-        Ok(Rc::new(Witness { size: size(&acts), pinned, acts, worlds, numbered, key }))
+        let took = began.elapsed();
+        Ok(Rc::new(Witness { size: size(&acts), took, pinned, acts, worlds, numbered, key }))
     }
 
     /// Whether an act is what its text is read as. A schedule of such acts, written as exact, is read as these acts.

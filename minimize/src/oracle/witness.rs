@@ -1,6 +1,7 @@
 //! A solution that was loaded into an oracle: verified steps, and worlds along them to start tests from.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use demi_replay::script::Act;
 use demi_replay::{Model, World};
@@ -20,6 +21,8 @@ pub struct Witness<M: Model> {
     pub acts: Vec<Act>,
     /// Its size.
     pub size: Size,
+    /// How long its strict verification took.
+    pub took: Duration,
     /// How many of the first acts happened while the system started up by itself; none of them may be left out.
     pub pinned: usize,
     /// The world before act `i * checkpoint_every(acts)`.

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// A limit on the work of one minimization.
@@ -18,6 +18,8 @@ pub enum Budget {
 
 /// Largest number of a budget; beyond it a duration cannot be counted.
 const MOST: f64 = 1e12;
+/// Seconds of the longest budget that is timed.
+const MOST_SECONDS: f64 = 1e9;
 
 impl FromStr for Budget {
     type Err = String;
@@ -96,6 +98,89 @@ impl Ended {
 /// search makes deliveries without a replay; when it may make no more the work goes on without searches.
 const PER_REPLAY: u64 = 2_000;
 
+/// How often the result is run after everything was searched: it is replayed strictly twice, and told.
+const RUNS: u32 = 3;
+/// The same with what it takes to load and verify it, where it was found elsewhere.
+const RUNS_LOADED: u32 = 5;
+/// How late a command may end: what is still to do when the time ends is not begun if it would end later.
+const SLACK: Duration = Duration::from_secs(1);
+
+/// When a whole minimization must end, and how long that takes which must follow its searches. All lines of work share it, so that none goes on
+/// for longer, whatever its own share of the seconds is. A budget of replays or states has no such end.
+#[derive(Clone, Debug, Default)]
+pub struct Deadline {
+    end: Option<Instant>,
+    /// Nanoseconds of a step, as the runs of results were measured.
+    step: Arc<AtomicU64>,
+    /// Nanoseconds before the end at which searches end.
+    kept: Arc<AtomicU64>,
+}
+
+impl Deadline {
+    /// The end of a budget that begins now.
+    #[must_use]
+    pub fn of(budget: Budget) -> Self {
+        let end = match budget {
+            Budget::Seconds(s) => Some(Instant::now() + Duration::from_secs_f64(s.min(MOST_SECONDS))),
+            Budget::Replays(_) | Budget::States(_) => None,
+        };
+        Deadline { end, ..Deadline::default() }
+    }
+
+    /// Takes in how long a run of so many steps took.
+    pub fn measured(&self, took: Duration, steps: usize) {
+        let step = took.as_nanos() / steps.max(1) as u128;
+        self.step.store(u64::try_from(step).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// How long a run of so many steps takes.
+    #[must_use]
+    pub fn run_of(&self, steps: usize) -> Duration {
+        Duration::from_nanos(self.step.load(Ordering::Relaxed).saturating_mul(steps as u64))
+    }
+
+    /// Keeps back what the end of the work takes with a result of so many steps.
+    pub fn keep_for(&self, steps: usize) {
+        self.keep(self.run_of(steps).saturating_mul(RUNS));
+    }
+
+    /// The same with a result that must be loaded first.
+    pub fn keep_to_load(&self, steps: usize) {
+        self.keep(self.run_of(steps).saturating_mul(RUNS_LOADED));
+    }
+
+    /// Keeps back so much before the end.
+    pub fn keep(&self, kept: Duration) {
+        self.kept.store(u64::try_from(kept.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// When searches must end; nothing where no time is set.
+    #[must_use]
+    fn search_ends(&self) -> Option<Instant> {
+        let kept = Duration::from_nanos(self.kept.load(Ordering::Relaxed));
+        let end = self.end?;
+        Some(end.checked_sub(kept).unwrap_or_else(Instant::now))
+    }
+
+    /// How long searches may still go on; nothing where no time is set.
+    #[must_use]
+    pub fn left(&self) -> Option<Duration> {
+        self.search_ends().map(|end| end.saturating_duration_since(Instant::now()))
+    }
+
+    /// Whether the time itself is over.
+    #[must_use]
+    pub fn over(&self) -> bool {
+        self.end.is_some_and(|end| Instant::now() >= end)
+    }
+
+    /// Whether what takes so long ends soon enough if it begins now.
+    #[must_use]
+    pub fn fits(&self, cost: Duration) -> bool {
+        self.end.is_none_or(|end| Instant::now() + cost.min(Duration::from_secs(1 << 32)) <= end + SLACK)
+    }
+}
+
 /// The running account of one engine.
 #[derive(Clone, Debug)]
 pub struct Meter {
@@ -108,6 +193,7 @@ pub struct Meter {
     max_searched: u64,
     /// When it begins and when it must end.
     time: Option<(Instant, Instant)>,
+    deadline: Deadline,
     stop: StopFlag,
 }
 
@@ -120,12 +206,19 @@ impl Meter {
         match budget {
             Budget::Seconds(s) => {
                 let now = Instant::now();
-                time = Some((now, now + Duration::from_secs_f64(s.min(1e9))));
+                time = Some((now, now + Duration::from_secs_f64(s.min(MOST_SECONDS))));
             }
             Budget::Replays(n) => (max_replays, max_searched) = (n, n.saturating_mul(PER_REPLAY)),
             Budget::States(n) => (max_executed, max_searched) = (n, n),
         }
-        Meter { replays: 0, executed: 0, max_replays, max_executed, max_searched, time, stop }
+        let deadline = Deadline::default();
+        Meter { replays: 0, executed: 0, max_replays, max_executed, max_searched, time, deadline, stop }
+    }
+
+    /// The same, within a whole that must end by a deadline.
+    #[must_use]
+    pub fn within(self, deadline: &Deadline) -> Self {
+        Meter { deadline: deadline.clone(), ..self }
     }
 
     /// Ends the work after so many more deliveries, if it does not end before.
@@ -150,7 +243,18 @@ impl Meter {
     /// asked before each step, which may be slow.
     #[must_use]
     pub fn late(&self) -> bool {
-        self.time.is_some_and(|(_, end)| self.stop.is_set() || Instant::now() >= end)
+        self.stop.is_set() || self.timed_out()
+    }
+
+    fn timed_out(&self) -> bool {
+        let ends = self.time.map(|(_, end)| end).into_iter().chain(self.deadline.search_ends());
+        ends.min().is_some_and(|end| Instant::now() >= end)
+    }
+
+    /// Whether the time of the whole is over, with all that was kept back of it.
+    #[must_use]
+    pub fn over(&self) -> bool {
+        self.deadline.over()
     }
 
     /// Why the work must end now, if it must.
@@ -158,10 +262,7 @@ impl Meter {
     pub fn ended(&self) -> Option<Ended> {
         if self.stop.is_set() {
             Some(Ended::Interrupted)
-        } else if self.replays >= self.max_replays
-            || self.executed >= self.max_executed
-            || self.time.is_some_and(|(_, end)| Instant::now() >= end)
-        {
+        } else if self.replays >= self.max_replays || self.executed >= self.max_executed || self.timed_out() {
             Some(Ended::Budget)
         } else {
             None

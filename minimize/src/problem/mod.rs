@@ -17,7 +17,7 @@ use demi_replay::{Model, Simulator};
 use demi_schemas::NetworkRule;
 use xxhash_rust::xxh3::Xxh3;
 
-use self::budget::{Budget, StopFlag};
+use self::budget::{Budget, Deadline, StopFlag};
 use self::criteria::{Criteria, Match};
 use self::digest::Digests;
 use self::options::{Options, Phases};
@@ -69,6 +69,8 @@ pub struct Problem<M: Model> {
     pub pattern_database: Option<Arc<DistanceOf<M>>>,
     /// Whether there is a witness already, so that no other one must be found when the time ends.
     pub begun: bool,
+    /// When everything must end.
+    pub deadline: Deadline,
     /// What strict replay refused of what was accepted: all lines of work together.
     pub refusals: Refusals,
 }
@@ -98,6 +100,7 @@ impl<M: Model> Problem<M> {
             target,
             pattern_database: None,
             begun: false,
+            deadline: Deadline::default(),
             refusals: Refusals::default(),
         }
     }

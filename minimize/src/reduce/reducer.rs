@@ -26,6 +26,8 @@ pub struct Reducer<'a, M: Model> {
     /// What each pass won.
     pub account: Account,
     running: String,
+    /// Whether its best is what the whole minimization ends with, if nothing better is found.
+    main: bool,
     /// Whoever watches.
     pub tell: &'a (dyn Fn(&Progress<'_>) + Sync),
 }
@@ -34,7 +36,24 @@ impl<'a, M: Model> Reducer<'a, M> {
     /// Begins with a witness.
     pub fn new(engine: Engine<M>, best: Shared<M>, tell: &'a (dyn Fn(&Progress<'_>) + Sync)) -> Self {
         let (phases, curve) = (Vec::new(), Vec::new());
-        Reducer { engine, best, phases, curve, account: Account::default(), running: String::new(), tell }
+        let (account, running) = (Account::default(), String::new());
+        Reducer { engine, best, phases, curve, account, running, main: false, tell }
+    }
+
+    /// The same, as the line of work whose best is the result: from now on the time is kept back that the end of the work takes with it.
+    #[must_use]
+    pub fn main(mut self) -> Self {
+        self.main = true;
+        self.keep_back();
+        self
+    }
+
+    fn keep_back(&self) {
+        if self.main {
+            let deadline = &self.engine.problem.deadline;
+            deadline.measured(self.best.took, self.best.acts.len());
+            deadline.keep_for(self.best.acts.len());
+        }
     }
 
     /// Whether the budget is used up or somebody asked to stop.
@@ -61,6 +80,7 @@ impl<'a, M: Model> Reducer<'a, M> {
     /// Goes on with another witness, and says so.
     pub fn take(&mut self, witness: Shared<M>) {
         self.best = witness;
+        self.keep_back();
         let (replays, executed) = (self.engine.meter.replays, self.engine.meter.executed);
         self.curve.push(CurvePoint {
             replays,

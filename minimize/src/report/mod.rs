@@ -215,6 +215,9 @@ pub fn trace_md(told: &[Told], summary: &MinimizeSummary, certificate: &Certific
             ),
         };
     }
+    if told.is_empty() && summary.steps > 0 {
+        text.push_str("The budget ended before the steps could be told: `schedule.jsonl` has them.\n");
+    }
     for (index, step) in told.iter().enumerate() {
         let _ = write!(text, "{}. **{}** {}", index + 1, step.actor, step.what);
         if let Some(cause) = step.cause {

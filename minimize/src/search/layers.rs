@@ -228,11 +228,11 @@ impl<M: Model> Layers<M> {
         while at < layer.len() && common.faults.all() != 0 {
             let mut new = Segment { first: self.steps.len() as u32, ..Segment::default() };
             for place in 0..layer[at].ends.len() {
-                if meter.late() {
-                    return None;
-                }
                 let (words, _, parent) = layer[at].get(place);
                 for fault in common.faults.next(packed::faults(words)) {
+                    if meter.late() {
+                        return None;
+                    }
                     let (hash, key) = match worker.fail(common, words, fault, &mut after) {
                         Ok(Some(known)) => known,
                         Err(Some(crash)) if common.target.contains(&crash) => {
@@ -291,7 +291,8 @@ impl<M: Model> Layers<M> {
                     break;
                 }
                 let counts = layer[segment].counts(place, common.kinds.len());
-                worker.expand(common, (layer[segment].get(place), counts), room, seen, &mut chunk);
+                let configuration = (layer[segment].get(place), counts);
+                worker.expand(common, configuration, room, (seen, meter), &mut chunk);
                 if chunk.violation.is_some() {
                     break;
                 }

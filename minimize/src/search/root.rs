@@ -86,8 +86,8 @@ impl<M: Model> Root<'_, M> {
             }
             Root::World(world) => (world.clone(), None, Faults::default()),
         };
-        // Nothing comes after a handler that panicked.
-        world.panic().is_none().then_some(Beginning { world, acts, faults })
+        // Nothing comes after a handler that panicked; and where the time ended the world is not the one that was to be made.
+        (world.panic().is_none() && !engine.halted()).then_some(Beginning { world, acts, faults })
     }
 
     /// Whether it is a place on a witness: a search from there proves nothing of whole executions.

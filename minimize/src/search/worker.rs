@@ -17,6 +17,7 @@ use super::kinds::Kinds;
 use super::packed::{self, Glance, Hot};
 use super::symmetry::Renaming;
 use super::tables::{Entry, FREE, Local, Reaction, Tables};
+use crate::problem::budget::Meter;
 
 /// Parts by hash into which configurations are sorted; their number decides the order of a layer.
 pub const SHARDS: usize = 16;
@@ -263,13 +264,13 @@ impl<M: Model> Worker<M> {
     }
 
     /// Makes every delivery that is possible in a configuration, which `step` led to. What may lead to the violation
-    /// within `room` further deliveries, and has not been entered, goes into `chunk`. Ends at the violation.
+    /// within `room` further deliveries, and has not been entered, goes into `chunk`. Ends at the violation, and where the time ends.
     pub fn expand(
         &mut self,
         common: &Common<M>,
         ((words, hash, step), counts): ((&[u32], u128, u32), &[u8]),
         room: usize,
-        seen: &[Seen],
+        (seen, meter): (&[Seen], &Meter),
         chunk: &mut Chunk,
     ) {
         self.at += 1;
@@ -297,6 +298,8 @@ impl<M: Model> Worker<M> {
             let local = packed::local(words, usize::from(of.cell));
             let number = match self.reaction_numbers.get(&(local, entry)) {
                 Some(number) => *number,
+                // What a handler does may take long.
+                None if meter.late() => return,
                 None => self.new_reaction(common, local, entry),
             };
             let reaction = &self.reactions[number as usize];
@@ -323,6 +326,10 @@ impl<M: Model> Worker<M> {
                     // stands in the way of what is behind it.
                     let idle = !more && *next == local && !(in_order && of.channel != FREE);
                     (hash, *visible, idle)
+                }
+                Reaction::Lives if meter.late() => {
+                    self.after = after;
+                    return;
                 }
                 Reaction::Lives => {
                     let mut tables = common.tables.lock().unwrap_or_else(PoisonError::into_inner);

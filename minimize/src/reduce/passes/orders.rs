@@ -9,12 +9,13 @@ use demi_replay::script::Act;
 use demi_replay::{Model, Simulator, World};
 
 use super::chunks;
-use crate::dpor::step::{Choice, Ground, Proc, Tracked};
+use crate::dpor::step::{Choice, Ground, Proc, Step, Tracked};
 use crate::dpor::{Explorer, Guide, Limits, Priority};
 use crate::oracle::engine::Engine;
 use crate::oracle::matcher::EXACT;
 use crate::oracle::matcher::Matcher;
 use crate::oracle::witness::Shared;
+use crate::problem::budget::Meter;
 use crate::reduce::reducer::Reducer;
 
 /// Worlds that one exploration keeps.
@@ -82,7 +83,8 @@ pub fn without<M: Model>(
     }
     let fewer = usize::from(witness.acts[removed].is_external());
     let depth = engine.limit(witness, fewer).saturating_sub(done.len());
-    let mut guide = Follow { wanted: &wanted, target: engine.problem.target.clone() };
+    let meter = engine.meter.clone();
+    let mut guide = Follow { wanted: &wanted, target: engine.problem.target.clone(), meter };
     let ground =
         Ground { sim: &mut engine.sim, rule: engine.rule, faults: &faults, actions: &engine.actions };
     let first = ground.begin(world);
@@ -100,6 +102,8 @@ pub fn without<M: Model>(
 struct Follow<'a> {
     wanted: &'a [Act],
     target: Vec<String>,
+    /// Of what may be spent; the time of it ends an exploration.
+    meter: Meter,
 }
 
 impl<M: Model> Guide<M> for Follow<'_> {
@@ -110,6 +114,9 @@ impl<M: Model> Guide<M> for Follow<'_> {
         mark: &mut usize,
         awake: &[(Proc, Choice)],
     ) -> Option<usize> {
+        if self.meter.late() {
+            return None;
+        }
         let place = |choice: Choice| awake.iter().position(|(_, awake)| *awake == choice);
         while let Some(act) = self.wanted.get(*mark) {
             *mark += 1;
@@ -125,6 +132,10 @@ impl<M: Model> Guide<M> for Follow<'_> {
             }
         }
         None
+    }
+
+    fn executed(&mut self, _: &[Step]) -> bool {
+        !self.meter.late()
     }
 
     fn found(&mut self, sim: &Simulator<M>, world: &World<M>) -> bool {
