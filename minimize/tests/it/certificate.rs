@@ -110,7 +110,11 @@ fn what_was_proven_holds_and_what_is_changed_does_not() {
     let error = check(&longer, &honest).unwrap_err().to_string();
     assert_eq!(error, format!("without step {} the rest still violates", idle + 1));
     // A budget that is too small is said to be.
-    let mut none = Meter::new(Budget::Seconds(0.0), StopFlag::default());
-    let result = verify(&raft(RAFT), &done.schedule, &done.certificate, &mut none);
-    assert_eq!(result, Err(CertificateError::Budget));
+    for (budget, error) in
+        [(Budget::Seconds(0.0), CertificateError::Removals), (Budget::States(10), CertificateError::Budget)]
+    {
+        let mut none = Meter::new(budget, StopFlag::default());
+        let result = verify(&raft(RAFT), &done.schedule, &done.certificate, &mut none);
+        assert_eq!(result, Err(error));
+    }
 }
