@@ -93,6 +93,31 @@ if __name__ == \"__main__\":
     serve(Dice())
 ";
 
+/// A step of which takes longer than a second.
+const SLOW: &str = "
+import time
+from demi_model import Model, Violation, message, serve
+
+
+class Slow(Model):
+    actors = [\"a\"]
+    bootstrap = [(\"a\", message(\"Roll\"))]
+
+    def start(self, actor, ctx, disk=None):
+        return {\"rolled\": 0}
+
+    def deliver(self, actor, state, msg, ctx):
+        time.sleep(2)
+        return {\"rolled\": 1}
+
+    def check(self, seen, failed, memory):
+        return ([Violation(\"Rolled\", [\"a\"])] if any(s[\"rolled\"] for s in seen.values()) else []), None
+
+
+if __name__ == \"__main__\":
+    serve(Slow())
+";
+
 #[test]
 fn every_status_that_is_promised_is_given() {
     let mut desk = Desk::new();
@@ -114,6 +139,8 @@ fn every_status_that_is_promised_is_given() {
 
     desk.ends(0, 1, "minimize exec --scenario bug.toml --budget 200r --out min");
     desk.ends(0, 1, "verify min");
+    // The check of what is proven takes some hundred configurations.
+    desk.ends(4, 1, "verify min --budget 10states");
     let certificate = fs::read_to_string(desk.at("min/certificate.json")).unwrap();
     for (name, from, to) in [("false", "\"violates\": false", "\"violates\": true")] {
         fs::create_dir(desk.at(name)).unwrap();
@@ -183,6 +210,9 @@ fn in_python(desk: &mut Desk) -> bool {
     let steps = "{\"kind\":\"start\",\"to\":\"a\"}\n{\"kind\":\"deliver\",\"to\":\"a\",\"type\":\"Roll\",\"payload\":\"Roll\",\"external\":true}\n";
     fs::write(desk.at("dice.jsonl"), steps).unwrap();
     desk.ends(3, 1, "minimize dice.jsonl --scenario dice.toml --budget 50r --out dice");
+    fs::write(desk.at("slow.py"), SLOW).unwrap();
+    fs::write(desk.at("slow.toml"), scenario.replace("dice", "slow")).unwrap();
+    desk.ends(4, 1, "minimize dice.jsonl --scenario slow.toml --budget 100ms --out slow");
     let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("sdk/python/examples/lock.py");
     desk.ends_with(0, "model check", &["model", "check", "--", "python3", &lock.display().to_string()]);
     desk.ends(1, 2, "model check -- true");

@@ -168,10 +168,10 @@ impl Deadline {
         self.search_ends().map(|end| end.saturating_duration_since(Instant::now()))
     }
 
-    /// Whether the time itself is over.
+    /// Whether the time itself is over, and the second after it in which a command may end.
     #[must_use]
     pub fn over(&self) -> bool {
-        self.end.is_some_and(|end| Instant::now() >= end)
+        self.end.is_some_and(|end| Instant::now() >= end + SLACK)
     }
 
     /// Whether what takes so long ends soon enough if it begins now.
