@@ -10,6 +10,7 @@ pub mod sealed;
 pub mod sums;
 pub mod table;
 pub mod text;
+pub mod time;
 
 pub use hint::nearest;
 pub use owned::{FolderError, Kind, Replacement};

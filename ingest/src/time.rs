@@ -1,6 +1,7 @@
 //! The UTC date of a logged time, for the partition; nothing else trusts logged times.
 
-use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta};
+use chrono::DateTime;
+use demi_common::time::{open_nanos, utc};
 use demi_schemas::event::is_clock_seq;
 use serde_json::Value;
 
@@ -69,85 +70,6 @@ fn epoch_nanos(number: &str) -> Option<u64> {
     count.checked_mul(10_u64.checked_pow(u32::try_from(digits).ok()?)?)?.checked_add(part)
 }
 
-/// Layouts of stamps that can be read in one way only, besides those of ISO 8601.
-const LAYOUTS: [&str; 4] =
-    ["%d %b %Y %H:%M:%S%.f", "%a %b %e %H:%M:%S %Y", "%a %b %e %H:%M:%S%.f %Y", "%Y-%m-%d %H:%M:%S%.f UTC"];
-/// The same with an offset.
-const LAYOUTS_WITH_OFFSET: [&str; 3] =
-    ["%d/%b/%Y:%H:%M:%S%.f %z", "%a %b %e %H:%M:%S %z %Y", "%a, %d %b %Y %H:%M:%S %z"];
-
-/// The time in UTC that a text tells.
-fn utc(text: &str) -> Option<NaiveDateTime> {
-    iso(text.as_bytes()).or_else(|| utc_of_others(text))
-}
-
-/// What most logs write: `2024-05-15T10:00:01.25+02:00`, with a blank for the `T`, slashes for the dashes, a comma for the point, and without the
-/// offset. It is read byte by byte, because that is done for each event.
-fn iso(text: &[u8]) -> Option<NaiveDateTime> {
-    let number = |from: usize, to: usize| -> Option<u32> {
-        text.get(from..to)?
-            .iter()
-            .try_fold(0, |n, byte| byte.is_ascii_digit().then(|| n * 10 + u32::from(byte - b'0')))
-    };
-    let stroke = text.get(4).copied().filter(|byte| matches!(byte, b'-' | b'/'))?;
-    let marks = [(7, stroke), (13, b':'), (16, b':')];
-    if !marks.iter().all(|(at, mark)| text.get(*at) == Some(mark))
-        || !matches!(text.get(10), Some(b'T' | b't' | b' '))
-    {
-        return None;
-    }
-    let date = NaiveDate::from_ymd_opt(i32::try_from(number(0, 4)?).ok()?, number(5, 7)?, number(8, 10)?)?;
-    let mut at = 19;
-    let mut nanos = 0;
-    if matches!(text.get(at), Some(b'.' | b',')) {
-        let digits = text.get(at + 1..)?.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        if !(1..=9).contains(&digits) {
-            return None;
-        }
-        nanos = number(at + 1, at + 1 + digits)? * 10_u32.pow(9 - digits as u32);
-        at += 1 + digits;
-    }
-    let time = date.and_hms_nano_opt(number(11, 13)?, number(14, 16)?, number(17, 19)?, nanos)?;
-    let minutes = match text.get(at..)? {
-        [] | [b'Z' | b'z'] => 0,
-        [sign @ (b'+' | b'-'), offset @ ..] => {
-            let (hours, minutes) = match offset.len() {
-                5 if offset.get(2) == Some(&b':') => (number(at + 1, at + 3)?, number(at + 4, at + 6)?),
-                4 => (number(at + 1, at + 3)?, number(at + 3, at + 5)?),
-                _ => return None,
-            };
-            if hours > 23 || minutes > 59 {
-                return None;
-            }
-            i64::from(hours * 60 + minutes) * if *sign == b'+' { 1 } else { -1 }
-        }
-        _ => return None,
-    };
-    time.checked_sub_signed(TimeDelta::try_minutes(minutes)?)
-}
-
-fn utc_of_others(text: &str) -> Option<NaiveDateTime> {
-    if !text.bytes().any(|byte| byte.is_ascii_digit()) || text.len() > 64 {
-        return None;
-    }
-    let with_comma = text;
-    // Log4j and others write a comma before the fraction.
-    let text = &text.replacen(',', ".", 1);
-    DateTime::parse_from_rfc3339(text)
-        .or_else(|_| DateTime::parse_from_str(text, "%Y-%m-%dT%H:%M:%S%.f%#z"))
-        .or_else(|_| DateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S%.f%#z"))
-        .map(|time| time.naive_utc())
-        .or_else(|_| text.parse::<NaiveDateTime>())
-        .or_else(|_| NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S%.f"))
-        .or_else(|_| text.parse::<NaiveDate>().map(|date| date.and_time(NaiveTime::MIN)))
-        .ok()
-        .or_else(|| LAYOUTS.iter().find_map(|layout| NaiveDateTime::parse_from_str(with_comma, layout).ok()))
-        .or_else(|| {
-            let read = |layout: &&str| DateTime::parse_from_str(with_comma, layout).ok();
-            LAYOUTS_WITH_OFFSET.iter().find_map(read).map(|time| time.naive_utc())
-        })
-}
-
 /// A logged time with what its last digit leaves open: a stamp of seconds stands for the whole second.
 ///
 /// Times of day and date are compared with each other, plain numbers with each other: whether a number counts seconds or
@@ -180,13 +102,7 @@ impl Stamp {
         let (seconds, nanos) = (time.and_utc().timestamp(), time.and_utc().timestamp_subsec_nanos());
         // A leap second is as long as the one before it.
         let begin = i128::from(seconds) * UNIT + i128::from(nanos.min(999_999_999));
-        let fraction = text.bytes().skip_while(|byte| !matches!(byte, b'.' | b',')).skip(1);
-        let digits = fraction.take_while(u8::is_ascii_digit).count();
-        let open = match digits {
-            0 if !text.contains(':') => 86_400 * UNIT,
-            digits => UNIT / 10_i128.pow(digits.min(9) as u32),
-        };
-        Some(Stamp { begin, open, is_number: false })
+        Some(Stamp { begin, open: open_nanos(text).into(), is_number: false })
     }
 
     fn of_number(text: &str) -> Option<Stamp> {
@@ -399,16 +315,6 @@ mod tests {
         fn no_text_panics(text in ".{0,40}") {
             let _ = utc_date(&Value::String(text.clone()));
             let _ = utc_nanos(&Value::String(text));
-        }
-
-        /// What is read byte by byte is what chrono reads.
-        #[test]
-        fn the_usual_layout_is_read_as_chrono_does(
-            text in "20[0-9]{2}-[01][0-9]-[0-3][0-9][T ][0-2][0-9]:[0-5][0-9]:[0-6][0-9]([.,][0-9]{1,10})?(Z|[+-][0-2][0-9]:?[0-6][0-9])?",
-        ) {
-            if let Some(read) = iso(text.as_bytes()) {
-                prop_assert_eq!(Some(read), utc_of_others(&text), "{}", text);
-            }
         }
 
         #[test]

@@ -23,6 +23,8 @@ pub const ANYONE: &str = "*";
 /// What a `msg_id` begins with that was made by counting the messages between two actors. Whether the n-th receive is that of the n-th send is a
 /// guess unless both logs have their beginning.
 pub const COUNTED_ID: &str = "count:";
+/// What a `msg_id` begins with that was made by taking the earliest send of equal key. Which of several sends a receive takes is a guess.
+pub const EARLIEST_ID: &str = "earliest:";
 
 /// A vector clock (C. Fidge, ACSC 1988; F. Mattern, 1989) as logged: by actor, how many of its events are the event
 /// itself or precede it.

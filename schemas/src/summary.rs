@@ -160,6 +160,9 @@ pub struct Contradiction {
 /// The order that was found, compared with the stamps of the logs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StampCheck {
+    /// Events with a stamp that can be read.
+    #[serde(default)]
+    pub stamped: u64,
     /// Certain edges between logs.
     pub edges: AgainstStamps,
     /// Steps from an event to the next of its log that has a stamp.

@@ -113,9 +113,15 @@ fn time(nanos: u64) -> String {
 
 /// What no constant difference between clocks explains.
 fn against_stamps(check: Option<&StampCheck>) -> Vec<String> {
-    let Some(check) = check.filter(|check| check.edges.compared + check.logs.compared > 0) else {
+    let Some(check) = check.filter(|check| check.stamped > 0) else {
         return vec!["no event has a stamp that can be read; the order is compared with none".to_owned()];
     };
+    if check.edges.compared + check.logs.compared == 0 {
+        return vec![format!(
+            "the order is compared with no stamps: of {} events they can be read, but no certain edge between logs and no step in a log has them              at both ends",
+            check.stamped
+        )];
+    }
     let contradictions = check.contradictions.iter().take(NAMED).map(|found| {
         let ([sent, received], [sent_back, received_back]) = (&found.there, &found.back);
         format!(

@@ -179,3 +179,55 @@ fn the_files_of_one_log_are_read_oldest_first_and_others_are_named() {
     let (_, said) = load(&dir, &["--mapping", "lines.toml", "0", "1", "10", "11", "2"]);
     assert!(!said.contains("backwards"), "{said}");
 }
+
+#[test]
+fn stamps_are_read_alike_wherever_they_are_looked_at() {
+    // As a Java program, a Go program, a web server and a clock of milliseconds write them.
+    for [first, second, third] in [
+        ["2024-05-01 10:00:01,250", "2024-05-01 10:00:02,250", "2024-05-01 10:00:03,250"],
+        ["2024/05/01 10:00:01.25", "2024/05/01 10:00:02.25", "2024/05/01 10:00:03.25"],
+        ["01/May/2024:10:00:01 +0000", "01/May/2024:10:00:02 +0000", "01/May/2024:10:00:03 +0000"],
+        ["1714557601250", "1714557602250", "1714557603250"],
+    ] {
+        let record = |actor: &str, seq: u64, kind: &str, time: &str| {
+            format!(
+                "{{\"actor\":\"{actor}\",\"seq\":{seq},\"kind\":\"{kind}\",\"msg_id\":\"m\",\"to\":\"b\",\"time\":\"{time}\"}}\n"
+            )
+        };
+        let log = [
+            record("a", 1, "send", second),
+            record("b", 1, "receive", first),
+            record("b", 2, "local", third),
+        ];
+        let dir = folder(&[("log.jsonl", &log.concat())]);
+        load(&dir, &["log.jsonl"]);
+        let build = ["build", "--store", "store", "--violation", "none", "--check-stamps", "--out", "exec"];
+        let (told, said) = ends(&dir, 0, &build);
+        assert!(
+            told.contains("stamps: 1 of 1 certain edges run against those of both ends"),
+            "{second}: {told}"
+        );
+        assert!(!said.contains("stamp"), "{second}: {said}");
+        let (cut, said) =
+            ends(&dir, 0, &["query", "exec", "--sql", "SELECT event FROM cut('2024-05-01T10:00:02.5Z')"]);
+        assert!(cut.contains("a/1") && cut.contains("b/1") && !cut.contains("b/2"), "{second}: {cut}");
+        assert!(!said.contains("cannot be read"), "{second}: {said}");
+    }
+}
+
+#[test]
+fn that_nothing_can_be_compared_with_stamps_is_said_as_it_is() {
+    let record = |actor: &str, time: &str| {
+        format!("{{\"actor\":\"{actor}\",\"seq\":1,\"kind\":\"local\",\"time\":\"{time}\"}}\n")
+    };
+    for (stamp, says) in [
+        ("2024-05-01T10:00:00Z", "the order is compared with no stamps: of 2 events they can be read"),
+        ("soon", "no event has a stamp that can be read"),
+    ] {
+        let dir = folder(&[("log.jsonl", &[record("a", stamp), record("b", stamp)].concat())]);
+        load(&dir, &["log.jsonl"]);
+        let build = ["build", "--store", "store", "--violation", "none", "--check-stamps", "--out", "exec"];
+        let (_, said) = ends(&dir, 0, &build);
+        assert!(said.contains(says), "{stamp}: {said}");
+    }
+}

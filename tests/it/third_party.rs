@@ -234,6 +234,95 @@ fn compare(truth: &Truth, order: &Order, ordered: u64, built: &Value, exec: &str
     assert_eq!(told as u64, wanted, "{name}: ground states by query");
 }
 
+/// What is said of the stamps of a system: its summary's check, and what `--check-stamps` warns of.
+fn checked(system: &str, store: &Path, dir: &Path) -> (Value, Vec<String>) {
+    let out = dir.join("exec").display().to_string();
+    let store = store.display().to_string();
+    let told = Command::cargo_bin("demi-lineage")
+        .unwrap()
+        .args(["build", "--store", &store, "--system", system, "--violation", "none", "--check-stamps"])
+        .args(["--out", &out, "--json"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&told.stderr);
+    assert!(told.status.success(), "{system}: {said}");
+    let summary: Value = serde_json::from_slice(&told.stdout).unwrap();
+    let about = ["no constant difference", "run backwards"];
+    let warned = said.lines().filter(|line| about.iter().any(|what| line.contains(what))).map(str::to_owned);
+    (summary["stamps"].clone(), warned.collect())
+}
+
+/// Sets whose events have stamps that can be read and compared, and how many certain edges run against them. A server of `skew.json` starts
+/// before its client, and a host of the Facebook logs hears of a post twelve seconds before it was written.
+const STAMPED: [(&str, u64); 11] = [
+    ("jaeger-otlp-multi.json", 0),
+    ("reliable-broadcast.log", 0),
+    ("simple-reliable-broadcast.log", 0),
+    ("facebook.log", 1),
+    ("check_quorum.ndjson", 0),
+    ("election.ndjson", 0),
+    ("etcd-raft-2024-07.ndjson", 0),
+    ("tsviz_fslock_24t_4sp.log", 0),
+    ("messaging2.json", 0),
+    ("skew.json", 2),
+    ("yelp.json", 0),
+];
+
+/// Nobody knows of a clock that was set in these logs, so no warning may stand.
+#[test]
+fn no_stamp_is_called_wrong_in_logs_that_are_right() {
+    let Some(folder) = truth::folder() else {
+        println!("skipped: no logs of other systems (set DEMI_CORPUS)");
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let (mut seen, mut systems) = (std::collections::BTreeSet::new(), 0);
+    for truth in truth::all(&folder) {
+        let name = truth.file.file_name().unwrap().to_string_lossy().into_owned();
+        if !seen.insert(truth.file.clone()) {
+            continue;
+        }
+        let store = dir.path().join("store");
+        let summary = load(&truth, &store);
+        assert!(summary["backwards"].as_array().is_none_or(Vec::is_empty), "{name}: {summary}");
+        let all: Vec<String> = match &truth.execution {
+            None => vec![summary["system"].as_str().unwrap().to_owned()],
+            // Of many executions of one program the first few are like the others.
+            Some(_) => {
+                let like = |t: &&Truth| t.file == truth.file;
+                let others = truth::all(&folder);
+                others
+                    .iter()
+                    .filter(like)
+                    .take(3)
+                    .map(|t| load(t, &store)["system"].as_str().unwrap().to_owned())
+                    .collect()
+            }
+        };
+        for system in all {
+            let (check, warned) = checked(&system, &store, dir.path());
+            assert_eq!(warned, [""; 0], "{name}");
+            if let Some((_, against)) = STAMPED.iter().find(|(file, _)| *file == name) {
+                assert!(check["stamped"].as_u64() > Some(0), "{name}: {check}");
+                assert_eq!(check["edges"]["against"].as_u64(), Some(*against), "{name}: {check}");
+            }
+            systems += 1;
+        }
+    }
+    let demi = folder.join("../demi");
+    for recording in std::fs::read_dir(demi).unwrap().map(|entry| entry.unwrap().path()) {
+        let store = dir.path().join("recordings");
+        let system = recording.file_name().unwrap().to_string_lossy().into_owned();
+        let (logs, place) = (recording.join("logs").display().to_string(), store.display().to_string());
+        let summary = json(&["ingest", "load", "--store", &place, "--system", &system, "--json", &logs]);
+        assert!(summary["backwards"].as_array().is_none_or(Vec::is_empty), "{system}: {summary}");
+        assert_eq!(checked(&system, &store, dir.path()).1, [""; 0], "{system}");
+        systems += 1;
+    }
+    println!("{systems} systems");
+    assert!(systems > 50);
+}
+
 /// Builds the order of a system that was loaded, and gives the folder of the execution.
 fn order_alone(summary: &Value, store: &Path, dir: &Path) -> std::path::PathBuf {
     let out = dir.join("exec");

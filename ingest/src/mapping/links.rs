@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use demi_schemas::event::COUNTED_ID;
+use demi_schemas::event::{COUNTED_ID, EARLIEST_ID};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
@@ -72,7 +72,7 @@ impl Links {
             (LinkOrder::Earlier, true) => {
                 self.sends += 1;
                 channel.open.push_back(self.sends);
-                format!("m{}", self.sends)
+                format!("{EARLIEST_ID}{}", self.sends)
             }
             (LinkOrder::Earlier, false) => {
                 let open = channel.open.pop_front();
@@ -81,7 +81,7 @@ impl Links {
                     self.channels.remove(&hash);
                 }
                 match open {
-                    Some(id) => format!("m{id}"),
+                    Some(id) => format!("{EARLIEST_ID}{id}"),
                     None => {
                         self.strays += 1;
                         format!("stray{}", self.strays)
@@ -102,11 +102,11 @@ mod tests {
         let key = ["a".to_owned(), "b".to_owned()];
         let mut id = |send, key: &[String]| links.id("", key, LinkOrder::Earlier, send);
         assert_eq!(id(false, &key), "stray1");
-        assert_eq!((id(true, &key), id(true, &key)), ("m1".into(), "m2".into()));
-        assert_eq!(id(true, &["ab".to_owned(), String::new()]), "m3");
+        assert_eq!((id(true, &key), id(true, &key)), ("earliest:1".into(), "earliest:2".into()));
+        assert_eq!(id(true, &["ab".to_owned(), String::new()]), "earliest:3");
         assert_eq!(
             (id(false, &key), id(false, &key), id(false, &key)),
-            ("m1".into(), "m2".into(), "stray2".into())
+            ("earliest:1".into(), "earliest:2".into(), "stray2".into())
         );
     }
 
@@ -115,8 +115,8 @@ mod tests {
         let mut links = Links::default();
         for n in 0..1000 {
             let key = [n.to_string()];
-            assert_eq!(links.id("", &key, LinkOrder::Earlier, true), format!("m{}", n + 1));
-            assert_eq!(links.id("", &key, LinkOrder::Earlier, false), format!("m{}", n + 1));
+            assert_eq!(links.id("", &key, LinkOrder::Earlier, true), format!("{EARLIEST_ID}{}", n + 1));
+            assert_eq!(links.id("", &key, LinkOrder::Earlier, false), format!("{EARLIEST_ID}{}", n + 1));
         }
         assert!(links.channels.is_empty());
     }

@@ -224,7 +224,12 @@ impl Formats {
             Some(what) => {
                 format!("the time '{text}' has no {what}, and the mapping gives none: say {what} = … in time")
             }
-            None => format!("the time '{text}' is in none of the mapping's formats"),
+            // What needs no format needs none here, unless it lacks the offset that the mapping gives.
+            None if self.offset.local_minus_utc() == 0 => match as_it_is(text) {
+                Some((utc, digits)) => return Ok(Instant { utc, digits, format: self.formats.len() }),
+                None => no_format(text),
+            },
+            None => no_format(text),
         })
     }
 
@@ -277,6 +282,21 @@ impl Formats {
         }
         Err(None)
     }
+}
+
+fn no_format(text: &str) -> String {
+    format!("the time '{text}' is in none of the mapping's formats")
+}
+
+/// The time of a stamp that needs no format: one that can be read in one way only, or a number from 1970. With it how many digits of a second it has.
+fn as_it_is(text: &str) -> Option<(NaiveDateTime, usize)> {
+    if let Some(utc) = demi_common::time::utc(text) {
+        return Some((utc, digits(text, utc)));
+    }
+    let nanos = crate::time::utc_nanos(&text.into())?;
+    let time = chrono::DateTime::from_timestamp_nanos(i64::try_from(nanos).ok()?).naive_utc();
+    let zeros = (0..9).take_while(|zeros| nanos % 10_u64.pow(zeros + 1) == 0).count();
+    Some((time, 9_usize.saturating_sub(zeros)))
 }
 
 /// Of the times in the period before that of the latest stamp, in that, and in the one after, the one that is meant. Time runs forward: a stamp that would be far
@@ -387,11 +407,28 @@ mod tests {
     }
 
     #[test]
+    fn what_needs_no_format_needs_none_beside_others() {
+        let toml = r#"{format="%m/%d/%Y %I:%M:%S %p"}"#;
+        for (text, time) in [
+            ("5/27/2013 10:53:39 PM", "2013-05-27T22:53:39Z"),
+            ("2013-05-27 22:53:39,250", "2013-05-27T22:53:39.250Z"),
+            ("1369695219250", "2013-05-27T22:53:39.25Z"),
+        ] {
+            assert_eq!(read(toml, text), Ok(time.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
     fn what_is_missing_is_named() {
         let why = |toml: &str, text: &str| read(toml, text).unwrap_err();
         assert!(why(r#"{format="%b %e %H:%M:%S"}"#, "Jan 28 13:28:24").contains("has no year"));
         assert!(why(r#"{format="%H:%M:%S"}"#, "13:28:24").contains("has no date"));
         assert!(why(r#"{format="%H:%M:%S"}"#, "yesterday").contains("none of the mapping's formats"));
+        assert!(
+            why(r#"{format="%H:%M", offset="+02:00"}"#, "2024-05-15 10:00:01")
+                .contains("none of the mapping's formats"),
+            "whether it is ahead of UTC nobody knows"
+        );
         assert!(why(r#"{format="%a %Y-%m-%d"}"#, "Mon 2024-05-15").contains("none of"), "a Wednesday");
         let parse = |toml: &str| {
             let text = format!(

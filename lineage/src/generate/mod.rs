@@ -106,11 +106,13 @@ pub struct Generated {
     pub cause: Option<u64>,
     /// For spans: the places of their parent and of the span that they link to.
     pub spans: Vec<u64>,
+    /// The place of the span that it links to, if it does: one of those in `spans`.
+    pub link: Option<u64>,
 }
 
 impl Generated {
     fn new(record: EventRecord) -> Self {
-        Generated { record, cause: None, spans: Vec::new() }
+        Generated { record, cause: None, spans: Vec::new(), link: None }
     }
 }
 
@@ -257,9 +259,10 @@ impl Generator {
             *known = (*known).max(*count);
         }
         self.tick(actor, &mut record, Some(&heard));
+        let link = link.map(|link| self.spans[link].place);
         let spans = causes.into_iter().map(|cause| self.spans[cause].place).collect();
         self.spans.push(Begun { place, clock: record.vector_clock.clone() });
-        self.out.push_back(Generated { spans, ..Generated::new(record) });
+        self.out.push_back(Generated { spans, link, ..Generated::new(record) });
     }
 
     fn dress(&mut self, record: &mut EventRecord, message: &Message, id: bool) {

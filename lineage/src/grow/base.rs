@@ -13,7 +13,7 @@ use crate::error::LineageError;
 use crate::execution::{Folder, SUMMARY, link_folder, link_sealed};
 use crate::index::INDEX_FOLDER;
 use crate::matching::{Channels, Matching};
-use crate::read::{COUNTED, Events, HAS_ID, IdHash, NONE, beside, is_send};
+use crate::read::{COUNTED, EARLIEST, Events, HAS_ID, IdHash, NONE, beside, is_send};
 
 /// Name of the file.
 const FACTS: &str = "base.json";
@@ -102,7 +102,7 @@ impl BaseFacts {
 /// Whether messages have ids, and each that was joined was taken by the actor it names.
 pub(crate) fn joined_by_ids(events: &Events, matching: &Matching) -> bool {
     let no_warning = matching.warnings.is_empty();
-    let has_id = |e: u32| events.has(e, HAS_ID) && !events.has(e, COUNTED);
+    let has_id = |e: u32| events.has(e, HAS_ID) && !events.has(e, COUNTED) && !events.has(e, EARLIEST);
     no_warning
         && (0..events.len() as u32).all(|e| {
             let i = e as usize;

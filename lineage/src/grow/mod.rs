@@ -42,7 +42,7 @@ pub enum Anew {
     /// The base or the delta has vector clocks, or spans.
     #[error("records have vector clocks, or are of spans")]
     Clocks,
-    /// A message has no id or a counted one, or one for several receivers or for another than who took it.
+    /// A message has no id or one that is a guess, or one for several receivers or for another than who took it.
     #[error("not all messages have ids and go where they are sent to")]
     NotById,
     /// Rows are gone that the base has.

@@ -2,13 +2,46 @@
 
 use demi_common::nearest;
 use demi_schemas::EventId;
-use demi_schemas::event::is_clock_seq;
 
 use super::Index;
 use crate::error::{LineageError, ViolationError};
 
 /// Bytes of a run: sequence number, incarnation, first event.
 pub(crate) const RUN: u32 = 2;
+
+/// Incarnation, sequence number and place of the event that a run begins with, and the end of the run.
+type Run = (u32, u64, u32, u32);
+
+/// The place of a name in a run, if it is there.
+fn place_in((incarnation, seq, first, end): Run, key: (u32, u64)) -> Option<u32> {
+    let event = u64::from(first).checked_add(key.1.checked_sub(seq)?)?;
+    (incarnation == key.0 && event < u64::from(end)).then_some(event as u32)
+}
+
+/// The runs of a log whose names do not ascend, sorted by their names: spans may stand in the order of their parents instead of that of their
+/// stamps.
+pub(super) struct ByName {
+    runs: Vec<Run>,
+    /// By run: where the last of it and of those with smaller names ends.
+    ends: Vec<u32>,
+}
+
+impl ByName {
+    fn new(mut runs: Vec<Run>) -> ByName {
+        runs.sort_unstable();
+        let ends = runs.iter().scan(0, |last, run| {
+            *last = run.3.max(*last);
+            Some(*last)
+        });
+        ByName { ends: ends.collect(), runs }
+    }
+
+    /// The last run that begins no later than a name, and the end of what stands up to there.
+    fn last(&self, key: (u32, u64)) -> Option<(Run, u32)> {
+        let at = self.runs.partition_point(|run| (run.0, run.1) <= key).checked_sub(1)?;
+        Some((*self.runs.get(at)?, *self.ends.get(at)?))
+    }
+}
 
 impl Index {
     /// Incarnation, sequence number and number of the event that a run begins with.
@@ -27,7 +60,7 @@ impl Index {
         &self,
         actor: usize,
         holds: impl Fn((u32, u64, u32)) -> bool,
-    ) -> Result<Option<(u32, u64, u32, u32)>, LineageError> {
+    ) -> Result<Option<Run>, LineageError> {
         let runs = self.runs_of(actor);
         let (mut low, mut high) = (runs.start, runs.end);
         while low < high {
@@ -51,25 +84,43 @@ impl Index {
     /// The event of that name, if there is one.
     pub(crate) fn find(&self, id: &EventId) -> Result<Option<u32>, LineageError> {
         let Some(actor) = self.find_actor(&id.actor) else { return Ok(None) };
-        let key = (id.incarnation, id.seq);
-        let here = |(incarnation, seq, first, end): (u32, u64, u32, u32)| {
-            let event = u64::from(first).checked_add(id.seq.checked_sub(seq)?)?;
-            (incarnation == id.incarnation && event < u64::from(end)).then_some(event as u32)
-        };
-        let found = self.last_run(actor, |(l, s, _)| (l, s) <= key)?.and_then(here);
-        if found.is_some() || !is_clock_seq(id.seq) {
+        self.find_in(actor, (id.incarnation, id.seq))
+    }
+
+    fn find_in(&self, actor: usize, key: (u32, u64)) -> Result<Option<u32>, LineageError> {
+        // In most logs the names ascend; where they do not, what is found so is still the event.
+        let found = self.last_run(actor, |(l, s, _)| (l, s) <= key)?.and_then(|run| place_in(run, key));
+        if found.is_some() {
             return Ok(found);
         }
-        // Spans may stand in the order of their parents instead of that of their stamps.
+        let Some(names) = self.by_name(actor)? else { return Ok(None) };
+        Ok(names.last(key).and_then(|(run, _)| place_in(run, key)))
+    }
+
+    /// The runs of an actor in the order of their names, where that is not the order of its log.
+    fn by_name(&self, actor: usize) -> Result<Option<&ByName>, LineageError> {
+        let Some(cell) = self.by_name.get(actor) else { return Ok(None) };
+        if let Some(known) = cell.get() {
+            return Ok(known.as_deref());
+        }
         let runs = self.runs_of(actor);
-        for number in runs.clone() {
-            let (incarnation, seq, first) = self.run(number)?;
-            let end = if number + 1 < runs.end { self.run(number + 1)?.2 } else { self.events_of(actor).end };
-            if let Some(event) = here((incarnation, seq, first, end)) {
-                return Ok(Some(event));
+        let (mut before, mut ascend) = (None, true);
+        for i in runs.clone() {
+            let (incarnation, seq, _) = self.run(i)?;
+            ascend &= before.replace((incarnation, seq)) < Some((incarnation, seq));
+            if !ascend {
+                break;
             }
         }
-        Ok(None)
+        let mut all = Vec::new();
+        if !ascend {
+            for i in runs.clone() {
+                let (incarnation, seq, first) = self.run(i)?;
+                let end = if i + 1 < runs.end { self.run(i + 1)?.2 } else { self.events_of(actor).end };
+                all.push((incarnation, seq, first, end));
+            }
+        }
+        Ok(cell.get_or_init(|| (!ascend).then(|| Box::new(ByName::new(all)))).as_deref())
     }
 
     /// The number of the event that `text` names, as `ACTOR/SEQ` or `ACTOR/INCARNATION/SEQ`.
@@ -150,13 +201,18 @@ impl Index {
         Ok(all)
     }
 
-    /// The end of the prefix of an actor's log up to incarnation and sequence number, both included, whether or not there is an event
-    /// of that name.
+    /// The end of the prefix of an actor's log up to incarnation and sequence number, both included. Where there is no event of that name, it
+    /// is that up to the last event whose name is smaller.
     pub(crate) fn prefix(&self, actor: usize, incarnation: u32, seq: u64) -> Result<u32, LineageError> {
-        let found = self.last_run(actor, |(l, s, _)| (l, s) <= (incarnation, seq))?;
-        Ok(found.map_or(self.events_of(actor).start, |(l, s, first, end)| match l == incarnation {
-            true => u64::from(first).saturating_add(seq - s).saturating_add(1).min(u64::from(end)) as u32,
-            false => end,
-        }))
+        let key = (incarnation, seq);
+        if let Some(event) = self.find_in(actor, key)? {
+            return Ok(event + 1);
+        }
+        let end = match self.by_name(actor)? {
+            Some(names) => names.last(key).map(|(_, end)| end),
+            None => self.last_run(actor, |(l, s, _)| (l, s) <= key)?.map(|(.., end)| end),
+        };
+        let log = self.events_of(actor);
+        Ok(end.map_or(log.start, |end| end.clamp(log.start, log.end)))
     }
 }

@@ -1,5 +1,6 @@
 //! An index that was opened.
 
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 use super::clocks::Clocks;
@@ -7,6 +8,7 @@ use super::counts::Counts;
 use super::header::{COUNTS, HEADER, INDEX_SCHEMA, INFOS, IndexHeader, LINKS, MATES, ORDERS, RUNS, STATES};
 use super::info::{Info, Role};
 use super::links::Links;
+use super::names::ByName;
 use super::pages::Pages;
 use super::seal::damaged;
 use crate::error::LineageError;
@@ -25,6 +27,8 @@ pub struct Index {
     pub(crate) links: Links,
     pub(crate) counts: Counts,
     pub(crate) clocks: Clocks,
+    /// By actor: its runs by name, where they are in another order. Found when first asked for.
+    pub(super) by_name: Vec<OnceCell<Option<Box<ByName>>>>,
 }
 
 /// A direct cause of an event in another place than just before it in its log.
@@ -88,6 +92,7 @@ impl Index {
             links: Links::open(&at(LINKS), header.links, sealed),
             counts: Counts::open(&at(COUNTS), events, sealed)?,
             clocks: Clocks::open(folder, &header)?,
+            by_name: header.actors.iter().map(|_| OnceCell::new()).collect(),
             folder: folder.to_owned(),
             header,
         })

@@ -9,7 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::edges::{Matching, Reason, Status};
 use super::sender::{dead_letters, sender_name};
-use crate::read::{COUNTED, Contents, Events, HAS_ID, NONE, is_send};
+use crate::read::{COUNTED, Contents, EARLIEST, Events, HAS_ID, NONE, is_send};
 
 /// Sends of one id, and the receives of that id: what is still to be told apart.
 pub(crate) type Shared = Vec<(Vec<u32>, Vec<u32>)>;
@@ -32,12 +32,7 @@ pub(crate) fn join(events: &Events, matching: &mut Matching) -> Shared {
     }
     let whole = Whole::of(events);
     let join = |matching: &mut Matching, send: u32, receive: u32| {
-        let (reason, certain) = match events.has(receive, COUNTED) {
-            false => (id_reason(events, send), true),
-            // Where both logs have their beginning the n-th of each is known.
-            true if whole.until(events, send) && whole.until(events, receive) => (Reason::ChannelOrder, true),
-            true => (Reason::Inferred, false),
-        };
+        let (reason, certain) = whole.how(events, send, receive);
         matching.join(send, receive, reason, certain);
     };
     let mut shared: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
@@ -50,7 +45,7 @@ pub(crate) fn join(events: &Events, matching: &mut Matching) -> Shared {
         if reused.contains_key(&send) {
             shared.entry(send).or_default().push(e);
         } else if matching.mate[send as usize] != NONE {
-            further_receive(events, matching, send, e, &mut received);
+            further_receive(events, matching, &whole, (send, e), &mut received);
         } else if events.receiver(send) == events.actor[e as usize] || events.receiver(send) == NONE {
             join(matching, send, e);
         } else {
@@ -61,7 +56,7 @@ pub(crate) fn join(events: &Events, matching: &mut Matching) -> Shared {
         if matching.mate[send as usize] == NONE {
             join(matching, send, e);
         } else {
-            further_receive(events, matching, send, e, &mut received);
+            further_receive(events, matching, &whole, (send, e), &mut received);
         }
     }
     if let Some(first) = reused.keys().min() {
@@ -90,8 +85,8 @@ pub(crate) fn tell_apart(events: &Events, matching: &mut Matching, contents: &Co
 fn further_receive(
     events: &Events,
     matching: &mut Matching,
-    send: u32,
-    receive: u32,
+    whole: &Whole,
+    (send, receive): (u32, u32),
     received: &mut FxHashSet<(u32, u32)>,
 ) {
     let i = receive as usize;
@@ -99,10 +94,11 @@ fn further_receive(
     let first = events.actor[matching.mate[send as usize] as usize] != events.actor[i]
         && received.insert((send, events.actor[i]));
     if to_anyone && first {
+        let (reason, certain) = whole.how(events, send, receive);
         matching.status[i] = Status::Matched;
-        matching.reason[i] = Reason::MessageId;
-        matching.certain[i] = true;
-        matching.add_extra(send, receive, Reason::MessageId, true);
+        matching.reason[i] = reason;
+        matching.certain[i] = certain;
+        matching.add_extra(send, receive, reason, certain);
     } else {
         matching.status[i] = Status::Duplicate;
     }
@@ -134,6 +130,18 @@ impl Whole {
             range.start + range.take_while(follows).count() as u32
         };
         Whole { end: (0..events.actors.len() as u32).map(end).collect() }
+    }
+
+    /// How a receive of the send's id is known to be of that message.
+    fn how(&self, events: &Events, send: u32, receive: u32) -> (Reason, bool) {
+        match (events.has(receive, COUNTED), events.has(receive, EARLIEST)) {
+            (false, false) => (id_reason(events, send), true),
+            // Where both logs have their beginning the n-th of each is known.
+            (true, false) if self.until(events, send) && self.until(events, receive) => {
+                (Reason::ChannelOrder, true)
+            }
+            _ => (Reason::Inferred, false),
+        }
     }
 
     /// Whether nothing is missing in the event's log up to it.

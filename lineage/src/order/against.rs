@@ -114,6 +114,7 @@ pub(crate) fn compare(
         }
     }
     Ok(Some(StampCheck {
+        stamped: (0..events.len() as u32).filter(|&event| stamps.of(event).is_some()).count() as u64,
         edges: edges.told(events),
         logs: steps.told(events),
         logs_back: actors_back,

@@ -1,17 +1,20 @@
 //! Times as they stand in logs, and the cut at one.
 
 use arrow_array::Array;
-use arrow_array::timezone::Tz;
+use demi_schemas::event::is_clock_seq;
 
 use super::{EventSet, Query};
 use crate::error::LineageError;
 use crate::execution::Tables;
 use crate::read::columns;
 
-/// A point in time, in nanoseconds since 1970; nothing where the text is none.
+/// The point in time that a stamp tells, in nanoseconds since 1970; nothing where it tells none. A number counts from 1970, unless it is so small that
+/// a program counted from another moment.
 pub(super) fn instant(text: &str) -> Option<i64> {
-    let utc: Tz = "+00:00".parse().ok()?;
-    arrow_cast::parse::string_to_datetime(&utc, text).ok()?.timestamp_nanos_opt()
+    demi_common::time::nanos(text).or_else(|| {
+        let nanos = crate::read::Stamp::read(text)?.nanos();
+        u64::try_from(nanos).is_ok_and(is_clock_seq).then_some(nanos)
+    })
 }
 
 /// How an event's stamp stands to a time.

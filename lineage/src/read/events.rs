@@ -16,6 +16,8 @@ const VIA_SHIFT: u8 = 3;
 const VIA_MASK: u8 = 0b111;
 /// The `msg_id` was made by counting.
 pub(crate) const COUNTED: u8 = 64;
+/// The `msg_id` was made by taking the earliest send of equal key.
+pub(crate) const EARLIEST: u8 = 128;
 
 /// The flag bits of a `via`.
 pub(crate) fn via_bits(via: Option<Via>) -> u8 {

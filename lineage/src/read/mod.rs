@@ -17,12 +17,12 @@ mod stamps;
 mod units;
 
 pub(crate) use contents::{Contents, nothing};
-pub(crate) use events::{COUNTED, EXTERNAL, Events, HAS_ID, IdHash, is_send};
+pub(crate) use events::{COUNTED, EARLIEST, EXTERNAL, Events, HAS_ID, IdHash, is_send};
 pub(crate) use intern::NONE;
 pub(crate) use placement::{Placement, runs};
 pub(crate) use records::Loaded;
 pub(crate) use scan::{has_value, timers_set};
 pub use source::record_schema;
 pub(crate) use source::{BATCH_ROWS, Chosen, Source, beside, chosen_batches, columns_of, rows_of};
-pub(crate) use stamps::Stamps;
+pub(crate) use stamps::{Stamp, Stamps};
 pub(crate) use units::{Role, Units, role};

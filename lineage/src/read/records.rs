@@ -4,13 +4,13 @@ use std::path::Path;
 
 use arrow_array::{Array, RecordBatch};
 use demi_common::sealed::SealedFile;
-use demi_schemas::event::COUNTED_ID;
+use demi_schemas::event::{COUNTED_ID, EARLIEST_ID};
 use demi_schemas::{Kind, Via};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::columns;
 use super::contents::{contents_of, each_chosen};
-use super::events::{COUNTED, EXTERNAL, Events, HAS_ID, INTERNAL, IdHash, via_bits};
+use super::events::{COUNTED, EARLIEST, EXTERNAL, Events, HAS_ID, INTERNAL, IdHash, via_bits};
 use super::intern::{Interner, NONE};
 use super::once;
 use super::parents::{self, Logs, SpanEdge, Spans, Told, Traces};
@@ -282,7 +282,9 @@ impl<'a> Rest<'a> {
                 flags |= if external.value(row) { EXTERNAL } else { INTERNAL };
             }
             let id = columns::at(id, row).map(|text| {
-                flags |= HAS_ID | if text.starts_with(COUNTED_ID) { COUNTED } else { 0 };
+                flags |= HAS_ID;
+                flags |= if text.starts_with(COUNTED_ID) { COUNTED } else { 0 };
+                flags |= if text.starts_with(EARLIEST_ID) { EARLIEST } else { 0 };
                 self.traces.hash(text)
             });
             let id = id.unwrap_or_default();

@@ -1,6 +1,5 @@
 //! The time stamps of events, as far as they can be read. Order is never taken from them; what was found is compared with them.
 
-use arrow_array::timezone::Tz;
 use arrow_array::{Array, RecordBatch};
 use demi_common::sealed::SealedFile;
 
@@ -34,15 +33,13 @@ impl Stamp {
             let rest = i64::try_from(parts.checked_mul(unit)? / parts_of_unit).ok()?;
             return Some(Stamp { nanos: number.checked_mul(unit as i64)?.checked_add(rest)?, fine });
         }
-        let utc: Tz = "+00:00".parse().ok()?;
-        let nanos = arrow_cast::parse::string_to_datetime(&utc, text).ok()?.timestamp_nanos_opt()?;
-        let fine = match (text.split_once(':'), text.split_once('.')) {
-            (None, _) => 24 * 3600 * SECOND,
-            (_, Some((_, fraction))) => SECOND / 10_u64.pow(digits(fraction)),
-            (Some((_, rest)), None) if rest.contains(':') => SECOND,
-            _ => 60 * SECOND,
-        };
+        let (nanos, fine) = (demi_common::time::nanos(text)?, demi_common::time::open_nanos(text));
         Some(Stamp { nanos, fine })
+    }
+
+    /// When it begins, in nanoseconds since 1970.
+    pub(crate) fn nanos(self) -> i64 {
+        self.nanos
     }
 
     /// By how many nanoseconds it is before an earlier event's stamp at least; nothing where it may be at the same time or later.
@@ -128,6 +125,10 @@ mod tests {
         assert_eq!(fine("1714557605"), Some(SECOND));
         assert_eq!(fine("1714557605123"), Some(SECOND / 1000));
         assert_eq!(fine("1714557605.25"), Some(SECOND / 100));
+        assert_eq!(fine("2024-05-01 10:00:05,250"), Some(SECOND / 1000));
+        assert_eq!(fine("2024/05/01 10:00:05.25"), Some(SECOND / 100));
+        assert_eq!(fine("01/May/2024:10:00:05 +0000"), Some(SECOND));
+        assert_eq!(fine("2024-05-01"), Some(24 * 3600 * SECOND));
         assert_eq!(fine("soon"), None);
         let nanos = |text: &str| Stamp::read(text).map(|stamp| stamp.nanos);
         assert_eq!(nanos("1714557605.25"), Some(1_714_557_605_250_000_000));

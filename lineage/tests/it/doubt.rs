@@ -354,3 +354,45 @@ fn an_uncertain_edge_is_not_compared_with_stamps_and_no_stamps_are_no_check() {
     assert_eq!(none.summary.stamps.map(|check| (check.edges.compared, check.logs.compared)), Some((0, 0)));
     assert_eq!(built([sends("a", 1, "b", json!({}))]).summary.stamps, None);
 }
+
+/// A cut names the last event of each log, in whatever order a log's names are.
+#[test]
+fn events_are_found_in_logs_whose_names_do_not_ascend() {
+    // A parent that is stamped after its children, and one of another life, with an event in between that is no span.
+    let plain = json!({"actor": "a", "incarnation": 1, "seq": 1, "kind": "restart"});
+    let later = |span: Value| with(span, json!({"incarnation": 1}));
+    let records = [
+        span("a", TRACE, 1, Some(3), 100),
+        span("a", TRACE, 2, Some(3), 200),
+        span("a", TRACE, 3, None, 300),
+        span("a", TRACE, 4, Some(5), 400),
+        plain,
+        later(span("a", TRACE, 5, None, 50)),
+        later(span("a", TRACE, 6, None, 60)),
+    ];
+    let built = built(records);
+    let query = Query::open(&built.exec, false).unwrap();
+    let log: Vec<String> = (0..7).map(|event| query.index().name(event).unwrap().to_string()).collect();
+    for (event, name) in log.iter().enumerate() {
+        assert_eq!(query.index().event(name).unwrap() as usize, event, "{name}");
+    }
+    let place = |name: String| log.iter().position(|n| *n == name).unwrap() as u64;
+    let life = |start: u64| format!("a/1/{}", BASE + start);
+    assert!(place(name("a", 300)) < place(name("a", 100)), "{log:?}");
+    assert!(place(life(50)) < place(name("a", 400)), "{log:?}");
+    let events_up_to = |cut: String| {
+        let cut = demi_order::query::CutSpec::parse(&query, &cut).unwrap();
+        query.cut(&cut).unwrap().events
+    };
+    for name in &log {
+        assert_eq!(events_up_to(name.clone()), place(name.clone()) + 1, "{name} of {log:?}");
+    }
+    // No event has these numbers: what is in the cut is all that is numbered lower, and what stands before it.
+    let parts =
+        |incarnation: u64, seq: u64| events_up_to(json!({"a": format!("{incarnation}/{seq}")}).to_string());
+    assert_eq!(parts(0, BASE + 99), 0);
+    assert_eq!(parts(0, BASE + 150), place(name("a", 100)) + 1);
+    assert_eq!(parts(0, BASE + 350), place(name("a", 200)) + 1);
+    assert_eq!(parts(1, 0), place(name("a", 400)) + 1);
+    assert_eq!(parts(9, 9), 7);
+}

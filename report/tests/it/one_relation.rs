@@ -215,6 +215,11 @@ fn check(kinds: &Kinds, way: Way, cut: usize, pick: usize, slice: u8) -> Result<
     let dir = tempfile::tempdir().unwrap();
     let exec = execution(dir.path(), &system, way, cut);
     let certain = questions(&exec, &truth, &[pick % n])?;
+    let known = system.known();
+    for (b, name) in certain.names.iter().enumerate() {
+        let guess = (0..n).find(|&a| certain.before(a, b) && !known.before(a, b));
+        prop_assert_eq!(guess.map(|a| &truth.names[a]), None, "it is a guess that this is before {}", name);
+    }
     let whole = pictures(&exec, &truth, &Selection::default())?;
     prop_assert_eq!(whole.names.len(), n);
     same("certain edges of JSON", &whole.relation(true), &certain)?;

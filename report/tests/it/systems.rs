@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use demi_order::generate::{Generated, Generator, Mix, Traces, traces};
+use demi_schemas::event::EARLIEST_ID;
 use demi_schemas::{EventRecord, Kind, Via};
 use proptest::prelude::*;
 
@@ -12,6 +13,8 @@ use proptest::prelude::*;
 pub enum Kinds {
     /// Actors that send messages, with ids, clocks or neither.
     Messages(Mix),
+    /// The same, with ids that were made by taking the earliest send of equal content.
+    Earliest(Mix),
     /// Services with spans.
     Spans(Traces),
 }
@@ -20,6 +23,8 @@ pub enum Kinds {
 pub struct System {
     pub records: Vec<EventRecord>,
     causes: Vec<Vec<usize>>,
+    /// By record, those that cause it only as far as somebody guessed right.
+    guesses: Vec<Vec<usize>>,
 }
 
 /// A strict order of events that are known by name: by event, those before it, a bit each.
@@ -66,7 +71,13 @@ impl Relation {
 impl Kinds {
     pub fn system(&self) -> System {
         match self {
-            Kinds::Messages(mix) => messages(Generator::new(mix).collect()),
+            Kinds::Messages(mix) => messages(Generator::new(mix).collect(), false),
+            Kinds::Earliest(mix) => {
+                let mut events: Vec<Generated> = Generator::new(mix).collect();
+                let ids = events.iter_mut().filter_map(|g| g.record.msg_id.as_mut());
+                ids.for_each(|id| id.insert_str(0, EARLIEST_ID));
+                messages(events, true)
+            }
             Kinds::Spans(mix) => traced(traces(mix)),
         }
     }
@@ -74,11 +85,20 @@ impl Kinds {
 
 impl System {
     pub fn truth(&self) -> Relation {
+        self.closure(self.causes.iter().zip(&self.guesses).map(|(causes, guesses)| [&causes[..], guesses]))
+    }
+
+    /// What nobody guessed: nothing beyond it is certain.
+    pub fn known(&self) -> Relation {
+        self.closure(self.causes.iter().map(|causes| [&causes[..], &[]]))
+    }
+
+    fn closure<'a>(&'a self, causes: impl Iterator<Item = [&'a [usize]; 2]>) -> Relation {
         let names = self.records.iter().map(|r| r.id().to_string()).collect();
-        let edges = self.causes.iter().enumerate();
-        let edges: Vec<(usize, usize)> =
-            edges.flat_map(|(effect, causes)| causes.iter().map(move |&cause| (cause, effect))).collect();
-        Relation::closed(names, &edges)
+        let edges = causes
+            .enumerate()
+            .flat_map(|(effect, causes)| causes.into_iter().flatten().map(move |&cause| (cause, effect)));
+        Relation::closed(names, &edges.collect::<Vec<_>>())
     }
 }
 
@@ -88,31 +108,43 @@ fn alone(r: &EventRecord) -> bool {
 }
 
 /// Logs are in the order of their numbers. Of a message each receiver's first receive has the send for a cause; a message that is not for
-/// several has one receiver. A clock knows of each event that it counts, and a span comes after its parent.
-fn messages(events: Vec<Generated>) -> System {
+/// several has one receiver. A clock knows of each event that it counts, and a span comes after its parent, and after what it links to. A link
+/// is a guess, and so are messages whose ids are.
+fn messages(events: Vec<Generated>, guessed: bool) -> System {
     let mut last: BTreeMap<&str, usize> = BTreeMap::new();
     let mut received: BTreeSet<(u64, Option<&str>)> = BTreeSet::new();
-    let mut causes = Vec::new();
+    let (mut causes, mut guesses) = (Vec::new(), Vec::new());
     let own = |r: &EventRecord| r.vector_clock.as_ref().and_then(|clock| clock.get(&r.actor).copied());
     for (i, g) in events.iter().enumerate() {
-        let mut direct = Vec::new();
+        let (mut direct, mut guess) = (Vec::new(), Vec::new());
         if !alone(&g.record) {
             direct.extend(last.insert(&g.record.actor, i));
         }
         if let Some(send) = g.cause {
             let to_all = events[send as usize].record.to.as_deref() == Some("*");
             if received.insert((send, to_all.then_some(g.record.actor.as_str()))) {
-                direct.push(send as usize);
+                if guessed { guess.push(send as usize) } else { direct.push(send as usize) }
             }
         }
         if let Some(clock) = &g.record.vector_clock {
             let known = |r: &EventRecord| own(r).is_some_and(|n| clock.get(&r.actor) >= Some(&n));
             direct.extend((0..i).filter(|&j| known(&events[j].record)));
         }
-        direct.extend(g.spans.iter().map(|place| *place as usize));
+        let (linked, parents): (Vec<u64>, Vec<u64>) =
+            g.spans.iter().partition(|&&place| Some(place) == g.link);
+        // Of two links to one span, one may be to the parent.
+        let parent = g.record.attrs.get("parent_span_id").is_some();
+        direct.extend(
+            parents
+                .iter()
+                .chain(linked.first().filter(|_| parent && parents.is_empty()))
+                .map(|p| *p as usize),
+        );
+        guess.extend(linked.into_iter().map(|place| place as usize));
         causes.push(direct);
+        guesses.push(guess);
     }
-    System { records: events.into_iter().map(|g| g.record).collect(), causes }
+    System { records: events.into_iter().map(|g| g.record).collect(), causes, guesses }
 }
 
 /// A span comes after its parent, and after the send of the message that it received. Logs are in the order of their stamps, unless that
@@ -172,7 +204,7 @@ fn traced(records: Vec<EventRecord>) -> System {
     for w in order.windows(2).filter(|w| records[w[0]].actor == records[w[1]].actor) {
         causes[w[1]].push(w[0]);
     }
-    System { records, causes }
+    System { guesses: vec![Vec::new(); records.len()], records, causes }
 }
 
 /// Systems whose records tell the truth: what must be guessed can be guessed right.
@@ -206,8 +238,9 @@ pub fn systems() -> impl Strategy<Value = Kinds> {
     );
     let with_clocks =
         (with_ids.clone(), share(0.5)).prop_map(|(mix, hidden)| Mix { clocks: true, hidden, ..mix });
-    let with_spans = (with_ids.clone(), any::<bool>(), 0.1..0.6_f64, 0.0..1.0_f64)
-        .prop_map(|(mix, clocks, spans, parents)| Mix { clocks, spans, parents, links: 0.0, ..mix });
+    let with_spans = (with_ids.clone(), any::<bool>(), 0.1..0.6_f64, share(1.0), share(1.0))
+        .prop_map(|(mix, clocks, spans, parents, links)| Mix { clocks, spans, parents, links, ..mix });
+    let earliest = (with_ids.clone(), any::<bool>()).prop_map(|(mix, clocks)| Mix { clocks, ..mix });
     let by_content = (shape, prop_oneof![Just(0.0), Just(0.5)], 0..4_u32, any::<bool>()).prop_map(
         |((seed, actors, events), ids, contents, clocks)| Mix {
             seed,
@@ -226,7 +259,8 @@ pub fn systems() -> impl Strategy<Value = Kinds> {
     prop_oneof![
         2 => with_ids.prop_map(Kinds::Messages),
         2 => with_clocks.prop_map(Kinds::Messages),
-        1 => with_spans.prop_map(Kinds::Messages),
+        2 => with_spans.prop_map(Kinds::Messages),
+        1 => earliest.prop_map(Kinds::Earliest),
         1 => by_content.prop_map(Kinds::Messages),
         2 => traced,
     ]
