@@ -64,11 +64,21 @@ pub struct ReportArgs {
 
 /// Runs `report`.
 pub fn run(args: ReportArgs, models: &impl Registry, ui: &Ui) -> Outcome {
-    page(&args.input, &args.page, &args.html, models, ui)
+    page(&args.input, &args.page, &args.html, Vec::new(), models, ui)
 }
 
-/// Writes the page.
-pub fn page(input: &Path, args: &PageArgs, html: &Path, models: &impl Registry, ui: &Ui) -> Outcome {
+/// Writes the page. `warnings` are what else it warns of.
+///
+/// # Errors
+/// When the input cannot be read, or the page not be written.
+pub fn page(
+    input: &Path,
+    args: &PageArgs,
+    html: &Path,
+    warnings: Vec<String>,
+    models: &impl Registry,
+    ui: &Ui,
+) -> Outcome {
     expect(input, Wanted::Shown)?;
     let scenario = match &args.scenario {
         Some(path) => Some(read_scenario(path)?),
@@ -80,6 +90,7 @@ pub fn page(input: &Path, args: &PageArgs, html: &Path, models: &impl Registry, 
         original: args.original.clone(),
         invariants: args.invariants()?,
         selection: args.slice.selection(&[]),
+        warnings,
     };
     let bar = ui.progress();
     bar.set_message("reading");

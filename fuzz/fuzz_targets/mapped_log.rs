@@ -9,7 +9,7 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|input: (u8, &[u8])| {
     let (name, units) =
         mappers::with(input.0, 0, |mapping, mapper| (mapping.name.clone(), mapper.map_text("f", input.1)));
-    if matches!(name.as_str(), "otlp" | "zipkin" | "jaeger" | "elle" | "itf" | "jepsen" | "tlc-json") {
+    if matches!(name.as_str(), "otlp" | "zipkin" | "jaeger" | "elle" | "itf" | "jepsen" | "tlc-json" | "p-trace-json") {
         return;
     }
     let lines: Vec<&[u8]> = input.1.split(|b| *b == b'\n').collect();

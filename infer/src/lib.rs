@@ -16,6 +16,7 @@ mod moments;
 mod nearest;
 mod options;
 mod relation;
+mod roles;
 mod rows;
 mod shadow;
 mod steps;
@@ -197,9 +198,17 @@ pub fn infer(
     progress: &mut dyn FnMut(usize, usize),
 ) -> Inferred {
     let held = (executions.len() as f64 * options.holdout.clamp(0.0, 0.9)).floor() as usize;
+    let classes = classes::classes(&executions[..executions.len() - held], &options.classes);
+    let named_by_role;
+    let executions = match classes.iter().all(|class| class.roles.is_empty()) {
+        true => executions,
+        false => {
+            named_by_role = roles::renamed(executions, &classes);
+            &named_by_role
+        }
+    };
     let (learn, held) = executions.split_at(executions.len() - held);
     let mut inferred = Inferred { learned_from: learn.len(), held_out: held.len(), ..Inferred::default() };
-    let classes = classes::classes(learn, &options.classes);
     for class in &classes {
         let among = |all: &[Execution]| all.iter().map(|e| e.among(&class.names)).collect::<Vec<_>>();
         let (own, others) = (among(learn), among(held));

@@ -49,6 +49,8 @@ struct Watched {
     found: Vec<(BackwardStamps, i128)>,
     /// Whether events came in another order than that of their numbers.
     shuffled: bool,
+    /// Events that were found since [`Stamps::news`] was asked.
+    fresh: u64,
 }
 
 impl Watched {
@@ -63,6 +65,7 @@ impl Watched {
             return;
         };
         self.latest = Some(stamp);
+        self.fresh += 1;
         if let Some((found, most)) = self.found.last_mut().filter(|(found, _)| found.source == place.source) {
             found.events += 1;
             if step > *most {
@@ -117,6 +120,19 @@ impl Stamps {
         }
     }
 
+    /// What was found of incarnations of which something was found since this was asked last, and how many events these are. Of events that
+    /// came in another order than that of their numbers nothing is known.
+    pub(crate) fn news(&mut self) -> (Vec<BackwardStamps>, u64) {
+        let (mut found, mut events) = (Vec::new(), 0);
+        let incarnations = self.0.values_mut().flatten().map(|(_, watched)| watched);
+        for watched in incarnations.filter(|watched| watched.fresh > 0 && !watched.shuffled) {
+            events += std::mem::take(&mut watched.fresh);
+            found.extend(watched.found.iter().map(|(found, _)| found.clone()));
+        }
+        sort(&mut found);
+        (found, events)
+    }
+
     /// What was found of a system whose events are all in the store now. It is noted beside the store, with what was found by other loads.
     ///
     /// # Errors
@@ -136,6 +152,14 @@ impl Stamps {
         note(store, system, &found, &shuffled)?;
         Ok(found)
     }
+}
+
+/// Notes what was found of a system while its events came in.
+///
+/// # Errors
+/// When the store cannot be read or written.
+pub(crate) fn note_news(store: &Store, system: &str, found: &[BackwardStamps]) -> Result<(), IngestError> {
+    note(store, system, found, &BTreeSet::new())
 }
 
 fn sort(found: &mut [BackwardStamps]) {

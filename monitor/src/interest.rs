@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use demi_predicate::meant;
 use demi_schemas::event::{ANYONE, DEAD_LETTERS, ENVIRONMENT};
 use demi_schemas::{EventRecord, Kind};
 use serde::{Deserialize, Serialize};
@@ -67,6 +68,11 @@ pub(crate) struct Said {
     pub(crate) tells: Option<Json>,
 }
 
+/// The value of the variable that a name stands for.
+fn value(state: &Map<String, Json>, name: &str) -> Option<Json> {
+    state.get(name).or_else(|| state.get(meant(name, state.keys().map(String::as_str))?)).cloned()
+}
+
 impl Interest {
     /// What these invariants speak of.
     #[must_use]
@@ -108,7 +114,7 @@ impl Interest {
             seq: record.seq,
             step,
             is_end: matches!(record.kind, Kind::Crash | Kind::Stop),
-            state: state.map(|state| self.variables.iter().map(|name| state.get(name).cloned()).collect()),
+            state: state.map(|state| self.variables.iter().map(|name| value(state, name)).collect()),
         }
     }
 

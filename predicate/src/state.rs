@@ -203,6 +203,14 @@ impl State {
         State::new(Json::Object(all))
     }
 
+    /// The same values under other names, which are sorted; for each name the place of its value among those of this state.
+    #[must_use]
+    pub fn named(&self, names: Shape, places: &[usize]) -> State {
+        debug_assert!(names.len() == places.len() && names.is_sorted());
+        let numbers = places.iter().filter_map(|place| self.numbers.get(*place)).copied();
+        State { numbers: numbers.collect(), shape: names, values: self.values.clone() }
+    }
+
     /// The same state with these variables alone.
     #[must_use]
     pub(crate) fn only(&self, wanted: &dyn Fn(&str) -> bool) -> State {

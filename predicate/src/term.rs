@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::instance::{meant, stands_for};
 use crate::scope::Scope;
 use crate::value::Value;
 
@@ -88,9 +89,22 @@ impl Column {
         if names.get(guess).is_some_and(|known| known.as_ref() == name) {
             return Some(guess);
         }
-        let found = names.binary_search_by(|known| known.as_ref().cmp(name)).ok()?;
+        let known = names.binary_search_by(|known| known.as_ref().cmp(name)).ok();
+        let found = match known {
+            None if name.contains('*') => {
+                let meant = meant(name, names.iter().map(AsRef::as_ref))?;
+                // Whether another fits as well must be asked of each state anew.
+                return names.iter().position(|known| known.as_ref() == meant);
+            }
+            known => known?,
+        };
         self.place.0.store(found, Ordering::Relaxed);
         Some(found)
+    }
+
+    /// Whether it may stand for a variable.
+    pub(crate) fn may_be(&self, variable: &str) -> bool {
+        stands_for(&self.path[0], variable)
     }
 
     /// Whether this is the name of the actor.

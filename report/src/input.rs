@@ -6,7 +6,7 @@ use demi_order::execution::{SCHEDULE, SUMMARY, is_execution, load_summary};
 use demi_order::export::{Selection, Trace};
 use demi_replay::Registry;
 use demi_schemas::certificate::Shortest;
-use demi_schemas::summary::{BuildSummary, ExploreSummary, FuzzSummary, MinimizeSummary};
+use demi_schemas::summary::{BackwardStamps, BuildSummary, ExploreSummary, FuzzSummary, MinimizeSummary};
 use demi_schemas::{Certificate, InvariantsFile, Scenario, Schedule};
 
 use crate::align::align;
@@ -58,6 +58,8 @@ pub struct LoadOptions {
     pub invariants: Option<InvariantsFile>,
     /// Which events of the recorded execution are shown.
     pub selection: Selection,
+    /// What else the page warns of.
+    pub warnings: Vec<String>,
 }
 
 /// Reads a folder into a page; `models` are those that scenarios may name.
@@ -132,6 +134,7 @@ pub(crate) fn describe(page: &mut Page, summary: &BuildSummary) {
         ("from outside", u.external),
     ];
     page.unmatched = unmatched.into_iter().map(|(name, n)| (name.to_owned(), n)).collect();
+    page.warnings.extend(BackwardStamps::told(&summary.backwards));
     page.warnings.extend(summary.warnings.iter().cloned());
 }
 
@@ -147,6 +150,7 @@ fn execution_page(models: &impl Registry, exec: &Path, options: &LoadOptions) ->
     }
     page.completeness = recorded.completeness;
     page.warnings.extend(recorded.warnings);
+    page.warnings.extend(options.warnings.iter().cloned());
     page.traces.push(recorded.trace);
     Ok(page)
 }
@@ -276,6 +280,7 @@ fn original(
         return Ok(Some(replayed(models, &read_schedule(path)?, scenario)?.data("recorded", None)));
     }
     let summary = load_summary(path)?;
+    page.warnings.extend(BackwardStamps::told(&summary.backwards));
     page.warnings.extend(summary.warnings);
     let recorded = recorded(models, path, &options.selection, Some(scenario), options.invariants.as_ref())?;
     page.invariants = recorded.invariants;

@@ -55,6 +55,50 @@ pub struct BackwardStamps {
     pub most: String,
 }
 
+/// Most actors that are named whose stamps run backwards.
+const NAMED_BACKWARDS: usize = 5;
+
+impl BackwardStamps {
+    /// What is to be known of stamps that run backwards: by actor, how many events and the first place.
+    #[must_use]
+    pub fn told(found: &[BackwardStamps]) -> Vec<String> {
+        let mut by_actor: Vec<(&BackwardStamps, u64)> = Vec::new();
+        for each in found {
+            match by_actor.last_mut() {
+                Some((first, events))
+                    if (&first.actor, first.incarnation) == (&each.actor, each.incarnation) =>
+                {
+                    *events += each.events;
+                }
+                _ => by_actor.push((each, each.events)),
+            }
+        }
+        let more = by_actor.len().saturating_sub(NAMED_BACKWARDS);
+        let told = by_actor.into_iter().take(NAMED_BACKWARDS).map(|(first, events)| {
+            let life = match first.incarnation {
+                0 => String::new(),
+                n => format!(" (incarnation {n})"),
+            };
+            let (are, them) = if events == 1 { ("event is", "it") } else { ("events are", "them") };
+            format!(
+                "the stamps of {}{life} run backwards through its log: {events} {are} stamped earlier than the event before {them}, by up to {}; \
+                 first {}:{}: {} after {}",
+                first.actor.escape_debug(),
+                first.most,
+                first.source.escape_debug(),
+                first.line,
+                first.time,
+                first.before,
+            )
+        });
+        let mut told: Vec<String> = told.collect();
+        if more > 0 {
+            told.push(format!("the stamps of {more} more actors run backwards"));
+        }
+        told
+    }
+}
+
 /// What `ingest load` did.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadSummary {

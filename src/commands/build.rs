@@ -118,7 +118,8 @@ fn against_stamps(check: Option<&StampCheck>) -> Vec<String> {
     };
     if check.edges.compared + check.logs.compared == 0 {
         return vec![format!(
-            "the order is compared with no stamps: of {} events they can be read, but no certain edge between logs and no step in a log has them              at both ends",
+            "the order is compared with no stamps: of {} events they can be read, but no certain edge between logs and no step in a log has them \
+             at both ends",
             check.stamped
         )];
     }

@@ -22,42 +22,6 @@ pub struct Incomplete {
     backwards: Vec<BackwardStamps>,
 }
 
-/// What is to be known of stamps that run backwards: by actor, how many events and the first place.
-pub fn backwards(found: &[BackwardStamps]) -> Vec<String> {
-    let mut by_actor: Vec<(&BackwardStamps, u64)> = Vec::new();
-    for each in found {
-        match by_actor.last_mut() {
-            Some((first, events)) if (&first.actor, first.incarnation) == (&each.actor, each.incarnation) => {
-                *events += each.events;
-            }
-            _ => by_actor.push((each, each.events)),
-        }
-    }
-    let more = by_actor.len().saturating_sub(NAMED);
-    let told = by_actor.into_iter().take(NAMED).map(|(first, events)| {
-        let life = match first.incarnation {
-            0 => String::new(),
-            n => format!(" (incarnation {n})"),
-        };
-        let (are, them) = if events == 1 { ("event is", "it") } else { ("events are", "them") };
-        format!(
-            "the stamps of {}{life} run backwards through its log: {events} {are} stamped earlier than the event before {them}, by up to {}; \
-             first {}:{}: {} after {}",
-            first.actor.escape_debug(),
-            first.most,
-            first.source.escape_debug(),
-            first.line,
-            first.time,
-            first.before,
-        )
-    });
-    let mut told: Vec<String> = told.collect();
-    if more > 0 {
-        told.push(format!("the stamps of {more} more actors run backwards"));
-    }
-    told
-}
-
 impl Incomplete {
     /// What is missing in the store.
     pub fn of_store(store: &Store, system: &str) -> Result<Incomplete, Box<dyn Error>> {
@@ -122,7 +86,7 @@ impl Incomplete {
         if more > 0 {
             all.push(format!("{more} more lines are in quarantine for other reasons"));
         }
-        all.append(&mut backwards(&self.backwards));
+        all.append(&mut BackwardStamps::told(&self.backwards));
         all
     }
 }

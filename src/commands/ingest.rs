@@ -10,9 +10,8 @@ use demi_common::hint::did_you_mean;
 use demi_ingest::mapping::{Container, Mapper};
 use demi_ingest::{LoadOptions, LoadReport, Progress, Redaction, Sources, Store, likely_reason};
 use demi_schemas::Kind;
-use demi_schemas::summary::{ActorCompleteness, LoadSummary};
+use demi_schemas::summary::{ActorCompleteness, BackwardStamps, LoadSummary};
 
-use super::incomplete::backwards;
 #[cfg(feature = "daemon")]
 use super::ingest_daemon;
 #[cfg(not(feature = "daemon"))]
@@ -148,7 +147,7 @@ fn load(args: &LoadArgs, ui: &Ui) -> Outcome {
             ui.note(&format!("  {source}:{line} ({}): {}", first.code, in_words(&first.code, &first.reason)));
         }
     }
-    for warning in backwards(&report.summary.backwards) {
+    for warning in BackwardStamps::told(&report.summary.backwards) {
         ui.note(&format!("warning: {warning}"));
     }
     if !report.summary.backwards.is_empty() {

@@ -8,6 +8,7 @@ use demi_lineage::files::read_scenario;
 use demi_lineage::report::PageArgs;
 use demi_order::{BuildOptions, ViolationSpec};
 use demi_report::Served;
+use demi_schemas::summary::BackwardStamps;
 
 use super::Outcome;
 use demi_lineage::ui::Ui;
@@ -45,7 +46,9 @@ pub fn run(args: ReportArgs, models: &impl Registry, ui: &Ui) -> Outcome {
     }
     let source = Source::of(&args, ui)?;
     match &args.html {
-        Some(html) => demi_lineage::report::page(&source.folder, &args.page, html, models, ui),
+        Some(html) => {
+            demi_lineage::report::page(&source.folder, &args.page, html, source.warnings, models, ui)
+        }
         None => serve(source, &args, models, ui),
     }
 }
@@ -53,6 +56,8 @@ pub fn run(args: ReportArgs, models: &impl Registry, ui: &Ui) -> Outcome {
 /// The folder that the page is made from.
 struct Source {
     folder: PathBuf,
+    /// What is wrong with the logs in a store, as their loads found it.
+    warnings: Vec<String>,
     /// What is removed at the end, where the folder was made for this page.
     _made: Option<tempfile::TempDir>,
 }
@@ -63,14 +68,23 @@ impl Source {
         let Some(violation) = &args.violation else {
             // Without a violation it is the order that `query` keeps, too.
             let order = super::built::order(&args.input, args.system.as_deref(), ui)?;
-            return Ok(Source { folder: order.folder, _made: order.temporary });
+            let backwards = match &order.store {
+                Some((store, system)) => demi_ingest::backward_stamps(store, system)?,
+                None => Vec::new(),
+            };
+            let warnings = BackwardStamps::told(&backwards);
+            return Ok(Source { folder: order.folder, warnings, _made: order.temporary });
         };
         let mut store = demi_ingest::Store::open(&args.input)?;
         let system = super::built::system(&store, args.system.as_deref())?;
         let made = tempfile::Builder::new().prefix(".demi-report-").tempdir()?;
         let folder = made.path().join("exec");
-        let options =
-            BuildOptions { system: system.clone(), violation: violation.clone(), ..BuildOptions::default() };
+        let options = BuildOptions {
+            system: system.clone(),
+            violation: violation.clone(),
+            backwards: demi_ingest::backward_stamps(&store, &system)?,
+            ..BuildOptions::default()
+        };
         let bar = ui.progress();
         let built = super::built::with_files(&mut store, &system, |files| {
             demi_order::build(files, &options, &folder, &mut |stage| bar.set_message(stage.to_owned()))
@@ -78,7 +92,7 @@ impl Source {
         });
         bar.finish_and_clear();
         built?;
-        Ok(Source { folder, _made: Some(made) })
+        Ok(Source { folder, warnings: Vec::new(), _made: Some(made) })
     }
 }
 
@@ -87,7 +101,8 @@ fn serve(source: Source, args: &ReportArgs, models: &impl Registry, ui: &Ui) -> 
     let invariants = args.page.invariants()?;
     let bar = ui.progress();
     bar.set_message("reading the execution");
-    let served = Served::open(models, &source.folder, scenario.as_ref(), invariants.as_ref());
+    let served =
+        Served::open_with(models, &source.folder, scenario.as_ref(), invariants.as_ref(), &source.warnings);
     bar.finish_and_clear();
     // Everything is in memory and in a temporary file of the server's own.
     drop(source);

@@ -299,3 +299,37 @@ fn one_daemon_a_spool_and_one_writer_a_system() {
     Store::create(&store).unwrap();
     verify().assert().success();
 }
+
+#[test]
+fn stamps_that_run_backwards_are_named_as_a_load_names_them() {
+    let case = Case::start();
+    let record = |seq: u64, second: u64| {
+        format!(
+            "{{\"actor\":\"h\",\"seq\":{seq},\"kind\":\"local\",\"time\":\"2024-05-01T10:00:{second:02}Z\"}}\n"
+        )
+    };
+    let metric = "backward_stamps_total{system=\"s\"} ";
+    let send = |records: &[String]| {
+        let answer = case.post("", records.concat().as_bytes());
+        assert!(answer.contains("\"acknowledged\""), "{answer}");
+    };
+    send(&[record(1, 5), record(2, 5), record(3, 1), record(4, 6)]);
+    case.daemon.wait_for_metric(metric, 1);
+    let noted =
+        || demi_ingest::backward_stamps(&Store::open(&case.dir.path().join("store")).unwrap(), "s").unwrap();
+    // It is noted behind the commit that is counted.
+    case.wait_until("the finding is noted", |_| noted().len() == 1);
+    let found = &noted()[0];
+    assert_eq!((found.actor.as_str(), found.events, found.most.as_str()), ("h", 1, "4 s"));
+    assert_eq!(
+        (found.time.as_str(), found.before.as_str()),
+        ("2024-05-01T10:00:01Z", "2024-05-01T10:00:05Z")
+    );
+    // What is there already says nothing new, what is later does.
+    send(&[record(3, 1), record(5, 2)]);
+    case.daemon.wait_for_metric(metric, 2);
+    case.wait_until("one finding of two events", |_| {
+        noted().iter().map(|found| found.events).sum::<u64>() == 2
+    });
+    assert!(case.daemon.log().contains("the stamps of an actor run backwards through its log"));
+}

@@ -1,8 +1,11 @@
 //! Logs whose stamps run against their order: how files are ordered, what is said of stamps that run backwards, and what is refused.
 
 use std::fs;
+use std::io::Read;
 use std::process::{Command, Output};
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use tempfile::TempDir;
 
 const MAPPING: &str = r#"name = "lines"
@@ -191,7 +194,7 @@ fn stamps_are_read_alike_wherever_they_are_looked_at() {
     ] {
         let record = |actor: &str, seq: u64, kind: &str, time: &str| {
             format!(
-                "{{\"actor\":\"{actor}\",\"seq\":{seq},\"kind\":\"{kind}\",\"msg_id\":\"m\",\"to\":\"b\",\"time\":\"{time}\"}}\n"
+                "{{\"actor\":\"{actor}\",\"seq\":{seq},\"kind\":\"{kind}\",\"msg_id\":\"m\",\"from\":\"a\",\"to\":\"b\",\"time\":\"{time}\"}}\n"
             )
         };
         let log = [
@@ -221,7 +224,10 @@ fn that_nothing_can_be_compared_with_stamps_is_said_as_it_is() {
         format!("{{\"actor\":\"{actor}\",\"seq\":1,\"kind\":\"local\",\"time\":\"{time}\"}}\n")
     };
     for (stamp, says) in [
-        ("2024-05-01T10:00:00Z", "the order is compared with no stamps: of 2 events they can be read"),
+        (
+            "2024-05-01T10:00:00Z",
+            "of 2 events they can be read, but no certain edge between logs and no step in a log has them at both ends",
+        ),
         ("soon", "no event has a stamp that can be read"),
     ] {
         let dir = folder(&[("log.jsonl", &[record("a", stamp), record("b", stamp)].concat())]);
@@ -229,5 +235,25 @@ fn that_nothing_can_be_compared_with_stamps_is_said_as_it_is() {
         let build = ["build", "--store", "store", "--violation", "none", "--check-stamps", "--out", "exec"];
         let (_, said) = ends(&dir, 0, &build);
         assert!(said.contains(says), "{stamp}: {said}");
+    }
+}
+
+#[test]
+fn a_page_of_a_store_warns_of_stamps_that_run_backwards() {
+    let dir = folder(&[("export.log", EXPORT)]);
+    load(&dir, &["--mapping", "lines.toml", "export.log"]);
+    ends(&dir, 0, &["build", "--store", "store", "--violation", "none", "--out", "exec"]);
+    for input in [&["store"][..], &["store", "--violation", "none"], &["exec"]] {
+        ends(&dir, 0, &[&["report"], input, &["--html", "page.html"]].concat());
+        let page = fs::read_to_string(dir.path().join("page.html")).unwrap();
+        let (_, data) = page.split_once("id=\"data\">").unwrap();
+        let packed = STANDARD.decode(data.split_once("</script>").unwrap().0).unwrap();
+        let mut data = String::new();
+        flate2::read::GzDecoder::new(packed.as_slice()).read_to_string(&mut data).unwrap();
+        let data: serde_json::Value = serde_json::from_str(&data).unwrap();
+        let warned = data["warnings"].as_array().unwrap();
+        let about =
+            warned.iter().filter(|text| text.as_str().unwrap().contains("run backwards through its log"));
+        assert_eq!(about.count(), 2, "{input:?}: {warned:?}");
     }
 }

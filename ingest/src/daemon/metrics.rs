@@ -77,6 +77,8 @@ pub struct Metrics {
     pub events_written: Family<SystemLabel, Counter>,
     /// Records that were there already, by system.
     pub events_duplicate: Family<SystemLabel, Counter>,
+    /// Events that are stamped earlier than the event before them in their actor's log, by system.
+    pub backward_stamps: Family<SystemLabel, Counter>,
     /// Lines put in quarantine, by reason.
     pub events_rejected: Family<ReasonLabel, Counter>,
     /// Missing positions between the first and the last of each actor.
@@ -126,6 +128,7 @@ impl Default for Metrics {
             files: Family::default(),
             events_written: Family::default(),
             events_duplicate: Family::default(),
+            backward_stamps: Family::default(),
             events_rejected: Family::default(),
             sequence_gaps: Family::default(),
             unmatched_sends: Family::default(),
@@ -165,6 +168,11 @@ impl Metrics {
         r.register("files", "Files being followed", self.files.clone());
         r.register("events_written", "Events committed to the store", self.events_written.clone());
         r.register("events_duplicate", "Records that were there already", self.events_duplicate.clone());
+        r.register(
+            "backward_stamps",
+            "Events stamped earlier than the event before them in their actor's log",
+            self.backward_stamps.clone(),
+        );
         r.register("events_rejected", "Lines put in quarantine", self.events_rejected.clone());
         r.register("sequence_gaps", "Missing positions of an actor", self.sequence_gaps.clone());
         r.register("unmatched_sends", "Recent sends without a receive", self.unmatched_sends.clone());

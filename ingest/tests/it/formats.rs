@@ -80,7 +80,7 @@ fn filled_lines(data: &[u8]) -> Vec<u64> {
 
 /// Mappings of logs made of lines.
 fn by_lines() -> Vec<&'static str> {
-    let documents = ["otlp", "zipkin", "jaeger", "elle", "itf", "jepsen", "tlc-json"];
+    let documents = ["otlp", "zipkin", "jaeger", "elle", "itf", "jepsen", "tlc-json", "p-trace-json"];
     shipped().iter().map(|s| s.name).filter(|n| !documents.contains(n)).collect()
 }
 

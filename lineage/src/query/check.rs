@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use demi_predicate::{Class, Gather, Predicate, Scope, State};
+use demi_predicate::{Class, Gather, Predicate, Scope, State, stands_for};
 use demi_schemas::Kind;
 use serde::Serialize;
 
@@ -242,7 +242,7 @@ impl Told {
                 break;
             }
             self.states[record.state].variables().for_each(|name| {
-                absent.remove(name);
+                absent.retain(|wanted| !stands_for(wanted, name));
             });
         }
         absent.into_iter().next()

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use demi_predicate::{Class, Predicate, Scope};
+use demi_predicate::{Class, Predicate, Scope, stands_for};
 
 use super::check::{CheckAnswer, Failure, Told};
 use super::{CutSpec, Delivery, Query};
@@ -115,11 +115,11 @@ fn absent(predicate: &Predicate, rows: &[&Delivery], length: usize) -> Option<St
         let links = row.delivered.links.iter().take(length).map(|link| &link.1);
         for state in links.chain(&row.delivered.before) {
             state.variables().for_each(|name| {
-                states.remove(name);
+                states.retain(|wanted| !stands_for(wanted, name));
             });
         }
         row.delivered.message.variables().for_each(|name| {
-            messages.remove(name);
+            messages.retain(|wanted| !stands_for(wanted, name));
         });
     }
     let state = states.into_iter().next().map(str::to_owned);

@@ -68,7 +68,7 @@ impl Checker<'_> {
         // A state that was read alone is cut down to what is read of it: histories are long.
         let kept = match state.values().len() > state.numbers().len() {
             true => state.clone(),
-            false => Arc::new(state.only(&|name| self.judge.columns.iter().any(|c| c.path[0] == name))),
+            false => Arc::new(state.only(&|name| self.judge.columns.iter().any(|c| c.may_be(name)))),
         };
         let keep = !pairs || self.sided[0].iter().all(|c| eval::passes(c, Row::pair(told, told)));
         if keep {

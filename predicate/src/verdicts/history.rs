@@ -46,7 +46,7 @@ impl Verdicts<'_> {
         if before || self.has_failed(&known) {
             return self.put_alone(alone, Vec::new(), None);
         }
-        let kept = Arc::new(state.only(&|name| self.columns.iter().any(|c| c.path[0] == name)));
+        let kept = Arc::new(state.only(&|name| self.columns.iter().any(|c| c.may_be(name))));
         self.added += 1;
         let group = self.past.entry(key.clone()).or_default();
         group.touched = self.added;
@@ -131,7 +131,7 @@ impl Verdicts<'_> {
         }
         self.taken.insert(projected, length);
         if known.is_none() && self.sided[0].iter().all(|c| eval::passes(c, Row::pair(told, told))) {
-            let kept = Arc::new(state.only(&|name| self.columns.iter().any(|c| c.path[0] == name)));
+            let kept = Arc::new(state.only(&|name| self.columns.iter().any(|c| c.may_be(name))));
             self.added += 1;
             let group = self.past.entry(ALL.to_owned()).or_default();
             group.touched = self.added;

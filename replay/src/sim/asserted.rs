@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use demi_common::hint::did_you_mean;
-use demi_predicate::{Predicate, Row, Scope, State, Told};
+use demi_predicate::{Predicate, Row, Scope, State, Told, meant, stands_for};
 use demi_schemas::{Scenario, ScenarioError};
 use rustc_hash::{FxBuildHasher, FxHasher};
 use serde_json::{Map, Value};
@@ -125,7 +125,7 @@ impl<M: Model> Asserted<M> {
                           object; in other languages, make states objects";
             return Err(ScenarioError::Value(reason.to_owned()));
         }
-        match self.variables.iter().find(|v| !known.contains(v.as_str())) {
+        match self.variables.iter().find(|v| !known.iter().any(|known| stands_for(v, known))) {
             Some(absent) if !described.is_empty() => {
                 let (hint, known) =
                     (did_you_mean(absent, known.iter().copied()), Vec::from_iter(known).join(", "));
@@ -257,9 +257,10 @@ impl<M: Model> Asserted<M> {
             return known.clone();
         }
         let mut kept = Map::new();
-        if let Value::Object(mut all) = describe(model, names, state) {
+        if let Value::Object(all) = describe(model, names, state) {
             for name in self.variables.iter() {
-                kept.extend(all.remove(name).map(|value| (name.clone(), value)));
+                let meant = meant(name, all.keys().map(String::as_str));
+                kept.extend(meant.and_then(|own| all.get(own)).map(|value| (name.clone(), value.clone())));
             }
         }
         let mut hasher: FxHasher = FxBuildHasher.build_hasher();

@@ -48,6 +48,20 @@ impl Served {
         scenario: Option<&Scenario>,
         file: Option<&InvariantsFile>,
     ) -> Result<Served, ReportError> {
+        Served::open_with(models, path, scenario, file, &[])
+    }
+
+    /// The same, with what else the page warns of.
+    ///
+    /// # Errors
+    /// As [`Served::open`].
+    pub fn open_with(
+        models: &impl Registry,
+        path: &Path,
+        scenario: Option<&Scenario>,
+        file: Option<&InvariantsFile>,
+        warnings: &[String],
+    ) -> Result<Served, ReportError> {
         let Input::Execution(exec) = Input::of(path)? else {
             return Err(ReportError::NotServed(path.to_owned()));
         };
@@ -71,6 +85,7 @@ impl Served {
         )?;
         let mut page = Page::new(summary.system.clone());
         describe(&mut page, &summary);
+        page.warnings.extend_from_slice(warnings);
         page.served = true;
         page.completeness = completeness(&Query::open(&exec, false)?.runs()?);
         page.invariants = file.map_or(Ok(Vec::new()), |file| invariants(&exec, file, &skeleton))?;

@@ -21,6 +21,7 @@ impl Session<'_> {
             let counts = std::mem::take(&mut system.counts);
             m.events_written.get_or_create(&label).inc_by(counts.written);
             m.events_duplicate.get_or_create(&label).inc_by(counts.duplicates);
+            m.backward_stamps.get_or_create(&label).inc_by(counts.backward_stamps);
             for (reason, n) in std::mem::take(&mut system.known.quarantine.added) {
                 m.events_rejected.get_or_create(&ReasonLabel { reason }).inc_by(n);
             }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use demi_schemas::summary::BackwardStamps;
 use rustc_hash::FxHashMap;
 
 use super::parse::{Chunk, Row};
@@ -18,6 +19,7 @@ use crate::daemon::positions::Positions;
 use crate::daemon::tasks::Tasks;
 use crate::lent::Lent;
 use crate::read::parse::What;
+use crate::stamps::note_news;
 use crate::store::{Gone, TableWriter};
 use crate::{IngestError, Store};
 
@@ -157,6 +159,7 @@ impl<'a> Session<'a> {
         match (admitted, what) {
             (Admitted::Duplicate | Admitted::Deleted, _) => state.counts.duplicates += 1,
             (Admitted::Added, What::Event { record, date, .. }) => {
+                state.stamps.take(record, &chunk.stream, line.number);
                 state.added(record);
                 self.window.rows += 1;
                 if !self.window.partitions.contains(&(system, *date)) {
@@ -231,9 +234,40 @@ impl<'a> Session<'a> {
         self.events.get()?.commit(&progress, Gone::Nothing)?;
         self.completeness_is_ahead = false;
         self.positions.committed = self.last;
+        self.backwards();
         self.count(begin);
         self.gauges();
         Ok(())
+    }
+
+    /// Names the actors whose stamps ran backwards since the last commit, and notes it beside the store, as a load does. The events are committed: what
+    /// cannot be noted is told alone.
+    fn backwards(&mut self) {
+        for state in &mut self.systems {
+            let (found, events) = state.stamps.news();
+            if events == 0 {
+                continue;
+            }
+            let system = state.known.system.as_str();
+            state.counts.backward_stamps += events;
+            for BackwardStamps { actor, incarnation, events, most, source, line, time, before } in &found {
+                tracing::warn!(
+                    system,
+                    actor,
+                    incarnation,
+                    events,
+                    most,
+                    source,
+                    line,
+                    time,
+                    before,
+                    "the stamps of an actor run backwards through its log"
+                );
+            }
+            if let Err(error) = note_news(&self.store, system, &found) {
+                tracing::warn!(%error, system, "cannot note whose stamps run backwards");
+            }
+        }
     }
 
     /// Rows of all systems: those at work, and those of others as they were.

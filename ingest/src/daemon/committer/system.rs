@@ -14,6 +14,7 @@ use crate::admit::Known;
 use crate::completeness::CompletenessRow;
 use crate::daemon::pairs::Pairs;
 use crate::scan::scan;
+use crate::stamps::Stamps;
 use crate::{IngestError, Store};
 
 /// Rows of the newest files that are read for the sends and receives in them.
@@ -24,12 +25,15 @@ const RECENT_ROWS: usize = 1_000_000;
 pub(super) struct Counts {
     pub written: u64,
     pub duplicates: u64,
+    pub backward_stamps: u64,
 }
 
 pub(super) struct System {
     pub known: Known,
     pub pairs: Pairs,
     pub counts: Counts,
+    /// Stamps that run backwards through their logs.
+    pub stamps: Stamps,
     /// By actor and incarnation: time of the event that came last.
     last_times: FxHashMap<String, Vec<(u32, Value)>>,
 }
@@ -56,7 +60,7 @@ impl System {
                 last_times.entry(counts.actor.clone()).or_default().push((counts.incarnation, time));
             }
         }
-        Ok(System { known, pairs, counts: Counts::default(), last_times })
+        Ok(System { known, pairs, counts: Counts::default(), stamps: Stamps::default(), last_times })
     }
 
     /// Takes in an event that is new. Takes its time away: the row was made.
