@@ -21,6 +21,9 @@ pub enum Container {
     /// Also called `edn-lines`.
     #[serde(alias = "edn-lines")]
     Edn,
+    /// XML: the elements in the outermost one, or those that `records` names. Attributes and elements count by their names, text beside them as
+    /// `#text`, the name of the record's own element as `#name`.
+    Xml,
     /// Comma-separated values with a header line that names the columns.
     Csv,
     /// OTLP in JSON: traces and logs of OpenTelemetry.
@@ -34,8 +37,8 @@ pub enum Container {
 impl Container {
     /// Whether sources are documents, and no lines.
     pub(crate) fn is_of_documents(self) -> bool {
-        use Container::{Edn, Jaeger, Json, Otlp, Zipkin};
-        matches!(self, Json | Edn | Otlp | Zipkin | Jaeger)
+        use Container::{Edn, Jaeger, Json, Otlp, Xml, Zipkin};
+        matches!(self, Json | Edn | Xml | Otlp | Zipkin | Jaeger)
     }
 
     /// Whether the format itself says what each event is, so that a mapping says nothing of it.

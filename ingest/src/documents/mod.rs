@@ -1,4 +1,4 @@
-//! JSON and EDN documents as streams: records, spans and log records, one at a time.
+//! JSON, EDN and XML documents as streams: records, spans and log records, one at a time.
 //!
 //! A file may be one document of any length, or many one behind the other. It is read once, in pieces cut anywhere, and each record is
 //! handed out as soon as its last byte is there. Memory is bounded by the longest record that is taken; a longer one is rejected alone,
@@ -20,6 +20,7 @@ mod records;
 pub(crate) mod request;
 mod scan;
 mod telemetry;
+mod xml;
 mod zipkin;
 
 #[cfg(test)]
@@ -33,6 +34,7 @@ use self::otlp::Otlp;
 use self::out::{Count, Out};
 use self::records::Records;
 use self::scan::Scanner;
+use self::xml::Xml;
 use self::zipkin::Zipkin;
 use crate::container::Container;
 use crate::otlp::OtlpOptions;
@@ -42,6 +44,7 @@ use crate::read::lines::Line;
 pub(crate) enum Documents {
     Edn(Box<Edn>),
     Json(Box<Json>),
+    Xml(Box<Xml>),
 }
 
 /// Reads documents of JSON.
@@ -62,11 +65,12 @@ enum Of {
 }
 
 impl Documents {
-    /// A reader of a source; `None` where the container is none of documents. `records` is the JSON pointer to the array of records,
+    /// A reader of a source; `None` where the container is none of documents. `records` is the JSON pointer to the array of records, or the path of their elements,
     /// `limit` the most bytes of one.
     pub(crate) fn new(container: Container, records: Option<&str>, limit: usize) -> Option<Self> {
         let of = match container {
             Container::Edn => return Some(Documents::Edn(Box::new(Edn::new(limit)))),
+            Container::Xml => return Some(Documents::Xml(Box::new(Xml::new(records, limit)))),
             Container::Json => Of::Records(Records::new(records)),
             Container::Zipkin => Of::Zipkin(Zipkin::default()),
             Container::Jaeger => Of::Jaeger(Box::default()),
@@ -89,6 +93,7 @@ impl Documents {
         match self {
             Documents::Edn(edn) => edn.feed(piece, sink),
             Documents::Json(json) => json.feed(piece, sink),
+            Documents::Xml(xml) => xml.feed(piece, sink),
         }
     }
 
@@ -108,6 +113,10 @@ impl Documents {
                 }
                 json.feed(bytes, sink);
             }
+            Documents::Xml(xml) => {
+                xml.at(line.offset, line.number.max(1));
+                xml.feed(bytes, sink);
+            }
         }
         if line.terminated {
             self.feed(b"\n", sink);
@@ -119,14 +128,16 @@ impl Documents {
         match self {
             Documents::Edn(edn) => edn.finish(sink),
             Documents::Json(json) => json.finish(sink),
+            Documents::Xml(xml) => xml.finish(sink),
         }
     }
 
-    /// Where to go on reading later, offset and line, where that is not behind the last line; of JSON it is the beginning.
+    /// Where to go on reading later, offset and line, where that is not behind the last line; of JSON and XML it is the beginning.
     pub(crate) fn unfinished(&self) -> Option<(u64, u64)> {
         match self {
             Documents::Edn(edn) => edn.unfinished(),
             Documents::Json(json) => json.begun.then_some((0, 1)),
+            Documents::Xml(xml) => xml.begun().then_some((0, 1)),
         }
     }
 
@@ -134,7 +145,7 @@ impl Documents {
     pub(crate) fn entered(&self) -> Option<(char, u64)> {
         match self {
             Documents::Edn(edn) => edn.entered(),
-            Documents::Json(_) => None,
+            Documents::Json(_) | Documents::Xml(_) => None,
         }
     }
 

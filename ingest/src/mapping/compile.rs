@@ -107,8 +107,8 @@ impl Compiled {
         if input.container != Container::Text && (!input.patterns.is_empty() || input.start.is_some()) {
             return bad("input", "only text logs have 'patterns' and 'start'");
         }
-        if input.records.is_some() && input.container != Container::Json {
-            return bad("input.records", "only for container 'json'");
+        if input.records.is_some() && !matches!(input.container, Container::Json | Container::Xml) {
+            return bad("input.records", "only for containers 'json' and 'xml'");
         }
         let own = input.container.is_told();
         let named = mapping.event.actor.is_some()

@@ -98,7 +98,8 @@ pub struct Input {
     /// Regular expressions for lines that hold no record: comments, banners. Empty lines never do.
     #[serde(default)]
     pub skip: Vec<String>,
-    /// For `json`: where in a document the array of records is, as a JSON pointer.
+    /// For `json`: where in a document the array of records is, as a JSON pointer. For `xml`: the path of the elements that are records, as
+    /// `/log/entry`.
     #[serde(default)]
     pub records: Option<String>,
 }

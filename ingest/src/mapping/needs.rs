@@ -70,7 +70,7 @@ fn needs(mapping: &Compiled) -> Needs {
 fn end(mapping: &Compiled) -> Option<&'static str> {
     let deduces = mapping.clock.as_ref().is_some_and(|(_, clock)| clock.deduce_host);
     match mapping.input.container {
-        Container::Json | Container::Otlp | Container::Zipkin | Container::Jaeger => {
+        Container::Json | Container::Xml | Container::Otlp | Container::Zipkin | Container::Jaeger => {
             Some("it reads whole documents")
         }
         _ if mapping.encoding.is_some() => Some("it decodes a whole file"),
@@ -119,7 +119,7 @@ fn counts(mapping: &Compiled) -> bool {
 }
 
 fn lines(mapping: &Compiled) -> Option<&'static str> {
-    let several = mapping.input.container == Container::Edn
+    let several = matches!(mapping.input.container, Container::Edn | Container::Xml)
         || mapping.start.is_some()
         || mapping.patterns.iter().any(|pattern| pattern.lines > 1);
     several.then_some("a record of it may be several lines")

@@ -304,3 +304,38 @@ fn constants_and_mistakes_in_shapes_are_understood() {
         assert!(why(event).contains(what) && !why(event).contains("untagged"), "{event}: {}", why(event));
     }
 }
+
+#[test]
+fn elements_of_xml_are_records() {
+    let mapping = Mapping::parse(
+        "name = 'x'\ndescription = 'd'\n[input]\ncontainer = 'xml'\nrecords = '/log/step'\n[event]\nactor = '{who}'\ntype = '{#name}'\n\
+         payload = '{#text}'\nfields = '{@rest}'\n[[rule]]\nwhen = { to = '.' }\nemit = [{ kind = 'send', to = '{to}' }]\n",
+        "x",
+    )
+    .unwrap();
+    let text = "<log>\n<head/>\n<step who='a' to='b'>ping<sizes><n>1</n><n>2</n></sizes></step>\n<step who='b'>\n</step>\n</log>\n";
+    let units = Mapper::new(&mapping).unwrap().map_text("f", text.as_bytes());
+    let events: Vec<Value> = units
+        .iter()
+        .flat_map(|unit| match &unit.outcome {
+            Outcome::Events { records, .. } => records.clone(),
+            other => panic!("{other:?}"),
+        })
+        .map(|record| serde_json::to_value(record).unwrap())
+        .collect();
+    assert_eq!(events.len(), 2, "{events:?}");
+    assert_eq!(events[0]["fields"]["sizes"]["n"], json!(["1", "2"]));
+    let of = |event: &Value| ["actor", "kind", "type"].map(|name| event[name].as_str().unwrap().to_owned());
+    assert_eq!(of(&events[0]), ["a", "send", "step"]);
+    assert_eq!(of(&events[1]), ["b", "local", "step"]);
+    assert_eq!((&events[0]["payload"], &events[0]["to"]), (&"ping".into(), &"b".into()));
+    let wrong =
+        "name = 'x'\ndescription = 'd'\n[input]\ncontainer = 'edn'\nrecords = '/a'\n[event]\nactor = 'a'\n";
+    assert!(
+        Mapping::parse(wrong, "x")
+            .and_then(|m| Mapper::new(&m).map(drop))
+            .unwrap_err()
+            .to_string()
+            .contains("'json' and 'xml'")
+    );
+}
