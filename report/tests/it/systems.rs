@@ -133,7 +133,7 @@ fn messages(events: Vec<Generated>, guessed: bool) -> System {
         let (linked, parents): (Vec<u64>, Vec<u64>) =
             g.spans.iter().partition(|&&place| Some(place) == g.link);
         // Of two links to one span, one may be to the parent.
-        let parent = g.record.attrs.get("parent_span_id").is_some();
+        let parent = g.record.attrs.contains_key("parent_span_id");
         direct.extend(
             parents
                 .iter()
