@@ -4,13 +4,13 @@ use std::collections::HashSet;
 use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
-use demi_replay::{ActorId, Names, OUTSIDE, Timer, Violation};
+use demi_replay::{ActorId, Names, OUTSIDE, Timer, Violation, weight};
 use rustc_hash::FxHashMap;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::error::{ChildError, Problem};
-use crate::pool::Pool;
+use crate::pool::{Handled, Pool};
 use crate::state::{Call, Known, Msg, State};
 use crate::values::{Canonical, mixed, quoted};
 use crate::wire::{Addressed, Checked, Hello, Made, Message, ModelKind, Proposed, Reacted, TimerName, Wish};
@@ -46,7 +46,75 @@ pub(crate) struct Said {
     pub(crate) memory: Canonical,
 }
 
-type Table<T> = RwLock<FxHashMap<u128, Arc<T>>>;
+/// The part of the memory for what could be made again that answers may take.
+const PART: usize = 4;
+
+/// Answers by question. What was not asked for longest is forgotten where they take too much memory: it can be asked again.
+struct Table<T>(RwLock<Answers<T>>);
+
+struct Answers<T> {
+    /// What was asked for since the others were set aside.
+    new: FxHashMap<u128, Arc<T>>,
+    /// Bytes of these.
+    bytes: usize,
+    old: FxHashMap<u128, Arc<T>>,
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Table(RwLock::new(Answers { new: FxHashMap::default(), bytes: 0, old: FxHashMap::default() }))
+    }
+}
+
+impl<T: Sized> Table<T> {
+    /// A known answer.
+    fn get(&self, key: u128, bytes: impl FnOnce(&T) -> usize) -> Option<Arc<T>> {
+        let answers = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = answers.new.get(&key) {
+            return Some(Arc::clone(known));
+        }
+        let known = Arc::clone(answers.old.get(&key)?);
+        drop(answers);
+        let size = bytes(&known);
+        Some(self.put(key, known, size))
+    }
+
+    /// Takes in an answer, unless there is one meanwhile; gives what is known now.
+    fn put(&self, key: u128, answer: Arc<T>, bytes: usize) -> Arc<T> {
+        let mut answers = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = answers.new.get(&key) {
+            return Arc::clone(known);
+        }
+        if answers.bytes.saturating_add(bytes) > weight::room() / PART / 2 {
+            answers.old = std::mem::take(&mut answers.new);
+            answers.bytes = 0;
+        }
+        answers.bytes += bytes;
+        answers.new.insert(key, Arc::clone(&answer));
+        answer
+    }
+}
+
+/// What an answer takes besides its texts.
+const ANSWER: usize = 256;
+
+impl Reaction {
+    /// About how many bytes it takes.
+    fn bytes(&self) -> usize {
+        let messages = self.acts.iter().map(|act| match act {
+            Act::Send { msg, .. } | Act::Forward(msg) | Act::Set(_, msg) => msg.bytes(),
+            Act::Cancel(_) | Act::Start(_) | Act::Stop(_) | Act::Fail(_) => 0,
+        });
+        ANSWER + self.next.bytes() + messages.sum::<usize>()
+    }
+}
+
+impl Said {
+    /// About how many bytes it takes.
+    fn bytes(&self) -> usize {
+        ANSWER + self.memory.text.len()
+    }
+}
 
 /// The children of a model and everything that they said. All simulators of one model share it.
 pub struct Asked {
@@ -125,7 +193,7 @@ impl Asked {
         (before, call): (Option<&Arc<Call>>, &dyn Fn() -> String),
         question: impl FnOnce() -> String,
     ) -> Option<Arc<Reaction>> {
-        self.remembered(&self.reactions, key, question, |answer: Reacted| {
+        let read = |answer: Reacted| {
             if let Some(raised) = answer.raised {
                 let (raised, next, acts) = (Some(raised.words()), State::Lost, Vec::new());
                 return Ok(Reaction { raised, next, acts });
@@ -145,7 +213,17 @@ impl Asked {
                 next: State::At(Arc::new(Known { state, seen, waits, calls })),
                 acts,
             })
-        })
+        };
+        if let Some(known) = self.reactions.get(key, Reaction::bytes) {
+            return Some(known);
+        }
+        let question = question();
+        let reaction = match self.pool.handle(&question)? {
+            Handled::Answered(answer) => self.read(answer, &question, read)?,
+            Handled::Died(how) => Reaction { raised: Some(how), next: State::Lost, acts: Vec::new() },
+        };
+        let size = reaction.bytes();
+        Some(self.reactions.put(key, Arc::new(reaction), size))
     }
 
     /// What invariants say of a configuration: what they see of each actor that answers, and who has failed.
@@ -173,7 +251,7 @@ impl Asked {
                 memory.map_or("null", |memory| &memory.text)
             )
         };
-        self.remembered(&self.checks, mixed(&parts), question, |answer: Checked| {
+        let read = |answer: Checked| {
             let violations = answer.violations.into_iter().map(|broken| {
                 let affected =
                     broken.affected.iter().map(|name| self.find(name)).collect::<Result<_, _>>()?;
@@ -181,7 +259,8 @@ impl Asked {
             });
             let violations = violations.collect::<Result<_, String>>()?;
             Ok(Said { violations, memory: Canonical::of(&answer.memory) })
-        })
+        };
+        self.remembered(&self.checks, mixed(&parts), question, read, Said::bytes)
     }
 
     /// The `n`-th random message from outside.
@@ -223,13 +302,14 @@ impl Asked {
         key: u128,
         question: impl FnOnce() -> String,
         read: impl FnOnce(A) -> Result<T, String>,
+        bytes: impl Fn(&T) -> usize,
     ) -> Option<Arc<T>> {
-        if let Some(known) = table.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
-            return Some(Arc::clone(known));
+        if let Some(known) = table.get(key, &bytes) {
+            return Some(known);
         }
         let value = self.understood(&question(), read)?;
-        let mut table = table.write().unwrap_or_else(PoisonError::into_inner);
-        Some(Arc::clone(table.entry(key).or_insert_with(|| Arc::new(value))))
+        let size = bytes(&value);
+        Some(table.put(key, Arc::new(value), size))
     }
 
     fn understood<A: DeserializeOwned, T>(
@@ -238,6 +318,15 @@ impl Asked {
         read: impl FnOnce(A) -> Result<T, String>,
     ) -> Option<T> {
         let answer = self.pool.ask(question)?;
+        self.read(answer, question, read)
+    }
+
+    fn read<A: DeserializeOwned, T>(
+        &self,
+        answer: Value,
+        question: &str,
+        read: impl FnOnce(A) -> Result<T, String>,
+    ) -> Option<T> {
         let value = serde_json::from_value(answer).map_err(|e| e.to_string()).and_then(read);
         value
             .map_err(|why| {

@@ -125,13 +125,15 @@ impl Connection {
         Ok(Value::Object(answer))
     }
 
-    /// How the child ended, for people; waits a moment for it.
+    /// How the child ended, for people; waits for it as long as for an answer. Whether it left its memory behind says nothing of the model.
     fn status(&mut self) -> String {
         let Some(process) = &mut self.process else { return String::new() };
-        let until = Instant::now() + Duration::from_millis(300);
+        let until = Instant::now() + self.timeout;
         loop {
             match process.try_wait() {
-                Ok(Some(status)) => return format!(" ({status})"),
+                Ok(Some(status)) => {
+                    return format!(" ({})", status.to_string().trim_end_matches(" (core dumped)"));
+                }
                 Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(10)),
                 _ => return String::new(),
             }

@@ -92,6 +92,10 @@ impl Model for Child {
         self.react(state, reaction, ctx);
     }
 
+    fn bytes(&self, state: &State) -> usize {
+        state.bytes()
+    }
+
     fn check(&self, view: &View<'_, State>, history: &mut Memory, found: &mut Vec<Violation>) {
         let (mut seen, mut failed) = (Vec::new(), Vec::new());
         for &actor in &self.asked.actors {

@@ -14,6 +14,14 @@ use crate::wire::{Hello, VERSION};
 /// The first questions are asked twice, and then each of so many: a child must not answer in two ways.
 const ASKED_TWICE: u64 = 32;
 
+/// What a handler in a child came to.
+pub(crate) enum Handled {
+    /// The child's answer.
+    Answered(Value),
+    /// Its process ended, as these words say.
+    Died(String),
+}
+
 /// The children of one model. The first problem is final: nothing is asked after it.
 pub struct Pool {
     spec: ChildModel,
@@ -83,28 +91,54 @@ impl Pool {
             return None;
         }
         let content = format!("\"requests\":[{question}]");
-        let answer = self.put(&content, 0);
+        self.answer(&content).map_err(|error| self.fail(error)).ok()
+    }
+
+    /// What a handler came to; `None` once there was a problem. A process that ends while a handler runs is no problem if another one
+    /// ends in the same way: then that is what the handler does.
+    pub(crate) fn handle(&self, question: &str) -> Option<Handled> {
+        if self.fault.get().is_some() {
+            return None;
+        }
+        let content = format!("\"requests\":[{question}]");
+        let error = match self.answer(&content) {
+            Ok(answer) => return Some(Handled::Answered(answer)),
+            Err(error) => error,
+        };
+        if let Problem::Ended(how) = &error.problem {
+            match self.put(&content, 0) {
+                Err(ChildError { problem: Problem::Ended(again), .. }) if again == *how => {
+                    return Some(Handled::Died(format!("the model's process ended{how}")));
+                }
+                _ => {}
+            }
+        }
+        self.fail(error);
+        None
+    }
+
+    fn answer(&self, content: &str) -> Result<Value, ChildError> {
+        let answer = self.put(content, 0);
         let before = self.requests.load(Ordering::Relaxed);
-        let answer = answer.and_then(|(answer, slot)| {
+        answer.and_then(|(answer, slot)| {
             if before > ASKED_TWICE && !before.is_multiple_of(ASKED_TWICE) {
                 return Ok(answer);
             }
             // Another child if there is one: what one remembers, the other does not know.
-            let (again, slot) = self.put(&content, slot + 1)?;
+            let (again, slot) = self.put(content, slot + 1)?;
             self.strays.1.fetch_add(1, Ordering::Relaxed);
             if Canonical::of(&again) == Canonical::of(&answer) {
                 return Ok(answer);
             }
             if self.tolerates.load(Ordering::Relaxed) {
                 self.strays.0.fetch_add(1, Ordering::Relaxed);
-                let (third, _) = self.put(&content, slot + 1)?;
+                let (third, _) = self.put(content, slot + 1)?;
                 let twice = Canonical::of(&third) == Canonical::of(&again);
                 return Ok(if twice { again } else { answer });
             }
             let problem = Problem::Differs(cut(&answer.to_string()), cut(&again.to_string()));
-            Err(ChildError { problem, request: content.clone(), stderr: String::new() })
-        });
-        answer.map_err(|error| self.fail(error)).ok()
+            Err(ChildError { problem, request: content.to_owned(), stderr: String::new() })
+        })
     }
 
     /// Asks a child that is free, looking from slot `from` on.

@@ -20,6 +20,18 @@ pub enum State {
     Lost,
 }
 
+impl State {
+    /// About how many bytes it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        let text = match self {
+            State::New(disk) => disk.as_ref().map_or(0, |disk| disk.bytes()),
+            State::At(known) => known.bytes(),
+            State::Lost => 0,
+        };
+        size_of::<State>() + text
+    }
+}
+
 /// A state that a child told.
 #[derive(Clone, Debug)]
 pub struct Known {
@@ -31,6 +43,13 @@ pub struct Known {
     pub(crate) waits: Vec<ActorId>,
     /// Of a stateful model: the calls that led here.
     pub(crate) calls: Option<Arc<Call>>,
+}
+
+impl Known {
+    fn bytes(&self) -> usize {
+        let seen = if Arc::ptr_eq(&self.state.text, &self.seen.text) { 0 } else { self.seen.text.len() };
+        size_of::<Known>() + self.state.text.len() + seen
+    }
 }
 
 impl PartialEq for Known {
@@ -127,6 +146,11 @@ impl From<Message> for Msg {
 }
 
 impl Msg {
+    /// About how many bytes it takes: its text, and its content once more as a value.
+    pub(crate) fn bytes(&self) -> usize {
+        3 * self.0.text.text.len()
+    }
+
     /// A message that a timer carries.
     pub(crate) fn carried(message: Message, timer: &'static str) -> Msg {
         let Msg(written) = message.into();

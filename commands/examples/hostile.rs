@@ -63,6 +63,10 @@ impl Model for Hostile {
         if self.is("big") { vec![0; 125_000] } else { Vec::new() }
     }
 
+    fn start(&self, _: &mut Vec<u64>, _: &mut Ctx<'_, u64>) {
+        assert!(!self.is("stillborn"), "cannot start");
+    }
+
     fn deliver(&self, state: &mut Vec<u64>, msg: &u64, ctx: &mut Ctx<'_, u64>) {
         let lacks_five = !state.contains(&5);
         if *msg == 9 && lacks_five && self.is("panics") {

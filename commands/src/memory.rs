@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use demi_replay::weight;
+
 /// An amount of memory in bytes, as `512MiB` or `4GiB`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Amount(pub u64);
@@ -38,6 +40,8 @@ impl Limit {
         let (end, full) = (Arc::clone(&over), Arc::clone(&reached));
         // What is under way takes more until it ends.
         let most = most.0 - most.0 / 8;
+        // What could be made again may take half of it.
+        weight::allow(most / 2);
         let _ = std::thread::Builder::new().name("memory".to_owned()).spawn(move || {
             while !end.load(Ordering::Relaxed) {
                 if resident().is_some_and(|bytes| bytes > most) {

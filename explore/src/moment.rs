@@ -93,20 +93,16 @@ impl<M: Model> Moment<M> {
     }
 }
 
-/// An entry by its content: numbers of messages and timers depend on the order in which they came up. Of what a timer carries only that counts
-/// which masks leave, because equal states may number their timers differently.
+/// An entry by its content: numbers of messages and timers depend on the order in which they came up.
 fn content<M: Model>(sim: &Simulator<M>, entry: &Pending, key: &mut Mixed) {
-    let Pending { from, to, channel, msg, kind, timer: _, survives, via } = *entry;
+    let Pending { from, to, channel, msg: _, kind, timer: _, survives, via } = *entry;
     let actors = u128::from(from.0) << 32 | u128::from(to.0) << 16 | u128::from(channel.0);
     let via = via.map_or(0, |via| 1 + via as u128);
     key.add(actors << 32 | via << 16 | (kind as u128) << 8 | u128::from(survives));
-    let info = sim.info(msg);
     if kind.is_timer() {
         key.add(sim.timer_key(entry));
-        key.add(info.fingerprint_number);
-    } else {
-        key.add(info.number);
     }
+    key.add(sim.content(entry));
 }
 
 /// A number for a sequence of numbers. Those that are added are mixed already, or few.

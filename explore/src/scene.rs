@@ -70,13 +70,20 @@ impl Scene {
         let clients = (0..count).map(|n| number(seed, n)).collect();
         let log = Log::default();
         let (rule, repeats) = (scenario.network, scenario.duplicates);
-        let scene = Scene { rule, repeats, program, before, clients, log, settings };
+        let mut scene = Scene { rule, repeats, program, before, clients, log, settings };
         let mut world = sim.empty_world();
-        for choice in &scene.before {
-            fuzz::apply(sim, &mut world, &scene.program, *choice, scene.rule);
+        let mut begun = 0;
+        while begun < scene.before.len() && world.panic().is_none() {
+            fuzz::apply(sim, &mut world, &scene.program, scene.before[begun], scene.rule);
+            begun += 1;
         }
         if let Some(panic) = world.panic() {
-            return Err(SceneError::Panic(sim.explain(panic)));
+            if sim.crashed(panic).is_none() {
+                return Err(SceneError::Panic(sim.explain(panic)));
+            }
+            // A handler that fails at the start is what is found, and nothing comes after it.
+            scene.before.truncate(begun);
+            return Ok((scene, Moment::first(world)));
         }
         let mut first = Moment::first(world);
         scene.settle(sim, &mut first, &mut Vec::new())?;

@@ -22,6 +22,7 @@ pub mod script;
 pub mod sim;
 mod want;
 pub mod watchdog;
+pub mod weight;
 pub mod world;
 
 pub use model::{

@@ -50,8 +50,8 @@ pub struct MsgInfo<Msg> {
     pub clock: Option<i64>,
     /// A number for the message: equal messages have equal ones in any simulator.
     pub number: u128,
-    /// The same for its fingerprint.
-    pub fingerprint_number: u128,
+    /// The same for what handlers read of it where a timer carries it.
+    pub timer_number: u128,
 }
 
 /// Something the last step did besides changing states.
@@ -223,6 +223,13 @@ impl<M: Model> Simulator<M> {
         self.crash_reason.as_deref()
     }
 
+    /// A number for what a pending entry carries, as far as handlers read it: the same in every simulator.
+    #[must_use]
+    pub fn content(&self, entry: &Pending) -> u128 {
+        let info = self.info(entry.msg);
+        if entry.kind.is_timer() { info.timer_number } else { info.number }
+    }
+
     /// The id of a message, which is added if it is new.
     pub fn intern(&mut self, msg: M::Msg) -> MsgId {
         let hash = self.hasher.hash_one(&msg);
@@ -241,9 +248,13 @@ impl<M: Model> Simulator<M> {
         };
         let mut number = Xxh3::new();
         msg.hash(&mut number);
+        let timer_number = match guard::or(None, || self.model.logs().read_of_timer(&msg)) {
+            Some(read) => xxh3_128(format!("{type_name} {read}").as_bytes()),
+            None => number.digest128(),
+        };
         let info = MsgInfo {
             number: number.digest128(),
-            fingerprint_number: xxh3_128(self.texts.get(fingerprint).as_bytes()),
+            timer_number,
             type_: self.texts.intern(&type_name),
             payload: self.texts.intern(&payload),
             fingerprint,

@@ -165,10 +165,10 @@ impl<M: Model> World<M> {
     /// A hash of the configuration: states, statuses and pending entries with all that tells them apart, and with `ordered` the order
     /// within each channel. What is pending besides is a multiset.
     ///
-    /// `content` gives the number that stands for what a pending entry carries. Like the numbers of timers it means something to one
-    /// simulator only, and so does the hash.
+    /// `content` gives the number that stands for what a pending entry carries, such as [`Simulator::content`](crate::Simulator::content). The
+    /// numbers of timers mean something to one simulator only, and so does the hash.
     #[must_use]
-    pub fn configuration_hash(&self, ordered: bool, content: impl Fn(&Pending) -> u32) -> u128 {
+    pub fn configuration_hash(&self, ordered: bool, content: impl Fn(&Pending) -> u128) -> u128 {
         use std::hash::Hash;
 
         let mut hasher = xxhash_rust::xxh3::Xxh3::new();

@@ -133,3 +133,56 @@ fn an_exception_is_found_minimized_and_replayed() {
         assert!(found(program, &file, text, "no_crash = true").is_none());
     }
 }
+
+/// A process that ends in a handler: killed, aborted, or left by the handler itself.
+#[test]
+fn a_process_that_ends_in_a_handler_is_found_like_an_exception() {
+    if Command::new("python3").arg("--version").output().is_err() {
+        eprintln!("skipped: there is no python3");
+        return;
+    }
+    let sdk = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sdk/python").canonicalize().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("m.py");
+    let raise = PYTHON.lines().find(|line| line.contains("raise ValueError")).unwrap();
+    for (ends, says) in [
+        ("os.abort()", "(signal: 6 (SIGABRT))"),
+        ("os.kill(os.getpid(), 9)", "(signal: 9 (SIGKILL))"),
+        ("os._exit(3)", "(exit status: 3)"),
+    ] {
+        let text = PYTHON.replace("SDK", &format!("{:?}", sdk.display().to_string()));
+        let text =
+            text.replace(raise, &format!("            {ends}")).replace("import sys", "import os, sys");
+        let (scenario, one) = found("python3", &file, &text, "").expect("a violation");
+        let expected = format!("crash: {}, the model's process ended {says}", one.affected[0]);
+        assert_eq!(one.violation, [expected]);
+        let least = WithChildren::new(NoModels).visit(&scenario, Shorten(&one.schedule)).unwrap();
+        assert_eq!(least.steps.len(), 8, "{}", least.to_text());
+        assert!(found("python3", &file, &text, "no_crash = true").is_none());
+    }
+}
+
+/// A process that ends once and not again when it is asked the same is a problem, not what the handler does.
+#[test]
+fn a_process_that_ends_once_ends_the_work() {
+    if Command::new("python3").arg("--version").output().is_err() {
+        eprintln!("skipped: there is no python3");
+        return;
+    }
+    let sdk = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sdk/python").canonicalize().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let (file, mark) = (folder.path().join("m.py"), folder.path().join("mark"));
+    let raise = PYTHON.lines().find(|line| line.contains("raise ValueError")).unwrap();
+    let once = format!(
+        "            if not os.path.exists({mark:?}):\n                open({mark:?}, 'w').close()\n                os._exit(3)"
+    );
+    let text = PYTHON.replace("SDK", &format!("{:?}", sdk.display().to_string()));
+    let text = text.replace(raise, &once).replace("import sys", "import os, sys");
+    std::fs::write(&file, text).unwrap();
+    let scenario = format!("model = {{ command = ['python3', '{}'] }}\nnetwork = 'fifo'", file.display());
+    let scenario = Scenario::parse(&scenario).unwrap();
+    let models = WithChildren::new(NoModels);
+    models.visit(&scenario, Find(&scenario)).unwrap();
+    let fault = models.fault().unwrap();
+    assert!(fault.contains("it ended before it answered (exit status: 3)"), "{fault}");
+}

@@ -178,6 +178,55 @@ fn a_crash_is_minimized_and_with_no_crash_there_is_none() {
     assert!(told(&output).contains("does not end in the violation"), "{}", told(&output));
 }
 
+/// A handler that panics when its actor starts: every command says it as a violation, with a schedule of one step.
+#[test]
+fn a_crash_at_the_start_is_found_and_replayed() {
+    let case = Case::new(&["stillborn"], "", 2, &[]);
+    let at = |name: &str| case.folder.path().join(name).display().to_string();
+    let run = |line: &[&str]| {
+        let output = Command::new(program()).args(line).output().unwrap();
+        let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), told(&output));
+        (output.status.code(), said)
+    };
+    let scenario = at("scenario.toml");
+    for (command, status) in [("fuzz", 0), ("explore", 1)] {
+        let out = at(command);
+        let mut line = vec![command, "--scenario", &scenario, "--out", &out];
+        line.extend(if command == "fuzz" { &["--seed", "1"][..] } else { &[] });
+        let (code, said) = run(&line);
+        assert_eq!(code, Some(status), "{command}: {said}");
+        assert!(said.contains("crash: counter-1, cannot start (") && said.contains("hostile.rs:"), "{said}");
+        let schedule =
+            std::fs::read_to_string(case.folder.path().join(command).join("schedule.jsonl")).unwrap();
+        assert_eq!(schedule.lines().count(), 2, "the header, and one start: {schedule}");
+        let input = format!("{out}/schedule.jsonl");
+        let (code, said) = run(&["replay", &input, "--scenario", &scenario, "--strict"]);
+        assert_eq!(code, Some(0), "{command}: {said}");
+        let least = at(&format!("{command}-min"));
+        let line = ["minimize", &input, "--scenario", &scenario, "--budget", "100r", "--out", &least];
+        let (code, said) = run(&line);
+        assert_eq!(code, Some(0), "{command}: {said}");
+        let (code, said) = run(&["verify", &least]);
+        assert_eq!(code, Some(0), "{command}: {said}");
+        let (code, said) =
+            run(&["export", &least, "--format", "shiviz", "--output", &at(&format!("{command}.log"))]);
+        assert_eq!(code, Some(0), "{command}: {said}");
+    }
+    let (code, _) = run(&[
+        "fuzz",
+        "--no-crash",
+        "--seed",
+        "1",
+        "--runs",
+        "3",
+        "--scenario",
+        &scenario,
+        "--out",
+        &at("none"),
+    ]);
+    assert_eq!(code, Some(1), "no crash counts, and nothing else is broken");
+}
+
 #[test]
 fn memory_ends_the_search_with_the_best_so_far() {
     let case = Case::new(&["grows"], "", 1, &NUMBERS);

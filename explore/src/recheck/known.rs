@@ -10,7 +10,7 @@ use crate::cost::Cost;
 
 /// An entry with the number of its content, which is the same for equal contents. Of timers that counts which a log shows: a model may
 /// number them.
-type Entry = (bool, Pending, u32);
+type Entry = (bool, Pending, u128);
 
 /// All that the rest of an execution depends on besides states.
 #[derive(PartialEq, Eq, Hash)]
@@ -86,9 +86,7 @@ fn rest<M: Model>(sim: &Simulator<M>, frame: &Frame, point: &Point<M>) -> Rest {
     let mut pending: Vec<Entry> = Vec::with_capacity(point.world.pending().len());
     for entry in point.world.pending() {
         let timer = entry.kind.is_timer();
-        let info = sim.info(entry.msg);
-        let content = if timer { info.fingerprint.0 } else { entry.msg.0 };
-        pending.push((timer, Pending { msg: demi_replay::MsgId(0), ..*entry }, content));
+        pending.push((timer, Pending { msg: demi_replay::MsgId(0), ..*entry }, sim.content(entry)));
     }
     // Messages come before timers in every order, whatever was first.
     pending.sort_by_key(|(timer, ..)| *timer);

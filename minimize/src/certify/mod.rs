@@ -257,10 +257,7 @@ impl<'a, M: Model> Checked<'a, M> {
     }
 
     fn hash(&self, world: &World<M>, faults: &[Act]) -> u128 {
-        let of_world = world.configuration_hash(self.rule != NetworkRule::Unordered, |p| {
-            let info = self.sim.info(p.msg);
-            if p.kind.is_timer() { info.fingerprint.0 } else { p.msg.0 }
-        });
+        let of_world = world.configuration_hash(self.rule != NetworkRule::Unordered, |p| self.sim.content(p));
         let mut hasher = Xxh3::new();
         (of_world, faults).hash(&mut hasher);
         hasher.digest128()

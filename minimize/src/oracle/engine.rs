@@ -2,17 +2,18 @@
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use demi_replay::model::DistanceOf;
 use demi_replay::script::{Act, Script};
-use demi_replay::{Model, Simulator, Violation, World};
+use demi_replay::{Model, Simulator, Violation, World, weight};
 use demi_schemas::{NetworkRule, Schedule};
 use rustc_hash::{FxHashMap, FxHashSet};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::matcher::{Blocker, Matcher, Policy};
 use super::trace_keys::Traces;
-use super::witness::{Shared, Witness, checkpoint_every};
+use super::witness::{Shared, Witness};
 use crate::problem::Problem;
 use crate::problem::budget::{Budget, Meter};
 use crate::problem::digest::Digests;
@@ -21,6 +22,8 @@ use crate::problem::text::{Fields, fields_of, to_schedule};
 
 /// Tested candidates remembered, so that none is tested twice.
 const MAX_REMEMBERED: usize = 4_000_000;
+/// The part of all memory for states that what is kept for one purpose may take.
+const PART: usize = 4;
 
 /// Runs candidates for one problem. What only grows with what is read and met is its own: names, texts, actions.
 pub struct Engine<M: Model> {
@@ -252,6 +255,19 @@ impl<M: Model> Engine<M> {
         to_schedule(&self.sim, acts, &self.actions, &self.fields, self.rule, &self.problem.target)
     }
 
+    /// How many worlds a pass may keep at a time, by what the states of one take.
+    #[must_use]
+    pub fn worlds_at_most(&self) -> usize {
+        let heaviest = self.problem.heaviest.load(Ordering::Relaxed).max(1);
+        (self.room() / heaviest).max(1)
+    }
+
+    /// Bytes of states that a search may keep: they are divided among the threads.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        weight::room() / PART / self.problem.options.jobs.max(1)
+    }
+
     /// Forgets which candidates were tested.
     pub fn forget(&mut self) {
         self.tested.clear();
@@ -296,7 +312,7 @@ impl<M: Model> Engine<M> {
 
     /// The world before act `at` of a witness, and the acts up to there.
     pub fn world_at(&mut self, witness: &Witness<M>, at: usize) -> (World<M>, Vec<Act>) {
-        let every = checkpoint_every(witness.acts.len());
+        let every = witness.every;
         let kept = (at / every).min(witness.worlds.len() - 1);
         let mut world = witness.worlds[kept].clone();
         for act in &witness.acts[kept * every..at] {

@@ -2,17 +2,21 @@
 
 use std::hash::Hash;
 use std::rc::Rc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use demi_replay::script::{Act, Script, Want};
-use demi_replay::{Model, OUTSIDE, Pending, PendingKind, Simulator, World};
+use demi_replay::{Model, OUTSIDE, Pending, PendingKind, Simulator, World, weight};
 use demi_schemas::NetworkRule;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::engine::Engine;
 use super::trace_keys::Numbered;
-use super::witness::{Shared, Witness, checkpoint_every};
+use super::witness::{Checkpoints, Shared, Witness};
 use crate::problem::size::size;
+
+/// Witnesses among which all worlds may be divided, at most: some for each thread.
+const WITNESSES: usize = 64;
 
 impl<M: Model> Engine<M> {
     /// Re-runs executed acts from the beginning, step by step, with rules of its own: every step pending with
@@ -61,13 +65,10 @@ impl<M: Model> Engine<M> {
     fn steps_through(&mut self, acts: Vec<Act>) -> Result<Shared<M>, Option<String>> {
         let began = Instant::now();
         let mut world = self.sim.empty_world();
-        let every = checkpoint_every(acts.len());
-        let mut worlds = Vec::with_capacity(acts.len() / every + 1);
+        let mut along = Checkpoints::new(acts.len(), weight::room() / WITNESSES);
         let mut pinned = 0;
         for (at, act) in acts.iter().enumerate() {
-            if at % every == 0 {
-                worlds.push(world.clone());
-            }
+            along.pass(at, &world, self.sim.model());
             if self.sim.starting_up(&world) {
                 pinned = at + 1;
             }
@@ -98,7 +99,9 @@ impl<M: Model> Engine<M> {
         let numbered = self.traces.numbered(&acts);
         let key = sequence_key(&numbered);
         let took = began.elapsed();
-        Ok(Rc::new(Witness { size: size(&acts), took, pinned, acts, worlds, numbered, key }))
+        self.problem.heaviest.fetch_max(along.largest, Ordering::Relaxed);
+        let Checkpoints { worlds, every, .. } = along;
+        Ok(Rc::new(Witness { size: size(&acts), took, pinned, acts, worlds, every, numbered, key }))
     }
 
     /// Whether an act is what its text is read as. A schedule of such acts, written as exact, is read as these acts.

@@ -10,6 +10,7 @@ pub mod text;
 
 use std::hash::Hash;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use demi_replay::model::DistanceOf;
 use demi_replay::script::{Act, Script};
@@ -69,6 +70,8 @@ pub struct Problem<M: Model> {
     pub pattern_database: Option<Arc<DistanceOf<M>>>,
     /// Whether there is a witness already, so that no other one must be found when the time ends.
     pub begun: bool,
+    /// Bytes of the largest state that was met, along witnesses.
+    pub heaviest: Arc<AtomicUsize>,
     /// When everything must end.
     pub deadline: Deadline,
     /// What strict replay refused of what was accepted: all lines of work together.
@@ -101,6 +104,7 @@ impl<M: Model> Problem<M> {
             pattern_database: None,
             begun: false,
             deadline: Deadline::default(),
+            heaviest: Arc::default(),
             refusals: Refusals::default(),
         }
     }

@@ -4,7 +4,7 @@
 //! in the batch's children, in their order. Neither depends on which thread does what, so the next layer, the path
 //! that is found and the number of configurations are always the same.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use demi_replay::model::DistanceOf;
@@ -129,6 +129,8 @@ impl<M: Model> Layers<M> {
             outside,
             most_outside,
             kinds,
+            room: usize::MAX,
+            full: AtomicBool::new(false),
         };
         let workers: Vec<Worker<M>> = (0..jobs.max(1)).map(|_| Worker::new(&common)).collect();
         let hash = workers[0].hash(&words);
@@ -145,6 +147,12 @@ impl<M: Model> Layers<M> {
             cut: false,
             rarity: Rarity::default(),
         }
+    }
+
+    /// The same with local states of so many bytes at most.
+    pub fn within(mut self, room: usize) -> Self {
+        self.common.room = room;
+        self
     }
 
     /// Looks for the violation within the limits.
@@ -177,6 +185,10 @@ impl<M: Model> Layers<M> {
                 }
                 let chunks = self.expand(&layer, batch, limit - depth, meter);
                 self.states += chunks.iter().map(|c| c.states).sum::<u64>();
+                // Which of the threads came how far then is chance.
+                if self.common.full.load(Ordering::Relaxed) {
+                    return self.ended(End::Stopped(depth, "memory"));
+                }
                 if let Some((step, index)) = chunks.iter().find_map(|c| c.violation) {
                     let path = self.path(step, index);
                     return self.ended(End::Found(path));

@@ -120,7 +120,7 @@ fn alone<M: Model>(engine: &Engine<M>, world: &World<M>) -> Option<Vec<Alone<M>>
                     }
                     grown = true;
                     reactions += 1;
-                    if reactions > REACTIONS || engine.meter.gone(PART) {
+                    if reactions > REACTIONS || engine.meter.gone(PART) || tables.bytes > engine.room() {
                         return None;
                     }
                     match &*tables.reaction(local, entry as u32) {

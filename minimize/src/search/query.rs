@@ -198,6 +198,7 @@ fn layered<M: Model>(
         let (sim, target) = (engine.sim.clone(), engine.problem.target.clone());
         let apart = (renamings, faults.clone(), kinds.clone());
         Layers::new(sim, root, engine.rule, target, bound.cloned(), apart, threads)
+            .within(engine.room())
             .search(limits, &engine.meter)
     };
     let alike = match faults.repeat() {

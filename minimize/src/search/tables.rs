@@ -38,7 +38,7 @@ impl<M: Model> Clone for Local<M> {
     }
 }
 
-/// A kind of pending entry. Timers that differ in nothing but masked parts are one.
+/// A kind of pending entry. Timers that differ in nothing that a handler reads are one.
 #[derive(Clone)]
 pub struct Entry<M: Model> {
     /// One of them.
@@ -102,6 +102,8 @@ pub struct Tables<M: Model> {
     pub entries: Vec<Entry<M>>,
     /// Renamings of actors that change nothing.
     pub renamings: Vec<Renaming>,
+    /// Bytes of the local states.
+    pub bytes: usize,
     /// Whether the model could not rename something, so that there must be no renamings.
     pub unequal: bool,
     bound: Option<Arc<DistanceOf<M>>>,
@@ -122,6 +124,7 @@ impl<M: Model> Tables<M> {
         Tables {
             sim,
             renamings,
+            bytes: 0,
             unequal: false,
             locals: Vec::new(),
             entries: Vec::new(),
@@ -157,6 +160,7 @@ impl<M: Model> Tables<M> {
             }
         }
         let renamed = renamed.into();
+        self.bytes += self.sim.model().bytes(&state);
         self.locals.push(Local { state: Arc::clone(&state), hash, watch, renamed });
         let number = self.locals.len() as u32;
         self.local_numbers.insert((place, state), number);
@@ -207,9 +211,7 @@ impl<M: Model> Tables<M> {
             if high > 0 {
                 hasher.write_u8(high);
             }
-            hasher.write(self.sim.text(info.type_).as_bytes());
-            hasher.write_u8(0xff);
-            hasher.write(self.sim.text(info.fingerprint).as_bytes());
+            info.timer_number.hash(&mut hasher);
         } else {
             pending.via.hash(&mut hasher);
             info.msg.hash(&mut hasher);

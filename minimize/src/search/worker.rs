@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use demi_replay::guard;
@@ -115,6 +116,10 @@ pub struct Common<M: Model> {
     pub most_outside: Option<usize>,
     /// How often each kind of delivery may happen, where that is limited.
     pub kinds: Kinds,
+    /// Bytes that the local states may take.
+    pub room: usize,
+    /// Whether they took more.
+    pub full: AtomicBool,
 }
 
 /// A worker, with its own copy of what it needs of the tables.
@@ -232,6 +237,9 @@ impl<M: Model> Worker<M> {
     fn new_reaction(&mut self, common: &Common<M>, local: u32, entry: u32) -> u32 {
         let mut tables = common.tables.lock().unwrap_or_else(PoisonError::into_inner);
         self.reactions.push(tables.reaction(local, entry));
+        if tables.bytes > common.room {
+            common.full.store(true, Ordering::Relaxed);
+        }
         self.learn(&tables, common.rule);
         let number = self.reactions.len() as u32 - 1;
         self.reaction_numbers.insert((local, entry), number);
@@ -299,7 +307,7 @@ impl<M: Model> Worker<M> {
             let number = match self.reaction_numbers.get(&(local, entry)) {
                 Some(number) => *number,
                 // What a handler does may take long.
-                None if meter.late() => return,
+                None if meter.late() || common.full.load(Ordering::Relaxed) => return,
                 None => self.new_reaction(common, local, entry),
             };
             let reaction = &self.reactions[number as usize];

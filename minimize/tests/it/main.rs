@@ -13,6 +13,7 @@ mod golden;
 mod ledger;
 mod lives;
 mod long;
+mod masked;
 mod matchers;
 mod optimum;
 mod oracle;

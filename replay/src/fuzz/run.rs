@@ -147,6 +147,10 @@ impl<'a, M: Model> Run<'a, M> {
         let starts = if self.sim.model().runtime().starts_by_itself() { 0 } else { self.actors.len() };
         for at in 0..starts {
             self.apply(Choice::Start(self.actors[at]));
+            // Nothing comes after a handler that fails, not even another start.
+            if let Some(findings) = self.panicked() {
+                return Ok(findings);
+            }
         }
         self.apply(Choice::Bootstrap);
         if let Some(findings) = self.panicked() {

@@ -66,6 +66,14 @@ pub trait Logs<S: Debug, Msg: Debug> {
         Vec::new()
     }
 
+    /// What handlers read of a timer's message, as text; nothing, the default, stands for all of it. Timers of which they read the same are one to
+    /// every search. A model whose timers carry what only tells them apart in logs, such as a generation, says so here; a mask alone does not, since
+    /// handlers see what it hides.
+    fn read_of_timer(&self, msg: &Msg) -> Option<String> {
+        let _ = msg;
+        None
+    }
+
     /// What is logged of a timer besides its payload. The simulator fills in the name.
     fn timer_info(&self, msg: &Msg) -> TimerInfo {
         let _ = msg;

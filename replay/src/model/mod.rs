@@ -36,6 +36,7 @@ pub use self::symmetry::Symmetry;
 pub use self::view::{Configuration, Memory, Status, View};
 pub use self::workload::{Proposal, Workload};
 use crate::names::ActorId;
+use crate::weight;
 
 /// A broken invariant.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,6 +79,11 @@ pub trait Model: Clone + Send + Sync + 'static {
     /// `history` is what earlier checks of the same run remembered; a fresh one asks about this configuration
     /// alone.
     fn check(&self, view: &View<'_, Self::State>, history: &mut Self::History, found: &mut Vec<Violation>);
+
+    /// About how many bytes a state takes. Searches keep no more states than there is memory for. By default what its hash reads.
+    fn bytes(&self, state: &Self::State) -> usize {
+        weight::of(state)
+    }
 
     /// How logs write what the model does. By default as `Debug` prints it.
     fn logs(&self) -> &dyn Logs<Self::State, Self::Msg> {

@@ -82,7 +82,7 @@ proptest! {
             _ => {}
         }
         let alike = (&one.0, &one.1, told(&one.2, ordered)) == (&two.0, &two.1, told(&two.2, ordered));
-        let hash = |parts| world(parts).configuration_hash(ordered, |entry| entry.msg.0);
+        let hash = |parts| world(parts).configuration_hash(ordered, |entry| entry.msg.0.into());
         prop_assert_eq!(alike, hash(&one) == hash(&two), "{:?} {:?}", one, two);
         prop_assert!(OUTSIDE == ActorId(0));
     }

@@ -49,8 +49,7 @@ fn renamed(
 }
 
 fn hash(sim: &Simulator<AkkaRaft>, world: &World<AkkaRaft>) -> u128 {
-    world
-        .configuration_hash(true, |p| if p.kind.is_timer() { sim.info(p.msg).fingerprint.0 } else { p.msg.0 })
+    world.configuration_hash(true, |p| sim.content(p))
 }
 
 fn violations(sim: &Simulator<AkkaRaft>, world: &World<AkkaRaft>) -> bool {

@@ -17,7 +17,7 @@ fn reached<A: Part, H: History>(mut sim: Simulator<System<A, (), H>>, scenario: 
     let first = sim.empty_world();
     let (mut seen, mut states, mut open) = (HashSet::new(), HashSet::new(), vec![first]);
     while let Some(world) = open.pop() {
-        if !seen.insert(world.configuration_hash(scenario.network == NetworkRule::Fifo, |p| p.msg.0)) {
+        if !seen.insert(world.configuration_hash(scenario.network == NetworkRule::Fifo, |p| p.msg.0.into())) {
             continue;
         }
         states.insert(world.cells()[OUTSIDE.index()].clone().unwrap());

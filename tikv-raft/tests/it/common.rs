@@ -122,6 +122,6 @@ impl Walk {
 
     /// What tells the configuration from others.
     pub fn digest(&self) -> u128 {
-        self.world.configuration_hash(false, |p| p.msg.0)
+        self.world.configuration_hash(false, |p| p.msg.0.into())
     }
 }

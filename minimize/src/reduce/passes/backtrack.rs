@@ -99,6 +99,7 @@ fn follow<M: Model>(
 ) -> Option<Vec<Act>> {
     let Branch { mut world, mut done, next, .. } = branch;
     let policy = Policy::new(Matcher::TypeNewest, Blocker::Skip);
+    let most = engine.worlds_at_most();
     for (at, act) in wanted.iter().enumerate().skip(next) {
         let Act::Deliver(want) = act else {
             if !matches!(act, Act::Inject(..)) {
@@ -127,12 +128,15 @@ fn follow<M: Model>(
             .collect();
         let Some((&chosen, others)) = serving.split_first() else { continue };
         if !others.is_empty() {
-            let hash = world.configuration_hash(engine.in_order(), |p| p.msg.0);
+            let hash = world.configuration_hash(engine.in_order(), |p| p.msg.0.into());
             if explored.insert((hash, at)) {
                 for &other in others {
                     let (mut world, mut done) = (world.clone(), done.clone());
                     if engine.deliver(&mut world, other, &mut done) {
                         return Some(done);
+                    }
+                    if heap.len() >= most {
+                        continue;
                     }
                     let order = heap.len();
                     heap.push(Branch { depth: done.len(), order, world, done, next: at + 1 });

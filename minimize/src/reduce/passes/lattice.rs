@@ -45,6 +45,7 @@ pub fn search<M: Model>(reducer: &mut Reducer<'_, M>, max_worlds: usize) {
     engine.meter.replays += 1;
     let mut nodes = vec![Node { world, position: 0, parent: 0, act: None }];
     let mut seen: FxHashMap<u128, usize> = FxHashMap::default();
+    let max_worlds = max_worlds.min(engine.worlds_at_most());
     let (mut level, mut depth, mut cleared) = (0..1, 0, 0);
     while !level.is_empty() && depth + 1 < start.size.deliveries {
         depth += 1;
@@ -102,10 +103,7 @@ fn expand<M: Model>(
         let violated = engine.deliver(&mut world, index, &mut act);
         if !violated {
             let sim = &engine.sim;
-            let hash = world.configuration_hash(engine.in_order(), |p| {
-                let info = sim.info(p.msg);
-                if p.kind.is_timer() { info.fingerprint.0 } else { p.msg.0 }
-            });
+            let hash = world.configuration_hash(engine.in_order(), |p| sim.content(p));
             match seen.get_mut(&hash) {
                 Some(best) if *best <= position => continue,
                 Some(best) => *best = position,

@@ -84,11 +84,12 @@ pub fn without<M: Model>(
     let fewer = usize::from(witness.acts[removed].is_external());
     let depth = engine.limit(witness, fewer).saturating_sub(done.len());
     let meter = engine.meter.clone();
+    let snapshots = SNAPSHOTS.min(engine.worlds_at_most());
     let mut guide = Follow { wanted: &wanted, target: engine.problem.target.clone(), meter };
     let ground =
         Ground { sim: &mut engine.sim, rule: engine.rule, faults: &faults, actions: &engine.actions };
     let first = ground.begin(world);
-    let limits = Limits { executions, depth, snapshots: SNAPSHOTS };
+    let limits = Limits { executions, depth, snapshots };
     let explored = Explorer::new(ground, first, &mut guide, priority, limits).explore();
     engine.meter.replays += explored.executions + explored.blocked;
     engine.meter.executed += explored.steps;

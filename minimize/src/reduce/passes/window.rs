@@ -48,6 +48,7 @@ fn one<M: Model>(
     rest.hash(&mut hasher);
     let digest = hasher.digest();
     let mut seen = FxHashSet::default();
+    let most = engine.worlds_at_most();
     let mut level = vec![engine.world_at(witness, at)];
     for _ in 0..width - 1 {
         let mut next = Vec::new();
@@ -64,7 +65,7 @@ fn one<M: Model>(
                     let found = engine.first_witness(&done, crate::oracle::matcher::EXACT)?;
                     return engine.smaller(found.size, witness.size).then_some(found);
                 }
-                let hash = world.configuration_hash(engine.in_order(), |p| p.msg.0);
+                let hash = world.configuration_hash(engine.in_order(), |p| p.msg.0.into());
                 if !seen.insert(hash) {
                     continue;
                 }
@@ -77,7 +78,9 @@ fn one<M: Model>(
                         return Some(found);
                     }
                 }
-                next.push((world, done));
+                if next.len() < most {
+                    next.push((world, done));
+                }
             }
         }
         level = next;

@@ -129,6 +129,11 @@ impl Logs<Member, Msg> for AkkaRaft {
         vec![without_generation("ElectionTimeout"), without_generation("SendHeartbeat")]
     }
 
+    fn read_of_timer(&self, msg: &Msg) -> Option<String> {
+        // The generation is for logs.
+        matches!(msg, Msg::ElectionTimer { .. } | Msg::HeartbeatTimer { .. }).then(String::new)
+    }
+
     fn timer_info(&self, msg: &Msg) -> TimerInfo {
         msg.timer_info()
     }
