@@ -2,7 +2,8 @@
 //!
 //! `daemon_throughput DIR EVENTS`: writes EVENTS made-up records to files in DIR (half of them) and sends the other
 //! half over two TCP connections to a daemon in a process of its own, from the moment it is ready until all are
-//! committed. Prints one JSON object. The input stays in DIR (`input.jsonl`) for others to be compared with.
+//! committed. With `actors` behind it each record is of an actor of its own, and tells a state; with `monitor` behind that they are
+//! watched. Prints one JSON object. The input stays in DIR (`input.jsonl`) for others to be compared with.
 
 #![expect(clippy::print_stdout, reason = "this is a program that prints a result")]
 
@@ -26,8 +27,10 @@ fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["serve", config] => serve(Path::new(config)),
-        [dir, events] => measure(Path::new(dir), events.parse()?),
-        _ => Err("daemon_throughput DIR EVENTS".into()),
+        [dir, events] => measure(Path::new(dir), events.parse()?, None),
+        [dir, events, "actors"] => measure(Path::new(dir), events.parse()?, Some(false)),
+        [dir, events, "actors", "monitor"] => measure(Path::new(dir), events.parse()?, Some(true)),
+        _ => Err("daemon_throughput DIR EVENTS [actors [monitor]]".into()),
     }
 }
 
@@ -43,13 +46,26 @@ fn serve(config: &Path) -> Result<()> {
     Ok(())
 }
 
-fn measure(dir: &Path, events: u64) -> Result<()> {
+/// `actors`: whether each record is of an actor of its own, and whether they are watched.
+fn measure(dir: &Path, events: u64, actors: Option<bool>) -> Result<()> {
     let logs = dir.join("logs");
     fs::create_dir_all(&logs)?;
     let input = dir.join("input.jsonl");
     // Made anew each time: one of an earlier run may hold another number of events.
     let mut out = std::io::BufWriter::with_capacity(1 << 20, File::create(&input)?);
-    support::generate(events, &mut out)?;
+    match actors {
+        None => support::generate(events, &mut out)?,
+        Some(_) => {
+            for n in 0..events {
+                let x = n % 40;
+                writeln!(
+                    out,
+                    "{{\"actor\":\"actor-{n}\",\"seq\":1,\"kind\":\"state\",\"time\":\"2026-01-01T00:00:00.{:06}Z\",\"state\":{{\"x\":{x}}}}}",
+                    n % 1_000_000
+                )?;
+            }
+        }
+    }
     out.flush()?;
     drop(out);
     // Actors take turns line by line; even ones go to two files, odd ones to two connections.
@@ -66,14 +82,23 @@ fn measure(dir: &Path, events: u64) -> Result<()> {
     drop(parts);
     let config = dir.join("demi.toml");
     let d = dir.display();
+    let mut monitor = String::new();
+    if actors == Some(true) {
+        let invariants = "schema = \"demi-invariants/1\"\n[[invariant]]\nid = \"i\"\nholds = \"x <= 50\"\n";
+        fs::write(dir.join("invariants.toml"), invariants)?;
+        monitor = format!(
+            "[monitors.m]\nsystem = \"bench\"\ninvariants = \"{d}/invariants.toml\"\ncpu_share = 1.0\n"
+        );
+    }
     fs::write(
         &config,
-        format!(
-            "[store]\ndir = \"{d}/store\"\n[spool]\ndir = \"{d}/spool\"\n[admin]\nlisten = \"127.0.0.1:0\"\n\
+        monitor
+            + &format!(
+                "[store]\ndir = \"{d}/store\"\n[spool]\ndir = \"{d}/spool\"\n[admin]\nlisten = \"127.0.0.1:0\"\n\
              [daemon]\nlog = \"warn\"\n\
              [sources.logs]\ntype = \"files\"\nsystem = \"bench\"\npaths = [\"{d}/logs/*.log\"]\n\
              [sources.tcp]\ntype = \"tcp\"\nsystem = \"bench\"\nlisten = \"127.0.0.1:0\"\n"
-        ),
+            ),
     )?;
     let begin = Instant::now();
     let mut child =

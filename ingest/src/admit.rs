@@ -119,8 +119,9 @@ impl Known {
     /// Reads what the store has of the system. Temporary data goes to `scratch`.
     pub(crate) fn read(store: &Store, system: &str, scratch: PathBuf) -> Result<Self, IngestError> {
         let dir = store.dir().display().to_string();
-        let seen = Seen::read(dir, scratch, store.known_event_files(system)?, &deleted(store, system)?)?;
-        let quarantine = Quarantine::new(store.quarantine_files(system)?);
+        let seen =
+            Seen::read(dir, scratch.clone(), store.known_event_files(system)?, &deleted(store, system)?)?;
+        let quarantine = Quarantine::new(store.quarantine_files(system)?, scratch);
         Ok(Known { system: system.to_owned(), seen, quarantine, redact: None })
     }
 

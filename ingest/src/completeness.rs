@@ -9,6 +9,7 @@ use arrow_array::types::{Int32Type, Int64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType};
 use deltalake_core::DeltaTable;
+use demi_common::sealed::SealedFile;
 use demi_schemas::summary::ActorCompleteness;
 use demi_schemas::tables::store_completeness;
 use serde::Serialize;
@@ -63,10 +64,7 @@ pub fn status(store: &Store, system: Option<&str>) -> Result<Vec<CompletenessRow
         let scratch = std::env::temp_dir();
         let seen = Seen::read(store.dir().display().to_string(), scratch, files, &deleted(store, &system)?)?;
         for mut counts in seen.completeness() {
-            let found = counted.iter().find(|row| {
-                (&row.system, &row.counts.actor, row.counts.incarnation)
-                    == (&system, &counts.actor, counts.incarnation)
-            });
+            let found = find(&counted, &system, &counts);
             if let Some(row) = found {
                 (counts.duplicates, counts.conflicts) = (row.counts.duplicates, row.counts.conflicts);
             }
@@ -75,6 +73,23 @@ pub fn status(store: &Store, system: Option<&str>) -> Result<Vec<CompletenessRow
         }
     }
     Ok(rows)
+}
+
+/// The row of an incarnation among rows that are sorted by system, actor and incarnation.
+pub(crate) fn find<'r>(
+    rows: &'r [CompletenessRow],
+    system: &str,
+    of: &ActorCompleteness,
+) -> Option<&'r CompletenessRow> {
+    let wanted = (system, of.actor.as_str(), of.incarnation);
+    rows.binary_search_by(|row| row.key().cmp(&wanted)).ok().map(|at| &rows[at])
+}
+
+impl CompletenessRow {
+    /// System, actor and incarnation, by which rows are sorted.
+    pub(crate) fn key(&self) -> (&str, &str, u32) {
+        (&self.system, &self.counts.actor, self.counts.incarnation)
+    }
 }
 
 /// The rows as a batch of the table.
@@ -112,6 +127,20 @@ pub(crate) fn read(folder: &Path, table: &DeltaTable) -> Result<Vec<Completeness
     let dir = folder.display().to_string();
     let snapshot = table.snapshot().map_err(|e| table_error(&dir, "read this table", e))?;
     let files: Vec<_> = snapshot.log_data().into_iter().map(|file| sealed(folder, &file)).collect();
+    let mut rows = Vec::new();
+    each(&files, |row| {
+        rows.push(row);
+        Ok(())
+    })?;
+    rows.sort_by(|a, b| a.key().cmp(&b.key()));
+    Ok(rows)
+}
+
+/// Calls `take` with each row of the files, in order.
+pub(crate) fn each(
+    files: &[SealedFile],
+    mut take: impl FnMut(CompletenessRow) -> Result<(), IngestError>,
+) -> Result<(), IngestError> {
     let columns = [
         ("system", DataType::Utf8),
         ("actor", DataType::Utf8),
@@ -125,12 +154,11 @@ pub(crate) fn read(folder: &Path, table: &DeltaTable) -> Result<Vec<Completeness
         ("duplicates", DataType::Int64),
         ("conflicts", DataType::Int64),
     ];
-    let mut rows = Vec::new();
-    scan(&files, &columns, |batch| {
+    scan(files, &columns, |batch| {
         let text = |i: usize| batch.column(i).as_string::<i32>();
         let long = |i: usize, row: usize| batch.column(i).as_primitive::<Int64Type>().value(row) as u64;
         for row in 0..batch.num_rows() {
-            rows.push(CompletenessRow {
+            take(CompletenessRow {
                 system: text(0).value(row).to_owned(),
                 counts: ActorCompleteness {
                     actor: text(1).value(row).to_owned(),
@@ -144,16 +172,8 @@ pub(crate) fn read(folder: &Path, table: &DeltaTable) -> Result<Vec<Completeness
                     conflicts: long(10, row),
                 },
                 last_time: text(3).is_valid(row).then(|| text(3).value(row).to_owned()),
-            });
+            })?;
         }
         Ok(())
-    })?;
-    rows.sort_by(|a, b| {
-        (&a.system, &a.counts.actor, a.counts.incarnation).cmp(&(
-            &b.system,
-            &b.counts.actor,
-            b.counts.incarnation,
-        ))
-    });
-    Ok(rows)
+    })
 }

@@ -1,18 +1,29 @@
-//! Where each event is and what it says, for events that may come again: an index in an unnamed temporary file,
-//! of which memory holds a bounded part.
+//! Where each event is and what it says, for events that may come again: an index in unnamed temporary files, of which memory
+//! holds a bounded part.
+//!
+//! New entries are held in memory. Many of them are sorted and written together as a *stretch*; several stretches of about one size are
+//! merged into one (P. O'Neil and others, "The log-structured merge-tree", Acta Informatica 33, 1996, section 2). Of a stretch memory holds
+//! the first key of each block. So what is held does not grow with the incarnations, and with events by a few bytes in a hundred.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
 
+use hashbrown::HashTable;
 use rustc_hash::FxHashMap;
+use xxhash_rust::xxh3::xxh3_64;
 
-/// Entries of an incarnation that are written together.
-const SEGMENT: usize = 512;
-/// Entries held in memory before all are written: at 32 bytes each, 32 MiB.
-const MOST_OPEN: usize = 1 << 20;
-/// Segments read back that are held: at most 32 MiB.
+/// Entries that are read together.
+const BLOCK: usize = 512;
+/// Entries held in memory before they are written: at 40 bytes each, 10 MiB.
+const MOST_OPEN: usize = 1 << 18;
+/// Blocks read back that are held: at most 32 MiB.
 const MOST_CACHED: usize = 2048;
-const ENTRY: usize = 28;
+/// Stretches of about one size that are merged.
+const MERGED: usize = 8;
+/// Entries of an incarnation in a stretch from which on its ends are held.
+const MANY: usize = 64;
+const ENTRY: usize = 32;
 
 /// What is known of one stored event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,161 +35,286 @@ pub(crate) struct Entry {
     pub source: u32,
 }
 
-/// A run of entries in the file, sorted by sequence number.
+/// Incarnation and sequence number.
+type Key = (u32, u64);
+
+/// An entry with the incarnation that it is of.
 #[derive(Clone, Copy)]
-struct Segment {
-    first: u64,
-    last: u64,
-    at: u64,
-    count: u32,
-    /// The least sequence number of this segment and all behind it.
-    least: u64,
-    /// The greatest sequence number of this segment and all before it.
-    most: u64,
+struct Located {
+    slot: u32,
+    entry: Entry,
 }
 
-#[derive(Default)]
-struct IncarnationIndex {
-    open: Vec<Entry>,
-    segments: Vec<Segment>,
-    /// The segment found last; the next event looked for is mostly beside it.
-    hint: usize,
+impl Located {
+    fn key(&self) -> Key {
+        (self.slot, self.entry.seq)
+    }
+}
+
+/// Entries in a file, sorted by key.
+struct Stretch {
+    file: File,
+    /// Its number, by which blocks of it are known in memory.
+    number: u64,
+    entries: usize,
+    /// The first key of each block.
+    firsts: Vec<Key>,
+    /// Of incarnations that have many entries: the first and the last sequence number.
+    ends: Vec<(u32, u64, u64)>,
 }
 
 /// An index from (incarnation, sequence number) to [`Entry`].
 pub(crate) struct Locations {
-    file: File,
-    end: u64,
-    incarnations: Vec<IncarnationIndex>,
-    open: usize,
+    /// Where the files are made.
+    folder: PathBuf,
+    open: Vec<Located>,
+    /// Places in what is open, by key.
+    places: HashTable<u32>,
     most_open: usize,
-    cache: FxHashMap<u64, Vec<Entry>>,
+    /// The larger ones first.
+    stretches: Vec<Stretch>,
+    /// How many stretches were made.
+    made: u64,
+    /// The stretch in which an event was found last; the next one is mostly beside it.
+    hint: usize,
+    /// By stretch and number: blocks.
+    cache: FxHashMap<(u64, usize), Vec<Located>>,
 }
 
 impl Locations {
-    /// An empty index over `file`, which nobody else uses.
-    pub(crate) fn new(file: File) -> Self {
+    /// An empty index, which makes its files in a folder.
+    pub(crate) fn new(folder: &Path) -> Self {
         Locations {
-            file,
-            end: 0,
-            incarnations: Vec::new(),
-            open: 0,
+            folder: folder.to_owned(),
+            open: Vec::new(),
+            places: HashTable::new(),
             most_open: MOST_OPEN,
+            stretches: Vec::new(),
+            made: 0,
+            hint: 0,
             cache: FxHashMap::default(),
         }
     }
 
     /// Adds an event of an incarnation. The same sequence number is never added twice.
     pub(crate) fn add(&mut self, slot: u32, entry: Entry) -> io::Result<()> {
-        let slot = slot as usize;
-        if self.incarnations.len() <= slot {
-            self.incarnations.resize_with(slot + 1, IncarnationIndex::default);
+        let located = Located { slot, entry };
+        let place = self.open.len() as u32;
+        self.open.push(located);
+        let open = &self.open;
+        self.places.insert_unique(hash(located.key()), place, |other| hash(open[*other as usize].key()));
+        if self.open.len() >= self.most_open { self.write() } else { Ok(()) }
+    }
+
+    /// Writes what is open, and merges what has become too many stretches.
+    fn write(&mut self) -> io::Result<()> {
+        self.open.sort_unstable_by_key(Located::key);
+        let mut writer = Writer::new(&self.folder)?;
+        for located in &self.open {
+            writer.push(*located)?;
         }
-        self.incarnations[slot].open.push(entry);
-        self.open += 1;
-        if self.incarnations[slot].open.len() >= SEGMENT {
-            self.close(slot)?;
-        } else if self.open >= self.most_open {
-            for slot in 0..self.incarnations.len() {
-                self.close(slot)?;
-                self.incarnations[slot].open.shrink_to_fit();
+        self.close(writer)?;
+        // Only what is written is let go.
+        self.open.clear();
+        self.places.clear();
+        while let Some(first) = self.stretches.len().checked_sub(MERGED) {
+            // The oldest of them is the largest: it is of the size of the others together at most.
+            let last: usize = self.stretches[first + 1..].iter().map(|stretch| stretch.entries).sum();
+            if self.stretches[first].entries > last {
+                break;
             }
+            self.merge(first)?;
         }
         Ok(())
     }
 
-    /// Writes the open entries of an incarnation.
-    fn close(&mut self, slot: usize) -> io::Result<()> {
-        let index = &mut self.incarnations[slot];
-        index.open.sort_unstable_by_key(|e| e.seq);
-        let (Some(first), Some(last)) = (index.open.first(), index.open.last()) else {
-            return Ok(());
-        };
-        let (first, last, count) = (first.seq, last.seq, index.open.len() as u32);
-        let most = index.segments.last().map_or(last, |s| s.most.max(last));
-        let segment = Segment { first, last, at: self.end, count, least: first, most };
-        let mut bytes = Vec::with_capacity(index.open.len() * ENTRY);
-        for entry in &index.open {
-            bytes.extend_from_slice(&entry.seq.to_le_bytes());
-            bytes.extend_from_slice(&entry.digest.to_le_bytes());
-            bytes.extend_from_slice(&entry.offset.to_le_bytes());
-            bytes.extend_from_slice(&entry.source.to_le_bytes());
+    fn close(&mut self, writer: Writer) -> io::Result<()> {
+        let stretch = writer.finish(self.made)?;
+        self.made += 1;
+        self.stretches.push(stretch);
+        Ok(())
+    }
+
+    /// Makes one stretch of those from `first` on.
+    fn merge(&mut self, first: usize) -> io::Result<()> {
+        let mut writer = Writer::new(&self.folder)?;
+        let mut readers = Vec::new();
+        for stretch in &mut self.stretches[first..] {
+            stretch.file.seek(SeekFrom::Start(0))?;
+            let mut reader =
+                BufReader::with_capacity(1 << 16, &stretch.file).take((stretch.entries * ENTRY) as u64);
+            if let Some(located) = next(&mut reader)? {
+                readers.push((located, reader));
+            }
         }
-        self.file.seek(SeekFrom::Start(self.end))?;
-        self.file.write_all(&bytes)?;
-        self.end += bytes.len() as u64;
-        self.open -= index.open.len();
-        index.open.clear();
-        // A log is mostly in order: this ends soon.
-        for before in index.segments.iter_mut().rev().take_while(|s| s.least > first) {
-            before.least = first;
+        while let Some(least) = (0..readers.len()).min_by_key(|i| readers[*i].0.key()) {
+            let (located, reader) = &mut readers[least];
+            writer.push(*located)?;
+            match next(reader)? {
+                Some(following) => *located = following,
+                None => drop(readers.swap_remove(least)),
+            }
         }
-        index.segments.push(segment);
+        drop(readers);
+        let merged: Vec<u64> = self.stretches[first..].iter().map(|stretch| stretch.number).collect();
+        let before: Vec<Stretch> = self.stretches.drain(first..).collect();
+        if let Err(error) = self.close(writer) {
+            self.stretches.extend(before);
+            return Err(error);
+        }
+        self.cache.retain(|(number, _), _| !merged.contains(number));
         Ok(())
     }
 
     /// The entry of an event, if it was added.
     pub(crate) fn find(&mut self, slot: u32, seq: u64) -> io::Result<Option<Entry>> {
-        let slot = slot as usize;
-        let Some(index) = self.incarnations.get(slot) else { return Ok(None) };
-        let holds = |s: &Segment| s.first <= seq && seq <= s.last;
-        if index.segments.get(index.hint).is_some_and(holds) {
-            let hint = index.hint;
-            if let Some(entry) = self.find_in(slot, hint, seq)? {
-                return Ok(Some(entry));
-            }
+        let key = (slot, seq);
+        let open = &self.open;
+        if let Some(place) = self.places.find(hash(key), |place| open[*place as usize].key() == key) {
+            return Ok(Some(open[*place as usize].entry));
         }
-        let index = &self.incarnations[slot];
-        if let Some(entry) = index.open.iter().find(|e| e.seq == seq) {
-            return Ok(Some(*entry));
-        }
-        // Both bounds ascend: what can hold the number lies between.
-        let from = index.segments.partition_point(|s| s.most < seq);
-        let to = index.segments.partition_point(|s| s.least <= seq);
-        let candidates: Vec<usize> = (from..to).filter(|i| holds(&index.segments[*i])).collect();
-        for number in candidates {
-            if let Some(entry) = self.find_in(slot, number, seq)? {
-                self.incarnations[slot].hint = number;
+        let hint = self.hint.min(self.stretches.len().saturating_sub(1));
+        for stretch in (hint..self.stretches.len()).chain(0..hint) {
+            if let Some(entry) = self.find_in(stretch, key)? {
+                self.hint = stretch;
                 return Ok(Some(entry));
             }
         }
         Ok(None)
     }
 
-    /// Entries and segments in memory, those read back left out.
+    /// Entries in memory and keys of blocks, those read back left out.
     #[cfg(test)]
     pub(crate) fn held(&self) -> usize {
-        self.open + self.incarnations.iter().map(|slot| slot.segments.len()).sum::<usize>()
+        self.open.len() + self.stretches.iter().map(|stretch| stretch.firsts.len()).sum::<usize>()
     }
 
-    fn find_in(&mut self, slot: usize, number: usize, seq: u64) -> io::Result<Option<Entry>> {
-        let segment = self.incarnations[slot].segments[number];
-        if !self.cache.contains_key(&segment.at) {
+    /// Bytes that it takes at most.
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> usize {
+        let stretches =
+            self.stretches.iter().map(|s| s.firsts.capacity() * size_of::<Key>() + s.ends.capacity() * 24);
+        self.open.capacity() * size_of::<Located>()
+            + self.places.allocation_size()
+            + stretches.sum::<usize>()
+            + self.cache.len() * BLOCK * size_of::<Located>()
+    }
+
+    fn find_in(&mut self, at: usize, key: Key) -> io::Result<Option<Entry>> {
+        let stretch = &mut self.stretches[at];
+        if let Ok(found) = stretch.ends.binary_search_by_key(&key.0, |(slot, _, _)| *slot) {
+            let (_, first, last) = stretch.ends[found];
+            if !(first..=last).contains(&key.1) {
+                return Ok(None);
+            }
+        }
+        let Some(block) = stretch.firsts.partition_point(|first| *first <= key).checked_sub(1) else {
+            return Ok(None);
+        };
+        let place = (stretch.number, block);
+        if !self.cache.contains_key(&place) {
+            let entries = stretch.read(block)?;
             if self.cache.len() >= MOST_CACHED {
                 self.cache.clear();
             }
-            let entries = self.read(segment)?;
-            self.cache.insert(segment.at, entries);
+            self.cache.insert(place, entries);
         }
-        let entries = self.cache.get(&segment.at).map_or(&[][..], Vec::as_slice);
-        Ok(entries.binary_search_by_key(&seq, |e| e.seq).ok().map(|i| entries[i]))
+        let entries = self.cache.get(&place).map_or(&[][..], Vec::as_slice);
+        Ok(entries.binary_search_by_key(&key, Located::key).ok().map(|i| entries[i].entry))
+    }
+}
+
+fn hash((slot, seq): Key) -> u64 {
+    let mut bytes = [0; 12];
+    bytes[..8].copy_from_slice(&seq.to_le_bytes());
+    bytes[8..].copy_from_slice(&slot.to_le_bytes());
+    xxh3_64(&bytes)
+}
+
+impl Stretch {
+    fn read(&mut self, block: usize) -> io::Result<Vec<Located>> {
+        let count = BLOCK.min(self.entries - block * BLOCK);
+        let mut bytes = vec![0; count * ENTRY];
+        self.file.seek(SeekFrom::Start((block * BLOCK * ENTRY) as u64))?;
+        self.file.read_exact(&mut bytes)?;
+        Ok(bytes.chunks_exact(ENTRY).map(located).collect())
+    }
+}
+
+/// Writes a stretch, entry by entry in the order of their keys.
+struct Writer {
+    file: BufWriter<File>,
+    entries: usize,
+    firsts: Vec<Key>,
+    ends: Vec<(u32, u64, u64)>,
+    /// The incarnation at hand: its first sequence number and its last, and how many entries it has.
+    at: Option<(u32, u64, u64, usize)>,
+}
+
+impl Writer {
+    fn new(folder: &Path) -> io::Result<Writer> {
+        let file = BufWriter::with_capacity(1 << 18, tempfile::tempfile_in(folder)?);
+        Ok(Writer { file, entries: 0, firsts: Vec::new(), ends: Vec::new(), at: None })
     }
 
-    fn read(&mut self, segment: Segment) -> io::Result<Vec<Entry>> {
-        let mut bytes = vec![0; segment.count as usize * ENTRY];
-        self.file.seek(SeekFrom::Start(segment.at))?;
-        self.file.read_exact(&mut bytes)?;
-        let long = |b: &[u8]| b.iter().rev().fold(0u64, |n, byte| n << 8 | u64::from(*byte));
-        Ok(bytes
-            .chunks_exact(ENTRY)
-            .map(|b| Entry {
-                seq: long(&b[..8]),
-                digest: long(&b[8..16]),
-                offset: long(&b[16..24]),
-                source: long(&b[24..]) as u32,
-            })
-            .collect())
+    fn push(&mut self, Located { slot, entry }: Located) -> io::Result<()> {
+        if self.entries.is_multiple_of(BLOCK) {
+            self.firsts.push((slot, entry.seq));
+        }
+        self.entries += 1;
+        match &mut self.at {
+            Some((at, _, last, entries)) if *at == slot => (*last, *entries) = (entry.seq, *entries + 1),
+            _ => {
+                self.end();
+                self.at = Some((slot, entry.seq, entry.seq, 1));
+            }
+        }
+        let mut bytes = [0; ENTRY];
+        bytes[..4].copy_from_slice(&slot.to_le_bytes());
+        bytes[4..8].copy_from_slice(&entry.source.to_le_bytes());
+        bytes[8..16].copy_from_slice(&entry.seq.to_le_bytes());
+        bytes[16..24].copy_from_slice(&entry.digest.to_le_bytes());
+        bytes[24..].copy_from_slice(&entry.offset.to_le_bytes());
+        self.file.write_all(&bytes)
     }
+
+    fn end(&mut self) {
+        if let Some((slot, first, last, entries)) = self.at.take()
+            && entries >= MANY
+        {
+            self.ends.push((slot, first, last));
+        }
+    }
+
+    fn finish(mut self, number: u64) -> io::Result<Stretch> {
+        self.end();
+        self.firsts.shrink_to_fit();
+        self.ends.shrink_to_fit();
+        let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        Ok(Stretch { file, number, entries: self.entries, firsts: self.firsts, ends: self.ends })
+    }
+}
+
+/// The next entry of a stretch, if there is one.
+fn next(reader: &mut impl Read) -> io::Result<Option<Located>> {
+    let mut bytes = [0; ENTRY];
+    match reader.read_exact(&mut bytes) {
+        Ok(()) => Ok(Some(located(&bytes))),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The bytes of an entry.
+fn located(bytes: &[u8]) -> Located {
+    let long = |b: &[u8]| b.iter().rev().fold(0u64, |n, byte| n << 8 | u64::from(*byte));
+    let entry = Entry {
+        seq: long(&bytes[8..16]),
+        digest: long(&bytes[16..24]),
+        offset: long(&bytes[24..]),
+        source: long(&bytes[4..8]) as u32,
+    };
+    Located { slot: long(&bytes[..4]) as u32, entry }
 }
 
 #[cfg(test)]
@@ -200,19 +336,41 @@ mod tests {
             if shuffle {
                 keys.sort_by_key(|k| xxhash_rust::xxh3::xxh3_64_with_seed(&k.1.to_le_bytes(), seed));
             }
-            let mut index = Locations::new(tempfile::tempfile().unwrap());
-            index.most_open = most_open;
+            let folder = tempfile::tempdir().unwrap();
+            let mut index = Locations::new(folder.path());
+            // Each stretch is a file.
+            index.most_open = most_open.max(keys.len() / 500);
             let mut plain = BTreeMap::new();
             for (n, (slot, seq)) in keys.into_iter().enumerate() {
                 let entry = Entry { seq, digest: !(n as u64), offset: n as u64 * 7, source: n as u32 };
                 index.add(slot, entry).unwrap();
                 plain.insert((slot, seq), entry);
+                if n % 97 == 0 {
+                    prop_assert_eq!(index.find(slot, seq).unwrap(), Some(entry));
+                }
             }
             for slot in 0..4 {
                 for seq in (0..4001).step_by(3) {
                     prop_assert_eq!(index.find(slot, seq).unwrap(), plain.get(&(slot, seq)).copied());
                 }
             }
+        }
+    }
+
+    /// Stretches do not become many, and what is held of them is little, also where each event is of another incarnation.
+    #[test]
+    fn what_is_held_does_not_grow_with_incarnations() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut index = Locations::new(folder.path());
+        index.most_open = 1000;
+        for n in 0..400_000 {
+            index.add(n, Entry { seq: 1, digest: u64::from(n), offset: 0, source: 0 }).unwrap();
+        }
+        assert!(index.stretches.len() < 4 * MERGED, "{} stretches", index.stretches.len());
+        assert!(index.held() < 1000 + 400_000 / BLOCK + 4 * MERGED, "{}", index.held());
+        for n in (0..400_000).step_by(9973) {
+            assert_eq!(index.find(n, 1).unwrap().unwrap().digest, u64::from(n));
+            assert_eq!(index.find(n, 2).unwrap(), None);
         }
     }
 }

@@ -1,15 +1,16 @@
 //! The quarantine of one system: what is there, and what this load adds.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_schema::DataType;
 use demi_common::sealed::SealedFile;
-use rustc_hash::FxHashSet;
 
 use crate::IngestError;
 use crate::columns::{QuarantineColumns, QuarantineRow};
+use crate::locations::{Entry, Locations};
 use crate::scan::scan;
 use crate::store::TableWriter;
 
@@ -80,11 +81,12 @@ fn elements_of(reason: &str) -> Option<u64> {
 
 /// Lines on their way to the quarantine, each let through once.
 ///
-/// The digests of what is there are read when the first line arrives: 8 bytes and a little for each line that the
-/// system has in quarantine.
+/// The digests of what is there are read when the first line arrives. Memory holds the newest of them, the others are in unnamed files.
 pub(crate) struct Quarantine {
     files: Vec<SealedFile>,
-    known: Option<FxHashSet<u64>>,
+    /// Where the digests go that are not in memory.
+    scratch: PathBuf,
+    known: Option<Locations>,
     columns: QuarantineColumns,
     /// Lines let through, by code.
     pub added: BTreeMap<String, u64>,
@@ -93,10 +95,11 @@ pub(crate) struct Quarantine {
 }
 
 impl Quarantine {
-    /// The quarantine whose rows are in `files`.
-    pub(crate) fn new(files: Vec<SealedFile>) -> Self {
+    /// The quarantine whose rows are in `files`. Temporary data goes to `scratch`.
+    pub(crate) fn new(files: Vec<SealedFile>, scratch: PathBuf) -> Self {
         Quarantine {
             files,
+            scratch,
             known: None,
             columns: QuarantineColumns::default(),
             added: BTreeMap::new(),
@@ -112,9 +115,9 @@ impl Quarantine {
     ) -> Result<(), IngestError> {
         let known = match &mut self.known {
             Some(known) => known,
-            None => self.known.insert(read_digests(&self.files)?),
+            None => self.known.insert(read_digests(&self.files, &self.scratch)?),
         };
-        if !known.insert(row.digest) {
+        if !insert(known, row.digest, &self.scratch)? {
             self.known_again += 1;
             return Ok(());
         }
@@ -140,11 +143,47 @@ impl Quarantine {
     }
 }
 
-fn read_digests(files: &[SealedFile]) -> Result<FxHashSet<u64>, IngestError> {
-    let mut known = FxHashSet::default();
+fn read_digests(files: &[SealedFile], scratch: &Path) -> Result<Locations, IngestError> {
+    let mut known = Locations::new(scratch);
     scan(files, &[("digest", DataType::Int64)], |batch| {
-        known.extend(batch.column(0).as_primitive::<Int64Type>().values().iter().map(|d| *d as u64));
+        for digest in batch.column(0).as_primitive::<Int64Type>().values() {
+            insert(&mut known, *digest as u64, scratch)?;
+        }
         Ok(())
     })?;
     Ok(known)
+}
+
+/// Adds a digest; whether it was new.
+fn insert(known: &mut Locations, digest: u64, scratch: &Path) -> Result<bool, IngestError> {
+    let mut add = || {
+        if known.find(0, digest)?.is_some() {
+            return Ok(false);
+        }
+        known.add(0, Entry { seq: digest, digest: 0, offset: 0, source: 0 })?;
+        Ok(true)
+    };
+    let action = "use a temporary file here";
+    add().map_err(|source| IngestError::Io { path: scratch.to_owned(), action, source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Refused lines come without end: each digest is known again, and memory is bounded.
+    #[test]
+    fn digests_without_end_are_held_in_bounded_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut known = Locations::new(folder.path());
+        let digest = |n: u64| xxhash_rust::xxh3::xxh3_64(&n.to_le_bytes());
+        let count = 600_000;
+        for n in 0..count {
+            assert!(insert(&mut known, digest(n), folder.path()).unwrap());
+        }
+        assert!(known.bytes() < 64 << 20, "{}", known.bytes());
+        for n in (0..count).step_by(997) {
+            assert!(!insert(&mut known, digest(n), folder.path()).unwrap());
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! Which events the store has, and whether one that comes again says the same.
 
+mod names;
+
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,6 +20,7 @@ use crate::deleted::Deleted;
 use crate::locations::{Entry, Locations};
 use crate::scan::scan;
 use crate::sequence::{Held, SequenceNumbers};
+use names::{Names, Numbers, Pieces};
 
 /// Most gaps listed of one incarnation.
 const MOST_GAPS: usize = 100;
@@ -35,12 +38,43 @@ pub(crate) enum Verdict {
     Conflict { source: Arc<str>, offset: u64 },
 }
 
+/// An incarnation of an actor. There may be millions: it has no memory of its own.
+#[derive(Debug)]
 struct Incarnation {
-    actor: Arc<str>,
+    /// The number of the actor's name.
+    actor: u32,
     incarnation: u32,
     numbers: SequenceNumbers,
-    duplicates: u64,
-    conflicts: u64,
+}
+
+/// What became known of an incarnation besides its events, since that was last written down.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Noted {
+    pub duplicates: u64,
+    pub conflicts: u64,
+    /// Time of the event that came last.
+    pub last_time: Option<Box<str>>,
+}
+
+/// A set of small numbers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Bits(Vec<u64>);
+
+impl Bits {
+    /// Adds a number; whether it was new.
+    fn insert(&mut self, number: u32) -> bool {
+        let (word, bit) = (number as usize / 64, 1 << (number % 64));
+        if self.0.len() <= word {
+            self.0.resize(word + 1, 0);
+        }
+        let new = self.0[word] & bit == 0;
+        self.0[word] |= bit;
+        new
+    }
+
+    fn contains(&self, number: u32) -> bool {
+        self.0.get(number as usize / 64).is_some_and(|word| word & 1 << (number % 64) != 0)
+    }
 }
 
 /// The events of one system: those in the store, and those this load adds.
@@ -49,8 +83,15 @@ struct Incarnation {
 /// filled from the store when it is first needed.
 pub(crate) struct Seen {
     dir: String,
-    actors: FxHashMap<Arc<str>, Vec<(u32, u32)>>,
-    incarnations: Vec<Incarnation>,
+    names: Names,
+    /// By actor and incarnation.
+    slots: Numbers,
+    incarnations: Pieces<Incarnation>,
+    /// Incarnations of which something changed since that was last written down.
+    changed: Bits,
+    noted: FxHashMap<u32, Noted>,
+    /// The incarnation of the record that was offered last.
+    last: u32,
     sources: Vec<Arc<str>>,
     source_numbers: FxHashMap<Arc<str>, u32>,
     locations: Locations,
@@ -60,7 +101,7 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// Reads the sequence numbers in `files`; the index goes to an unnamed file in `folder`.
+    /// Reads the sequence numbers in `files`; the index goes to unnamed files in `folder`.
     /// `deleted` is what was deleted of the system.
     pub(crate) fn read(
         dir: String,
@@ -68,18 +109,17 @@ impl Seen {
         files: Vec<SealedFile>,
         deleted: &[Deleted],
     ) -> Result<Self, IngestError> {
-        let file = tempfile::tempfile_in(&folder).map_err(|source| IngestError::Io {
-            path: folder.clone(),
-            action: "make a temporary file here",
-            source,
-        })?;
         let mut seen = Seen {
             dir,
-            actors: FxHashMap::default(),
-            incarnations: Vec::new(),
+            names: Names::default(),
+            slots: Numbers::default(),
+            incarnations: Pieces::default(),
+            changed: Bits::default(),
+            noted: FxHashMap::default(),
+            last: 0,
             sources: Vec::new(),
             source_numbers: FxHashMap::default(),
-            locations: Locations::new(file),
+            locations: Locations::new(&folder),
             locations_file: folder,
             unread: Vec::new(),
         };
@@ -110,24 +150,46 @@ impl Seen {
 
     /// The number of an incarnation, given out at first sight.
     fn slot(&mut self, actor: &str, incarnation: u32) -> u32 {
-        let known = self.actors.get(actor).and_then(|l| l.iter().find(|(i, _)| *i == incarnation));
-        if let Some((_, slot)) = known {
-            return *slot;
+        let actor = self.names.number(actor);
+        if let Some(slot) = self.find_slot(actor, incarnation) {
+            return slot;
         }
-        let name = match self.actors.get_key_value(actor) {
-            Some((name, _)) => name.clone(),
-            None => Arc::from(actor),
-        };
         let slot = self.incarnations.len() as u32;
-        self.actors.entry(name.clone()).or_default().push((incarnation, slot));
-        self.incarnations.push(Incarnation {
-            actor: name,
-            incarnation,
-            numbers: SequenceNumbers::default(),
-            duplicates: 0,
-            conflicts: 0,
-        });
+        self.incarnations.push(Incarnation { actor, incarnation, numbers: SequenceNumbers::default() });
+        let (names, incarnations) = (&self.names, &self.incarnations);
+        let hash = |of: &Incarnation| hash(names, of.actor, of.incarnation);
+        self.slots
+            .add(hash(&incarnations[slot as usize]), slot, |other| hash(&incarnations[*other as usize]));
         slot
+    }
+
+    fn find_slot(&self, actor: u32, incarnation: u32) -> Option<u32> {
+        let is = |slot: &u32| {
+            let known = &self.incarnations[*slot as usize];
+            known.actor == actor && known.incarnation == incarnation
+        };
+        self.slots.find(hash(&self.names, actor, incarnation), is)
+    }
+
+    /// How many incarnations there are, of all actors.
+    pub(crate) fn incarnations(&self) -> usize {
+        self.incarnations.len()
+    }
+
+    /// How many incarnations there are, where long names count as several.
+    pub(crate) fn weight(&self) -> u64 {
+        (self.incarnations.len() + self.names.text() / 64) as u64
+    }
+
+    /// Whether something is known of an incarnation.
+    pub(crate) fn knows(&self, actor: &str, incarnation: u32) -> bool {
+        self.names.find(actor).is_some_and(|actor| self.find_slot(actor, incarnation).is_some())
+    }
+
+    /// Bytes that it takes, but for what is noted until it is written down.
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> usize {
+        self.names.bytes() + self.slots.bytes() + self.incarnations.bytes() + self.changed.0.capacity() * 8
     }
 
     /// The number of a source, given out at first sight.
@@ -153,6 +215,7 @@ impl Seen {
         mut entry: Entry,
     ) -> Result<Verdict, IngestError> {
         let slot = self.slot(actor, incarnation);
+        self.last = slot;
         loop {
             let verdict = self.offer_at(slot, actor, incarnation, entry)?;
             match verdict {
@@ -160,7 +223,7 @@ impl Seen {
                     entry.seq += 1;
                 }
                 Verdict::Conflict { .. } => {
-                    self.incarnations[slot as usize].conflicts += 1;
+                    self.note(slot).conflicts += 1;
                     return Ok(verdict);
                 }
                 Verdict::New { .. } | Verdict::Duplicate | Verdict::Deleted => return Ok(verdict),
@@ -189,12 +252,13 @@ impl Seen {
             }
             (None, Held::No | Held::Perhaps | Held::Deleted) => {
                 self.incarnations[slot as usize].numbers.add(entry.seq);
+                self.changed.insert(slot);
                 self.locations.add(slot, entry).map_err(|e| self.index_error(e))?;
                 return Ok(Verdict::New { seq: entry.seq });
             }
         };
         if found.digest == entry.digest {
-            self.incarnations[slot as usize].duplicates += 1;
+            self.note(slot).duplicates += 1;
             return Ok(Verdict::Duplicate);
         }
         Ok(Verdict::Conflict { source: self.sources[found.source as usize].clone(), offset: found.offset })
@@ -210,11 +274,14 @@ impl Seen {
         Ok(found)
     }
 
-    /// Adds what earlier processes counted of an incarnation.
-    pub(crate) fn add_counts(&mut self, actor: &str, incarnation: u32, duplicates: u64, conflicts: u64) {
-        let slot = self.slot(actor, incarnation) as usize;
-        self.incarnations[slot].duplicates += duplicates;
-        self.incarnations[slot].conflicts += conflicts;
+    /// Takes note of the time of the record that was offered last.
+    pub(crate) fn note_time(&mut self, time: String) {
+        self.note(self.last).last_time = Some(time.into());
+    }
+
+    fn note(&mut self, slot: u32) -> &mut Noted {
+        self.changed.insert(slot);
+        self.noted.entry(slot).or_default()
     }
 
     fn index_error(&self, source: io::Error) -> IngestError {
@@ -267,28 +334,94 @@ impl Seen {
 
     /// What is complete, by actor and incarnation.
     pub(crate) fn completeness(&self) -> Vec<ActorCompleteness> {
-        let mut rows: Vec<ActorCompleteness> = self
-            .incarnations
-            .iter()
-            .filter(|slot| slot.numbers.len() > 0)
-            .map(|slot| {
-                let numbers = &slot.numbers;
-                ActorCompleteness {
-                    actor: slot.actor.to_string(),
-                    incarnation: slot.incarnation,
-                    events: numbers.len(),
-                    first_seq: numbers.first().unwrap_or(0),
-                    last_seq: numbers.last().unwrap_or(0),
-                    gaps: numbers.gaps().take(MOST_GAPS).collect(),
-                    missing: numbers.missing(),
-                    duplicates: slot.duplicates,
-                    conflicts: slot.conflicts,
-                }
-            })
-            .collect();
-        rows.sort_by(|a, b| (&a.actor, a.incarnation).cmp(&(&b.actor, b.incarnation)));
-        rows
+        self.in_order(|_| true).into_iter().filter_map(|slot| self.complete(slot)).collect()
     }
+
+    /// What is complete of an incarnation, and what was noted of it; `None` where nothing is there.
+    pub(crate) fn complete(&self, slot: u32) -> Option<ActorCompleteness> {
+        let Incarnation { incarnation, numbers, .. } = &self.incarnations[slot as usize];
+        let noted = self.noted.get(&slot);
+        (numbers.len() > 0).then(|| ActorCompleteness {
+            actor: self.name(slot).to_owned(),
+            incarnation: *incarnation,
+            events: numbers.len(),
+            first_seq: numbers.first().unwrap_or(0),
+            last_seq: numbers.last().unwrap_or(0),
+            gaps: numbers.gaps().take(MOST_GAPS).collect(),
+            missing: numbers.missing(),
+            duplicates: noted.map_or(0, |noted| noted.duplicates),
+            conflicts: noted.map_or(0, |noted| noted.conflicts),
+        })
+    }
+
+    /// Actor and incarnation.
+    pub(crate) fn key(&self, slot: u32) -> (&str, u32) {
+        (self.name(slot), self.incarnations[slot as usize].incarnation)
+    }
+
+    fn name(&self, slot: u32) -> &str {
+        self.names.get(self.incarnations[slot as usize].actor)
+    }
+
+    /// How many sequence numbers of an incarnation are missing.
+    pub(crate) fn missing(&self, slot: u32) -> u64 {
+        self.incarnations[slot as usize].numbers.missing()
+    }
+
+    /// What was noted of an incarnation besides its events.
+    pub(crate) fn noted(&self, slot: u32) -> Option<&Noted> {
+        self.noted.get(&slot)
+    }
+
+    /// Of how many incarnations something is noted.
+    pub(crate) fn notes(&self) -> usize {
+        self.noted.len()
+    }
+
+    /// The incarnations that something is missing of, in order.
+    pub(crate) fn with_gaps(&self) -> Vec<u32> {
+        self.in_order(|slot| self.missing(slot) > 0)
+    }
+
+    /// The incarnations of which something changed, in order.
+    pub(crate) fn changes(&self) -> Vec<u32> {
+        self.in_order(|slot| self.changed.contains(slot))
+    }
+
+    /// What changed is written down.
+    pub(crate) fn settle(&mut self) {
+        self.changed.0.fill(0);
+        self.noted = FxHashMap::default();
+    }
+
+    /// Holds what was written down of an incarnation against what is there. `listed` are those that were held so far.
+    pub(crate) fn compare(&mut self, listed: &mut Bits, counts: &ActorCompleteness) {
+        let slot = self.slot(&counts.actor, counts.incarnation);
+        let numbers = &self.incarnations[slot as usize].numbers;
+        let is = (numbers.len(), numbers.first(), numbers.last(), numbers.missing());
+        if is != (counts.events, Some(counts.first_seq), Some(counts.last_seq), counts.missing) {
+            self.changed.insert(slot);
+        }
+        listed.insert(slot);
+    }
+
+    /// All that was written down was held against what is there: what was not among it is to be.
+    pub(crate) fn compared(&mut self, listed: &Bits) {
+        for slot in (0..self.incarnations.len() as u32).filter(|slot| !listed.contains(*slot)) {
+            self.changed.insert(slot);
+        }
+    }
+
+    /// These incarnations, sorted by actor and incarnation.
+    fn in_order(&self, which: impl Fn(u32) -> bool) -> Vec<u32> {
+        let mut slots: Vec<u32> = (0..self.incarnations.len() as u32).filter(|slot| which(*slot)).collect();
+        slots.sort_unstable_by(|a, b| self.key(*a).cmp(&self.key(*b)));
+        slots
+    }
+}
+
+fn hash(names: &Names, actor: u32, incarnation: u32) -> u64 {
+    names.hash(&(u64::from(actor) << 32 | u64::from(incarnation)).to_le_bytes())
 }
 
 #[cfg(test)]

@@ -46,6 +46,8 @@ pub struct Monitor<'p> {
     pub(crate) counts: Counts,
     /// Share of the states of an invariant that are looked at.
     sample: f64,
+    /// Actors beyond which some are forgotten.
+    crowded: usize,
 }
 
 impl<'p> Monitor<'p> {
@@ -58,6 +60,7 @@ impl<'p> Monitor<'p> {
             Watched::new(invariant, verdicts, interest.mask(invariant), Standing::default())
         });
         Monitor {
+            crowded: options.actors,
             options,
             order: Order::new(interest.of_messages),
             units: Units::default(),
@@ -86,6 +89,40 @@ impl<'p> Monitor<'p> {
         let mut out = Vec::new();
         self.order.push(record, lsn, now, &mut out);
         self.handle(out, now, found);
+        if self.order.actors() > self.crowded {
+            self.forget_oldest();
+        }
+    }
+
+    /// Forgets an eighth of the actors that there may be, so that it need not be done for each: those that told nothing for the longest time,
+    /// first among those of which no state is known.
+    fn forget_oldest(&mut self) {
+        let most = self.options.actors.max(1);
+        let state = |number: usize| self.actors.get(number).is_some_and(|actor| actor.state.is_some());
+        let idle = self.order.idle().filter(|number| !self.units.units.contains_key(number));
+        let mut idle: Vec<(bool, u64, usize)> =
+            idle.map(|number| (state(number), self.order.logs[number].used, number)).collect();
+        let count = (self.order.actors().saturating_sub(most) + most / 8).min(idle.len());
+        if count > 0 && count < idle.len() {
+            idle.select_nth_unstable(count);
+        }
+        idle.truncate(count);
+        idle.sort_unstable();
+        let gone: Vec<usize> = idle.iter().map(|(_, _, number)| *number).collect();
+        let told = idle.iter().filter(|(state, ..)| *state);
+        let names: BTreeSet<Arc<str>> =
+            told.map(|(_, _, number)| self.order.names[*number].clone()).collect();
+        self.watched.iter_mut().for_each(|watched| watched.forget(&gone, &names));
+        for number in &gone {
+            if let Some(actor) = self.actors.get_mut(*number) {
+                *actor = Actor::default();
+            }
+            self.uncertain.remove(number);
+        }
+        self.order.forget(&gone);
+        self.counts.forgotten += gone.len() as u64;
+        // Where most are at work, the next attempt is not made at once.
+        self.crowded = if self.order.actors() > most { self.order.actors() + most / 8 } else { most };
     }
 
     /// Time goes by: takes what has waited long enough.
@@ -118,6 +155,7 @@ impl<'p> Monitor<'p> {
         Counts {
             held: self.order.held,
             on_their_way: self.order.sent.len(),
+            actors: self.order.actors(),
             kept: self.watched.iter().map(|w| w.verdicts.kept()).sum(),
             untold: self.watched.iter().map(|w| w.verdicts.beyond()).sum(),
             ..self.counts

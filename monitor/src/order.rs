@@ -4,7 +4,7 @@
 //! "Distributed snapshots", ACM TOCS 3(1), 1985, section 3: a cut is consistent if it has no receive without its send). No clock is
 //! needed and no actor is asked. A handler is one step: the state record behind its sends counts as told before they arrive. What waits too long, or when too much waits, is taken anyway; then its actor is uncertain.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use demi_schemas::event::is_clock_seq;
@@ -51,20 +51,31 @@ pub(crate) struct Log {
     pub(crate) tells: bool,
     /// Whether a handler is at work, and when it last did something.
     pub(crate) at_work: Option<u64>,
+    /// When it last said something, counted in records.
+    pub(crate) used: u64,
 }
 
 /// Logs, and what waits for what.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Order {
+    /// By number: the actor; empty where one was forgotten.
     pub(crate) names: Vec<Arc<str>>,
     pub(crate) logs: Vec<Log>,
     numbers: FxHashMap<Arc<str>, usize>,
+    /// Numbers of actors that were forgotten, to be given to others.
+    free: Vec<usize>,
+    /// Whether actors were forgotten: one that nothing is known of may be one of them, and goes on wherever it goes on.
+    pub(crate) has_forgotten: bool,
+    /// How many records came.
+    pub(crate) records: u64,
+    /// Actors that are at work, or whose sends are not announced.
+    busy: BTreeSet<usize>,
     /// Messages that are on their way.
     pub(crate) sent: Recent<()>,
     /// Messages that came in: they may come in again.
     received: Recent<()>,
     /// By channel: messages sent less messages received.
-    pub(crate) channels: FxHashMap<u64, i64>,
+    pub(crate) channels: Recent<i64>,
     /// By message: the actors whose next record receives it.
     waiting: FxHashMap<u64, Vec<usize>>,
     /// What waits, with the time since when, the oldest first.
@@ -93,15 +104,59 @@ impl Order {
         if let Some(number) = self.numbers.get(name) {
             return *number;
         }
-        self.names.push(name.clone());
-        self.logs.push(Log::default());
-        self.numbers.insert(name.clone(), self.logs.len() - 1);
-        self.logs.len() - 1
+        let log = Log { lost: self.has_forgotten, ..Log::default() };
+        let number = match self.free.pop() {
+            Some(number) => {
+                (self.names[number], self.logs[number]) = (name.clone(), log);
+                number
+            }
+            None => {
+                self.names.push(name.clone());
+                self.logs.push(log);
+                self.logs.len() - 1
+            }
+        };
+        self.numbers.insert(name.clone(), number);
+        number
+    }
+
+    /// How many actors are known.
+    pub(crate) fn actors(&self) -> usize {
+        self.numbers.len()
+    }
+
+    /// The actors that can be forgotten: nothing of them waits, and they are not at work.
+    pub(crate) fn idle(&self) -> impl Iterator<Item = usize> {
+        let idle = |number: &usize| self.logs[*number].held.is_empty() && !self.busy.contains(number);
+        self.numbers.values().copied().filter(idle)
+    }
+
+    /// Forgets actors.
+    pub(crate) fn forget(&mut self, actors: &[usize]) {
+        for number in actors {
+            let name = std::mem::replace(&mut self.names[*number], Arc::from(""));
+            self.numbers.remove(&name);
+            self.logs[*number] = Log::default();
+        }
+        self.free.extend(actors.iter().rev());
+        self.has_forgotten = true;
+        // What is there of a number is of the actor that has it next.
+        let logs = &self.logs;
+        self.since.retain(|(_, actor, place)| logs[*actor].held.contains_key(place));
     }
 
     /// The number of an actor that is known.
     pub(crate) fn find(&self, name: &str) -> Option<usize> {
         self.numbers.get(name).copied()
+    }
+
+    /// Takes up an actor as it was saved.
+    pub(crate) fn resume(&mut self, number: usize) {
+        let log = &self.logs[number];
+        self.records = self.records.max(log.used);
+        if log.at_work.is_some() || !log.unsent.is_empty() {
+            self.busy.insert(number);
+        }
     }
 
     /// The first frame that a record which waits came with.
@@ -113,7 +168,9 @@ impl Order {
     pub(crate) fn push(&mut self, record: Record, lsn: u64, now: u64, out: &mut Vec<Out>) {
         let actor = self.number(&record.actor);
         let place = (record.incarnation, record.seq);
+        self.records += 1;
         let log = &mut self.logs[actor];
+        log.used = self.records;
         if log.next > 0 && place < (log.incarnation, log.next) {
             return;
         }
@@ -161,10 +218,19 @@ impl Order {
             false => !log.unsent.is_empty() && log.unsent_since < quiet,
         };
         // The end of one lets others go on that are as quiet.
-        while let Some(actor) = self.logs.iter().position(is_quiet) {
-            let mut queue = Vec::new();
-            self.done(actor, &mut queue, out);
-            self.advance(queue, out);
+        loop {
+            let ends: Vec<usize> =
+                self.busy.iter().copied().filter(|actor| is_quiet(&self.logs[*actor])).collect();
+            if ends.is_empty() {
+                return;
+            }
+            for actor in ends {
+                if is_quiet(&self.logs[actor]) {
+                    let mut queue = Vec::new();
+                    self.done(actor, &mut queue, out);
+                    self.advance(queue, out);
+                }
+            }
         }
     }
 
@@ -179,6 +245,7 @@ impl Order {
         self.held = 0;
         self.since.clear();
         self.waiting.clear();
+        self.busy.clear();
     }
 
     fn force(&mut self, actor: usize, out: &mut Vec<Out>) {
@@ -252,7 +319,7 @@ impl Order {
                 let known = |key| self.sent.get(key).is_some() || self.received.get(key).is_some();
                 known(one) || known(all)
             }
-            Way::Channel(key) => self.channels.get(&key).is_some_and(|left| *left > 0),
+            Way::Channel(key) => self.channels.get(key).is_some_and(|left| *left > 0),
         };
         if found { Blocked::Nothing } else { Blocked::Message(way) }
     }
@@ -274,6 +341,7 @@ impl Order {
         log.lost = false;
         if self.by_handler {
             log.at_work = Some(came);
+            self.busy.insert(actor);
         }
         let ends = record.state.is_some() && !self.by_handler;
         log.tells |= record.state.is_some();
@@ -283,10 +351,11 @@ impl Order {
                     log.unsent_since = came;
                 }
                 log.unsent.push(way);
+                self.busy.insert(actor);
             }
             Step::Send(way, _) => self.announce(way, queue),
             Step::Receive(Way::Id { one, all }, _) => self.came_in(one, all),
-            Step::Receive(Way::Channel(key), _) => *self.channels.entry(key).or_default() -= 1,
+            Step::Receive(Way::Channel(key), _) => self.count(key, -1),
             _ => {}
         }
         if ends {
@@ -303,6 +372,14 @@ impl Order {
         }
     }
 
+    /// Adds to the messages that are on their way on a channel.
+    fn count(&mut self, channel: u64, more: i64) {
+        let left = self.channels.remove(channel).unwrap_or(0) + more;
+        if left != 0 {
+            self.channels.insert(channel, left);
+        }
+    }
+
     /// A handler is done: what it sent can be received.
     fn done(&mut self, actor: usize, queue: &mut Vec<usize>, out: &mut Vec<Out>) {
         if self.by_handler {
@@ -315,6 +392,9 @@ impl Order {
     }
 
     fn announce_all(&mut self, actor: usize, queue: &mut Vec<usize>) {
+        if self.logs[actor].at_work.is_none() {
+            self.busy.remove(&actor);
+        }
         for way in std::mem::take(&mut self.logs[actor].unsent) {
             self.announce(way, queue);
         }
@@ -327,7 +407,7 @@ impl Order {
                 one
             }
             Way::Channel(key) => {
-                *self.channels.entry(key).or_default() += 1;
+                self.count(key, 1);
                 key
             }
             Way::Outside => return,

@@ -22,6 +22,10 @@ pub struct Saved {
     sent: Vec<u64>,
     channels: BTreeMap<u64, i64>,
     channels_failed: bool,
+    #[serde(default)]
+    has_forgotten: bool,
+    #[serde(default)]
+    forgotten: u64,
     messages: Vec<(u64, Message)>,
     counted: BTreeMap<u64, (u64, u64)>,
     invariants: BTreeMap<String, Kept>,
@@ -44,6 +48,8 @@ struct Log {
     state: Option<Map<String, Json>>,
     #[serde(default)]
     told: u64,
+    #[serde(default)]
+    used: u64,
     #[serde(default)]
     uncertain: u8,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -104,7 +110,9 @@ impl Monitor<'_> {
     /// What it knows, but for the records that wait: these come again with the frames from [`oldest_waiting`](Self::oldest_waiting) on.
     #[must_use]
     pub fn save(&self) -> Saved {
-        let logs = self.order.logs.iter().enumerate().map(|(number, log)| {
+        let known =
+            self.order.logs.iter().enumerate().filter(|(number, _)| !self.order.names[*number].is_empty());
+        let logs = known.map(|(number, log)| {
             let actor = self.actors.get(number);
             let state = actor.filter(|a| a.state.is_some()).map(|a| a.object(&self.interest));
             Log {
@@ -116,6 +124,7 @@ impl Monitor<'_> {
                 at_work: log.at_work,
                 state: state.and_then(|s| if let Json::Object(s) = s { Some(s) } else { None }),
                 told: actor.map_or(0, |a| a.told),
+                used: log.used,
                 uncertain: actor.map_or(0, |a| a.uncertain),
                 handler: self.units.units.get(&number).map(Handler::of),
             }
@@ -133,10 +142,12 @@ impl Monitor<'_> {
         Saved {
             logs: logs.collect(),
             sent: self.order.sent.sorted().into_iter().map(|(key, ())| key).collect(),
-            channels: self.order.channels.iter().map(|(k, v)| (*k, *v)).collect(),
+            channels: self.order.channels.sorted().into_iter().map(|(k, v)| (k, *v)).collect(),
             channels_failed: self.order.channels_failed,
+            has_forgotten: self.order.has_forgotten,
+            forgotten: self.counts.forgotten,
             messages: self.units.sent.sorted().into_iter().map(|(key, m)| (key, Message::of(m))).collect(),
-            counted: self.units.counted.iter().map(|(k, v)| (*k, *v)).collect(),
+            counted: self.units.counted.sorted().into_iter().map(|(k, v)| (k, *v)).collect(),
             invariants: invariants.collect(),
             uncertain: self.counts.uncertain,
         }
@@ -155,9 +166,11 @@ impl<'p> Monitor<'p> {
             (known.incarnation, known.next, known.lost) = (log.incarnation, log.next, log.lost);
             known.unsent.clone_from(&log.unsent);
             known.tells = log.state.is_some();
+            known.used = log.used;
             if by_handler {
                 known.at_work = log.at_work;
             }
+            monitor.order.resume(number);
             monitor.actors.push(Actor::of(log, &monitor.interest));
             if log.uncertain > 0 {
                 monitor.uncertain.insert(number);
@@ -167,10 +180,11 @@ impl<'p> Monitor<'p> {
             }
         }
         saved.sent.iter().for_each(|key| monitor.order.sent.insert(*key, ()));
-        monitor.order.channels = saved.channels.iter().map(|(k, v)| (*k, *v)).collect();
+        saved.channels.iter().for_each(|(key, left)| monitor.order.channels.insert(*key, *left));
+        (monitor.order.has_forgotten, monitor.counts.forgotten) = (saved.has_forgotten, saved.forgotten);
         monitor.order.channels_failed = saved.channels_failed;
         saved.messages.iter().for_each(|(key, message)| monitor.units.sent.insert(*key, message.sent()));
-        monitor.units.counted = saved.counted.iter().map(|(k, v)| (*k, *v)).collect();
+        saved.counted.iter().for_each(|(key, counts)| monitor.units.counted.insert(*key, *counts));
         monitor.counts.uncertain = saved.uncertain;
         for watched in &mut monitor.watched {
             let invariant = watched.invariant;

@@ -14,6 +14,8 @@ pub struct Options {
     pub wait_records: usize,
     /// How many rows of a history an invariant keeps at most, and how many rows and groups of it that fail.
     pub keys: usize,
+    /// How many actors are known at most. Beyond, those that told nothing for the longest time are forgotten, first among those without a state.
+    pub actors: usize,
     /// How many snapshots in a row must fail before it is told.
     pub confirm: u64,
     /// How long nothing is told of an invariant and group after something was, in milliseconds.
@@ -26,6 +28,7 @@ impl Default for Options {
             wait_millis: 2000,
             wait_records: 100_000,
             keys: 1_000_000,
+            actors: 250_000,
             confirm: 1,
             quiet_millis: 300_000,
         }
@@ -66,6 +69,10 @@ pub struct Counts {
     pub kept: usize,
     /// How often an actor became uncertain.
     pub uncertain: u64,
+    /// How many actors are known.
+    pub actors: usize,
+    /// How often an actor was forgotten because there were too many.
+    pub forgotten: u64,
     /// Rows and groups that failed or could not be judged and were not told, because there were too many.
     pub untold: u64,
 }

@@ -35,7 +35,7 @@ pub(crate) struct Units {
     pub(crate) units: FxHashMap<usize, Unit>,
     pub(crate) sent: Recent<Sent>,
     /// By channel: how many were sent and how many were received.
-    pub(crate) counted: FxHashMap<u64, (u64, u64)>,
+    pub(crate) counted: Recent<(u64, u64)>,
 }
 
 /// A message that was delivered, and the receive as incarnation and sequence number.
@@ -102,9 +102,9 @@ impl Units {
         match way {
             Way::Id { one, all } => self.sent.get(one).or_else(|| self.sent.get(all)),
             Way::Channel(channel) => {
-                let counted = self.counted.entry(channel).or_default();
-                counted.1 += 1;
-                self.sent.get(numbered(channel, counted.1))
+                let (sent, received) = self.counted.remove(channel).unwrap_or_default();
+                self.counted.insert(channel, (sent, received + 1));
+                self.sent.get(numbered(channel, received + 1))
             }
             Way::Outside => None,
         }
@@ -114,9 +114,9 @@ impl Units {
         match way {
             Way::Id { one, .. } => Some(one),
             Way::Channel(channel) => {
-                let counted = self.counted.entry(channel).or_default();
-                counted.0 += 1;
-                Some(numbered(channel, counted.0))
+                let (sent, received) = self.counted.remove(channel).unwrap_or_default();
+                self.counted.insert(channel, (sent + 1, received));
+                Some(numbered(channel, sent + 1))
             }
             Way::Outside => None,
         }

@@ -1,6 +1,6 @@
 //! One invariant at work.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use demi_predicate::{Delivered, Scope, State, Verdicts};
@@ -98,6 +98,16 @@ impl<'p> Watched<'p> {
             self.about.resize(actor + 1, None);
         }
         *self.about[actor].get_or_insert_with(|| self.invariant.class.has(name, 0))
+    }
+
+    /// Forgets actors, whose numbers others will have.
+    pub(crate) fn forget(&mut self, actors: &[usize], names: &BTreeSet<Arc<str>>) {
+        for actor in actors {
+            if let Some(about) = self.about.get_mut(*actor) {
+                *about = None;
+            }
+        }
+        self.verdicts.forget_those(names);
     }
 
     /// Takes the next state of an actor; whether it was looked at.

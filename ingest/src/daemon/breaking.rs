@@ -12,11 +12,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use arrow_array::cast::AsArray;
+use arrow_schema::DataType;
+
 use super::config::Config;
 use super::serve::Daemon;
 use super::tasks::Tasks;
 use crate::Store;
 use crate::completeness::status;
+use crate::scan::scan;
 
 /// An address that nothing listens on.
 fn free() -> SocketAddr {
@@ -29,12 +33,16 @@ fn line(actor: &str, seq: u64) -> String {
 
 /// Asks over HTTP; status and body, if there was an answer.
 fn ask(at: SocketAddr, head: &str, body: &str) -> Option<(u16, String)> {
+    ask_as(at, head, "text/plain", body)
+}
+
+fn ask_as(at: SocketAddr, head: &str, kind: &str, body: &str) -> Option<(u16, String)> {
     let mut stream = TcpStream::connect_timeout(&at, Duration::from_secs(1)).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
     let length = body.len();
     write!(
         stream,
-        "{head} HTTP/1.1\r\nhost: {at}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+        "{head} HTTP/1.1\r\nhost: {at}\r\nconnection: close\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n\r\n{body}"
     )
     .ok()?;
     let mut answer = String::new();
@@ -57,15 +65,18 @@ impl Case {
     }
 
     fn config(&self) -> Config {
+        Config::parse(&self.text(), |_| None).unwrap()
+    }
+
+    fn text(&self) -> String {
         let Case { dir, admin, tcp, http } = self;
         let dir = dir.path().display();
-        let text = format!(
+        format!(
             "[store]\ndir = \"{dir}/store\"\nseal_millis = 100\n[spool]\ndir = \"{dir}/spool\"\n[admin]\nlisten = \"{admin}\"\n\
              [sources.f]\ntype = \"files\"\nsystem = \"s\"\npaths = [\"{dir}/in/*.log\"]\npoll_millis = 20\nscan_millis = 50\n\
              [sources.t]\ntype = \"tcp\"\nsystem = \"s\"\nlisten = \"{tcp}\"\n\
              [sources.h]\ntype = \"http\"\nsystem = \"s\"\nlisten = \"{http}\"\n"
-        );
-        Config::parse(&text, |_| None).unwrap()
+        )
     }
 
     fn is_ready(&self) -> bool {
@@ -201,6 +212,138 @@ fn each_task_that_panics_is_told_and_started_again_and_nothing_is_lost() {
     assert_eq!(case.stored(), sent);
 }
 
+/// Violations that are told in the store: the events, sorted.
+fn told(case: &Case) -> Vec<String> {
+    let store = Store::open(case.dir.path().join("store")).unwrap();
+    let mut told = Vec::new();
+    let columns = [("actor", DataType::Utf8), ("fields", DataType::Utf8)];
+    scan(&store.known_event_files("s").unwrap(), &columns, |batch| {
+        let text = |i: usize| batch.column(i).as_string::<i32>();
+        for row in (0..batch.num_rows()).filter(|row| text(0).value(*row) == "_monitor") {
+            let fields: serde_json::Value = serde_json::from_str(text(1).value(row)).unwrap();
+            let more = fields["more"].as_array().into_iter().flatten();
+            told.extend(more.chain([&fields]).map(|of| of["event"].as_str().unwrap().to_owned()));
+        }
+        Ok(())
+    })
+    .unwrap();
+    told.sort();
+    told
+}
+
+#[test]
+fn a_monitor_that_panics_goes_on_where_it_was_and_tells_all_once() {
+    let (case, runtime) = (Case::new(), runtime());
+    let dir = case.dir.path();
+    let invariants = "schema = \"demi-invariants/1\"\n[[invariant]]\nid = \"i\"\nholds = \"x <= 50\"\n";
+    std::fs::write(dir.join("inv.toml"), invariants).unwrap();
+    let monitor = format!(
+        "[monitors.m]\nsystem = \"s\"\nquiet_secs = 0\ncpu_share = 1.0\ninvariants = \"{}/inv.toml\"\n",
+        dir.display()
+    );
+    let config = Config::parse(&(case.text() + &monitor), |_| None).unwrap();
+    let daemon = runtime.block_on(Daemon::start(&config)).unwrap();
+    case.until(true, Duration::from_secs(10));
+    let state = |n: u64, x: u64| {
+        format!("{{\"actor\":\"a{n:03}\",\"seq\":{x},\"kind\":\"state\",\"state\":{{\"x\":{}}}}}\n", x * 30)
+    };
+    let mut sent = 0;
+    let mut send = |count: u64| {
+        for n in sent..sent + count {
+            let body = state(n, 1) + &state(n, 2);
+            while ask(case.http, "POST /v1/events", &body).is_none_or(|(status, _)| status != 200) {
+                thread::sleep(Duration::from_millis(20));
+            }
+        }
+        sent += count;
+    };
+    send(3);
+    for name in ["m", "alerts of m", "m", "posts of m"] {
+        daemon.tasks.break_it(name, 1);
+        // What is told now is told to one that breaks.
+        let begin = Instant::now();
+        while daemon.tasks.to_break(name) > 0 {
+            send(1);
+            assert!(begin.elapsed() < Duration::from_secs(20), "'{name}' never came to where it breaks");
+        }
+        case.until(false, Duration::from_secs(10));
+        send(3);
+        case.until(true, Duration::from_secs(20));
+        send(3);
+    }
+    let text = ask(case.admin, "GET /metrics", "").unwrap().1;
+    for task in ["monitor m", "alerts of monitor m"] {
+        assert!(text.contains(&format!("task_failures_total{{task=\"{task}\"}} 2\n")), "{task}: {text}");
+    }
+    let expected: Vec<String> = (0..sent).map(|n| format!("a{n:03}/2")).collect();
+    let begin = Instant::now();
+    while told(&case).len() < expected.len() && begin.elapsed() < Duration::from_secs(20) {
+        thread::sleep(Duration::from_millis(100));
+    }
+    assert!(runtime.block_on(daemon.stop()));
+    assert_eq!(told(&case), expected);
+}
+
+#[cfg(all(feature = "otlp", feature = "nats"))]
+#[test]
+fn sources_of_telemetry_that_panic_are_started_again_and_nothing_is_lost() {
+    let (case, runtime, otlp) = (Case::new(), runtime(), free());
+    // Nothing listens there: it tries again and again.
+    let more = format!(
+        "[sources.o]\ntype = \"otlp\"\nsystem = \"s\"\nlisten = \"{otlp}\"\n\
+         [sources.n]\ntype = \"nats\"\nsystem = \"s\"\nurl = \"nats://{}\"\nstream = \"x\"\n",
+        free()
+    );
+    let config = Config::parse(&(case.text() + &more), |_| None).unwrap();
+    let daemon = runtime.block_on(Daemon::start(&config)).unwrap();
+    case.until(true, Duration::from_secs(10));
+    let (stop, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let sender = thread::spawn({
+        let (stop, sent) = (stop.clone(), sent.clone());
+        move || {
+            while !stop.load(Ordering::Relaxed) {
+                let n = sent.load(Ordering::Relaxed) + 1;
+                let body = format!(
+                    "{{\"resourceSpans\":[{{\"resource\":{{\"attributes\":[{{\"key\":\"service.name\",\"value\":{{\"stringValue\":\"o\"}}}}]}},\
+                     \"scopeSpans\":[{{\"spans\":[{{\"traceId\":\"0af7651916cd43dd8448eb211c80319c\",\"spanId\":\"{n:016x}\",\
+                     \"startTimeUnixNano\":\"{}\"}}]}}]}}]}}",
+                    1_700_000_000_000_000_000_u64 + n * 1_000_000
+                );
+                let taken = ask_as(otlp, "POST /v1/traces", "application/json", &body)
+                    .is_some_and(|(status, _)| status == 200);
+                match taken {
+                    true => sent.store(n, Ordering::Relaxed),
+                    false => thread::sleep(Duration::from_millis(20)),
+                }
+            }
+        }
+    });
+    for name in ["o", "n", "o"] {
+        daemon.tasks.break_it(name, 1);
+        broken(&daemon.tasks, name);
+        case.until(false, Duration::from_secs(10));
+        case.until(true, Duration::from_secs(20));
+    }
+    let text = ask(case.admin, "GET /metrics", "").unwrap().1;
+    for (task, times) in [("source o", 2), ("source n", 1)] {
+        assert!(
+            text.contains(&format!("task_failures_total{{task=\"{task}\"}} {times}\n")),
+            "{task}: {text}"
+        );
+    }
+    let before = sent.load(Ordering::Relaxed);
+    let begin = Instant::now();
+    while sent.load(Ordering::Relaxed) < before + 5 {
+        assert!(begin.elapsed() < Duration::from_secs(20), "it takes nothing any more");
+        thread::sleep(Duration::from_millis(20));
+    }
+    stop.store(true, Ordering::Relaxed);
+    sender.join().unwrap();
+    assert!(runtime.block_on(daemon.stop()));
+    let stored = case.stored();
+    assert_eq!(stored, [("o".to_owned(), sent.load(Ordering::Relaxed), 0)]);
+}
+
 #[test]
 fn a_task_that_always_fails_ends_the_daemon_and_nothing_is_lost() {
     let (case, runtime) = (Case::new(), runtime());
@@ -219,6 +362,62 @@ fn a_task_that_always_fails_ends_the_daemon_and_nothing_is_lost() {
     let daemon = runtime.block_on(Daemon::start(&case.config())).unwrap();
     assert!(runtime.block_on(daemon.stop()));
     assert_eq!(case.stored(), [("http".to_owned(), 2, 0)]);
+}
+
+#[test]
+fn a_source_brings_no_more_actors_than_it_may() {
+    let (case, runtime) = (Case::new(), runtime());
+    let text =
+        case.text().replace("type = \"http\"", "type = \"http\"\nactors = 60") + "[limits]\nactors = 50\n";
+    let config = Config::parse(&text, |_| None).unwrap();
+    let daemon = runtime.block_on(Daemon::start(&config)).unwrap();
+    case.until(true, Duration::from_secs(10));
+    let by_http = |body: &str| assert_eq!(ask(case.http, "POST /v1/events", body).unwrap().0, 200);
+    let by_tcp = |body: &str| {
+        let mut stream = TcpStream::connect(case.tcp).unwrap();
+        stream.write_all(body.as_bytes()).unwrap();
+        let last = format!("{{\"acknowledged\":{}}}", body.lines().count());
+        BufReader::new(stream).lines().map(Result::unwrap).find(|answer| *answer == last).unwrap();
+    };
+    // A name of 640 bytes counts as eleven, an incarnation as one.
+    by_tcp(&line(&"n".repeat(640), 1));
+    by_tcp(&(0..38).map(|n| line(&format!("t{n}"), 1)).collect::<String>());
+    by_tcp(&line("t0", 1).replace("\"seq\"", "\"incarnation\":9,\"seq\""));
+    // Names that are known go on, those of another source too.
+    by_tcp(&(0..38).map(|n| line(&format!("t{n}"), 2)).collect::<String>());
+    by_http(&(0..20).map(|n| line(&format!("h{n}"), 1)).collect::<String>());
+    assert!(runtime.block_on(daemon.stop()));
+    let store = Store::open(case.dir.path().join("store")).unwrap();
+    let refused = crate::quarantined(&store, Some("s")).unwrap();
+    assert_eq!(refused.len(), 1, "{refused:?}");
+    let known: Vec<_> = case.stored();
+    let count = |first: char| known.iter().filter(|(actor, ..)| actor.starts_with(first)).count();
+    assert_eq!((count('n'), count('t')), (1, 38));
+    assert_eq!(
+        (refused[0].code.as_str(), refused[0].rows as usize),
+        ("too_many_actors", 1 + 20 - count('h'))
+    );
+    assert_eq!(count('h'), 10, "{known:?}");
+    assert!(
+        refused[0].reason.contains("actor 't0' (incarnation 9) is one too many: source 't'"),
+        "{}",
+        refused[0].reason
+    );
+    assert!(known.iter().filter(|(actor, ..)| actor.starts_with('t')).all(|(_, events, _)| *events == 2));
+    // It starts with more than it would take, and what is known goes on.
+    let config = Config::parse(&text.replace("= 60", "= 1"), |_| None).unwrap();
+    let daemon = runtime.block_on(Daemon::start(&config)).unwrap();
+    by_http(&(line("h0", 2) + &line("other", 1)));
+    let until = Instant::now() + Duration::from_secs(20);
+    let metric = || ask(case.admin, "GET /metrics", "").map_or(String::new(), |(_, text)| text);
+    while !metric().contains("events_rejected_total{reason=\"too_many_actors\"} 1\n") {
+        assert!(Instant::now() < until, "{}", metric());
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert!(metric().contains(&format!("actors{{system=\"s\"}} {}\n", known.len())), "{}", metric());
+    assert!(runtime.block_on(daemon.stop()));
+    let events = case.stored().into_iter().find(|(actor, ..)| actor == "h0").unwrap().1;
+    assert_eq!(events, 2);
 }
 
 #[test]

@@ -53,6 +53,8 @@ pub struct Config {
 pub struct SourceConfig {
     /// `system`: the system whose events it brings.
     pub system: String,
+    /// `actors`: how many actors the system may have, each incarnation counted, for the source to bring new ones; `limits.actors` where absent.
+    pub actors: Option<u64>,
     /// `type` and the keys of that kind.
     pub kind: Arc<dyn Source>,
 }
@@ -134,6 +136,7 @@ impl Config {
             ("store", "seal_rows", self.store.seal_rows),
             ("store", "seal_bytes", self.store.seal_bytes),
             ("store", "keep_removed_hours", self.store.keep_removed_hours),
+            ("limits", "actors", self.limits.actors),
             ("limits", "line_bytes", self.limits.line_bytes as u64),
             ("limits", "body_bytes", self.limits.body_bytes as u64),
             ("limits", "read_secs", self.limits.read_secs),
@@ -276,6 +279,11 @@ fn source(
     let Value::Table(mut value) = value else {
         return Err(refuse("sources", format!("'{name}' must be a table: [{title}]")));
     };
+    let actors = match value.remove("actors").map(|value| value.as_integer().map(u64::try_from)) {
+        None => None,
+        Some(Some(Ok(actors @ 1..))) => Some(actors),
+        Some(_) => return Err(refuse(&title, "actors must be a whole number from 1")),
+    };
     let mut text = |key: &str, example: &str| match value.remove(key) {
         Some(Value::String(text)) => Ok(text),
         Some(_) => Err(refuse(&title, format!("{key} must be text"))),
@@ -297,7 +305,7 @@ fn source(
     }
     let source = (kind.read)(Value::Table(value)).map_err(|error| unreadable(&title, &error))?;
     source.check().map_err(|e| refuse(&title, e.to_string()))?;
-    Ok(SourceConfig { system, kind: source })
+    Ok(SourceConfig { system, actors, kind: source })
 }
 
 #[cfg(test)]

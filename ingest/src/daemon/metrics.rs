@@ -1,7 +1,7 @@
 //! What the daemon counts, for `/metrics`.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
@@ -83,6 +83,10 @@ pub struct Metrics {
     pub events_rejected: Family<ReasonLabel, Counter>,
     /// Missing positions between the first and the last of each actor.
     pub sequence_gaps: Family<ActorLabels, Gauge>,
+    /// The last frame and the bytes of lines that the committer took: not told, but looked at when the daemon stops.
+    taken: [AtomicU64; 2],
+    /// Actors that are known, each incarnation counted, by system.
+    pub actors: Family<SystemLabel, Gauge>,
     /// Recent sends whose receive was not seen, by system.
     pub unmatched_sends: Family<SystemLabel, Gauge>,
     /// Recent receives whose send was not seen, by system.
@@ -131,6 +135,8 @@ impl Default for Metrics {
             backward_stamps: Family::default(),
             events_rejected: Family::default(),
             sequence_gaps: Family::default(),
+            taken: Default::default(),
+            actors: Family::default(),
             unmatched_sends: Family::default(),
             orphan_receives: Family::default(),
             spool_bytes: Gauge::default(),
@@ -175,6 +181,7 @@ impl Metrics {
         );
         r.register("events_rejected", "Lines put in quarantine", self.events_rejected.clone());
         r.register("sequence_gaps", "Missing positions of an actor", self.sequence_gaps.clone());
+        r.register("actors", "Actors that are known, each incarnation counted", self.actors.clone());
         r.register("unmatched_sends", "Recent sends without a receive", self.unmatched_sends.clone());
         r.register("orphan_receives", "Recent receives without a send", self.orphan_receives.clone());
         r.register("spool_bytes", "Bytes of the spool", self.spool_bytes.clone());
@@ -216,6 +223,19 @@ impl Metrics {
     pub fn count_refused(&self, source: &str, reason: &str) {
         let labels = RefusedLabels { source: source.to_owned(), reason: reason.to_owned() };
         self.refused.get_or_create(&labels).inc();
+    }
+
+    /// Takes note that the committer took some lines, and with them a frame if it is whole.
+    pub(super) fn took(&self, frame: Option<u64>, bytes: usize) {
+        let [last, sum] = &self.taken;
+        sum.fetch_add(bytes as u64, Ordering::Relaxed);
+        last.fetch_max(frame.unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// The last frame that the committer took, and how many bytes of lines since the start.
+    pub(super) fn taken(&self) -> (u64, u64) {
+        let [last, sum] = &self.taken;
+        (last.load(Ordering::Relaxed), sum.load(Ordering::Relaxed))
     }
 
     pub(super) fn submitted(&self, batch: &Batch, result: &Result<Ack, Refusal>) {

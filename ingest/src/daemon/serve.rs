@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use super::admin;
 use super::batch::Origin;
 use super::committer::progress::application;
-use super::committer::{self, Settings};
+use super::committer::{self, MostActors, Settings};
 use super::config::Config;
 use super::intake::Intake;
 use super::metrics::Metrics;
@@ -33,6 +33,10 @@ use crate::spool::{Disk as _, Folder, Options, Spool};
 
 /// How long a stop may take after a task was given up.
 const GIVEN_UP: Duration = Duration::from_secs(2);
+/// How long the committer is watched before it is said how long it needs.
+const MEASURED: Duration = Duration::from_millis(500);
+/// Frames that are few enough to be waited for in any case.
+const FEW_FRAMES: u64 = 4;
 
 /// What a running daemon tells whoever started it.
 #[derive(Clone, Debug, Default)]
@@ -224,8 +228,13 @@ impl Daemon {
         let (writer, committer, give_up) = (self.writer, self.committer, self.give_up);
         // The spool closes when the last intake is gone; then the committer finishes.
         let done = || writer.is_finished() && committer.is_finished();
+        let pace = Pace::new(&self.metrics);
         while !done() && !left().is_zero() {
             tokio::time::sleep(Duration::from_millis(20)).await;
+            if pace.needs(&self.metrics).is_some_and(|needed| needed > left()) {
+                tracing::info!("what is not in the store yet stays in the spool: it would take too long");
+                break;
+            }
         }
         let drained = committer.is_finished();
         self.monitors.stop().await;
@@ -235,6 +244,32 @@ impl Daemon {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         drained
+    }
+}
+
+/// How fast the committer takes what is in the spool.
+struct Pace {
+    since: Instant,
+    /// The last frame and the bytes that it had taken at that time.
+    taken: (u64, u64),
+}
+
+impl Pace {
+    /// From now on.
+    fn new(metrics: &Metrics) -> Pace {
+        Pace { since: Instant::now(), taken: metrics.taken() }
+    }
+
+    /// How long it needs at least for what is left, where that can be said: after a while, and when something was taken since.
+    fn needs(&self, metrics: &Metrics) -> Option<Duration> {
+        let (elapsed, (frame, bytes)) = (self.since.elapsed(), metrics.taken());
+        let left = u64::try_from(metrics.durable_lsn.get()).ok()?.checked_sub(frame)?;
+        if elapsed < MEASURED || left < FEW_FRAMES || bytes == self.taken.1 {
+            return None;
+        }
+        // While it is at the first frame, that takes so long at least.
+        let done = frame.saturating_sub(self.taken.0).max(1);
+        Duration::try_from_secs_f64(elapsed.as_secs_f64() * left as f64 / done as f64).ok()
     }
 }
 
@@ -365,6 +400,14 @@ impl Opened {
             small_file_bytes: config.store.small_file_bytes,
             keep_removed: Duration::from_secs(config.store.keep_removed_hours.saturating_mul(3600)),
             reserve: reserve(config, metrics),
+            most_actors: MostActors {
+                all: config.limits.actors,
+                by_source: config
+                    .sources
+                    .iter()
+                    .filter_map(|(name, s)| Some((name.clone(), s.actors?)))
+                    .collect(),
+            },
             feeds: Feeds::default(),
             monitor_bytes: config.spool.max_bytes / 2,
         };

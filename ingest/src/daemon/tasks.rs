@@ -195,15 +195,6 @@ impl Task {
         self.failed(reason);
     }
 
-    /// Waits for what runs; if it panics, it is [lost](Self::lost).
-    pub(crate) async fn watch(self, running: JoinHandle<()>) {
-        if let Err(error) = running.await
-            && error.is_panic()
-        {
-            self.lost(&panic_text(&*error.into_panic()));
-        }
-    }
-
     /// Does the work on this thread, and again after a panic; whether it was done in the end.
     pub(crate) fn keep(mut self, mut work: impl FnMut()) -> bool {
         loop {

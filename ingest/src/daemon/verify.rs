@@ -9,7 +9,7 @@ use super::codec;
 use super::committer::progress::{application, source_application};
 use super::positions::Positions;
 use super::serve::ServeError;
-use crate::completeness::{completeness, status};
+use crate::completeness::{completeness, find, status};
 use crate::spool::{Folder, Options, Readers, Recovered, Spool, identity, inspect};
 use crate::{IngestError, Store};
 
@@ -181,10 +181,7 @@ fn check_completeness(store: &Store, out: &mut Verified) -> Result<(), IngestErr
     let rows = completeness(store)?;
     let events = status(store, None)?;
     for row in &rows {
-        let held = events.iter().find(|e| {
-            (&e.system, &e.counts.actor, e.counts.incarnation)
-                == (&row.system, &row.counts.actor, row.counts.incarnation)
-        });
+        let held = find(&events, &row.system, &row.counts);
         let held = held.map_or(0, |e| e.counts.events);
         if held < row.counts.events {
             out.warnings.push(format!(

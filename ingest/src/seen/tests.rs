@@ -56,9 +56,9 @@ fn a_million_spans_are_held_in_bounded_memory() {
     for n in 0..SPANS {
         assert_eq!(seen.offer("a", 0, entry(n)).unwrap(), Verdict::New { seq: start(n) });
     }
-    assert_eq!(seen.incarnations[0].numbers.stretches(), 2);
+    assert_eq!(seen.incarnations[0].numbers.stretches(), 1);
     // In memory are the entries that are not written yet, and a line for each 512 that are.
-    assert!(seen.locations.held() < 512 + SPANS as usize / 512 + 1, "{}", seen.locations.held());
+    assert!(seen.locations.held() < (1 << 18) + SPANS as usize / 512 + 16, "{}", seen.locations.held());
     let rows = seen.completeness();
     assert_eq!((rows[0].events, rows[0].missing, rows[0].first_seq), (SPANS, 0, FIRST_CLOCK_SEQ));
     assert_eq!(rows[0].last_seq, FIRST_CLOCK_SEQ + (SPANS - 1) * 1000);
@@ -70,4 +70,50 @@ fn a_million_spans_are_held_in_bounded_memory() {
     }
     let rows = seen.completeness();
     assert_eq!((rows[0].events, rows[0].duplicates), (SPANS + SPANS.div_ceil(997), SPANS.div_ceil(997)));
+}
+
+/// Names come without end, each with a few events: what is kept of one is its text and little more, in whatever order they come.
+#[test]
+fn what_is_kept_of_an_actor_is_packed() {
+    let actors: u32 = std::env::var("DEMI_LONG").ok().map_or(300_000, |_| 4_000_000);
+    let dir = tempfile::tempdir().unwrap();
+    for (seqs, least, most) in
+        [(1..=1, 1, 72), (1..=3, 1, 72), (FIRST_CLOCK_SEQ..=FIRST_CLOCK_SEQ + 1, 0, 72)]
+    {
+        let mut seen = Seen::read("d".into(), dir.path().to_owned(), vec![], &[]).unwrap();
+        let source = seen.source("f");
+        let mut text = 0;
+        for n in 0..actors {
+            let name = format!("actor-{n}");
+            text += name.len();
+            for seq in seqs.clone() {
+                let entry = Entry { seq, digest: u64::from(n), offset: 0, source };
+                assert_eq!(seen.offer(&name, least, entry).unwrap(), Verdict::New { seq });
+            }
+        }
+        assert_eq!(seen.incarnations(), actors as usize);
+        let each = (seen.bytes() - text) / actors as usize;
+        assert!(each <= most, "{each} bytes of each actor besides its name");
+        assert!(seen.locations.bytes() < 64 << 20, "{}", seen.locations.bytes());
+        // All of it is known again.
+        let entry = |n: u32| Entry { seq: *seqs.end(), digest: u64::from(n), offset: 0, source };
+        for n in (0..actors).step_by(30_011) {
+            assert!(seen.knows(&format!("actor-{n}"), least) && !seen.knows(&format!("actor-{n}"), 7));
+            assert_eq!(seen.offer(&format!("actor-{n}"), least, entry(n)).unwrap(), Verdict::Duplicate);
+        }
+    }
+}
+
+/// The same of one actor that begins anew without end.
+#[test]
+fn incarnations_without_end_are_found_as_fast_as_actors() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut seen = Seen::read("d".into(), dir.path().to_owned(), vec![], &[]).unwrap();
+    let source = seen.source("f");
+    let name = "x".repeat(1000);
+    for incarnation in 0..200_000 {
+        let entry = Entry { seq: 1, digest: 1, offset: 0, source };
+        assert_eq!(seen.offer(&name, incarnation, entry).unwrap(), Verdict::New { seq: 1 });
+    }
+    assert!(seen.bytes() / 200_000 < 60, "{}", seen.bytes());
 }

@@ -3,6 +3,7 @@
 //! What a commit says is there is on the disk when [`TableWriter::commit`] returns: the storage below syncs each file
 //! before it has its name, and its folders before it is told written.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -65,6 +66,8 @@ pub(crate) struct TableWriter {
     runtime: Arc<Runtime>,
     pub table: DeltaTable,
     writer: RecordBatchWriter,
+    /// Data files that are written and wait for the next commit.
+    written: Vec<Add>,
     /// Time given to the newest file; every file gets a later one, which tells their order.
     newest: i64,
     pending: bool,
@@ -91,7 +94,7 @@ impl TableWriter {
         let newest = snapshot.log_data().into_iter().map(|f| f.modification_time()).max().unwrap_or(0);
         let writer = RecordBatchWriter::for_table(&table).map_err(failed)?;
         let writer = writer.with_writer_properties(properties(None).map_err(failed)?);
-        Ok(TableWriter { dir, folder, runtime, table, writer, newest, pending: false })
+        Ok(TableWriter { dir, folder, runtime, table, writer, written: Vec::new(), newest, pending: false })
     }
 
     /// The number kept under an application's name.
@@ -147,6 +150,25 @@ impl TableWriter {
         self.write(whole)
     }
 
+    /// Ends the data file at hand, of a table without partitions; its path in the table, if anything was written. What is written next
+    /// stands in another file.
+    pub(crate) fn cut(&mut self) -> Result<Option<String>, IngestError> {
+        let adds = self.runtime.block_on(self.writer.flush());
+        let adds = adds.map_err(|e| table_error(&self.dir, "write to the table", e))?;
+        let path = adds.first().map(|add| add.path.clone());
+        self.written.extend(adds);
+        Ok(path)
+    }
+
+    /// The data files of a table without partitions, by path, with what takes each out of it.
+    pub(crate) fn files(&self) -> Result<BTreeMap<String, (SealedFile, Remove)>, IngestError> {
+        let snapshot = self.table.snapshot().map_err(self.error("read the table"))?;
+        let of = |file: deltalake_core::kernel::LogicalFileView| {
+            (file.path().to_string(), (tags::sealed(&self.folder, &file), file.remove_action(true)))
+        };
+        Ok(snapshot.log_data().into_iter().map(of).collect())
+    }
+
     /// Makes what was written visible, all at once, together with the numbers in `progress`, and takes out what is
     /// `gone`. All of it is on the disk then.
     pub(crate) fn commit(&mut self, progress: &[(String, u64)], gone: Gone) -> Result<(), IngestError> {
@@ -159,7 +181,8 @@ impl TableWriter {
     }
 
     async fn commit_pending(&mut self, progress: &[(String, u64)], gone: Gone) -> DeltaResult<()> {
-        let mut adds = self.writer.flush().await?;
+        let mut adds = std::mem::take(&mut self.written);
+        adds.extend(self.writer.flush().await?);
         adds.sort_by(|a, b| a.path.cmp(&b.path));
         tags::seal(&self.folder, &mut adds)?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as i64);

@@ -4,6 +4,7 @@
 
 mod anything;
 mod arrival;
+mod crowd;
 mod judged;
 mod system;
 mod uncertain;

@@ -1,6 +1,6 @@
 //! What verdicts rest on, in a form that outlives its process; and how it is forgotten.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -134,6 +134,26 @@ impl Verdicts<'_> {
             false => {
                 let of = |name: &Arc<str>| **name == *actor;
                 self.found.retain(|(a, b), _| !of(a) && !b.as_ref().is_some_and(of));
+            }
+        }
+        let Verdicts { fresh, found, .. } = self;
+        fresh.retain(|key| found.contains_key(key));
+    }
+
+    /// The same of many, for which there is no room any more.
+    pub fn forget_those(&mut self, gone: &BTreeSet<Arc<str>>) {
+        let before = self.actors.len();
+        gone.iter().for_each(|actor| drop(self.actors.remove(actor)));
+        self.met.retain(|(a, b)| !gone.contains(a) && !gone.contains(b));
+        if self.actors.len() == before || !self.is_of_last_states() {
+            return;
+        }
+        self.unseen.retain(|actor| !gone.contains(actor));
+        match self.predicate.is_of_groups() {
+            true => self.stale = true,
+            false => {
+                let is = |name: &Arc<str>| gone.contains(name);
+                self.found.retain(|(a, b), _| !is(a) && !b.as_ref().is_some_and(is));
             }
         }
         let Verdicts { fresh, found, .. } = self;

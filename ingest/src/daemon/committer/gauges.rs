@@ -1,13 +1,9 @@
 //! What the committer tells the metrics.
 
-use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::session::Session;
 use crate::daemon::metrics::{ActorLabels, ReasonLabel, SystemLabel};
-
-/// Actors whose gaps are metrics of their own.
-const MOST_ACTORS: usize = 1000;
 
 impl Session<'_> {
     /// Counts a commit that began then.
@@ -35,14 +31,9 @@ impl Session<'_> {
             let (sends, receives) = system.pairs.counts();
             self.metrics.unmatched_sends.get_or_create(&label).set(sends as i64);
             self.metrics.orphan_receives.get_or_create(&label).set(receives as i64);
-            let mut gaps: BTreeMap<String, u64> = BTreeMap::new();
-            for counts in
-                system.known.seen.completeness().into_iter().filter(|l| l.missing > 0).take(MOST_ACTORS)
-            {
-                *gaps.entry(counts.actor).or_default() += counts.missing;
-            }
-            for (actor, missing) in gaps {
-                let labels = ActorLabels { system: system.known.system.clone(), actor };
+            self.metrics.actors.get_or_create(&label).set(system.known.seen.incarnations() as i64);
+            for (actor, missing) in system.gaps() {
+                let labels = ActorLabels { system: system.known.system.clone(), actor: actor.to_owned() };
                 self.metrics.sequence_gaps.get_or_create(&labels).set(missing as i64);
             }
         }

@@ -4,6 +4,7 @@
 //! source), so a frame that is read again after a crash is passed over. Records are known by key besides, whatever
 //! a source sends again. After a failure everything is opened anew and read again from the spool.
 
+mod completeness;
 mod gauges;
 mod parse;
 pub(crate) mod progress;
@@ -11,6 +12,7 @@ mod session;
 mod system;
 mod upkeep;
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,7 +25,7 @@ use session::Session;
 
 use super::codec::CodecError;
 use super::metrics::Metrics;
-use super::monitors::Feeds;
+use super::monitors::{Feed, Feeds, Turn};
 use super::positions::Positions;
 use super::reserve::{Reserve, is_full};
 use super::tasks::{Task, Tasks};
@@ -70,10 +72,27 @@ pub struct Settings {
     pub keep_removed: Duration,
     /// Room on the store's disk for commits.
     pub(super) reserve: Arc<Reserve>,
+    /// Most actors of a system, each incarnation counted, at which a source brings new ones.
+    pub(super) most_actors: MostActors,
     /// The monitors of systems.
     pub(super) feeds: Feeds,
     /// Most bytes of the spool that are kept for monitors alone.
     pub(super) monitor_bytes: u64,
+}
+
+/// Most actors of a system at which sources bring new ones.
+#[derive(Clone, Debug, Default)]
+pub(super) struct MostActors {
+    /// Of those that have none of their own.
+    pub(super) all: u64,
+    /// By source.
+    pub(super) by_source: BTreeMap<String, u64>,
+}
+
+impl MostActors {
+    fn of(&self, source: &str) -> u64 {
+        self.by_source.get(source).copied().unwrap_or(self.all)
+    }
 }
 
 /// Why a stretch of committing ended early.
@@ -107,6 +126,9 @@ pub enum CommitError {
         /// Last frame known to be committed.
         released: u64,
     },
+    /// A monitor began again, and wants frames that were read before.
+    #[error("a monitor reads again what it has not written down")]
+    MonitorAgain,
     /// A thread ended without saying why.
     #[error("the parsing thread ended unexpectedly")]
     ParserLost,
@@ -146,6 +168,7 @@ pub(super) fn spawn<D: Disk>(
             };
             let lost = match Task::caught(|| run.session(&new_reader, &mut positions)) {
                 Ok(Ok(())) => return,
+                Ok(Err(CommitError::MonitorAgain)) => continue,
                 Err(panic) => panic,
                 Ok(Err(error @ (CommitError::ParserLost | CommitError::Store(IngestError::WriterLost)))) => {
                     error.to_string()
@@ -200,6 +223,8 @@ impl<D: Disk> Run<'_, D> {
         positions: &mut Positions,
     ) -> Result<(), CommitError> {
         let from = positions.lsn;
+        // They are known before anything is read: whoever begins later reads again.
+        let turns = self.turns();
         let (mut session, done) = Session::open(self.settings, self.metrics, self.tasks, positions.clone())?;
         self.metrics.store_failing.set(0);
         self.metrics.committed_lsn.set(i64::try_from(done).unwrap_or(i64::MAX));
@@ -216,7 +241,7 @@ impl<D: Disk> Run<'_, D> {
         thread::scope(|scope| {
             let stop = &stop;
             let parser = scope.spawn(move || parse::read_frames(reader, &frames, &to, stop));
-            let result = self.receive(&mut session, &chunks, positions);
+            let result = self.receive(&mut session, &chunks, positions, &turns);
             stop.store(true, Ordering::Relaxed);
             drop(chunks);
             parser.join().map_err(|_| CommitError::ParserLost)?;
@@ -229,15 +254,23 @@ impl<D: Disk> Run<'_, D> {
         session: &mut Session<'_>,
         chunks: &std::sync::mpsc::Receiver<parse::Message>,
         positions: &mut Positions,
+        turns: &[Turn],
     ) -> Result<(), CommitError> {
+        let turn = |of: &Arc<Feed>| {
+            let at = self.settings.feeds.values().position(|feed| Arc::ptr_eq(feed, of));
+            at.map_or(0, |at| turns[at])
+        };
         let mut upkeep = upkeep::Upkeep::new(self.settings);
         let (mut whole, mut idle) = (true, false);
         while !self.give_up.load(Ordering::Relaxed) {
             self.tasks.may_break("committer");
+            if self.turns() != turns {
+                return Err(CommitError::MonitorAgain);
+            }
             let due = session.due_in().is_some_and(|left| left.is_zero());
             if whole && (due || idle && session.is_large()) {
                 session.commit()?;
-                self.release(session, positions)?;
+                self.release(session, positions, turns)?;
                 upkeep.run(session, self.metrics, self.has_room())?;
             }
             idle = false;
@@ -250,14 +283,14 @@ impl<D: Disk> Run<'_, D> {
                     if let (Some(cut), Some(feed)) =
                         (chunk.cut.take(), self.settings.feeds.get(&chunk.origin.system))
                     {
-                        feed.send(cut, self.metrics);
+                        feed.send(cut, turn(feed), self.metrics);
                     }
                     session.take(&mut chunk)?;
                 }
                 Err(RecvTimeoutError::Timeout) if whole => {
                     idle = true;
                     if session.settled().is_some() {
-                        self.release(session, positions)?;
+                        self.release(session, positions, turns)?;
                         if !self.has_room() {
                             upkeep.run(session, self.metrics, false)?;
                         }
@@ -266,11 +299,16 @@ impl<D: Disk> Run<'_, D> {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
                     session.commit()?;
-                    return self.release(session, positions);
+                    return self.release(session, positions, turns);
                 }
             }
         }
         Ok(())
+    }
+
+    /// In which turns the monitors are.
+    fn turns(&self) -> Vec<Turn> {
+        self.settings.feeds.values().map(|feed| feed.turn()).collect()
     }
 
     /// Whether there is room for the next commit; takes it where it was given up.
@@ -286,12 +324,17 @@ impl<D: Disk> Run<'_, D> {
     }
 
     /// Saves the positions of what is committed, then removes the segments that hold nothing else.
-    fn release(&self, session: &Session<'_>, positions: &mut Positions) -> Result<(), CommitError> {
+    fn release(
+        &self,
+        session: &Session<'_>,
+        positions: &mut Positions,
+        turns: &[Turn],
+    ) -> Result<(), CommitError> {
         let Some(lsn) = session.settled() else { return Ok(()) };
         if positions.lsn < session.positions.lsn {
             *positions = session.positions.clone();
         }
-        self.settings.feeds.values().for_each(|feed| feed.committed(lsn));
+        self.settings.feeds.values().zip(turns).for_each(|(feed, turn)| feed.committed(lsn, *turn));
         // What a monitor has not written down is read again after a crash, unless that takes too much room.
         let watched = self.settings.feeds.values().map(|feed| feed.safe()).min().unwrap_or(lsn);
         let lsn = if self.releaser.bytes() > self.settings.monitor_bytes { lsn } else { lsn.min(watched) };

@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 use demi_schemas::summary::BackwardStamps;
 use rustc_hash::FxHashMap;
 
+use super::completeness::Completeness;
 use super::parse::{Chunk, Row};
 use super::progress::{application, source_application};
 use super::system::System;
 use super::{CommitError, Settings};
+use crate::Store;
 use crate::admit::{Admitted, Found, Rows};
-use crate::completeness::{self, CompletenessRow};
 use crate::daemon::metrics::Metrics;
 use crate::daemon::positions::Positions;
 use crate::daemon::tasks::Tasks;
@@ -21,12 +22,18 @@ use crate::lent::Lent;
 use crate::read::parse::What;
 use crate::stamps::note_news;
 use crate::store::{Gone, TableWriter};
-use crate::{IngestError, Store};
 
 /// Partitions written at the same time: each has an open file.
 const MOST_PARTITIONS: usize = 16;
 /// Rows that make a file that is worth its commit: it is not waited for more when nothing comes.
 const LARGE: u64 = 64 * 1024;
+
+/// Rows of the completeness that are many to write at once.
+const MANY_ROWS: usize = 200_000;
+/// Letters of an actor's name in the reason why it is refused.
+const MOST_NAMED: usize = 100;
+/// Incarnations of which something is noted after which a commit is made.
+const MOST_NOTES: usize = 1 << 18;
 
 /// What was taken since the last commit.
 #[derive(Default)]
@@ -49,15 +56,13 @@ pub(super) struct Session<'a> {
     /// The table of events; batches are packed on a thread of their own.
     pub events: Lent<TableWriter>,
     pub quarantine: TableWriter,
-    pub completeness: TableWriter,
-    /// Whether the completeness was committed and the events that it counts were not.
-    pub completeness_is_ahead: bool,
-    /// What was counted before this session.
-    counted: Vec<CompletenessRow>,
+    pub(super) completeness: Completeness,
     pub(super) systems: Vec<System>,
     numbers: FxHashMap<Arc<str>, usize>,
     rows: Rows,
     window: Window,
+    /// What the completeness cost the last time, where that was much.
+    costs: Duration,
     /// Last frame taken whole.
     pub(super) last: u64,
     pub positions: Positions,
@@ -80,20 +85,22 @@ impl<'a> Session<'a> {
             let store = dir.display().to_string();
             return Err(CommitError::OtherStore { store, committed: done, released: positions.committed });
         }
-        let completeness = store.completeness_writer()?;
-        let mut counted = completeness::read(completeness.folder(), &completeness.table)?;
+        let mut completeness = store.completeness_writer()?;
         // The completeness is committed before the events. If only it was, the one before counts.
-        let completeness_is_ahead = completeness.progress(&name)?.unwrap_or(0) > done;
-        if completeness_is_ahead
-            && let Some(before) = completeness.table.version().and_then(|v| v.checked_sub(1))
-        {
-            let mut old = completeness.table.clone();
+        let mut ahead = completeness.progress(&name)?.unwrap_or(0) > done;
+        let (is_ahead, mut files) = (ahead, completeness.files()?);
+        let now = completeness.table.clone();
+        while ahead && let Some(before) = completeness.table.version().and_then(|v| v.checked_sub(1)) {
             completeness
                 .runtime()
-                .block_on(old.load_version(before))
+                .clone()
+                .block_on(completeness.table.load_version(before))
                 .map_err(completeness.error("read the completeness"))?;
-            counted = completeness::read(completeness.folder(), &old)?;
+            files = completeness.files()?;
+            ahead = completeness.progress(&name)?.unwrap_or(0) > done;
         }
+        completeness.table = now;
+        let completeness = Completeness::new(completeness, is_ahead, files)?;
         let mut session = Session {
             settings,
             metrics,
@@ -102,12 +109,11 @@ impl<'a> Session<'a> {
             events: Lent::new(events, "events")?,
             quarantine,
             completeness,
-            completeness_is_ahead,
-            counted,
             systems: Vec::new(),
             numbers: FxHashMap::default(),
             rows: Rows::default(),
             window: Window::default(),
+            costs: Duration::ZERO,
             last: done,
             positions,
         };
@@ -115,6 +121,7 @@ impl<'a> Session<'a> {
             session.system(name)?;
         }
         session.gauges();
+        metrics.took(Some(done), 0);
         Ok((session, done))
     }
 
@@ -123,7 +130,8 @@ impl<'a> Session<'a> {
             return Ok(*number);
         }
         let scratch: PathBuf = self.settings.scratch.clone();
-        let system = System::open(&self.store, name, &self.counted, scratch)?;
+        let mut system = System::open(&self.store, name, scratch)?;
+        self.completeness.compare(&mut system)?;
         self.systems.push(system);
         self.numbers.insert(name.clone(), self.systems.len() - 1);
         Ok(self.systems.len() - 1)
@@ -131,6 +139,7 @@ impl<'a> Session<'a> {
 
     /// Takes the rows of a chunk, and at the end of a frame its number and positions.
     pub(super) fn take(&mut self, chunk: &mut Chunk) -> Result<(), CommitError> {
+        self.metrics.took(chunk.end.then_some(chunk.lsn), chunk.raw.len());
         let mut rows = std::mem::take(&mut chunk.rows);
         if !rows.is_empty() {
             let system = self.system(&chunk.origin.system)?;
@@ -153,6 +162,7 @@ impl<'a> Session<'a> {
 
     fn row(&mut self, chunk: &Chunk, row: &mut Row, system: usize, source: u32) -> Result<(), CommitError> {
         let Row { line, raw, what } = row;
+        self.bound_actors(chunk, system, what);
         let found = Found::new(&chunk.stream, source, line, &chunk.raw, raw.clone());
         let state = &mut self.systems[system];
         let admitted = state.known.admit(&found, what, &mut self.rows, &mut self.quarantine)?;
@@ -192,10 +202,11 @@ impl<'a> Session<'a> {
         if window.rows >= self.settings.seal_rows
             || window.bytes >= self.settings.reserve.most_bytes(self.settings.seal_bytes)
             || window.partitions.len() > MOST_PARTITIONS
+            || self.systems.iter().map(|system| system.known.seen.notes()).sum::<usize>() >= MOST_NOTES
         {
             return Some(Duration::ZERO);
         }
-        Some(self.settings.seal_after.saturating_sub(since.elapsed()))
+        Some(self.settings.seal_after.max(4 * self.costs).saturating_sub(since.elapsed()))
     }
 
     /// Whether what was taken is worth a commit before it must be made.
@@ -225,14 +236,16 @@ impl<'a> Session<'a> {
         if self.quarantine.is_pending() {
             self.quarantine.commit(std::slice::from_ref(&all), Gone::Nothing)?;
         }
-        let rows = self.completeness_rows();
-        self.completeness.write(completeness::batch(&rows).map_err(IngestError::from)?)?;
-        self.completeness_is_ahead = true;
-        self.completeness.commit(std::slice::from_ref(&all), Gone::Everything)?;
+        let changed: Vec<Vec<u32>> = self.systems.iter().map(|system| system.known.seen.changes()).collect();
+        self.write_completeness(&changed, &all)?;
         let mut progress = vec![all];
         progress.extend(window.sources.into_iter().map(|(s, lsn)| (source_application(spool, &s), lsn)));
         self.events.get()?.commit(&progress, Gone::Nothing)?;
-        self.completeness_is_ahead = false;
+        self.completeness.is_ahead = false;
+        for (system, changed) in self.systems.iter_mut().zip(changed) {
+            changed.into_iter().for_each(|slot| system.measure(slot));
+            system.known.seen.settle();
+        }
         self.positions.committed = self.last;
         self.backwards();
         self.count(begin);
@@ -270,11 +283,41 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Rows of all systems: those at work, and those of others as they were.
-    fn completeness_rows(&self) -> Vec<CompletenessRow> {
-        let others = self.counted.iter().filter(|row| !self.numbers.contains_key(row.system.as_str()));
-        let mut rows: Vec<CompletenessRow> = others.cloned().collect();
-        rows.extend(self.systems.iter().flat_map(System::completeness));
-        rows
+    /// Commits what changed of the completeness: by system, of which incarnations.
+    fn write_completeness(
+        &mut self,
+        changed: &[Vec<u32>],
+        progress: &(String, u64),
+    ) -> Result<(), CommitError> {
+        let begin = Instant::now();
+        let mut changes: Vec<(&System, &[u32])> =
+            self.systems.iter().zip(changed.iter().map(Vec::as_slice)).collect();
+        changes.sort_by(|a, b| a.0.known.system.cmp(&b.0.known.system));
+        self.completeness.commit(&changes, std::slice::from_ref(progress))?;
+        // Where many actors come at once this takes its time: commits are fewer then.
+        let many = self.completeness.written() >= MANY_ROWS;
+        self.costs = if many { begin.elapsed() } else { Duration::ZERO };
+        Ok(())
+    }
+
+    /// Refuses a record of an actor that is one too many for its source.
+    fn bound_actors(&self, chunk: &Chunk, system: usize, what: &mut What) {
+        let What::Event { record, .. } = what else { return };
+        let seen = &self.systems[system].known.seen;
+        let (source, system) = (&chunk.origin.source, &chunk.origin.system);
+        let most = self.settings.most_actors.of(source);
+        if seen.weight() < most || chunk.origin.is_daemon() || seen.knows(&record.actor, record.incarnation) {
+            return;
+        }
+        let name: String = record.actor.chars().take(MOST_NAMED).collect();
+        let of = if record.incarnation > 0 {
+            format!(" (incarnation {})", record.incarnation)
+        } else {
+            String::new()
+        };
+        let reason = format!(
+            "actor '{name}'{of} is one too many: source '{source}' brings new ones only while system '{system}' has fewer than {most} (actors)"
+        );
+        *what = What::Bad { code: "too_many_actors".into(), reason };
     }
 }

@@ -1,5 +1,6 @@
 //! What the committer knows of one system.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use arrow_array::Array;
@@ -7,7 +8,6 @@ use arrow_array::cast::AsArray;
 use arrow_schema::DataType;
 use demi_common::sealed::SealedFile;
 use demi_schemas::{EventRecord, Kind};
-use rustc_hash::FxHashMap;
 use serde_json::Value;
 
 use crate::admit::Known;
@@ -28,69 +28,80 @@ pub(super) struct Counts {
     pub backward_stamps: u64,
 }
 
+/// Actors whose gaps are metrics of their own.
+const MOST_ACTORS: usize = 1000;
+
 pub(super) struct System {
     pub known: Known,
     pub pairs: Pairs,
     pub counts: Counts,
     /// Stamps that run backwards through their logs.
     pub stamps: Stamps,
-    /// By actor and incarnation: time of the event that came last.
-    last_times: FxHashMap<String, Vec<(u32, Value)>>,
+    /// By actor whose gaps are a metric: how many sequence numbers of each incarnation are missing.
+    gaps: BTreeMap<String, BTreeMap<u32, u64>>,
 }
 
 impl System {
-    /// Reads what the store has of the system; `completeness` holds what was counted before. Temporary data goes to
-    /// `scratch`.
-    pub(super) fn open(
-        store: &Store,
-        name: &str,
-        completeness: &[CompletenessRow],
-        scratch: PathBuf,
-    ) -> Result<Self, IngestError> {
+    /// Reads what the store has of the system. Temporary data goes to `scratch`.
+    pub(super) fn open(store: &Store, name: &str, scratch: PathBuf) -> Result<Self, IngestError> {
         let files = store.known_event_files(name)?;
         let mut pairs = Pairs::default();
         read_pairs(&files, &mut pairs)?;
-        let mut known = Known::read(store, name, scratch)?;
-        let mut last_times: FxHashMap<String, Vec<(u32, Value)>> = FxHashMap::default();
-        for row in completeness.iter().filter(|row| row.system == name) {
-            let counts = &row.counts;
-            known.seen.add_counts(&counts.actor, counts.incarnation, counts.duplicates, counts.conflicts);
-            if let Some(time) = &row.last_time {
-                let time = Value::String(time.clone());
-                last_times.entry(counts.actor.clone()).or_default().push((counts.incarnation, time));
-            }
+        let known = Known::read(store, name, scratch)?;
+        let mut system = System { known, pairs, counts: Counts::default(), stamps: Stamps::default(), gaps: BTreeMap::new() };
+        for slot in system.known.seen.with_gaps() {
+            system.measure(slot);
         }
-        Ok(System { known, pairs, counts: Counts::default(), stamps: Stamps::default(), last_times })
+        Ok(system)
     }
 
     /// Takes in an event that is new. Takes its time away: the row was made.
     pub(super) fn added(&mut self, record: &mut EventRecord) {
         self.counts.written += 1;
         self.pairs.take(record);
-        let Some(time) = record.time.take() else { return };
-        let incarnations = match self.last_times.get_mut(&record.actor) {
-            Some(incarnations) => incarnations,
-            None => self.last_times.entry(std::mem::take(&mut record.actor)).or_default(),
-        };
-        match incarnations.iter_mut().find(|(incarnation, _)| *incarnation == record.incarnation) {
-            Some((_, last)) => *last = time,
-            None => incarnations.push((record.incarnation, time)),
+        match record.time.take() {
+            Some(Value::String(time)) => self.known.seen.note_time(time),
+            Some(time) => self.known.seen.note_time(time.to_string()),
+            None => {}
         }
     }
 
-    /// The system's rows of the completeness.
-    pub(super) fn completeness(&self) -> Vec<CompletenessRow> {
-        let time = |actor: &str, incarnation: u32| {
-            let (_, time) = self.last_times.get(actor)?.iter().find(|(i, _)| *i == incarnation)?;
-            Some(time.as_str().map_or_else(|| time.to_string(), str::to_owned))
-        };
-        let rows = self.known.seen.completeness().into_iter();
-        rows.map(|counts| CompletenessRow {
-            system: self.known.system.clone(),
-            last_time: time(&counts.actor, counts.incarnation),
-            counts,
-        })
-        .collect()
+    /// By what the row of an incarnation is sorted.
+    pub(super) fn key(&self, slot: u32) -> (&str, &str, u32) {
+        let (actor, incarnation) = self.known.seen.key(slot);
+        (&self.known.system, actor, incarnation)
+    }
+
+    /// The row of an incarnation in the completeness, where one stands there from before; `None` if it has no events any more.
+    pub(super) fn row(&self, slot: u32, before: Option<CompletenessRow>) -> Option<CompletenessRow> {
+        let seen = &self.known.seen;
+        let mut counts = seen.complete(slot)?;
+        let mut last_time = seen.noted(slot).and_then(|noted| noted.last_time.as_deref().map(str::to_owned));
+        if let Some(before) = before {
+            counts.duplicates += before.counts.duplicates;
+            counts.conflicts += before.counts.conflicts;
+            last_time = last_time.or(before.last_time);
+        }
+        Some(CompletenessRow { system: self.known.system.clone(), counts, last_time })
+    }
+
+    /// Takes note of the gaps of an incarnation that changed.
+    pub(super) fn measure(&mut self, slot: u32) {
+        let missing = self.known.seen.missing(slot);
+        let (actor, incarnation) = self.known.seen.key(slot);
+        let may_begin = missing > 0 && self.gaps.len() < MOST_ACTORS;
+        match self.gaps.get_mut(actor) {
+            Some(gaps) => drop(gaps.insert(incarnation, missing)),
+            None if may_begin => {
+                self.gaps.insert(actor.to_owned(), BTreeMap::from([(incarnation, missing)]));
+            }
+            None => {}
+        }
+    }
+
+    /// By actor: how many sequence numbers are missing.
+    pub(super) fn gaps(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.gaps.iter().map(|(actor, gaps)| (actor.as_str(), gaps.values().sum()))
     }
 }
 

@@ -75,9 +75,9 @@ impl<'a> Upkeep<'a> {
             for table in [session.events.get()?, &mut session.quarantine] {
                 vacuum(table, self.settings.keep_removed)?;
             }
-            // Each commit writes the completeness anew. While it is ahead of the events the version before it is needed.
-            if !session.completeness_is_ahead {
-                vacuum(&mut session.completeness, self.settings.keep_removed)?;
+            // Each commit writes files of the completeness anew. While it is ahead of the events the version before it is needed.
+            if !session.completeness.is_ahead {
+                vacuum(&mut session.completeness.writer, self.settings.keep_removed)?;
             }
         }
         Ok(())

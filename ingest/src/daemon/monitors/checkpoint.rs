@@ -308,13 +308,15 @@ impl Checkpoint {
     }
 
     fn write_as<D: Disk + ?Sized>(&self, disk: &D, file: &str) -> Result<(), SpoolError> {
-        // Keys are text and values are JSON: this can always be written.
-        let text = serde_json::to_vec(self).unwrap_or_default();
         let io = |source| SpoolError::Io { name: file.to_owned(), action: "write this file", source };
         let mut packed = zstd::Encoder::new(Vec::new(), 1).map_err(io)?;
         // A bit that changed is not taken for another number.
         packed.include_checksum(true).map_err(io)?;
-        packed.write_all(&text).map_err(io)?;
+        // Piece by piece: the whole text would be large.
+        let mut buffered = std::io::BufWriter::with_capacity(1 << 16, &mut packed);
+        serde_json::to_writer(&mut buffered, self).map_err(|e| io(e.into()))?;
+        buffered.flush().map_err(io)?;
+        drop(buffered);
         let bytes = packed.finish().map_err(io)?;
         disk.replace(file, &bytes).map_err(io)
     }

@@ -31,6 +31,10 @@ pub struct MonitorConfig {
     /// How many rows of a history are kept for an invariant at most. Default 1 000 000.
     #[serde(default = "keys")]
     pub keys: usize,
+    /// How many actors are known at most. Beyond, those that told nothing for the longest time are forgotten, first those that never told a state.
+    /// Default 250 000.
+    #[serde(default = "actors")]
+    pub actors: usize,
     /// How many snapshots in a row must fail before there is an alert. Default 1.
     #[serde(default = "confirm")]
     pub confirm: u64,
@@ -86,6 +90,10 @@ fn keys() -> usize {
     Options::default().keys
 }
 
+fn actors() -> usize {
+    Options::default().actors
+}
+
 fn confirm() -> u64 {
     Options::default().confirm
 }
@@ -110,6 +118,7 @@ impl MonitorConfig {
         let positive = [
             ("wait_records", self.wait_records as u64),
             ("keys", self.keys as u64),
+            ("actors", self.actors as u64),
             ("confirm", self.confirm),
         ];
         if let Some((key, _)) = positive.iter().find(|(_, value)| *value == 0) {
@@ -144,6 +153,7 @@ impl MonitorConfig {
             wait_millis: self.wait_millis,
             wait_records: self.wait_records,
             keys: self.keys,
+            actors: self.actors,
             confirm: self.confirm,
             quiet_millis: Duration::from_secs(self.quiet_secs).as_millis().try_into().unwrap_or(u64::MAX),
         }

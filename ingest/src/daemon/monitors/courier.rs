@@ -9,6 +9,7 @@ use demi_schemas::event::MONITOR;
 use demi_schemas::{EventRecord, Kind};
 use serde_json::json;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::checkpoint::{Alert, Stage, Told};
@@ -19,6 +20,7 @@ use crate::daemon::batch::{Batch, Content, Item, Origin, Outcome, Refusal};
 use crate::daemon::intake::Intake;
 use crate::daemon::metrics::Metrics;
 use crate::daemon::shutdown::Shutdown;
+use crate::daemon::tasks::Tasks;
 
 /// With what the names of the sources of violations begin.
 pub(crate) const SOURCE: &str = "monitors.";
@@ -34,19 +36,40 @@ pub(crate) struct Courier {
     pub(crate) desk: Arc<Desk>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) shutdown: Shutdown,
+    pub(crate) tasks: Tasks,
 }
+
+/// Alerts on their way to be carried out.
+pub(crate) type Alerts = Arc<tokio::sync::Mutex<UnboundedReceiver<Alert>>>;
 
 impl Courier {
     /// Works until no more alerts come, or the daemon takes no more records.
-    pub(crate) async fn run(self, mut alerts: UnboundedReceiver<Alert>) {
-        let courier = Arc::new(self);
+    ///
+    /// # Panics
+    /// When a part of it has panicked: it is to be started again as a whole.
+    pub(crate) async fn run(self: Arc<Self>, alerts: Alerts) {
+        let courier = self;
+        let mut alerts = alerts.lock().await;
         // A receiver that is away, or a long search, holds up no record.
         let (to_post, posts) = unbounded_channel();
         let (to_build, builds) = unbounded_channel();
-        let poster = tokio::spawn(courier.clone().post_all(posts));
-        let builder = tokio::spawn(courier.clone().build_all(builds));
+        // They end with it.
+        let mut parts = JoinSet::new();
+        parts.spawn(courier.clone().post_all(posts));
+        parts.spawn(courier.clone().build_all(builds));
         // What is not done when the daemon stops is done at its next start.
-        while let Some(Some(mut alert)) = courier.shutdown.unless(alerts.recv()).await {
+        loop {
+            let next = tokio::select! {
+                next = courier.shutdown.unless(alerts.recv()) => next.flatten(),
+                Some(ended) = parts.join_next() => {
+                    if let Err(error) = ended && error.is_panic() {
+                        std::panic::resume_unwind(error.into_panic());
+                    }
+                    continue;
+                }
+            };
+            let Some(mut alert) = next else { break };
+            courier.tasks.may_break(&format!("alerts of {}", courier.name));
             let Told { name, id, first, more, .. } = &alert.violation;
             let (event, of, more) = (&first.event, &first.of, more.len());
             tracing::warn!(
@@ -66,12 +89,8 @@ impl Courier {
             let _ = to_build.send(alert);
         }
         drop((to_post, to_build));
-        let (stop, stop_building) = (poster.abort_handle(), builder.abort_handle());
-        let rest = async { tokio::join!(poster, builder) };
-        if courier.shutdown.unless(rest).await.is_none() {
-            stop.abort();
-            stop_building.abort();
-        }
+        let rest = async { while parts.join_next().await.is_some() {} };
+        let _ = courier.shutdown.unless(rest).await;
     }
 
     fn done(&self, alert: &mut Alert, stage: Stage) {
@@ -109,6 +128,7 @@ impl Courier {
             if alert.done.posted {
                 continue;
             }
+            self.tasks.may_break(&format!("posts of {}", self.name));
             let id = &alert.violation.id;
             let failed = |reason: &str| {
                 self.metrics.monitors.post_failed(&self.name);

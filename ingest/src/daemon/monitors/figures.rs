@@ -50,6 +50,12 @@ pub struct Figures {
     pub uncertain: Family<MonitorLabel, Gauge>,
     /// Rows and groups that failed and were not told, because there were too many.
     pub untold: Family<MonitorLabel, Gauge>,
+    /// Actors that are known.
+    pub actors: Family<MonitorLabel, Gauge>,
+    /// How often an actor was forgotten because there were too many.
+    pub forgotten: Family<MonitorLabel, Gauge>,
+    /// Alerts that were recorded and not posted, and violations that were not told, because too many wait.
+    pub shed: Family<MonitorLabel, Counter>,
     /// Records that were dropped because the monitor was behind.
     pub dropped: Family<MonitorLabel, Counter>,
     /// Posts that failed and were tried again.
@@ -84,6 +90,9 @@ impl Figures {
         r.register("monitor_history_rows", "Rows of histories", self.kept.clone());
         r.register("monitor_uncertain", "How often an actor became uncertain", self.uncertain.clone());
         r.register("monitor_untold", "Failures that there was no room for", self.untold.clone());
+        r.register("monitor_actors", "Actors that a monitor knows", self.actors.clone());
+        r.register("monitor_forgotten_actors", "How often an actor was forgotten", self.forgotten.clone());
+        r.register("monitor_alerts_shed", "Alerts that were only recorded, or not told", self.shed.clone());
         r.register("monitor_dropped", "Records that a monitor did not see", self.dropped.clone());
         r.register("monitor_posts_failed", "Posts that failed", self.posts_failed.clone());
         r.register("monitor_builds_failed", "Executions that could not be built", self.builds_failed.clone());
@@ -95,11 +104,13 @@ impl Figures {
     /// Makes all series of a monitor; `last_told` says when invariants were last told, in seconds since 1970.
     pub(crate) fn begin(&self, monitor: &str, invariants: &[Invariant], last_told: &BTreeMap<String, u64>) {
         let label = MonitorLabel { monitor: monitor.to_owned() };
-        for gauge in [&self.held, &self.kept, &self.uncertain, &self.untold, &self.stuck, &self.began_anew] {
+        let gauges = [&self.held, &self.kept, &self.uncertain, &self.untold, &self.stuck, &self.began_anew];
+        for gauge in gauges.into_iter().chain([&self.actors, &self.forgotten]) {
             drop(gauge.get_or_create(&label));
         }
         drop(self.sample.get_or_create(&label));
-        for counter in [&self.dropped, &self.posts_failed, &self.builds_failed, &self.builds_given_up] {
+        let counters = [&self.dropped, &self.posts_failed, &self.builds_failed, &self.builds_given_up];
+        for counter in counters.into_iter().chain([&self.shed]) {
             drop(counter.get_or_create(&label));
         }
         for invariant in invariants {
@@ -113,6 +124,11 @@ impl Figures {
         }
     }
 
+    /// Counts an alert that is only recorded, or violations that are not told.
+    pub(crate) fn shed(&self, monitor: &str, count: u64) {
+        self.shed.get_or_create(&MonitorLabel { monitor: monitor.to_owned() }).inc_by(count);
+    }
+
     pub(crate) fn show(&self, monitor: &str, watching: &[Watching], counts: Counts, sample: f64) {
         let label = MonitorLabel { monitor: monitor.to_owned() };
         self.sample.get_or_create(&label).set(sample);
@@ -120,6 +136,8 @@ impl Figures {
         self.kept.get_or_create(&label).set(number(counts.kept as u64));
         self.uncertain.get_or_create(&label).set(number(counts.uncertain));
         self.untold.get_or_create(&label).set(number(counts.untold));
+        self.actors.get_or_create(&label).set(number(counts.actors as u64));
+        self.forgotten.get_or_create(&label).set(number(counts.forgotten));
         for known in watching {
             let labels = labels(monitor, &known.id);
             self.checks.get_or_create(&labels).set(number(known.checks));
@@ -245,6 +263,9 @@ mod tests {
             "builds_given_up_total",
             "stuck",
             "began_anew",
+            "actors",
+            "forgotten_actors",
+            "alerts_shed_total",
         ] {
             assert!(text.contains(&format!("monitor_{name}{{monitor=\"m\"}} 0\n")), "{name}: {text}");
         }

@@ -8,9 +8,13 @@ use std::sync::mpsc::sync_channel;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int32Type;
+use arrow_schema::DataType;
 use demi_monitor::Interest;
 use demi_schemas::EventRecord;
 use demi_schemas::event::MONITOR;
+use futures::FutureExt as _;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::sync::oneshot;
@@ -21,13 +25,13 @@ use super::courier::Courier;
 use super::courier::SOURCE;
 use super::feed::{Feed, Feeds, Wanted};
 use super::work::{Desk, Mute, Work, lock};
-use crate::completeness::status;
 use crate::daemon::codec::{self, DecodedContent};
 use crate::daemon::config::Config;
 use crate::daemon::intake::Intake;
 use crate::daemon::metrics::Metrics;
 use crate::daemon::shutdown::Shutdown;
-use crate::daemon::tasks::{Task, Tasks};
+use crate::daemon::tasks::Tasks;
+use crate::scan::scan;
 use crate::spool::{Disk, Options, Spool, SpoolError, identity, inspect};
 use crate::{IngestError, Store};
 
@@ -169,7 +173,7 @@ fn start<D: Disk + Clone>(
     let feed = Arc::new(Feed::new(name, to, wanted.clone()));
     let desk = Arc::new(Desk::default());
     let (alerts, carried) = unbounded_channel();
-    let courier = Courier {
+    let courier = Arc::new(Courier {
         name: name.to_owned(),
         config: config.clone(),
         store: store.to_owned(),
@@ -177,9 +181,18 @@ fn start<D: Disk + Clone>(
         desk: desk.clone(),
         metrics: with.metrics.clone(),
         shutdown: with.shutdown.clone(),
-    };
+        tasks: with.tasks.clone(),
+    });
+    let carried = Arc::new(tokio::sync::Mutex::new(carried));
     let task = with.tasks.task(format!("alerts of monitor {name}"));
-    tokio::spawn(task.watch(tokio::spawn(courier.run(carried))));
+    let first = tokio::spawn(courier.clone().run(carried.clone()));
+    let again = move || {
+        // What the one before had in hand is told again; what is done twice is known by its id.
+        courier.desk.carry_again.store(true, Ordering::Relaxed);
+        let running = tokio::spawn(courier.clone().run(carried.clone()));
+        async move { Ok::<_, std::convert::Infallible>(running) }.boxed()
+    };
+    tokio::spawn(task.tend(first, again));
     let work = Work {
         name: name.to_owned(),
         config: config.clone(),
@@ -190,15 +203,12 @@ fn start<D: Disk + Clone>(
         metrics: with.metrics.clone(),
         alerts,
         checkpoint,
+        turn: 0,
+        tasks: with.tasks.clone(),
     };
     let thread = thread::Builder::new().name(format!("monitor {name}"));
     let task = with.tasks.task(format!("monitor {name}"));
-    let run = move || {
-        if let Err(reason) = Task::caught(|| work.run(invariants)) {
-            task.lost(&reason);
-        }
-    };
-    let thread = thread.spawn(run).map_err(MonitorError::Thread)?;
+    let thread = thread.spawn(move || work.keep_running(invariants, task)).map_err(MonitorError::Thread)?;
     Ok((desk, feed, thread))
 }
 
@@ -227,12 +237,16 @@ fn anew<D: Disk + Clone>(
 /// The last incarnation under which violations of a system stand in a store.
 fn last_incarnation(store: &Path, system: &str) -> Result<Option<u32>, IngestError> {
     let opened = Store::open(store)?;
-    if !opened.systems()?.iter().any(|known| known == system) {
-        return Ok(None);
-    }
-    let rows = status(&opened, Some(system))?;
-    let own = rows.iter().filter(|row| row.counts.actor == MONITOR).map(|row| row.counts.incarnation);
-    Ok(own.max())
+    let columns = [("actor", DataType::Utf8), ("incarnation", DataType::Int32)];
+    let mut last = None;
+    scan(&opened.known_event_files(system)?, &columns, |batch| {
+        let (actors, numbers) =
+            (batch.column(0).as_string::<i32>(), batch.column(1).as_primitive::<Int32Type>());
+        let own = (0..batch.num_rows()).filter(|row| actors.value(*row) == MONITOR);
+        last = last.max(own.map(|row| numbers.value(row) as u32).max());
+        Ok(())
+    })?;
+    Ok(last)
 }
 
 /// The last incarnation under which violations of a system stand in the frames of the spool behind `done`.

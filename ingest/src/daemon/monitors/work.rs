@@ -9,10 +9,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use demi_monitor::{Invariant, Monitor, Record, Saved, Unjudged, Violation, Watching};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::checkpoint::{Alert, Checkpoint, Done, Stage, Told as ToldViolation};
+use super::checkpoint::{Alert, Checkpoint, Done, Known, Stage, Told as ToldViolation};
 use super::config::MonitorConfig;
-use super::feed::{Cut, Told, Wanted};
+use super::feed::{Cut, Told, Turn, Wanted};
 use crate::daemon::metrics::Metrics;
+use crate::daemon::tasks::{Task, Tasks};
 use crate::spool::{Disk, SpoolError};
 
 /// Longest time without looking at the clock.
@@ -25,6 +26,10 @@ const BURST: Duration = Duration::from_secs(1);
 const MOST_TOLD: usize = 100;
 /// Pause after a checkpoint could not be written.
 const PAUSE: Duration = Duration::from_secs(1);
+/// Most alerts that wait to be posted or built. What comes beyond is recorded alone, and beyond twice as many not told.
+const MOST_ALERTS: usize = if cfg!(test) { 8 } else { 10_000 };
+/// Most violations that wait to be told with others.
+const MOST_WAITING: usize = 100_000;
 /// Least share of the states that are looked at.
 const LEAST_SAMPLE: f64 = 1.0 / 65_536.0;
 
@@ -37,6 +42,8 @@ pub(crate) struct Desk {
     pub(crate) mute: Mutex<Vec<Mute>>,
     /// The file of invariants is to be read again.
     pub(crate) reload: AtomicBool,
+    /// Alerts are to be carried out again, because whoever did it is gone.
+    pub(crate) carry_again: AtomicBool,
     /// What was done about alerts, by incarnation and number of their records.
     pub(crate) done: Mutex<Vec<((u32, u64), Stage)>>,
     /// The daemon gives up: nothing more is taken.
@@ -69,6 +76,9 @@ pub(crate) struct Work<D> {
     /// Where alerts go that were written down.
     pub(crate) alerts: tokio::sync::mpsc::UnboundedSender<Alert>,
     pub(crate) checkpoint: Checkpoint,
+    /// The turn that it is in.
+    pub(crate) turn: Turn,
+    pub(crate) tasks: Tasks,
 }
 
 /// Why the work on one file of invariants ended.
@@ -78,8 +88,33 @@ enum Ended {
 }
 
 impl<D: Disk> Work<D> {
+    /// Watches until the feed is closed or the daemon gives up. After a panic it goes on from what is written down.
+    pub(crate) fn keep_running(mut self, invariants: Vec<Invariant>, mut task: Task) {
+        let mut again = Vec::new();
+        loop {
+            task.runs();
+            let panic = match Task::caught(|| {
+                self.run(if again.is_empty() { invariants.clone() } else { again.clone() })
+            }) {
+                Ok(()) => return,
+                Err(panic) => panic,
+            };
+            let Some(pause) = task.failed(&panic) else { return };
+            std::thread::sleep(pause);
+            match Checkpoint::read(&self.disk, &self.name) {
+                Ok(Known::Checkpoint(known)) => self.checkpoint = *known,
+                // It was written when the monitor began.
+                Ok(Known::Nothing | Known::Damaged(_)) | Err(_) => {
+                    return task.lost("what the monitor knew cannot be read");
+                }
+            }
+            again = self.config.read_invariants().unwrap_or_default();
+            self.turn = self.wanted.begin_again(self.checkpoint.lsn);
+        }
+    }
+
     /// Watches until the feed is closed or the daemon gives up.
-    pub(crate) fn run(mut self, mut invariants: Vec<Invariant>) {
+    fn run(&mut self, mut invariants: Vec<Invariant>) {
         for alert in self.checkpoint.alerts.clone() {
             let _ = self.alerts.send(alert);
         }
@@ -115,14 +150,17 @@ impl<D: Disk> Work<D> {
             if self.desk.give_up.load(Ordering::Relaxed) {
                 return Ended::Stopped;
             }
+            self.tasks.may_break(&self.name);
             let before = last;
             let closed = match self.from.recv_timeout(TICK) {
+                // It was read for a monitor that is gone.
+                Ok(Told::Records(Cut { turn, .. }) | Told::Committed(_, turn)) if turn != self.turn => false,
                 Ok(Told::Records(cut)) => {
                     dirty = true;
                     last = self.take(&mut monitor, cut, last, clock.now(), &mut found, &mut losses);
                     false
                 }
-                Ok(Told::Committed(lsn)) => {
+                Ok(Told::Committed(lsn, _)) => {
                     last = last.max(lsn);
                     due = true;
                     false
@@ -152,6 +190,11 @@ impl<D: Disk> Work<D> {
                         let _ = self.alerts.send(alert.clone());
                     }
                     handed = self.checkpoint.last_seq;
+                }
+            }
+            if self.desk.carry_again.swap(false, Ordering::Relaxed) {
+                for alert in self.checkpoint.alerts.iter().filter(|alert| alert.seq <= handed) {
+                    let _ = self.alerts.send(alert.clone());
                 }
             }
             if !answers.is_empty() && failed.is_none() {
@@ -236,6 +279,11 @@ impl<D: Disk> Work<D> {
     fn note(&mut self, found: &mut Vec<Violation>) {
         let told = found.drain(..).map(|v| ToldViolation::new(v, &self.config.system, &self.name));
         self.checkpoint.waiting.extend(told);
+        let beyond = self.checkpoint.waiting.len().saturating_sub(MOST_WAITING);
+        if beyond > 0 {
+            self.checkpoint.waiting.truncate(MOST_WAITING);
+            self.metrics.monitors.shed(&self.name, beyond as u64);
+        }
     }
 
     /// Makes alerts of the violations that wait, at a time in milliseconds; whether there were any. The first of an invariant is told at
@@ -263,10 +311,20 @@ impl<D: Disk> Work<D> {
                 alert.violation.more.push(violation.first);
                 continue;
             }
+            let waiting = self.checkpoint.alerts.len();
+            if waiting >= MOST_ALERTS {
+                self.metrics.monitors.shed(&self.name, 1);
+            }
+            if waiting >= 2 * MOST_ALERTS {
+                continue;
+            }
+            // What cannot be posted for so long is in the store.
+            let recorded_alone = waiting >= MOST_ALERTS;
+            let done = Done { posted: recorded_alone, built: recorded_alone, ..Done::default() };
             self.checkpoint.last_seq += 1;
             let (incarnation, seq) = (self.checkpoint.incarnation, self.checkpoint.last_seq);
             open.insert(invariant, self.checkpoint.alerts.len());
-            self.checkpoint.alerts.push(Alert { incarnation, seq, violation, done: Done::default() });
+            self.checkpoint.alerts.push(Alert { incarnation, seq, violation, done });
         }
         any
     }
@@ -311,7 +369,10 @@ impl<D: Disk> Work<D> {
         // What waits comes again with its frame.
         self.checkpoint.lsn = monitor.oldest_waiting().map_or(last, |lsn| last.min(lsn.saturating_sub(1)));
         self.checkpoint.saved = monitor.save();
-        self.checkpoint.write(&self.disk, &self.name)?;
+        let written = self.checkpoint.write(&self.disk, &self.name);
+        // It takes as much memory as the monitor itself.
+        self.checkpoint.saved = Saved::default();
+        written?;
         self.wanted.set_safe(self.checkpoint.lsn);
         Ok(())
     }

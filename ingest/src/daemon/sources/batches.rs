@@ -8,8 +8,11 @@ use crate::mapping::{Outcome, Unit};
 use crate::quarantine::{RUN, of_run};
 use crate::read::lines::KEPT_OF_OVERLONG;
 
-/// Most bytes of what one record became, and about as many of what is spooled together.
+/// Most bytes of what one record became.
 pub(super) const MOST_TOGETHER: usize = MAX_BATCH / 4;
+/// Bytes of items that are spooled together, unless one of them has more. Several batches are on their way at a time, and what is small in the
+/// spool takes some times its bytes in memory.
+const GATHERED: usize = 2 << 20;
 
 /// Bytes of a record from which on room that it does not use is given back.
 const LARGE: usize = 64 << 10;
@@ -178,7 +181,7 @@ impl<'a> Batches<'a> {
     pub(super) fn add(&mut self, unit: Unit, system: &str) -> bool {
         let from = self.now.len();
         let size = append(unit, system, &mut self.now);
-        if self.size + size > MOST_TOGETHER && from > 0 {
+        if self.size + size > GATHERED && from > 0 {
             let rest = self.now.split_off(from);
             self.give(rest);
         }
@@ -188,7 +191,7 @@ impl<'a> Batches<'a> {
     /// Appends an item; says whether somebody listens.
     pub(super) fn push(&mut self, item: Item) -> bool {
         let size = bytes_of(&item.outcome) + ITEM;
-        if self.size + size > MOST_TOGETHER && !self.now.is_empty() {
+        if self.size + size > GATHERED && !self.now.is_empty() {
             self.give(Vec::new());
         }
         if self.open {

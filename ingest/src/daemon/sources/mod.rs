@@ -82,6 +82,9 @@ pub struct Limits {
     /// Most bytes of requests that are in memory at a time, packed and unpacked, of all sources together. What is more is refused, to come
     /// again later. Default 128 MiB.
     pub requests_bytes: usize,
+    /// How many actors a system may have, each incarnation counted, for a source to bring new ones; a name of more than 64 bytes counts as
+    /// several. A source can have a number of its own (`actors`). Default 4 000 000.
+    pub actors: u64,
 }
 
 impl Default for Limits {
@@ -94,13 +97,14 @@ impl Default for Limits {
             bytes_per_sec: 0,
             full_secs: 10,
             requests_bytes: 128 << 20,
+            actors: 4_000_000,
         }
     }
 }
 
 impl Limits {
     /// The keys, for messages that name the nearest one.
-    pub const KEYS: [&'static str; 7] = [
+    pub const KEYS: [&'static str; 8] = [
         "line_bytes",
         "body_bytes",
         "read_secs",
@@ -108,6 +112,7 @@ impl Limits {
         "bytes_per_sec",
         "full_secs",
         "requests_bytes",
+        "actors",
     ];
 
     /// `read_secs` as a duration.

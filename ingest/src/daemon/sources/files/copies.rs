@@ -51,7 +51,7 @@ impl Follower {
     pub(super) fn catch_up_packed(&mut self, number: usize) -> std::io::Result<()> {
         let state = &self.known[number].state;
         let states: Vec<&State> = self.known.iter().map(|known| &known.state).collect();
-        if let Identity::Known(_, best) = identify(state.place(), &states)?
+        if let Identity::Known(_, best) = identify(state.place(), &states, &self.context.shutdown)?
             && self.is_copy(state.place(), &best)
             && best.offset > state.offset
         {

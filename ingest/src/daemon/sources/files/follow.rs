@@ -16,6 +16,9 @@ use crate::daemon::batch::{Batch, Content, PositionUpdate, Refusal};
 use crate::daemon::metrics::SourceLabel;
 use crate::daemon::sources::Context;
 
+/// How long a batch may take that is on its way when the daemon stops.
+const GRACE: Duration = Duration::from_millis(500);
+
 /// A file that is or was followed.
 pub(super) struct Known {
     /// Key of its position.
@@ -214,9 +217,21 @@ impl Follower {
             content,
             positions: std::iter::once(update).chain(remembered).collect(),
         };
-        let submitted = self.handle.block_on(async {
+        let handing_over = async {
             self.context.rate.take(batch.content.len()).await;
             self.context.intake.submit(batch, Duration::MAX).await
+        };
+        // There may be no room for long. What is not known to be durable is read again at the next start, from the position that is.
+        let stopping = async {
+            self.context.shutdown.wait().await;
+            tokio::time::sleep(GRACE).await;
+            Err(Refusal::Closed)
+        };
+        let submitted = self.handle.block_on(async {
+            tokio::select! {
+                submitted = handing_over => submitted,
+                stopped = stopping => stopped,
+            }
         });
         if let (Some(mapped), Some(shared)) = (&mut self.mapped, shared) {
             mapped.settle(submitted.is_ok().then_some(shared));

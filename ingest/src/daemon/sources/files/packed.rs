@@ -7,6 +7,7 @@ use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::state::{HEAD, State};
+use crate::daemon::shutdown::Shutdown;
 use crate::read::decompress::unpack;
 use crate::read::names;
 
@@ -20,9 +21,28 @@ pub(super) enum Identity {
     CutOff,
 }
 
+/// Most bytes that are read at once: when the daemon stops, what they become is all that is unpacked yet.
+const PIECE: usize = 16 << 10;
+
+/// A file that ends with an error when the daemon stops. Few bytes can become very many, or none at all.
+struct Stopping {
+    file: File,
+    stop: Shutdown,
+}
+
+impl Read for Stopping {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        if self.stop.is_thrown() {
+            return Err(std::io::Error::other("the daemon stops"));
+        }
+        let most = into.len().min(PIECE);
+        self.file.read(&mut into[..most])
+    }
+}
+
 /// The unpacked stream of a file.
-pub(super) fn stream(path: &Path) -> std::io::Result<Box<dyn BufRead + Send>> {
-    let file = File::open(path)?;
+fn stream(path: &Path, stop: &Shutdown) -> std::io::Result<Box<dyn BufRead + Send>> {
+    let file = Stopping { file: File::open(path)?, stop: stop.clone() };
     let name = names::text(path);
     unpack(&name, Box::new(file)).map_err(|e| std::io::Error::other(e.to_string()))
 }
@@ -40,8 +60,8 @@ pub(super) struct Unpacked {
 
 impl Unpacked {
     /// Opens the file at `offset` of the unpacked stream.
-    pub(super) fn open(path: &Path, offset: u64) -> std::io::Result<Self> {
-        let mut stream = stream(path)?;
+    pub(super) fn open(path: &Path, offset: u64, stop: &Shutdown) -> std::io::Result<Self> {
+        let mut stream = stream(path, stop)?;
         let skip = offset.saturating_sub(HEAD as u64);
         let skipped = std::io::copy(&mut (&mut stream).take(skip), &mut std::io::sink())?;
         let mut before = Vec::with_capacity(HEAD);
@@ -71,8 +91,8 @@ impl Unpacked {
 }
 
 /// Finds the state whose bytes the packed file holds, the one that was read furthest if there are several.
-pub(super) fn identify(path: &Path, states: &[&State]) -> std::io::Result<Identity> {
-    let mut reader = stream(path)?;
+pub(super) fn identify(path: &Path, states: &[&State], stop: &Shutdown) -> std::io::Result<Identity> {
+    let mut reader = stream(path, stop)?;
     let mut start = Vec::with_capacity(HEAD);
     if (&mut reader).take(HEAD as u64).read_to_end(&mut start).is_err() {
         return Ok(Identity::CutOff);
@@ -107,4 +127,46 @@ pub(super) fn identify(path: &Path, states: &[&State]) -> std::io::Result<Identi
 
 fn known_or(best: Identity, other: Identity) -> Identity {
     if matches!(best, Identity::Known(..)) { best } else { other }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    /// Whatever a packed file becomes, very much or nothing at all: it is read no further when the daemon stops.
+    #[test]
+    fn nothing_more_is_read_when_the_daemon_stops() {
+        let gzip = |bytes: &[u8]| {
+            let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+            gzip.write_all(bytes).unwrap();
+            gzip.finish().unwrap()
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.gz");
+        for member in [gzip(b""), gzip(&[b'x'; 100_000])] {
+            std::fs::write(&path, [gzip(b"first\n"), member.repeat(1 << 20 >> 6)].concat()).unwrap();
+            let stop = Shutdown::new();
+            let mut unpacked = Unpacked::open(&path, 3, &stop).unwrap();
+            assert_eq!(unpacked.before, b"fir");
+            unpacked.fill(2).unwrap();
+            assert_eq!(unpacked.ready, b"st");
+            stop.throw();
+            // What was read before is unpacked yet, and no more.
+            let mut rest = 0;
+            while unpacked.fill(1 << 20).is_ok() {
+                assert!(!unpacked.ended);
+                rest += unpacked.ready.len();
+                unpacked.ready.clear();
+            }
+            let ratio = 100_000 / member.len() + 1;
+            assert!(rest + unpacked.ready.len() <= (PIECE + 8) * ratio, "{rest} bytes");
+            assert!(Unpacked::open(&path, 3, &stop).is_err());
+            assert!(
+                identify(&path, &[], &stop).is_err()
+                    || matches!(identify(&path, &[], &stop), Ok(Identity::CutOff))
+            );
+        }
+    }
 }

@@ -225,13 +225,17 @@ impl Follower {
                     self.catch_up_packed(number)?;
                 }
                 let state = &self.known[number].state;
-                match Unpacked::open(state.place(), state.offset) {
+                match Unpacked::open(state.place(), state.offset, &self.context.shutdown) {
                     Ok(unpacked) => unpacked,
                     Err(error) => return self.cut_off(number, &error.to_string()),
                 }
             }
         };
         let filled = unpacked.fill(chunk);
+        // What was not unpacked is not missing.
+        if filled.is_err() && self.context.shutdown.is_thrown() {
+            return Ok(false);
+        }
         let bytes = Bytes::from(std::mem::take(&mut unpacked.ready));
         let last = unpacked.ended && filled.is_ok();
         let after = After { more: bytes.len() >= chunk, nothing: last, quiet: Duration::ZERO };
@@ -266,6 +270,9 @@ impl Follower {
 
     /// The packed data ends early. It may still be written; after a while it is told in quarantine.
     fn cut_off(&mut self, number: usize, why: &str) -> std::io::Result<bool> {
+        if self.context.shutdown.is_thrown() {
+            return Ok(false);
+        }
         let known = &mut self.known[number];
         known.unpacked = None;
         if known.active.elapsed() < PACKING {

@@ -184,7 +184,7 @@ impl Follower {
         let changing = || meta.modified().ok().and_then(|m| m.elapsed().ok()).is_none_or(|age| age < COPYING);
         if is_packed {
             let states: Vec<&State> = self.known.iter().map(|k| &k.state).collect();
-            let found = match packed::identify(path, &states)? {
+            let found = match packed::identify(path, &states, &self.context.shutdown)? {
                 packed::Identity::Known(number, _) if self.is_again(number, meta) => Found::Again(number),
                 packed::Identity::Known(_, state) if self.is_copy(path, &state) => Found::Copy(*state),
                 packed::Identity::Known(..) => Found::New,

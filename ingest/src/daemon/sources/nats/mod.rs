@@ -197,6 +197,7 @@ fn options(config: &Config) -> Result<ConnectOptions, SourceError> {
 async fn consume_forever(config: Config, mapped: Option<Bodies>, context: Context) {
     let mut pause = Duration::from_millis(200);
     loop {
+        context.tasks.may_break(&context.origin.source);
         let begin = std::time::Instant::now();
         let Err(error) = consume(&config, mapped.as_ref(), &context).await else { return };
         if begin.elapsed() > LONGEST_PAUSE {
