@@ -132,6 +132,10 @@ impl<'p> Monitor<'p> {
         let quiet = now.saturating_sub(UNIT_MILLIS);
         self.order.tick(until, quiet, self.options.wait_records, &mut out);
         self.handle(out, now, found);
+        // Who was at work, or waited, may be forgotten now.
+        if self.order.actors() > self.options.actors {
+            self.forget_oldest();
+        }
     }
 
     /// Records were lost: the states of all actors are unknown until they are told again.

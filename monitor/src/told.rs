@@ -28,7 +28,7 @@ impl Default for Options {
             wait_millis: 2000,
             wait_records: 100_000,
             keys: 1_000_000,
-            actors: 250_000,
+            actors: 100_000,
             confirm: 1,
             quiet_millis: 300_000,
         }

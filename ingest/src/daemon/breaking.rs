@@ -365,6 +365,33 @@ fn a_task_that_always_fails_ends_the_daemon_and_nothing_is_lost() {
 }
 
 #[test]
+fn a_link_to_what_the_daemon_writes_is_not_followed() {
+    let (case, runtime) = (Case::new(), runtime());
+    let dir = case.dir.path();
+    std::fs::create_dir_all(dir.join("in")).unwrap();
+    for folder in ["store", "spool"] {
+        std::os::unix::fs::symlink(dir.join(folder), dir.join("in").join(folder)).unwrap();
+    }
+    std::fs::write(dir.join("in/a.log"), line("file", 1)).unwrap();
+    let text = case.text().replace("/in/*.log", "/in/**/*");
+    let daemon = runtime.block_on(Daemon::start(&Config::parse(&text, |_| None).unwrap())).unwrap();
+    let refused = || {
+        let text = ask(case.admin, "GET /metrics", "").map_or(String::new(), |(_, text)| text);
+        let line = "refused_total{source=\"f\",reason=\"unreadable_file\"} ";
+        text.lines().find_map(|l| l.strip_prefix(line).map(str::to_owned)).is_some_and(|n| n != "0")
+    };
+    let begin = Instant::now();
+    while !refused() {
+        assert!(begin.elapsed() < Duration::from_secs(20), "its own files are not told");
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert!(runtime.block_on(daemon.stop()));
+    assert_eq!(case.stored(), [("file".to_owned(), 1, 0)]);
+    let store = Store::open(dir.join("store")).unwrap();
+    assert_eq!(crate::quarantined(&store, None).unwrap(), []);
+}
+
+#[test]
 fn a_source_brings_no_more_actors_than_it_may() {
     let (case, runtime) = (Case::new(), runtime());
     let text =

@@ -20,7 +20,7 @@ const IN_STORE: [&str; 8] = [
 const IN_SPOOL: [&str; 4] = ["segment-0000000000000000.spool", "positions.json", "spool.json", "lock"];
 
 /// A path as it is, where the part of it that is there is followed through links.
-fn real(path: &Path) -> PathBuf {
+pub(super) fn real(path: &Path) -> PathBuf {
     let mut below = Vec::new();
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut at = absolute.as_path();

@@ -19,6 +19,7 @@ use super::config::Config;
 use super::intake::Intake;
 use super::metrics::Metrics;
 use super::monitors::{Carried, Feeds, Monitors};
+use super::own;
 use super::positions::{LivePositions, Positions};
 use super::reserve::Reserve;
 use super::shutdown::{Reload, Shutdown};
@@ -186,6 +187,7 @@ impl Daemon {
             reload: self.reload.clone(),
             limits: config.limits,
             open_files: self.open_files,
+            own: [&config.store.dir, &config.spool.dir].map(|dir| own::real(dir)).into(),
             metrics: self.metrics.clone(),
             tasks: self.tasks.clone(),
             budget: self.budget.clone(),

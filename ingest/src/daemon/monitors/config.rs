@@ -32,7 +32,7 @@ pub struct MonitorConfig {
     #[serde(default = "keys")]
     pub keys: usize,
     /// How many actors are known at most. Beyond, those that told nothing for the longest time are forgotten, first those that never told a state.
-    /// Default 250 000.
+    /// Default 100 000.
     #[serde(default = "actors")]
     pub actors: usize,
     /// How many snapshots in a row must fail before there is an alert. Default 1.

@@ -23,6 +23,7 @@ pub mod tcp;
 pub mod web;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,6 +54,8 @@ pub struct Context {
     pub limits: Limits,
     /// How many files it may have open at once.
     pub open_files: usize,
+    /// The folders that the daemon writes itself, without links in their paths.
+    pub own: Arc<[PathBuf]>,
     /// What is counted.
     pub metrics: Arc<Metrics>,
     /// The daemon's tasks.

@@ -88,6 +88,17 @@ impl Follower {
             known.state.rename(&path);
             return;
         }
+        // A link may lead there that no look at the patterns has told.
+        if std::fs::canonicalize(&path)
+            .is_ok_and(|real| self.context.own.iter().any(|dir| real.starts_with(dir)))
+        {
+            self.complain(
+                &name,
+                "is the daemon's own and is not read",
+                "it lies in the folder of the store or the spool",
+            );
+            return;
+        }
         if !self.make_room(&name) {
             return;
         }
