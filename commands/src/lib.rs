@@ -19,7 +19,7 @@ mod explore_args;
 mod explore_told;
 mod explore_unfinished;
 pub mod export;
-mod export_test;
+pub mod export_test;
 pub mod files;
 pub mod fuzz;
 mod incumbent;

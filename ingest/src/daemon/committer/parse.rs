@@ -148,7 +148,7 @@ pub(super) fn read_frames<D: Disk>(
     let way = Arc::new(OnTheWay::default());
     thread::scope(|scope| {
         for _ in 0..parsers {
-            scope.spawn(|| parse_jobs(&queue, frames));
+            scope.spawn(|| parse_jobs(&queue, frames, stop));
         }
         // When it ends, `jobs` is dropped and the parsers end too.
         let jobs = jobs;
@@ -275,12 +275,16 @@ fn cut(lsn: u64, frame: Decoded, frames: &Frames<'_>, out: &Out<'_>) -> bool {
     hand_out(Work::Nothing, Some(positions))
 }
 
-/// Parses chunks until no more come.
-fn parse_jobs(queue: &Mutex<Receiver<Job>>, frames: &Frames<'_>) {
+/// Parses chunks until no more come, or nobody listens.
+fn parse_jobs(queue: &Mutex<Receiver<Job>>, frames: &Frames<'_>, stop: &AtomicBool) {
     let limit = frames.limit;
     loop {
         let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(Job { mut chunk, work, to }) = job else { return };
+        // What is parsed now would be taken by nobody.
+        if stop.load(Ordering::Relaxed) {
+            return;
+        }
         frames.tasks.may_break("parser");
         let mut parser = Parser::new(&chunk.origin.system, limit).of_daemon(chunk.origin.is_daemon());
         (chunk.raw, chunk.rows) = match work {
