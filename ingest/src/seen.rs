@@ -178,7 +178,7 @@ impl Seen {
 
     /// How many incarnations there are, where long names count as several.
     pub(crate) fn weight(&self) -> u64 {
-        (self.incarnations.len() + self.names.text() / 64) as u64
+        (self.incarnations.len() + self.names.more()) as u64
     }
 
     /// Whether something is known of an incarnation.

@@ -408,10 +408,10 @@ fn a_source_brings_no_more_actors_than_it_may() {
     };
     // A name of 640 bytes counts as eleven, an incarnation as one.
     by_tcp(&line(&"n".repeat(640), 1));
-    by_tcp(&(0..38).map(|n| line(&format!("t{n}"), 1)).collect::<String>());
+    by_tcp(&(0..39).map(|n| line(&format!("t{n}"), 1)).collect::<String>());
     by_tcp(&line("t0", 1).replace("\"seq\"", "\"incarnation\":9,\"seq\""));
     // Names that are known go on, those of another source too.
-    by_tcp(&(0..38).map(|n| line(&format!("t{n}"), 2)).collect::<String>());
+    by_tcp(&(0..39).map(|n| line(&format!("t{n}"), 2)).collect::<String>());
     by_http(&(0..20).map(|n| line(&format!("h{n}"), 1)).collect::<String>());
     assert!(runtime.block_on(daemon.stop()));
     let store = Store::open(case.dir.path().join("store")).unwrap();
@@ -419,7 +419,7 @@ fn a_source_brings_no_more_actors_than_it_may() {
     assert_eq!(refused.len(), 1, "{refused:?}");
     let known: Vec<_> = case.stored();
     let count = |first: char| known.iter().filter(|(actor, ..)| actor.starts_with(first)).count();
-    assert_eq!((count('n'), count('t')), (1, 38));
+    assert_eq!((count('n'), count('t')), (1, 39));
     assert_eq!(
         (refused[0].code.as_str(), refused[0].rows as usize),
         ("too_many_actors", 1 + 20 - count('h'))
