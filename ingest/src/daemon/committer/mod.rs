@@ -207,6 +207,14 @@ pub(super) fn spawn<D: Disk>(
     })
 }
 
+/// What monitors were told in a session.
+struct ToldOf {
+    /// The turns that they are in, by feed.
+    turns: Vec<Turn>,
+    /// The last frame that was read.
+    read: u64,
+}
+
 struct Run<'a, D> {
     settings: &'a Settings,
     metrics: &'a Metrics,
@@ -229,7 +237,9 @@ impl<D: Disk> Run<'_, D> {
         self.metrics.store_failing.set(0);
         self.metrics.committed_lsn.set(i64::try_from(done).unwrap_or(i64::MAX));
         let watched = self.settings.feeds.values().map(|feed| feed.safe()).min().unwrap_or(done);
-        let reader = new_reader(from.min(done).min(watched));
+        let begin = from.min(done).min(watched);
+        let reader = new_reader(begin);
+        let mut told = ToldOf { turns, read: begin };
         let stop = AtomicBool::new(false);
         let (to, chunks) = sync_channel(CHUNKS);
         let frames = parse::Frames {
@@ -241,7 +251,7 @@ impl<D: Disk> Run<'_, D> {
         thread::scope(|scope| {
             let stop = &stop;
             let parser = scope.spawn(move || parse::read_frames(reader, &frames, &to, stop));
-            let result = self.receive(&mut session, &chunks, positions, &turns);
+            let result = self.receive(&mut session, &chunks, positions, &mut told);
             stop.store(true, Ordering::Relaxed);
             drop(chunks);
             parser.join().map_err(|_| CommitError::ParserLost)?;
@@ -254,8 +264,9 @@ impl<D: Disk> Run<'_, D> {
         session: &mut Session<'_>,
         chunks: &std::sync::mpsc::Receiver<parse::Message>,
         positions: &mut Positions,
-        turns: &[Turn],
+        told: &mut ToldOf,
     ) -> Result<(), CommitError> {
+        let turns = told.turns.clone();
         let turn = |of: &Arc<Feed>| {
             let at = self.settings.feeds.values().position(|feed| Arc::ptr_eq(feed, of));
             at.map_or(0, |at| turns[at])
@@ -270,7 +281,7 @@ impl<D: Disk> Run<'_, D> {
             let due = session.due_in().is_some_and(|left| left.is_zero());
             if whole && (due || idle && session.is_large()) {
                 session.commit()?;
-                self.release(session, positions, turns)?;
+                self.release(session, positions, told)?;
                 upkeep.run(session, self.metrics, self.has_room())?;
             }
             idle = false;
@@ -280,6 +291,9 @@ impl<D: Disk> Run<'_, D> {
                 Ok(message) => {
                     let mut chunk = message?.recv().map_err(|_| CommitError::ParserLost)?;
                     whole = chunk.end;
+                    if whole {
+                        told.read = told.read.max(chunk.lsn);
+                    }
                     if let (Some(cut), Some(feed)) =
                         (chunk.cut.take(), self.settings.feeds.get(&chunk.origin.system))
                     {
@@ -290,7 +304,7 @@ impl<D: Disk> Run<'_, D> {
                 Err(RecvTimeoutError::Timeout) if whole => {
                     idle = true;
                     if session.settled().is_some() {
-                        self.release(session, positions, turns)?;
+                        self.release(session, positions, told)?;
                         if !self.has_room() {
                             upkeep.run(session, self.metrics, false)?;
                         }
@@ -299,7 +313,7 @@ impl<D: Disk> Run<'_, D> {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
                     session.commit()?;
-                    return self.release(session, positions, turns);
+                    return self.release(session, positions, told);
                 }
             }
         }
@@ -328,13 +342,15 @@ impl<D: Disk> Run<'_, D> {
         &self,
         session: &Session<'_>,
         positions: &mut Positions,
-        turns: &[Turn],
+        told: &ToldOf,
     ) -> Result<(), CommitError> {
         let Some(lsn) = session.settled() else { return Ok(()) };
         if positions.lsn < session.positions.lsn {
             *positions = session.positions.clone();
         }
-        self.settings.feeds.values().zip(turns).for_each(|(feed, turn)| feed.committed(lsn, *turn));
+        // What is in the store and was not read again yet, a monitor does not know.
+        let read = lsn.min(told.read);
+        self.settings.feeds.values().zip(&told.turns).for_each(|(feed, turn)| feed.committed(read, *turn));
         // What a monitor has not written down is read again after a crash, unless that takes too much room.
         let watched = self.settings.feeds.values().map(|feed| feed.safe()).min().unwrap_or(lsn);
         let lsn = if self.releaser.bytes() > self.settings.monitor_bytes { lsn } else { lsn.min(watched) };

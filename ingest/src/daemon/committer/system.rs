@@ -48,7 +48,13 @@ impl System {
         let mut pairs = Pairs::default();
         read_pairs(&files, &mut pairs)?;
         let known = Known::read(store, name, scratch)?;
-        let mut system = System { known, pairs, counts: Counts::default(), stamps: Stamps::default(), gaps: BTreeMap::new() };
+        let mut system = System {
+            known,
+            pairs,
+            counts: Counts::default(),
+            stamps: Stamps::default(),
+            gaps: BTreeMap::new(),
+        };
         for slot in system.known.seen.with_gaps() {
             system.measure(slot);
         }
