@@ -131,7 +131,9 @@ impl Logs<Member, Msg> for AkkaRaft {
 
     fn read_of_timer(&self, msg: &Msg) -> Option<String> {
         // The generation is for logs.
-        matches!(msg, Msg::ElectionTimer { .. } | Msg::HeartbeatTimer { .. }).then(String::new)
+        let timer =
+            matches!(msg, Msg::ElectionTimer { .. } | Msg::HeartbeatTimer { .. } | Msg::StateTimeout { .. });
+        timer.then(String::new)
     }
 
     fn timer_info(&self, msg: &Msg) -> TimerInfo {
