@@ -8,8 +8,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use demi_lineage::{
-    Included, WithChildren, ended, explore, export, fuzz, minimize, model, new_model, parsed, replaying,
-    status, ui, verify,
+    Included, WithChildren, WithPrograms, ended, explore, export, fuzz, minimize, model, new_model, parsed,
+    replaying, status, ui, verify,
 };
 
 /// Each step of a search makes several short-lived copies: a third of its time goes into the allocator of the C library, and half as much into
@@ -63,6 +63,9 @@ enum Command {
     /// Try models in other languages.
     #[command(subcommand)]
     Model(model::ModelCommand),
+    /// Try programs that run as they are.
+    #[command(subcommand)]
+    Program(program::ProgramCommand),
     /// Make a page to read an execution or a minimized schedule on, or serve it.
     Report(commands::report::ReportArgs),
     /// Take an included incident from raw logs to the minimized trace.
@@ -79,7 +82,7 @@ fn main() -> ExitCode {
         Err(code) => return code,
     };
     let ui = ui::Ui::new(&cli.ui);
-    let models = WithChildren::new(Included);
+    let models = WithChildren::new(WithPrograms::new(Included));
     let outcome = dispatch(cli.command, &models, &ui);
     match ended(outcome, &models, &ui) {
         Ok(code) => code,
@@ -92,7 +95,7 @@ fn main() -> ExitCode {
 }
 
 /// The models: those that are included, and those that run in processes of their own.
-type Known = WithChildren<Included>;
+type Known = WithChildren<WithPrograms<Included>>;
 
 fn dispatch(command: Command, models: &Known, ui: &ui::Ui) -> commands::Outcome {
     match command {
@@ -109,6 +112,7 @@ fn dispatch(command: Command, models: &Known, ui: &ui::Ui) -> commands::Outcome 
         Command::Export(args) => export::run(args, models, ui),
         Command::NewModel(args) => new_model::run(&args, ui),
         Command::Model(command) => model::run(command, ui),
+        Command::Program(command) => program::run(command, ui),
         Command::Report(args) => commands::report::run(args, models, ui),
         Command::Demo(args) => commands::demo::run(args, ui),
         Command::Completions(args) => commands::manual::completions(&args, Cli::command()),
@@ -119,5 +123,5 @@ fn dispatch(command: Command, models: &Known, ui: &ui::Ui) -> commands::Outcome 
 /// Runs a command line given as words, as a user would type it.
 fn run_line(words: &[&str], ui: &ui::Ui) -> commands::Outcome {
     let cli = Cli::try_parse_from(std::iter::once("demi-lineage").chain(words.iter().copied()))?;
-    dispatch(cli.command, &WithChildren::new(Included), ui)
+    dispatch(cli.command, &WithChildren::new(WithPrograms::new(Included)), ui)
 }

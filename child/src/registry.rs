@@ -50,7 +50,10 @@ impl<R: Registry> Registry for WithChildren<R> {
         scenario: &Scenario,
         visitor: V,
     ) -> Result<Result<V::Output, V>, ScenarioError> {
-        let Some(spec) = scenario.model.child() else { return self.rest.offer(scenario, visitor) };
+        // A program as it is speaks no model protocol.
+        let Some(spec) = scenario.model.child().filter(|spec| spec.nodes.is_none()) else {
+            return self.rest.offer(scenario, visitor);
+        };
         let failed = |e: &dyn std::fmt::Display| ScenarioError::Value(e.to_string());
         let (pool, hello) =
             Pool::open(spec, scenario, Arc::clone(&self.tolerates)).map_err(|e| failed(&e))?;

@@ -4,12 +4,13 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use demi_child::WithChildren;
+use demi_programs::WithPrograms;
 use demi_replay::Registry;
 
 use crate::out::{is_closed, nobody_reads};
 use crate::tolerance::strays;
 use crate::ui::{Ui, UiArgs};
-use crate::{Outcome, explore, export, fuzz, minimize, model, replaying, report, status, verify};
+use crate::{Outcome, explore, export, fuzz, minimize, model, program, replaying, report, status, verify};
 
 /// Replays, fuzzes and minimizes schedules of this program's models.
 #[derive(Parser)]
@@ -40,6 +41,9 @@ enum Command {
     /// Try models in other languages.
     #[command(subcommand)]
     Model(model::ModelCommand),
+    /// Try programs that run as they are.
+    #[command(subcommand)]
+    Program(program::ProgramCommand),
 }
 
 fn dispatch(command: Command, models: &(impl Registry + Sync), ui: &Ui) -> Outcome {
@@ -52,6 +56,7 @@ fn dispatch(command: Command, models: &(impl Registry + Sync), ui: &Ui) -> Outco
         Command::Report(args) => report::run(args, models, ui),
         Command::Export(args) => export::run(args, models, ui),
         Command::Model(command) => model::run(command, ui),
+        Command::Program(command) => program::run(command, ui),
     }
 }
 
@@ -94,7 +99,7 @@ pub fn main(models: impl Registry + Sync) -> ! {
         Err(code) => code,
         Ok(cli) => {
             let ui = Ui::new(&cli.ui);
-            let models = WithChildren::new(models);
+            let models = WithChildren::new(WithPrograms::new(models));
             let outcome = dispatch(cli.command, &models, &ui);
             ended(outcome, &models, &ui).unwrap_or_else(|error| {
                 if nobody_reads() {

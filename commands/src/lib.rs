@@ -33,6 +33,7 @@ pub mod new_model;
 mod on_model;
 pub mod out;
 pub mod permission;
+pub mod program;
 pub mod replaying;
 pub mod report;
 mod states;
@@ -49,6 +50,7 @@ use std::process::ExitCode;
 
 pub use cli::{ended, main, parsed};
 pub use demi_child::WithChildren;
+pub use demi_programs::WithPrograms;
 pub use demi_replay as replay;
 pub use demi_replay::models::Included;
 pub use demi_replay::{

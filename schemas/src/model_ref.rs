@@ -30,6 +30,9 @@ pub struct ChildModel {
     /// The path of a Unix socket on which the model listens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub socket: Option<String>,
+    /// The command is a program as it is, a Maelstrom node, of which so many run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<u32>,
     /// Largest number of children or connections side by side; the number of cores where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub children: Option<u32>,

@@ -72,6 +72,44 @@ pub struct Mask {
     pub replace: String,
 }
 
+/// What clients do to a program that runs as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WorkloadSettings {
+    /// Its name.
+    pub name: String,
+    /// How many clients there are, each of which does one thing at a time; as many as nodes where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processes: Option<u32>,
+    /// How many keys clients use; 1 where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keys: Option<u32>,
+}
+
+/// How the processes of a program run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProcessSettings {
+    /// Seed of their random numbers; 1 where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// Most memory of one process, in MiB; 1024 where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_mib: Option<u32>,
+    /// Most real seconds that one step takes; 5 where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step_seconds: Option<u32>,
+    /// Most lines that one step writes; 256 where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outputs: Option<u32>,
+    /// Most seconds of a node's own clock that one step lets go by; 60 where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_limit_seconds: Option<u32>,
+    /// Milliseconds of a node's own clock between two polls of a program that never waits; 10 where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_quantum_ms: Option<u32>,
+}
+
 /// Settings of the random runs that `fuzz` makes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -234,6 +272,12 @@ pub struct Scenario {
     /// How payloads are written, by the model's names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub payload: BTreeMap<String, bool>,
+    /// What clients do to a program that runs as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workload: Option<WorkloadSettings>,
+    /// How the processes of such a program run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<ProcessSettings>,
     /// Masks added to the model's own.
     #[serde(default, rename = "mask", skip_serializing_if = "Vec::is_empty")]
     pub masks: Vec<Mask>,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 /// The program `examples/hostile.rs`, which is built with these tests.
-fn program() -> PathBuf {
+pub(crate) fn program() -> PathBuf {
     let mut folder = std::env::current_exe().unwrap();
     folder.pop();
     folder.pop();

@@ -15,6 +15,7 @@ mod languages;
 mod model_check;
 mod new_model;
 mod permission;
+mod programs;
 
 /// Whether there is a Python to run models with; says so where there is none.
 fn python() -> bool {

@@ -1,0 +1,168 @@
+//! What clients asked and what they were answered: the history on which a workload's property is judged.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use xxhash_rust::xxh3::xxh3_128;
+
+/// What a client wants.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Operation {
+    /// Its number, which is that of its request.
+    pub id: u64,
+    /// What is done: `read`, `write`, ...
+    pub f: String,
+    /// With what.
+    pub value: Value,
+}
+
+impl Operation {
+    /// As logs and schedules write it.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        json!({ "f": self.f, "id": self.id, "value": self.value })
+    }
+
+    /// From what logs and schedules write.
+    #[must_use]
+    pub fn from_value(value: &Value) -> Option<Operation> {
+        let (f, id) = (value.get("f")?.as_str()?.to_owned(), value.get("id")?.as_u64()?);
+        Some(Operation { id, f, value: value.get("value").cloned().unwrap_or_default() })
+    }
+}
+
+/// What became of an operation.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// It was done, and this is what came back.
+    Done(Value),
+    /// It was not done, and never will be.
+    Refused(String),
+    /// Nobody knows whether it was done.
+    Unknown(String),
+}
+
+/// One line of a history.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// A process begins an operation.
+    Invoked(u16, Arc<Operation>),
+    /// The operation of a process ends.
+    Ended(u16, Outcome),
+}
+
+/// A history, which grows.
+#[derive(Clone, Debug, Default)]
+pub struct Book {
+    events: Vec<Event>,
+    /// By process, the operation that it waits for.
+    open: Vec<Option<Arc<Operation>>>,
+    /// What an answer did not keep to.
+    broken: Option<String>,
+    digest: u128,
+}
+
+impl PartialEq for Book {
+    fn eq(&self, other: &Self) -> bool {
+        self.digest == other.digest
+    }
+}
+
+impl Eq for Book {}
+
+impl Hash for Book {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.digest.hash(state);
+    }
+}
+
+impl Book {
+    /// Its lines, in the order in which things happened.
+    #[must_use]
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// What an answer did not keep to, if there was one.
+    #[must_use]
+    pub fn broken(&self) -> Option<&str> {
+        self.broken.as_deref()
+    }
+
+    /// A number for all of it: equal histories have the same.
+    #[must_use]
+    pub fn digest(&self) -> u128 {
+        self.digest
+    }
+
+    /// The operation that a process waits for.
+    #[must_use]
+    pub fn open(&self, process: u16) -> Option<&Arc<Operation>> {
+        self.open.get(usize::from(process))?.as_ref()
+    }
+
+    /// A process begins an operation.
+    pub fn invoke(&mut self, process: u16, operation: Operation) {
+        let operation = Arc::new(operation);
+        if self.open.len() <= usize::from(process) {
+            self.open.resize(usize::from(process) + 1, None);
+        }
+        self.open[usize::from(process)] = Some(Arc::clone(&operation));
+        self.push(Event::Invoked(process, operation));
+    }
+
+    /// The operation of a process ends.
+    pub fn end(&mut self, process: u16, outcome: Outcome) {
+        if let Some(open) = self.open.get_mut(usize::from(process)) {
+            *open = None;
+        }
+        self.push(Event::Ended(process, outcome));
+    }
+
+    /// An answer is none that the protocol knows.
+    pub fn breaks(&mut self, what: String) {
+        self.digest = xxh3_128(format!("{:032x}{what}", self.digest).as_bytes());
+        self.broken.get_or_insert(what);
+    }
+
+    fn push(&mut self, event: Event) {
+        let mut text = format!("{:032x}", self.digest);
+        match &event {
+            Event::Invoked(process, operation) => {
+                text.push_str(&format!("{process}?{}", operation.to_value()))
+            }
+            Event::Ended(process, Outcome::Done(value)) => text.push_str(&format!("{process}={value}")),
+            Event::Ended(process, Outcome::Refused(why)) => text.push_str(&format!("{process}!{why}")),
+            Event::Ended(process, Outcome::Unknown(why)) => text.push_str(&format!("{process}~{why}")),
+        }
+        self.digest = xxh3_128(text.as_bytes());
+        self.events.push(event);
+    }
+
+    /// The lines as people and other tools read them.
+    #[must_use]
+    pub fn to_lines(&self) -> Vec<Value> {
+        let mut open: Vec<Option<Arc<Operation>>> = vec![None; self.open.len()];
+        let mut lines = Vec::new();
+        for event in &self.events {
+            lines.push(match event {
+                Event::Invoked(process, operation) => {
+                    open[usize::from(*process)] = Some(Arc::clone(operation));
+                    json!({ "process": process, "type": "invoke", "f": operation.f, "value": operation.value })
+                }
+                Event::Ended(process, outcome) => {
+                    let of = open[usize::from(*process)].take();
+                    let f = of.as_ref().map_or("", |operation| operation.f.as_str());
+                    let asked = of.as_ref().map_or(Value::Null, |operation| operation.value.clone());
+                    match outcome {
+                        Outcome::Done(value) => json!({ "process": process, "type": "ok", "f": f, "value": value }),
+                        Outcome::Refused(why) => json!({ "process": process, "type": "fail", "f": f, "value": asked, "error": why }),
+                        Outcome::Unknown(why) => json!({ "process": process, "type": "info", "f": f, "value": asked, "error": why }),
+                    }
+                }
+            });
+        }
+        lines
+    }
+}

@@ -1,0 +1,82 @@
+//! What can go wrong with a program.
+
+use std::fmt;
+
+/// A program cannot be run as it is.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ProgramError {
+    /// It cannot be started.
+    #[error("the program '{command}' cannot be started: {what}")]
+    Start {
+        /// The program and its arguments.
+        command: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// A step went wrong.
+    #[error("the program {fault}{}", Told(.stderr))]
+    Step {
+        /// What it did.
+        fault: Fault,
+        /// The end of what it wrote to standard error.
+        stderr: String,
+    },
+    /// The same inputs led to two answers.
+    #[error(
+        "the program is not deterministic: node {node}, input {step} ({input}) gave first {first} and then {second}"
+    )]
+    Differs {
+        /// The node.
+        node: String,
+        /// Which of its inputs, from 1.
+        step: usize,
+        /// The input.
+        input: String,
+        /// What came first.
+        first: String,
+        /// What came then.
+        second: String,
+    },
+}
+
+/// What a program did that cannot be scheduled.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Fault {
+    /// It runs on and on.
+    #[error(
+        "did not come to rest within {0} s of one step: it computes, or waits for something that is not there"
+    )]
+    Restless(f64),
+    /// It does not read.
+    #[error("does not read its standard input")]
+    Unread,
+    /// It closed its input.
+    #[error("closed its standard input")]
+    Closed,
+    /// It starts others.
+    #[error("starts other processes, which are not scheduled")]
+    Forks,
+    /// It opens a connection.
+    #[error("opens a network connection: messages are its only way to others")]
+    Connects,
+    /// It has too many threads.
+    #[error("has more than 512 threads")]
+    Crowded,
+    /// It writes too much.
+    #[error("writes more than {0} lines, or one line without an end, in one step")]
+    Floods(usize),
+    /// It writes half a line.
+    #[error("waits after half a line of output: {0}")]
+    Half(String),
+    /// The system refuses something.
+    #[error("cannot be reached: {0}")]
+    Broken(String),
+}
+
+struct Told<'a>(&'a String);
+
+impl fmt::Display for Told<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() { Ok(()) } else { write!(f, "; its standard error ends: {}", self.0) }
+    }
+}

@@ -1,0 +1,134 @@
+//! Trying a program before it is searched: does it start, does it come to rest, does it answer twice alike, how fast is it?
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use demi_schemas::{ChildModel, Scenario};
+use serde_json::json;
+
+use crate::error::ProgramError;
+use crate::process::{Answer, Launch, Process};
+use crate::registry::{launches, workload};
+
+/// What was found when a program was tried.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// The command as it is run, without scripts in between.
+    pub command: Vec<String>,
+    /// How many nodes were tried.
+    pub nodes: usize,
+    /// How many threads a node has when it is at rest.
+    pub threads: u32,
+    /// Lines that were delivered, and times that the clock went on, in all nodes.
+    pub steps: usize,
+    /// Requests of the workload that were answered, of how many.
+    pub answered: (usize, usize),
+    /// Real time from a delivered line to rest, of the middle one.
+    pub median: Duration,
+    /// Real time of a start, of the middle one.
+    pub start: Duration,
+    /// What is wrong, in words; nothing where the program can be run.
+    pub wrong: Vec<String>,
+}
+
+/// What one process did, and how long it took.
+struct Run {
+    answers: Vec<Answer>,
+    times: Vec<Duration>,
+    start: Duration,
+    threads: u32,
+}
+
+/// Runs every node alone, twice: its first message, requests of the workload, and its clock in between.
+///
+/// # Errors
+/// When the scenario does not say what is run.
+pub fn try_program(spec: &ChildModel, scenario: &Scenario, requests: usize) -> Result<Trial, String> {
+    let workload = workload(scenario)?;
+    let launches = launches(spec, scenario)?;
+    let names: Vec<&str> = launches.iter().map(|(name, _)| name.as_str()).collect();
+    let command = launches.first().map(|(_, launch)| launch.command.clone()).unwrap_or_default();
+    let mut trial = Trial {
+        command,
+        nodes: launches.len(),
+        threads: 0,
+        steps: 0,
+        answered: (0, 0),
+        median: Duration::ZERO,
+        start: Duration::ZERO,
+        wrong: Vec::new(),
+    };
+    let (mut times, mut starts) = (Vec::new(), Vec::new());
+    for (name, launch) in &launches {
+        let body = json!({ "type": "init", "msg_id": 0, "node_id": name, "node_ids": names });
+        let line = |src: &str, body: &serde_json::Value| {
+            json!({ "id": 0, "src": src, "dest": name, "body": body }).to_string()
+        };
+        let mut lines = vec![line("c0", &body)];
+        for id in 1..=requests as u64 {
+            let operation = workload.operation(id, id.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 7);
+            lines.push(line("c1", &workload.request(&operation)?));
+        }
+        let runs = run(launch, &lines).and_then(|first| Ok((first, run(launch, &lines)?)));
+        let (first, second) = match runs {
+            Ok(runs) => runs,
+            Err(error) => {
+                trial.wrong.push(format!("{name}: {error}"));
+                continue;
+            }
+        };
+        if let Some(at) = (0..first.answers.len()).find(|&at| first.answers.get(at) != second.answers.get(at))
+        {
+            let told = |run: &Run| {
+                run.answers
+                    .get(at)
+                    .map_or(String::new(), |answer| format!("{:?} at {} ns", answer.lines, answer.clock))
+            };
+            trial.wrong.push(format!(
+                "{name} is not deterministic: step {} gave {} and then {}",
+                at + 1,
+                told(&first),
+                told(&second)
+            ));
+        }
+        trial.threads = trial.threads.max(first.threads);
+        trial.steps += first.answers.len() + second.answers.len();
+        let all = first.answers.iter().flat_map(|answer| &answer.lines);
+        trial.answered.0 +=
+            all.filter(|line| line.contains("in_reply_to")).count().saturating_sub(1).min(requests);
+        trial.answered.1 += requests;
+        if let Some(ended) = first.answers.iter().find_map(|answer| answer.ended.as_ref()) {
+            trial.wrong.push(format!("{name} ended by itself: {ended}"));
+        }
+        times.extend(first.times);
+        starts.push(first.start);
+    }
+    let middle = |mut all: Vec<Duration>| {
+        all.sort_unstable();
+        all.get(all.len() / 2).copied().unwrap_or_default()
+    };
+    (trial.median, trial.start) = (middle(times), middle(starts));
+    Ok(trial)
+}
+
+fn run(launch: &Launch, lines: &[String]) -> Result<Run, ProgramError> {
+    let began = Instant::now();
+    let mut process = Process::start(&Arc::new(launch.clone()))?;
+    let start = began.elapsed();
+    let mut answers = vec![process.begun()?];
+    let mut times = Vec::new();
+    for line in lines {
+        if answers.last().is_some_and(|answer| answer.ended.is_some()) {
+            break;
+        }
+        let began = Instant::now();
+        let answer = process.deliver(line)?;
+        times.push(began.elapsed());
+        let wakes = answer.wakes;
+        answers.push(answer);
+        if wakes {
+            answers.push(process.pass_time()?);
+        }
+    }
+    Ok(Run { answers, times, start, threads: process.threads() })
+}

@@ -1,0 +1,112 @@
+//! Programs that do what a scheduled program cannot do: each is told in words that say what to change.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use demi_programs::{Fault, Launch, Process, ProgramError, resolve};
+
+pub(crate) const SECOND: u64 = 1_000_000_000;
+
+/// Whether there is a Python to run programs with.
+pub(crate) fn python() -> bool {
+    let there = resolve(&["python3".into()], 1).is_ok();
+    if !there {
+        println!("skipped: no python3");
+    }
+    there
+}
+
+/// How a program in Python is started.
+pub(crate) fn launch(folder: &Path, text: &str) -> Arc<Launch> {
+    let file = folder.join("program.py");
+    std::fs::write(&file, text).unwrap();
+    Arc::new(Launch {
+        command: resolve(&["python3".into(), file.display().to_string()], 1).unwrap(),
+        seed: 1,
+        memory: 1 << 30,
+        step: Duration::from_secs(3),
+        outputs: 100,
+        limit: 60 * SECOND,
+        quantum: SECOND / 100,
+    })
+}
+
+/// What a program does with one line.
+fn told(text: &str) -> Result<Vec<Arc<str>>, ProgramError> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut process = Process::start(&launch(folder.path(), text))?;
+    let answer = process.deliver("hello")?;
+    Ok(answer.lines)
+}
+
+fn fault(text: &str) -> Fault {
+    match told(text) {
+        Err(ProgramError::Step { fault, .. }) => fault,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_cannot_be_scheduled_is_named() {
+    if !python() {
+        return;
+    }
+    let read = "import sys, os, time\nline = sys.stdin.readline()\n";
+    assert!(matches!(fault(&format!("{read}while True: pass")), Fault::Restless(_)));
+    assert_eq!(
+        fault(&format!("{read}\ntry:\n    os.fork()\nexcept OSError:\n    pass\nsys.stdin.readline()")),
+        Fault::Forks
+    );
+    let connects = "import socket\ntry:\n    socket.create_connection(('127.0.0.1', 9))\nexcept OSError:\n    pass\nsys.stdin.readline()";
+    assert_eq!(fault(&format!("{read}{connects}")), Fault::Connects);
+    assert_eq!(
+        fault(&format!("{read}print('half', end='', flush=True)\nsys.stdin.readline()")),
+        Fault::Half("half".into())
+    );
+    assert!(matches!(fault(&format!("{read}while True: print('x' * 1000, flush=True)")), Fault::Floods(100)));
+}
+
+#[test]
+fn what_ends_says_how() {
+    if !python() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let text = "import sys\nsys.stdin.readline()\nprint('last', flush=True)\nraise KeyError('b')";
+    let mut process = Process::start(&launch(folder.path(), text)).unwrap();
+    let answer = process.deliver("hello").unwrap();
+    assert_eq!(answer.lines, [Arc::from("last")]);
+    assert!(answer.ended.is_some_and(|how| how.contains('1')));
+    assert!(process.stderr().contains("KeyError: 'b'"), "{}", process.stderr());
+}
+
+#[test]
+fn a_line_longer_than_a_pipe_is_read_and_a_long_answer_is_taken() {
+    if !python() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let text = "import sys\nfor line in sys.stdin:\n    print(line.strip()[::-1], flush=True)";
+    let mut process = Process::start(&launch(folder.path(), text)).unwrap();
+    let long = format!("{}y", "x".repeat(300_000));
+    let answer = process.deliver(&long).unwrap();
+    assert_eq!(answer.lines.len(), 1);
+    assert_eq!(answer.lines[0].len(), long.len());
+    assert!(answer.lines[0].starts_with("yx"));
+}
+
+#[test]
+fn what_is_linked_statically_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("main.c");
+    std::fs::write(&source, "int main(void) { return 0; }").unwrap();
+    let program = folder.path().join("program");
+    let made = std::process::Command::new("cc").arg("-static").arg("-o").arg(&program).arg(&source).output();
+    if !made.is_ok_and(|made| made.status.success()) {
+        println!("skipped: no C compiler that links statically");
+        return;
+    }
+    let refused = resolve(&[program.display().to_string()], 1).unwrap_err();
+    assert!(refused.contains("linked statically"), "{refused}");
+}

@@ -1,0 +1,13 @@
+//! Real programs under the scheduler, and the checkers of their histories against brute force.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a failed expectation is a failed test"
+)]
+
+mod citizens;
+mod clocks;
+mod registers;
