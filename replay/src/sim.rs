@@ -50,7 +50,9 @@ pub struct MsgInfo<Msg> {
     pub clock: Option<i64>,
     /// A number for the message: equal messages have equal ones in any simulator.
     pub number: u128,
-    /// The same for what handlers read of it where a timer carries it.
+    /// What handlers read of it where a timer carries it; nothing for all of it.
+    pub read: Option<TextId>,
+    /// A number for that, the same in every simulator.
     pub timer_number: u128,
 }
 
@@ -248,12 +250,16 @@ impl<M: Model> Simulator<M> {
         };
         let mut number = Xxh3::new();
         msg.hash(&mut number);
-        let timer_number = match guard::or(None, || self.model.logs().read_of_timer(&msg)) {
-            Some(read) => xxh3_128(format!("{type_name} {read}").as_bytes()),
-            None => number.digest128(),
+        let read = guard::or(None, || self.model.logs().read_of_timer(&msg));
+        let read = read.map(|read| self.texts.intern(&read));
+        let number = number.digest128();
+        let timer_number = match read {
+            Some(read) => xxh3_128(format!("{type_name} {}", self.texts.get(read)).as_bytes()),
+            None => number,
         };
         let info = MsgInfo {
-            number: number.digest128(),
+            number,
+            read,
             timer_number,
             type_: self.texts.intern(&type_name),
             payload: self.texts.intern(&payload),

@@ -211,7 +211,12 @@ impl<M: Model> Tables<M> {
             if high > 0 {
                 hasher.write_u8(high);
             }
-            info.timer_number.hash(&mut hasher);
+            hasher.write(self.sim.text(info.type_).as_bytes());
+            hasher.write_u8(0xff);
+            hasher.write(self.sim.text(info.read.unwrap_or(info.fingerprint)).as_bytes());
+            if info.read.is_none() {
+                info.number.hash(&mut hasher);
+            }
         } else {
             pending.via.hash(&mut hasher);
             info.msg.hash(&mut hasher);

@@ -202,6 +202,18 @@ impl Msg {
         }
     }
 
+    /// What handlers read of a timer: not its generation, which is for logs.
+    #[must_use]
+    pub fn read_of_timer(&self) -> Option<String> {
+        let fired = |name, repeats| format!("TimerFingerprint({name},{},{repeats})", self.type_name());
+        match self {
+            Msg::ElectionTimer { .. } => Some(fired(ELECTION_TIMER, false)),
+            Msg::HeartbeatTimer { .. } => Some(fired(HEARTBEAT_TIMER, true)),
+            Msg::StateTimeout { .. } => Some("TimeoutMarkerFingerprint".to_owned()),
+            _ => None,
+        }
+    }
+
     /// What is logged of a timer besides its payload.
     #[must_use]
     pub fn timer_info(&self) -> TimerInfo {

@@ -130,10 +130,7 @@ impl Logs<Member, Msg> for AkkaRaft {
     }
 
     fn read_of_timer(&self, msg: &Msg) -> Option<String> {
-        // The generation is for logs.
-        let timer =
-            matches!(msg, Msg::ElectionTimer { .. } | Msg::HeartbeatTimer { .. } | Msg::StateTimeout { .. });
-        timer.then(String::new)
+        msg.read_of_timer()
     }
 
     fn timer_info(&self, msg: &Msg) -> TimerInfo {
