@@ -166,9 +166,12 @@ fn pair(value: &Value) -> Option<(&Value, &Value)> {
     }
 }
 
+/// An operation: its place in the history, and where it ended and how.
+type Whole<'a> = (usize, &'a Operation, Option<(usize, &'a Outcome)>);
+
 /// Operations with what became of them, by their begin.
-fn operations(book: &Book) -> Vec<(usize, &Operation, Option<(usize, &Outcome)>)> {
-    let mut all: Vec<(usize, &Operation, Option<(usize, &Outcome)>)> = Vec::new();
+fn operations(book: &Book) -> Vec<Whole<'_>> {
+    let mut all: Vec<Whole<'_>> = Vec::new();
     let mut open: FxHashMap<u16, usize> = FxHashMap::default();
     for (at, event) in book.events().iter().enumerate() {
         match event {
