@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 use demi_lineage::{
     Included, WithChildren, WithPrograms, ended, explore, export, fuzz, minimize, model, new_model, parsed,
-    replaying, status, ui, verify,
+    program, replaying, status, ui, verify,
 };
 
 /// Each step of a search makes several short-lived copies: a third of its time goes into the allocator of the C library, and half as much into
