@@ -146,6 +146,8 @@ fn scenario() -> impl Strategy<Value = Scenario> {
     );
     let head = (text(), of(any::<u32>()), rule(), of(vec(text(), 0..3)), of(1..=u32::MAX));
     (head, tables, vec(mask, 0..3), of(fuzz_settings())).prop_map(|(head, tables, masks, fuzz)| Scenario {
+        workload: None,
+        process: None,
         model: head.0.into(),
         members: head.1,
         network: head.2,
