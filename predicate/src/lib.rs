@@ -19,6 +19,7 @@ mod print;
 mod row;
 mod scope;
 mod state;
+mod strength;
 mod term;
 mod token;
 mod value;

@@ -7,18 +7,10 @@ use crate::error::{ParseError, Wrong};
 use crate::function;
 use crate::print::column_name;
 use crate::scope::{Scope, TYPE, TYPE_NAME, is_clause};
+use crate::strength::{ADD, AND, COMPARE, IS, MULTIPLY, NOT, OR};
 use crate::term::{Column, Compare, Parsed, Term};
 use crate::token::{Token, is_grammar, tokens};
 use crate::value::Value;
-
-// How strongly operators bind.
-const OR: u8 = 1;
-const AND: u8 = 2;
-const NOT: u8 = 3;
-const IS: u8 = 4;
-const COMPARE: u8 = 5;
-const ADD: u8 = 6;
-const MULTIPLY: u8 = 7;
 
 /// Most operators, brackets and calls of a predicate. Terms are read and asked by recursion, and this bounds how deep it goes.
 const MOST_OPERATORS: usize = 1_000;

@@ -4,6 +4,7 @@ use std::fmt::{self, Display};
 
 use crate::function::{CALLS, SUMS};
 use crate::scope::Scope;
+use crate::strength::{ADD, AND, ATOM, COMPARE, IS, MULTIPLY, NOT, OR};
 use crate::term::{Aggregate, Column, Compare, Parsed, Term};
 use crate::token::is_reserved;
 use crate::value::Value;
@@ -23,15 +24,6 @@ impl Display for Parsed {
         write!(f, "{}{}", if alone { "" } else { "HAVING " }, text(&self.holds))
     }
 }
-
-// How strongly operators bind.
-const OR: u8 = 1;
-const AND: u8 = 2;
-const NOT: u8 = 3;
-const COMPARE: u8 = 4;
-const ADD: u8 = 5;
-const MULTIPLY: u8 = 6;
-const ATOM: u8 = 7;
 
 /// A term that stands where only what binds at least so strongly needs no brackets.
 struct Printed<'a>(&'a Scope, &'a Term, u8);
@@ -97,9 +89,10 @@ fn strength(term: &Term) -> u8 {
     match term {
         Term::Or(_) => OR,
         Term::And(_) => AND,
-        Term::Not(one) if matches!(**one, Term::IsNull(_) | Term::OneOf(..)) => COMPARE,
+        Term::Not(one) if matches!(**one, Term::IsNull(_) | Term::OneOf(..)) => strength(one),
         Term::Not(_) => NOT,
-        Term::Compare(..) | Term::IsNull(_) | Term::OneOf(..) => COMPARE,
+        Term::IsNull(_) => IS,
+        Term::Compare(..) | Term::OneOf(..) => COMPARE,
         Term::Calculate('+' | '-', _) => ADD,
         Term::Calculate(..) => MULTIPLY,
         // A sign in front of a number binds less than what stands around it.

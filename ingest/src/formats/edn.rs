@@ -6,6 +6,8 @@
 
 use serde_json::{Map, Number, Value};
 
+use super::quoted::quoted;
+
 /// Forms within forms; deeper ones are refused.
 const DEPTH: usize = 64;
 
@@ -106,26 +108,9 @@ impl Reader<'_> {
 
     fn string(&mut self, after: &str) -> Result<Value, String> {
         let skip = self.rest.len() - after.len();
-        let text = &self.rest[skip..];
-        let mut out = String::new();
-        let mut chars = text.char_indices();
-        while let Some((i, c)) = chars.next() {
-            match c {
-                '"' => {
-                    self.rest = &text[i + 1..];
-                    return Ok(Value::String(out));
-                }
-                '\\' => match chars.next() {
-                    Some((_, 'n')) => out.push('\n'),
-                    Some((_, 't')) => out.push('\t'),
-                    Some((_, 'r')) => out.push('\r'),
-                    Some((_, c)) => out.push(c),
-                    None => break,
-                },
-                c => out.push(c),
-            }
-        }
-        Err("a quote is not closed".into())
+        let (text, rest) = quoted(&self.rest[skip..])?;
+        self.rest = rest;
+        Ok(Value::String(text))
     }
 
     /// A character, such as `\a`, `\{` or `\newline`.

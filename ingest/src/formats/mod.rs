@@ -5,6 +5,7 @@ pub(crate) mod dinv;
 pub(crate) mod edn;
 pub(crate) mod itf;
 pub(crate) mod logfmt;
+mod quoted;
 mod record;
 pub(crate) mod tla;
 

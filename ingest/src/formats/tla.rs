@@ -5,6 +5,8 @@
 
 use serde_json::{Map, Value};
 
+use super::quoted::quoted;
+
 /// Values within values; deeper ones are refused.
 const DEPTH: usize = 64;
 
@@ -142,25 +144,9 @@ impl<'a> Reader<'a> {
     }
 
     fn text(&mut self) -> Result<Value, String> {
-        let mut out = String::new();
-        let mut chars = self.rest.char_indices();
-        while let Some((i, c)) = chars.next() {
-            match c {
-                '"' => {
-                    self.rest = &self.rest[i + 1..];
-                    return Ok(Value::String(out));
-                }
-                '\\' => match chars.next() {
-                    Some((_, 'n')) => out.push('\n'),
-                    Some((_, 't')) => out.push('\t'),
-                    Some((_, 'r')) => out.push('\r'),
-                    Some((_, c)) => out.push(c),
-                    None => break,
-                },
-                c => out.push(c),
-            }
-        }
-        Err("a quote is not closed".into())
+        let (text, rest) = quoted(self.rest)?;
+        self.rest = rest;
+        Ok(Value::String(text))
     }
 
     fn list(&mut self, close: &str, depth: usize) -> Result<Vec<Value>, String> {

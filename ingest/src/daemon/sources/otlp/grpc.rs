@@ -21,8 +21,7 @@ use prost::Message;
 use tonic::{Code, Status};
 
 use super::http::{Logs, Service, Traces};
-use super::{Arrived, Encoding, NotTaken, Shared, Taken};
-use crate::daemon::batch::Refusal;
+use super::{Arrived, Encoding, Shared, Taken};
 use crate::daemon::sources::body::{Packed, Refused, read_packed, unpack};
 use crate::otlp::wire::Signal;
 
@@ -84,24 +83,16 @@ fn exhausted(message: String) -> Status {
     Status::with_details(code, message, details.encode_to_vec().into())
 }
 
-/// The answer where nothing was taken.
-fn status(refusal: &Refusal) -> Status {
-    let message = refusal.to_string();
-    match refusal {
-        Refusal::Full => exhausted(message),
-        Refusal::Closed => Status::unavailable(message),
-        Refusal::TooLarge { .. } => Status::invalid_argument(message),
-    }
-}
-
-/// The answer to a request that was not taken in.
-fn of_body(refused: Refused) -> Status {
-    let Refused { status, text, .. } = refused;
-    match status {
-        StatusCode::PAYLOAD_TOO_LARGE => Status::out_of_range(text),
-        StatusCode::TOO_MANY_REQUESTS => exhausted(text),
-        StatusCode::REQUEST_TIMEOUT => Status::deadline_exceeded(text),
-        StatusCode::UNSUPPORTED_MEDIA_TYPE => Status::unimplemented(text),
+/// The answer to a request that was not taken, or not taken in.
+fn status(refused: Refused) -> Status {
+    let Refused { status, reason, text } = refused;
+    match (reason, status) {
+        ("full", _) | (_, StatusCode::TOO_MANY_REQUESTS) => exhausted(text),
+        ("closed", _) => Status::unavailable(text),
+        ("too_large", _) => Status::invalid_argument(text),
+        (_, StatusCode::PAYLOAD_TOO_LARGE) => Status::out_of_range(text),
+        (_, StatusCode::REQUEST_TIMEOUT) => Status::deadline_exceeded(text),
+        (_, StatusCode::UNSUPPORTED_MEDIA_TYPE) => Status::unimplemented(text),
         _ => Status::internal(text),
     }
 }
@@ -140,8 +131,8 @@ async fn take(
     }
     let limit = context.limits.body_bytes;
     let refused = |refused: Refused| {
-        let reason = refused.reason;
-        shared.counted(reason, of_body(refused))
+        shared.count(&refused);
+        status(refused)
     };
     let (mut bytes, held) = read_packed(body, limit + PREFIX, context).await.map_err(refused)?;
     let bad = |text: &str| shared.counted("bad_request", Status::internal(text));
@@ -170,10 +161,7 @@ async fn take(
         _ => return Err(bad("the message is neither packed nor plain")),
     };
     let arrived = Arrived { peer, bytes, held, encoding: Encoding::Protobuf, signal };
-    shared.take(arrived).await.map_err(|why| match why {
-        NotTaken::Bad(error) => bad(&format!("not an OTLP request: {error}")),
-        NotTaken::Refused(refusal) => status(&refusal),
-    })
+    shared.take(arrived).await.map_err(|why| refused(why.into()))
 }
 
 impl Shared {

@@ -14,8 +14,7 @@ use prost::Message;
 use serde::Serialize;
 
 use super::grpc::{RETRY_SECONDS, RpcStatus, logs_answer, traces_answer};
-use super::{Arrived, Encoding, NotTaken, Shared, Taken};
-use crate::daemon::batch::Refusal;
+use super::{Arrived, Encoding, Shared, Taken};
 use crate::daemon::sources::body::{Refused, read_body};
 use crate::otlp::wire::Signal;
 
@@ -92,21 +91,7 @@ async fn take(
         return Err(Refused::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unknown_encoding", text));
     };
     let (bytes, held) = read_body(headers, body, &shared.context).await?;
-    let taken = shared.take(Arrived { peer, bytes, held, encoding, signal }).await.map_err(|why| {
-        let refusal = match why {
-            NotTaken::Bad(error) => {
-                let text = format!("not an OTLP request: {error}");
-                return Refused::new(StatusCode::BAD_REQUEST, "bad_request", text);
-            }
-            NotTaken::Refused(refusal) => refusal,
-        };
-        let text = refusal.to_string();
-        match refusal {
-            Refusal::Full => Refused::new(StatusCode::SERVICE_UNAVAILABLE, "full", text),
-            Refusal::Closed => Refused::new(StatusCode::SERVICE_UNAVAILABLE, "closed", text),
-            Refusal::TooLarge { .. } => Refused::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", text),
-        }
-    })?;
+    let taken = shared.take(Arrived { peer, bytes, held, encoding, signal }).await?;
     Ok((encoding, taken))
 }
 
@@ -118,13 +103,17 @@ fn answer(encoding: Encoding, message: &(impl Message + Serialize)) -> Response 
 }
 
 impl Shared {
+    /// Counts why a request is refused. What the intake refused was counted there.
+    pub(super) fn count(&self, refused: &Refused) {
+        if !matches!(refused.reason, "full" | "closed" | "too_large") {
+            self.context.metrics.count_refused(&self.context.origin.source, refused.reason);
+        }
+    }
+
     /// The answer where nothing was taken: a `google.rpc.Status` in the encoding of the request.
     pub(super) fn refuse(&self, headers: &HeaderMap, refused: Refused) -> Response {
-        let Refused { status, reason, text } = refused;
-        // What the intake refused was counted there.
-        if !matches!(reason, "full" | "closed" | "too_large") {
-            self.context.metrics.count_refused(&self.context.origin.source, reason);
-        }
+        self.count(&refused);
+        let Refused { status, text, .. } = refused;
         let mut response = match encoding(headers) {
             Some(Encoding::Protobuf) => {
                 let body = RpcStatus { code: i32::from(status.as_u16()), message: text, details: Vec::new() };

@@ -13,12 +13,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::http::StatusCode;
 use axum::middleware;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use serde::Deserialize;
 
 use super::batches::of_system;
+use super::body::Refused;
 use super::budget::Share;
 use super::hand::Work;
 use super::source::read_keys;
@@ -151,6 +153,25 @@ enum NotTaken {
     Bad(OtlpError),
     /// The daemon did not take it.
     Refused(Refusal),
+}
+
+/// What HTTP answers; gRPC makes its status of that.
+impl From<NotTaken> for Refused {
+    fn from(why: NotTaken) -> Refused {
+        let refusal = match why {
+            NotTaken::Bad(error) => {
+                let text = format!("not an OTLP request: {error}");
+                return Refused::new(StatusCode::BAD_REQUEST, "bad_request", text);
+            }
+            NotTaken::Refused(refusal) => refusal,
+        };
+        let (status, reason) = match refusal {
+            Refusal::Full => (StatusCode::SERVICE_UNAVAILABLE, "full"),
+            Refusal::Closed => (StatusCode::SERVICE_UNAVAILABLE, "closed"),
+            Refusal::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "too_large"),
+        };
+        Refused::new(status, reason, refusal.to_string())
+    }
 }
 
 /// What became of a request.
