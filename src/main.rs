@@ -7,10 +7,7 @@ mod commands;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use demi_lineage::{
-    Included, WithChildren, WithPrograms, ended, explore, export, fuzz, minimize, model, new_model, parsed,
-    program, replaying, status, ui, verify,
-};
+use demi_lineage::{IncludedModels, new_model, parsed, status, ui};
 
 /// Each step of a search makes several short-lived copies: a third of its time goes into the allocator of the C library, and half as much into
 /// this one.
@@ -46,26 +43,10 @@ enum Command {
     Infer(commands::infer::InferArgs),
     /// Check the invariants of a file in executions, stores and logs.
     Check(commands::check::CheckArgs),
-    /// Replay a schedule or a recorded execution on the model.
-    Replay(replaying::ReplayArgs),
-    /// Make random runs until an invariant breaks, and write the logs of that run.
-    Fuzz(fuzz::FuzzArgs),
-    /// Try every execution within a bound of deviations from a default order: a guarantee within that bound.
-    Explore(explore::ExploreArgs),
-    /// Find the shortest schedule that still breaks the invariant, and prove what can be proven.
-    Minimize(minimize::MinimizeArgs),
-    /// Check the certificate of a minimized schedule from scratch.
-    Verify(verify::VerifyArgs),
-    /// Write an execution, a slice of it, or a minimized schedule for other tools.
-    Export(export::ExportArgs),
+    #[command(flatten)]
+    OnModel(demi_lineage::Command),
     /// Write a project with a model of your own to start from, in Rust, Python or JavaScript.
     NewModel(new_model::NewModelArgs),
-    /// Try models in other languages.
-    #[command(subcommand)]
-    Model(model::ModelCommand),
-    /// Try programs that run as they are.
-    #[command(subcommand)]
-    Program(program::ProgramCommand),
     /// Make a page to read an execution or a minimized schedule on, or serve it.
     Report(commands::report::ReportArgs),
     /// Take an included incident from raw logs to the minimized trace.
@@ -82,9 +63,9 @@ fn main() -> ExitCode {
         Err(code) => return code,
     };
     let ui = ui::Ui::new(&cli.ui);
-    let models = WithChildren::new(WithPrograms::new(Included));
+    let models = IncludedModels::default();
     let outcome = dispatch(cli.command, &models, &ui);
-    match ended(outcome, &models, &ui) {
+    match models.ended(outcome, &ui) {
         Ok(code) => code,
         Err(_) if demi_lineage::out::nobody_reads() => ExitCode::SUCCESS,
         Err(error) => {
@@ -94,25 +75,15 @@ fn main() -> ExitCode {
     }
 }
 
-/// The models: those that are included, and those that run in processes of their own.
-type Known = WithChildren<WithPrograms<Included>>;
-
-fn dispatch(command: Command, models: &Known, ui: &ui::Ui) -> commands::Outcome {
+fn dispatch(command: Command, models: &IncludedModels, ui: &ui::Ui) -> commands::Outcome {
     match command {
         Command::Ingest(command) => commands::ingest::run(command, ui),
         Command::Build(args) => commands::build::run(args, ui),
         Command::Query(args) => commands::query::run(args, ui),
         Command::Infer(args) => commands::infer::run(&args, ui),
         Command::Check(args) => commands::check::run(&args, ui),
-        Command::Replay(args) => replaying::run(args, models, ui),
-        Command::Fuzz(args) => fuzz::run(args, models, ui),
-        Command::Explore(args) => explore::run(&args, models, ui),
-        Command::Minimize(args) => minimize::run(args, models, ui),
-        Command::Verify(args) => verify::run(args, models, ui),
-        Command::Export(args) => export::run(args, models, ui),
+        Command::OnModel(command) => models.run(command, ui),
         Command::NewModel(args) => new_model::run(&args, ui),
-        Command::Model(command) => model::run(command, ui),
-        Command::Program(command) => program::run(command, ui),
         Command::Report(args) => commands::report::run(args, models, ui),
         Command::Demo(args) => commands::demo::run(args, ui),
         Command::Completions(args) => commands::manual::completions(&args, Cli::command()),
@@ -123,5 +94,5 @@ fn dispatch(command: Command, models: &Known, ui: &ui::Ui) -> commands::Outcome 
 /// Runs a command line given as words, as a user would type it.
 fn run_line(words: &[&str], ui: &ui::Ui) -> commands::Outcome {
     let cli = Cli::try_parse_from(std::iter::once("demi-lineage").chain(words.iter().copied()))?;
-    dispatch(cli.command, &WithChildren::new(WithPrograms::new(Included)), ui)
+    dispatch(cli.command, &IncludedModels::default(), ui)
 }

@@ -19,23 +19,30 @@ struct Cli {
     #[command(flatten)]
     ui: UiArgs,
     #[command(subcommand)]
-    command: Command,
+    command: Program,
 }
 
 #[derive(Subcommand)]
-enum Command {
-    /// Make random runs until an invariant breaks, and write the logs and the schedule of that run.
-    Fuzz(fuzz::FuzzArgs),
+enum Program {
+    #[command(flatten)]
+    OnModel(Command),
+    /// Make a page to read an execution or a minimized schedule on.
+    Report(report::ReportArgs),
+}
+
+/// The commands that need a model, in every program.
+#[derive(Subcommand)]
+pub enum Command {
     /// Replay a schedule or a recorded execution on the model.
     Replay(replaying::ReplayArgs),
+    /// Make random runs until an invariant breaks, and write the logs and the schedule of that run.
+    Fuzz(fuzz::FuzzArgs),
     /// Try every execution within a bound of deviations from a default order: a guarantee within that bound.
     Explore(explore::ExploreArgs),
     /// Find the shortest schedule that still breaks the invariant, and prove what can be proven.
     Minimize(minimize::MinimizeArgs),
     /// Check the certificate of a minimized schedule from scratch.
     Verify(verify::VerifyArgs),
-    /// Make a page to read an execution or a minimized schedule on.
-    Report(report::ReportArgs),
     /// Write an execution, a slice of it, or a minimized schedule for other tools.
     Export(export::ExportArgs),
     /// Try models in other languages.
@@ -46,17 +53,22 @@ enum Command {
     Program(program::ProgramCommand),
 }
 
-fn dispatch(command: Command, models: &(impl Registry + Sync), ui: &Ui) -> Outcome {
-    match command {
-        Command::Fuzz(args) => fuzz::run(args, models, ui),
-        Command::Replay(args) => replaying::run(args, models, ui),
-        Command::Explore(args) => explore::run(&args, models, ui),
-        Command::Minimize(args) => minimize::run(args, models, ui),
-        Command::Verify(args) => verify::run(args, models, ui),
-        Command::Report(args) => report::run(args, models, ui),
-        Command::Export(args) => export::run(args, models, ui),
-        Command::Model(command) => model::run(command, ui),
-        Command::Program(command) => program::run(command, ui),
+impl Command {
+    /// Runs the command on these models.
+    ///
+    /// # Errors
+    /// What the command says.
+    pub fn run(self, models: &(impl Registry + Sync), ui: &Ui) -> Outcome {
+        match self {
+            Command::Replay(args) => replaying::run(args, models, ui),
+            Command::Fuzz(args) => fuzz::run(args, models, ui),
+            Command::Explore(args) => explore::run(&args, models, ui),
+            Command::Minimize(args) => minimize::run(args, models, ui),
+            Command::Verify(args) => verify::run(args, models, ui),
+            Command::Export(args) => export::run(args, models, ui),
+            Command::Model(command) => model::run(command, ui),
+            Command::Program(command) => program::run(command, ui),
+        }
     }
 }
 
@@ -100,7 +112,10 @@ pub fn main(models: impl Registry + Sync) -> ! {
         Ok(cli) => {
             let ui = Ui::new(&cli.ui);
             let models = WithChildren::new(WithPrograms::new(models));
-            let outcome = dispatch(cli.command, &models, &ui);
+            let outcome = match cli.command {
+                Program::OnModel(command) => command.run(&models, &ui),
+                Program::Report(args) => report::run(args, &models, &ui),
+            };
             ended(outcome, &models, &ui).unwrap_or_else(|error| {
                 if nobody_reads() {
                     return ExitCode::SUCCESS;

@@ -22,6 +22,7 @@ pub mod export;
 pub mod export_test;
 pub mod files;
 pub mod fuzz;
+mod included;
 mod incumbent;
 pub mod input;
 mod logs;
@@ -48,7 +49,7 @@ mod verify_explored;
 use std::error::Error;
 use std::process::ExitCode;
 
-pub use cli::{ended, main, parsed};
+pub use cli::{Command, ended, main, parsed};
 pub use demi_child::WithChildren;
 pub use demi_programs::WithPrograms;
 pub use demi_replay as replay;
@@ -59,6 +60,7 @@ pub use demi_replay::{
 };
 pub use demi_schemas as schemas;
 pub use demi_schemas::{Scenario, ScenarioError};
+pub use included::IncludedModels;
 
 /// What a command gives back: an exit status, or an error to explain (exit status 2).
 pub type Outcome = Result<ExitCode, Box<dyn Error>>;

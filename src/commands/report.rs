@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use demi_lineage::Registry;
+use demi_lineage::IncludedModels;
 use demi_lineage::files::read_scenario;
 use demi_lineage::report::PageArgs;
 use demi_order::{BuildOptions, ViolationSpec};
-use demi_report::Served;
 use demi_schemas::summary::BackwardStamps;
 
 use super::Outcome;
@@ -40,15 +39,13 @@ pub struct ReportArgs {
 }
 
 /// Runs `report`.
-pub fn run(args: ReportArgs, models: &impl Registry, ui: &Ui) -> Outcome {
+pub fn run(args: ReportArgs, models: &IncludedModels, ui: &Ui) -> Outcome {
     if args.serve && args.page.slice.selection(&[]) != demi_order::export::Selection::default() {
         return Err("--serve shows all events: slices are for --html".into());
     }
     let source = Source::of(&args, ui)?;
     match &args.html {
-        Some(html) => {
-            demi_lineage::report::page(&source.folder, &args.page, html, source.warnings, models, ui)
-        }
+        Some(html) => models.page(&source.folder, &args.page, html, source.warnings, ui),
         None => serve(source, &args, models, ui),
     }
 }
@@ -96,13 +93,12 @@ impl Source {
     }
 }
 
-fn serve(source: Source, args: &ReportArgs, models: &impl Registry, ui: &Ui) -> Outcome {
+fn serve(source: Source, args: &ReportArgs, models: &IncludedModels, ui: &Ui) -> Outcome {
     let scenario = args.page.scenario.as_deref().map(read_scenario).transpose()?;
     let invariants = args.page.invariants()?;
     let bar = ui.progress();
     bar.set_message("reading the execution");
-    let served =
-        Served::open_with(models, &source.folder, scenario.as_ref(), invariants.as_ref(), &source.warnings);
+    let served = models.served(&source.folder, scenario.as_ref(), invariants.as_ref(), &source.warnings);
     bar.finish_and_clear();
     // Everything is in memory and in a temporary file of the server's own.
     drop(source);
