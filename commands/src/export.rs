@@ -85,8 +85,8 @@ pub struct ExportArgs {
     #[command(flatten)]
     run: RunArgs,
     /// The file to write [default: standard output].
-    #[arg(long, short, value_name = "FILE")]
-    output: Option<PathBuf>,
+    #[arg(long, short, alias = "output", value_name = "FILE")]
+    out: Option<PathBuf>,
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,7 +159,7 @@ pub fn run(args: ExportArgs, models: &impl Registry, ui: &Ui) -> Outcome {
     };
     let trace = demi_report::open_trace(models, &args.input, scenario.as_ref(), &selection)?;
     let (format, options) = (args.format.format(), WriteOptions { split_loose: args.split });
-    match &args.output {
+    match &args.out {
         Some(path) => write_file(&trace, format, options, path)?,
         None => {
             let mut out = stdout();
@@ -185,7 +185,7 @@ fn test(args: &ExportArgs, language: Language, scenario: Option<Scenario>, ui: &
             .map_err(|e| format!("{e}; name the scenario with --scenario"))?,
     };
     let text = export_test::text(language, &scenario, &schedule, &program())?;
-    match &args.output {
+    match &args.out {
         Some(path) => replace_file(path, |file| Ok(file.write_all(text.as_bytes())?))?,
         None => ui.result(text.trim_end()),
     }
@@ -208,7 +208,7 @@ fn schedule(args: &ExportArgs, selection: &Selection, ui: &Ui) -> Outcome {
         }
         Ok(out.flush()?)
     };
-    match &args.output {
+    match &args.out {
         Some(path) => {
             let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
             replace_file(path, |file| write(file, folder))?;

@@ -17,7 +17,7 @@ use demi_lineage::ui::Ui;
 pub struct CheckArgs {
     /// What to check: event stores, of which each system is an execution, executions that build wrote, and folders
     /// with logs of event records.
-    #[arg(value_name = "SOURCE", required = true)]
+    #[arg(value_name = "EXEC|STORE|LOGS", required = true)]
     sources: Vec<PathBuf>,
     /// The file of invariants; those that are muted are passed over.
     #[arg(long, value_name = "FILE")]
@@ -29,7 +29,7 @@ pub struct CheckArgs {
     #[arg(long, value_name = "NAME")]
     system: Option<String>,
     /// Which global states are looked at.
-    #[arg(long, value_enum, default_value_t = Moments::Order)]
+    #[arg(long, value_enum, default_value_t = Moments::All)]
     states: Moments,
     /// Print all answers as JSON.
     #[arg(long)]

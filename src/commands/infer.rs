@@ -24,7 +24,7 @@ const WELL_KNOWN: f64 = 20.0;
 pub struct InferArgs {
     /// What to infer from: event stores, of which each system is an execution, executions that build wrote, and
     /// folders with logs of event records. Several executions refute what one suggests.
-    #[arg(value_name = "SOURCE", required = true)]
+    #[arg(value_name = "EXEC|STORE|LOGS", required = true)]
     sources: Vec<PathBuf>,
     /// Of stores with several systems, the one that is meant.
     #[arg(long, value_name = "NAME")]

@@ -17,7 +17,7 @@ use demi_lineage::ui::Ui;
 #[command(group = clap::ArgGroup::new("how").required(true).args(["html", "serve"]))]
 pub struct ReportArgs {
     /// An execution written by build, a result written by minimize, or an event store.
-    #[arg(value_name = "EXEC|OUT|STORE")]
+    #[arg(value_name = "EXEC|STORE|OUT")]
     input: PathBuf,
     /// Write one file that needs nothing else.
     #[arg(long, value_name = "FILE")]

@@ -238,7 +238,7 @@ fn the_whole_road_in_python() {
     let minimized = demi("minimize exec --scenario scenario.toml --out min --budget 20000r");
     assert!(minimized.starts_with("9 steps, 6 deliveries, 5 external events"), "{minimized}");
     demi("verify min");
-    demi("export min --format pytest --output test_store.py");
+    demi("export min --format pytest --out test_store.py");
     let failed = python(&["test_store.py"]);
     let told = String::from_utf8_lossy(&failed.stderr).into_owned();
     assert!(!failed.status.success() && told.contains("Converged"), "{told}");

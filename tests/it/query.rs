@@ -204,7 +204,7 @@ fn sql_is_answered_in_every_format() {
 
     let file: PathBuf = case.dir.path().join("answer.parquet");
     let name = file.display().to_string();
-    asked(&exec, &["--sql", by_type, "--format", "parquet", "--output", &name], "");
+    asked(&exec, &["--sql", by_type, "--format", "parquet", "--out", &name], "");
     let table = parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(
         std::fs::File::open(&file).unwrap(),
     );

@@ -112,7 +112,7 @@ fn a_message_that_came_twice_is_replayed_minimized_and_tested() {
         let expected = ["start", "start", "deliver", "duplicate", "deliver", "deliver"];
         assert_eq!(kinds, expected, "{network}: {schedule}");
         assert_eq!(bank.demi("verify min").0, 0, "{network}");
-        assert_eq!(bank.demi("export min --format pytest --output test_bank.py").0, 0);
+        assert_eq!(bank.demi("export min --format pytest --out test_bank.py").0, 0);
         let sdk = Path::new(env!("CARGO_MANIFEST_DIR")).join("sdk/python");
         let mut test = Process::new("python3");
         test.args(["-m", "unittest", "test_bank"]).current_dir(&bank.folder).env("PYTHONPATH", sdk);

@@ -44,7 +44,7 @@ fn a_python_test_fails_until_the_bug_is_mended() {
     let fuzz = ["fuzz", "--scenario", "lock.toml", "--seed", "1", "--out", "found", "--minimize", "min"];
     run(at, &[&fuzz[..], &["--budget", "2000r"]].concat());
     for input in ["min", "found"] {
-        run(at, &["export", input, "--format", "pytest", "--output", "test_lock.py"]);
+        run(at, &["export", input, "--format", "pytest", "--out", "test_lock.py"]);
         let test = std::fs::read_to_string(at.join("test_lock.py")).unwrap();
         assert!(test.contains("def test_mutual_exclusion(self):"), "{test}");
         std::fs::write(&path, &model).unwrap();
@@ -115,7 +115,7 @@ fn a_javascript_test_fails_until_the_bug_is_mended() {
     run(at, &["model", "check", "--scenario", "lock.toml"]);
     let fuzz = ["fuzz", "--scenario", "lock.toml", "--seed", "1", "--out", "found", "--minimize", "min"];
     run(at, &[&fuzz[..], &["--budget", "2000r"]].concat());
-    run(at, &["export", "min", "--format", "js-test", "--output", "lock.test.mjs"]);
+    run(at, &["export", "min", "--format", "js-test", "--out", "lock.test.mjs"]);
     let test = || {
         let output = Command::new("node").args(["--test", "lock.test.mjs"]).current_dir(at).output().unwrap();
         (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())

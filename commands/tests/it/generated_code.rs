@@ -78,7 +78,7 @@ fn export(at: &Path, name: &str, format: &str, output: &str) -> Output {
     let scenario: toml::Table = serde_json::from_value(scenario).unwrap();
     fs::write(at.join("scenario.toml"), scenario.to_string()).unwrap();
     let args =
-        ["export", "schedule.jsonl", "--scenario", "scenario.toml", "--format", format, "--output", output];
+        ["export", "schedule.jsonl", "--scenario", "scenario.toml", "--format", format, "--out", output];
     Command::new(crate::export::program()).args(args).current_dir(at).output().unwrap()
 }
 

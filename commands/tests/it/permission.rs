@@ -78,8 +78,8 @@ const COMMANDS: [&[&str]; 6] = [
     &["verify", "explored", "--budget", "2000states"],
     &["report", "min", "--html", "page.html"],
     &["report", "found", "--html", "page.html"],
-    &["export", "min", "--format", "dot", "--output", "min.dot"],
-    &["export", "found", "--format", "shiviz", "--output", "found.log"],
+    &["export", "min", "--format", "dot", "--out", "min.dot"],
+    &["export", "found", "--format", "shiviz", "--out", "found.log"],
 ];
 
 #[test]

@@ -20,7 +20,7 @@ use demi_lineage::ui::Ui;
 #[derive(clap::Args, Debug)]
 pub struct QueryArgs {
     /// The folder of an execution (from build), or an event store.
-    #[arg(value_name = "EXEC_OR_STORE")]
+    #[arg(value_name = "EXEC|STORE")]
     target: PathBuf,
     /// The recorded system, for a store that holds several.
     #[arg(long, value_name = "NAME")]

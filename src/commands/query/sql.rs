@@ -22,8 +22,8 @@ pub struct SqlArgs {
     #[arg(long, value_enum, default_value_t = Format::Table, requires = "sql")]
     format: Format,
     /// The file to write [default: standard output].
-    #[arg(long, short, value_name = "FILE", requires = "sql")]
-    output: Option<PathBuf>,
+    #[arg(long, short, alias = "output", value_name = "FILE", requires = "sql")]
+    out: Option<PathBuf>,
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ enum Format {
 /// Answers a SELECT.
 #[cfg(not(feature = "sql"))]
 pub fn run(_: &str, args: &SqlArgs, _: Option<Vec<SealedFile>>, _: &Query, _: &Ui) -> Outcome {
-    let SqlArgs { sql: _, allow_files: _, format: _, output: _ } = args;
+    let SqlArgs { sql: _, allow_files: _, format: _, out: _ } = args;
     Err(crate::commands::left_out("SELECT statements", "sql"))
 }
 
@@ -72,15 +72,15 @@ pub fn run(
     };
     let files = if args.allow_files { Files::Allowed } else { Files::Refused };
     let binary = matches!(args.format, Format::Parquet | Format::Arrow);
-    if binary && args.output.is_none() && std::io::stdout().is_terminal() {
-        return Err("Parquet and Arrow are no text: name a file with --output".into());
+    if binary && args.out.is_none() && std::io::stdout().is_terminal() {
+        return Err("Parquet and Arrow are no text: name a file with --out".into());
     }
     let mut answer = select(query, text, &Around { files, quarantine })?;
     for note in &answer.notes {
         ui.note(&format!("warning: {note}"));
     }
     let frame = &mut answer.frame;
-    match &args.output {
+    match &args.out {
         None => {
             let mut out = stdout();
             write(frame, format, &mut out)?;
