@@ -214,7 +214,7 @@ fn check(disk: &Path) -> Result<(), String> {
 
 #[test]
 fn a_daemon_outlives_faults_of_the_disk() {
-    let wanted = std::env::var("DEMI_FAULTS").ok().and_then(|n| n.parse().ok()).unwrap_or(300);
+    let wanted = std::env::var("DEMI_FAULTS").ok().and_then(|n| n.parse().ok()).unwrap_or(100);
     let first = std::env::var("DEMI_FAULTS_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
     let (mut met, mut seed) = (0, first);
     while met < wanted {

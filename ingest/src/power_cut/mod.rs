@@ -25,7 +25,7 @@ use crate::scan::scan;
 use crate::{IngestError, LoadOptions, Sources, Store};
 
 fn cuts() -> usize {
-    std::env::var("DEMI_POWER_CUTS").ok().and_then(|n| n.parse().ok()).unwrap_or(200)
+    std::env::var("DEMI_POWER_CUTS").ok().and_then(|n| n.parse().ok()).unwrap_or(100)
 }
 
 /// A line of an event record.

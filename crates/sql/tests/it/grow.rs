@@ -39,7 +39,7 @@ fn compare(grown: &Path, built: &Path, seed: u64) {
                 );
             }
         }
-        for _ in 0..10 {
+        for nth in 0..10 {
             let event = random.random_range(0..events);
             assert_eq!(a.past(event).unwrap(), b.past(event).unwrap());
             assert_eq!(a.future(event).unwrap(), b.future(event).unwrap());
@@ -57,7 +57,9 @@ fn compare(grown: &Path, built: &Path, seed: u64) {
             let missing = (x.cut.missing.take().is_some(), y.cut.missing.take().is_some());
             assert_eq!((missing.0, &x), (missing.1, &y));
             assert_eq!(a.cut_of(&[event]).unwrap(), b.cut_of(&[event]).unwrap());
-            for table in ["past", "concurrent", "future"] {
+            // A statement takes longer than all the rest; that a table function gives these events is tested where they are.
+            let tables: &[&str] = if nth == 0 { &["past", "concurrent", "future"] } else { &[] };
+            for table in tables {
                 let sql = format!(
                     "SELECT * EXCLUDE (\"order\", \"offset\", \"source\") FROM {table}('{name}') ORDER BY event"
                 );
