@@ -222,7 +222,7 @@ fn minimize_gives_the_same_bytes_with_one_thread_and_with_two() {
     json(&["ingest", "load", "--store", &at("st"), "--system", "s", &at("found/logs"), "--json"]);
     json(&["build", "--store", &at("st"), "--system", "s", "--out", &at("exec"), "--json"]);
     let mut texts = Vec::new();
-    let budget = if long() { "20000r" } else { "5000r" };
+    let budget = if long() { "20000r" } else { "1500r" };
     for jobs in ["1", "2"] {
         let args =
             ["minimize", &at("exec"), "--scenario", &scenario, "--out", &at("min"), "--budget", budget];
