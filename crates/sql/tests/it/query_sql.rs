@@ -164,7 +164,7 @@ fn stamped(seed: u64, known: u64) -> Case {
         let second = place as u64 + skew;
         record.time = match (place as u64 * 31 + seed) % 10 {
             n if n < known => Some(format!("2026-01-01T00:{:02}:{:02}Z", second / 60, second % 60).into()),
-            n if n % 2 == 0 => Some(format!("2026/01/01 00:{:02}:{:02}.5", second / 60, second % 60).into()),
+            n if n % 2 == 0 => Some(format!("half past/{second}").into()),
             _ => None,
         };
     }
