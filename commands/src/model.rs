@@ -58,6 +58,9 @@ fn check(args: &CheckArgs, ui: &Ui) -> Outcome {
         )
         .into());
     };
+    if spec.nodes.is_some() {
+        return Err("the scenario runs a program as it is, which speaks no model protocol: try it with 'program check'".into());
+    }
     let trial = try_model(&spec, &scenario, args.questions as usize)?;
     if args.json {
         let findings: Vec<_> = trial
