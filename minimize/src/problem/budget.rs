@@ -270,6 +270,16 @@ impl Meter {
     }
 }
 
+impl demi_space::Allowance for Meter {
+    fn late(&self) -> bool {
+        Meter::late(self)
+    }
+
+    fn ended(&self) -> bool {
+        Meter::ended(self).is_some()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

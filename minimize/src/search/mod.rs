@@ -5,29 +5,18 @@
 //! found is a proof that nothing shorter exists (A* without a queue: all edges cost one; Hart, Nilsson and Raphael
 //! 1968). A [`Query`] says where a search begins and how far it goes; with a width it is a beam search and proves nothing.
 //!
-//! Configurations that differ only in which of some interchangeable actors is which count once (`symmetry`).
-//!
-//! Configurations are numbers (`packed`), handlers run once for each local state and entry (`tables`). The layers
-//! are worked on by all threads, in batches whose order is that of hashes, so that threads do not change the result.
+//! The state space that is searched is that of [`demi_space`].
 
-mod canonical;
 mod deepening;
-mod faults;
-mod kinds;
-mod layer;
-mod layers;
-mod packed;
+mod interchangeable;
 mod pattern_database;
 mod query;
 mod root;
-mod symmetry;
-mod tables;
-mod worker;
+
+pub use demi_space::{Alike, Lead};
 
 pub use self::deepening::{deepen, prove};
-pub use self::kinds::Alike;
-pub use self::layer::Lead;
+pub use self::interchangeable::interchangeable;
 pub use self::pattern_database::bound as pattern_database;
 pub use self::query::{Query, Searched};
 pub use self::root::Root;
-pub use self::symmetry::interchangeable;

@@ -14,11 +14,9 @@ use demi_replay::script::Act;
 use demi_replay::sim::is_crash;
 use demi_replay::{ActorId, Model, View, World};
 
-use super::faults::Faults;
-use super::kinds::Kinds;
-use super::packed;
+use demi_space::{Faults, Kinds, Reaction, Tables, packed};
+
 use super::root::started;
-use super::tables::{Reaction, Tables};
 use crate::oracle::engine::Engine;
 
 /// Reactions that are looked at; with more there is no bound.

@@ -7,12 +7,9 @@ use demi_replay::script::Act;
 use demi_replay::{Model, World};
 use demi_schemas::NetworkRule;
 
-use super::faults::Faults;
-use super::kinds::{Alike, Kinds};
-use super::layer::Lead;
-use super::layers::{End, Ended, Layers, Limits, Move};
+use demi_space::{Alike, End, Ended, Faults, Kinds, Layers, Lead, Limits, Move, symmetry};
+
 use super::root::{Beginning, Root};
-use super::symmetry;
 use crate::oracle::engine::Engine;
 use crate::oracle::matcher::EXACT;
 use crate::oracle::witness::Shared;

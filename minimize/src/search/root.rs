@@ -5,9 +5,9 @@ use std::sync::Arc;
 use demi_replay::script::Act;
 use demi_replay::{ActorId, Model, MsgId, OUTSIDE, Pending, PendingKind, Status, World};
 
-use super::faults::Faults;
 use crate::oracle::engine::Engine;
 use crate::oracle::witness::Witness;
+use demi_space::Faults;
 
 /// Where a search begins. The first three are about the external events of some acts, which need not violate.
 pub enum Root<'q, M: Model> {

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::packed;
+use crate::packed;
 
 /// Configurations in one piece of memory.
 #[derive(Default)]

@@ -14,8 +14,8 @@ use demi_replay::{ActorId, Model, Names, Op, Pending, PendingKind, Simulator, Wo
 use rustc_hash::FxHashMap;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::kinds::Kinds;
-use super::symmetry::Renaming;
+use crate::kinds::Kinds;
+use crate::symmetry::Renaming;
 
 /// No channel: the entry may be delivered at any time.
 pub const FREE: u32 = 0;

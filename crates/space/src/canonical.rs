@@ -5,10 +5,10 @@
 
 use demi_replay::ActorId;
 
-use super::faults;
-use super::packed::{self, Hot};
-use super::symmetry::Renaming;
-use super::tables::FREE;
+use crate::faults;
+use crate::packed::{self, Hot};
+use crate::symmetry::Renaming;
+use crate::tables::FREE;
 
 /// Hashes of states and entries under all renamings, and room to add them up.
 #[derive(Debug, Default)]

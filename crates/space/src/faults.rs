@@ -106,7 +106,7 @@ pub fn hash(left: u32) -> u128 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::*;
 
     #[test]
     fn those_of_one_actor_come_in_order() {

@@ -5,11 +5,7 @@
 //! changed places (Ip and Dill, "Better verification through symmetry", 1996). Only hashes are compared: the least of
 //! all renamings stands for the configuration, which itself keeps its names.
 
-use demi_replay::script::Act;
 use demi_replay::{ActorId, Model, Pending, Simulator, Status, World};
-
-use super::root::started;
-use crate::oracle::engine::Engine;
 
 /// Most actors that change places: 24 permutations.
 const MOST: usize = 4;
@@ -36,6 +32,7 @@ impl Renaming {
 
 /// The renamings, but for the one that changes nothing, among the actors that run in a world and that no text of the
 /// target names, and that are not `apart` for another reason.
+#[must_use]
 pub fn renamings<M: Model>(
     sim: &Simulator<M>,
     world: &World<M>,
@@ -57,26 +54,14 @@ pub fn renamings<M: Model>(
 }
 
 /// The actors that run in a world and that no text of the target names.
-fn free<M: Model>(sim: &Simulator<M>, world: &World<M>, target: &[String]) -> Vec<ActorId> {
+#[must_use]
+pub fn free<M: Model>(sim: &Simulator<M>, world: &World<M>, target: &[String]) -> Vec<ActorId> {
     let named = |actor: ActorId| target.iter().any(|text| mentions(text, sim.names().get(actor)));
     let free = sim.model().actors().iter().copied().filter(|&actor| {
         // Actors that share memory are not told apart by their cells.
         world.status(actor) == Status::Running && sim.cell_of(actor) == actor && !named(actor)
     });
     free.collect()
-}
-
-/// The actors of some external events that are interchangeable: those that the target does not name, where the model
-/// says how to rename.
-pub fn interchangeable<M: Model>(engine: &mut Engine<M>, acts: &[Act]) -> Vec<ActorId> {
-    let (_, world) = started(engine, acts);
-    let free = free(&engine.sim, &world, &engine.problem.target);
-    let view = engine.sim.view(&world);
-    let state = free.first().and_then(|actor| view.state(*actor));
-    match state.and_then(|state| engine.sim.renamed_state(state, &|actor| actor)) {
-        Some(_) => free,
-        None => Vec::new(),
-    }
 }
 
 /// Whether a text names an actor, and not only one whose name begins alike.
@@ -100,7 +85,7 @@ fn permute(places: &mut Vec<u16>, from: usize, take: &mut impl FnMut(&[u16])) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::*;
 
     #[test]
     fn names_are_whole() {

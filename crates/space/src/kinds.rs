@@ -76,7 +76,7 @@ impl Kinds {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::*;
 
     #[test]
     fn what_is_beyond_the_witness_is_counted_apart() {

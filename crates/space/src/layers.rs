@@ -11,14 +11,13 @@ use demi_replay::model::DistanceOf;
 use demi_replay::{Model, Pending, PendingKind, Simulator, World};
 use demi_schemas::NetworkRule;
 
-use super::faults::Faults;
-use super::kinds::Kinds;
-use super::layer::{self, Lead, Place, Rarity, Segment};
-use super::packed;
-use super::symmetry::Renaming;
-use super::tables::Tables;
-use super::worker::{Child, Chunk, Common, SHARDS, Seen, Worker, shard};
-use crate::problem::budget::Meter;
+use crate::faults::Faults;
+use crate::kinds::Kinds;
+use crate::layer::{self, Lead, Place, Rarity, Segment};
+use crate::packed;
+use crate::symmetry::Renaming;
+use crate::tables::Tables;
+use crate::worker::{Child, Chunk, Common, SHARDS, Seen, Worker, shard};
 
 /// Configurations that one search remembers at most, all renamings counted: what is proven has to be within reach of a
 /// checker that knows nothing of renamings and keeps whole worlds.
@@ -32,6 +31,15 @@ const CHUNK: usize = 256;
 
 /// In the index of a step: it is a fault.
 const FAULT: u32 = 1 << 31;
+
+/// How long a search may go on, and how much it may do.
+pub trait Allowance: Sync {
+    /// Whether the time is over. It is asked before each step that may be slow.
+    fn late(&self) -> bool;
+
+    /// Whether the work must end now, for whatever reason.
+    fn ended(&self) -> bool;
+}
 
 /// How a configuration was reached.
 #[derive(Clone, Copy)]
@@ -156,7 +164,7 @@ impl<M: Model> Layers<M> {
     }
 
     /// Looks for the violation within the limits.
-    pub fn search(mut self, limits: Limits, meter: &Meter) -> Ended {
+    pub fn search(mut self, limits: Limits, meter: &dyn Allowance) -> Ended {
         let (limit, most) = (limits.deliveries, limits.states);
         if self.unequal() {
             return self.ended(End::Nothing);
@@ -180,7 +188,7 @@ impl<M: Model> Layers<M> {
             let batch = if limits.width.is_some() { CHUNK } else { BATCH };
             let last = places.len().div_ceil(batch).saturating_sub(1);
             for (number, batch) in places.chunks(batch).enumerate() {
-                if meter.ended().is_some() {
+                if meter.ended() {
                     return self.ended(End::Stopped(depth, "budget"));
                 }
                 let chunks = self.expand(&layer, batch, limit - depth, meter);
@@ -234,7 +242,7 @@ impl<M: Model> Layers<M> {
 
     /// Adds to a layer what faults make of its configurations, where no more than `room` deliveries are missing. Gives the first that
     /// violates by itself: the step before the fault, and the fault.
-    fn fail(&mut self, layer: &mut Vec<Segment>, room: usize, meter: &Meter) -> Option<(u32, u32)> {
+    fn fail(&mut self, layer: &mut Vec<Segment>, room: usize, meter: &dyn Allowance) -> Option<(u32, u32)> {
         let (worker, common) = (&mut self.workers[0], &self.common);
         let (mut at, mut after) = (0, Vec::new());
         while at < layer.len() && common.faults.all() != 0 {
@@ -292,7 +300,13 @@ impl<M: Model> Layers<M> {
     }
 
     /// Makes all deliveries of a batch, chunk by chunk, while there is time.
-    fn expand(&mut self, layer: &[Segment], batch: &[Place], room: usize, meter: &Meter) -> Vec<Chunk> {
+    fn expand(
+        &mut self,
+        layer: &[Segment],
+        batch: &[Place],
+        room: usize,
+        meter: &dyn Allowance,
+    ) -> Vec<Chunk> {
         let (common, seen) = (&self.common, &self.seen[..]);
         self.workers.iter_mut().for_each(|worker| worker.catch_up(common));
         let pieces: Vec<&[Place]> = batch.chunks(CHUNK).collect();

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use demi_replay::{ActorId, Configuration, Model, PendingKind, Status, World};
 use demi_schemas::NetworkRule;
 
-use super::faults;
-use super::tables::{Effect, Entry, FREE, Local, Tables};
+use crate::faults;
+use crate::tables::{Effect, Entry, FREE, Local, Tables};
 
 /// Where the status begins in the number of a place.
 const STATUS_SHIFT: u32 = 29;

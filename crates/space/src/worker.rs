@@ -12,13 +12,13 @@ use demi_replay::{Model, Names, Status, View};
 use demi_schemas::NetworkRule;
 use rustc_hash::FxHashMap;
 
-use super::canonical::Canonical;
-use super::faults::Faults;
-use super::kinds::Kinds;
-use super::packed::{self, Glance, Hot};
-use super::symmetry::Renaming;
-use super::tables::{Entry, FREE, Local, Reaction, Tables};
-use crate::problem::budget::Meter;
+use crate::canonical::Canonical;
+use crate::faults::Faults;
+use crate::kinds::Kinds;
+use crate::layers::Allowance;
+use crate::packed::{self, Glance, Hot};
+use crate::symmetry::Renaming;
+use crate::tables::{Entry, FREE, Local, Reaction, Tables};
 
 /// Parts by hash into which configurations are sorted; their number decides the order of a layer.
 pub const SHARDS: usize = 16;
@@ -278,7 +278,7 @@ impl<M: Model> Worker<M> {
         common: &Common<M>,
         ((words, hash, step), counts): ((&[u32], u128, u32), &[u8]),
         room: usize,
-        (seen, meter): (&[Seen], &Meter),
+        (seen, meter): (&[Seen], &dyn Allowance),
         chunk: &mut Chunk,
     ) {
         self.at += 1;
