@@ -4,6 +4,7 @@
 
 mod around;
 mod cache;
+mod counts;
 mod left;
 mod livelock;
 mod machine;
