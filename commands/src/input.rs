@@ -138,32 +138,32 @@ pub fn expect(path: &Path, wanted: Wanted) -> Result<(), String> {
     }
     let text = path.display().to_string();
     let (here, program) = (shell_word(&text), program());
-    let build = |store: &str| format!("{program} build --store {store} --system NAME --out EXEC");
-    let load = format!("{program} ingest load --store STORE --system NAME {here}");
+    let build = |of: &str| format!("{program} build {of} --out EXEC");
     let (is, then) = match found {
         Found::Nothing => return Err(format!("{text}: there is no such file or folder")),
         Found::Store if wanted == Wanted::Claims => ("is an event store", None),
-        Found::Store => ("is an event store", Some(format!("build an execution from it: {}", build(&here)))),
+        Found::Store => (
+            "is an event store",
+            Some(format!("build an execution from it: {}", build(&format!("--store {here} --system NAME")))),
+        ),
         Found::Execution => ("is an execution, which claims nothing", None),
         Found::Minimized => ("is a result of minimize", None),
         Found::Explored => ("is a result of explore", None),
         Found::Fuzzed => ("is a run found by fuzz", None),
         Found::Logs if wanted == Wanted::Claims => ("is a folder of logs", None),
-        Found::Logs => (
-            "is a folder of logs",
-            Some(format!("load them and build an execution: {load}, then {}", build("STORE"))),
-        ),
-        Found::Log if wanted == Wanted::Claims => ("is a log", None),
-        Found::Log => {
-            ("is a log", Some(format!("load it and build an execution: {load}, then {}", build("STORE"))))
+        Found::Logs => {
+            ("is a folder of logs", Some(format!("build an execution from them: {}", build(&here))))
         }
+        Found::Log if wanted == Wanted::Claims => ("is a log", None),
+        Found::Log => ("is a log", Some(format!("build an execution from it: {}", build(&here)))),
         Found::Schedule => ("is a schedule", None),
         Found::CutOff => ("is cut off in its first line", None),
         Found::Scenario => ("is a TOML file", None),
         Found::Text if wanted != Wanted::Claims => (
             "is a text file",
             Some(format!(
-                "if it is a log, load it with a mapping (`{program} ingest mappings` lists them): {load} --mapping MAPPING"
+                "if it is a log, build an execution from it with a mapping (`{program} ingest mappings` lists them): {} --mapping MAPPING",
+                build(&here)
             )),
         ),
         Found::Text => ("is a text file", None),

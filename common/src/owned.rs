@@ -58,22 +58,7 @@ impl Kind {
     fn later(self) -> &'static [&'static str] {
         match self {
             Kind::Execution => &["tables/messages.parquet", "tables/messages.sum", "tables/.demi-*/"],
-            Kind::Demo => &[
-                "logs.jsonl.zst",
-                "min.ledger",
-                "report.html",
-                "store/.demi-reserve",
-                "store/copies.json",
-                "store/locks/*.lock",
-                "store/events/_delta_log/*",
-                "store/events/*.parquet",
-                "store/quarantine/_delta_log/*",
-                "store/quarantine/*.parquet",
-                "store/completeness/_delta_log/*",
-                "store/completeness/*.parquet",
-                "store/deleted/_delta_log/*",
-                "store/deleted/*.parquet",
-            ],
+            Kind::Demo => &["logs.jsonl.zst", "min.ledger", "report.html"],
             Kind::Minimized | Kind::Fuzzed | Kind::Explored => &[],
         }
     }

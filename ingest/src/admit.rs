@@ -19,18 +19,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use demi_common::sealed::SealedFile;
 use demi_schemas::{EventId, EventRecord};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::columns::{EventColumns, EventRow, QuarantineRow};
-use crate::deleted::deleted;
+use crate::deleted::Deleted;
 use crate::locations::Entry;
 use crate::quarantine::Quarantine;
 use crate::read::lines::Line;
 use crate::read::parse::{What, bad_line_digest};
 use crate::seen::{Seen, Verdict};
-use crate::store::TableWriter;
-use crate::{IngestError, Redaction, Store};
+use crate::transaction::Sink;
+use crate::{IngestError, Redaction};
 
 /// Rows of a batch, and the bytes of lines after which it is handed over with fewer.
 const BATCH_ROWS: usize = 16 * 1024;
@@ -106,6 +107,16 @@ impl Rows {
     }
 }
 
+/// What is there of one system.
+pub(crate) struct There<'a> {
+    /// Files of events.
+    pub events: Vec<SealedFile>,
+    /// Files of quarantined lines.
+    pub quarantine: Vec<SealedFile>,
+    /// What was deleted.
+    pub deleted: &'a [Deleted],
+}
+
 /// What is known of one system: its events and its quarantine.
 pub(crate) struct Known {
     pub system: String,
@@ -116,12 +127,15 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// Reads what the store has of the system. Temporary data goes to `scratch`.
-    pub(crate) fn read(store: &Store, system: &str, scratch: PathBuf) -> Result<Self, IngestError> {
-        let dir = store.dir().display().to_string();
-        let seen =
-            Seen::read(dir, scratch.clone(), store.known_event_files(system)?, &deleted(store, system)?)?;
-        let quarantine = Quarantine::new(store.quarantine_files(system)?, scratch);
+    /// Reads what is there of the system. Temporary data goes to `scratch`; `dir` names the place in messages.
+    pub(crate) fn read(
+        system: &str,
+        there: There<'_>,
+        dir: String,
+        scratch: PathBuf,
+    ) -> Result<Self, IngestError> {
+        let seen = Seen::read(dir, scratch.clone(), there.events, there.deleted)?;
+        let quarantine = Quarantine::new(there.quarantine, scratch);
         Ok(Known { system: system.to_owned(), seen, quarantine, redact: None })
     }
 
@@ -131,7 +145,7 @@ impl Known {
         found: &Found<'_>,
         what: &mut What,
         rows: &mut Rows,
-        quarantine: &mut TableWriter,
+        quarantine: &mut impl Sink,
     ) -> Result<Admitted, IngestError> {
         match what {
             What::Event { record, digest, date } => match self.offer(found, record, *digest, *date, rows)? {
@@ -201,7 +215,7 @@ impl Known {
         code: &str,
         reason: &str,
         digest: u64,
-        writer: &mut TableWriter,
+        writer: &mut impl Sink,
     ) -> Result<(), IngestError> {
         let row = QuarantineRow {
             system: &self.system,

@@ -62,7 +62,12 @@ pub fn status(store: &Store, system: Option<&str>) -> Result<Vec<CompletenessRow
             false => store.known_event_files(&system)?,
         };
         let scratch = std::env::temp_dir();
-        let seen = Seen::read(store.dir().display().to_string(), scratch, files, &deleted(store, &system)?)?;
+        let seen = Seen::read(
+            store.dir().display().to_string(),
+            scratch,
+            files,
+            &deleted(&store.deleted_files(&system)?)?,
+        )?;
         for mut counts in seen.completeness() {
             let found = find(&counted, &system, &counts);
             if let Some(row) = found {

@@ -26,9 +26,9 @@ use serde::Serialize;
 use crate::columns::QuarantineColumns;
 use crate::completeness::{self, completeness, status};
 use crate::deleted::{self, Deleted};
+use crate::noted_stamps;
 use crate::quarantine;
 use crate::scan::{row_count, whole};
-use crate::stamps;
 use crate::store::{Gone, vacuum};
 use crate::time::utc_date;
 use crate::{IngestError, IntervalSet, Store};
@@ -131,7 +131,7 @@ pub fn delete(
     }
     store.refresh()?;
     if doomed.before.is_none() && !nothing {
-        stamps::forget(store, system, &doomed.actors)?;
+        noted_stamps::forget(store, system, &doomed.actors)?;
     }
     recount(store, system)?;
     for mut table in [store.events_writer()?, store.quarantine_writer()?] {

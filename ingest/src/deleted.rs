@@ -6,10 +6,11 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
 use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{ArrowError, DataType};
+use demi_common::sealed::SealedFile;
 use demi_schemas::tables::store_deleted;
 
+use crate::IngestError;
 use crate::scan::scan;
-use crate::{IngestError, Store};
 
 /// Consecutive sequence numbers of one incarnation, both ends included.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,8 +21,8 @@ pub(crate) struct Deleted {
     pub last_seq: u64,
 }
 
-/// What was deleted of a system.
-pub(crate) fn deleted(store: &Store, system: &str) -> Result<Vec<Deleted>, IngestError> {
+/// What was deleted, by the table's files of a system.
+pub(crate) fn deleted(files: &[SealedFile]) -> Result<Vec<Deleted>, IngestError> {
     let columns = [
         ("actor", DataType::Utf8),
         ("incarnation", DataType::Int32),
@@ -29,7 +30,7 @@ pub(crate) fn deleted(store: &Store, system: &str) -> Result<Vec<Deleted>, Inges
         ("last_seq", DataType::Int64),
     ];
     let mut runs = Vec::new();
-    scan(&store.deleted_files(system)?, &columns, |batch| {
+    scan(files, &columns, |batch| {
         let long = |i: usize, row: usize| batch.column(i).as_primitive::<Int64Type>().value(row) as u64;
         runs.extend((0..batch.num_rows()).map(|row| Deleted {
             actor: batch.column(0).as_string::<i32>().value(row).to_owned(),

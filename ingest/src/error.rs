@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+#[cfg(feature = "store")]
 use deltalake_core::DeltaTableError;
 
 /// Why a store could not be opened, read or written, or a source could not be read.
@@ -112,6 +113,7 @@ pub enum IngestError {
         system: String,
     },
     /// A table could not be opened, read or committed.
+    #[cfg(feature = "store")]
     #[error("{dir}: cannot {action}")]
     Table {
         /// Where the store is.

@@ -26,10 +26,13 @@
 
 mod admit;
 mod columns;
+#[cfg(feature = "store")]
 mod completeness;
 mod container;
 #[cfg(feature = "daemon")]
 pub mod daemon;
+mod data_file;
+#[cfg(feature = "store")]
 mod delete;
 mod deleted;
 mod digest;
@@ -37,14 +40,20 @@ mod documents;
 mod dry;
 mod error;
 mod formats;
+#[cfg(feature = "store")]
 pub mod fs;
+mod gather;
 mod intervals;
 mod lent;
 mod load;
 mod load_mapped;
+#[cfg(feature = "store")]
+mod loads;
 mod locations;
 pub mod mapping;
 mod nature;
+#[cfg(feature = "store")]
+mod noted_stamps;
 pub mod otlp;
 mod outcome;
 #[cfg(test)]
@@ -54,6 +63,7 @@ mod quarantine;
 mod quarantined;
 mod read;
 mod redact;
+#[cfg(feature = "store")]
 mod requeue;
 mod scan;
 mod secret_file;
@@ -62,26 +72,35 @@ mod sequence;
 #[cfg(feature = "daemon")]
 pub mod spool;
 mod stamps;
+#[cfg(feature = "store")]
 mod store;
 mod system_name;
 mod time;
+mod transaction;
 
+#[cfg(feature = "store")]
 pub use completeness::{CompletenessRow, completeness, status};
+#[cfg(feature = "store")]
 pub use delete::{Deletion, Doomed, Waiting, delete};
 pub use digest::record_digest;
 pub use dry::Dry;
 pub use error::IngestError;
+pub use gather::Gathered;
 pub use intervals::IntervalSet;
-pub use load::{Damage, LoadOptions, LoadReport, Progress, load};
-pub use load_mapped::load_mapped;
+pub use load::{Damage, LoadOptions, LoadReport, Progress};
+#[cfg(feature = "store")]
+pub use loads::{load, load_mapped};
 pub use nature::likely_reason;
-pub use quarantined::{Quarantined, quarantined};
+#[cfg(feature = "store")]
+pub use noted_stamps::backward_stamps;
+pub use quarantined::Quarantined;
 pub use read::encoding::{Encoding, UnknownEncoding};
 pub use read::lines;
 pub use read::source::{Plan, Source, Sources};
 pub use redact::{RedactError, Redaction};
+#[cfg(feature = "store")]
 pub use requeue::{Requeued, requeue};
-pub use stamps::backward_stamps;
-pub use store::Store;
+#[cfg(feature = "store")]
+pub use store::{Store, quarantined};
 pub use system_name::check_system_name;
 pub use time::utc_date;

@@ -1,6 +1,5 @@
-//! Loading sources into the store.
+//! Loading sources into tables.
 
-use std::fs::File;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread;
@@ -8,12 +7,11 @@ use std::thread;
 use demi_schemas::summary::LoadSummary;
 
 use crate::admit::{Admitted, Found, Known, Rows};
-use crate::lent::Lent;
 use crate::read::parse::{Chunk, Item, Message, Parser, What, read_sources};
 use crate::read::source::Sources;
 use crate::stamps::Stamps;
-use crate::store::{Gone, TableWriter};
-use crate::{IngestError, Redaction, Store, check_system_name};
+use crate::transaction::{Tables, Transaction};
+use crate::{IngestError, Redaction, check_system_name};
 
 /// Dates written at the same time: each has an open file.
 const MOST_DATES: usize = 16;
@@ -86,22 +84,14 @@ pub struct LoadReport {
     pub damaged: Vec<Damage>,
 }
 
-/// Loads `sources` into the store, in their order, and calls `progress` now and then.
-///
-/// Commits are atomic; a load that was killed can be run again and adds what is missing. Lines that are no
-/// records go to quarantine and stop nothing. Of two records of one name the first stays; the other goes to
-/// quarantine unless it says the same.
-///
-/// # Errors
-/// When the system's name cannot be used, another process is loading into the system, a source cannot be read,
-/// or the store cannot be read or written. What was committed before stays.
-pub fn load(
-    store: &mut Store,
+/// Loads sources into tables, in their order.
+pub(crate) fn load_into(
+    tables: &mut impl Tables,
     sources: Sources,
     options: &LoadOptions,
     mut progress: impl FnMut(&Progress),
 ) -> Result<LoadReport, IngestError> {
-    let mut loader = Loader::open(store, &options.system, options)?;
+    let mut loader = Loader::open(tables, &options.system, options)?;
     let (to, from) = sync_channel::<Message>(CHUNKS);
     let options = options.clone();
     // Not joined when the load fails: the thread may wait for input that never comes.
@@ -121,7 +111,7 @@ pub fn load(
     }
     reader.join().map_err(|_| IngestError::ReaderLost)?;
     loader.report.bytes = now.bytes;
-    loader.finish(store)
+    loader.finish(tables)
 }
 
 /// What was written since the last commit.
@@ -132,38 +122,12 @@ struct Window {
     dates: Vec<Option<i32>>,
 }
 
-/// Numbers of the commits that loads made to a system: two loads into one system cannot both commit on what they read,
-/// for both would give their commit the same number.
-struct Number {
-    application: String,
-    events: u64,
-    quarantine: u64,
-}
-
-impl Number {
-    fn read(system: &str, events: &TableWriter, quarantine: &TableWriter) -> Result<Self, IngestError> {
-        let application = format!("demi-ingest/{system}");
-        let of = |table: &TableWriter| Ok::<_, IngestError>(table.progress(&application)?.unwrap_or(0));
-        let (events, quarantine) = (of(events)?, of(quarantine)?);
-        Ok(Number { application, events, quarantine })
-    }
-
-    fn of(&self, number: u64) -> (String, u64) {
-        (self.application.clone(), number)
-    }
-}
-
 /// A load into one system.
-pub(crate) struct Loader<'a> {
+pub(crate) struct Loader<'a, T> {
     options: &'a LoadOptions,
-    /// Held until the load ends.
-    _lock: File,
     known: Known,
     rows: Rows,
-    /// Rows are encoded while the next are looked at.
-    events_writer: Lent<TableWriter>,
-    quarantine_writer: TableWriter,
-    number: Number,
+    transaction: T,
     since_commit: Window,
     commits: u64,
     stamps: Stamps,
@@ -172,29 +136,20 @@ pub(crate) struct Loader<'a> {
     pub(crate) report: LoadReport,
 }
 
-impl<'a> Loader<'a> {
+impl<'a, T: Transaction> Loader<'a, T> {
     /// Begins a load into `system`.
     pub(crate) fn open(
-        store: &mut Store,
+        tables: &mut impl Tables<Transaction = T>,
         system: &str,
         options: &'a LoadOptions,
-    ) -> Result<Loader<'a>, IngestError> {
+    ) -> Result<Loader<'a, T>, IngestError> {
         check_system_name(system)?;
-        let lock = store.lock(system)?;
-        store.refresh()?;
-        let (events, quarantine) = (store.events_writer()?, store.quarantine_writer()?);
-        let number = Number::read(system, &events, &quarantine)?;
+        let (known, transaction) = tables.begin(system)?;
         let mut loader = Loader {
             options,
-            _lock: lock,
-            known: Known {
-                redact: options.redact.clone(),
-                ..Known::read(store, system, store.dir().to_owned())?
-            },
+            known: Known { redact: options.redact.clone(), ..known },
             rows: Rows::default(),
-            events_writer: Lent::new(events, "rows")?,
-            quarantine_writer: quarantine,
-            number,
+            transaction,
             since_commit: Window::default(),
             commits: 0,
             stamps: Stamps::default(),
@@ -217,7 +172,7 @@ impl<'a> Loader<'a> {
                 self.stamps.take(record, &chunk.source, line.number);
             }
             let found = Found::new(&chunk.source, number, line, &chunk.raw, raw.clone());
-            match self.known.admit(&found, what, &mut self.rows, &mut self.quarantine_writer)? {
+            match self.known.admit(&found, what, &mut self.rows, self.transaction.quarantine())? {
                 Admitted::Duplicate => summary.duplicates += 1,
                 Admitted::Deleted => summary.deleted += 1,
                 Admitted::Conflict if self.counted => {
@@ -261,7 +216,7 @@ impl<'a> Loader<'a> {
 
     fn flush(&mut self) -> Result<(), IngestError> {
         let Some(batch) = self.rows.take()? else { return Ok(()) };
-        self.events_writer.work(move |events| events.write(batch))
+        self.transaction.events(batch)
     }
 
     fn commit_if_due(&mut self) -> Result<(), IngestError> {
@@ -279,15 +234,8 @@ impl<'a> Loader<'a> {
     fn commit(&mut self) -> Result<(), IngestError> {
         self.since_commit = Window::default();
         self.flush()?;
-        self.known.quarantine.flush(&mut self.quarantine_writer)?;
-        if self.quarantine_writer.is_pending() {
-            self.number.quarantine += 1;
-            self.quarantine_writer.commit(&[self.number.of(self.number.quarantine)], Gone::Nothing)?;
-        }
-        let events = self.events_writer.get()?;
-        if events.is_pending() {
-            self.number.events += 1;
-            events.commit(&[self.number.of(self.number.events)], Gone::Nothing)?;
+        self.known.quarantine.flush(self.transaction.quarantine())?;
+        if self.transaction.commit()? {
             self.commits += 1;
             if self.options.stop_after_commits == Some(self.commits) {
                 return Err(IngestError::Stopped { commits: self.commits });
@@ -296,15 +244,17 @@ impl<'a> Loader<'a> {
         Ok(())
     }
 
-    pub(crate) fn finish(mut self, store: &mut Store) -> Result<LoadReport, IngestError> {
+    pub(crate) fn finish(
+        mut self,
+        tables: &mut impl Tables<Transaction = T>,
+    ) -> Result<LoadReport, IngestError> {
         self.commit()?;
         let summary = &mut self.report.summary;
         summary.quarantined = self.known.quarantine.added.values().sum();
         summary.already_quarantined = self.known.quarantine.known_again;
         summary.quarantine_reasons = self.known.quarantine.added;
         summary.actors = self.known.seen.completeness();
-        store.adopt(self.events_writer.into_inner()?, self.quarantine_writer);
-        summary.backwards = self.stamps.finish(store, &summary.system)?;
+        summary.backwards = tables.end(&summary.system, self.transaction, self.stamps)?;
         Ok(self.report)
     }
 }

@@ -10,13 +10,13 @@ use demi_schemas::summary::LoadSummary;
 
 use self::sender::Sender;
 use crate::IngestError;
-use crate::Store;
 use crate::load::{CHUNKS, LoadOptions, LoadReport, Loader, Progress};
 use crate::mapping::{HEAD, Mapper, read_documents};
 use crate::read::decompress::RawReadError;
 use crate::read::lines::{KEPT_OF_OVERLONG, Line, LineReader, Next};
 use crate::read::parse::Chunk;
 use crate::read::source::{Source, Sources};
+use crate::transaction::Tables;
 
 /// Systems loaded into at the same time; beyond it the one not used for longest is committed and closed.
 const OPEN: usize = 8;
@@ -37,16 +37,9 @@ fn system_of(base: &str, execution: Option<&str>) -> String {
     execution.map_or_else(|| base.to_owned(), |e| format!("{base}/{e}"))
 }
 
-/// Loads `sources` through a mapping, as [`crate::load()`] does without one.
-///
-/// An execution that has a name, because its source holds several, is loaded into the system `SYSTEM/NAME`; the summary then has one
-/// summary an execution. Lines that are no event go to quarantine with the reason; comments, headers and delimiters are
-/// counted as skipped.
-///
-/// # Errors
-/// As [`crate::load()`].
-pub fn load_mapped(
-    store: &mut Store,
+/// Loads sources into tables through a mapping.
+pub(crate) fn load_mapped_into<T: Tables>(
+    tables: &mut T,
     sources: Sources,
     options: &LoadOptions,
     mapper: Mapper,
@@ -64,7 +57,7 @@ pub fn load_mapped(
         let mut mapped = message?;
         now.lines += mapped.lines;
         now.bytes += mapped.chunk.bytes;
-        let loader = loads.of(mapped.execution.as_deref(), store)?;
+        let loader = loads.of(mapped.execution.as_deref(), tables)?;
         let before = loader.report.summary.added;
         loader.take(&mut mapped.chunk)?;
         let summary = &mut loader.report.summary;
@@ -78,25 +71,28 @@ pub fn load_mapped(
         progress(&now);
     }
     reader.join().map_err(|_| IngestError::ReaderLost)?;
-    let mut report = loads.finish(store)?;
+    let mut report = loads.finish(tables)?;
     report.bytes = now.bytes;
-    store.refresh()?;
     Ok(report)
 }
 
 /// The loads into the systems of one base name.
-struct Loads<'a> {
+struct Loads<'a, T: Tables> {
     options: &'a LoadOptions,
     /// Whether the mapping counts sequence numbers.
     counted: bool,
     /// Used last is last; with the lines read.
-    open: Vec<(Option<String>, Loader<'a>, u64)>,
+    open: Vec<(Option<String>, Loader<'a, T::Transaction>, u64)>,
     done: Vec<LoadSummary>,
     damaged: Vec<crate::load::Damage>,
 }
 
-impl<'a> Loads<'a> {
-    fn of(&mut self, execution: Option<&str>, store: &mut Store) -> Result<&mut Loader<'a>, IngestError> {
+impl<'a, T: Tables> Loads<'a, T> {
+    fn of(
+        &mut self,
+        execution: Option<&str>,
+        tables: &mut T,
+    ) -> Result<&mut Loader<'a, T::Transaction>, IngestError> {
         match self.open.iter().position(|(e, ..)| e.as_deref() == execution) {
             Some(at) => {
                 let found = self.open.remove(at);
@@ -104,10 +100,10 @@ impl<'a> Loads<'a> {
             }
             None => {
                 if self.open.len() >= OPEN {
-                    self.close(0, store)?;
+                    self.close(0, tables)?;
                 }
                 let system = system_of(&self.options.system, execution);
-                let mut loader = Loader::open(store, &system, self.options)?;
+                let mut loader = Loader::open(tables, &system, self.options)?;
                 loader.counted = self.counted;
                 self.open.push((execution.map(str::to_owned), loader, 0));
             }
@@ -125,9 +121,9 @@ impl<'a> Loads<'a> {
     }
 
     /// Commits and closes a load; what was loaded into the same system before is added to.
-    fn close(&mut self, at: usize, store: &mut Store) -> Result<(), IngestError> {
+    fn close(&mut self, at: usize, tables: &mut T) -> Result<(), IngestError> {
         let (execution, loader, lines) = self.open.remove(at);
-        let report = loader.finish(store)?;
+        let report = loader.finish(tables)?;
         let mut summary = report.summary;
         summary.lines = lines;
         summary.execution = execution;
@@ -142,12 +138,12 @@ impl<'a> Loads<'a> {
         Ok(())
     }
 
-    fn finish(mut self, store: &mut Store) -> Result<LoadReport, IngestError> {
+    fn finish(mut self, tables: &mut T) -> Result<LoadReport, IngestError> {
         if self.open.is_empty() && self.done.is_empty() {
-            self.of(None, store)?;
+            self.of(None, tables)?;
         }
         while !self.open.is_empty() {
-            self.close(0, store)?;
+            self.close(0, tables)?;
         }
         let mut report = LoadReport { damaged: self.damaged, ..LoadReport::default() };
         if let ([only], true) = (self.done.as_slice(), self.done.iter().all(|d| d.execution.is_none())) {

@@ -12,7 +12,7 @@ use crate::IngestError;
 use crate::columns::{QuarantineColumns, QuarantineRow};
 use crate::locations::{Entry, Locations};
 use crate::scan::scan;
-use crate::store::TableWriter;
+use crate::transaction::Sink;
 
 /// Calls `each` with every quarantined line of a system, from its files.
 pub(crate) fn each(
@@ -111,7 +111,7 @@ impl Quarantine {
     pub(crate) fn push(
         &mut self,
         row: &QuarantineRow<'_>,
-        writer: &mut TableWriter,
+        writer: &mut impl Sink,
     ) -> Result<(), IngestError> {
         let known = match &mut self.known {
             Some(known) => known,
@@ -135,7 +135,7 @@ impl Quarantine {
     }
 
     /// Hands what was gathered to the writer.
-    pub(crate) fn flush(&mut self, writer: &mut TableWriter) -> Result<(), IngestError> {
+    pub(crate) fn flush(&mut self, writer: &mut impl Sink) -> Result<(), IngestError> {
         if self.columns.rows() > 0 {
             writer.write(self.columns.finish()?)?;
         }

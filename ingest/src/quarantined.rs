@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_schema::DataType;
+use demi_common::sealed::SealedFile;
 use serde::Serialize;
 
+use crate::IngestError;
 use crate::scan::scan;
-use crate::{IngestError, Store};
 
 /// The quarantined records of a system that have one code, with the one that came first as an example.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -27,25 +28,8 @@ pub struct Quarantined {
     pub line: u64,
 }
 
-/// What stands in quarantine, of one system or of all, sorted by system; the commonest reasons of a system come first.
-///
-/// # Errors
-/// When the store cannot be read.
-pub fn quarantined(store: &Store, system: Option<&str>) -> Result<Vec<Quarantined>, IngestError> {
-    let systems = match system {
-        Some(system) => vec![system.to_owned()],
-        None => store.quarantined_systems()?,
-    };
-    let mut all = Vec::new();
-    for system in systems {
-        let mut found = count(store, &system)?;
-        found.sort_by(|a, b| b.rows.cmp(&a.rows).then_with(|| a.code.cmp(&b.code)));
-        all.append(&mut found);
-    }
-    Ok(all)
-}
-
-fn count(store: &Store, system: &str) -> Result<Vec<Quarantined>, IngestError> {
+/// The quarantined records in the files of a system, counted by why; the commonest reasons come first.
+pub(crate) fn counted(files: &[SealedFile], system: &str) -> Result<Vec<Quarantined>, IngestError> {
     let columns = [
         ("code", DataType::Utf8),
         ("reason", DataType::Utf8),
@@ -53,7 +37,7 @@ fn count(store: &Store, system: &str) -> Result<Vec<Quarantined>, IngestError> {
         ("line", DataType::Int64),
     ];
     let mut by_code: BTreeMap<String, Quarantined> = BTreeMap::new();
-    scan(&store.quarantine_files(system)?, &columns, |batch| {
+    scan(files, &columns, |batch| {
         let text = |i: usize| batch.column(i).as_string::<i32>();
         for row in 0..batch.num_rows() {
             let code = text(0).value(row);
@@ -73,5 +57,7 @@ fn count(store: &Store, system: &str) -> Result<Vec<Quarantined>, IngestError> {
         }
         Ok(())
     })?;
-    Ok(by_code.into_values().collect())
+    let mut found: Vec<Quarantined> = by_code.into_values().collect();
+    found.sort_by(|a, b| b.rows.cmp(&a.rows).then_with(|| a.code.cmp(&b.code)));
+    Ok(found)
 }

@@ -46,7 +46,7 @@ pub fn requeue(
     let _lock = store.lock(system)?;
     store.refresh()?;
     let files = store.quarantine_files(system)?;
-    let known = Known::read(store, system, store.dir().to_owned())?;
+    let known = store.known(system, store.dir().to_owned())?;
     let mut run = Run {
         system,
         mapper,

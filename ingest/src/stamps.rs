@@ -9,25 +9,22 @@
 //! Events that came in another order than that of their numbers are looked at in the store, when all are there.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
 use arrow_schema::DataType;
-use demi_common::{durable, path_name};
+use demi_common::sealed::SealedFile;
 use demi_schemas::EventRecord;
 use demi_schemas::event::is_clock_seq;
 use demi_schemas::summary::BackwardStamps;
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
+use crate::IngestError;
 use crate::scan::scan;
 use crate::time::{Stamp, difference};
-use crate::{IngestError, Store};
 
-/// The folder of a store in which what was found is kept, a file a system.
-const FOLDER: &str = "stamps";
 /// Most events that are looked at in the store, because they came in another order.
 const MOST_SCANNED: usize = 20_000_000;
 
@@ -88,6 +85,9 @@ impl Watched {
     }
 }
 
+/// Actors with the number of an incarnation.
+pub(crate) type Incarnations = BTreeSet<(String, u32)>;
+
 /// Watches the stamps of events that are loaded.
 #[derive(Default)]
 pub(crate) struct Stamps(HashMap<String, Vec<(u32, Watched)>, FxBuildHasher>);
@@ -133,11 +133,14 @@ impl Stamps {
         (found, events)
     }
 
-    /// What was found of a system whose events are all in the store now. It is noted beside the store, with what was found by other loads.
+    /// What was found of a system whose events are all in `files` now, and the incarnations that were looked at there as a whole.
     ///
     /// # Errors
-    /// When the store cannot be read or written.
-    pub(crate) fn finish(self, store: &Store, system: &str) -> Result<Vec<BackwardStamps>, IngestError> {
+    /// When a file cannot be read.
+    pub(crate) fn finish(
+        self,
+        files: impl FnOnce() -> Result<Vec<SealedFile>, IngestError>,
+    ) -> Result<(Vec<BackwardStamps>, Incarnations), IngestError> {
         let (mut found, mut shuffled) = (Vec::new(), BTreeSet::new());
         for (actor, incarnations) in self.0 {
             for (incarnation, watched) in incarnations {
@@ -147,22 +150,16 @@ impl Stamps {
                 }
             }
         }
-        found.append(&mut in_store(store, system, &shuffled)?);
+        if !shuffled.is_empty() {
+            found.append(&mut in_files(&files()?, &shuffled)?);
+        }
         sort(&mut found);
-        note(store, system, &found, &shuffled)?;
-        Ok(found)
+        Ok((found, shuffled))
     }
 }
 
-/// Notes what was found of a system while its events came in.
-///
-/// # Errors
-/// When the store cannot be read or written.
-pub(crate) fn note_news(store: &Store, system: &str, found: &[BackwardStamps]) -> Result<(), IngestError> {
-    note(store, system, found, &BTreeSet::new())
-}
-
-fn sort(found: &mut [BackwardStamps]) {
+/// Puts what was found into the order of actors, incarnations and places.
+pub(crate) fn sort(found: &mut [BackwardStamps]) {
     found.sort_by(|a, b| {
         let key = |f: &BackwardStamps| (f.actor.clone(), f.incarnation, f.source.clone(), f.line);
         key(a).cmp(&key(b))
@@ -172,15 +169,11 @@ fn sort(found: &mut [BackwardStamps]) {
 /// An event in the store: its sequence number, its stamp, the number of its source, its line.
 type Stamped = (u64, Stamp, usize, u64);
 
-/// Looks at the events of some incarnations in the store.
-fn in_store(
-    store: &Store,
-    system: &str,
+/// Looks at the events of some incarnations in files.
+fn in_files(
+    files: &[SealedFile],
     which: &BTreeSet<(String, u32)>,
 ) -> Result<Vec<BackwardStamps>, IngestError> {
-    if which.is_empty() {
-        return Ok(Vec::new());
-    }
     let columns = [
         ("actor", DataType::Utf8),
         ("time", DataType::Utf8),
@@ -192,7 +185,7 @@ fn in_store(
     let mut sources: Vec<String> = Vec::new();
     let mut events: BTreeMap<(String, u32), Vec<Stamped>> = BTreeMap::new();
     let mut count = 0;
-    scan(&store.event_files(system)?, &columns, |batch| {
+    scan(files, &columns, |batch| {
         let text = |i: usize| batch.column(i).as_string::<i32>();
         let long = |i: usize| batch.column(i).as_primitive::<Int64Type>();
         let mut key = (String::new(), 0);
@@ -230,63 +223,4 @@ fn in_store(
         all.extend(watched.found.into_iter().map(|(found, _)| found));
     }
     Ok(all)
-}
-
-fn file(store: &Store, system: &str) -> PathBuf {
-    store.dir().join(FOLDER).join(format!("{}.json", path_name(system)))
-}
-
-/// Actors whose stamps run backwards through their logs, as loads found them.
-///
-/// # Errors
-/// When the store cannot be read.
-pub fn backward_stamps(store: &Store, system: &str) -> Result<Vec<BackwardStamps>, IngestError> {
-    let path = file(store, system);
-    let io = |source| IngestError::Io { path: path.clone(), action: "read this file", source };
-    match std::fs::read(&path) {
-        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| io(error.into())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(io(error)),
-    }
-}
-
-/// Adds what was found. What the same place of the same source said before is replaced, and all that was said of incarnations that were looked at
-/// whole.
-fn note(
-    store: &Store,
-    system: &str,
-    found: &[BackwardStamps],
-    whole: &BTreeSet<(String, u32)>,
-) -> Result<(), IngestError> {
-    let before = backward_stamps(store, system)?;
-    let key = |f: &BackwardStamps| (f.actor.clone(), f.incarnation, f.source.clone(), f.line);
-    let again: BTreeSet<_> = found.iter().map(key).collect();
-    let stays =
-        |f: &BackwardStamps| !again.contains(&key(f)) && !whole.contains(&(f.actor.clone(), f.incarnation));
-    let mut all: Vec<BackwardStamps> = before.iter().filter(|f| stays(f)).chain(found).cloned().collect();
-    sort(&mut all);
-    write(store, system, &before, &all)
-}
-
-fn write(
-    store: &Store,
-    system: &str,
-    before: &[BackwardStamps],
-    all: &[BackwardStamps],
-) -> Result<(), IngestError> {
-    if before == all {
-        return Ok(());
-    }
-    let path = file(store, system);
-    let io = |source| IngestError::Io { path: path.clone(), action: "write this file", source };
-    let bytes = serde_json::to_vec_pretty(all).map_err(|error| io(error.into()))?;
-    durable::write(&path, &bytes).map_err(io)
-}
-
-/// Forgets what was found of actors whose events were all deleted; of all where none is named.
-pub(crate) fn forget(store: &Store, system: &str, actors: &BTreeSet<String>) -> Result<(), IngestError> {
-    let before = backward_stamps(store, system)?;
-    let stays = |f: &&BackwardStamps| !actors.is_empty() && !actors.contains(&f.actor);
-    let all: Vec<BackwardStamps> = before.iter().filter(stays).cloned().collect();
-    write(store, system, &before, &all)
 }

@@ -3,20 +3,24 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use demi_ingest::Quarantined;
 use demi_order::{BuildOptions, ViolationSpec};
 use demi_schemas::summary::{AgainstStamps, BuildSummary, ProvenanceRule, StampCheck};
 
 use super::Outcome;
 use super::incomplete::Incomplete;
+use super::logs::LogArgs;
 use demi_lineage::ui::Ui;
 
 /// Arguments of `build`.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args)]
 pub struct BuildArgs {
-    /// The event store.
-    #[arg(long, value_name = "DIR", env = "DEMI_STORE")]
-    store: PathBuf,
-    /// The recorded system; may be left out where the store holds only one.
+    #[command(flatten)]
+    logs: LogArgs,
+    /// The event store, in place of logs [default: the environment variable DEMI_STORE].
+    #[arg(long, value_name = "DIR", conflicts_with = "logs")]
+    store: Option<PathBuf>,
+    /// The recorded system; may be left out where the store holds only one. Of logs: the name that it gets.
     #[arg(long, value_name = "NAME")]
     system: Option<String>,
     /// The violation: event:ACTOR/SEQ (of several actors with commas between them) or actors:A,B, or none to build the order alone. By default the
@@ -30,7 +34,7 @@ pub struct BuildArgs {
     #[arg(long, value_name = "EXEC")]
     out: PathBuf,
     /// Write a copy of all records to events.parquet and messages.parquet, in order, for other tools. Without this the execution refers to
-    /// the store's files, which it holds by second names: a merge or deletion in the store takes nothing from it.
+    /// the files of the store, which it holds by second names: a merge or deletion in the store takes nothing from it.
     #[arg(long)]
     copy: bool,
     /// Refuse to build where the logs have gaps, conflicts or quarantined lines, or stamps that run backwards; without this they are warned of.
@@ -59,36 +63,63 @@ enum Rule {
 
 /// Runs `build`.
 pub fn run(args: BuildArgs, ui: &Ui) -> Outcome {
-    let mut store = demi_ingest::Store::open(&args.store)?;
-    let system = super::built::system(&store, args.system.as_deref())?;
-    let quarantined = demi_ingest::quarantined(&store, Some(&system))?;
-    if args.refuse_incomplete {
-        Incomplete::of_store(&store, &system)?.refuse()?;
-    }
     let options = BuildOptions {
-        system: system.clone(),
-        violation: args.violation.unwrap_or_default(),
-        readable: BuildOptions::default().readable,
+        violation: args.violation.clone().unwrap_or_default(),
         copy: args.copy,
-        backwards: demi_ingest::backward_stamps(&store, &system)?,
         rule: match args.rule {
             Rule::Inclusive => ProvenanceRule::Inclusive,
             Rule::Strict => ProvenanceRule::Strict,
         },
+        ..BuildOptions::default()
     };
+    if !args.logs.logs.is_empty() {
+        return of_logs(&args, options, ui);
+    }
+    let store = args.store.clone().or_else(|| std::env::var_os("DEMI_STORE").map(PathBuf::from));
+    let Some(store) = store else {
+        return Err("nothing to build of: name logs, or an event store with --store".into());
+    };
+    if args.logs.says_how() {
+        return Err("a mapping is for logs: the records of a store were mapped when they were loaded".into());
+    }
+    let built =
+        super::built::build(&store, args.system.as_deref(), options, args.refuse_incomplete, &args.out, ui)?;
+    built.note(&args.out);
+    tell(&args, &built.summary, None, built.quarantined, ui)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Builds an execution of logs. It refers to a file of their events that is its own.
+fn of_logs(args: &BuildArgs, mut options: BuildOptions, ui: &Ui) -> Outcome {
+    let logs = args.logs.read(args.system.as_deref(), &args.out, ui)?;
+    let damaged = logs.damaged(ui);
+    let quarantined = logs.quarantined()?;
+    options.backwards = logs.backwards().to_vec();
+    logs.system().clone_into(&mut options.system);
+    if args.refuse_incomplete {
+        Incomplete::of_logs(logs.actors(), quarantined.clone(), options.backwards.clone()).refuse()?;
+    }
     let bar = ui.progress();
     let mut say = |stage: &str| bar.set_message(stage.to_owned());
-    let result = super::built::with_files(&mut store, &system, |files| {
-        demi_order::build(files, &options, &args.out, &mut say).map_err(Into::into)
-    });
+    let built = demi_order::build(logs.files(), &options, &args.out, &mut say);
     bar.finish_and_clear();
-    let summary = result?;
-    // Who deletes events is told of it. A store that cannot be written is built of all the same.
-    let _ = store.note_execution(&args.out);
+    tell(args, &built?, Some(&logs.in_words()), quarantined, ui)?;
+    Ok(if damaged { ExitCode::from(2) } else { ExitCode::SUCCESS })
+}
+
+/// Says what was built, and what is odd about it.
+fn tell(
+    args: &BuildArgs,
+    summary: &BuildSummary,
+    read: Option<&str>,
+    quarantined: Vec<Quarantined>,
+    ui: &Ui,
+) -> Result<(), Box<dyn std::error::Error>> {
     if args.json {
-        ui.json(&summary)?;
+        ui.json(summary)?;
     } else {
-        ui.result(&describe(&summary, &args.out.display().to_string()));
+        let described = describe(summary, &args.out.display().to_string());
+        ui.result(&read.map_or_else(|| described.clone(), |read| format!("{read}\n{described}")));
     }
     let query = demi_order::query::Query::open(&args.out, false)?;
     Incomplete::of_order(&query, quarantined, summary.backwards.clone())?.warn(ui);
@@ -96,7 +127,7 @@ pub fn run(args: BuildArgs, ui: &Ui) -> Outcome {
     for warning in summary.warnings.iter().chain(&checked) {
         ui.note(&format!("warning: {warning}"));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// A time in the unit that suits it.

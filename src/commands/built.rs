@@ -7,11 +7,13 @@ use demi_common::durable::sync_folder;
 use demi_common::owned::{Kind, check};
 use demi_common::sealed::{DAMAGED, SealedFile};
 use demi_common::{FolderError, path_name};
-use demi_ingest::Store;
-use demi_order::LineageError;
+use demi_ingest::{Quarantined, Store, backward_stamps, quarantined};
 use demi_order::query::{Anew, Refreshed};
+use demi_order::{BuildOptions, LineageError};
+use demi_schemas::summary::{BackwardStamps, BuildSummary};
 use tempfile::TempDir;
 
+use super::incomplete::Incomplete;
 use demi_lineage::ui::Ui;
 
 /// The folder of a store in which the orders of its systems are kept.
@@ -60,6 +62,53 @@ pub struct Order {
     pub store: Option<(Store, String)>,
     /// Where the folder is, if it is not kept: as long as this lives.
     pub temporary: Option<TempDir>,
+}
+
+/// The systems of a store.
+pub fn systems(place: &Path) -> Result<Vec<String>, Box<dyn Error>> {
+    Ok(Store::open(place)?.systems()?)
+}
+
+/// An execution that was built of a store.
+pub struct Built {
+    pub summary: BuildSummary,
+    /// What stands in the quarantine of the store.
+    pub quarantined: Vec<Quarantined>,
+    store: Store,
+}
+
+impl Built {
+    /// Notes the folder of the execution beside the store: who deletes events is told of it. A store that cannot be written is built of all
+    /// the same.
+    pub fn note(&self, out: &Path) {
+        let _ = self.store.note_execution(out);
+    }
+}
+
+/// Builds an execution of a store.
+pub fn build(
+    place: &Path,
+    named: Option<&str>,
+    mut options: BuildOptions,
+    refuse_incomplete: bool,
+    out: &Path,
+    ui: &Ui,
+) -> Result<Built, Box<dyn Error>> {
+    let mut store = Store::open(place)?;
+    let system = system(&store, named)?;
+    let quarantined = quarantined(&store, Some(&system))?;
+    if refuse_incomplete {
+        Incomplete::of_store(&store, &system)?.refuse()?;
+    }
+    options.backwards = backward_stamps(&store, &system)?;
+    options.system.clone_from(&system);
+    let bar = ui.progress();
+    let mut say = |stage: &str| bar.set_message(stage.to_owned());
+    let result = with_files(&mut store, &system, |files| {
+        demi_order::build(files, &options, out, &mut say).map_err(Into::into)
+    });
+    bar.finish_and_clear();
+    Ok(Built { summary: result?, quarantined, store })
 }
 
 /// Reads the files of a system. Who loses one of them to a daemon that merged it away and removed it looks again at what there is.
@@ -118,6 +167,30 @@ pub fn order(target: &Path, named: Option<&str>, ui: &Ui) -> Result<Order, Box<d
 }
 
 impl Order {
+    /// What stands in the quarantine of the store; nothing where it was built of none.
+    pub fn quarantined(&self) -> Result<Vec<Quarantined>, Box<dyn Error>> {
+        Ok(match &self.store {
+            Some((store, system)) => quarantined(store, Some(system))?,
+            None => Vec::new(),
+        })
+    }
+
+    /// Actors whose stamps run backwards, as loads into the store found them; `None` where it was built of none.
+    pub fn backward_stamps(&self) -> Result<Option<Vec<BackwardStamps>>, Box<dyn Error>> {
+        Ok(match &self.store {
+            Some((store, system)) => Some(backward_stamps(store, system)?),
+            None => None,
+        })
+    }
+
+    /// The files of the store's quarantine; `None` where it was built of none.
+    pub fn quarantine_files(&self) -> Result<Option<Vec<SealedFile>>, Box<dyn Error>> {
+        Ok(match &self.store {
+            Some((store, system)) => Some(store.quarantine_files(system)?),
+            None => None,
+        })
+    }
+
     /// Builds the order of a store anew where a question failed over what was kept of it, and gives whether it did.
     pub fn mend(&mut self, error: &(dyn Error + 'static), ui: &Ui) -> Result<bool, Box<dyn Error>> {
         let Some((store, system)) = &mut self.store else { return Ok(false) };

@@ -1,6 +1,6 @@
 //! `demi-lineage demo`: an included incident from raw logs to the minimized trace.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use demi_common::{Kind, Replacement};
@@ -23,17 +23,15 @@ pub struct DemoArgs {
 /// Runs `demo`: each step is the command that a user would type.
 pub fn run(args: DemoArgs, ui: &Ui) -> Outcome {
     let note = "A made-up incident: logs of a Raft cluster in which two members led the same term.\n";
-    refuse_other_systems(&args.out)?;
     let new = Replacement::begin(&args.out, Kind::Demo, &[])?;
     write_files(new.path(), &[("scenario.toml", SCENARIO.into()), ("README", note.into())])?;
     new.finish()?;
     let at = |name: &str| args.out.join(name).display().to_string();
     let (logs, scenario) = (at("logs.jsonl.zst"), at("scenario.toml"));
-    let (store, exec, min, page) = (at("store"), at("exec"), at("min"), at("report.html"));
+    let (exec, min, page) = (at("exec"), at("min"), at("report.html"));
     std::fs::write(&logs, LOGS).map_err(|e| format!("{logs}: {e}"))?;
     let lines = [
-        vec!["ingest", "load", "--store", &store, "--system", "demo", &logs],
-        vec!["build", "--store", &store, "--system", "demo", "--out", &exec],
+        vec!["build", &logs, "--system", "demo", "--out", &exec],
         vec!["replay", &exec, "--scenario", &scenario],
         vec!["minimize", &exec, "--scenario", &scenario, "--budget", "30s", "--out", &min],
         vec!["report", &min, "--original", &exec, "--html", &page],
@@ -51,17 +49,4 @@ pub fn run(args: DemoArgs, ui: &Ui) -> Outcome {
         at("min/schedule.jsonl"),
     ));
     Ok(ExitCode::SUCCESS)
-}
-
-/// The store of an earlier demo is replaced unless somebody loaded something else into it.
-fn refuse_other_systems(out: &Path) -> Result<(), Box<dyn std::error::Error>> {
-    let Ok(store) = demi_ingest::Store::open(out.join("store")) else { return Ok(()) };
-    match store.systems()?.into_iter().find(|system| system != "demo") {
-        Some(other) => Err(format!(
-            "{} holds the system '{other}', which is none of the demo's; it is left alone: name another folder with --out",
-            out.join("store").display()
-        )
-        .into()),
-        None => Ok(()),
-    }
 }

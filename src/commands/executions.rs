@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use demi_infer::{Execution, Record};
-use demi_ingest::{LoadOptions, Sources, Store};
+use demi_ingest::{Gathered, LoadOptions, Sources};
 use demi_order::query::{Ground, INDEX_FOLDER, Query, Told};
 use tempfile::TempDir;
 
@@ -29,8 +29,8 @@ pub struct Ordered {
     pub ground: Option<Ground>,
     /// Its pairs of states that can be there together, where these are what is looked at.
     pub pairs: Vec<[usize; 2]>,
-    /// The store of logs that were read from a folder, for as long as it is asked.
-    _store: Option<Arc<TempDir>>,
+    /// The folder of an execution that is not kept, for as long as it is asked.
+    _temporary: Option<Arc<TempDir>>,
 }
 
 impl Ordered {
@@ -110,7 +110,7 @@ pub fn open(places: &[PathBuf], system: Option<&str>, ui: &Ui) -> Result<Vec<Ord
         if built::is_store(place) {
             let systems = match system {
                 Some(named) => vec![named.to_owned()],
-                None => Store::open(place)?.systems()?,
+                None => built::systems(place)?,
             };
             for system in systems {
                 let order = built::order(place, Some(&system), ui)?;
@@ -125,13 +125,13 @@ pub fn open(places: &[PathBuf], system: Option<&str>, ui: &Ui) -> Result<Vec<Ord
     Ok(all)
 }
 
-fn ordered(name: String, folder: &Path, store: Option<Arc<TempDir>>) -> Result<Ordered, Box<dyn Error>> {
+fn ordered(name: String, folder: &Path, temporary: Option<Arc<TempDir>>) -> Result<Ordered, Box<dyn Error>> {
     let query = Query::open(folder, false)?;
     let told = query.told().map_err(|e| format!("{name}: {e}; {HOW_TO_TELL}"))?;
-    Ok(Ordered { name, query, told, ground: None, pairs: Vec::new(), _store: store })
+    Ok(Ordered { name, query, told, ground: None, pairs: Vec::new(), _temporary: temporary })
 }
 
-/// Loads each folder with logs into a store that lives as long as the execution.
+/// Builds an order of each folder with logs, which lives as long as the execution.
 fn from_logs(place: &Path, ui: &Ui, all: &mut Vec<Ordered>) -> Result<(), Box<dyn Error>> {
     let mut folders = Vec::new();
     folders_of_logs(place, &mut folders).map_err(|e| format!("{}: {e}", place.display()))?;
@@ -140,25 +140,24 @@ fn from_logs(place: &Path, ui: &Ui, all: &mut Vec<Ordered>) -> Result<(), Box<dy
         return Err(format!("{}: {reason}", place.display()).into());
     }
     let bar = ui.progress();
-    let temporary = Arc::new(TempDir::new()?);
-    let mut store = Store::create(temporary.path().join("store"))?;
     for (i, folder) in folders.iter().enumerate() {
         bar.set_message(format!("reading {} of {} folders", i + 1, folders.len()));
         let path = folder.to_str().ok_or_else(|| format!("{}: the name is not UTF-8", folder.display()))?;
+        let temporary = TempDir::new()?;
         let system = i.to_string();
         let sources = Sources::plan(&[path.to_owned()])?;
-        let report = demi_ingest::load(&mut store, sources, &LoadOptions::new(&*system), |_| {})?;
+        let options = LoadOptions::new(&*system);
+        let (gathered, report) = Gathered::read(temporary.path(), sources, &options, None, |_| {})?;
         if report.summary.quarantined > 0 {
             let n = report.summary.quarantined;
             ui.note(&format!("warning: {path}: {n} lines are no event records and are left out"));
         }
+        let order = temporary.path().join("order");
+        demi_order::query::refresh(gathered.event_files(&system), &system, &order, &mut |_| {})?;
+        let shown = if folder.ends_with("logs") { folder.parent().unwrap_or(folder) } else { folder };
+        all.push(ordered(shown.display().to_string(), &order, Some(Arc::new(temporary)))?);
     }
     bar.finish_and_clear();
-    for (i, folder) in folders.iter().enumerate() {
-        let order = built::order(store.dir(), Some(&i.to_string()), &Ui::silent())?.folder;
-        let shown = if folder.ends_with("logs") { folder.parent().unwrap_or(folder) } else { folder };
-        all.push(ordered(shown.display().to_string(), &order, Some(temporary.clone()))?);
-    }
     Ok(())
 }
 

@@ -2,9 +2,11 @@
 
 use std::error::Error;
 
-use demi_ingest::{Quarantined, Store};
+use demi_ingest::Quarantined;
+#[cfg(feature = "store")]
+use demi_ingest::Store;
 use demi_order::query::Query;
-use demi_schemas::summary::BackwardStamps;
+use demi_schemas::summary::{ActorCompleteness, BackwardStamps};
 
 use demi_lineage::ui::Ui;
 
@@ -24,11 +26,22 @@ pub struct Incomplete {
 
 impl Incomplete {
     /// What is missing in the store.
+    #[cfg(feature = "store")]
     pub fn of_store(store: &Store, system: &str) -> Result<Incomplete, Box<dyn Error>> {
         let rows = demi_ingest::status(store, Some(system))?;
         let gaps = gaps(rows.into_iter().map(|row| (row.counts.actor, row.counts.missing)));
         let quarantined = demi_ingest::quarantined(store, Some(system))?;
         Ok(Incomplete { gaps, quarantined, backwards: demi_ingest::backward_stamps(store, system)? })
+    }
+
+    /// What is missing in logs that were read.
+    pub fn of_logs(
+        actors: &[ActorCompleteness],
+        quarantined: Vec<Quarantined>,
+        backwards: Vec<BackwardStamps>,
+    ) -> Incomplete {
+        let gaps = gaps(actors.iter().map(|counts| (counts.actor.clone(), counts.missing)));
+        Incomplete { gaps, quarantined, backwards }
     }
 
     /// What is missing in an execution, in the quarantine of the store it was built from, and whose stamps run backwards.

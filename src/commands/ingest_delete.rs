@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::Outcome;
 #[cfg(not(feature = "daemon"))]
-use super::ingest_without_daemon::Idle;
+use super::spool_without_daemon::Idle;
 use demi_lineage::ui::Ui;
 
 /// The folder of a store in which monitors have executions built.
@@ -69,7 +69,7 @@ struct Left {
 }
 
 /// Deletes.
-pub fn run(args: &DeleteArgs, ui: &Ui) -> Outcome {
+pub fn delete(args: &DeleteArgs, ui: &Ui) -> Outcome {
     let mut store = Store::open(&args.store)?;
     let doomed = Doomed { actors: args.actor.iter().cloned().collect(), before: args.before };
     let systems = match &args.system {

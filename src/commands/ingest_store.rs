@@ -101,5 +101,5 @@ fn system_text(rows: &[CompletenessRow]) -> String {
     let events: u64 = incarnations.iter().map(|counts| counts.events).sum();
     let missing: u64 = incarnations.iter().map(|counts| counts.missing).sum();
     let title = format!("{}: {events} events, {missing} missing", rows[0].system);
-    format!("{title}\n\n{}\n", super::ingest::table(&incarnations))
+    format!("{title}\n\n{}\n", super::ingest_load::table(&incarnations))
 }

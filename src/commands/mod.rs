@@ -1,7 +1,12 @@
 //! One file a command: its arguments, and how its result is shown.
 
 pub mod build;
+#[cfg(feature = "store")]
 pub mod built;
+#[cfg(not(feature = "store"))]
+pub mod built_without_store;
+#[cfg(not(feature = "store"))]
+pub use built_without_store as built;
 pub mod check;
 pub mod demo;
 pub mod executions;
@@ -11,15 +16,24 @@ mod infer_text;
 pub mod ingest;
 #[cfg(feature = "daemon")]
 pub mod ingest_daemon;
+#[cfg(feature = "store")]
 pub mod ingest_delete;
+#[cfg(feature = "store")]
+pub mod ingest_load;
 pub mod ingest_parse;
+#[cfg(feature = "store")]
 pub mod ingest_store;
 #[cfg(not(feature = "daemon"))]
 pub mod ingest_without_daemon;
+#[cfg(not(feature = "store"))]
+pub mod ingest_without_store;
+pub mod logs;
 pub mod manual;
 pub mod query;
 pub mod report;
 pub mod sources;
+#[cfg(all(feature = "store", not(feature = "daemon")))]
+mod spool_without_daemon;
 
 pub use demi_lineage::Outcome;
 pub use demi_lineage::files::{replace_file, write_files};

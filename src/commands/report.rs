@@ -65,30 +65,14 @@ impl Source {
         let Some(violation) = &args.violation else {
             // Without a violation it is the order that `query` keeps, too.
             let order = super::built::order(&args.input, args.system.as_deref(), ui)?;
-            let backwards = match &order.store {
-                Some((store, system)) => demi_ingest::backward_stamps(store, system)?,
-                None => Vec::new(),
-            };
+            let backwards = order.backward_stamps()?.unwrap_or_default();
             let warnings = BackwardStamps::told(&backwards);
             return Ok(Source { folder: order.folder, warnings, _made: order.temporary });
         };
-        let mut store = demi_ingest::Store::open(&args.input)?;
-        let system = super::built::system(&store, args.system.as_deref())?;
         let made = tempfile::Builder::new().prefix(".demi-report-").tempdir()?;
         let folder = made.path().join("exec");
-        let options = BuildOptions {
-            system: system.clone(),
-            violation: violation.clone(),
-            backwards: demi_ingest::backward_stamps(&store, &system)?,
-            ..BuildOptions::default()
-        };
-        let bar = ui.progress();
-        let built = super::built::with_files(&mut store, &system, |files| {
-            demi_order::build(files, &options, &folder, &mut |stage| bar.set_message(stage.to_owned()))
-                .map_err(Into::into)
-        });
-        bar.finish_and_clear();
-        built?;
+        let options = BuildOptions { violation: violation.clone(), ..BuildOptions::default() };
+        super::built::build(&args.input, args.system.as_deref(), options, false, &folder, ui)?;
         Ok(Source { folder, warnings: Vec::new(), _made: Some(made) })
     }
 }

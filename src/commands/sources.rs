@@ -1,8 +1,10 @@
 //! Which files a command reads, and what is said of them.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use demi_ingest::{IngestError, Plan, Sources};
+use demi_ingest::mapping::Container;
+use demi_ingest::{Encoding, IngestError, Plan, Progress, Sources, likely_reason};
 
 use demi_lineage::ui::Ui;
 
@@ -37,4 +39,24 @@ fn names(paths: &[PathBuf]) -> String {
         text.push(format!("and {} more", paths.len() - MOST_NAMES));
     }
     text.join(", ")
+}
+
+/// Why nothing was taken, told from the first file. Standard input was read and is gone.
+pub fn why_nothing(paths: &[String], encoding: Option<Encoding>, container: Container) -> Option<String> {
+    let paths: Vec<String> = paths.iter().filter(|path| *path != "-").cloned().collect();
+    let sources = Sources::plan(&paths).ok()?.decoded(encoding);
+    likely_reason(sources.0.into_iter().next()?, container)
+}
+
+/// How far the reading is.
+pub fn progress_line(now: &Progress, elapsed: Duration) -> String {
+    let seconds = elapsed.as_secs_f64().max(0.001);
+    let megabytes = now.bytes as f64 / 1e6;
+    format!(
+        "{} lines, {megabytes:.0} MB ({:.0} MB/s), {} added, reading {}",
+        now.lines,
+        megabytes / seconds,
+        now.added,
+        now.source
+    )
 }

@@ -11,6 +11,7 @@
 
 mod amplification;
 mod bad_input;
+mod built_of_logs;
 mod command_line;
 mod completions;
 mod daemon;

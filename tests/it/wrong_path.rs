@@ -48,9 +48,9 @@ fn what_a_path_is_and_what_to_do_is_said() {
         ),
         (
             "minimize log.jsonl --scenario s.toml --out m",
-            &["log.jsonl is a log", "ingest load", "log.jsonl, then", "build --store STORE"],
+            &["log.jsonl is a log", "build log.jsonl --out EXEC"],
         ),
-        ("minimize logs --scenario s.toml --out m", &["logs is a folder of logs", "ingest load"]),
+        ("minimize logs --scenario s.toml --out m", &["logs is a folder of logs", "build logs --out EXEC"]),
         (
             "minimize text.log --scenario s.toml --out m",
             &["text.log is a text file", "--mapping MAPPING", "ingest mappings"],

@@ -116,20 +116,9 @@ fn what_other_commands_write_is_ours_and_what_lies_beside_it_is_not() {
         ),
         (
             Kind::Demo,
-            &[
-                "report.html",
-                "store/events/_delta_log/00.json",
-                "store/events/system=demo/part-1.parquet",
-                "store/locks/0.lock",
-                "store/.demi-reserve",
-            ],
-            &[
-                "store/notes.txt",
-                "store/events/mine.csv",
-                "exec/notes.txt",
-                "report.html.bak",
-                "store/locks/mine",
-            ],
+            &["report.html", "logs.jsonl.zst"],
+            // A store that somebody made there is none of the demo's.
+            &["store/events/_delta_log/00.json", "store/locks/0.lock", "exec/notes.txt", "report.html.bak"],
         ),
         (Kind::Minimized, &[], &["tables/messages.parquet", "store/.demi-reserve"]),
     ] {

@@ -17,9 +17,10 @@ use parquet::file::metadata::SortingColumn;
 
 use self::order::Order;
 use super::partition::with_partition;
-use super::table::{TableWriter, properties};
+use super::table::TableWriter;
 use super::{tags, tiers};
 use crate::IngestError;
+use crate::data_file::properties;
 use crate::scan::builder;
 
 /// Bytes of small files merged at a time, so that commits are not held up for long.

@@ -25,7 +25,10 @@ use demi_common::sealed::SealedFile;
 use demi_schemas::tables;
 use tokio::runtime::Runtime;
 
+use crate::admit::{Known, There};
+use crate::deleted::deleted;
 use crate::fs::{self as files, FileSystem};
+use crate::quarantined::{Quarantined, counted};
 use crate::{IngestError, check_system_name};
 use open::{Place, check_version, is_table};
 
@@ -199,6 +202,16 @@ impl Store {
         self.files_of(&self.events, EVENTS, system)
     }
 
+    /// What is known of a system. Temporary data goes to `scratch`.
+    pub(crate) fn known(&self, system: &str, scratch: PathBuf) -> Result<Known, IngestError> {
+        let there = There {
+            events: self.known_event_files(system)?,
+            quarantine: self.quarantine_files(system)?,
+            deleted: &deleted(&self.deleted_files(system)?)?,
+        };
+        Known::read(system, there, self.dir.display().to_string(), scratch)
+    }
+
     /// The number that commits to the events keep under an application's name.
     pub(crate) fn progress(&self, application: &str) -> Result<Option<u64>, IngestError> {
         let read = self.runtime.block_on(table::progress(&self.events, application));
@@ -269,6 +282,22 @@ impl Store {
             })
             .collect())
     }
+}
+
+/// What stands in quarantine, of one system or of all, sorted by system; the commonest reasons of a system come first.
+///
+/// # Errors
+/// When the store cannot be read.
+pub fn quarantined(store: &Store, system: Option<&str>) -> Result<Vec<Quarantined>, IngestError> {
+    let systems = match system {
+        Some(system) => vec![system.to_owned()],
+        None => store.quarantined_systems()?,
+    };
+    let mut all = Vec::new();
+    for system in systems {
+        all.append(&mut counted(&store.quarantine_files(&system)?, &system)?);
+    }
+    Ok(all)
 }
 
 /// A file of a table.

@@ -16,24 +16,14 @@ use deltalake_core::protocol::{DeltaOperation, SaveMode};
 use deltalake_core::writer::{DeltaWriter, RecordBatchWriter};
 use deltalake_core::{DeltaResult, DeltaTable, DeltaTableError};
 use demi_common::sealed::SealedFile;
-use demi_schemas::tables::TABLES_VERSION;
-use parquet::basic::{Compression, ZstdLevel};
-use parquet::file::metadata::{KeyValue, SortingColumn};
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use parquet::schema::types::ColumnPath;
 use tokio::runtime::Runtime;
 
 use super::check::sync_commits;
 use super::partition::with_partition;
 use super::tags;
 use crate::IngestError;
+use crate::data_file::properties;
 use crate::fs::FileSystem;
-
-/// Rows of a row group.
-const ROW_GROUP: usize = 128 * 1024;
-const ZSTD_LEVEL: i32 = 3;
-/// Columns that have hardly any value twice: looking for one costs more than all else.
-const UNLIKE: [&str; 7] = ["seq", "msg_id", "payload", "time", "offset", "line", "digest"];
 
 /// The values of a partition, by column.
 pub(crate) type Partition = Vec<(String, Option<String>)>;
@@ -93,7 +83,8 @@ impl TableWriter {
         let snapshot = table.snapshot().map_err(failed)?;
         let newest = snapshot.log_data().into_iter().map(|f| f.modification_time()).max().unwrap_or(0);
         let writer = RecordBatchWriter::for_table(&table).map_err(failed)?;
-        let writer = writer.with_writer_properties(properties(None).map_err(failed)?);
+        let properties = properties(None).map_err(|source| failed(DeltaTableError::Parquet { source }))?;
+        let writer = writer.with_writer_properties(properties);
         Ok(TableWriter { dir, folder, runtime, table, writer, written: Vec::new(), newest, pending: false })
     }
 
@@ -281,24 +272,6 @@ async fn commit(
         .build(Some(snapshot), table.log_store(), operation)
         .await?;
     table.update_state().await
-}
-
-/// How files of the store's tables are written, whose rows are in the order of these columns.
-pub(super) fn properties(in_order: Option<Vec<SortingColumn>>) -> DeltaResult<WriterProperties> {
-    let level = ZstdLevel::try_new(ZSTD_LEVEL).map_err(|source| DeltaTableError::Parquet { source })?;
-    let version = KeyValue::new("demi.schema".to_owned(), TABLES_VERSION.to_owned());
-    let mut properties = WriterProperties::builder();
-    for column in UNLIKE {
-        properties = properties.set_column_dictionary_enabled(ColumnPath::from(column), false);
-    }
-    Ok(properties
-        .set_created_by(concat!("demi-lineage ", env!("CARGO_PKG_VERSION")).to_owned())
-        .set_compression(Compression::ZSTD(level))
-        .set_max_row_group_row_count(Some(ROW_GROUP))
-        .set_statistics_enabled(EnabledStatistics::Page)
-        .set_key_value_metadata(Some(vec![version]))
-        .set_sorting_columns(in_order)
-        .build())
 }
 
 pub(crate) fn table_error(dir: &str, action: &'static str, source: DeltaTableError) -> IngestError {

@@ -59,21 +59,16 @@ fn answer(args: &QueryArgs, order: &built::Order, ui: &Ui) -> Outcome {
     if args.ask.as_ref().is_some_and(ask::Ask::is_many_pasts) {
         query.prepare_for_many()?;
     }
-    let store = order.store.as_ref();
-    let quarantined = match store {
-        Some((store, system)) => demi_ingest::quarantined(store, Some(system))?,
-        None => Vec::new(),
-    };
-    let backwards = match &store {
-        Some((store, system)) => demi_ingest::backward_stamps(store, system)?,
+    let backwards = match order.backward_stamps()? {
+        Some(backwards) => backwards,
         None => demi_order::execution::load_summary(&order.folder)?.backwards,
     };
-    let incomplete = Incomplete::of_order(&query, quarantined, backwards)?;
+    let incomplete = Incomplete::of_order(&query, order.quarantined()?, backwards)?;
     match args.refuse_incomplete {
         true => incomplete.refuse()?,
         false => incomplete.warn(ui),
     }
-    let quarantine = store.map(|(store, system)| store.quarantine_files(system)).transpose()?;
+    let quarantine = order.quarantine_files()?;
     match (&args.ask, &args.sql.sql) {
         (Some(ask), None) => ask::run(ask, &query, ui),
         (None, Some(text)) => sql::run(text, &args.sql, quarantine, &query, ui),

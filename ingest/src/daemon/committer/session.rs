@@ -19,8 +19,8 @@ use crate::daemon::metrics::Metrics;
 use crate::daemon::positions::Positions;
 use crate::daemon::tasks::Tasks;
 use crate::lent::Lent;
+use crate::noted_stamps::note_news;
 use crate::read::parse::What;
-use crate::stamps::note_news;
 use crate::store::{Gone, TableWriter};
 
 /// Partitions written at the same time: each has an open file.

@@ -47,7 +47,7 @@ impl System {
         let files = store.known_event_files(name)?;
         let mut pairs = Pairs::default();
         read_pairs(&files, &mut pairs)?;
-        let known = Known::read(store, name, scratch)?;
+        let known = store.known(name, scratch)?;
         let mut system = System {
             known,
             pairs,
