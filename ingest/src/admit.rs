@@ -23,6 +23,7 @@ use demi_common::sealed::SealedFile;
 use demi_schemas::{EventId, EventRecord};
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::columns::Sink;
 use crate::columns::{EventColumns, EventRow, QuarantineRow};
 use crate::deleted::Deleted;
 use crate::locations::Entry;
@@ -30,7 +31,6 @@ use crate::quarantine::Quarantine;
 use crate::read::lines::Line;
 use crate::read::parse::{What, bad_line_digest};
 use crate::seen::{Seen, Verdict};
-use crate::transaction::Sink;
 use crate::{IngestError, Redaction};
 
 /// Rows of a batch, and the bytes of lines after which it is handed over with fewer.

@@ -11,6 +11,14 @@ use demi_schemas::{EventRecord, tables};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::IngestError;
+
+/// What takes rows of one table.
+pub(crate) trait Sink {
+    /// Takes a batch.
+    fn write(&mut self, batch: RecordBatch) -> Result<(), IngestError>;
+}
+
 /// Where a record came from, and what it is to the store.
 pub(crate) struct EventRow<'a> {
     pub system: &'a str,

@@ -16,7 +16,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 
 use crate::IngestError;
-use crate::transaction::Sink;
+use crate::columns::Sink;
 
 /// Rows of a row group.
 const ROW_GROUP: usize = 128 * 1024;

@@ -11,6 +11,7 @@ use demi_schemas::summary::BackwardStamps;
 
 use crate::IngestError;
 use crate::admit::{Known, There};
+use crate::columns::Sink;
 use crate::data_file::DataFileWriter;
 use crate::lent::Lent;
 use crate::load::{LoadOptions, LoadReport, Progress, load_into};
@@ -19,7 +20,7 @@ use crate::mapping::Mapper;
 use crate::quarantined::{Quarantined, counted};
 use crate::read::source::Sources;
 use crate::stamps::{Stamps, sort};
-use crate::transaction::{Sink, Tables, Transaction};
+use crate::transaction::{Tables, Transaction};
 
 /// The events of logs, by system, in data files of a folder.
 #[derive(Debug)]

@@ -6,6 +6,7 @@ use arrow_array::RecordBatch;
 use demi_schemas::summary::BackwardStamps;
 
 use crate::admit::Known;
+use crate::columns::Sink;
 use crate::lent::Lent;
 use crate::load::{LoadOptions, LoadReport, Progress, load_into};
 use crate::load_mapped::load_mapped_into;
@@ -14,7 +15,7 @@ use crate::noted_stamps;
 use crate::read::source::Sources;
 use crate::stamps::Stamps;
 use crate::store::{Gone, TableWriter};
-use crate::transaction::{Sink, Tables, Transaction};
+use crate::transaction::{Tables, Transaction};
 use crate::{IngestError, Store};
 
 /// Loads `sources` into the store, in their order, and calls `progress` now and then.

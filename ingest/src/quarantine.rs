@@ -9,10 +9,10 @@ use arrow_schema::DataType;
 use demi_common::sealed::SealedFile;
 
 use crate::IngestError;
+use crate::columns::Sink;
 use crate::columns::{QuarantineColumns, QuarantineRow};
 use crate::locations::{Entry, Locations};
 use crate::scan::scan;
-use crate::transaction::Sink;
 
 /// Calls `each` with every quarantined line of a system, from its files.
 pub(crate) fn each(

@@ -7,13 +7,8 @@ use demi_schemas::summary::BackwardStamps;
 
 use crate::IngestError;
 use crate::admit::Known;
+use crate::columns::Sink;
 use crate::stamps::Stamps;
-
-/// What takes rows of one table.
-pub(crate) trait Sink {
-    /// Takes a batch.
-    fn write(&mut self, batch: RecordBatch) -> Result<(), IngestError>;
-}
 
 /// Rows of one system that are written and do not count yet.
 pub(crate) trait Transaction {

@@ -88,7 +88,7 @@ fn logs_give_what_a_store_of_them_gives() {
         let (first, rest) = told.split_once('\n').unwrap();
         assert_eq!(
             first,
-            "read 5 events in 9 lines of 2 sources, 1 there twice, 1 in conflict, 1 no event records"
+            "read 6 events in 9 lines of 2 sources, 1 there twice, 1 in conflict, 1 no event records"
         );
         assert_eq!(rest.replace("wrote own", "wrote of"), by_store);
         assert_eq!(said, said_by_store);
@@ -165,7 +165,7 @@ fn logs_and_stores_are_not_mixed() {
 #[test]
 fn redaction_comes_before_anything_is_written() {
     let desk = desk();
-    fs::write(desk.path().join("r.toml"), "[[redact.rules]]\nfield = \"type\"\n").unwrap();
+    fs::write(desk.path().join("r.toml"), "[[redact.rules]]\nfield = \"fields.card\"\n").unwrap();
     ends(&desk, 0, "build logs --redact r.toml --copy --out exec");
     let (told, _) = ends(&desk, 0, "export exec --format json");
     assert!(!told.contains("\"Y\""), "{told}");
