@@ -28,10 +28,11 @@ use crate::columns::{EventColumns, EventRow, QuarantineRow};
 use crate::deleted::Deleted;
 use crate::locations::Entry;
 use crate::quarantine::Quarantine;
-use crate::read::lines::Line;
-use crate::read::parse::{What, bad_line_digest};
+use demi_formats::read::lines::Line;
+use demi_formats::read::parse::{What, bad_line_digest};
 use crate::seen::{Seen, Verdict};
-use crate::{IngestError, Redaction};
+use crate::IngestError;
+use demi_formats::Redaction;
 
 /// Rows of a batch, and the bytes of lines after which it is handed over with fewer.
 const BATCH_ROWS: usize = 16 * 1024;

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use demi_formats::ReadError;
+
 #[cfg(feature = "store")]
 use deltalake_core::DeltaTableError;
 
@@ -10,28 +12,9 @@ use deltalake_core::DeltaTableError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IngestError {
-    /// A path given is not there.
-    #[error("{path}: no such file or folder")]
-    NoSuchPath {
-        /// As given.
-        path: String,
-    },
-    /// A folder or pattern given holds nothing that looks like a log.
-    #[error(
-        "{path}: no log files here (looked for *.jsonl, *.ndjson, *.json, *.log and *-Log.txt, also .gz and .zst)"
-    )]
-    NoLogs {
-        /// As given.
-        path: String,
-    },
-    /// A glob pattern cannot be read.
-    #[error("{pattern}: not a valid pattern")]
-    Pattern {
-        /// As given.
-        pattern: String,
-        /// What is wrong with it.
-        source: glob::PatternError,
-    },
+    /// A source cannot be found or read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
     /// A mapping counts sequence numbers, and what it counted is stored already with other content.
     #[error(
         "{source_name}:{line}: the log tells no sequence numbers and they were counted from the first line of this load, but \
@@ -47,22 +30,6 @@ pub enum IngestError {
         event: String,
         /// The system loaded into.
         system: String,
-    },
-    /// A file is packed in a way that is not read.
-    #[error("{path}: this is {format}; only plain text, gzip and zstd are read: unpack it first")]
-    Unsupported {
-        /// As given.
-        path: String,
-        /// What the file is, by its first bytes.
-        format: &'static str,
-    },
-    /// A source cannot be read any further.
-    #[error("{path}: cannot be read")]
-    Read {
-        /// As given.
-        path: String,
-        /// What the system said.
-        source: io::Error,
     },
     /// A name that cannot be a system's.
     #[error("system name {name:?} cannot be used: {why}")]

@@ -16,9 +16,9 @@ use crate::data_file::DataFileWriter;
 use crate::lent::Lent;
 use crate::load::{LoadOptions, LoadReport, Progress, load_into};
 use crate::load_mapped::load_mapped_into;
-use crate::mapping::Mapper;
+use demi_formats::mapping::Mapper;
 use crate::quarantined::{Quarantined, counted};
-use crate::read::source::Sources;
+use demi_formats::read::source::Sources;
 use crate::stamps::{Stamps, sort};
 use crate::transaction::{Tables, Transaction};
 

@@ -7,9 +7,10 @@
 //! their sequence numbers, not by the size of the input.
 //!
 //! ```no_run
-//! use demi_ingest::{LoadOptions, Sources, Store};
+//! use demi_formats::Sources;
+//! use demi_ingest::{LoadOptions, Store};
 //!
-//! # fn main() -> Result<(), demi_ingest::IngestError> {
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut store = Store::create("incident.store")?;
 //! let sources = Sources::plan(&["logs".to_owned()])?;
 //! let report = demi_ingest::load(&mut store, sources, &LoadOptions::new("raft-45"), |_| {})?;
@@ -28,18 +29,13 @@ mod admit;
 mod columns;
 #[cfg(feature = "store")]
 mod completeness;
-mod container;
 #[cfg(feature = "daemon")]
 pub mod daemon;
 mod data_file;
 #[cfg(feature = "store")]
 mod delete;
 mod deleted;
-mod digest;
-mod documents;
-mod dry;
 mod error;
-mod formats;
 #[cfg(feature = "store")]
 pub mod fs;
 mod gather;
@@ -50,23 +46,16 @@ mod load_mapped;
 #[cfg(feature = "store")]
 mod loads;
 mod locations;
-pub mod mapping;
-mod nature;
 #[cfg(feature = "store")]
 mod noted_stamps;
-pub mod otlp;
-mod outcome;
 #[cfg(test)]
 #[cfg(feature = "daemon")]
 mod power_cut;
 mod quarantine;
 mod quarantined;
-mod read;
-mod redact;
 #[cfg(feature = "store")]
 mod requeue;
 mod scan;
-mod secret_file;
 mod seen;
 mod sequence;
 #[cfg(feature = "daemon")]
@@ -75,32 +64,23 @@ mod stamps;
 #[cfg(feature = "store")]
 mod store;
 mod system_name;
-mod time;
 mod transaction;
 
 #[cfg(feature = "store")]
 pub use completeness::{CompletenessRow, completeness, status};
 #[cfg(feature = "store")]
 pub use delete::{Deletion, Doomed, Waiting, delete};
-pub use digest::record_digest;
-pub use dry::Dry;
 pub use error::IngestError;
 pub use gather::Gathered;
 pub use intervals::IntervalSet;
 pub use load::{Damage, LoadOptions, LoadReport, Progress};
 #[cfg(feature = "store")]
 pub use loads::{load, load_mapped};
-pub use nature::likely_reason;
 #[cfg(feature = "store")]
 pub use noted_stamps::backward_stamps;
 pub use quarantined::Quarantined;
-pub use read::encoding::{Encoding, UnknownEncoding};
-pub use read::lines;
-pub use read::source::{Plan, Source, Sources};
-pub use redact::{RedactError, Redaction};
 #[cfg(feature = "store")]
 pub use requeue::{Requeued, requeue};
 #[cfg(feature = "store")]
 pub use store::{Store, quarantined};
 pub use system_name::check_system_name;
-pub use time::utc_date;

@@ -11,11 +11,11 @@ use demi_schemas::summary::LoadSummary;
 use self::sender::Sender;
 use crate::IngestError;
 use crate::load::{CHUNKS, LoadOptions, LoadReport, Loader, Progress};
-use crate::mapping::{HEAD, Mapper, read_documents};
-use crate::read::decompress::RawReadError;
-use crate::read::lines::{KEPT_OF_OVERLONG, Line, LineReader, Next};
-use crate::read::parse::Chunk;
-use crate::read::source::{Source, Sources};
+use demi_formats::mapping::{HEAD, Mapper, read_documents};
+use demi_formats::read::decompress::RawReadError;
+use demi_formats::read::lines::{KEPT_OF_OVERLONG, Line, LineReader, Next};
+use demi_formats::read::parse::Chunk;
+use demi_formats::read::source::{Source, Sources};
 use crate::transaction::Tables;
 
 /// Systems loaded into at the same time; beyond it the one not used for longest is committed and closed.

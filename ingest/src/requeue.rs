@@ -4,13 +4,13 @@ use serde::Serialize;
 
 use crate::admit::{Found, Known, Offered, Rows};
 use crate::columns::{QuarantineColumns, QuarantineRow};
-use crate::digest::digest_into;
-use crate::mapping::{Mapper, Outcome};
+use demi_formats::digest::digest_into;
+use demi_formats::mapping::{Mapper, Outcome};
 use crate::quarantine::run_of;
-use crate::read::lines::Line;
-use crate::read::parse::{Parser, What, bad_line_digest, reserved};
+use demi_formats::read::lines::Line;
+use demi_formats::read::parse::{Parser, What, bad_line_digest, reserved};
 use crate::store::{Gone, TableWriter};
-use crate::time::utc_date;
+use demi_formats::time::utc_date;
 use crate::{IngestError, Store};
 
 /// What [`requeue`] did.

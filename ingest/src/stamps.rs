@@ -23,7 +23,7 @@ use rustc_hash::FxBuildHasher;
 
 use crate::IngestError;
 use crate::scan::scan;
-use crate::time::{Stamp, difference};
+use demi_formats::time::{Stamp, difference};
 
 /// Most events that are looked at in the store, because they came in another order.
 const MOST_SCANNED: usize = 20_000_000;

@@ -21,7 +21,8 @@ use super::monitors::MonitorConfig;
 use super::net::security::ListenConfig;
 pub use super::sections::{DaemonConfig, SpoolConfig, StoreConfig};
 use super::sources::{KINDS, Limits, Source, files};
-use crate::{Redaction, check_system_name};
+use crate::check_system_name;
+use demi_formats::Redaction;
 pub use error::ConfigError;
 
 /// Keys of listeners that name files of secrets.

@@ -12,7 +12,7 @@ use super::codec::encode;
 use super::metrics::Metrics;
 use super::positions::{LivePositions, Positions};
 use super::redacted::redacted;
-use crate::Redaction;
+use demi_formats::Redaction;
 use crate::spool::Body;
 
 /// Where sources hand over. Cheap to clone.

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use demi_schemas::EventRecord;
 
 use super::batch::{Batch, Content, Item, Outcome};
-use crate::Redaction;
-use crate::read::lines::Lines;
+use demi_formats::Redaction;
+use demi_formats::read::lines::Lines;
 
 /// The batch as it may be written. Lines become items, each with its own place, for their lengths change.
 pub(super) fn redacted(batch: &Batch, redact: &Redaction) -> Batch {
@@ -19,7 +19,7 @@ pub(super) fn redacted(batch: &Batch, redact: &Redaction) -> Batch {
         Content::Lines { offset, line, bytes } => {
             let lines = Lines::new(bytes, *offset, *line, usize::MAX);
             let told = lines.filter(|(_, raw)| !bytes[raw.clone()].trim_ascii().is_empty());
-            let item = |(line, raw): (crate::read::lines::Line, std::ops::Range<usize>)| Item {
+            let item = |(line, raw): (demi_formats::read::lines::Line, std::ops::Range<usize>)| Item {
                 offset: line.offset,
                 line: line.number,
                 outcome: record(redact, system, without_mark(&bytes[raw], line.offset)),

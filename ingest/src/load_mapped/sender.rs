@@ -4,11 +4,11 @@ use std::sync::mpsc::SyncSender;
 
 use super::{Mapped, system_of};
 use crate::IngestError;
-use crate::digest::digest_into;
+use demi_formats::digest::digest_into;
 use crate::load::LoadOptions;
-use crate::mapping::{Outcome, Unit};
-use crate::read::parse::{Chunk, Item, RESERVED, What, reserved};
-use crate::time::utc_date;
+use demi_formats::mapping::{Outcome, Unit};
+use demi_formats::read::parse::{Chunk, Item, RESERVED, What, reserved};
+use demi_formats::time::utc_date;
 
 /// Units handed over together, and the bytes of them after which they are.
 const CHUNK_UNITS: usize = 2048;

@@ -22,7 +22,8 @@ use self::record::{Deaf, Fast, Op, Recorder};
 use crate::completeness::{completeness, status};
 use crate::daemon::{Batch, Config, Content, Daemon, Origin, verify};
 use crate::scan::scan;
-use crate::{IngestError, LoadOptions, Sources, Store};
+use crate::{IngestError, LoadOptions, Store};
+use demi_formats::Sources;
 
 fn cuts() -> usize {
     std::env::var("DEMI_POWER_CUTS").ok().and_then(|n| n.parse().ok()).unwrap_or(100)

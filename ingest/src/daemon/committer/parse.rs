@@ -19,8 +19,8 @@ use crate::daemon::codec::{Decoded, DecodedContent, DecodedItem, decode};
 use crate::daemon::monitors::{Cut, Feeds};
 use crate::daemon::tasks::Tasks;
 use crate::quarantine::{self, RUN};
-use crate::read::lines::{Line, Lines};
-use crate::read::parse::{Parser, What};
+use demi_formats::read::lines::{Line, Lines};
+use demi_formats::read::parse::{Parser, What};
 use crate::spool::{Disk, Reader};
 
 /// Items handed over together.

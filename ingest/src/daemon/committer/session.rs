@@ -20,7 +20,7 @@ use crate::daemon::positions::Positions;
 use crate::daemon::tasks::Tasks;
 use crate::lent::Lent;
 use crate::noted_stamps::note_news;
-use crate::read::parse::What;
+use demi_formats::read::parse::What;
 use crate::store::{Gone, TableWriter};
 
 /// Partitions written at the same time: each has an open file.

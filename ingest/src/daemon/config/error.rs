@@ -19,7 +19,7 @@ pub enum ConfigError {
     Toml(String),
     /// The rules of redaction cannot be used.
     #[error(transparent)]
-    Redact(#[from] crate::RedactError),
+    Redact(#[from] demi_formats::RedactError),
     /// A value cannot be used.
     #[error("[{table}] {reason}")]
     Value {

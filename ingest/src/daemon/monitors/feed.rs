@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use demi_monitor::{Interest, Record};
 
 use crate::daemon::metrics::Metrics;
-use crate::read::parse::What;
+use demi_formats::read::parse::What;
 
 /// What a monitor is told.
 pub(crate) enum Told {

@@ -11,7 +11,7 @@ use rustls::{RootCertStore, ServerConfig};
 use subtle::{Choice, ConstantTimeEq as _};
 
 use super::error::SecurityError;
-use crate::secret_file::{self, Holds};
+use demi_formats::secret_file::{self, Holds};
 
 /// Longest token, in bytes.
 const LONGEST: usize = 512;

@@ -4,9 +4,9 @@ use bytes::Bytes;
 use demi_schemas::EventRecord;
 
 use crate::daemon::batch::{Item, MAX_BATCH, Outcome as Fate};
-use crate::mapping::{Outcome, Unit};
+use demi_formats::mapping::{Outcome, Unit};
 use crate::quarantine::{RUN, of_run};
-use crate::read::lines::KEPT_OF_OVERLONG;
+use demi_formats::read::lines::KEPT_OF_OVERLONG;
 
 /// Most bytes of what one record became.
 pub(super) const MOST_TOGETHER: usize = MAX_BATCH / 4;

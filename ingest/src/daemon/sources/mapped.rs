@@ -13,8 +13,8 @@ use super::batches::Batches;
 use super::hand::Work;
 use super::{Context, SourceError};
 use crate::daemon::batch::Refusal;
-use crate::mapping::{HEAD, Mapper, Mapping};
-use crate::read::lines::Lines;
+use demi_formats::mapping::{HEAD, Mapper, Mapping};
+use demi_formats::read::lines::Lines;
 
 /// Mappers kept for the next request.
 const MOST_IDLE: usize = 16;

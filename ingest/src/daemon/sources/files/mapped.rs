@@ -13,8 +13,8 @@ use crate::daemon::batch::Item;
 use crate::daemon::sources::SourceError;
 use crate::daemon::sources::batches::{MOST_TOGETHER, append, folded};
 use crate::daemon::sources::mapped::{Carrier, find};
-use crate::mapping::{HEAD, Mapper};
-use crate::read::lines::Lines;
+use demi_formats::mapping::{HEAD, Mapper};
+use demi_formats::read::lines::Lines;
 
 /// Key of what is remembered from file to file, beside the positions of files.
 pub(super) const SHARED: &str = "mapping";

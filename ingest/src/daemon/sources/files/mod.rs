@@ -33,7 +33,7 @@ use tokio::runtime::Handle;
 
 use super::source::read_keys;
 use super::{Context, Kind, Running, Source, SourceError};
-use crate::read::names;
+use demi_formats::read::names;
 use follow::Follower;
 use mapped::Mapped;
 pub(crate) use read::CHUNK;

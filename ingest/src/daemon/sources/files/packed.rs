@@ -8,8 +8,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::state::{HEAD, State};
 use crate::daemon::shutdown::Shutdown;
-use crate::read::decompress::unpack;
-use crate::read::names;
+use demi_formats::read::decompress::unpack;
+use demi_formats::read::names;
 
 /// What a packed file is.
 pub(super) enum Identity {

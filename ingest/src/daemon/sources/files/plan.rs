@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::state::State;
 use crate::daemon::batch::{Content, Item, Outcome};
-use crate::read::lines::KEPT_OF_OVERLONG;
+use demi_formats::read::lines::KEPT_OF_OVERLONG;
 
 /// What is handed over of `bytes`, and the state after it; `None` if they are only the beginning of a line that may
 /// go on. With `full` there is more in the file.

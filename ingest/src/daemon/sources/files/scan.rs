@@ -10,8 +10,8 @@ use super::Config;
 use super::follow::{Follower, Known, Waiting};
 use super::packed;
 use super::state::{HEAD, State};
-use crate::read::decompress::{Packing, packing};
-use crate::read::names;
+use demi_formats::read::decompress::{Packing, packing};
+use demi_formats::read::names;
 
 /// How long a file that could be a copy being made is left alone after its last change.
 const COPYING: Duration = Duration::from_secs(2);

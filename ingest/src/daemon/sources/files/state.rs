@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::read::names;
+use demi_formats::read::names;
 
 /// Most bytes of the fingerprint of the beginning.
 pub(super) const HEAD: usize = 1024;

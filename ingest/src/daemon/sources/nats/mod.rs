@@ -23,7 +23,7 @@ use super::mapped::{Bodies, Carrier};
 use super::source::read_keys;
 use super::{Context, Kind, Running, Source, SourceError};
 use crate::daemon::batch::Refusal;
-use crate::secret_file::{self, Holds};
+use demi_formats::secret_file::{self, Holds};
 
 use message::read_into;
 pub use message::{Format, read};

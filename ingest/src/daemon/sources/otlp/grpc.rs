@@ -23,7 +23,7 @@ use tonic::{Code, Status};
 use super::http::{Logs, Service, Traces};
 use super::{Arrived, Encoding, Shared, Taken};
 use crate::daemon::sources::body::{Packed, Refused, read_packed, unpack};
-use crate::otlp::wire::Signal;
+use demi_formats::otlp::wire::Signal;
 
 /// `google.rpc.Status`: what goes into the details of an answer.
 #[derive(Clone, PartialEq, Message)]

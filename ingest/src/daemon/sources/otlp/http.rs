@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::grpc::{RETRY_SECONDS, RpcStatus, logs_answer, traces_answer};
 use super::{Arrived, Encoding, Shared, Taken};
 use crate::daemon::sources::body::{Refused, read_body};
-use crate::otlp::wire::Signal;
+use demi_formats::otlp::wire::Signal;
 
 const PROTOBUF: &str = "application/x-protobuf";
 const JSON: &str = "application/json";

@@ -1,9 +1,9 @@
 //! From paths to lines and event records: which files are read, unpacking, decoding, cutting into lines, parsing.
 
-pub(crate) mod decompress;
+pub mod decompress;
 pub(crate) mod encoding;
 pub mod lines;
-pub(crate) mod names;
+pub mod names;
 mod order;
-pub(crate) mod parse;
-pub(crate) mod source;
+pub mod parse;
+pub mod source;

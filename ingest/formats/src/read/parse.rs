@@ -13,20 +13,20 @@ use crate::read::decompress::RawReadError;
 use crate::read::lines::{KEPT_OF_OVERLONG, Line, LineReader, Next};
 use crate::read::source::{Source, Sources};
 use crate::time::utc_date;
-use crate::{IngestError, Redaction};
+use crate::{ReadError, Redaction};
 
 /// Lines handed over together, and the bytes of them after which they are handed over.
 const CHUNK_LINES: usize = 2048;
 const CHUNK_BYTES: usize = 1 << 20;
 
 /// What a line turned out to be.
-pub(crate) enum What {
+pub enum What {
     Event { record: Box<EventRecord>, digest: u64, date: Option<i32> },
     Bad { code: Cow<'static, str>, reason: String },
 }
 
 /// A line that is not empty.
-pub(crate) struct Item {
+pub struct Item {
     pub line: Line,
     /// Where its bytes are in the chunk.
     pub raw: std::ops::Range<usize>,
@@ -34,7 +34,7 @@ pub(crate) struct Item {
 }
 
 /// Consecutive lines of one source.
-pub(crate) struct Chunk {
+pub struct Chunk {
     pub source: String,
     pub raw: Vec<u8>,
     pub items: Vec<Item>,
@@ -47,10 +47,10 @@ pub(crate) struct Chunk {
 }
 
 /// What the reading thread sends.
-pub(crate) type Message = Result<Chunk, IngestError>;
+pub type Message = Result<Chunk, ReadError>;
 
 /// Reads every source and sends what it finds, until the end or until nobody listens.
-pub(crate) fn read_sources(sources: Sources, parser: &mut Parser<'_>, to: &SyncSender<Message>) {
+pub fn read_sources(sources: Sources, parser: &mut Parser<'_>, to: &SyncSender<Message>) {
     for source in sources.0 {
         match read_source(source, parser, to) {
             Ok(true) => {}
@@ -68,7 +68,7 @@ fn read_source(
     source: Source,
     parser: &mut Parser<'_>,
     to: &SyncSender<Message>,
-) -> Result<bool, IngestError> {
+) -> Result<bool, ReadError> {
     let (name, stream) = source.read()?;
     let mut reader = LineReader::new(stream, parser.limit, KEPT_OF_OVERLONG);
     loop {
@@ -88,7 +88,7 @@ fn read_source(
                 Next::End => chunk.end = true,
                 Next::Failed { partial, error } => {
                     if error.get_ref().is_some_and(|e| e.is::<RawReadError>()) {
-                        return Err(IngestError::Read { path: name, source: error });
+                        return Err(ReadError::Read { path: name, source: error });
                     }
                     let line = partial.unwrap_or(Line::empty(reader.offset(), 0));
                     parser.damaged(line, start, &error.to_string(), &mut chunk);
@@ -107,13 +107,13 @@ fn read_source(
 }
 
 /// The code of lines that bear a name under which only the daemon writes.
-pub(crate) const RESERVED: &str = "reserved";
+pub const RESERVED: &str = "reserved";
 
 /// Why nobody but the daemon writes under the name of this record, if that is so.
 ///
 /// Its monitors tell of violations as the actor [`MONITOR`], with an incarnation of their own. A system that tells of violations itself has the
 /// first incarnation.
-pub(crate) fn reserved(record: &EventRecord) -> Option<String> {
+pub fn reserved(record: &EventRecord) -> Option<String> {
     (record.actor == MONITOR && record.incarnation != 0).then(|| {
         format!(
             "only the daemon's monitors write as '{MONITOR}' with incarnation {}: a system that tells of violations itself has incarnation 0",
@@ -123,7 +123,7 @@ pub(crate) fn reserved(record: &EventRecord) -> Option<String> {
 }
 
 /// Makes events of lines.
-pub(crate) struct Parser<'a> {
+pub struct Parser<'a> {
     system: &'a str,
     limit: usize,
     redact: Option<&'a Redaction>,
@@ -133,17 +133,17 @@ pub(crate) struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    pub(crate) fn new(system: &'a str, limit: usize) -> Self {
+    pub fn new(system: &'a str, limit: usize) -> Self {
         Parser { system, limit, redact: None, own: false, scratch: Vec::new() }
     }
 
     /// Redacts what it reads.
-    pub(crate) fn redacted(self, redact: Option<&'a Redaction>) -> Self {
+    pub fn redacted(self, redact: Option<&'a Redaction>) -> Self {
         Parser { redact, ..self }
     }
 
     /// Reads what the daemon itself wrote, if `own` is set.
-    pub(crate) fn of_daemon(self, own: bool) -> Self {
+    pub fn of_daemon(self, own: bool) -> Self {
         Parser { own, ..self }
     }
 
@@ -184,7 +184,7 @@ impl<'a> Parser<'a> {
     }
 
     /// What a line is: an event of the system, or why not.
-    pub(crate) fn parse(&mut self, bytes: &[u8], line: &Line) -> What {
+    pub fn parse(&mut self, bytes: &[u8], line: &Line) -> What {
         let bytes =
             if line.offset == 0 { bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes) } else { bytes };
         let mut record = match EventRecord::parse_boxed(bytes) {
@@ -221,7 +221,7 @@ impl<'a> Parser<'a> {
 }
 
 /// The digest of a quarantined line: of its place, what is wrong, and all its bytes.
-pub(crate) fn bad_line_digest(source: &str, line: &Line, code: &str, raw: &[u8]) -> u64 {
+pub fn bad_line_digest(source: &str, line: &Line, code: &str, raw: &[u8]) -> u64 {
     let content = line.overlong.unwrap_or_else(|| xxh3_64(raw));
     let key = format!("{code}\n{}\n{}\n{content}\n{source}", line.offset, line.length);
     xxh3_64(key.as_bytes())

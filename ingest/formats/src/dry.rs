@@ -2,7 +2,7 @@
 
 use std::io::{BufReader, Cursor, Read};
 
-use crate::IngestError;
+use crate::ReadError;
 use crate::mapping::{HEAD, Mapper, Unit, read_documents};
 use crate::read::lines::KEPT_OF_OVERLONG;
 use crate::read::lines::{LineReader, Next};
@@ -28,10 +28,10 @@ impl Dry {
     ///
     /// # Errors
     /// When a source cannot be read, or what is packed is damaged.
-    pub fn run(mut self, mut each: impl FnMut(&str, &Unit) -> bool) -> Result<(), IngestError> {
+    pub fn run(mut self, mut each: impl FnMut(&str, &Unit) -> bool) -> Result<(), ReadError> {
         for source in self.sources.0 {
             let (name, mut stream) = source.or_decoded(self.mapper.encoding()).read()?;
-            let failed = |source| IngestError::Read { path: name.clone(), source };
+            let failed = |source| ReadError::Read { path: name.clone(), source };
             let mut head = Vec::new();
             stream.by_ref().take(HEAD as u64).read_to_end(&mut head).map_err(failed)?;
             self.mapper.begin(&name, &head);

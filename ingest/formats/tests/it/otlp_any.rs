@@ -4,8 +4,8 @@
 
 use std::collections::BTreeSet;
 
-use demi_ingest::otlp::{self, Item, OtlpOptions};
-use demi_ingest::record_digest;
+use demi_formats::otlp::{self, Item, OtlpOptions};
+use demi_formats::record_digest;
 use demi_schemas::EventRecord;
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;

@@ -3,11 +3,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
-use demi_ingest::{Redaction, record_digest};
+use demi_formats::{Redaction, record_digest};
 use demi_schemas::EventRecord;
 use serde_json::{Map, Value, json};
 
-const SCHEMA: &str = include_str!("../../../schemas/json/event-record.schema.json");
+const SCHEMA: &str = include_str!("../../../../schemas/json/event-record.schema.json");
 
 /// Where a record belongs and stands: two records that differ in nothing else say the same.
 const NOT_IN_DIGEST: [&str; 3] = ["system", "source", "offset"];

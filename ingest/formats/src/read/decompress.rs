@@ -3,14 +3,14 @@
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
-use crate::IngestError;
+use crate::ReadError;
 
 const BUFFER: usize = 256 * 1024;
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// An error of the file or connection itself, as opposed to damage in what was packed.
 #[derive(Debug)]
-pub(crate) struct RawReadError(pub io::Error);
+pub struct RawReadError(pub io::Error);
 
 impl fmt::Display for RawReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -34,7 +34,7 @@ impl<R: Read> Read for Tagged<R> {
 
 /// How a stream is packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Packing {
+pub enum Packing {
     Plain,
     Gzip,
     Zstd,
@@ -44,7 +44,7 @@ pub(crate) enum Packing {
 ///
 /// # Errors
 /// The name of a format that is recognized and not read.
-pub(crate) fn packing(start: &[u8]) -> Result<Packing, &'static str> {
+pub fn packing(start: &[u8]) -> Result<Packing, &'static str> {
     let skippable =
         start.len() >= 4 && (0x50..=0x5f).contains(&start[0]) && start[1..4] == [0x2a, 0x4d, 0x18];
     if start.starts_with(&ZSTD) || skippable {
@@ -72,16 +72,16 @@ pub(crate) fn packing(start: &[u8]) -> Result<Packing, &'static str> {
 ///
 /// # Errors
 /// When the first bytes cannot be read, or show a format that is not read.
-pub(crate) fn unpack(
+pub fn unpack(
     name: &str,
     stream: Box<dyn Read + Send>,
-) -> Result<Box<dyn BufRead + Send>, IngestError> {
+) -> Result<Box<dyn BufRead + Send>, ReadError> {
     let mut stream = Tagged(stream);
     let mut start = Vec::with_capacity(8);
-    let read = |source| IngestError::Read { path: name.to_owned(), source };
+    let read = |source| ReadError::Read { path: name.to_owned(), source };
     (&mut stream).take(8).read_to_end(&mut start).map_err(read)?;
     let packing =
-        packing(&start).map_err(|format| IngestError::Unsupported { path: name.to_owned(), format })?;
+        packing(&start).map_err(|format| ReadError::Unsupported { path: name.to_owned(), format })?;
     let whole = Cursor::new(start).chain(stream);
     Ok(match packing {
         Packing::Plain => Box::new(BufReader::with_capacity(BUFFER, whole)),
@@ -147,7 +147,7 @@ mod tests {
     fn other_formats_are_refused_by_name() {
         assert!(matches!(
             unpack("t", Box::new(&b"PAR1xxxx"[..])),
-            Err(IngestError::Unsupported { format: "a Parquet file", .. })
+            Err(ReadError::Unsupported { format: "a Parquet file", .. })
         ));
     }
 }

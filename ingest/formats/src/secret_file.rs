@@ -10,7 +10,7 @@ const READ: u32 = 0o004;
 
 /// What a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Holds {
+pub enum Holds {
     /// Something that others must not know: a token, a key.
     Secret,
     /// Something that others may know: a certificate.
@@ -21,7 +21,7 @@ pub(crate) enum Holds {
 ///
 /// # Errors
 /// When it cannot be read, or others may write it: then it is theirs.
-pub(crate) fn read(path: &Path, holds: Holds) -> Result<Vec<u8>, String> {
+pub fn read(path: &Path, holds: Holds) -> Result<Vec<u8>, String> {
     let unreadable = |error: std::io::Error| format!("cannot be read: {error}");
     let bytes = fs::read(path).map_err(unreadable)?;
     let mode = fs::metadata(path).map_err(unreadable)?.permissions().mode();

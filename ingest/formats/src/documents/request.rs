@@ -78,14 +78,14 @@ impl<'de> Deserialize<'de> for Shape {
 ///
 /// # Errors
 /// When it is no JSON, or of another shape.
-pub(crate) fn check(request: &[u8]) -> Result<bool, OtlpError> {
+pub fn check(request: &[u8]) -> Result<bool, OtlpError> {
     let text = request.strip_prefix(MARK).unwrap_or(request);
     let shape = serde_json::from_slice::<Shape>(text);
     shape.map(|shape| shape.any).map_err(|error| OtlpError::Json(error.to_string()))
 }
 
 /// Gives what a request that was [looked over](check) holds, in order, as long as somebody listens. An element has at most `limit` bytes.
-pub(crate) fn read(request: &[u8], options: &OtlpOptions, limit: usize, each: &mut dyn FnMut(Told) -> bool) {
+pub fn read(request: &[u8], options: &OtlpOptions, limit: usize, each: &mut dyn FnMut(Told) -> bool) {
     let mut documents = Documents::otlp(options.clone(), limit);
     let mut runs: Runs<String> = Runs::new(request.len());
     let mut listens = true;

@@ -24,16 +24,16 @@ pub struct Line {
 }
 
 /// Bytes kept of an overlong line.
-pub(crate) const KEPT_OF_OVERLONG: usize = 64 * 1024;
+pub const KEPT_OF_OVERLONG: usize = 64 * 1024;
 
 impl Line {
     /// No bytes at that place.
-    pub(crate) fn empty(offset: u64, number: u64) -> Self {
+    pub fn empty(offset: u64, number: u64) -> Self {
         Line { offset, number, length: 0, terminated: false, overlong: None }
     }
 
     /// Why a line that is too long is no record.
-    pub(crate) fn too_long(&self, limit: usize, kept: usize) -> String {
+    pub fn too_long(&self, limit: usize, kept: usize) -> String {
         format!(
             "the line is {} bytes long, more than the limit of {limit}; its first {kept} bytes are kept",
             self.length
@@ -42,7 +42,7 @@ impl Line {
 }
 
 /// Cuts bytes in memory into lines, as [`LineReader`] cuts a stream: each with the range of its bytes that are kept.
-pub(crate) struct Lines<'a> {
+pub struct Lines<'a> {
     bytes: &'a [u8],
     at: usize,
     offset: u64,
@@ -52,7 +52,7 @@ pub(crate) struct Lines<'a> {
 
 impl<'a> Lines<'a> {
     /// Lines of `bytes`, which begin at `offset` of their source; the first has that number, 0 where nobody counts.
-    pub(crate) fn new(bytes: &'a [u8], offset: u64, number: u64, limit: usize) -> Self {
+    pub fn new(bytes: &'a [u8], offset: u64, number: u64, limit: usize) -> Self {
         Lines { bytes, at: 0, offset, number, limit }
     }
 }

@@ -17,7 +17,7 @@ mod kept;
 mod otlp;
 mod out;
 mod records;
-pub(crate) mod request;
+pub mod request;
 mod scan;
 mod telemetry;
 mod xml;

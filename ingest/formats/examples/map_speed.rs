@@ -11,8 +11,8 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::Instant;
 
-use demi_ingest::mapping::{Mapper, Mapping, Outcome};
-use demi_ingest::{Dry, Sources, record_digest};
+use demi_formats::mapping::{Mapper, Mapping, Outcome};
+use demi_formats::{Dry, Sources, record_digest};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);

@@ -18,7 +18,7 @@ use glob::{Pattern, PatternError};
 const FIRST: u32 = 0x0010_ff00;
 
 /// A name as text for people: bytes that belong to no character as `\xNN`.
-pub(crate) fn text(path: &Path) -> String {
+pub fn text(path: &Path) -> String {
     let mut text = String::new();
     for chunk in path.as_os_str().as_bytes().utf8_chunks() {
         text.push_str(chunk.valid());
@@ -44,24 +44,24 @@ fn matchable(name: &OsStr) -> Cow<'_, str> {
 }
 
 /// Whether a pattern matches a whole path.
-pub(crate) fn matches(pattern: &Pattern, path: &Path) -> bool {
+pub fn matches(pattern: &Pattern, path: &Path) -> bool {
     pattern.matches(&matchable(path.as_os_str()))
 }
 
 /// Files and folders that a pattern matches.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub struct Found {
     /// Each once, in the order of their names.
-    pub(crate) paths: Vec<PathBuf>,
+    pub paths: Vec<PathBuf>,
     /// Folders that could not be read.
-    pub(crate) unreadable: Vec<(PathBuf, io::Error)>,
+    pub unreadable: Vec<(PathBuf, io::Error)>,
 }
 
 /// Looks for what a pattern matches. A name that begins with a dot is matched only by a part of the pattern that begins with one.
 ///
 /// # Errors
 /// When the pattern cannot be read.
-pub(crate) fn find(pattern: &str) -> Result<Found, PatternError> {
+pub fn find(pattern: &str) -> Result<Found, PatternError> {
     let walk = Walk::new(pattern)?;
     let mut found = Found::default();
     walk.step(&walk.root, 0, &mut Vec::new(), &mut found);
@@ -71,7 +71,7 @@ pub(crate) fn find(pattern: &str) -> Result<Found, PatternError> {
 }
 
 /// Whether a pattern would match a file of that absolute path if it were there. A pattern that begins with no slash is meant below `here`.
-pub(crate) fn would_find(pattern: &str, here: &Path, path: &Path) -> bool {
+pub fn would_find(pattern: &str, here: &Path, path: &Path) -> bool {
     let whole = match pattern.starts_with('/') {
         true => pattern.to_owned(),
         false => format!("{}/{pattern}", Pattern::escape(&matchable(here.as_os_str()))),

@@ -10,8 +10,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use demi_ingest::otlp::{self, Item, OtlpError, OtlpOptions};
-use demi_ingest::{LoadOptions, Sources, Store};
+use demi_formats::otlp::{self, Item, OtlpError, OtlpOptions};
 use demi_schemas::{EventRecord, Kind};
 use serde_json::{Value, json};
 
@@ -144,7 +143,7 @@ fn log_records_that_hold_event_records() {
 /// The folder of a recorded set, or nothing where recordings are not at hand.
 fn recorded(set: &str) -> Option<PathBuf> {
     let corpus = std::env::var_os("DEMI_CORPUS")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/corpus"), PathBuf::from);
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"), PathBuf::from);
     let folder = corpus.join("third-party").join(set);
     if !folder.exists() {
         println!("skipped: no recording {set} (set DEMI_CORPUS)");
@@ -186,35 +185,6 @@ fn recorded_documents_have_the_events_that_they_are_said_to_have() {
             }
         }
     }
-}
-
-/// Loads records as a file of its own; says (added, duplicates, conflicts).
-fn load(store: &mut Store, folder: &Path, name: &str, records: &[EventRecord]) -> (u64, u64, u64) {
-    let path = folder.join(name);
-    std::fs::write(&path, lines(records)).unwrap();
-    let sources = Sources::plan(&[path.display().to_string()]).unwrap();
-    let summary = demi_ingest::load(store, sources, &LoadOptions::new("s"), |_| {}).unwrap().summary;
-    assert_eq!(summary.quarantined, 0, "{:?}", summary.quarantine_reasons);
-    (summary.added, summary.duplicates, summary.conflicts)
-}
-
-#[test]
-fn a_request_sent_again_adds_nothing_whatever_it_is_grouped_with() {
-    let records = events(otlp::from_json(SHOP.as_bytes(), &OtlpOptions::default()).unwrap());
-    let folder = tempfile::tempdir().unwrap();
-    let mut store = Store::create(folder.path().join("store")).unwrap();
-    let (all, some) = (records.len() as u64, records.len() / 3);
-    // The second part first, as after a retry of the first one; then everything.
-    let rest = (records.len() - some) as u64;
-    assert_eq!(load(&mut store, folder.path(), "b", &records[some..]), (rest, 0, 0));
-    assert_eq!(load(&mut store, folder.path(), "all", &records), (some as u64, rest, 0));
-    let mut changed: Vec<EventRecord> = records.iter().rev().cloned().collect();
-    changed.iter_mut().filter(|r| r.attrs.contains_key("key")).for_each(|r| {
-        r.attrs.insert("added_by_a_collector".into(), json!(true));
-    });
-    assert_eq!(load(&mut store, folder.path(), "changed", &changed), (0, all, 0));
-    let loaded: u64 = store.event_files("s").unwrap().len() as u64;
-    assert!(loaded > 0);
 }
 
 /// What became of a Zipkin document: actor, kind and message of each event, or the reason against one.

@@ -17,7 +17,7 @@ pub fn record_digest(record: &EventRecord) -> u64 {
 }
 
 /// [`record_digest`] with a buffer to use again.
-pub(crate) fn digest_into(record: &EventRecord, buffer: &mut Vec<u8>) -> u64 {
+pub fn digest_into(record: &EventRecord, buffer: &mut Vec<u8>) -> u64 {
     buffer.clear();
     put(buffer, 1, record.actor.as_bytes());
     put(buffer, 2, &record.incarnation.to_le_bytes());

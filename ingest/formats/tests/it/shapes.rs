@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
-use demi_ingest::mapping::{Mapper, Mapping, Outcome, Unit};
+use demi_formats::mapping::{Mapper, Mapping, Outcome, Unit};
 use demi_schemas::{EventRecord, Kind};
 
 fn map(mapping: &str, log: &str) -> Vec<Unit> {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use demi_common::owned;
 
 use super::order;
-use crate::IngestError;
+use crate::ReadError;
 use crate::read::decompress::{packing, unpack};
 use crate::read::encoding::Encoding;
 use crate::read::names;
@@ -46,13 +46,13 @@ impl Source {
     }
 
     /// The source, decoded from that encoding unless it has one.
-    pub(crate) fn or_decoded(mut self, encoding: Option<Encoding>) -> Self {
+    pub fn or_decoded(mut self, encoding: Option<Encoding>) -> Self {
         self.encoding = self.encoding.or(encoding);
         self
     }
 
     /// Opens the source for reading: its name, and its bytes unpacked and decoded.
-    pub(crate) fn read(self) -> Result<(String, Box<dyn BufRead + Send>), IngestError> {
+    pub fn read(self) -> Result<(String, Box<dyn BufRead + Send>), ReadError> {
         let encoding = self.encoding;
         let (name, stream) = self.open()?;
         let stream = unpack(&name, stream)?;
@@ -64,12 +64,12 @@ impl Source {
     }
 
     /// Opens the source, packed as it is.
-    fn open(self) -> Result<(String, Box<dyn Read + Send>), IngestError> {
+    fn open(self) -> Result<(String, Box<dyn Read + Send>), ReadError> {
         match self.from {
             From::Stream(stream) => Ok((self.name, stream)),
             From::File(path) => match File::open(&path) {
                 Ok(file) => Ok((self.name, Box::new(file))),
-                Err(source) => Err(IngestError::Read { path: self.name, source }),
+                Err(source) => Err(ReadError::Read { path: self.name, source }),
             },
         }
     }
@@ -91,7 +91,7 @@ impl Sources {
     ///
     /// # Errors
     /// As [`Plan::of`].
-    pub fn plan(paths: &[String]) -> Result<Sources, IngestError> {
+    pub fn plan(paths: &[String]) -> Result<Sources, ReadError> {
         Ok(Plan::of(paths)?.sources())
     }
 }
@@ -120,7 +120,7 @@ impl Plan {
     /// # Errors
     /// When a path is not there, a folder or pattern holds no log file, a pattern cannot be read, a file cannot be
     /// read, or is packed in a format that is not supported.
-    pub fn of(paths: &[String]) -> Result<Plan, IngestError> {
+    pub fn of(paths: &[String]) -> Result<Plan, ReadError> {
         let mut seen = HashSet::new();
         let mut plan = Plan::default();
         let mut left_out = Vec::new();
@@ -177,14 +177,14 @@ impl Plan {
     }
 }
 
-fn read_error(path: &Path, source: io::Error) -> IngestError {
-    IngestError::Read { path: names::text(path), source }
+fn read_error(path: &Path, source: io::Error) -> ReadError {
+    ReadError::Read { path: names::text(path), source }
 }
 
 /// The files behind one path given.
-fn expand(given: &str, left_out: &mut Vec<PathBuf>) -> Result<Vec<PathBuf>, IngestError> {
+fn expand(given: &str, left_out: &mut Vec<PathBuf>) -> Result<Vec<PathBuf>, ReadError> {
     let path = Path::new(given);
-    let no_logs = || IngestError::NoLogs { path: given.to_owned() };
+    let no_logs = || ReadError::NoLogs { path: given.to_owned() };
     let mut files = Vec::new();
     if path.is_dir() {
         walk(path, &mut files, left_out)?;
@@ -194,10 +194,10 @@ fn expand(given: &str, left_out: &mut Vec<PathBuf>) -> Result<Vec<PathBuf>, Inge
         return Ok(vec![path.to_owned()]);
     }
     if !given.contains(['*', '?', '[']) {
-        return Err(IngestError::NoSuchPath { path: given.to_owned() });
+        return Err(ReadError::NoSuchPath { path: given.to_owned() });
     }
     let mut found =
-        names::find(given).map_err(|source| IngestError::Pattern { pattern: given.to_owned(), source })?;
+        names::find(given).map_err(|source| ReadError::Pattern { pattern: given.to_owned(), source })?;
     if let Some((folder, source)) = found.unreadable.into_iter().next() {
         return Err(read_error(&folder, source));
     }
@@ -213,7 +213,7 @@ fn expand(given: &str, left_out: &mut Vec<PathBuf>) -> Result<Vec<PathBuf>, Inge
 }
 
 /// Adds the log files under `folder`, in the order of their names. Links to folders are not followed.
-fn walk(folder: &Path, files: &mut Vec<PathBuf>, left_out: &mut Vec<PathBuf>) -> Result<(), IngestError> {
+fn walk(folder: &Path, files: &mut Vec<PathBuf>, left_out: &mut Vec<PathBuf>) -> Result<(), ReadError> {
     let entries = fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
     let mut entries = entries.map_err(|source| read_error(folder, source))?;
     entries.sort_by_cached_key(|entry| order::Natural::of(&entry.file_name().to_string_lossy()));
@@ -248,7 +248,7 @@ fn is_log_name(name: &str) -> bool {
 }
 
 /// Refuses files that could only fill the quarantine with noise, before anything is loaded.
-fn sniff(path: &Path) -> Result<(), IngestError> {
+fn sniff(path: &Path) -> Result<(), ReadError> {
     if !path.is_file() {
         return Ok(()); // a pipe: reading it here would lose its beginning
     }
@@ -256,7 +256,7 @@ fn sniff(path: &Path) -> Result<(), IngestError> {
     File::open(path).and_then(|f| f.take(8).read_to_end(&mut start)).map_err(|e| read_error(path, e))?;
     match packing(&start) {
         Ok(_) => Ok(()),
-        Err(format) => Err(IngestError::Unsupported { path: names::text(path), format }),
+        Err(format) => Err(ReadError::Unsupported { path: names::text(path), format }),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use demi_ingest::mapping::{Mapper, Mapping};
+use demi_formats::mapping::{Mapper, Mapping};
 
 /// Events of each log.
 const EVENTS: usize = 100_000;

@@ -40,7 +40,7 @@ fn rfc3339_date(text: &str) -> Option<i32> {
 }
 
 /// Nanoseconds since 1970 of a logged `time`, read as for [`utc_date`], where they can be a sequence number taken from a clock.
-pub(crate) fn utc_nanos(time: &Value) -> Option<u64> {
+pub fn utc_nanos(time: &Value) -> Option<u64> {
     let nanos = match time {
         Value::String(text) => match utc(text.trim()) {
             Some(utc) => u64::try_from(utc.and_utc().timestamp_nanos_opt()?).ok()?,
@@ -75,7 +75,7 @@ fn epoch_nanos(number: &str) -> Option<u64> {
 /// Times of day and date are compared with each other, plain numbers with each other: whether a number counts seconds or
 /// milliseconds, nobody need know for that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp {
+pub struct Stamp {
     /// In nanoseconds, or in parts of 10^-9 of a number.
     begin: i128,
     /// How much is left open.
@@ -87,7 +87,7 @@ const UNIT: i128 = 1_000_000_000;
 
 impl Stamp {
     /// Reads a logged `time`, as [`utc_date`] does.
-    pub(crate) fn read(time: &Value) -> Option<Stamp> {
+    pub fn read(time: &Value) -> Option<Stamp> {
         match time {
             Value::String(text) => Stamp::of_text(text),
             Value::Number(number) => Stamp::of_number(&number.to_string()),
@@ -96,7 +96,7 @@ impl Stamp {
     }
 
     /// Reads a text.
-    pub(crate) fn of_text(text: &str) -> Option<Stamp> {
+    pub fn of_text(text: &str) -> Option<Stamp> {
         let text = text.trim();
         let Some(time) = utc(text) else { return Stamp::of_number(text) };
         let (seconds, nanos) = (time.and_utc().timestamp(), time.and_utc().timestamp_subsec_nanos());
@@ -120,25 +120,25 @@ impl Stamp {
     }
 
     /// Whether a sequence number is this time in nanoseconds, or follows it closely because others stand there.
-    pub(crate) fn tells(self, seq: u64) -> bool {
+    pub fn tells(self, seq: u64) -> bool {
         let behind = i128::from(seq) - self.begin;
         !self.is_number && (0..=self.open + UNIT / 1000).contains(&behind)
     }
 
     /// How much earlier this one is than another, where it must be: what digits leave open is no difference. Nothing where the two
     /// cannot be compared.
-    pub(crate) fn is_before(self, other: Stamp) -> Option<i128> {
+    pub fn is_before(self, other: Stamp) -> Option<i128> {
         let comparable = self.is_number == other.is_number;
         (comparable && self.begin + self.open <= other.begin).then(|| other.begin - self.begin)
     }
 
     /// The later of two, by where they begin; this one where they cannot be compared.
-    pub(crate) fn later(self, other: Stamp) -> Stamp {
+    pub fn later(self, other: Stamp) -> Stamp {
         if self.is_number == other.is_number && other.begin > self.begin { other } else { self }
     }
 
     /// As text.
-    pub(crate) fn shown(self) -> String {
+    pub fn shown(self) -> String {
         let (whole, part) = (self.begin.div_euclid(UNIT), self.begin.rem_euclid(UNIT));
         let digits = (1..=9).find(|d| UNIT / 10_i128.pow(*d) <= self.open).unwrap_or(9) as usize;
         let digits = if self.open >= UNIT { 0 } else { digits };
@@ -156,7 +156,7 @@ impl Stamp {
 }
 
 /// A difference of stamps as text.
-pub(crate) fn difference(by: i128, stamp: Stamp) -> String {
+pub fn difference(by: i128, stamp: Stamp) -> String {
     let plain = |n: i128, unit: i128, name: &str| {
         let (whole, part) = (n / unit, n % unit * 1000 / unit);
         let fraction = format!(".{part:03}");

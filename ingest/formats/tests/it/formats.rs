@@ -9,8 +9,8 @@
 
 use std::path::{Path, PathBuf};
 
-use demi_ingest::lines::{LineReader, Next};
-use demi_ingest::mapping::{Mapper, Mapping, Outcome, Unit, shipped};
+use demi_formats::lines::{LineReader, Next};
+use demi_formats::mapping::{Mapper, Mapping, Outcome, Unit, shipped};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -203,7 +203,7 @@ fn positions_are_counted_on_from_file_to_file() {
 /// The mapping that `docs/formats.md` teaches with, on the log it shows.
 #[test]
 fn the_documented_mapping_does_what_it_says() {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/formats.md");
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats.md");
     let text = std::fs::read_to_string(docs).unwrap();
     let toml = text.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
     let log = text.split("A log like this:\n\n").nth(1).unwrap().split("\n\n").next().unwrap();
@@ -236,7 +236,7 @@ fn the_documented_mapping_does_what_it_says() {
 /// The JSON Schema of mapping files; `UPDATE_SCHEMAS=1` writes it anew.
 #[test]
 fn the_committed_schema_agrees_with_the_types() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../schemas/json/mapping.schema.json");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schemas/json/mapping.schema.json");
     let text = format!("{}\n", serde_json::to_string_pretty(&schemars::schema_for!(Mapping)).unwrap());
     if std::env::var_os("UPDATE_SCHEMAS").is_some() {
         std::fs::write(&path, &text).unwrap();
