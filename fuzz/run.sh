@@ -4,7 +4,8 @@
 # Each begins with inputs made of this project's samples, goes on in fuzz/corpus/TARGET, and leaves what it finds in
 # fuzz/artifacts/TARGET. Ends with status 1 if one of them found something. Files are written to a folder in memory.
 # FUZZ_FLAGS are given to `cargo fuzz run`; without any, the targets run without a sanitizer, since this project has no
-# unsafe code.
+# unsafe code. By hand a target needs only the features that fuzz/Cargo.toml names for it: `cargo +nightly fuzz run otlp_json` compiles none of the
+# daemon and the search.
 set -euo pipefail
 cd "$(dirname "$0")"
 seconds="${1:-600}"
@@ -25,20 +26,20 @@ seed() {
         { printf "$prefix"; head -c 4000 "$file"; } >"corpus/$target/$(printf '%s' "$prefix" | tr '\\' _)-$(basename "$file")"
     done
 }
-formats=(../ingest/tests/formats/*)
-seed event_record '' ../ingest/tests/formats/native.jsonl
-head -n 1 ../ingest/tests/formats/native.jsonl >"$TMPDIR/line"
+formats=(../ingest/formats/tests/formats/*)
+seed event_record '' ../ingest/formats/tests/formats/native.jsonl
+head -n 1 ../ingest/formats/tests/formats/native.jsonl >"$TMPDIR/line"
 seed event_record '' "$TMPDIR/line"
-seed line_reader '\100\100\100' ../ingest/tests/formats/native.jsonl
-seed tcp_framing '\377\001' ../ingest/tests/formats/native.jsonl
-for flags in '\001\000\100' '\000\377\377'; do seed http_body "$flags" ../ingest/tests/formats/native.jsonl; done
-gzip -c ../ingest/tests/formats/native.jsonl >"$TMPDIR/packed.gz"
+seed line_reader '\100\100\100' ../ingest/formats/tests/formats/native.jsonl
+seed tcp_framing '\377\001' ../ingest/formats/tests/formats/native.jsonl
+for flags in '\001\000\100' '\000\377\377'; do seed http_body "$flags" ../ingest/formats/tests/formats/native.jsonl; done
+gzip -c ../ingest/formats/tests/formats/native.jsonl >"$TMPDIR/packed.gz"
 seed http_body '\001\377\377' "$TMPDIR/packed.gz"
-for flags in '\000\001' '\000\000'; do seed otlp_json "$flags" ../ingest/tests/formats/otlp.json; done
-for flags in '\001\001' '\001\000'; do seed otlp_json "$flags" ../ingest/tests/formats/zipkin.json; done
-seed nats_message '\001\377' ../ingest/tests/formats/otlp.json
-seed nats_message '\000\377' ../ingest/tests/formats/native.jsonl
-seed mapping_file '' ../ingest/mappings/*.toml
+for flags in '\000\001' '\000\000'; do seed otlp_json "$flags" ../ingest/formats/tests/formats/otlp.json; done
+for flags in '\001\001' '\001\000'; do seed otlp_json "$flags" ../ingest/formats/tests/formats/zipkin.json; done
+seed nats_message '\001\377' ../ingest/formats/tests/formats/otlp.json
+seed nats_message '\000\377' ../ingest/formats/tests/formats/native.jsonl
+seed mapping_file '' ../ingest/formats/mappings/*.toml
 seed daemon_config '' ../ingest/dist/demi.toml
 # What `explore --budget 12states --bound 1 --faults 1 --depth 5` leaves of the two-phase model with one client message, without its first line.
 seed unfinished '' seeds/unfinished.jsonl
@@ -57,7 +58,7 @@ for target in "${targets[@]}"; do
     mkdir -p "corpus/$target"
     echo "== $target" >&2
     # shellcheck disable=SC2086
-    cargo +nightly fuzz run $FUZZ_FLAGS "$target" -- -max_total_time="$seconds" -max_len=8192 -timeout=20 \
+    cargo +nightly fuzz run --all-features $FUZZ_FLAGS "$target" -- -max_total_time="$seconds" -max_len=8192 -timeout=20 \
         -rss_limit_mb=4096 -print_final_stats=1 2>"$TMPDIR/log" || failed+=("$target")
     grep -E '^(Done|stat::|SUMMARY|thread|==[0-9]+==|artifact_prefix)|panicked' "$TMPDIR/log" | sed "s/^/$target: /" || true
 done

@@ -1,7 +1,7 @@
 //! Any bytes are a record or an error; a record says the same after it was written and read again.
 #![no_main]
 
-use demi_ingest::{record_digest, utc_date};
+use demi_formats::{record_digest, utc_date};
 use demi_schemas::EventRecord;
 use libfuzzer_sys::fuzz_target;
 

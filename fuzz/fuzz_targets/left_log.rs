@@ -4,8 +4,8 @@
 
 mod mappers;
 
-use demi_ingest::lines::{LineReader, Next};
-use demi_ingest::mapping::{Mapper, Unit};
+use demi_formats::lines::{LineReader, Next};
+use demi_formats::mapping::{Mapper, Unit};
 use libfuzzer_sys::fuzz_target;
 
 /// Maps `data` from a line on, at most so many lines; says where it came to.

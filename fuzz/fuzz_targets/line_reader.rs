@@ -3,7 +3,7 @@
 
 use std::io::BufReader;
 
-use demi_ingest::lines::{LineReader, Next};
+use demi_formats::lines::{LineReader, Next};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (u8, u8, u8, &[u8])| {

@@ -3,7 +3,7 @@
 
 mod mappers;
 
-use demi_ingest::mapping::Outcome;
+use demi_formats::mapping::Outcome;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (u8, &[u8])| {

@@ -1,7 +1,7 @@
 //! Any text is a mapping or an error that names its place.
 #![no_main]
 
-use demi_ingest::mapping::{Mapper, Mapping};
+use demi_formats::mapping::{Mapper, Mapping};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| match Mapping::parse(text, "fuzz.toml") {

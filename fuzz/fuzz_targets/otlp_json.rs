@@ -1,7 +1,7 @@
 //! Any bytes as OTLP or Zipkin in JSON: events that keep the rules, refusals, or an error.
 #![no_main]
 
-use demi_ingest::otlp::{Item, OtlpOptions, from_json, from_zipkin_json};
+use demi_formats::otlp::{Item, OtlpOptions, from_json, from_zipkin_json};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (bool, bool, &[u8])| {

@@ -2,8 +2,8 @@
 //! as well as decoded whole.
 #![no_main]
 
-use demi_ingest::otlp::wire::{Signal, check, read};
-use demi_ingest::otlp::{Item, OtlpOptions, Told, from_log_resources, from_span_resources};
+use demi_formats::otlp::wire::{Signal, check, read};
+use demi_formats::otlp::{Item, OtlpOptions, Told, from_log_resources, from_span_resources};
 use libfuzzer_sys::fuzz_target;
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;

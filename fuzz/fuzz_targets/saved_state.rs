@@ -4,7 +4,7 @@
 mod mappers;
 
 use demi_ingest::daemon::positions::Positions;
-use demi_ingest::lines::Line;
+use demi_formats::lines::Line;
 use demi_ingest::spool::Folder;
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;

@@ -9,7 +9,8 @@ use std::io::Cursor;
 use std::sync::Arc;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use demi_ingest::{LoadOptions, Source, Sources, Store, load, record_digest};
+use demi_formats::{Source, Sources, record_digest};
+use demi_ingest::{LoadOptions, Store, load};
 use demi_schemas::EventRecord;
 
 const RECORDS: u64 = 1_000_000;

@@ -8,8 +8,9 @@ use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
-use demi_ingest::mapping::{Mapper, Mapping};
-use demi_ingest::{LoadOptions, Sources, Store, load_mapped};
+use demi_formats::Sources;
+use demi_formats::mapping::{Mapper, Mapping};
+use demi_ingest::{LoadOptions, Store, load_mapped};
 use serde_json::json;
 
 /// A mapping of the records that `generate_documents json` writes.

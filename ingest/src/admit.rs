@@ -23,16 +23,16 @@ use demi_common::sealed::SealedFile;
 use demi_schemas::{EventId, EventRecord};
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::IngestError;
 use crate::columns::Sink;
 use crate::columns::{EventColumns, EventRow, QuarantineRow};
 use crate::deleted::Deleted;
 use crate::locations::Entry;
 use crate::quarantine::Quarantine;
+use crate::seen::{Seen, Verdict};
+use demi_formats::Redaction;
 use demi_formats::read::lines::Line;
 use demi_formats::read::parse::{What, bad_line_digest};
-use crate::seen::{Seen, Verdict};
-use crate::IngestError;
-use demi_formats::Redaction;
 
 /// Rows of a batch, and the bytes of lines after which it is handed over with fewer.
 const BATCH_ROWS: usize = 16 * 1024;

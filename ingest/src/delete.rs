@@ -30,8 +30,8 @@ use crate::noted_stamps;
 use crate::quarantine;
 use crate::scan::{row_count, whole};
 use crate::store::{Gone, vacuum};
-use demi_formats::time::utc_date;
 use crate::{IngestError, IntervalSet, Store};
+use demi_formats::time::utc_date;
 
 /// What is to be deleted of a system: what all of its fields say. Where none says anything, nothing is.
 #[derive(Clone, Debug, Default)]

@@ -16,11 +16,11 @@ use crate::data_file::DataFileWriter;
 use crate::lent::Lent;
 use crate::load::{LoadOptions, LoadReport, Progress, load_into};
 use crate::load_mapped::load_mapped_into;
-use demi_formats::mapping::Mapper;
 use crate::quarantined::{Quarantined, counted};
-use demi_formats::read::source::Sources;
 use crate::stamps::{Stamps, sort};
 use crate::transaction::{Tables, Transaction};
+use demi_formats::mapping::Mapper;
+use demi_formats::read::source::Sources;
 
 /// The events of logs, by system, in data files of a folder.
 #[derive(Debug)]

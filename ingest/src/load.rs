@@ -7,12 +7,12 @@ use std::thread;
 use demi_schemas::summary::LoadSummary;
 
 use crate::admit::{Admitted, Found, Known, Rows};
-use demi_formats::read::parse::{Chunk, Item, Message, Parser, What, read_sources};
-use demi_formats::read::source::Sources;
 use crate::stamps::Stamps;
 use crate::transaction::{Tables, Transaction};
 use crate::{IngestError, check_system_name};
 use demi_formats::Redaction;
+use demi_formats::read::parse::{Chunk, Item, Message, Parser, What, read_sources};
+use demi_formats::read::source::Sources;
 
 /// Dates written at the same time: each has an open file.
 const MOST_DATES: usize = 16;

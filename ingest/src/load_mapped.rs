@@ -11,12 +11,13 @@ use demi_schemas::summary::LoadSummary;
 use self::sender::Sender;
 use crate::IngestError;
 use crate::load::{CHUNKS, LoadOptions, LoadReport, Loader, Progress};
+use crate::transaction::Tables;
+use demi_formats::ReadError;
 use demi_formats::mapping::{HEAD, Mapper, read_documents};
 use demi_formats::read::decompress::RawReadError;
 use demi_formats::read::lines::{KEPT_OF_OVERLONG, Line, LineReader, Next};
 use demi_formats::read::parse::Chunk;
 use demi_formats::read::source::{Source, Sources};
-use crate::transaction::Tables;
 
 /// Systems loaded into at the same time; beyond it the one not used for longest is committed and closed.
 const OPEN: usize = 8;
@@ -234,7 +235,7 @@ fn read_source(
             Next::End => end = true,
             Next::Failed { partial, error } => {
                 if error.get_ref().is_some_and(|e| e.is::<RawReadError>()) {
-                    return Err(IngestError::Read { path: sender.name, source: error });
+                    return Err(ReadError::Read { path: sender.name, source: error }.into());
                 }
                 let line = partial.unwrap_or(Line::empty(reader.offset(), 0));
                 let place = line.offset + line.length;
@@ -274,7 +275,7 @@ fn read_documents_of(
         Ok(true) => None,
         Ok(false) => return Ok(false),
         Err(error) if error.get_ref().is_some_and(|e| e.is::<RawReadError>()) => {
-            return Err(IngestError::Read { path: sender.name, source: error });
+            return Err(ReadError::Read { path: sender.name, source: error }.into());
         }
         Err(error) => {
             let reason = damaged(end, &error);

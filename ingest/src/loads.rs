@@ -10,13 +10,13 @@ use crate::columns::Sink;
 use crate::lent::Lent;
 use crate::load::{LoadOptions, LoadReport, Progress, load_into};
 use crate::load_mapped::load_mapped_into;
-use demi_formats::mapping::Mapper;
 use crate::noted_stamps;
-use demi_formats::read::source::Sources;
 use crate::stamps::Stamps;
 use crate::store::{Gone, TableWriter};
 use crate::transaction::{Tables, Transaction};
 use crate::{IngestError, Store};
+use demi_formats::mapping::Mapper;
+use demi_formats::read::source::Sources;
 
 /// Loads `sources` into the store, in their order, and calls `progress` now and then.
 ///

@@ -4,14 +4,14 @@ use serde::Serialize;
 
 use crate::admit::{Found, Known, Offered, Rows};
 use crate::columns::{QuarantineColumns, QuarantineRow};
+use crate::quarantine::run_of;
+use crate::store::{Gone, TableWriter};
+use crate::{IngestError, Store};
 use demi_formats::digest::digest_into;
 use demi_formats::mapping::{Mapper, Outcome};
-use crate::quarantine::run_of;
 use demi_formats::read::lines::Line;
 use demi_formats::read::parse::{Parser, What, bad_line_digest, reserved};
-use crate::store::{Gone, TableWriter};
 use demi_formats::time::utc_date;
-use crate::{IngestError, Store};
 
 /// What [`requeue`] did.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

@@ -250,7 +250,8 @@ fn is_read_only(error: &(dyn Error + 'static)) -> bool {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
-    use demi_ingest::{LoadOptions, Source, Sources};
+    use demi_formats::{Source, Sources};
+    use demi_ingest::LoadOptions;
 
     use super::*;
 

@@ -4,8 +4,9 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use demi_formats::Sources;
 use demi_infer::{Execution, Record};
-use demi_ingest::{Gathered, LoadOptions, Sources};
+use demi_ingest::{Gathered, LoadOptions};
 use demi_order::query::{Ground, INDEX_FOLDER, Query, Told};
 use tempfile::TempDir;
 

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use demi_common::hint::did_you_mean;
-use demi_ingest::mapping::{Container, Mapper};
-use demi_ingest::{LoadOptions, LoadReport, Progress, Redaction, Store};
+use demi_formats::Redaction;
+use demi_formats::mapping::{Container, Mapper};
+use demi_ingest::{LoadOptions, LoadReport, Progress, Store};
 use demi_schemas::Kind;
 use demi_schemas::summary::{ActorCompleteness, BackwardStamps, LoadSummary};
 

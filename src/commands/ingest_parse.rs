@@ -4,8 +4,8 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Args;
-use demi_ingest::mapping::{Mapper, Mapping, Outcome as Became, Overrides, Unit, shipped};
-use demi_ingest::{Dry, Encoding};
+use demi_formats::mapping::{Mapper, Mapping, Outcome as Became, Overrides, Unit, shipped};
+use demi_formats::{Dry, Encoding};
 use serde_json::{Value, json};
 
 use super::Outcome;

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use demi_common::sealed::SealedFile;
-use demi_ingest::mapping::{Container, Mapper};
-use demi_ingest::{Gathered, LoadOptions, LoadReport, Quarantined, Redaction, check_system_name};
+use demi_formats::Redaction;
+use demi_formats::mapping::{Container, Mapper};
+use demi_ingest::{Gathered, LoadOptions, LoadReport, Quarantined, check_system_name};
 use demi_schemas::summary::{ActorCompleteness, BackwardStamps, LoadSummary};
 use tempfile::TempDir;
 

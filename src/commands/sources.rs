@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use demi_ingest::mapping::Container;
-use demi_ingest::{Encoding, IngestError, Plan, Progress, Sources, likely_reason};
+use demi_formats::mapping::Container;
+use demi_formats::{Encoding, Plan, ReadError, Sources, likely_reason};
+use demi_ingest::Progress;
 
 use demi_lineage::ui::Ui;
 
@@ -12,7 +13,7 @@ use demi_lineage::ui::Ui;
 const MOST_NAMES: usize = 10;
 
 /// What the paths name. Files that are left out are told, and logs that were rotated.
-pub fn planned(paths: &[String], ui: &Ui) -> Result<Sources, IngestError> {
+pub fn planned(paths: &[String], ui: &Ui) -> Result<Sources, ReadError> {
     let plan = Plan::of(paths)?;
     for log in plan.rotated() {
         ui.note(&format!("read as one log, oldest first: {}", names(log)));

@@ -44,7 +44,8 @@ impl Case {
 #[test]
 fn many_runs_of_petersons_election_in_one_file_are_built() {
     let case = Case::new();
-    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("ingest/tests/formats/peterson-merged.txt");
+    let sample =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("ingest/formats/tests/formats/peterson-merged.txt");
     let (status, summary, error) =
         case.load("pet", &["--mapping", "peterson-merged", &sample.display().to_string()]);
     assert_eq!((status, &summary["added"]), (Some(0), &Value::from(7)), "{error}");

@@ -56,7 +56,7 @@ fn stderr(output: &Output) -> String {
 }
 
 fn sample(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("ingest/tests/formats").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("ingest/formats/tests/formats").join(name)
 }
 
 const CHAT: &str = "a {\"a\":1}\nhello\nb {\"b\":1, \"a\":1}\nheard it\n";

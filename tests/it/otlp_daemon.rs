@@ -20,7 +20,7 @@ use kill::check::told;
 use kill::daemon::Daemon;
 use serde_json::Value;
 
-const SHOP: &str = include_str!("../../ingest/tests/otlp/shop.json");
+const SHOP: &str = include_str!("../../ingest/formats/tests/otlp/shop.json");
 
 struct Case {
     dir: tempfile::TempDir,

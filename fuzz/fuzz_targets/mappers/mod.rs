@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use demi_ingest::mapping::{Mapper, Mapping, shipped};
+use demi_formats::mapping::{Mapper, Mapping, shipped};
 
 thread_local! {
     static MAPPERS: RefCell<HashMap<(usize, usize), (Mapping, Mapper)>> = RefCell::default();

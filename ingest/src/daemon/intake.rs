@@ -12,8 +12,8 @@ use super::codec::encode;
 use super::metrics::Metrics;
 use super::positions::{LivePositions, Positions};
 use super::redacted::redacted;
-use demi_formats::Redaction;
 use crate::spool::Body;
+use demi_formats::Redaction;
 
 /// Where sources hand over. Cheap to clone.
 #[derive(Clone, Debug)]

@@ -4,8 +4,8 @@ use std::sync::mpsc::SyncSender;
 
 use super::{Mapped, system_of};
 use crate::IngestError;
-use demi_formats::digest::digest_into;
 use crate::load::LoadOptions;
+use demi_formats::digest::digest_into;
 use demi_formats::mapping::{Outcome, Unit};
 use demi_formats::read::parse::{Chunk, Item, RESERVED, What, reserved};
 use demi_formats::time::utc_date;

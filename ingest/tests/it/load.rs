@@ -10,7 +10,8 @@ use std::path::Path;
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
-use demi_ingest::{IngestError, LoadOptions, LoadReport, Source, Sources, Store, load};
+use demi_formats::{Source, Sources};
+use demi_ingest::{IngestError, LoadOptions, LoadReport, Store, load};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 fn stream(name: &str, text: impl Into<Vec<u8>>) -> Source {

@@ -584,7 +584,9 @@ impl Edn {
 
     /// Rejects what was read, together with what was rejected before it in its line.
     fn reject(&mut self, begin: Place, raw: Vec<u8>, code: &'static str, reason: String, sink: Sink<'_>) {
-        let last = begin.line + raw.iter().filter(|byte| **byte == b'\n').count() as u64;
+        // A line break at the end is of the line that it ends.
+        let inner = raw.strip_suffix(b"\n").unwrap_or(&raw);
+        let last = begin.line + inner.iter().filter(|byte| **byte == b'\n').count() as u64;
         match self.rejected.as_mut().filter(|before| before.last == begin.line) {
             Some(before) => {
                 before.raw.append(&mut before.behind);

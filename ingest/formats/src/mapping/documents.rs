@@ -13,7 +13,7 @@ use crate::read::lines::Line;
 ///
 /// # Errors
 /// When it cannot be read. What came before is mapped, and the documents are not ended.
-pub(crate) fn read_documents(
+pub fn read_documents(
     stream: &mut impl BufRead,
     mapper: &mut Mapper,
     read: &mut u64,

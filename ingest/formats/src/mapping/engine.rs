@@ -106,7 +106,7 @@ impl Mapper {
     }
 
     /// Makes a record that has no sequence number of its own an error: for sources whose order nobody knows.
-    pub(crate) fn count_nothing(&mut self) {
+    pub fn count_nothing(&mut self) {
         self.emitter.strict = true;
     }
 

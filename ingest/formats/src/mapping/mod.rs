@@ -6,9 +6,9 @@
 //! [`Mapping::read`] reads one of your own, and [`Mapper`] applies it to a log line by line:
 //!
 //! ```
-//! use demi_ingest::mapping::{Mapper, Mapping, Outcome};
+//! use demi_formats::mapping::{Mapper, Mapping, Outcome};
 //!
-//! # fn main() -> Result<(), demi_ingest::mapping::MappingError> {
+//! # fn main() -> Result<(), demi_formats::mapping::MappingError> {
 //! let mapping = Mapping::named("shiviz")?;
 //! let log = "alice {\"alice\":1}\nhello\nbob {\"bob\":1, \"alice\":1}\nheard it\n";
 //! let mut mapper = Mapper::new(&mapping)?;
@@ -49,7 +49,7 @@ mod stamp;
 mod template;
 mod unit;
 
-pub(crate) use documents::read_documents;
+pub use documents::read_documents;
 pub use engine::{HEAD, Mapper};
 pub use error::MappingError;
 pub use file::{

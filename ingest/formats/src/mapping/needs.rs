@@ -30,7 +30,7 @@ impl Mapping {
 
 impl Mapper {
     /// What its sources are decoded from.
-    pub(crate) fn encoding(&self) -> Option<Encoding> {
+    pub fn encoding(&self) -> Option<Encoding> {
         self.mapping.encoding
     }
 
@@ -41,12 +41,12 @@ impl Mapper {
     }
 
     /// Whether sequence numbers are counted from the first line of a load on.
-    pub(crate) fn counts(&self) -> bool {
+    pub fn counts(&self) -> bool {
         counts(&self.mapping)
     }
 
     /// Whether events depend on the name of the source.
-    pub(crate) fn uses_the_name(&self) -> bool {
+    pub fn uses_the_name(&self) -> bool {
         let mapping = &self.mapping;
         let by_name = |name: &str| {
             let emits = mapping.rules.iter().flat_map(|rule| &rule.emits);
@@ -57,7 +57,7 @@ impl Mapper {
     }
 
     /// Whether the beginning of a source tells how it is read.
-    pub(crate) fn looks_at_the_beginning(&self) -> bool {
+    pub fn looks_at_the_beginning(&self) -> bool {
         let input = &self.mapping.input;
         input.header.is_some() || input.choose == Choose::Best && self.mapping.patterns.len() > 1
     }

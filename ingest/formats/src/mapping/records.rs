@@ -114,7 +114,7 @@ impl Mapper {
     }
 
     /// Deals with pending lines as at an end.
-    pub(crate) fn flush(&mut self, out: &mut Vec<Unit>) {
+    pub fn flush(&mut self, out: &mut Vec<Unit>) {
         self.drain(true, out);
     }
 }

@@ -35,8 +35,11 @@ impl<R: Read> Read for Tagged<R> {
 /// How a stream is packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
+    /// Not packed.
     Plain,
+    /// By gzip.
     Gzip,
+    /// By Zstandard.
     Zstd,
 }
 
@@ -72,10 +75,7 @@ pub fn packing(start: &[u8]) -> Result<Packing, &'static str> {
 ///
 /// # Errors
 /// When the first bytes cannot be read, or show a format that is not read.
-pub fn unpack(
-    name: &str,
-    stream: Box<dyn Read + Send>,
-) -> Result<Box<dyn BufRead + Send>, ReadError> {
+pub fn unpack(name: &str, stream: Box<dyn Read + Send>) -> Result<Box<dyn BufRead + Send>, ReadError> {
     let mut stream = Tagged(stream);
     let mut start = Vec::with_capacity(8);
     let read = |source| ReadError::Read { path: name.to_owned(), source };

@@ -21,22 +21,41 @@ const CHUNK_BYTES: usize = 1 << 20;
 
 /// What a line turned out to be.
 pub enum What {
-    Event { record: Box<EventRecord>, digest: u64, date: Option<i32> },
-    Bad { code: Cow<'static, str>, reason: String },
+    /// An event.
+    Event {
+        /// The record, redacted.
+        record: Box<EventRecord>,
+        /// The digest of its content.
+        digest: u64,
+        /// The day of its time, in days since 1970.
+        date: Option<i32>,
+    },
+    /// No event, and it should be one.
+    Bad {
+        /// A short, stable word.
+        code: Cow<'static, str>,
+        /// A sentence.
+        reason: String,
+    },
 }
 
 /// A line that is not empty.
 pub struct Item {
+    /// Where it stands.
     pub line: Line,
     /// Where its bytes are in the chunk.
     pub raw: std::ops::Range<usize>,
+    /// What it turned out to be.
     pub what: What,
 }
 
 /// Consecutive lines of one source.
 pub struct Chunk {
+    /// Name of the source.
     pub source: String,
+    /// Bytes of the lines.
     pub raw: Vec<u8>,
+    /// The lines.
     pub items: Vec<Item>,
     /// Bytes of the unpacked stream covered, empty lines and newlines included.
     pub bytes: u64,
@@ -64,11 +83,7 @@ pub fn read_sources(sources: Sources, parser: &mut Parser<'_>, to: &SyncSender<M
 }
 
 /// Reads one source; says whether anybody still listens.
-fn read_source(
-    source: Source,
-    parser: &mut Parser<'_>,
-    to: &SyncSender<Message>,
-) -> Result<bool, ReadError> {
+fn read_source(source: Source, parser: &mut Parser<'_>, to: &SyncSender<Message>) -> Result<bool, ReadError> {
     let (name, stream) = source.read()?;
     let mut reader = LineReader::new(stream, parser.limit, KEPT_OF_OVERLONG);
     loop {
@@ -133,6 +148,7 @@ pub struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
+    /// A parser of records of `system`, of lines that are no longer than `limit`.
     pub fn new(system: &'a str, limit: usize) -> Self {
         Parser { system, limit, redact: None, own: false, scratch: Vec::new() }
     }

@@ -93,7 +93,7 @@ fn the_digest_sees_every_field() {
     for (path, shape) in properties {
         let digests = values(&shape).map(|value| record_digest(&record(&path, value)));
         let without = NOT_IN_DIGEST.contains(&path.as_str());
-        assert_eq!(digests[0] == digests[1], without, "{path}: see ingest/src/digest.rs");
+        assert_eq!(digests[0] == digests[1], without, "{path}: see ingest/formats/src/digest.rs");
     }
 }
 
@@ -105,7 +105,11 @@ fn a_pattern_finds_every_text_and_a_rule_every_field_that_may_be_redacted() {
         let logged = record(&path, value);
         let left = redacted(&format!("pattern = '{SECRET}'"), &logged).unwrap();
         let exempt = NOT_REDACTED.contains(&path.as_str());
-        assert_eq!(left.contains(SECRET), has_text && exempt, "{path}: see ingest/src/redact.rs: {left}");
+        assert_eq!(
+            left.contains(SECRET),
+            has_text && exempt,
+            "{path}: see ingest/formats/src/redact.rs: {left}"
+        );
         // A rule about the field is refused, or it works: none is taken and does nothing.
         let named = redacted(&format!("field = '{path}'"), &logged);
         let text = serde_json::to_string(&logged).unwrap();
@@ -114,7 +118,7 @@ fn a_pattern_finds_every_text_and_a_rule_every_field_that_may_be_redacted() {
         assert!(named.is_none_or(|left| left != text && !left.contains(SECRET)), "{path}");
         if has_text && whole != "type" {
             let may = !exempt || BY_NAME_ONLY.contains(&whole);
-            assert_eq!(refused, !may, "{path}: see ingest/src/redact/rules.rs");
+            assert_eq!(refused, !may, "{path}: see ingest/formats/src/redact/rules.rs");
         }
     }
 }

@@ -19,9 +19,9 @@ use crate::daemon::codec::{Decoded, DecodedContent, DecodedItem, decode};
 use crate::daemon::monitors::{Cut, Feeds};
 use crate::daemon::tasks::Tasks;
 use crate::quarantine::{self, RUN};
+use crate::spool::{Disk, Reader};
 use demi_formats::read::lines::{Line, Lines};
 use demi_formats::read::parse::{Parser, What};
-use crate::spool::{Disk, Reader};
 
 /// Items handed over together.
 const CHUNK_ITEMS: usize = 1024;

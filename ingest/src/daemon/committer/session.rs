@@ -20,8 +20,8 @@ use crate::daemon::positions::Positions;
 use crate::daemon::tasks::Tasks;
 use crate::lent::Lent;
 use crate::noted_stamps::note_news;
-use demi_formats::read::parse::What;
 use crate::store::{Gone, TableWriter};
+use demi_formats::read::parse::What;
 
 /// Partitions written at the same time: each has an open file.
 const MOST_PARTITIONS: usize = 16;

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use demi_schemas::EventRecord;
 
 use crate::daemon::batch::{Item, MAX_BATCH, Outcome as Fate};
-use demi_formats::mapping::{Outcome, Unit};
 use crate::quarantine::{RUN, of_run};
+use demi_formats::mapping::{Outcome, Unit};
 use demi_formats::read::lines::KEPT_OF_OVERLONG;
 
 /// Most bytes of what one record became.

@@ -6,8 +6,8 @@ use serde::Deserialize;
 
 use crate::daemon::batch::{Item, Outcome};
 use crate::daemon::sources::batches::of_system;
-use demi_formats::documents::request;
 use demi_formats::otlp::{OtlpOptions, Told};
+use demi_formats::request;
 
 /// What messages hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]

@@ -28,9 +28,9 @@ use super::{Context, Kind, Running, Source, SourceError};
 use crate::daemon::batch::{Item, Outcome, Refusal};
 use crate::daemon::net::guard::Guard;
 use crate::daemon::net::security::{ListenConfig, Listener, SecurityError, Tokens};
-use demi_formats::documents::request;
 use demi_formats::otlp::wire::{self, Signal};
 use demi_formats::otlp::{OtlpError, OtlpOptions, Told};
+use demi_formats::request;
 
 /// `[sources.NAME]` with `type = "otlp"`.
 #[derive(Clone, Debug, Deserialize)]
