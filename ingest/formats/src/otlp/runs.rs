@@ -72,6 +72,7 @@ impl<P: Clone + Display> Runs<P> {
     }
 
     /// Whether what was refused is kept still, where it has about so many bytes.
+    #[cfg(feature = "otlp")]
     pub(crate) fn keeps(&self, bytes: usize) -> bool {
         self.left >= bytes.max(1)
     }
