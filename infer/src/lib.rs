@@ -141,6 +141,17 @@ pub struct Invariant {
     pub nearest: Vec<Close>,
 }
 
+impl Invariant {
+    /// The equality that it would be if its numbers stayed below the divisor, where it is one with a remainder. The rows that are nearest to
+    /// breaking it are those that break this.
+    #[must_use]
+    pub fn without_remainder(&self) -> Option<&str> {
+        let (equality, divisor) = self.holds.rsplit_once(" % ")?;
+        let is_whole = self.template == Template::Function && divisor.bytes().all(|b| b.is_ascii_digit());
+        is_whole.then_some(equality)
+    }
+}
+
 /// What was seen of a class of actors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Seen {

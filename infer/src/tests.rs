@@ -166,3 +166,37 @@ fn mutual_exclusion_is_found_in_pairs() {
     broken[0] = locked(8, true);
     assert!(!says(&inferred(&broken), exclusion), "two can hold it at once, though no order told so");
 }
+
+/// A number that is kept in a byte: all rows but those beyond say that both are equal.
+#[test]
+fn of_a_remainder_the_rows_are_shown_that_break_the_equality() {
+    for (divisor, beyond) in [(256, vec![300, 511]), (65_536, vec![65_536, 70_000]), (1_000, vec![1_234])] {
+        let numbers: Vec<i64> = (0..90).map(|n| n * 7 % 251).chain(beyond.clone()).chain(3..20).collect();
+        let told: Vec<(String, String)> = numbers
+            .iter()
+            .enumerate()
+            .map(|(i, n)| (format!("a{}", i % 2), format!(r#"{{"sent":{n},"kept":{}}}"#, n % divisor)))
+            .collect();
+        let told: Vec<(&str, &str)> = told.iter().map(|(a, s)| (a.as_str(), s.as_str())).collect();
+        let inferred = infer(&[execution(&told)], &Options::default(), &mut |_, _| {});
+        let text = format!("kept = sent % {divisor}");
+        let found = inferred.invariants.iter().find(|i| i.holds == text).expect("it is found");
+        assert_eq!(found.without_remainder(), Some("kept = sent"));
+        assert!(found.shadowed_by.is_empty(), "{:?}", found.shadowed_by);
+        let broken: Vec<i64> = found
+            .nearest
+            .iter()
+            .filter(|close| close.near.slack == 0.0)
+            .map(|close| close.near.values.iter().find(|v| v.0 == "sent").unwrap().1.parse().unwrap())
+            .collect();
+        assert_eq!(broken, beyond);
+        // What is no remainder is no equality that something breaks.
+        assert!(
+            inferred
+                .invariants
+                .iter()
+                .filter(|i| !i.holds.contains(" % "))
+                .all(|i| i.without_remainder().is_none())
+        );
+    }
+}

@@ -12,7 +12,8 @@ use crate::value::Value;
 /// A row or group that came near to breaking a predicate that held of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Near {
-    /// How far the values compared were from failing: the least distance of numbers, 0 where one more row could break it.
+    /// How far the values compared were from failing: the least distance of numbers, 0 where one more row could break it. Of an equality with
+    /// a remainder: how far the number was from its divisor, 0 where the remainder is not the number itself.
     pub slack: f64,
     /// How many rows it had.
     pub rows: usize,
@@ -124,7 +125,9 @@ fn slack(term: &Term, scope: Scope<'_>) -> Option<f64> {
             (a, b) => a.or(b),
         },
         _ if eval::truth(term, scope) != Ok(Some(true)) => None,
-        Term::Compare(Compare::Equal, _) => Some(0.0),
+        Term::Compare(Compare::Equal, two) => {
+            Some(to_divisor(&two.0, scope).or_else(|| to_divisor(&two.1, scope)).unwrap_or(0.0))
+        }
         Term::Compare(_, two) => {
             let (a, b) = (eval::value(&two.0, scope).ok()?, eval::value(&two.1, scope).ok()?);
             Some(distance(&a, &b))
@@ -132,6 +135,16 @@ fn slack(term: &Term, scope: Scope<'_>) -> Option<f64> {
         Term::Not(_) | Term::IsNull(_) => Some(f64::INFINITY),
         _ => Some(0.0),
     }
+}
+
+/// How far the number in the first remainder of a term is from its divisor: below it the remainder says nothing that equality does not.
+fn to_divisor(term: &Term, scope: Scope<'_>) -> Option<f64> {
+    let Term::Calculate(sign, two) = term else { return None };
+    if *sign != '%' {
+        return to_divisor(&two.0, scope).or_else(|| to_divisor(&two.1, scope));
+    }
+    let of = |term| eval::value(term, scope).ok().and_then(|value| value.number());
+    Some((of(&two.1)?.abs() - of(&two.0)?.abs()).max(0.0))
 }
 
 fn distance(a: &Value<'_>, b: &Value<'_>) -> f64 {

@@ -73,7 +73,11 @@ pub fn told(
     let mut near = String::new();
     for invariant in shown.iter().take(top) {
         if let Some(close) = invariant.nearest.first() {
-            near.push_str(&format!("\n  {}\n    {}", printable(&invariant.holds), closest(close, opened)?));
+            near.push_str(&format!(
+                "\n  {}\n    {}",
+                printable(&invariant.holds),
+                closest(invariant, close, opened)?
+            ));
         }
     }
     if !near.is_empty() {
@@ -83,11 +87,15 @@ pub fn told(
 }
 
 /// A row that came near, in one line.
-fn closest(close: &Close, opened: &[Ordered]) -> Result<String, Box<dyn Error>> {
+fn closest(invariant: &Invariant, close: &Close, opened: &[Ordered]) -> Result<String, Box<dyn Error>> {
     let Some(execution) = opened.get(close.execution) else { return Ok(String::new()) };
     let Near { slack, rows, of, values } = &close.near;
     let values: Vec<String> = values.iter().map(|(name, value)| format!("{name} = {value}")).collect();
-    let mut text = format!("{slack} from failing at {}", execution.event(close.at, close.is_message)?);
+    let event = execution.event(close.at, close.is_message)?;
+    let mut text = match invariant.without_remainder() {
+        Some(equality) if *slack == 0.0 => format!("{equality} fails at {event}"),
+        _ => format!("{slack} from failing at {event}"),
+    };
     if opened.len() > 1 {
         text.push_str(&format!(" of {}", execution.name));
     }
@@ -120,9 +128,13 @@ pub fn with_nearest(
             let values: serde_json::Map<String, serde_json::Value> =
                 values.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
             let event = execution.event(close.at, close.is_message)?;
-            nearest.push(json!({
+            let mut near = json!({
                 "execution": execution.name, "event": event, "slack": slack, "of": of, "rows": rows, "values": values,
-            }));
+            });
+            if let Some(equality) = own.and_then(Invariant::without_remainder).filter(|_| *slack == 0.0) {
+                near["breaks"] = json!(equality);
+            }
+            nearest.push(near);
         }
         if !nearest.is_empty() {
             value["nearest"] = json!(nearest);

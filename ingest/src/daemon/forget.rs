@@ -9,7 +9,7 @@ use super::batch::{Batch, Content, Item, Outcome};
 use super::codec::{self, Decoded, DecodedContent};
 use super::committer::progress::application;
 use super::monitors::Checkpoint;
-use super::serve::ServeError;
+use super::serve::{ServeError, take_lock};
 use crate::delete::{Waiting, is_doomed_line};
 use crate::spool::{Body, Folder, Spool, SpoolError, identity};
 use crate::{Doomed, Store};
@@ -42,12 +42,7 @@ impl Idle {
         identity(&disk).map_err(failed)?.ok_or_else(|| {
             failed(SpoolError::NoSpool { name: ".".into(), reason: "there is no spool here".into() })
         })?;
-        let lock = std::fs::File::create(spool.join("lock"))?;
-        match lock.try_lock() {
-            Ok(()) => Ok(Idle { dir, disk, _lock: lock }),
-            Err(std::fs::TryLockError::WouldBlock) => Err(ServeError::Busy { dir }),
-            Err(std::fs::TryLockError::Error(error)) => Err(error.into()),
-        }
+        Ok(Idle { dir: dir.clone(), disk, _lock: take_lock(spool)? })
     }
 
     /// Adds the records that have to go and are not in the store yet.

@@ -1,9 +1,11 @@
 //! What the daemon writes itself, and must not read as a log.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::config::Config;
+use crate::read::names::real;
 
 /// Names of files as they stand in a store.
 const IN_STORE: [&str; 8] = [
@@ -19,21 +21,6 @@ const IN_STORE: [&str; 8] = [
 /// The same for a spool.
 const IN_SPOOL: [&str; 4] = ["segment-0000000000000000.spool", "positions.json", "spool.json", "lock"];
 
-/// A path as it is, where the part of it that is there is followed through links.
-pub(super) fn real(path: &Path) -> PathBuf {
-    let mut below = Vec::new();
-    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let mut at = absolute.as_path();
-    loop {
-        if let Ok(there) = fs::canonicalize(at) {
-            return below.iter().rev().fold(there, |path, name| path.join(name));
-        }
-        let (Some(above), Some(name)) = (at.parent(), at.file_name()) else { return absolute };
-        below.push(name.to_owned());
-        at = above;
-    }
-}
-
 /// The first file of the daemon's own that a source reads, with the name of the source; `logs` are files to which the daemon's log goes.
 pub(super) fn read_by(config: &Config, logs: &[PathBuf]) -> Option<(String, PathBuf)> {
     let folders = [&config.store.dir, &config.spool.dir]
@@ -46,18 +33,25 @@ pub(super) fn read_by(config: &Config, logs: &[PathBuf]) -> Option<(String, Path
     own.extend(below(spool, &IN_SPOOL));
     own.extend_from_slice(logs);
     for (name, source) in &config.sources {
-        if let Some(path) = own.iter().find(|path| source.kind.would_read(path)) {
-            return Some((name.clone(), path.clone()));
+        if let Some(path) = source.kind.would_read(&own) {
+            return Some((name.clone(), path));
         }
-        let found = source.kind.reads().into_iter().find(|path| {
-            let path = real(path);
-            folders.iter().flatten().any(|dir| path.starts_with(dir)) || logs.contains(&path)
+        let found = source.kind.reads().into_iter().filter(|path| !path.is_dir()).find(|path| {
+            let (path, file) = (real(path), place(path));
+            // The folder itself is no file, also where it is not there yet.
+            folders.iter().flatten().any(|dir| path != *dir && path.starts_with(dir))
+                || logs.iter().any(|log| *log == path || file.is_some() && place(log) == file)
         });
         if let Some(path) = found {
             return Some((name.clone(), path));
         }
     }
     None
+}
+
+/// By what a file is known under all its names.
+fn place(path: &Path) -> Option<(u64, u64)> {
+    fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()))
 }
 
 /// The files to which standard output and standard error go, if they go to files.
@@ -122,6 +116,64 @@ mod tests {
         let config = config(dir.path(), "paths = [\"DIR/*.log\"]");
         assert!(read_by(&config, &[]).is_none());
         assert_eq!(read_by(&config, std::slice::from_ref(&log)), Some(("f".to_owned(), log)));
+    }
+
+    /// Whatever the link is called, wherever it stands in the pattern, and whether anything is there yet.
+    #[test]
+    fn a_link_to_what_the_daemon_writes_is_told() {
+        use std::os::unix::fs::symlink;
+        for there in [false, true] {
+            let dir = tempfile::tempdir().unwrap();
+            let at = |name: &str| dir.path().join(name);
+            fs::create_dir_all(at("in/sub")).unwrap();
+            fs::create_dir_all(at("logs")).unwrap();
+            fs::create_dir_all(at("other")).unwrap();
+            if there {
+                fs::create_dir_all(at("var/store/events/_delta_log")).unwrap();
+                fs::create_dir_all(at("var/spool")).unwrap();
+            }
+            symlink(at("var/store"), at("in/st")).unwrap();
+            symlink("../../var/spool", at("in/sub/sp")).unwrap();
+            symlink("sub/sp", at("in/twice")).unwrap();
+            symlink(at("var"), at("up")).unwrap();
+            symlink(at("other"), at("in/other")).unwrap();
+            let read = |files: &str| read_by(&config(dir.path(), files), &[]).is_some();
+            for files in [
+                "paths = [\"DIR/in/**/*\"]",
+                "paths = [\"DIR/in/st/**/*.json\"]",
+                "paths = [\"DIR/in/*/lock\"]",
+                "paths = [\"DIR/in/sub/*/*.spool\"]",
+                "paths = [\"DIR/in/twice/*.spool\"]",
+                "paths = [\"DIR/in/sub/../twice/positions.json\"]",
+                "paths = [\"DIR/up/*/*.spool\"]",
+                "paths = [\"DIR/up/store/events/**/*\"]",
+                "paths = [\"DIR/in/**/*.spool\"]\nexclude = [\"DIR/in/sub/**\"]",
+            ] {
+                assert!(read(files), "{there} {files}");
+            }
+            for files in [
+                "paths = [\"DIR/in/*.log\"]",
+                "paths = [\"DIR/in/**/*.log\"]",
+                "paths = [\"DIR/in/other/*\"]",
+                "paths = [\"DIR/in/*\"]",
+                "paths = [\"DIR/in/*/*.spool\"]\nexclude = [\"DIR/in/twice/*\", \"DIR/in/sub/**\"]",
+                "paths = [\"DIR/in/**/*\"]\nexclude = [\"DIR/in/st/**\", \"DIR/in/**/sp/**\", \"DIR/in/twice/**\"]",
+            ] {
+                assert!(!read(files), "{there} {files}");
+            }
+        }
+        // The log, under another name or by a link.
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("demi.out");
+        fs::write(&log, "").unwrap();
+        fs::create_dir(dir.path().join("in")).unwrap();
+        let read = || read_by(&config(dir.path(), "paths = [\"DIR/in/*.log\"]"), std::slice::from_ref(&log));
+        assert_eq!(read(), None);
+        fs::hard_link(&log, dir.path().join("in/hard.log")).unwrap();
+        assert!(read().is_some());
+        fs::remove_file(dir.path().join("in/hard.log")).unwrap();
+        symlink(&log, dir.path().join("in/soft.log")).unwrap();
+        assert!(read().is_some());
     }
 
     #[test]

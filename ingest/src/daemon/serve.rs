@@ -2,6 +2,7 @@
 
 mod error;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -19,7 +20,6 @@ use super::config::Config;
 use super::intake::Intake;
 use super::metrics::Metrics;
 use super::monitors::{Carried, Feeds, Monitors};
-use super::own;
 use super::positions::{LivePositions, Positions};
 use super::reserve::Reserve;
 use super::shutdown::{Reload, Shutdown};
@@ -30,8 +30,11 @@ use super::tasks::{GivenUp, Tasks};
 use super::{codec, descriptors, writer};
 use crate::Store;
 use crate::fs::{self, FileSystem, create_dirs};
-use crate::spool::{Disk as _, Folder, Options, Spool};
+use crate::read::names::real;
+use crate::spool::{Disk as _, Folder, Options, Spool, SpoolError};
 
+/// The file in the spool's folder that whoever uses the spool has locked.
+pub(super) const LOCK: &str = "lock";
 /// How long a stop may take after a task was given up.
 const GIVEN_UP: Duration = Duration::from_secs(2);
 /// How long the committer is watched before it is said how long it needs.
@@ -187,7 +190,7 @@ impl Daemon {
             reload: self.reload.clone(),
             limits: config.limits,
             open_files: self.open_files,
-            own: [&config.store.dir, &config.spool.dir].map(|dir| own::real(dir)).into(),
+            own: [&config.store.dir, &config.spool.dir].map(|dir| real(dir)).into(),
             metrics: self.metrics.clone(),
             tasks: self.tasks.clone(),
             budget: self.budget.clone(),
@@ -286,6 +289,21 @@ fn reserve(config: &Config, metrics: &Metrics) -> Arc<Reserve> {
     Arc::new(reserve)
 }
 
+/// Takes a spool for this process.
+pub(super) fn take_lock(spool: &Path) -> Result<std::fs::File, ServeError> {
+    let dir = spool.display().to_string();
+    let failed = |action| {
+        let dir = dir.clone();
+        move |source| ServeError::Spool { dir, source: SpoolError::io(LOCK, action)(source) }
+    };
+    let lock = fs::lock_file(&spool.join(LOCK)).map_err(failed("open this file"))?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(std::fs::TryLockError::WouldBlock) => Err(ServeError::Busy { dir }),
+        Err(std::fs::TryLockError::Error(error)) => Err(failed("lock this file")(error)),
+    }
+}
+
 /// What is opened before anything runs.
 struct Opened {
     spool: Spool<Folder>,
@@ -304,15 +322,15 @@ impl Opened {
     fn open(config: &Config, metrics: &Metrics, files: Arc<dyn FileSystem>) -> Result<Self, ServeError> {
         let dir = config.spool.dir.display().to_string();
         let failed = |source| ServeError::Spool { dir: dir.clone(), source };
-        create_dirs(&*files, &config.spool.dir, config.spool.mode.bits())?;
-        create_dirs(&*files, &config.store.dir, config.store.mode.bits())?;
-        let disk = Folder::create_on(&config.spool.dir, files.clone())?;
-        let lock = std::fs::File::create(config.spool.dir.join("lock"))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(std::fs::TryLockError::WouldBlock) => return Err(ServeError::Busy { dir }),
-            Err(std::fs::TryLockError::Error(error)) => return Err(error.into()),
-        }
+        let folder = |path: &Path| {
+            let path = path.to_owned();
+            move |source| ServeError::Folder { path, source }
+        };
+        let (spool, store) = (&config.spool, &config.store);
+        create_dirs(&*files, &spool.dir, spool.mode.bits()).map_err(folder(&spool.dir))?;
+        create_dirs(&*files, &store.dir, store.mode.bits()).map_err(folder(&store.dir))?;
+        let disk = Folder::create_on(&spool.dir, files.clone()).map_err(folder(&spool.dir))?;
+        let lock = take_lock(&spool.dir)?;
         let options =
             Options { segment_bytes: config.spool.segment_bytes, max_bytes: config.spool.max_bytes };
         let (mut spool, found) = Spool::open(disk.clone(), options).map_err(failed)?;
@@ -353,7 +371,9 @@ impl Opened {
             let (first, last) = aside.lost;
             if aside.is_new && last <= stored {
                 // Nothing of it is lost.
-                disk.remove(&aside.name)?;
+                disk.remove(&aside.name)
+                    .map_err(SpoolError::io(&aside.name, "remove this file"))
+                    .map_err(failed)?;
                 continue;
             }
             let file = &aside.name;

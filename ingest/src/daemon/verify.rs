@@ -8,8 +8,9 @@ use serde_json::Value;
 use super::codec;
 use super::committer::progress::{application, source_application};
 use super::positions::Positions;
-use super::serve::ServeError;
+use super::serve::{LOCK, ServeError};
 use crate::completeness::{completeness, find, status};
+use crate::fs::must_be_file;
 use crate::spool::{Folder, Options, Readers, Recovered, Spool, identity, inspect};
 use crate::{IngestError, Store};
 
@@ -65,7 +66,8 @@ pub struct FilePosition {
 pub fn verify(store: &Path, spool: &Path) -> Result<Verified, ServeError> {
     let dir = spool.display().to_string();
     let failed = |source| ServeError::Spool { dir: dir.clone(), source };
-    if let Ok(lock) = std::fs::File::open(spool.join("lock"))
+    let lock = spool.join(LOCK);
+    if let Ok(lock) = must_be_file(&lock).and_then(|()| std::fs::File::open(&lock))
         && matches!(lock.try_lock(), Err(std::fs::TryLockError::WouldBlock))
     {
         return Err(ServeError::Busy { dir });

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::fs::{FileSystem, OpenFile, PRIVATE, create_dirs, os};
+use crate::fs::{FileSystem, OpenFile, PRIVATE, create_dirs, must_be_file, os};
 
 /// A folder of files.
 pub trait Disk: Send + Sync + 'static {
@@ -105,11 +105,16 @@ impl Disk for Folder {
     }
 
     fn len(&self, name: &str) -> io::Result<u64> {
-        Ok(fs::metadata(self.dir.join(name))?.len())
+        let path = self.dir.join(name);
+        must_be_file(&path)?;
+        Ok(fs::metadata(path)?.len())
     }
 
     fn read_at(&self, name: &str, offset: u64, into: &mut [u8]) -> io::Result<usize> {
-        let file = File::open(self.dir.join(name))?;
+        let path = self.dir.join(name);
+        // A pipe would be opened only when somebody writes to it.
+        must_be_file(&path)?;
+        let file = File::open(path)?;
         let mut got = 0;
         while got < into.len() {
             match file.read_at(&mut into[got..], offset + got as u64) {

@@ -79,7 +79,7 @@ pub enum SpoolError {
 }
 
 impl SpoolError {
-    fn io(name: &str, action: &'static str) -> impl FnOnce(std::io::Error) -> SpoolError {
+    pub(crate) fn io(name: &str, action: &'static str) -> impl FnOnce(std::io::Error) -> SpoolError {
         let name = name.to_owned();
         move |source| SpoolError::Io { name, action, source }
     }

@@ -243,7 +243,7 @@ impl Store {
         check_system_name(system)?;
         let folder = self.dir.join("locks");
         let path = folder.join(format!("{:016x}.lock", xxhash_rust::xxh3::xxh3_64(system.as_bytes())));
-        let file = fs::create_dir_all(&folder).and_then(|()| File::create(&path));
+        let file = fs::create_dir_all(&folder).and_then(|()| files::lock_file(&path));
         let file =
             file.map_err(|source| IngestError::Io { path: path.clone(), action: "make this file", source })?;
         // A process that was just killed holds its lock a moment longer.

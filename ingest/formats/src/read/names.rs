@@ -55,6 +55,8 @@ pub struct Found {
     pub paths: Vec<PathBuf>,
     /// Folders that could not be read.
     pub unreadable: Vec<(PathBuf, io::Error)>,
+    /// Folders that it went into, with the part of the pattern that is to be matched there.
+    entered: Vec<(PathBuf, usize)>,
 }
 
 /// Looks for what a pattern matches. A name that begins with a dot is matched only by a part of the pattern that begins with one.
@@ -87,6 +89,62 @@ pub fn would_find(pattern: &str, here: &Path, path: &Path) -> bool {
     }
     let names: Vec<&OsStr> = path.iter().filter(|name| *name != OsStr::new("/")).collect();
     fits(&straight, &names)
+}
+
+/// The first of some real paths that a pattern would match below a folder that is there, also through links: how it would be found, and what it
+/// is. The paths need not be there.
+pub fn would_lead_to(pattern: &str, paths: &[PathBuf]) -> Vec<(PathBuf, PathBuf)> {
+    let Ok(walk) = Walk::new(pattern) else { return Vec::new() };
+    let mut found = Found::default();
+    walk.step(&walk.root, 0, &mut Vec::new(), &mut found);
+    let mut led = Vec::new();
+    for (at, part) in found.entered {
+        let real = real(here(&at));
+        let parts = walk.parts.get(part..).unwrap_or_default();
+        for path in paths {
+            let Ok(below) = path.strip_prefix(&real) else { continue };
+            if fits(parts, &below.iter().collect::<Vec<_>>()) {
+                led.push((at.join(below), path.clone()));
+            }
+        }
+    }
+    led
+}
+
+/// Most links that are followed for one name.
+const MOST_LINKS: usize = 40;
+
+/// A path as it is, where all links are followed, also those to what is not there yet.
+pub fn real(path: &Path) -> PathBuf {
+    let mut path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    for _ in 0..MOST_LINKS {
+        let mut at = path.as_path();
+        let mut below = Vec::new();
+        let (there, rest) = loop {
+            if let Ok(there) = fs::canonicalize(at) {
+                break (there, below);
+            }
+            let (Some(above), Some(name)) = (at.parent(), at.file_name()) else { return path };
+            below.push(name);
+            at = above;
+        };
+        let mut rest = rest.into_iter().rev();
+        let Some(first) = rest.next() else { return there };
+        let next = there.join(first);
+        let led = fs::read_link(&next).map(|to| there.join(to));
+        let leads = led.is_ok();
+        let whole = rest.fold(led.unwrap_or(next), |path, name| path.join(name));
+        if !leads {
+            return whole;
+        }
+        path = whole;
+    }
+    path
+}
+
+/// Whether it is a link to something that is not there.
+fn leads_nowhere(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink()) && fs::metadata(path).is_err()
 }
 
 /// Whether a name is like a part of a pattern, which begins with a dot or does not.
@@ -143,6 +201,7 @@ impl Walk {
     /// Goes on in the folder `at` with the given part. `above` are the folders around it that `**` went through.
     fn step(&self, at: &Path, part: usize, above: &mut Vec<(u64, u64)>, found: &mut Found) {
         let last = part + 1 == self.parts.len();
+        found.entered.push((at.to_owned(), part));
         match self.parts.get(part) {
             None => {}
             Some(Part::Name(name)) => {
@@ -163,6 +222,7 @@ impl Walk {
                     match last {
                         true if !self.folders || path.is_dir() => found.paths.push(path),
                         false if path.is_dir() => self.step(&path, part + 1, above, found),
+                        false if leads_nowhere(&path) => found.entered.push((path, part + 1)),
                         _ => {}
                     }
                 }
@@ -184,6 +244,8 @@ impl Walk {
                     let hidden = path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"."));
                     if !hidden && path.is_dir() {
                         self.step(&path, part, above, found);
+                    } else if !hidden && leads_nowhere(&path) {
+                        found.entered.push((path, part));
                     }
                 }
                 above.pop();

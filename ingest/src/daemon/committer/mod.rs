@@ -25,7 +25,7 @@ use session::Session;
 
 use super::codec::CodecError;
 use super::metrics::Metrics;
-use super::monitors::{Feed, Feeds, Turn};
+use super::monitors::{Feed, Feeds, Turn, Waits};
 use super::positions::Positions;
 use super::reserve::{Reserve, is_full};
 use super::tasks::{Task, Tasks};
@@ -213,6 +213,8 @@ struct ToldOf {
     turns: Vec<Turn>,
     /// The last frame that was read.
     read: u64,
+    /// The frames up to here were there when the session began: monitors may have known them, and miss none.
+    there: u64,
 }
 
 struct Run<'a, D> {
@@ -239,7 +241,7 @@ impl<D: Disk> Run<'_, D> {
         let watched = self.settings.feeds.values().map(|feed| feed.safe()).min().unwrap_or(done);
         let begin = from.min(done).min(watched);
         let reader = new_reader(begin);
-        let mut told = ToldOf { turns, read: begin };
+        let mut told = ToldOf { turns, read: begin, there: self.releaser.durable() };
         let stop = AtomicBool::new(false);
         let (to, chunks) = sync_channel(CHUNKS);
         let frames = parse::Frames {
@@ -297,7 +299,11 @@ impl<D: Disk> Run<'_, D> {
                     if let (Some(cut), Some(feed)) =
                         (chunk.cut.take(), self.settings.feeds.get(&chunk.origin.system))
                     {
-                        feed.send(cut, turn(feed), self.metrics);
+                        let waits = match chunk.lsn <= told.there {
+                            true => Waits::Until(self.give_up),
+                            false => Waits::Never,
+                        };
+                        feed.send(cut, chunk.raw.len(), turn(feed), waits, self.metrics);
                     }
                     session.take(&mut chunk)?;
                 }

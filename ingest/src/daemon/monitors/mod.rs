@@ -22,7 +22,7 @@ mod work;
 pub(crate) use checkpoint::Checkpoint;
 pub use checkpoint::is_checkpoint;
 pub use config::{MinimizeConfig, MonitorConfig};
-pub(crate) use feed::{Cut, Feed, Feeds, Turn};
+pub(crate) use feed::{Cut, Feed, Feeds, Turn, Waits};
 pub use figures::{Figures, InvariantLabels, MonitorLabel};
 pub use set::MonitorError;
 pub(crate) use set::{Carried, Monitors};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::channel;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -35,8 +35,6 @@ use crate::scan::scan;
 use crate::spool::{Disk, Options, Spool, SpoolError, identity, inspect};
 use crate::{IngestError, Store};
 
-/// Chunks of records that may wait for a monitor: about 1 MiB each where states are large.
-const QUEUE: usize = 48;
 /// How long a request waits for a monitor.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a stop waits for what a monitor writes down.
@@ -168,7 +166,7 @@ fn start<D: Disk + Clone>(
     if matches!(known, Known::Damaged(_)) {
         with.metrics.monitors.begins_anew(name);
     }
-    let (to, from) = sync_channel(QUEUE);
+    let (to, from) = channel();
     let wanted = Wanted::new(Interest::of(&invariants), checkpoint.lsn);
     let feed = Arc::new(Feed::new(name, to, wanted.clone()));
     let desk = Arc::new(Desk::default());

@@ -99,8 +99,11 @@ impl<D: Disk> Work<D> {
                 Ok(()) => return,
                 Err(panic) => panic,
             };
+            self.wanted.goes_away();
             let Some(pause) = task.failed(&panic) else { return };
             std::thread::sleep(pause);
+            // It is read again, and whoever waits to tell more goes on.
+            while self.from.try_recv().is_ok() {}
             match Checkpoint::read(&self.disk, &self.name) {
                 Ok(Known::Checkpoint(known)) => self.checkpoint = *known,
                 // It was written when the monitor began.

@@ -21,6 +21,14 @@ pub enum ServeError {
         /// What is wrong.
         source: SpoolError,
     },
+    /// A folder cannot be made or used.
+    #[error("cannot make the folder {}", .path.display())]
+    Folder {
+        /// The folder.
+        path: std::path::PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// Another daemon uses the spool.
     #[error("spool {dir}: another daemon is using it")]
     Busy {

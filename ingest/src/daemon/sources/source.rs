@@ -1,7 +1,7 @@
 //! What a source of the daemon is.
 
 use std::fmt::Debug;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -25,9 +25,9 @@ pub trait Source: Debug + Send + Sync {
     /// The first file that cannot be used.
     fn check_files(&self) -> Result<(), SourceError>;
 
-    /// Whether it would read a file of that absolute path, if it were there.
-    fn would_read(&self, _path: &Path) -> bool {
-        false
+    /// Which of these absolute paths it would read, if a file were there.
+    fn would_read(&self, _paths: &[PathBuf]) -> Option<PathBuf> {
+        None
     }
 
     /// The files that it reads, as they are now.

@@ -83,14 +83,19 @@ impl Source for Config {
         check_files(self)
     }
 
-    fn would_read(&self, path: &Path) -> bool {
+    fn would_read(&self, paths: &[PathBuf]) -> Option<PathBuf> {
         let here = std::env::current_dir().unwrap_or_default();
-        let meant = self.paths.iter().any(|pattern| names::would_find(pattern, &here, path));
-        let excluded = |path: &Path| {
-            let patterns = self.exclude.iter().filter_map(|pattern| glob::Pattern::new(pattern).ok());
-            patterns.into_iter().any(|pattern| names::matches(&pattern, path))
+        let exclude: Vec<glob::Pattern> =
+            self.exclude.iter().filter_map(|pattern| glob::Pattern::new(pattern).ok()).collect();
+        let excluded = |path: &Path| exclude.iter().any(|pattern| names::matches(pattern, path));
+        let is_read = |path: &Path| !excluded(path) && !path.strip_prefix(&here).is_ok_and(excluded);
+        let meant = |path: &&PathBuf| {
+            self.paths.iter().any(|pattern| names::would_find(pattern, &here, path)) && is_read(path)
         };
-        meant && !excluded(path) && !path.strip_prefix(&here).is_ok_and(excluded)
+        paths.iter().find(meant).cloned().or_else(|| {
+            let led = self.paths.iter().flat_map(|pattern| names::would_lead_to(pattern, paths));
+            led.into_iter().find(|(found, _)| is_read(found)).map(|(_, path)| path)
+        })
     }
 
     fn reads(&self) -> Vec<PathBuf> {
