@@ -9,6 +9,7 @@
 pub mod asked;
 pub mod connection;
 mod error;
+pub mod in_child;
 pub mod lines;
 pub mod model;
 pub mod pool;

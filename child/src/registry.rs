@@ -1,13 +1,15 @@
 //! The registry in which every scenario with a command or a socket finds its model.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use demi_replay::vet::{Elsewhere, Told};
 use demi_replay::{Names, Registry, Simulator, Visitor};
 use demi_schemas::{Scenario, ScenarioError};
 
 use crate::asked::Asked;
 use crate::error::Problem;
+use crate::in_child::{Again, Vetting};
 use crate::model::Child;
 use crate::pool::Pool;
 
@@ -16,12 +18,21 @@ pub struct WithChildren<R> {
     rest: R,
     asked: Mutex<Vec<Arc<Asked>>>,
     tolerates: Arc<AtomicBool>,
+    /// How much memory handlers of models in this program may take, where they run in a process of their own first; 0 where they do not.
+    memory: AtomicU64,
+    told: Mutex<Vec<Told>>,
 }
 
 impl<R> WithChildren<R> {
     /// Around another registry.
     pub fn new(rest: R) -> Self {
-        WithChildren { rest, asked: Mutex::default(), tolerates: Arc::default() }
+        WithChildren {
+            rest,
+            asked: Mutex::default(),
+            tolerates: Arc::default(),
+            memory: AtomicU64::new(0),
+            told: Mutex::default(),
+        }
     }
 
     /// How many requests were sent to children.
@@ -31,6 +42,12 @@ impl<R> WithChildren<R> {
 }
 
 impl<R> WithChildren<R> {
+    /// How many calls of handlers did not run in a process of their own first, though they should have.
+    #[must_use]
+    pub fn unvetted(&self) -> u64 {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).iter().map(Told::unknown).sum()
+    }
+
     /// Whether a model answered the same question in two ways: it is not deterministic.
     #[must_use]
     pub fn differs(&self) -> bool {
@@ -52,7 +69,12 @@ impl<R: Registry> Registry for WithChildren<R> {
     ) -> Result<Result<V::Output, V>, ScenarioError> {
         // A program as it is speaks no model protocol.
         let Some(spec) = scenario.model.child().filter(|spec| spec.nodes.is_none()) else {
-            return self.rest.offer(scenario, visitor);
+            let memory = self.memory.load(Ordering::Relaxed);
+            let in_child = memory > 0 && scenario.model.child().is_none();
+            let elsewhere = in_child.then(|| Arc::new(Again::new(scenario, memory)) as Arc<dyn Elsewhere>);
+            let told = |told: Told| self.told.lock().unwrap_or_else(PoisonError::into_inner).push(told);
+            let offered = self.rest.offer(scenario, Vetting { visitor, elsewhere, told: &told })?;
+            return Ok(offered.map_err(|vetting| vetting.visitor));
         };
         let failed = |e: &dyn std::fmt::Display| ScenarioError::Value(e.to_string());
         let (pool, hello) =
@@ -69,12 +91,17 @@ impl<R: Registry> Registry for WithChildren<R> {
     fn fault(&self) -> Option<String> {
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let own = asked.iter().find_map(|asked| asked.fault().map(ToString::to_string));
-        own.or_else(|| self.rest.fault())
+        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        own.or_else(|| told.iter().find_map(Told::fault)).or_else(|| self.rest.fault())
     }
 
     fn tolerate(&self) {
         self.tolerates.store(true, Ordering::Relaxed);
         self.rest.tolerate();
+    }
+
+    fn in_child(&self, memory: u64) {
+        self.memory.store(memory, Ordering::Relaxed);
     }
 
     fn strays(&self) -> (u64, u64) {

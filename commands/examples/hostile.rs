@@ -38,6 +38,32 @@ impl Hostile {
     fn is(&self, switch: &str) -> bool {
         self.on.iter().any(|on| on == switch)
     }
+
+    /// Ends the process, where it is to.
+    fn end_the_process(&self, ctx: &Ctx<'_, u64>) {
+        if self.is("overflows") {
+            println!("{}", depth(u64::from(ctx.me().0)));
+        }
+        if self.is("aborts") {
+            std::process::abort();
+        }
+        if self.is("exits") {
+            std::process::exit(7);
+        }
+        if self.is("devours") {
+            let mut all = Vec::new();
+            while all.len() < usize::MAX {
+                all.push(vec![all.len() as u8; 1 << 20]);
+            }
+            println!("{}", all.len());
+        }
+    }
+}
+
+/// Never comes to its end.
+fn depth(n: u64) -> u64 {
+    let below = [n; 100];
+    if n == u64::MAX { 0 } else { depth(n + 1) + std::hint::black_box(below)[n as usize % 100] }
 }
 
 /// Notes a step in the file that the environment names, a byte for each.
@@ -74,6 +100,9 @@ impl Model for Hostile {
         }
         while *msg == 9 && lacks_five && self.is("hangs") {
             std::thread::sleep(Duration::from_millis(5));
+        }
+        if *msg == 9 && lacks_five {
+            self.end_the_process(ctx);
         }
         if let Some(milliseconds) = self.slow() {
             std::thread::sleep(Duration::from_millis(milliseconds));

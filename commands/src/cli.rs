@@ -66,7 +66,7 @@ impl Command {
             Command::Minimize(args) => minimize::run(args, models, ui),
             Command::Verify(args) => verify::run(args, models, ui),
             Command::Export(args) => export::run(args, models, ui),
-            Command::Model(command) => model::run(command, ui),
+            Command::Model(command) => model::run(command, models, ui),
             Command::Program(command) => program::run(command, ui),
         }
     }
@@ -80,6 +80,12 @@ pub fn ended<R: Registry>(outcome: Outcome, models: &WithChildren<R>, ui: &Ui) -
     }
     if let Some(strays) = strays(models) {
         ui.note(&strays);
+    }
+    if models.unvetted() > 0 {
+        ui.note(&format!(
+            "{} calls of handlers ran without --in-child: nobody knows how their states came about",
+            models.unvetted()
+        ));
     }
     match models.fault() {
         Some(text) if models.differs() => {

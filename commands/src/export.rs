@@ -142,6 +142,7 @@ impl FormatArg {
 
 /// Runs `export`.
 pub fn run(args: ExportArgs, models: &impl Registry, ui: &Ui) -> Outcome {
+    args.run.in_child.apply(models);
     let scenario = args.scenario.as_deref().map(read_scenario).transpose()?;
     if let Some(language) = args.format.test() {
         return test(&args, language, scenario, ui);

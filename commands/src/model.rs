@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use demi_child::in_child::run_handlers;
 use demi_child::tried::{Trial, try_model};
+use demi_replay::Registry;
 use demi_schemas::{ChildModel, ModelRef, Scenario};
 use serde_json::json;
 
@@ -16,6 +18,9 @@ use crate::ui::Ui;
 pub enum ModelCommand {
     /// Try a model in another language against the protocol, and say in words what is wrong.
     Check(CheckArgs),
+    /// Run handlers for --in-child of other commands.
+    #[command(hide = true)]
+    RunHandlers,
 }
 
 /// Arguments of `model check`.
@@ -36,9 +41,10 @@ pub struct CheckArgs {
 }
 
 /// Runs a command about models.
-pub fn run(command: ModelCommand, ui: &Ui) -> Outcome {
+pub fn run(command: ModelCommand, models: &(impl Registry + Sync), ui: &Ui) -> Outcome {
     match command {
         ModelCommand::Check(args) => check(&args, ui),
+        ModelCommand::RunHandlers => Ok(run_handlers(models).map(|()| ExitCode::SUCCESS)?),
     }
 }
 

@@ -13,6 +13,7 @@ use demi_schemas::{ChildModel, Scenario};
 use serde_json::json;
 
 use crate::files::read_scenario;
+use crate::tolerance::InChild;
 use crate::ui::Ui;
 
 /// Arguments of commands that read the scenario of a folder.
@@ -21,6 +22,9 @@ pub struct RunArgs {
     /// Start the program that the scenario in the folder names as its model, also where this user did not make the folder.
     #[arg(long)]
     pub run_command: bool,
+    /// Whether handlers run in a process of their own first.
+    #[command(flatten)]
+    pub in_child: InChild,
 }
 
 /// Reads the scenario that lies in a folder. Where its model is a program that the user did not ask for, it is shown and asked for.

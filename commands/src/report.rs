@@ -80,6 +80,7 @@ pub fn page(
     ui: &Ui,
 ) -> Outcome {
     expect(input, Wanted::Shown)?;
+    args.run.in_child.apply(models);
     let scenario = match &args.scenario {
         Some(path) => Some(read_scenario(path)?),
         None if matches!(Input::of(input)?, Input::Result(_)) => Some(scenario_of(input, args.run, ui)?),

@@ -3,6 +3,8 @@
 use demi_replay::Registry;
 use demi_schemas::Scenario;
 
+use crate::memory::Amount;
+
 /// Whether stray answers are tolerated.
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub struct Tolerance {
@@ -14,6 +16,26 @@ pub struct Tolerance {
     /// as no_crash = true in the scenario.
     #[arg(long)]
     no_crash: bool,
+    #[command(flatten)]
+    in_child: InChild,
+}
+
+/// Whether handlers run in a process of their own first.
+#[derive(clap::Args, Clone, Copy, Debug, Default)]
+pub struct InChild {
+    /// Run handlers of a model in Rust in a process of its own first, with so much memory: a stack that overflows, an abort, or memory without
+    /// end is a crash like others then, and not the end of this program [default: 1GiB].
+    #[arg(long, value_name = "MEMORY", num_args = 0..=1, require_equals = true, default_missing_value = "1GiB", hide_default_value = true)]
+    in_child: Option<Amount>,
+}
+
+impl InChild {
+    /// Tells the models.
+    pub fn apply(self, models: &impl Registry) {
+        if let Some(Amount(bytes)) = self.in_child {
+            models.in_child(bytes);
+        }
+    }
 }
 
 impl Tolerance {
@@ -27,6 +49,7 @@ impl Tolerance {
         if self.tolerate {
             models.tolerate();
         }
+        self.in_child.apply(models);
     }
 }
 

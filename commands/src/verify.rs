@@ -39,6 +39,7 @@ pub struct VerifyArgs {
 /// Runs `verify`.
 pub fn run(args: VerifyArgs, models: &impl Registry, ui: &Ui) -> Outcome {
     expect(&args.folder, Wanted::Claims)?;
+    args.run.in_child.apply(models);
     let at = |name: &str| args.folder.join(name);
     if !at("certificate.json").exists() && at("summary.json").exists() {
         let lines = verify_explored::verify(&args.folder, (args.budget, args.run), models, ui)?;

@@ -20,6 +20,7 @@ pub mod replay;
 mod run;
 pub mod script;
 pub mod sim;
+pub mod vet;
 mod want;
 pub mod watchdog;
 pub mod weight;

@@ -43,6 +43,12 @@ pub trait Registry {
     /// first one. Models in this program are left alone.
     fn tolerate(&self) {}
 
+    /// From now on handlers of models in this program run in a process of their own first, with so many bytes of memory: one that ends that
+    /// process is a finding. By default nothing runs elsewhere.
+    fn in_child(&self, memory: u64) {
+        let _ = memory;
+    }
+
     /// How many questions got two answers, where that is tolerated, of how many that were asked twice.
     fn strays(&self) -> (u64, u64) {
         (0, 0)

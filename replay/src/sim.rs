@@ -31,6 +31,7 @@ use crate::names::{ActorId, Names, OUTSIDE, TextId, Texts};
 use crate::network;
 pub use crate::pending::MsgId;
 use crate::pending::{Pending, PendingKind};
+use crate::vet::{Elsewhere, Told, Vet};
 use crate::world::World;
 
 /// What is known of an interned message; the texts are rendered once, when it is first seen.
@@ -111,6 +112,8 @@ pub struct Simulator<M: Model> {
     rule: NetworkRule,
     scratch: livelock::Scratch<M>,
     asserted: Asserted<M>,
+    /// Asks elsewhere whether handlers return, where that is wanted.
+    vet: Option<Vet>,
 }
 
 impl<M: Model> Simulator<M> {
@@ -145,11 +148,17 @@ impl<M: Model> Simulator<M> {
             rule: scenario.network,
             scratch: livelock::Scratch::default(),
             asserted,
+            vet: None,
         };
         if !sim.asserted.is_empty() {
             sim.first_variables()?;
         }
         Ok(sim)
+    }
+
+    /// From here on handlers run elsewhere before they run here; what is told of that.
+    pub fn vet(&mut self, elsewhere: Arc<dyn Elsewhere>) -> Told {
+        self.vet.insert(Vet::new(elsewhere)).told()
     }
 
     /// The model.
@@ -274,6 +283,21 @@ impl<M: Model> Simulator<M> {
         MsgId(id)
     }
 
+    /// As [`intern`](Self::intern), of a message from outside with its structured content.
+    pub(crate) fn intern_outside(&mut self, msg: M::Msg, fields: Option<&serde_json::Value>) -> MsgId {
+        let id = self.intern(msg);
+        self.tell_outside(id, fields.filter(|fields| !fields.is_null()));
+        id
+    }
+
+    /// Tells whoever asks elsewhere about handlers of a message that no handler sent.
+    fn tell_outside(&mut self, id: MsgId, fields: Option<&serde_json::Value>) {
+        if let Some(vet) = &mut self.vet {
+            let info = &self.infos[id.0 as usize];
+            vet.outside(&info.msg, self.texts.get(info.type_), self.texts.get(info.payload), fields);
+        }
+    }
+
     /// A world in which nothing has started but what starts by itself. [`Simulator::did`] tells what that did.
     #[must_use]
     pub fn empty_world(&mut self) -> World<M> {
@@ -347,6 +371,7 @@ impl<M: Model> Simulator<M> {
         let cell = self.cell_of(entry.to);
         if let Some(state) = &mut world.cells[cell.index()] {
             self.announce(&entry);
+            self.tell_outside(entry.msg, None);
             let mut ctx = Ctx {
                 me: entry.to,
                 from: entry.from,
@@ -355,10 +380,21 @@ impl<M: Model> Simulator<M> {
                 crash_reason: &mut self.crash_reason,
             };
             let msg = &self.infos[entry.msg.0 as usize].msg;
-            if let Err(message) = guard::guarded(|| self.model.deliver(Arc::make_mut(state), msg, &mut ctx)) {
+            let mut vetted =
+                self.vet.as_mut().map(|vet| (Vet::deliver((entry.to, entry.from), &**state, msg), vet));
+            let delivered = guard::guarded(|| {
+                if let Some((call, vet)) = &mut vetted {
+                    vet.ask(call, ctx.names).unwrap_or_else(|how| guard::raise(how));
+                }
+                self.model.deliver(Arc::make_mut(state), msg, &mut ctx);
+            });
+            if let Err(message) = delivered {
                 self.effects.clear();
                 world.panic = Panic::shared(entry.to, self.handling(&entry), message);
                 return entry;
+            }
+            if let Some((call, vet)) = vetted {
+                vet.made(call, &**state, &self.effects);
             }
         }
         self.apply(world, entry.to);
@@ -387,7 +423,11 @@ impl<M: Model> Simulator<M> {
             crash_reason: &mut self.crash_reason,
         };
         let before = world.cells[cell.index()].clone();
+        let mut vetted = self.vet.as_mut().map(|vet| (Vet::action(before.as_deref(), name, fields), vet));
         let done = guard::guarded(|| {
+            if let Some((call, vet)) = &mut vetted {
+                vet.ask(call, ctx.names).unwrap_or_else(|how| guard::raise(how));
+            }
             let mut state = before.unwrap_or_else(|| Arc::new(self.model.initial(OUTSIDE)));
             self.model.runtime().action(Arc::make_mut(&mut state), name, fields, &mut ctx).map(|()| state)
         });
@@ -404,6 +444,9 @@ impl<M: Model> Simulator<M> {
                 return Err(reason);
             }
         };
+        if let Some((call, vet)) = vetted {
+            vet.made(call, &*state, &self.effects);
+        }
         world.cells[cell.index()] = Some(state);
         self.apply(world, OUTSIDE);
         Ok(())

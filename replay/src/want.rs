@@ -62,14 +62,19 @@ pub(crate) fn sends_itself<M: Model>(sim: &Simulator<M>, step: &Step) -> bool {
 }
 
 pub(crate) fn external_message<M: Model>(sim: &mut Simulator<M>, step: &Step) -> Result<MsgId, String> {
-    let model = sim.model().clone();
     let message = message_of(step);
-    let msg = model.logs().external(message, sim.names_mut()).or_else(|reason| {
+    let msg = told(sim, message)?;
+    Ok(sim.intern_outside(msg, message.fields))
+}
+
+/// The message from outside that a schedule or log describes.
+pub(crate) fn told<M: Model>(sim: &mut Simulator<M>, message: ExternalMessage<'_>) -> Result<M::Msg, String> {
+    let model = sim.model().clone();
+    model.logs().external(message, sim.names_mut()).or_else(|reason| {
         let proposed = model.workload().bootstrap(sim.names()).into_iter().map(|proposal| proposal.msg);
         let is_it = |msg: &M::Msg| model.logs().payload(msg, sim.names()) == message.payload;
         proposed.into_iter().find(is_it).ok_or(reason)
-    })?;
-    Ok(sim.intern(msg))
+    })
 }
 
 /// What a `deliver`, `timer` or `duplicate` step at an actor wants.

@@ -238,3 +238,85 @@ fn memory_ends_the_search_with_the_best_so_far() {
     assert_eq!(refused.status.code(), Some(2));
     assert!(told(&refused).contains("is no amount of memory"), "{}", told(&refused));
 }
+
+/// What a model does that ends its process, and how that is told.
+const ENDS: [(&str, &str); 4] = [
+    ("overflows", "its stack overflowed"),
+    ("aborts", "it aborted"),
+    ("exits", "it ended its process with status 7"),
+    ("devours", "its memory ran out"),
+];
+
+fn run(folder: &std::path::Path, words: &[&str]) -> Output {
+    Command::new(program()).args(words).current_dir(folder).output().unwrap()
+}
+
+/// The crash is found, shortened, replayed, verified and shown by the same switch.
+#[test]
+fn what_ends_the_process_is_a_finding_where_handlers_run_in_a_process_of_their_own() {
+    for (switch, told_as) in ENDS {
+        let case = Case::new(&[switch], "", 2, &[]);
+        let folder = case.folder.path();
+        let in_child = "--in-child=256MiB";
+        let fuzzed =
+            run(folder, &["fuzz", "--scenario", "scenario.toml", "--seed", "1", "--out", "found", in_child]);
+        assert_eq!(fuzzed.status.code(), Some(0), "{switch}: {}", told(&fuzzed));
+        let text = String::from_utf8_lossy(&fuzzed.stdout).into_owned() + &told(&fuzzed);
+        assert!(text.contains("crash: counter-") && text.contains(told_as), "{switch}: {text}");
+        let minimize = [
+            "minimize",
+            "found/schedule.jsonl",
+            "--scenario",
+            "found/scenario.toml",
+            "--budget",
+            "2000r",
+            "--out",
+            "out",
+            in_child,
+        ];
+        let minimized = run(folder, &minimize);
+        assert_eq!(minimized.status.code(), Some(0), "{switch}: {}", told(&minimized));
+        assert_eq!(case.steps(), 2, "{switch}: the start and 9");
+        let scenario = "out/scenario.toml";
+        for words in [
+            &["replay", "out/schedule.jsonl", "--scenario", scenario, "--strict"][..],
+            &["verify", "out"],
+            &["report", "out", "--html", "page.html"],
+            &["export", "out", "--format", "json", "--out", "out.json"],
+        ] {
+            let output = run(folder, &[words, &[in_child]].concat());
+            assert_eq!(output.status.code(), Some(0), "{switch}, {}: {}", words[0], told(&output));
+        }
+        let page = std::fs::read_to_string(folder.join("page.html")).unwrap();
+        assert!(page.contains(told_as), "{switch}");
+        // Without the switch it ends the program.
+        let replay = &["replay", "out/schedule.jsonl", "--scenario", scenario];
+        if switch != "devours" {
+            assert!(![Some(0), Some(2)].contains(&run(folder, replay).status.code()), "{switch}");
+        }
+    }
+}
+
+#[test]
+fn an_exploration_goes_on_behind_what_ends_the_process() {
+    let case = Case::new(&["overflows"], "", 1, &[]);
+    let words = ["explore", "--scenario", "scenario.toml", "--bound", "2", "--out", "explored", "--in-child"];
+    let explored = run(case.folder.path(), &words);
+    let text = String::from_utf8_lossy(&explored.stdout).into_owned() + &told(&explored);
+    assert_eq!(explored.status.code(), Some(1), "{text}");
+    assert!(text.contains("its stack overflowed"), "{text}");
+}
+
+/// Whatever runs elsewhere first: what comes of it is the same, to the byte.
+#[test]
+fn a_model_that_returns_is_run_alike_with_and_without_a_process_of_its_own() {
+    let case = Case::new(&[], "", 2, &NUMBERS);
+    let mut all = Vec::new();
+    for more in [&["--budget", "500r"][..], &["--budget", "500r", "--in-child"]] {
+        let output = case.minimize(more);
+        assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+        all.push(std::fs::read(case.folder.path().join("out/schedule.jsonl")).unwrap());
+        std::fs::remove_dir_all(case.folder.path().join("out")).unwrap();
+    }
+    assert_eq!(all[0], all[1]);
+}

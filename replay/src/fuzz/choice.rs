@@ -67,7 +67,7 @@ pub fn apply<M: Model>(
                 }
             };
             for proposal in proposed {
-                let msg = sim.intern(proposal.msg);
+                let msg = sim.intern_outside(proposal.msg, Some(&proposal.fields));
                 sim.inject(world, proposal.to, msg);
             }
         }

@@ -75,6 +75,24 @@ pub(crate) enum Effect<Msg> {
     Crash,
 }
 
+impl<Msg> Effect<Msg> {
+    /// The message that it brings, if it brings one.
+    pub(crate) fn message(&self) -> Option<&Msg> {
+        match self {
+            Effect::Send { msg, .. } | Effect::SetTimer { msg, .. } => Some(msg),
+            Effect::CancelTimer { .. } | Effect::Start(_) | Effect::Stop(_) | Effect::Crash => None,
+        }
+    }
+
+    /// The message that it brings, if it brings one.
+    pub(crate) fn into_message(self) -> Option<Msg> {
+        match self {
+            Effect::Send { msg, .. } | Effect::SetTimer { msg, .. } => Some(msg),
+            Effect::CancelTimer { .. } | Effect::Start(_) | Effect::Stop(_) | Effect::Crash => None,
+        }
+    }
+}
+
 /// What a handler may do besides changing its state. Effects happen in order when the handler ends.
 pub struct Ctx<'a, Msg> {
     pub(crate) me: ActorId,

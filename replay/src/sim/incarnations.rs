@@ -6,6 +6,7 @@ use super::{Did, Simulator};
 use crate::guard::{self, Panic};
 use crate::model::{Ctx, Model, Status};
 use crate::names::{ActorId, OUTSIDE};
+use crate::vet::{Vet, begun};
 use crate::watchdog;
 use crate::world::World;
 
@@ -39,20 +40,22 @@ impl<M: Model> Simulator<M> {
         if watchdog::watched() {
             watchdog::handling(ctx.names.get(actor), "its start", "its start");
         }
+        let mut vetted = self.vet.as_mut().map(|vet| (Vet::start(actor, last.as_deref(), failed), vet));
         let started = guard::guarded(|| {
-            let mut state = match last {
-                Some(shared) if cell != actor => shared,
-                Some(last) if failed => {
-                    let recovered = self.model.runtime().recovered(actor, &last);
-                    Arc::new(recovered.unwrap_or_else(|| self.model.initial(actor)))
-                }
-                _ => Arc::new(self.model.initial(actor)),
-            };
+            if let Some((call, vet)) = &mut vetted {
+                vet.ask(call, ctx.names).unwrap_or_else(|how| guard::raise(how));
+            }
+            let mut state = begun(&self.model, (actor, cell), last, failed);
             self.model.start(Arc::make_mut(&mut state), &mut ctx);
             state
         });
         match started {
-            Ok(state) => world.cells[cell.index()] = Some(state),
+            Ok(state) => {
+                if let Some((call, vet)) = vetted {
+                    vet.made(call, &*state, &self.effects[asked..]);
+                }
+                world.cells[cell.index()] = Some(state);
+            }
             Err(message) => {
                 self.effects.truncate(asked);
                 // Nobody runs without a state.

@@ -6,6 +6,7 @@ use crate::guard::{self, Panic};
 use crate::model::{Ctx, Effect, Model};
 use crate::names::{ActorId, OUTSIDE};
 use crate::pending::{Pending, PendingKind};
+use crate::vet::Vet;
 use crate::watchdog;
 
 /// Something a handler asked for, in its order.
@@ -37,6 +38,7 @@ impl<M: Model> Simulator<M> {
     pub fn react(&mut self, state: &mut M::State, entry: &Pending) -> Result<Option<Vec<Op>>, Panic> {
         self.crash_reason = None;
         self.announce(entry);
+        self.tell_outside(entry.msg, None);
         let mut ctx = Ctx {
             me: entry.to,
             from: entry.from,
@@ -45,9 +47,20 @@ impl<M: Model> Simulator<M> {
             crash_reason: &mut self.crash_reason,
         };
         let msg = &self.infos[entry.msg.0 as usize].msg;
-        if let Err(message) = guard::guarded(|| self.model.deliver(state, msg, &mut ctx)) {
+        let mut vetted =
+            self.vet.as_mut().map(|vet| (Vet::deliver((entry.to, entry.from), &*state, msg), vet));
+        let delivered = guard::guarded(|| {
+            if let Some((call, vet)) = &mut vetted {
+                vet.ask(call, ctx.names).unwrap_or_else(|how| guard::raise(how));
+            }
+            self.model.deliver(state, msg, &mut ctx);
+        });
+        if let Err(message) = delivered {
             self.effects.clear();
             return Err(Panic { actor: entry.to, doing: self.handling(entry), message });
+        }
+        if let Some((call, vet)) = vetted {
+            vet.made(call, &*state, &self.effects);
         }
         let mut effects = std::mem::take(&mut self.effects);
         let ops = effects.drain(..).map(|effect| self.op(effect)).collect::<Option<Vec<Option<Op>>>>();

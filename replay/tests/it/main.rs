@@ -31,3 +31,4 @@ mod recorded;
 mod spark;
 mod spark_cached;
 mod spark_model;
+mod vet;
