@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::config::Config;
-use crate::read::names::real;
+use demi_formats::read::names::real;
 
 /// Names of files as they stand in a store.
 const IN_STORE: [&str; 8] = [

@@ -30,8 +30,8 @@ use super::tasks::{GivenUp, Tasks};
 use super::{codec, descriptors, writer};
 use crate::Store;
 use crate::fs::{self, FileSystem, create_dirs};
-use crate::read::names::real;
 use crate::spool::{Disk as _, Folder, Options, Spool, SpoolError};
+use demi_formats::read::names::real;
 
 /// The file in the spool's folder that whoever uses the spool has locked.
 pub(super) const LOCK: &str = "lock";

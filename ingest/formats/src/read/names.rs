@@ -93,6 +93,7 @@ pub fn would_find(pattern: &str, here: &Path, path: &Path) -> bool {
 
 /// The first of some real paths that a pattern would match below a folder that is there, also through links: how it would be found, and what it
 /// is. The paths need not be there.
+#[must_use]
 pub fn would_lead_to(pattern: &str, paths: &[PathBuf]) -> Vec<(PathBuf, PathBuf)> {
     let Ok(walk) = Walk::new(pattern) else { return Vec::new() };
     let mut found = Found::default();
@@ -115,6 +116,7 @@ pub fn would_lead_to(pattern: &str, paths: &[PathBuf]) -> Vec<(PathBuf, PathBuf)
 const MOST_LINKS: usize = 40;
 
 /// A path as it is, where all links are followed, also those to what is not there yet.
+#[must_use]
 pub fn real(path: &Path) -> PathBuf {
     let mut path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     for _ in 0..MOST_LINKS {
