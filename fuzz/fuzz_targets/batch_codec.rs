@@ -1,8 +1,8 @@
 //! Any bytes as the body of a spool frame; and every batch comes back as it was.
 #![no_main]
 
-use demi_ingest::daemon::codec::{DecodedContent, decode, encode};
-use demi_ingest::daemon::{Batch, Content, Origin};
+use demi_daemon::codec::{DecodedContent, decode, encode};
+use demi_daemon::{Batch, Content, Origin};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (&str, u64, Vec<u8>)| {

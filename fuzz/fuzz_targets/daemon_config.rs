@@ -1,7 +1,7 @@
 //! Any text as the daemon's configuration: it is read or refused with a reason.
 #![no_main]
 
-use demi_ingest::daemon::Config;
+use demi_daemon::Config;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

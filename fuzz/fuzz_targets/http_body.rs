@@ -1,7 +1,7 @@
 //! Any bytes as a packed request body: unpacked within the limit, or refused.
 #![no_main]
 
-use demi_ingest::daemon::sources::body::{Packed, inflate};
+use demi_daemon::sources::body::{Packed, inflate};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (bool, u16, &[u8])| {

@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use demi_ingest::daemon::monitors::is_checkpoint;
+use demi_daemon::monitors::is_checkpoint;
 use demi_monitor::{Invariant, Monitor, Options, Saved};
 use demi_schemas::EventRecord;
 use libfuzzer_sys::fuzz_target;

@@ -1,8 +1,8 @@
 //! Any bytes as a message of a queue: every line that is not empty is told once; a document is told or refused.
 #![no_main]
 
-use demi_ingest::daemon::Outcome;
-use demi_ingest::daemon::sources::nats::{Format, read};
+use demi_daemon::Outcome;
+use demi_daemon::sources::nats::{Format, read};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (bool, u8, Vec<u8>)| {

@@ -3,9 +3,9 @@
 
 mod mappers;
 
-use demi_ingest::daemon::positions::Positions;
+use demi_daemon::positions::Positions;
 use demi_formats::lines::Line;
-use demi_ingest::spool::Folder;
+use demi_daemon::spool::Folder;
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 

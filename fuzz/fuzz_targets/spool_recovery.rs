@@ -1,7 +1,7 @@
 //! Any bytes as the segments of a spool: it opens, reads what is whole, and takes new frames after it.
 #![no_main]
 
-use demi_ingest::spool::{Body, Folder, Options, Spool, SpoolError};
+use demi_daemon::spool::{Body, Folder, Options, Spool, SpoolError};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (u8, Vec<u8>, Vec<u8>, Vec<(u8, u16, u8)>)| {

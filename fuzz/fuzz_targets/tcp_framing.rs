@@ -1,7 +1,7 @@
 //! Any bytes over TCP, in pieces of any size: whole lines are handed over as they came, each once, and counted.
 #![no_main]
 
-use demi_ingest::daemon::sources::tcp::{Framing, Piece};
+use demi_daemon::sources::tcp::{Framing, Piece};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (u8, bool, Vec<Vec<u8>>)| {

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use demi_ingest::Quarantined;
 use demi_order::{BuildOptions, ViolationSpec};
 use demi_schemas::summary::{AgainstStamps, BuildSummary, ProvenanceRule, StampCheck};
+use demi_store::Quarantined;
 
 use super::Outcome;
 use super::incomplete::Incomplete;

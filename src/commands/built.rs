@@ -7,10 +7,10 @@ use demi_common::durable::sync_folder;
 use demi_common::owned::{Kind, check};
 use demi_common::sealed::{DAMAGED, SealedFile};
 use demi_common::{FolderError, path_name};
-use demi_ingest::{Quarantined, Store, backward_stamps, quarantined};
 use demi_order::query::{Anew, Refreshed};
 use demi_order::{BuildOptions, LineageError};
 use demi_schemas::summary::{BackwardStamps, BuildSummary};
+use demi_store::{Quarantined, Store, backward_stamps, quarantined};
 use tempfile::TempDir;
 
 use super::incomplete::Incomplete;
@@ -251,7 +251,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
     use demi_formats::{Source, Sources};
-    use demi_ingest::LoadOptions;
+    use demi_store::LoadOptions;
 
     use super::*;
 
@@ -262,7 +262,7 @@ mod tests {
         let mut store = Store::create(folder.path().join("store")).unwrap();
         let log = b"{\"actor\":\"a\",\"seq\":1,\"kind\":\"local\"}\n";
         let sources = Sources(vec![Source::stream("log", Box::new(&log[..]))]);
-        demi_ingest::load(&mut store, sources, &LoadOptions::new("s"), |_| {}).unwrap();
+        demi_store::load(&mut store, sources, &LoadOptions::new("s"), |_| {}).unwrap();
         // Nobody makes folders there, whatever the permissions of who runs the test.
         std::os::unix::fs::symlink("/sys/kernel", store.dir().join(ORDERS)).unwrap();
         let order = order(store.dir(), None, &Ui::silent()).unwrap();
@@ -281,7 +281,7 @@ mod tests {
         let mut store = Store::create(folder.path().join("store")).unwrap();
         let log = b"{\"actor\":\"a\",\"seq\":1,\"kind\":\"local\"}\n";
         let sources = Sources(vec![Source::stream("log", Box::new(&log[..]))]);
-        demi_ingest::load(&mut store, sources, &LoadOptions::new("s"), |_| {}).unwrap();
+        demi_store::load(&mut store, sources, &LoadOptions::new("s"), |_| {}).unwrap();
         let mut looks = 0;
         let failed: Result<(), _> = with_files(&mut store, "s", |_| {
             looks += 1;

@@ -4,10 +4,10 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 
 use demi_common::sealed::SealedFile;
-use demi_ingest::Quarantined;
 use demi_lineage::ui::Ui;
 use demi_order::BuildOptions;
 use demi_schemas::summary::{BackwardStamps, BuildSummary};
+use demi_store::Quarantined;
 use tempfile::TempDir;
 
 use super::left_out;

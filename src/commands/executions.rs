@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use demi_formats::Sources;
 use demi_infer::{Execution, Record};
-use demi_ingest::{Gathered, LoadOptions};
 use demi_order::query::{Ground, INDEX_FOLDER, Query, Told};
+use demi_store::{Gathered, LoadOptions};
 use tempfile::TempDir;
 
 use super::built;

@@ -2,11 +2,11 @@
 
 use std::error::Error;
 
-use demi_ingest::Quarantined;
-#[cfg(feature = "store")]
-use demi_ingest::Store;
 use demi_order::query::Query;
 use demi_schemas::summary::{ActorCompleteness, BackwardStamps};
+use demi_store::Quarantined;
+#[cfg(feature = "store")]
+use demi_store::Store;
 
 use demi_lineage::ui::Ui;
 
@@ -28,10 +28,10 @@ impl Incomplete {
     /// What is missing in the store.
     #[cfg(feature = "store")]
     pub fn of_store(store: &Store, system: &str) -> Result<Incomplete, Box<dyn Error>> {
-        let rows = demi_ingest::status(store, Some(system))?;
+        let rows = demi_store::status(store, Some(system))?;
         let gaps = gaps(rows.into_iter().map(|row| (row.counts.actor, row.counts.missing)));
-        let quarantined = demi_ingest::quarantined(store, Some(system))?;
-        Ok(Incomplete { gaps, quarantined, backwards: demi_ingest::backward_stamps(store, system)? })
+        let quarantined = demi_store::quarantined(store, Some(system))?;
+        Ok(Incomplete { gaps, quarantined, backwards: demi_store::backward_stamps(store, system)? })
     }
 
     /// What is missing in logs that were read.

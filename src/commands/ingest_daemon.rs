@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use demi_ingest::daemon::config::DaemonConfig;
-use demi_ingest::daemon::{self, Config, Stopped, Verified};
+use demi_daemon::config::DaemonConfig;
+use demi_daemon::{self, Config, Stopped, Verified};
 
 use super::Outcome;
 use demi_lineage::ui::Ui;

@@ -9,8 +9,8 @@ use clap::Args;
 use demi_common::durable::sync_folder;
 use demi_common::owned::{Kind, check};
 #[cfg(feature = "daemon")]
-use demi_ingest::daemon::Idle;
-use demi_ingest::{Deletion, Doomed, Store, Waiting};
+use demi_daemon::Idle;
+use demi_store::{Deletion, Doomed, Store, Waiting};
 use serde::Serialize;
 
 use super::Outcome;
@@ -133,7 +133,7 @@ fn one(
     for (_, spool) in spools {
         spool.waiting(store, system, doomed, &mut waiting)?;
     }
-    let deletion = demi_ingest::delete(store, system, doomed, &waiting)?;
+    let deletion = demi_store::delete(store, system, doomed, &waiting)?;
     let mut left = left.clone();
     let mut spooled = 0;
     for (path, spool) in spools {

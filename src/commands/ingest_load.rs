@@ -9,9 +9,9 @@ use clap::Args;
 use demi_common::hint::did_you_mean;
 use demi_formats::Redaction;
 use demi_formats::mapping::{Container, Mapper};
-use demi_ingest::{LoadOptions, LoadReport, Progress, Store};
 use demi_schemas::Kind;
 use demi_schemas::summary::{ActorCompleteness, BackwardStamps, LoadSummary};
+use demi_store::{LoadOptions, LoadReport, Progress, Store};
 
 use super::Outcome;
 use super::sources::{planned, progress_line, why_nothing};
@@ -55,7 +55,7 @@ pub struct LoadArgs {
 
 /// Runs `ingest load`.
 pub fn load(args: &LoadArgs, ui: &Ui) -> Outcome {
-    demi_ingest::check_system_name(&args.system)?;
+    demi_store::check_system_name(&args.system)?;
     let sources = planned(&args.paths, ui)?.decoded(args.mapping.encoding);
     let mapper = args.mapping.mapper(sources.0.len() > 1)?;
     let mut store = Store::create(&args.store)?;
@@ -68,8 +68,8 @@ pub fn load(args: &LoadArgs, ui: &Ui) -> Outcome {
     let bar = ui.progress();
     let tell = |now: &Progress| bar.set_message(progress_line(now, begin.elapsed()));
     let report = match mapper {
-        None => demi_ingest::load(&mut store, sources, &options, tell),
-        Some(mapper) => demi_ingest::load_mapped(&mut store, sources, &options, mapper, tell),
+        None => demi_store::load(&mut store, sources, &options, tell),
+        Some(mapper) => demi_store::load_mapped(&mut store, sources, &options, mapper, tell),
     };
     bar.finish_and_clear();
     let report = report?;
@@ -87,7 +87,7 @@ pub fn load(args: &LoadArgs, ui: &Ui) -> Outcome {
             reasons(&report.summary),
             table.display()
         ));
-        let all = demi_ingest::quarantined(&store, Some(&args.system))?;
+        let all = demi_store::quarantined(&store, Some(&args.system))?;
         for first in
             all.iter().filter(|q| report.summary.quarantine_reasons.contains_key(&q.code)).take(MOST_REASONS)
         {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use demi_ingest::{CompletenessRow, Quarantined, Store};
+use demi_store::{CompletenessRow, Quarantined, Store};
 
 use super::Outcome;
 use demi_lineage::ui::Ui;
@@ -44,7 +44,7 @@ pub fn requeue(args: &RequeueArgs, ui: &Ui) -> Outcome {
     let mut mapper = args.mapping.mapper(false)?;
     let mut store = Store::open(&args.store)?;
     let system = super::built::system(&store, args.system.as_deref())?;
-    let done = demi_ingest::requeue(&mut store, &system, mapper.as_mut())?;
+    let done = demi_store::requeue(&mut store, &system, mapper.as_mut())?;
     if args.json {
         ui.json(&done)?;
     } else {
@@ -61,8 +61,8 @@ pub fn requeue(args: &RequeueArgs, ui: &Ui) -> Outcome {
 /// Prints what is complete.
 pub fn status(args: &StatusArgs, ui: &Ui) -> Outcome {
     let store = Store::open(&args.store)?;
-    let completeness = demi_ingest::status(&store, args.system.as_deref())?;
-    let quarantine = demi_ingest::quarantined(&store, args.system.as_deref())?;
+    let completeness = demi_store::status(&store, args.system.as_deref())?;
+    let quarantine = demi_store::quarantined(&store, args.system.as_deref())?;
     if args.json {
         ui.json(&Status { completeness, quarantine })?;
         return Ok(ExitCode::SUCCESS);

@@ -8,8 +8,8 @@ use std::time::Instant;
 use demi_common::sealed::SealedFile;
 use demi_formats::Redaction;
 use demi_formats::mapping::{Container, Mapper};
-use demi_ingest::{Gathered, LoadOptions, LoadReport, Quarantined, check_system_name};
 use demi_schemas::summary::{ActorCompleteness, BackwardStamps, LoadSummary};
+use demi_store::{Gathered, LoadOptions, LoadReport, Quarantined, check_system_name};
 use tempfile::TempDir;
 
 use super::ingest_parse::MappingArgs;
@@ -57,7 +57,7 @@ impl LogArgs {
         let files = tempfile::Builder::new().prefix(".demi-logs-").tempdir_in(beside)?;
         let begin = Instant::now();
         let bar = ui.progress();
-        let tell = |now: &demi_ingest::Progress| bar.set_message(progress_line(now, begin.elapsed()));
+        let tell = |now: &demi_store::Progress| bar.set_message(progress_line(now, begin.elapsed()));
         let read = Gathered::read(files.path(), sources, &options, mapper, tell);
         bar.finish_and_clear();
         let (gathered, report) = read?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use demi_formats::mapping::Container;
 use demi_formats::{Encoding, Plan, ReadError, Sources, likely_reason};
-use demi_ingest::Progress;
+use demi_store::Progress;
 
 use demi_lineage::ui::Ui;
 

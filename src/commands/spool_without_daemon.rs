@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::path::Path;
 
-use demi_ingest::{Doomed, Store, Waiting};
+use demi_store::{Doomed, Store, Waiting};
 
 use super::left_out;
 

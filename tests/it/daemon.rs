@@ -17,7 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use assert_cmd::Command;
-use demi_ingest::Store;
+use demi_store::Store;
 use kill::check::rows;
 use kill::daemon::Daemon;
 use predicates::prelude::PredicateBooleanExt;
@@ -316,7 +316,7 @@ fn stamps_that_run_backwards_are_named_as_a_load_names_them() {
     send(&[record(1, 5), record(2, 5), record(3, 1), record(4, 6)]);
     case.daemon.wait_for_metric(metric, 1);
     let noted =
-        || demi_ingest::backward_stamps(&Store::open(case.dir.path().join("store")).unwrap(), "s").unwrap();
+        || demi_store::backward_stamps(&Store::open(case.dir.path().join("store")).unwrap(), "s").unwrap();
     // It is noted behind the commit that is counted.
     case.wait_until("the finding is noted", |_| noted().len() == 1);
     let found = &noted()[0];

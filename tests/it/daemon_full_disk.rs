@@ -160,7 +160,7 @@ fn a_disk_full_of_spool_is_emptied_and_used_again() {
     until(30, "it does not go on", || daemon.send(&records(1000)) == 200);
     until(30, "it is not ready", || Daemon::ask(&daemon.admin, "GET", "/readyz", "").0 == 200);
     until(30, "what came last is not committed", || daemon.metric("committed_lsn") > taken.len() as i64);
-    let mut store = demi_ingest::Store::open(disk.0.join("store")).unwrap();
+    let mut store = demi_store::Store::open(disk.0.join("store")).unwrap();
     store.refresh().unwrap();
     let files = store.event_files("s").unwrap();
     let rows = crate::support::kill::check::rows(&files);

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use demi_ingest::Store;
+use demi_store::Store;
 use kill::check::{Told, rows, told};
 use kill::daemon::Daemon;
 use kill::random::Random;

@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 
-use demi_ingest::Store;
+use demi_store::Store;
 use kill::check::{rows, told};
 use kill::daemon::Daemon;
 use predicates::str::contains;

@@ -9,14 +9,14 @@ use std::fs;
 use std::path::Path;
 
 use assert_cmd::Command;
-use demi_ingest::Store;
+use demi_store::Store;
 use kill::check::rows;
 use predicates::str::contains;
 use tls::Authority;
 
 #[test]
 fn the_example_configuration_is_valid_and_slips_are_named() {
-    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("ingest/dist/demi.toml");
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("ingest/daemon/dist/demi.toml");
     let validate = |path: &Path| {
         let mut command = Command::cargo_bin("demi-lineage").unwrap();
         command.args(["ingest", "validate"]).arg(path);

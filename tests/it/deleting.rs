@@ -185,8 +185,8 @@ fn a_daemon_does_not_bring_back_what_was_deleted() {
     daemon.stop();
     assert_eq!(demi(&delete)[0]["events"], 20);
     let table = |store: &str| {
-        let opened = demi_ingest::Store::open(store).unwrap();
-        let rows = demi_ingest::completeness(&opened).unwrap();
+        let opened = demi_store::Store::open(store).unwrap();
+        let rows = demi_store::completeness(&opened).unwrap();
         rows.into_iter().map(|row| (row.counts.actor, row.counts.events)).collect::<Vec<_>>()
     };
     assert_eq!(table(&store), [("bob".to_owned(), 20)], "the table of completeness is right at once");

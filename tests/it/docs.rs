@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use demi_ingest::daemon::metrics::{ActorLabels, Metrics, ReasonLabel, SourceLabel, SystemLabel, TaskLabel};
-use demi_ingest::daemon::monitors::{InvariantLabels, MonitorLabel};
+use demi_daemon::metrics::{ActorLabels, Metrics, ReasonLabel, SourceLabel, SystemLabel, TaskLabel};
+use demi_daemon::monitors::{InvariantLabels, MonitorLabel};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

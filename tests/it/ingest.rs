@@ -7,8 +7,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
-use demi_ingest::Store;
 use demi_schemas::summary::LoadSummary;
+use demi_store::Store;
 use predicates::prelude::*;
 use predicates::str::contains;
 

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
-use demi_ingest::Store;
+use demi_store::Store;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::Value;
 
@@ -516,7 +516,7 @@ fn a_damaged_checkpoint_is_set_aside() {
     }
     // Each is a record of its own.
     let store = Store::open(folder.path().join("store")).unwrap();
-    assert!(demi_ingest::quarantined(&store, Some("s")).unwrap().is_empty());
+    assert!(demi_store::quarantined(&store, Some("s")).unwrap().is_empty());
 }
 
 /// The files below a folder in which a text stands, also where it is packed.

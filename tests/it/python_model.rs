@@ -165,7 +165,7 @@ fn follow_by_daemon(at: &Path) {
         files.map(|f| std::fs::read_to_string(f.unwrap().path()).unwrap().lines().count()).sum()
     };
     let stored = || {
-        let store = demi_ingest::Store::open(at.join("store")).ok()?;
+        let store = demi_store::Store::open(at.join("store")).ok()?;
         Some(rows(&store.event_files("register").ok()?) as usize)
     };
     let mut daemon = std::process::Command::new(assert_cmd::cargo::cargo_bin("demi-lineage"))

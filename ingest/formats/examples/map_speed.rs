@@ -1,6 +1,6 @@
 //! How fast a mapping turns logs into event records with their digests, on one thread, storing nothing.
 //!
-//! `cargo run --release -p demi-ingest --example map_speed -- MAPPING MEGABYTES FILE...`. The files are repeated
+//! `cargo run --release -p demi-formats --example map_speed -- MAPPING MEGABYTES FILE...`. The files are repeated
 //! until they have so many megabytes. MAPPING is the name of a shipped mapping or a file.
 
 #![expect(clippy::print_stdout, reason = "an example prints what it finds")]

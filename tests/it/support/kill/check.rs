@@ -7,9 +7,9 @@ use std::path::Path;
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use demi_ingest::Store;
-use demi_ingest::daemon::verify;
-use demi_ingest::{completeness, status};
+use demi_daemon::verify;
+use demi_store::Store;
+use demi_store::{completeness, status};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::payload;

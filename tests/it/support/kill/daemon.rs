@@ -225,11 +225,11 @@ impl Daemon {
 
     /// Waits until so many events are in the store.
     pub fn wait_for(&self, events: u64) {
-        let store = demi_ingest::Store::open(self.dir.join("store")).unwrap();
+        let store = demi_store::Store::open(self.dir.join("store")).unwrap();
         drop(store);
         let end = Instant::now() + Duration::from_secs(120);
         loop {
-            let mut store = demi_ingest::Store::open(self.dir.join("store")).unwrap();
+            let mut store = demi_store::Store::open(self.dir.join("store")).unwrap();
             store.refresh().unwrap();
             // A system is there when its first events are.
             let rows = super::check::rows(&store.event_files("s").unwrap_or_default());

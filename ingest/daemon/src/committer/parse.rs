@@ -1,0 +1,450 @@
+//! The reading side of the committer: durable frames to parsed rows, on threads of their own.
+//!
+//! One thread reads frames and cuts them into chunks; several parse chunks at the same time. Chunks are handed over in
+//! the order of the spool whatever order they are parsed in: what is sent for each is a place where it will appear.
+
+use std::num::NonZero;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::CommitError;
+use crate::batch::{Origin, PositionUpdate};
+use crate::codec::{Decoded, DecodedContent, DecodedItem, decode};
+use crate::monitors::{Cut, Feeds};
+use crate::spool::{Disk, Reader};
+use crate::tasks::Tasks;
+use demi_formats::read::lines::{Line, Lines};
+use demi_formats::read::parse::{Parser, What};
+use demi_store::quarantine::{self, RUN};
+
+/// Items handed over together.
+const CHUNK_ITEMS: usize = 1024;
+/// Memory that an item takes besides its content.
+const ITEM: usize = 512;
+/// Bytes of lines handed over together; the last line is whole.
+const CHUNK_BYTES: usize = 256 << 10;
+/// Lines handed over together: short ones take far more room parsed than their bytes.
+const CHUNK_LINES: usize = 4096;
+/// Memory of what is parsed and waits to be taken, about.
+const MOST_MEMORY: usize = 48 << 20;
+/// The same of one chunk, unless it is a single line.
+const CHUNK_MEMORY: usize = 8 << 20;
+/// Most threads that parse.
+const MOST_PARSERS: usize = 4;
+/// How long to wait for a frame before looking whether anybody still listens.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// A line or item that is not empty.
+pub(super) struct Row {
+    pub line: Line,
+    /// Where its bytes are in the chunk.
+    pub raw: Range<usize>,
+    pub what: What,
+}
+
+/// Consecutive rows of one frame.
+pub(super) struct Chunk {
+    pub lsn: u64,
+    pub origin: Origin,
+    pub stream: String,
+    pub raw: Bytes,
+    pub rows: Vec<Row>,
+    /// What a monitor is told of the rows.
+    pub cut: Option<Cut>,
+    /// Whether the rows are in the store, so that only a monitor is told of them.
+    known: bool,
+    /// Whether the frame ends here; then its positions are in `positions`.
+    pub end: bool,
+    pub positions: Vec<PositionUpdate>,
+    /// Its share of the memory that there may be, until it is taken.
+    _weight: Weight,
+}
+
+/// How much memory is taken by what is on its way.
+#[derive(Default)]
+struct OnTheWay {
+    bytes: Mutex<usize>,
+    fewer: Condvar,
+}
+
+impl OnTheWay {
+    /// Waits until so many more may be on their way; more than there may be go alone. `None` when nobody listens any more.
+    fn take(self: &Arc<Self>, bytes: usize, stop: &AtomicBool) -> Option<Weight> {
+        let mut now = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        while *now > 0 && *now + bytes > MOST_MEMORY {
+            if stop.load(Ordering::Relaxed) {
+                return None;
+            }
+            (now, _) = self.fewer.wait_timeout(now, PATIENCE).unwrap_or_else(PoisonError::into_inner);
+        }
+        *now += bytes;
+        Some(Weight { bytes, of: self.clone() })
+    }
+}
+
+/// Bytes on their way.
+struct Weight {
+    bytes: usize,
+    of: Arc<OnTheWay>,
+}
+
+impl Drop for Weight {
+    fn drop(&mut self) {
+        *self.of.bytes.lock().unwrap_or_else(PoisonError::into_inner) -= self.bytes;
+        self.of.fewer.notify_one();
+    }
+}
+
+/// Where the next chunk will appear, or why there is none.
+pub(super) type Message = Result<Receiver<Chunk>, CommitError>;
+
+/// What a chunk is made of.
+enum Work {
+    Nothing,
+    Lines {
+        /// Offset in the stream of the first byte.
+        offset: u64,
+        /// Number of the first line; 0 where nobody counts.
+        number: u64,
+        bytes: Bytes,
+    },
+    Items(Vec<DecodedItem>),
+}
+
+struct Job {
+    /// The chunk, without rows.
+    chunk: Chunk,
+    work: Work,
+    to: SyncSender<Chunk>,
+}
+
+/// What is to be made of frames.
+#[derive(Clone, Copy)]
+pub(super) struct Frames<'a> {
+    /// Of frames up to here only positions are told, and monitors of what they do not know.
+    pub done: u64,
+    /// Longest line, in bytes.
+    pub limit: usize,
+    pub feeds: &'a Feeds,
+    pub tasks: &'a Tasks,
+}
+
+/// Reads frames until the spool is closed or nobody listens.
+pub(super) fn read_frames<D: Disk>(
+    mut reader: Reader<D>,
+    frames: &Frames<'_>,
+    to: &SyncSender<Message>,
+    stop: &AtomicBool,
+) {
+    let parsers = thread::available_parallelism().map_or(1, NonZero::get).min(MOST_PARSERS);
+    let (jobs, queue) = channel();
+    let queue = Mutex::new(queue);
+    let way = Arc::new(OnTheWay::default());
+    thread::scope(|scope| {
+        for _ in 0..parsers {
+            scope.spawn(|| parse_jobs(&queue, frames, stop));
+        }
+        // When it ends, `jobs` is dropped and the parsers end too.
+        let jobs = jobs;
+        while !reader.is_done() && !stop.load(Ordering::Relaxed) {
+            frames.tasks.may_break("reader");
+            if !reader.wait(PATIENCE) {
+                continue;
+            }
+            let frame = match reader.next_frame() {
+                Ok(Some(frame)) => frame,
+                Ok(None) => continue,
+                Err(error) => {
+                    let _ = to.send(Err(error.into()));
+                    return;
+                }
+            };
+            let sent = match decode(frame.body) {
+                Ok(decoded) => cut(frame.lsn, decoded, frames, &Out { jobs: &jobs, to, way: &way, stop }),
+                Err(source) => to.send(Err(CommitError::Frame { lsn: frame.lsn, source })).is_ok(),
+            };
+            if !sent {
+                return;
+            }
+        }
+    });
+}
+
+/// Items that come first and are handed over together, if more come after them.
+fn first_items(items: &[DecodedItem]) -> Option<usize> {
+    let mut sum = 0;
+    let together = items.iter().take(CHUNK_ITEMS).take_while(|item| {
+        sum += memory(&item.bytes) + ITEM;
+        sum <= CHUNK_MEMORY
+    });
+    let end = together.count().max(1);
+    (end < items.len()).then_some(end)
+}
+
+/// Where chunks are handed out.
+struct Out<'a> {
+    jobs: &'a Sender<Job>,
+    to: &'a SyncSender<Message>,
+    way: &'a Arc<OnTheWay>,
+    stop: &'a AtomicBool,
+}
+
+/// Memory that lines of JSON take when they are parsed, about: much more than their bytes where there is little but brackets and commas in them.
+fn memory(bytes: &[u8]) -> usize {
+    let nested = memchr::memchr2_iter(b'[', b'{', bytes).count();
+    let elements = memchr::memchr_iter(b',', bytes).count();
+    2 * bytes.len() + 320 * nested + 80 * elements
+}
+
+/// Bytes and lines that come first and are handed over together, if more come after them.
+fn first_chunk(bytes: &[u8]) -> Option<usize> {
+    let some = &bytes[..bytes.len().min(CHUNK_BYTES)];
+    let mut end = match memchr::memchr_iter(b'\n', some).nth(CHUNK_LINES - 1) {
+        Some(newline) => newline + 1,
+        // The last line is whole.
+        None => memchr::memchr(b'\n', &bytes[some.len()..]).map_or(bytes.len(), |n| some.len() + n + 1),
+    };
+    while memory(&bytes[..end]) > CHUNK_MEMORY
+        && let Some(newline) = memchr::memrchr(b'\n', &bytes[..end / 2])
+    {
+        end = newline + 1;
+    }
+    (end < bytes.len()).then_some(end)
+}
+
+/// Cuts a frame into chunks and hands them out; says whether anybody still listens.
+fn cut(lsn: u64, frame: Decoded, frames: &Frames<'_>, out: &Out<'_>) -> bool {
+    let Decoded { origin, stream, positions, content } = frame;
+    let known = lsn <= frames.done;
+    let skip = known && frames.feeds.get(&origin.system).is_none_or(|feed| lsn <= feed.safe());
+    let hand_out = |work: Work, last: Option<Vec<PositionUpdate>>| {
+        let bytes = match &work {
+            Work::Nothing => 0,
+            Work::Lines { bytes, .. } => memory(bytes),
+            Work::Items(items) => items.iter().map(|item| memory(&item.bytes) + ITEM).sum(),
+        };
+        let Some(weight) = out.way.take(bytes, out.stop) else { return false };
+        let chunk = Chunk {
+            lsn,
+            origin: origin.clone(),
+            stream: stream.clone(),
+            raw: Bytes::new(),
+            rows: Vec::new(),
+            cut: None,
+            known,
+            end: last.is_some(),
+            positions: last.unwrap_or_default(),
+            _weight: weight,
+        };
+        let (done, place) = sync_channel(1);
+        out.to.send(Ok(place)).is_ok() && out.jobs.send(Job { chunk, work, to: done }).is_ok()
+    };
+    match content {
+        _ if skip => {}
+        DecodedContent::Nothing => {}
+        DecodedContent::Lines { mut offset, line: mut number, mut bytes } => {
+            while let Some(end) = first_chunk(&bytes) {
+                let some = bytes.split_to(end);
+                let (begin, first) = (offset, number);
+                offset += some.len() as u64;
+                if number > 0 {
+                    number += memchr::memchr_iter(b'\n', &some).count() as u64;
+                }
+                if !hand_out(Work::Lines { offset: begin, number: first, bytes: some }, None) {
+                    return false;
+                }
+            }
+            return hand_out(Work::Lines { offset, number, bytes }, Some(positions));
+        }
+        DecodedContent::Items(mut items) => {
+            while let Some(end) = first_items(&items) {
+                let rest = items.split_off(end);
+                if !hand_out(Work::Items(std::mem::replace(&mut items, rest)), None) {
+                    return false;
+                }
+            }
+            return hand_out(Work::Items(items), Some(positions));
+        }
+    }
+    hand_out(Work::Nothing, Some(positions))
+}
+
+/// Parses chunks until no more come, or nobody listens.
+fn parse_jobs(queue: &Mutex<Receiver<Job>>, frames: &Frames<'_>, stop: &AtomicBool) {
+    let limit = frames.limit;
+    loop {
+        let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(Job { mut chunk, work, to }) = job else { return };
+        // What is parsed now would be taken by nobody.
+        if stop.load(Ordering::Relaxed) {
+            return;
+        }
+        frames.tasks.may_break("parser");
+        let mut parser = Parser::new(&chunk.origin.system, limit).of_daemon(chunk.origin.is_daemon());
+        (chunk.raw, chunk.rows) = match work {
+            Work::Nothing => (Bytes::new(), Vec::new()),
+            Work::Lines { offset, number, bytes } => {
+                let rows = line_rows(&mut parser, &bytes, offset, number, limit);
+                (bytes, rows)
+            }
+            Work::Items(items) => item_rows(&mut parser, &items),
+        };
+        if let Some(feed) = frames.feeds.get(&chunk.origin.system) {
+            chunk.cut = Some(feed.cut(chunk.lsn, chunk.rows.iter().map(|row| &row.what), chunk.end));
+        }
+        if chunk.known {
+            chunk.rows.clear();
+        }
+        // Nobody listens any more when the stretch of committing failed.
+        let _ = to.send(chunk);
+    }
+}
+
+/// Refused lines in a row.
+struct Refused {
+    /// The row of the first one.
+    from: usize,
+    lines: u64,
+    /// Number and offset of the last one.
+    last: (u64, u64),
+}
+
+impl Refused {
+    /// Adds a refused line: to the rows, or to the row of the run where it is long.
+    fn add(run: &mut Option<Refused>, rows: &mut Vec<Row>, row: Row) {
+        let run = run.get_or_insert(Refused { from: rows.len(), lines: 0, last: (0, 0) });
+        run.lines += 1;
+        run.last = (row.line.number, row.line.offset);
+        let end = row.raw.end;
+        if run.lines < RUN as u64 {
+            rows.push(row);
+            return;
+        }
+        rows.truncate(run.from + 1);
+        if let Some(first) = rows.last_mut() {
+            first.raw.end = end;
+        }
+    }
+
+    /// Says in the row of a long run how many lines it has.
+    fn end(run: &mut Option<Refused>, rows: &mut [Row]) {
+        let Some(Refused { from, lines, last }) = run.take().filter(|run| run.lines >= RUN as u64) else {
+            return;
+        };
+        if let Some(Row { line, raw, what: What::Bad { reason, .. } }) = rows.get_mut(from) {
+            line.length = raw.len() as u64;
+            *reason = quarantine::of_run(reason, lines, last);
+        }
+    }
+}
+
+/// Lines as rows, unless they are empty. Many refused lines in a row are one row, which has the bytes of all of them.
+fn line_rows(parser: &mut Parser<'_>, bytes: &Bytes, offset: u64, number: u64, limit: usize) -> Vec<Row> {
+    let mut rows = Vec::with_capacity(bytes.len() / 128);
+    let mut run = None;
+    for (line, raw) in Lines::new(bytes, offset, number, limit) {
+        let text = &bytes[raw.clone()];
+        let what = if line.overlong.is_some() {
+            What::Bad { code: "too_long".into(), reason: line.too_long(limit, raw.len()) }
+        } else if text.trim_ascii().is_empty() {
+            continue;
+        } else {
+            parser.parse(text, &line)
+        };
+        // Of a line that is too long not all bytes are there.
+        if matches!(what, What::Bad { .. }) && line.overlong.is_none() {
+            Refused::add(&mut run, &mut rows, Row { line, raw, what });
+        } else {
+            Refused::end(&mut run, &mut rows);
+            rows.push(Row { line, raw, what });
+        }
+    }
+    Refused::end(&mut run, &mut rows);
+    rows
+}
+
+/// Items as rows over one stretch of bytes.
+fn item_rows(parser: &mut Parser<'_>, items: &[DecodedItem]) -> (Bytes, Vec<Row>) {
+    let mut raw = Vec::with_capacity(items.iter().map(|i| i.bytes.len()).sum());
+    let mut rows = Vec::with_capacity(items.len());
+    for item in items {
+        let at = raw.len();
+        raw.extend_from_slice(&item.bytes);
+        let line = Line {
+            offset: item.offset,
+            number: item.line,
+            length: item.bytes.len() as u64,
+            terminated: true,
+            overlong: None,
+        };
+        let what = match &item.rejected {
+            Some((code, reason)) => What::Bad { code: code.clone().into(), reason: reason.clone() },
+            None => parser.parse(&item.bytes, &line),
+        };
+        rows.push(Row { line, raw: at..raw.len(), what });
+    }
+    (raw.into(), rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Whatever the lines are: each stands in one row, in order, and a long run of refused ones in one row together.
+        #[test]
+        fn each_line_stands_in_one_row(
+            lines in prop::collection::vec((0usize..4, 1usize..40), 0..12), offset in 0u64..100,
+        ) {
+            let kinds = ["{\"actor\":\"a\",\"seq\":1,\"kind\":\"local\"}", "x", "{}", ""];
+            let all: Vec<&str> = lines.iter().flat_map(|(kind, n)| std::iter::repeat_n(kinds[*kind], *n)).collect();
+            let text: String = all.iter().map(|line| format!("{line}\n")).collect();
+            let bytes = Bytes::from(text);
+            let rows = line_rows(&mut Parser::new("s", 100), &bytes, offset, 7, 100);
+            let mut told: Vec<&str> = Vec::new();
+            for row in &rows {
+                let raw = std::str::from_utf8(&bytes[row.raw.clone()]).unwrap();
+                prop_assert_eq!((row.line.offset - offset) as usize, row.raw.start);
+                prop_assert_eq!(row.line.length as usize, raw.len());
+                let some: Vec<&str> = raw.split('\n').filter(|line| !line.is_empty()).collect();
+                match &row.what {
+                    What::Bad { reason, .. } => {
+                        let lines = quarantine::lines_of(reason);
+                        prop_assert_eq!(lines as usize, some.len(), "{}", reason);
+                        prop_assert!(lines == 1 || lines >= RUN as u64);
+                    }
+                    What::Event { .. } => prop_assert_eq!(&some, &vec![kinds[0]]),
+                }
+                told.extend(some);
+            }
+            prop_assert_eq!(told, all.into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>());
+            // A run that long is one row: there are never so many refused rows in a row.
+            let refused = |row: &Row| matches!(row.what, What::Bad { .. });
+            prop_assert!(rows.windows(RUN).all(|rows| !rows.iter().all(refused)));
+        }
+
+        #[test]
+        fn chunks_are_bounded_in_bytes_and_lines(text in "[a\n]{0,300}", times in 1usize..3000) {
+            let mut bytes = Bytes::from(text.repeat(times));
+            let whole = bytes.clone();
+            let mut got = Vec::new();
+            while let Some(end) = first_chunk(&bytes) {
+                let some = bytes.split_to(end);
+                prop_assert!(some.ends_with(b"\n"));
+                prop_assert!(memchr::memchr_iter(b'\n', &some).count() <= CHUNK_LINES);
+                got.extend_from_slice(&some);
+            }
+            prop_assert!(memchr::memchr_iter(b'\n', &bytes).count() <= CHUNK_LINES + 1);
+            got.extend_from_slice(&bytes);
+            prop_assert_eq!(got, whole);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const GOOD: &str = r#"
+    [store]
+    dir = "s"
+    [spool]
+    dir = "p"
+    [sources.app-1]
+    type = "tcp"
+    system = "prod"
+    listen = "127.0.0.1:0"
+    [sources.logs]
+    type = "files"
+    system = "prod"
+    paths = ["/var/log/*.log"]
+"#;
+
+fn error(text: &str) -> String {
+    Config::parse(text, |_| None).unwrap_err().to_string()
+}
+
+#[test]
+fn a_small_file_is_enough() {
+    let config = Config::parse(GOOD, |_| None).unwrap();
+    assert_eq!(config.store.seal_rows, 1_000_000);
+    assert_eq!(config.limits, Limits::default());
+    assert!(config.admin.is_none() && config.sources.len() == 2);
+}
+
+/// The configuration that is shipped, with the tables and keys in force that are commented out in it.
+#[cfg(all(feature = "otlp", feature = "nats"))]
+fn shipped() -> String {
+    let text = include_str!("../../dist/demi.toml");
+    let shown = |rest: &&str| rest.contains(" = ") || rest.starts_with('[');
+    let lines = text.lines().map(|line| line.strip_prefix("# ").filter(shown).unwrap_or(line));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(all(feature = "otlp", feature = "nats"))]
+#[test]
+fn what_is_shipped_has_every_key_with_its_default() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("redact.key"), "0123456789abcdef").unwrap();
+    let text = shipped().replace("/etc/demi-lineage", folder.path().to_str().unwrap());
+    let config = Config::parse(&text, |_| None).unwrap();
+    let plain = Config::parse(include_str!("../../dist/demi.toml"), |_| None).unwrap();
+    assert_eq!(config.store, plain.store);
+    assert_eq!(config.spool, plain.spool);
+    assert_eq!((config.limits, Limits::default()), (plain.limits, plain.limits));
+    assert_eq!((config.daemon, DaemonConfig::default()), (plain.daemon.clone(), plain.daemon));
+    assert!(config.redact.is_some() && plain.redact.is_none());
+    let root: Table = text.parse().unwrap();
+    let keys = |value: &Value| value.as_table().unwrap().keys().cloned().collect::<Vec<String>>();
+    assert_eq!(root["store"].as_table().unwrap().len(), 9);
+    assert_eq!(root["spool"].as_table().unwrap().len(), 4);
+    assert_eq!(keys(&root["limits"]).len(), Limits::KEYS.len());
+    assert_eq!(keys(&root["daemon"]).len(), 3);
+    let sources: Vec<&Value> = root["sources"].as_table().unwrap().values().collect();
+    // The keys of every listener are told once.
+    let common = keys(&root["sources"]["tcp"]);
+    for kind in KINDS {
+        let of_kind = |source: &&Value| source["type"].as_str() == Some(kind.name);
+        let source = sources.iter().copied().find(of_kind).unwrap();
+        let listens = source.get("listen").is_some();
+        let (own, shared) = (keys(source), if listens { &common[..] } else { &[] });
+        for key in kind.keys {
+            let told = own.iter().chain(shared).any(|told| told == key);
+            assert!(told, "ingest/daemon/dist/demi.toml does not tell '{key}' of {}", kind.name);
+        }
+    }
+}
+
+#[test]
+fn an_unknown_key_names_the_nearest() {
+    let cases = [
+        ("[store]", "[stroe]", "[the file] unknown key 'stroe': did you mean 'store'?"),
+        ("dir = \"s\"", "dri = \"s\"", "[store] unknown key 'dri': did you mean 'dir'?"),
+        ("listen =", "lisen =", "[sources.app-1] unknown key 'lisen': did you mean 'listen'?"),
+        ("paths =", "pahts =", "[sources.logs] unknown key 'pahts': did you mean 'paths'?"),
+        (
+            "\"tcp\"",
+            "\"tpc\"",
+            "unknown type 'tpc' (known: files, tcp, http, otlp, nats); did you mean 'tcp'?",
+        ),
+        ("[spool]", "[limits]\nlinebytes = 5\n[spool]", "did you mean 'line_bytes'?"),
+    ];
+    for (from, to, expected) in cases {
+        let text = error(&GOOD.replacen(from, to, 1));
+        assert!(text.contains(expected), "{text}");
+    }
+}
+
+#[test]
+fn values_that_cannot_work_are_refused() {
+    let cases = [
+        ("dir = \"s\"", "dir = \"s\"\nseal_rows = 0", "seal_rows must be at least 1"),
+        ("dir = \"p\"", "dir = \"p\"\nmax_bytes = 1000", "max_bytes must be at least"),
+        ("dir = \"p\"", "dir = 3", "[spool] invalid type"),
+        ("\"prod\"", "\"\"", "system name"),
+        ("[\"/var/log/*.log\"]", "[\"***\"]", "paths: '***'"),
+        ("127.0.0.1:0", "localhost", "[sources.app-1]"),
+        ("system = \"prod\"", "", "system is missing"),
+        ("[store]", "[store", "line 2"),
+    ];
+    for (from, to, expected) in cases {
+        let text = error(&GOOD.replacen(from, to, 1));
+        assert!(text.contains(expected), "{text}");
+    }
+    assert!(error("").contains("missing field `dir`"));
+}
+
+#[test]
+fn the_environment_overrides_paths_of_secrets() {
+    let env = |name: &str| (name == "DEMI_APP_1_TOKEN_FILE").then(|| "/run/token".to_owned());
+    let config = Config::parse(GOOD, env).unwrap();
+    let source = format!("{:?}", config.sources["app-1"].kind);
+    assert!(source.contains("token_file: Some(\"/run/token\")"), "{source}");
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics(text in "[\\[\\]a-z.=\"\\n{} 0-9]{0,200}") {
+        let _ = Config::parse(&text, |_| None);
+    }
+}

@@ -1,0 +1,233 @@
+//! The one road into the table: a record is new, known or in conflict, and becomes a row of the events or of the
+//! quarantine. `load`, the daemon and `requeue` take it; they differ in where lines come from and when they commit.
+//!
+//! # The order of commits
+//!
+//! The tables are committed one after the other, always in this order:
+//!
+//! 1. rows added to the quarantine;
+//! 2. the completeness (the daemon);
+//! 3. the events, whose commit is the one that counts: it carries how far the source was taken;
+//! 4. rows removed from the quarantine, in one commit with those that replace them (`requeue`).
+//!
+//! After a crash in between the same lines are taken again. Quarantine rows are known by their digest and events by their
+//! key, so nothing is there twice; and because events come after what is added and before what is removed, no line is
+//! ever in neither table.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use demi_common::sealed::SealedFile;
+use demi_schemas::{EventId, EventRecord};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::StoreError;
+use crate::columns::Sink;
+use crate::columns::{EventColumns, EventRow, QuarantineRow};
+use crate::deleted::Deleted;
+use crate::locations::Entry;
+use crate::quarantine::Quarantine;
+use crate::seen::{Seen, Verdict};
+use demi_formats::Redaction;
+use demi_formats::read::lines::Line;
+use demi_formats::read::parse::{What, bad_line_digest};
+
+/// Rows of a batch, and the bytes of lines after which it is handed over with fewer.
+const BATCH_ROWS: usize = 16 * 1024;
+const BATCH_BYTES: u64 = 4 << 20;
+
+/// Where a line was found, and its bytes.
+pub struct Found<'a> {
+    /// The file or connection.
+    pub source: &'a str,
+    /// Its number in [`Seen`].
+    pub number: u32,
+    /// Where in it.
+    pub line: &'a Line,
+    /// Its bytes.
+    pub raw: &'a [u8],
+}
+
+impl<'a> Found<'a> {
+    /// A line of a chunk whose bytes are at `at`.
+    pub fn new(source: &'a str, number: u32, line: &'a Line, chunk: &'a [u8], at: Range<usize>) -> Self {
+        Found { source, number, line, raw: &chunk[at] }
+    }
+}
+
+/// What became of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admitted {
+    /// A row of the events.
+    Added,
+    /// The store has the event.
+    Duplicate,
+    /// The store had the event, which was deleted.
+    Deleted,
+    /// The store has the event with other content; the line is in quarantine.
+    Conflict,
+    /// No event; the line is in quarantine.
+    Rejected,
+}
+
+/// What became of a record.
+pub(crate) enum Offered {
+    Added,
+    Duplicate,
+    Deleted,
+    /// The reason, and the digest of the row that goes to quarantine.
+    Conflict {
+        reason: String,
+        digest: u64,
+    },
+}
+
+/// New events that wait to be written.
+#[derive(Default)]
+pub struct Rows {
+    columns: EventColumns,
+    bytes: u64,
+}
+
+impl Rows {
+    /// Whether a batch is full.
+    pub fn are_full(&self) -> bool {
+        self.columns.rows() >= BATCH_ROWS || self.bytes >= BATCH_BYTES
+    }
+
+    /// The rows as a batch, if there are any.
+    pub fn take(&mut self) -> Result<Option<RecordBatch>, StoreError> {
+        self.bytes = 0;
+        Ok(if self.columns.rows() > 0 { Some(self.columns.finish()?) } else { None })
+    }
+}
+
+/// What is there of one system.
+pub(crate) struct There<'a> {
+    /// Files of events.
+    pub events: Vec<SealedFile>,
+    /// Files of quarantined lines.
+    pub quarantine: Vec<SealedFile>,
+    /// What was deleted.
+    pub deleted: &'a [Deleted],
+}
+
+/// What is known of one system: its events and its quarantine.
+pub struct Known {
+    /// Name of the system.
+    pub system: String,
+    /// Its events.
+    pub seen: Seen,
+    /// Its quarantine.
+    pub quarantine: Quarantine,
+    /// What of quarantined lines is not written as it is. Records come redacted.
+    pub redact: Option<Arc<Redaction>>,
+}
+
+impl Known {
+    /// Reads what is there of the system. Temporary data goes to `scratch`; `dir` names the place in messages.
+    pub(crate) fn read(
+        system: &str,
+        there: There<'_>,
+        dir: String,
+        scratch: PathBuf,
+    ) -> Result<Self, StoreError> {
+        let seen = Seen::read(dir, scratch.clone(), there.events, there.deleted)?;
+        let quarantine = Quarantine::new(there.quarantine, scratch);
+        Ok(Known { system: system.to_owned(), seen, quarantine, redact: None })
+    }
+
+    /// Takes a line, whatever it is.
+    pub fn admit(
+        &mut self,
+        found: &Found<'_>,
+        what: &mut What,
+        rows: &mut Rows,
+        quarantine: &mut impl Sink,
+    ) -> Result<Admitted, StoreError> {
+        match what {
+            What::Event { record, digest, date } => match self.offer(found, record, *digest, *date, rows)? {
+                Offered::Added => Ok(Admitted::Added),
+                Offered::Duplicate => Ok(Admitted::Duplicate),
+                Offered::Deleted => Ok(Admitted::Deleted),
+                Offered::Conflict { reason, digest } => {
+                    // A line that is a record is kept as the record that it is after redaction.
+                    let raw = self.redact.as_ref().and_then(|_| serde_json::to_vec(record).ok());
+                    let found = Found { raw: raw.as_deref().unwrap_or(found.raw), ..*found };
+                    self.isolate(&found, "conflict", &reason, digest, quarantine)?;
+                    Ok(Admitted::Conflict)
+                }
+            },
+            What::Bad { code, reason } => {
+                let kept = self.redact.as_ref().map(|redact| {
+                    (redact.raw(&self.system, found.raw), redact.text(&self.system, reason).into_owned())
+                });
+                let found = &match &kept {
+                    Some((raw, _)) => Found { raw, ..*found },
+                    None => Found { ..*found },
+                };
+                let reason = kept.as_ref().map_or(&*reason, |(_, reason)| reason);
+                let digest = bad_line_digest(found.source, found.line, code, found.raw);
+                self.isolate(found, code, reason, digest, quarantine)?;
+                Ok(Admitted::Rejected)
+            }
+        }
+    }
+
+    /// Takes a record. One that is new and whose sequence number was taken from a clock gets the next free number.
+    pub(crate) fn offer(
+        &mut self,
+        found: &Found<'_>,
+        record: &mut EventRecord,
+        digest: u64,
+        date: Option<i32>,
+        rows: &mut Rows,
+    ) -> Result<Offered, StoreError> {
+        let offset = found.line.offset;
+        let entry = Entry { seq: record.seq, digest, offset, source: found.number };
+        match self.seen.offer(&record.actor, record.incarnation, entry)? {
+            Verdict::Duplicate => Ok(Offered::Duplicate),
+            Verdict::Deleted => Ok(Offered::Deleted),
+            Verdict::Conflict { source, offset } => {
+                let event =
+                    EventId { actor: record.actor.clone(), incarnation: record.incarnation, seq: record.seq };
+                let reason = format!(
+                    "event {event} says something else than the one stored from {source} at byte {offset}"
+                );
+                let digest = xxh3_64(format!("conflict\n{digest}\n{event}").as_bytes());
+                Ok(Offered::Conflict { reason, digest })
+            }
+            Verdict::New { seq } => {
+                record.seq = seq;
+                let row = EventRow { system: &self.system, date, source: found.source, offset, digest };
+                rows.columns.push(record, &row);
+                rows.bytes += found.raw.len() as u64;
+                Ok(Offered::Added)
+            }
+        }
+    }
+
+    fn isolate(
+        &mut self,
+        found: &Found<'_>,
+        code: &str,
+        reason: &str,
+        digest: u64,
+        writer: &mut impl Sink,
+    ) -> Result<(), StoreError> {
+        let row = QuarantineRow {
+            system: &self.system,
+            source: found.source,
+            offset: found.line.offset,
+            line: found.line.number,
+            raw_length: found.line.length,
+            raw: found.raw,
+            code,
+            reason,
+            digest,
+        };
+        self.quarantine.push(&row, writer)
+    }
+}

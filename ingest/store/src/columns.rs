@@ -1,0 +1,247 @@
+//! Records and quarantined lines as columns.
+
+use std::sync::Arc;
+
+use arrow_array::builder::{
+    ArrayBuilder, BinaryBuilder, BooleanBuilder, Date32Builder, Int32Builder, Int64Builder, StringBuilder,
+};
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
+use arrow_schema::ArrowError;
+use demi_schemas::{EventRecord, tables};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::StoreError;
+
+/// What takes rows of one table.
+pub trait Sink {
+    /// Takes a batch.
+    fn write(&mut self, batch: RecordBatch) -> Result<(), StoreError>;
+}
+
+/// Where a record came from, and what it is to the store.
+pub struct EventRow<'a> {
+    pub system: &'a str,
+    pub date: Option<i32>,
+    pub source: &'a str,
+    pub offset: u64,
+    pub digest: u64,
+}
+
+/// Texts of a column. Missing ones are counted, and added when one comes that is not: most columns have none.
+#[derive(Default)]
+struct Texts {
+    there: StringBuilder,
+    missing: usize,
+}
+
+impl Texts {
+    fn append_value(&mut self, text: &str) {
+        if self.missing > 0 {
+            self.there.append_nulls(std::mem::take(&mut self.missing));
+        }
+        self.there.append_value(text);
+    }
+
+    fn append_option(&mut self, text: Option<&str>) {
+        match text {
+            Some(text) => self.append_value(text),
+            None => self.missing += 1,
+        }
+    }
+
+    fn finish(&mut self) -> StringArray {
+        self.there.append_nulls(std::mem::take(&mut self.missing));
+        // The next batch is about as large.
+        let next = StringBuilder::with_capacity(self.there.len(), self.there.values_slice().len());
+        std::mem::replace(&mut self.there, next).finish()
+    }
+}
+
+/// Events gathered until a batch is full, in the columns of [`tables::store_events`].
+#[derive(Default)]
+pub struct EventColumns {
+    system: Texts,
+    date: Date32Builder,
+    actor: Texts,
+    incarnation: Int32Builder,
+    seq: Int64Builder,
+    kind: Texts,
+    msg_id: Texts,
+    from: Texts,
+    to: Texts,
+    via: Texts,
+    timer: Texts,
+    type_: Texts,
+    payload: Texts,
+    fingerprint: Texts,
+    external: BooleanBuilder,
+    fields: Texts,
+    state: Texts,
+    time: Texts,
+    source: Texts,
+    offset: Int64Builder,
+    line: Int64Builder,
+    vector_clock: Texts,
+    attrs: Texts,
+    digest: Int64Builder,
+    rows: usize,
+    /// Room for JSON texts.
+    text: Vec<u8>,
+}
+
+impl EventColumns {
+    /// Rows gathered.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Adds a record. `incarnation` and `seq` were checked to fit.
+    pub fn push(&mut self, record: &EventRecord, row: &EventRow<'_>) {
+        self.system.append_value(row.system);
+        self.date.append_option(row.date);
+        self.actor.append_value(&record.actor);
+        self.incarnation.append_value(record.incarnation as i32);
+        self.seq.append_value(record.seq as i64);
+        self.kind.append_value(record.kind.as_str());
+        self.msg_id.append_option(record.msg_id.as_deref());
+        self.from.append_option(record.from.as_deref());
+        self.to.append_option(record.to.as_deref());
+        self.via.append_option(record.via.map(|v| v.as_str()));
+        push_json(&mut self.timer, record.timer.as_ref(), &mut self.text);
+        self.type_.append_option(record.type_.as_deref());
+        self.payload.append_option(record.payload.as_deref());
+        self.fingerprint.append_option(record.fingerprint.as_deref());
+        self.external.append_option(record.external);
+        push_json(&mut self.fields, record.fields.as_ref(), &mut self.text);
+        push_json(&mut self.state, record.state.as_ref(), &mut self.text);
+        match &record.time {
+            Some(Value::String(text)) => self.time.append_value(text),
+            other => push_json(&mut self.time, other.as_ref(), &mut self.text),
+        }
+        self.source.append_value(row.source);
+        self.offset.append_value(row.offset as i64);
+        self.line.append_option(record.line.and_then(|l| i64::try_from(l).ok()));
+        push_json(&mut self.vector_clock, record.vector_clock.as_ref(), &mut self.text);
+        push_json(&mut self.attrs, Some(&record.attrs).filter(|attrs| !attrs.is_empty()), &mut self.text);
+        self.digest.append_value(row.digest as i64);
+        self.rows += 1;
+    }
+
+    /// The rows gathered, as a batch; the columns are empty again.
+    pub fn finish(&mut self) -> Result<RecordBatch, ArrowError> {
+        self.rows = 0;
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(self.system.finish()),
+            Arc::new(self.date.finish()),
+            Arc::new(self.actor.finish()),
+            Arc::new(self.incarnation.finish()),
+            Arc::new(self.seq.finish()),
+            Arc::new(self.kind.finish()),
+            Arc::new(self.msg_id.finish()),
+            Arc::new(self.from.finish()),
+            Arc::new(self.to.finish()),
+            Arc::new(self.via.finish()),
+            Arc::new(self.timer.finish()),
+            Arc::new(self.type_.finish()),
+            Arc::new(self.payload.finish()),
+            Arc::new(self.fingerprint.finish()),
+            Arc::new(self.external.finish()),
+            Arc::new(self.fields.finish()),
+            Arc::new(self.state.finish()),
+            Arc::new(self.time.finish()),
+            Arc::new(self.source.finish()),
+            Arc::new(self.offset.finish()),
+            Arc::new(self.line.finish()),
+            Arc::new(self.vector_clock.finish()),
+            Arc::new(self.attrs.finish()),
+            Arc::new(self.digest.finish()),
+        ];
+        RecordBatch::try_new(tables::store_events(), columns)
+    }
+}
+
+/// Adds a value as JSON text. Values that came from JSON can always be written as JSON, and JSON is always UTF-8.
+fn push_json<T: Serialize>(column: &mut Texts, value: Option<&T>, text: &mut Vec<u8>) {
+    text.clear();
+    let written = value.and_then(|value| serde_json::to_writer(&mut *text, value).ok());
+    column.append_option(written.and_then(|()| std::str::from_utf8(text).ok()));
+}
+
+/// Quarantined lines of a batch, and the bytes of them after which it has fewer.
+const QUARANTINE_ROWS: usize = 4096;
+const QUARANTINE_BYTES: usize = 8 << 20;
+
+/// A line for the quarantine.
+pub struct QuarantineRow<'a> {
+    pub system: &'a str,
+    pub source: &'a str,
+    pub offset: u64,
+    pub line: u64,
+    pub raw_length: u64,
+    pub raw: &'a [u8],
+    pub code: &'a str,
+    pub reason: &'a str,
+    pub digest: u64,
+}
+
+/// Quarantined lines gathered until a batch is full, in the columns of [`tables::store_quarantine`].
+#[derive(Default)]
+pub struct QuarantineColumns {
+    system: StringBuilder,
+    source: StringBuilder,
+    offset: Int64Builder,
+    line: Int64Builder,
+    raw_length: Int64Builder,
+    raw: BinaryBuilder,
+    code: StringBuilder,
+    reason: StringBuilder,
+    digest: Int64Builder,
+    rows: usize,
+    bytes: usize,
+}
+
+impl QuarantineColumns {
+    /// Rows gathered.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Whether they are enough for a batch.
+    pub fn is_full(&self) -> bool {
+        self.rows >= QUARANTINE_ROWS || self.bytes >= QUARANTINE_BYTES
+    }
+
+    /// Adds a line.
+    pub fn push(&mut self, row: &QuarantineRow<'_>) {
+        self.system.append_value(row.system);
+        self.source.append_value(row.source);
+        self.offset.append_value(row.offset as i64);
+        self.line.append_value(row.line as i64);
+        self.raw_length.append_value(row.raw_length as i64);
+        self.raw.append_value(row.raw);
+        self.code.append_value(row.code);
+        self.reason.append_value(row.reason);
+        self.digest.append_value(row.digest as i64);
+        self.rows += 1;
+        self.bytes += row.raw.len();
+    }
+
+    /// The rows gathered, as a batch; the columns are empty again.
+    pub fn finish(&mut self) -> Result<RecordBatch, ArrowError> {
+        self.rows = 0;
+        self.bytes = 0;
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(self.system.finish()),
+            Arc::new(self.source.finish()),
+            Arc::new(self.offset.finish()),
+            Arc::new(self.line.finish()),
+            Arc::new(self.raw_length.finish()),
+            Arc::new(self.raw.finish()),
+            Arc::new(self.code.finish()),
+            Arc::new(self.reason.finish()),
+            Arc::new(self.digest.finish()),
+        ];
+        RecordBatch::try_new(tables::store_quarantine(), columns)
+    }
+}

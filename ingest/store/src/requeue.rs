@@ -1,0 +1,183 @@
+//! Trying quarantined lines again, after the mapping (or this program) was mended.
+
+use serde::Serialize;
+
+use crate::admit::{Found, Known, Offered, Rows};
+use crate::columns::{QuarantineColumns, QuarantineRow};
+use crate::delta::{Gone, TableWriter};
+use crate::quarantine::run_of;
+use crate::{Store, StoreError};
+use demi_formats::digest::digest_into;
+use demi_formats::mapping::{Mapper, Outcome};
+use demi_formats::read::lines::Line;
+use demi_formats::read::parse::{Parser, What, bad_line_digest, reserved};
+use demi_formats::time::utc_date;
+
+/// What [`requeue`] did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Requeued {
+    /// Rows that were in quarantine.
+    pub rows: u64,
+    /// Events made of them that are new.
+    pub added: u64,
+    /// Events made of them that the store has already.
+    pub duplicates: u64,
+    /// Rows that left the quarantine without becoming events: the mapping says they are none.
+    pub skipped: u64,
+    /// Rows that left the quarantine because their events were deleted.
+    pub deleted: u64,
+    /// Rows that stay: still wrong, in conflict, or not kept whole.
+    pub kept: u64,
+}
+
+/// Reads the quarantined lines of a system again, with a mapping or as event records, and moves those that are events
+/// now into the events. Each line is read by itself.
+///
+/// Events are committed before the quarantine without them ([the order of all commits](crate::admit)): after a crash in
+/// between, a second run finds the events there and only removes the lines.
+///
+/// # Errors
+/// When the store cannot be read or written, or something else is writing into the system.
+pub fn requeue(store: &mut Store, system: &str, mapper: Option<&mut Mapper>) -> Result<Requeued, StoreError> {
+    let _lock = store.lock(system)?;
+    store.refresh()?;
+    let files = store.quarantine_files(system)?;
+    let known = store.known(system, store.dir().to_owned())?;
+    let mut run = Run {
+        system,
+        mapper,
+        scratch: Vec::new(),
+        known,
+        rows: Rows::default(),
+        kept: QuarantineColumns::default(),
+        events: store.events_writer()?,
+        quarantine: store.quarantine_writer()?,
+        done: Requeued::default(),
+    };
+    crate::quarantine::each(&files, system, |row| run.row(row))?;
+    let gone = run.quarantine.files_of(system)?;
+    run.flush()?;
+    if run.events.is_pending() {
+        run.events.commit(&[], Gone::Nothing)?;
+    }
+    if run.done.kept < run.done.rows {
+        if run.kept.rows() > 0 {
+            run.quarantine.write(run.kept.finish()?)?;
+        }
+        run.quarantine.commit(&[], Gone::Files(gone))?;
+    }
+    let done = run.done;
+    store.refresh()?;
+    Ok(done)
+}
+
+struct Run<'a> {
+    system: &'a str,
+    mapper: Option<&'a mut Mapper>,
+    scratch: Vec<u8>,
+    known: Known,
+    rows: Rows,
+    kept: QuarantineColumns,
+    events: TableWriter,
+    quarantine: TableWriter,
+    done: Requeued,
+}
+
+impl Run<'_> {
+    /// Takes a row; one of several lines line by line.
+    fn row(&mut self, row: &QuarantineRow<'_>) -> Result<(), StoreError> {
+        if run_of(row.reason).is_none() {
+            return self.line(row);
+        }
+        let (mut offset, mut number) = (row.offset, row.line);
+        for raw in row.raw.split(|byte| *byte == b'\n') {
+            let line = Line { offset, number, length: raw.len() as u64, terminated: true, overlong: None };
+            offset += line.length + 1;
+            number += u64::from(number > 0);
+            if raw.trim_ascii().is_empty() {
+                continue;
+            }
+            let digest = bad_line_digest(row.source, &line, row.code, raw);
+            let reason = "one of several lines that were no records";
+            let (raw_length, offset, line) = (line.length, line.offset, line.number);
+            self.line(&QuarantineRow { offset, line, raw_length, raw, reason, digest, ..*row })?;
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, row: &QuarantineRow<'_>) -> Result<(), StoreError> {
+        self.done.rows += 1;
+        let whole = row.raw.len() as u64 == row.raw_length && !matches!(row.code, "conflict" | "truncated");
+        let records = if whole { self.parse(row) } else { None };
+        let Some(records) = records else {
+            self.done.kept += 1;
+            self.kept.push(row);
+            if self.kept.is_full() {
+                let batch = self.kept.finish()?;
+                self.quarantine.write(batch)?;
+            }
+            return Ok(());
+        };
+        if records.is_empty() {
+            self.done.skipped += 1;
+        }
+        let number = self.known.seen.source(row.source);
+        let line = line_of(row);
+        let found = Found { source: row.source, number, line: &line, raw: row.raw };
+        for what in records {
+            let What::Event { mut record, digest, date } = what else { continue };
+            match self.known.offer(&found, &mut record, digest, date, &mut self.rows)? {
+                Offered::Added => self.done.added += 1,
+                Offered::Duplicate => self.done.duplicates += 1,
+                Offered::Deleted => self.done.deleted += 1,
+                Offered::Conflict { reason, digest } => {
+                    self.done.kept += 1;
+                    self.kept.push(&QuarantineRow { code: "conflict", reason: &reason, digest, ..*row });
+                }
+            }
+        }
+        if self.rows.are_full() {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), StoreError> {
+        self.rows.take()?.map_or(Ok(()), |batch| self.events.write(batch))
+    }
+
+    /// The events of a line, none if it is to be skipped; `None` if it is still wrong.
+    fn parse(&mut self, row: &QuarantineRow<'_>) -> Option<Vec<What>> {
+        let line = line_of(row);
+        let Some(mapper) = &mut self.mapper else {
+            let what = Parser::new(self.system, usize::MAX).parse(row.raw, &line);
+            return matches!(what, What::Event { .. }).then(|| vec![what]);
+        };
+        let mut units = Vec::new();
+        mapper.begin(row.source, row.raw);
+        mapper.line(line, row.raw, &mut units);
+        mapper.end(&mut units);
+        let mut events = Vec::new();
+        for unit in units {
+            match unit.outcome {
+                Outcome::Events { records, .. } => {
+                    for record in records {
+                        if reserved(&record).is_some() {
+                            return None;
+                        }
+                        let digest = digest_into(&record, &mut self.scratch);
+                        let date = record.time.as_ref().and_then(utc_date);
+                        events.push(What::Event { record: Box::new(record), digest, date });
+                    }
+                }
+                Outcome::Skipped(_) => {}
+                Outcome::Rejected { .. } => return None,
+            }
+        }
+        Some(events)
+    }
+}
+
+fn line_of(row: &QuarantineRow<'_>) -> Line {
+    Line { offset: row.offset, number: row.line, length: row.raw_length, terminated: true, overlong: None }
+}

@@ -1,0 +1,226 @@
+//! Stamps that run backwards: events that are stamped earlier than the event before them in their actor's log.
+//!
+//! The order of an actor's events is that of their sequence numbers, whatever their stamps say. Where a log has no numbers they are counted as its lines
+//! stand, so a log that was turned round, or whose files were read in the wrong order, gives a wrong order. Its stamps tell, and so
+//! they are looked at, although nothing is ordered by them.
+//!
+//! What counts is that a stamp *must* be earlier: equal stamps are no step back, and a stamp of whole seconds stands for all of its second. How small a
+//! step is does not matter; the largest is told, so that a clock that was set is not taken for a log that was turned round.
+//! Events that came in another order than that of their numbers are looked at in the store, when all are there.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int32Type, Int64Type};
+use arrow_schema::DataType;
+use demi_common::sealed::SealedFile;
+use demi_schemas::EventRecord;
+use demi_schemas::event::is_clock_seq;
+use demi_schemas::summary::BackwardStamps;
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+
+use crate::StoreError;
+use crate::scan::scan;
+use demi_formats::time::{Stamp, difference};
+
+/// Most events that are looked at in the store, because they came in another order.
+const MOST_SCANNED: usize = 20_000_000;
+
+/// Where an event stood.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    source: &'a str,
+    line: u64,
+}
+
+/// What is known of one incarnation.
+#[derive(Default)]
+struct Watched {
+    /// Sequence number of the last event.
+    seq: u64,
+    /// The latest stamp since the last step back.
+    latest: Option<Stamp>,
+    /// What was found, one for each source, and the largest step of each.
+    found: Vec<(BackwardStamps, i128)>,
+    /// Whether events came in another order than that of their numbers.
+    shuffled: bool,
+    /// Events that were found since [`Stamps::news`] was asked.
+    fresh: u64,
+}
+
+impl Watched {
+    /// Takes the event that comes next by its number.
+    fn next(&mut self, actor: &str, incarnation: u32, stamp: Stamp, place: Place<'_>) {
+        let Some(latest) = self.latest else {
+            self.latest = Some(stamp);
+            return;
+        };
+        let Some(step) = stamp.is_before(latest) else {
+            self.latest = Some(latest.later(stamp));
+            return;
+        };
+        self.latest = Some(stamp);
+        self.fresh += 1;
+        if let Some((found, most)) = self.found.last_mut().filter(|(found, _)| found.source == place.source) {
+            found.events += 1;
+            if step > *most {
+                *most = step;
+                found.most = difference(step, stamp);
+            }
+            return;
+        }
+        let found = BackwardStamps {
+            actor: actor.to_owned(),
+            incarnation,
+            events: 1,
+            source: place.source.to_owned(),
+            line: place.line,
+            time: stamp.shown(),
+            before: latest.shown(),
+            most: difference(step, stamp),
+        };
+        self.found.push((found, step));
+    }
+}
+
+/// Actors with the number of an incarnation.
+pub type Incarnations = BTreeSet<(String, u32)>;
+
+/// Watches the stamps of events that are loaded.
+#[derive(Default)]
+pub struct Stamps(HashMap<String, Vec<(u32, Watched)>, FxBuildHasher>);
+
+impl Stamps {
+    /// Takes an event, wherever it goes.
+    pub fn take(&mut self, record: &EventRecord, source: &str, line: u64) {
+        let Some(stamp) = record.time.as_ref().and_then(Stamp::read) else { return };
+        if is_clock_seq(record.seq) && stamp.tells(record.seq) {
+            // Its place in the order is that of its stamp, in whatever order events come.
+            return;
+        }
+        let incarnations = self.0.entry_ref(record.actor.as_str()).or_default();
+        let at = match incarnations.iter().rposition(|(i, _)| *i == record.incarnation) {
+            Some(at) => at,
+            None => {
+                incarnations.push((record.incarnation, Watched::default()));
+                incarnations.len() - 1
+            }
+        };
+        let (_, watched) = &mut incarnations[at];
+        if record.seq <= watched.seq {
+            // The same event again says nothing new.
+            watched.shuffled |= record.seq < watched.seq;
+            return;
+        }
+        watched.seq = record.seq;
+        if !watched.shuffled {
+            watched.next(&record.actor, record.incarnation, stamp, Place { source, line });
+        }
+    }
+
+    /// What was found of incarnations of which something was found since this was asked last, and how many events these are. Of events that
+    /// came in another order than that of their numbers nothing is known.
+    pub fn news(&mut self) -> (Vec<BackwardStamps>, u64) {
+        let (mut found, mut events) = (Vec::new(), 0);
+        let incarnations = self.0.values_mut().flatten().map(|(_, watched)| watched);
+        for watched in incarnations.filter(|watched| watched.fresh > 0 && !watched.shuffled) {
+            events += std::mem::take(&mut watched.fresh);
+            found.extend(watched.found.iter().map(|(found, _)| found.clone()));
+        }
+        sort(&mut found);
+        (found, events)
+    }
+
+    /// What was found of a system whose events are all in `files` now, and the incarnations that were looked at there as a whole.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn finish(
+        self,
+        files: impl FnOnce() -> Result<Vec<SealedFile>, StoreError>,
+    ) -> Result<(Vec<BackwardStamps>, Incarnations), StoreError> {
+        let (mut found, mut shuffled) = (Vec::new(), BTreeSet::new());
+        for (actor, incarnations) in self.0 {
+            for (incarnation, watched) in incarnations {
+                match watched.shuffled {
+                    true => drop(shuffled.insert((actor.clone(), incarnation))),
+                    false => found.extend(watched.found.into_iter().map(|(found, _)| found)),
+                }
+            }
+        }
+        if !shuffled.is_empty() {
+            found.append(&mut in_files(&files()?, &shuffled)?);
+        }
+        sort(&mut found);
+        Ok((found, shuffled))
+    }
+}
+
+/// Puts what was found into the order of actors, incarnations and places.
+pub fn sort(found: &mut [BackwardStamps]) {
+    found.sort_by(|a, b| {
+        let key = |f: &BackwardStamps| (f.actor.clone(), f.incarnation, f.source.clone(), f.line);
+        key(a).cmp(&key(b))
+    });
+}
+
+/// An event in the store: its sequence number, its stamp, the number of its source, its line.
+type Stamped = (u64, Stamp, usize, u64);
+
+/// Looks at the events of some incarnations in files.
+fn in_files(
+    files: &[SealedFile],
+    which: &BTreeSet<(String, u32)>,
+) -> Result<Vec<BackwardStamps>, StoreError> {
+    let columns = [
+        ("actor", DataType::Utf8),
+        ("time", DataType::Utf8),
+        ("source", DataType::Utf8),
+        ("incarnation", DataType::Int32),
+        ("seq", DataType::Int64),
+        ("line", DataType::Int64),
+    ];
+    let mut sources: Vec<String> = Vec::new();
+    let mut events: BTreeMap<(String, u32), Vec<Stamped>> = BTreeMap::new();
+    let mut count = 0;
+    scan(files, &columns, |batch| {
+        let text = |i: usize| batch.column(i).as_string::<i32>();
+        let long = |i: usize| batch.column(i).as_primitive::<Int64Type>();
+        let mut key = (String::new(), 0);
+        for row in 0..batch.num_rows() {
+            let incarnation = batch.column(3).as_primitive::<Int32Type>().value(row) as u32;
+            if key.0 != text(0).value(row) || key.1 != incarnation {
+                key = (text(0).value(row).to_owned(), incarnation);
+            }
+            if count >= MOST_SCANNED || !which.contains(&key) || !text(1).is_valid(row) {
+                continue;
+            }
+            let Some(stamp) = Stamp::of_text(text(1).value(row)) else { continue };
+            let source = text(2).value(row);
+            if sources.last().is_none_or(|last| last != source) {
+                sources.push(source.to_owned());
+            }
+            let line = if long(5).is_valid(row) { long(5).value(row) as u64 } else { 0 };
+            let event = (long(4).value(row) as u64, stamp, sources.len() - 1, line);
+            match events.get_mut(&key) {
+                Some(events) => events.push(event),
+                None => drop(events.insert(key.clone(), vec![event])),
+            }
+            count += 1;
+        }
+        Ok(())
+    })?;
+    let mut all = Vec::new();
+    for ((actor, incarnation), mut events) in events {
+        events.sort_by_key(|(seq, ..)| *seq);
+        let mut watched = Watched::default();
+        for (_, stamp, source, line) in events {
+            let source = sources.get(source).map_or("", String::as_str);
+            watched.next(&actor, incarnation, stamp, Place { source, line });
+        }
+        all.extend(watched.found.into_iter().map(|(found, _)| found));
+    }
+    Ok(all)
+}
