@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use demi_daemon::config::DaemonConfig;
-use demi_daemon::{self, Config, Stopped, Verified};
+use demi_daemon::{Config, Stopped, Verified};
 
 use super::Outcome;
 use demi_lineage::ui::Ui;
@@ -44,8 +44,8 @@ pub struct VerifyArgs {
 /// Runs the daemon until it is told to stop.
 pub fn serve(args: &ConfigArgs, ui: &Ui) -> Outcome {
     let config = Config::read(args.path()?)?;
-    daemon::start_log(&config.daemon)?;
-    let stopped = daemon::run(&config, |started| {
+    demi_daemon::start_log(&config.daemon)?;
+    let stopped = demi_daemon::run(&config, |started| {
         for (name, address) in &started.addresses {
             ui.result(&format!("{name} {address}"));
         }
@@ -62,8 +62,8 @@ pub fn validate(args: &ConfigArgs, ui: &Ui) -> Outcome {
     let config = Config::read(args.path()?)?;
     // What is doubtful, and not refused, is a warning of the log.
     let log = DaemonConfig { log: "warn".to_owned(), log_json: false, ..DaemonConfig::default() };
-    daemon::start_log(&log)?;
-    daemon::check(&config)?;
+    demi_daemon::start_log(&log)?;
+    demi_daemon::check(&config)?;
     let found: Vec<String> =
         config.sources.iter().map(|(name, source)| format!("{name} (system {})", source.system)).collect();
     ui.result(&format!("{}: fine; sources: {}", args.path()?.display(), found.join(", ")));
@@ -77,7 +77,7 @@ pub fn validate(args: &ConfigArgs, ui: &Ui) -> Outcome {
 
 /// Prints what a restart would lose or repeat. Exit status 1 if something is lost.
 pub fn verify(args: &VerifyArgs, ui: &Ui) -> Outcome {
-    let found = daemon::verify(&args.store, &args.spool)?;
+    let found = demi_daemon::verify(&args.store, &args.spool)?;
     if args.json {
         ui.json(&found)?;
     } else {
