@@ -622,7 +622,7 @@ fn what_is_no_file_in_a_spool_is_told_by_name() {
             let told = told.join(": ");
             assert!(told.contains(name.as_str()) && told.contains(&format!("it is a {kind} ")), "{told}");
             assert!(
-                crate::daemon::verify(&dir.join("store"), &spool).is_err()
+                crate::verify(&dir.join("store"), &spool).is_err()
                     || name == "lock"
                     || name.starts_with("monitor-")
             );

@@ -28,10 +28,10 @@ use super::sources::budget::Budget;
 use super::sources::rate::Rate;
 use super::tasks::{GivenUp, Tasks};
 use super::{codec, descriptors, writer};
-use demi_store::Store;
-use demi_store::fs::{self, FileSystem, create_dirs};
 use crate::spool::{Disk as _, Folder, Options, Spool, SpoolError};
 use demi_formats::read::names::real;
+use demi_store::Store;
+use demi_store::fs::{self, FileSystem, create_dirs};
 
 /// The file in the spool's folder that whoever uses the spool has locked.
 pub(super) const LOCK: &str = "lock";

@@ -9,9 +9,9 @@ use super::codec;
 use super::committer::progress::{application, source_application};
 use super::positions::Positions;
 use super::serve::{LOCK, ServeError};
-use demi_store::fs::must_be_file;
 use crate::spool::{Folder, Options, Readers, Recovered, Spool, identity, inspect};
 use demi_store::completeness::{completeness, find, status};
+use demi_store::fs::must_be_file;
 use demi_store::{Store, StoreError};
 
 /// What [`verify`] found.

@@ -71,7 +71,7 @@ pub trait OpenFile: Send + Debug {
 ///
 /// # Errors
 /// What it is, or what the system says; of kind `NotFound` only where the name is not there at all.
-pub(crate) fn must_be_file(path: &Path) -> io::Result<()> {
+pub fn must_be_file(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::FileTypeExt as _;
     let kind = match fs::metadata(path) {
         Ok(meta) => meta.file_type(),
@@ -94,7 +94,7 @@ pub(crate) fn must_be_file(path: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// What is there instead, or what the system says.
-pub(crate) fn lock_file(path: &Path) -> io::Result<File> {
+pub fn lock_file(path: &Path) -> io::Result<File> {
     match must_be_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => File::create(path),
