@@ -39,7 +39,7 @@ for flags in '\000\001' '\000\000'; do seed otlp_json "$flags" ../ingest/formats
 for flags in '\001\001' '\001\000'; do seed otlp_json "$flags" ../ingest/formats/tests/formats/zipkin.json; done
 seed nats_message '\001\377' ../ingest/formats/tests/formats/otlp.json
 seed nats_message '\000\377' ../ingest/formats/tests/formats/native.jsonl
-seed mapping_file '' ../ingest/formats/mappings/*.toml
+seed mapping_file '' ../ingest/formats/mappings/*.toml ../examples/mappings/*.toml
 seed daemon_config '' ../ingest/daemon/dist/demi.toml
 # What `explore --budget 12states --bound 1 --faults 1 --depth 5` leaves of the two-phase model with one client message, without its first line.
 seed unfinished '' seeds/unfinished.jsonl

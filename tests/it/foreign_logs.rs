@@ -46,8 +46,8 @@ fn many_runs_of_petersons_election_in_one_file_are_built() {
     let case = Case::new();
     let sample =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("ingest/formats/tests/formats/peterson-merged.txt");
-    let (status, summary, error) =
-        case.load("pet", &["--mapping", "peterson-merged", &sample.display().to_string()]);
+    let (status, summary, error) = case
+        .load("pet", &["--mapping", "examples/mappings/peterson-merged.toml", &sample.display().to_string()]);
     assert_eq!((status, &summary["added"]), (Some(0), &Value::from(7)), "{error}");
     let built = case.build("pet/1");
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
@@ -59,7 +59,7 @@ fn many_runs_of_petersons_election_in_one_file_are_built() {
 fn actors_counted_from_another_number_than_clocks_are_hinted_at() {
     let case = Case::new();
     let log = case.file("p.txt", "0 1,0 a\n1 1,1 b\n");
-    let (status, _, error) = case.load("p", &["--mapping", "peterson", &log]);
+    let (status, _, error) = case.load("p", &["--mapping", "examples/mappings/peterson.toml", &log]);
     assert_eq!(status, Some(0));
     assert!(error.contains("set 'first' in the mapping's [clock]"), "{error}");
     let built = case.build("p");

@@ -134,10 +134,11 @@ fn inferred(set: &str, files: &[&str], mapping: &str, bits: &str) -> Option<BTre
         println!("skipped: {} is not at hand", data.display());
         return None;
     }
+    let mapping = Path::new(env!("CARGO_MANIFEST_DIR")).join(mapping).display().to_string();
     let folder = tempfile::tempdir().unwrap();
     for file in files {
         let (log, system) = (data.join(file).display().to_string(), file.split('.').next().unwrap());
-        let line = ["ingest", "load", "--store", "s", "--system", system, "--mapping", mapping, "-q"];
+        let line = ["ingest", "load", "--store", "s", "--system", system, "--mapping", &mapping, "-q"];
         assert_eq!(run(folder.path(), &[&line[..], &[log.as_str()]].concat()).0, Some(0));
     }
     let line = ["infer", "s", "--holdout", "0", "--min-bits", bits, "--json", "-q"];
@@ -151,7 +152,8 @@ fn inferred(set: &str, files: &[&str], mapping: &str, bits: &str) -> Option<BTre
 /// Dinv's example: a client sends two terms, and a server answers with their sum. What holds across its messages is found, and no more.
 #[test]
 fn what_holds_across_messages_is_found() {
-    let Some(held) = inferred("dinv-sum", &["sum-2015-08-21.log"], "dinv", "6.64") else {
+    let Some(held) = inferred("dinv-sum", &["sum-2015-08-21.log"], "examples/mappings/dinv.toml", "6.64")
+    else {
         return;
     };
     let of = |from: &str, to: &str| {
@@ -187,7 +189,9 @@ fn what_holds_across_messages_is_found() {
 /// One election in 386 states of etcd's Raft is little evidence, and the bits say so.
 #[test]
 fn little_evidence_is_told_as_such() {
-    let Some(held) = inferred("tla-etcd-raft", &["etcd-raft-2024-07.ndjson"], "etcd-raft", "3") else {
+    let Some(held) =
+        inferred("tla-etcd-raft", &["etcd-raft-2024-07.ndjson"], "examples/mappings/etcd-raft.toml", "3")
+    else {
         return;
     };
     for (text, bits) in
@@ -219,7 +223,9 @@ fn several_executions_of_another_system_agree() {
         .filter(|name| name.starts_with("check_quorum") || name.starts_with("election"))
         .collect();
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
-    let Some(held) = inferred("tla-ccf-raft", &files, "ccf-raft", "1.5") else { return };
+    let Some(held) = inferred("tla-ccf-raft", &files, "examples/mappings/ccf-raft.toml", "1.5") else {
+        return;
+    };
     assert!(held.contains_key("WHERE leadership_state = 'Leader' HAVING count(*) <= 1"), "{held:#?}");
     for text in ["commit_idx >= prev.commit_idx", "last_idx >= prev.last_idx", "commit_idx <= last_idx"] {
         assert!(held.contains_key(text), "{text} in {held:#?}");

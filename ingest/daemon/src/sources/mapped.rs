@@ -184,7 +184,7 @@ mod tests {
             assert!(reason("logfmt", carrier).contains("it counts sequence numbers"));
             assert!(find("tracing", carrier).is_ok() && find("native", carrier).is_ok());
         }
-        for name in ["zipkin", "otlp", "synoptic", "shiviz"] {
+        for name in ["zipkin", "otlp", "shiviz"] {
             assert!(reason(name, Carrier::Files).contains("is for whole files"), "{name}");
         }
         assert!(reason("govectr", Carrier::Files).contains("govector"));

@@ -133,7 +133,7 @@ mod tests {
     fn shipped_mappings_say_what_they_need() {
         let needs = |name: &str| Mapping::named(name).unwrap().needs().unwrap();
         assert_eq!(needs("native"), Needs::default());
-        assert!(needs("zipkin").end.is_some() && needs("synoptic").end.is_some());
+        assert!(needs("zipkin").end.is_some());
         assert!(needs("shiviz").end.unwrap().contains("each execution"));
         let govector = needs("govector");
         assert!(govector.end.is_none() && govector.order.is_some() && govector.lines.is_some());

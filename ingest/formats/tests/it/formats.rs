@@ -51,8 +51,19 @@ fn shown(units: &[Unit]) -> String {
     out
 }
 
+/// The folder of mappings for logs of papers, which do not come with the program.
+fn others() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/mappings")
+}
+
+/// The mapping of a name, among those that come with the program or the others.
+fn find(mapping: &str) -> Mapping {
+    let file = others().join(mapping).with_extension("toml");
+    if file.exists() { Mapping::read(&file).unwrap() } else { Mapping::named(mapping).unwrap() }
+}
+
 fn map(mapping: &str, name: &str, data: &[u8]) -> Vec<Unit> {
-    Mapper::new(&Mapping::named(mapping).unwrap()).unwrap().map_text(name, data)
+    Mapper::new(&find(mapping)).unwrap().map_text(name, data)
 }
 
 #[test]
@@ -67,8 +78,11 @@ fn every_format_has_a_sample_and_every_line_of_it_a_meaning() {
         insta::assert_snapshot!(sample.as_str(), shown(&units));
         mapped.push(mapping);
     }
-    for mapping in shipped() {
-        assert!(mapped.contains(&mapping.name), "{} has no sample", mapping.name);
+    let others = std::fs::read_dir(others()).unwrap().map(|entry| entry.unwrap().path());
+    let others: Vec<String> =
+        others.map(|path| path.file_stem().unwrap().to_string_lossy().into_owned()).collect();
+    for mapping in shipped().iter().map(|mapping| mapping.name).chain(others.iter().map(String::as_str)) {
+        assert!(mapped.contains(&mapping), "{mapping} has no sample");
     }
 }
 
@@ -137,7 +151,7 @@ proptest! {
 
 /// The units of a log that is read up to some line, left, and gone on with by another mapper.
 fn map_in_two(mapping: &str, name: &str, data: &[u8], stop: usize) -> Vec<Unit> {
-    let mapping = Mapping::named(mapping).unwrap();
+    let mapping = find(mapping);
     let mut mapper = Mapper::new(&mapping).unwrap();
     mapper.begin(name, data);
     let mut units = Vec::new();
