@@ -7,10 +7,8 @@
 
 use serde_json::{Map, Value};
 
+use super::values::{Bad, micros, required};
 use super::{Attributes, Context, Item, Link, OtlpOptions, Span, SpanKind, Surroundings, span_events};
-
-/// Why something is no span: a code, and a sentence.
-type Bad = (&'static str, String);
 
 /// The processes of a trace, by their ids: attributes of a resource.
 pub(crate) type Processes = Map<String, Value>;
@@ -38,22 +36,6 @@ pub(crate) fn id(value: &Value) -> Option<String> {
     let width = if text.len() <= 16 { 16 } else { 32 };
     let whole = if hex { format!("{:0>width$}", text.to_ascii_lowercase()) } else { text.to_owned() };
     (!text.is_empty() && whole.bytes().any(|byte| byte != b'0')).then_some(whole)
-}
-
-fn own_id(value: &Value, name: &str) -> Result<String, Bad> {
-    let found = value.get(name).and_then(id);
-    found.ok_or_else(|| ("bad_id", format!("'{name}' is missing, no text, or all zero")))
-}
-
-/// Microseconds as nanoseconds; 0 where there are none.
-fn micros(value: &Value, name: &str) -> Result<u64, Bad> {
-    let Some(found) = value.get(name).filter(|found| !found.is_null()) else { return Ok(0) };
-    let whole = found.as_u64().or_else(|| found.as_str()?.parse().ok());
-    let rounded = || found.as_f64().filter(|n| (0.0..1e16).contains(n)).map(|n| n as u64);
-    whole
-        .or_else(rounded)
-        .and_then(|n| n.checked_mul(1000))
-        .ok_or_else(|| ("bad_number", format!("'{name}' is {found}, not a number of microseconds")))
 }
 
 /// A list of `key`, `type` and `value` as attributes. Of a key that comes twice the last one counts.
@@ -93,9 +75,9 @@ fn read(
     }
     let trace = match value.get("traceID").and_then(id).or_else(|| trace.map(str::to_owned)) {
         Some(trace) => trace,
-        None => own_id(value, "traceID")?,
+        None => required(value.get("traceID").and_then(id), "traceID")?,
     };
-    let context = Context { trace, span: own_id(value, "spanID")? };
+    let context = Context { trace, span: required(value.get("spanID").and_then(id), "spanID")? };
     let named = value.get("processID").and_then(Value::as_str);
     let process = value.get("process").or_else(|| processes?.get(named?));
     let Some(process) = process else {

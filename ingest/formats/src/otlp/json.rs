@@ -10,11 +10,10 @@ use serde_json::Value;
 use super::kept::{span_event, status_value};
 use super::logs::Repeats;
 use super::spans::{span_events, take};
+use super::values::{Bad, required};
 use super::{
     Attributes, Context, Item, Link, Log, OtlpError, OtlpOptions, Span, SpanKind, Surroundings, attributes,
 };
-
-type Bad = (&'static str, String);
 
 /// What is said of a process, out of the `resource` of a list's element.
 pub(crate) fn resource(resource: &Value) -> Result<Attributes, String> {
@@ -170,10 +169,6 @@ fn id(value: &Value, name: &str, bytes: usize) -> Result<Option<String>, Bad> {
     Ok((digits.bytes().any(|b| b != b'0')).then_some(digits))
 }
 
-fn own_id(value: &Value, name: &str, bytes: usize) -> Result<String, Bad> {
-    id(value, name, bytes)?.ok_or_else(|| ("bad_id", format!("'{name}' is missing or all zero")))
-}
-
 /// A whole number, or its digits as text; 0 where there is none.
 fn number(value: &Value, name: &str) -> Result<u64, Bad> {
     match either(value, name) {
@@ -225,7 +220,10 @@ fn read_span(value: &Value) -> Result<Span, Bad> {
         return Err(("bad_shape", "a span is an object".to_owned()));
     }
     let shape = |e: OtlpError| ("bad_shape", e.to_string());
-    let context = Context { trace: own_id(value, "traceId", 16)?, span: own_id(value, "spanId", 8)? };
+    let context = Context {
+        trace: required(id(value, "traceId", 16)?, "traceId")?,
+        span: required(id(value, "spanId", 8)?, "spanId")?,
+    };
     let flags = number(value, "flags")?;
     let mut extra = Attributes::new();
     let trace_state = text(value, "traceState");

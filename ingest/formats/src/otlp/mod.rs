@@ -38,6 +38,7 @@ mod proto;
 pub(crate) mod runs;
 mod semconv;
 mod spans;
+mod values;
 #[cfg(feature = "otlp")]
 pub mod wire;
 pub(crate) mod zipkin;

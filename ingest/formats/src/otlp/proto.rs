@@ -12,13 +12,12 @@ use serde_json::Value;
 use super::kept::{span_event, status_value};
 use super::logs::Repeats;
 use super::spans::take;
+use super::values::Bad;
 use super::{Attributes, Context, Item, Link, Log, OtlpOptions, Span, SpanKind, Surroundings, attributes};
 
 /// Bits of `flags`: whether the next one says something, and whether the parent is in another process.
 const HAS_IS_REMOTE: u32 = 0x100;
 const IS_REMOTE: u32 = 0x200;
-
-type Bad = (&'static str, String);
 
 /// The events of spans.
 #[must_use]

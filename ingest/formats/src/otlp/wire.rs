@@ -16,6 +16,7 @@ use super::logs::Repeats;
 use super::proto::{read_log, read_span, resource_attributes, surroundings, text};
 use super::runs::{Runs, Told};
 use super::spans::span_events;
+use super::values::Bad;
 use super::{Item, OtlpOptions, Surroundings};
 use crate::read::lines::KEPT_OF_OVERLONG;
 
@@ -37,8 +38,6 @@ pub enum Signal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not protobuf: {0}")]
 pub struct WireError(&'static str);
-
-type Bad = (&'static str, String);
 
 /// The number of a field, and its bytes where it has a length.
 type Field<'a> = (u64, Option<&'a [u8]>);

@@ -12,10 +12,9 @@ use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
 
 use super::spans::span_events;
+use super::values::{Bad, micros, required};
 use super::zipkin_v1;
 use super::{Attributes, Context, Item, OtlpError, OtlpOptions, Rejected, Span, SpanKind, Surroundings};
-
-type Bad = (&'static str, String);
 
 /// Bytes of spans among which parts of a span are joined. The spans of a trace stand side by side, and one of this length has thousands.
 const WINDOW: usize = 1 << 20;
@@ -273,24 +272,6 @@ fn id(span: &Value, name: &str) -> Result<Option<String>, Bad> {
     }
 }
 
-fn own_id(span: &Value, name: &str) -> Result<String, Bad> {
-    id(span, name)?.ok_or_else(|| ("bad_id", format!("'{name}' is missing or all zero")))
-}
-
-/// Microseconds as nanoseconds; 0 where there are none.
-fn micros(span: &Value, name: &str) -> Result<u64, Bad> {
-    match span.get(name) {
-        None | Some(Value::Null) => Ok(0),
-        Some(found) => {
-            let whole = found.as_u64().or_else(|| found.as_str()?.parse().ok());
-            // Some reporters write fractions.
-            let rounded = || found.as_f64().filter(|n| (0.0..1e16).contains(n)).map(|n| n as u64);
-            let micros = whole.or_else(rounded).and_then(|n| n.checked_mul(1000));
-            micros.ok_or_else(|| ("bad_number", format!("'{name}' is {found}, not a number of microseconds")))
-        }
-    }
-}
-
 fn kind(span: &Value) -> Result<SpanKind, Bad> {
     Ok(match span.get("kind") {
         None | Some(Value::Null) => SpanKind::Internal,
@@ -331,7 +312,10 @@ fn read(value: &Value) -> Result<(Surroundings, Span), Bad> {
     let Some(map) = value.as_object() else {
         return Err(("bad_shape", "a span is an object".to_owned()));
     };
-    let context = Context { trace: own_id(value, "traceId")?, span: own_id(value, "id")? };
+    let context = Context {
+        trace: required(id(value, "traceId")?, "traceId")?,
+        span: required(id(value, "id")?, "id")?,
+    };
     let mut resource = Attributes::new();
     if let Some(local) = map.get("localEndpoint").and_then(Value::as_object) {
         resource.insert("service.name".to_owned(), endpoint(map.get("localEndpoint")).into());
