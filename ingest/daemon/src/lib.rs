@@ -16,6 +16,7 @@
 //! - [`net::security`]: listeners, their TLS and tokens.
 
 pub mod admin;
+mod backoff;
 pub mod batch;
 #[cfg(test)]
 mod breaking;

@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 
 use session::Session;
 
+use super::backoff::Backoff;
 use super::codec::CodecError;
 use super::metrics::Metrics;
 use super::monitors::{Feed, Feeds, Turn, Waits};
@@ -153,7 +154,7 @@ pub(super) fn spawn<D: Disk>(
     drop(store);
     let thread = thread::Builder::new().name("committer".into()).spawn(move || {
         let _locks = locks;
-        let mut pause = PAUSES.0;
+        let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
         let mut positions = positions;
         let mut task = tasks.task("committer");
         while !give_up.load(Ordering::Relaxed) {
@@ -193,11 +194,7 @@ pub(super) fn spawn<D: Disk>(
                 }
                 continue;
             }
-            if begin.elapsed() > PAUSES.1 {
-                pause = PAUSES.0;
-            }
-            thread::sleep(pause);
-            pause = (pause * 2).min(PAUSES.1);
+            thread::sleep(backoff.after(begin.elapsed()));
         }
     });
     thread.map_err(|source| StoreError::Io {

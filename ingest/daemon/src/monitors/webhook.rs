@@ -8,6 +8,7 @@ use url::Url;
 
 use super::checkpoint::Told;
 use super::config::{MonitorConfig, is_loopback};
+use crate::backoff::Backoff;
 
 /// First and longest pause between attempts.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
@@ -20,14 +21,13 @@ const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 pub(crate) async fn post(config: &MonitorConfig, told: &Told, failed: impl Fn(&str)) {
     let Some(url) = &config.webhook else { return };
     let body = serde_json::to_vec(told).unwrap_or_default();
-    let (mut client, mut pause) = (None, PAUSES.0);
+    let (mut client, mut backoff) = (None, Backoff::new(PAUSES.0, PAUSES.1));
     loop {
         match attempt(config, url, &mut client, &told.id, body.clone()).await {
             Ok(()) => return,
             Err(reason) => failed(&reason),
         }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(PAUSES.1);
+        tokio::time::sleep(backoff.after(Duration::ZERO)).await;
     }
 }
 

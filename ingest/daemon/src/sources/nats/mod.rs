@@ -22,6 +22,7 @@ use super::hand::Work;
 use super::mapped::{Bodies, Carrier};
 use super::source::read_keys;
 use super::{Context, Kind, Running, Source, SourceError};
+use crate::backoff::Backoff;
 use crate::batch::Refusal;
 use demi_formats::secret_file::{self, Holds};
 
@@ -35,7 +36,8 @@ const FETCH_BYTES: usize = 4 << 20;
 const FETCH_WAIT: Duration = Duration::from_millis(500);
 /// Time after which an unacknowledged message is delivered again, unless the consumer is there already.
 const ACK_WAIT: Duration = Duration::from_secs(60);
-/// Longest pause between two tries.
+/// First and longest pause between two tries.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// `[sources.NAME]` with `type = "nats"`.
@@ -195,18 +197,15 @@ fn options(config: &Config) -> Result<ConnectOptions, SourceError> {
 }
 
 async fn consume_forever(config: Config, mapped: Option<Bodies>, context: Context) {
-    let mut pause = Duration::from_millis(200);
+    let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
     loop {
         context.tasks.may_break(&context.origin.source);
         let begin = std::time::Instant::now();
         let Err(error) = consume(&config, mapped.as_ref(), &context).await else { return };
-        if begin.elapsed() > LONGEST_PAUSE {
-            pause = Duration::from_millis(200);
-        }
+        let pause = backoff.after(begin.elapsed());
         context.metrics.count_refused(&context.origin.source, "server_unreachable");
         tracing::warn!(source = %context.origin.source, %error, retry_in = ?pause, "no messages from NATS");
         tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 
