@@ -30,6 +30,13 @@ formats=(../ingest/formats/tests/formats/*)
 seed event_record '' ../ingest/formats/tests/formats/native.jsonl
 head -n 1 ../ingest/formats/tests/formats/native.jsonl >"$TMPDIR/line"
 seed event_record '' "$TMPDIR/line"
+number=0
+for sample in p-trace.txt p-trace-json.json pobserve.txt pobserve-lines.txt tlc.txt tlc-json.json itf.json; do
+    seed checker_traces "\\00$number" "../ingest/formats/tests/formats/$sample"
+    number=$((number + 1))
+done
+printf '<log>\n<e who="a" n="1"/>\n<e who="b">x &amp; <t>y</t></e>\n</log>\n' >"$TMPDIR/elements.xml"
+for flags in '\000' '\001' '\002'; do seed xml_log "$flags" "$TMPDIR/elements.xml"; done
 seed line_reader '\100\100\100' ../ingest/formats/tests/formats/native.jsonl
 seed tcp_framing '\377\001' ../ingest/formats/tests/formats/native.jsonl
 for flags in '\001\000\100' '\000\377\377'; do seed http_body "$flags" ../ingest/formats/tests/formats/native.jsonl; done

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
 
+use demi_common::regular;
 use demi_explore::{Saved, SavedError};
 use demi_schemas::Schedule;
 use serde::{Deserialize, Serialize};
@@ -103,7 +104,7 @@ pub fn read(folder: &Path, settings: &Settings) -> Result<Vec<Unfinished>, Box<d
         )
         .into());
     }
-    let file = File::open(&path).and_then(zstd::Decoder::new).map_err(|e| named(&e))?;
+    let file = regular::open(&path).and_then(zstd::Decoder::new).map_err(|e| named(&e))?;
     let mut lines = BufReader::new(file);
     let mut text = String::new();
     lines.read_line(&mut text).map_err(|e| named(&e))?;

@@ -4,14 +4,22 @@ use std::error::Error;
 use std::fs::File;
 use std::path::Path;
 
-use demi_common::{FolderError, Kind, Replacement, durable};
+use demi_common::{FolderError, Kind, Replacement, durable, regular};
 use demi_schemas::{Scenario, Schedule};
 
 use crate::input::{Wanted, expect};
 
+/// The text of a file. Whoever names a pipe of the system, such as `/dev/stdin`, means it; one in a folder is no file.
+fn text_of(path: &Path) -> std::io::Result<String> {
+    match path.starts_with("/dev") || path.starts_with("/proc") {
+        true => std::fs::read_to_string(path),
+        false => regular::read_to_string(path),
+    }
+}
+
 /// Reads a scenario file; errors name it.
 pub fn read_scenario(path: &Path) -> Result<Scenario, Box<dyn Error>> {
-    let text = std::fs::read_to_string(path).map_err(|e| match path.is_dir() {
+    let text = text_of(path).map_err(|e| match path.is_dir() {
         true => format!("{} is a folder, and a scenario is a file in TOML: --scenario FILE", path.display()),
         false => format!("{}: {e}", path.display()),
     })?;
@@ -27,7 +35,7 @@ pub fn read_schedule(path: &Path, kept: bool) -> Result<Schedule, Box<dyn Error>
     if path.is_dir() {
         return Ok(demi_order::execution::load_schedule(path, kept)?);
     }
-    let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let text = text_of(path).map_err(|e| format!("{}: {e}", path.display()))?;
     Ok(Schedule::parse(&text).map_err(|e| {
         // A file that was copied in part, or is still being written.
         let cut = if text.ends_with('\n') || text.is_empty() { "" } else { ": its last line is cut off" };

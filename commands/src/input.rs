@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
+use demi_common::regular;
 use demi_common::text::shell_word;
 use demi_order::execution::is_execution;
 use serde_json::Value;
@@ -80,7 +81,7 @@ impl Found {
             _ if is_execution(path) => Found::Execution,
             _ if has("certificate.json") => Found::Minimized,
             _ if has("summary.json") && has("scenario.toml") => {
-                let text = std::fs::read(path.join("summary.json")).unwrap_or_default();
+                let text = regular::read(&path.join("summary.json")).unwrap_or_default();
                 let summary: Value = serde_json::from_slice(&text).unwrap_or_default();
                 if summary.get("findings").is_some() { Found::Explored } else { Found::Fuzzed }
             }

@@ -8,6 +8,7 @@ use std::error::Error;
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
+use demi_common::regular;
 use demi_common::text::{printable, shell_words};
 use demi_schemas::{ChildModel, Scenario};
 use serde_json::json;
@@ -98,7 +99,7 @@ fn forget_gone(folder: &Path) -> std::io::Result<()> {
     }
     for entry in entries {
         let known: Option<serde_json::Value> =
-            std::fs::read(&entry).ok().and_then(|text| serde_json::from_slice(&text).ok());
+            regular::read(&entry).ok().and_then(|text| serde_json::from_slice(&text).ok());
         let place = known.as_ref().and_then(|known| known["folder"].as_str());
         if place.is_none_or(|place| !Path::new(place).exists()) {
             std::fs::remove_file(entry)?;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use demi_common::regular;
 use demi_minimize::Meter;
 use demi_minimize::certify::{CertificateError, verify, verify_settled};
 use demi_minimize::{Budget, StopFlag};
@@ -49,7 +50,7 @@ pub fn run(args: VerifyArgs, models: &impl Registry, ui: &Ui) -> Outcome {
     let schedule = read_schedule(&at("schedule.jsonl"), false)?;
     let path = at("certificate.json");
     let named = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
-    let text = std::fs::read_to_string(&path).map_err(|e| named(&e))?;
+    let text = regular::read_to_string(&path).map_err(|e| named(&e))?;
     let certificate: Certificate = serde_json::from_str(&text).map_err(|e| named(&e))?;
     let recorded = certificate.settled.map(|_| read_schedule(&at("original.jsonl"), false)).transpose()?;
     let task = Task { schedule: &schedule, recorded, certificate: &certificate, budget: args.budget };
@@ -65,7 +66,7 @@ pub fn run(args: VerifyArgs, models: &impl Registry, ui: &Ui) -> Outcome {
     let path = at("summary.json");
     if path.exists() {
         let named = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
-        let text = std::fs::read_to_string(&path).map_err(|e| named(&e))?;
+        let text = regular::read_to_string(&path).map_err(|e| named(&e))?;
         let summary: MinimizeSummary = serde_json::from_str(&text).map_err(|e| named(&e))?;
         if summary.one_minimal && certificate.removals.is_empty() {
             let why = "it says 1-minimal, but the certificate has no single removals";

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::time::Instant;
 
+use demi_common::regular;
 use demi_explore::recheck::{Answer, Claim, RecheckError, Start, recheck};
 use demi_explore::{Cost, Origin, Promise};
 use demi_minimize::{Budget, StopFlag};
@@ -49,7 +50,7 @@ pub fn verify(
     let at = |name: &str| folder.join(name);
     let path = at("summary.json");
     let named = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
-    let text = std::fs::read_to_string(&path).map_err(|e| named(&e))?;
+    let text = regular::read_to_string(&path).map_err(|e| named(&e))?;
     if serde_json::from_str::<FuzzSummary>(&text).is_ok() {
         return Err(format!(
             "{} is a run found by fuzz, which claims nothing that could be verified: replay it with `replay {} --scenario FILE --strict`",

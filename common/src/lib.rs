@@ -5,6 +5,7 @@ pub mod durable;
 pub mod hint;
 pub mod owned;
 pub mod path_name;
+pub mod regular;
 #[cfg(feature = "parquet")]
 pub mod sealed;
 pub mod sums;

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
 
+use crate::regular;
 use crate::sums::{Summing, Sums};
 
 /// Bytes of a data file with one digest: a fraction of what a page takes to read, and 8 bytes of digests for 256 KiB.
@@ -50,7 +51,7 @@ impl SealedFile {
     /// # Errors
     /// When the digests are damaged or are not of a file of this length.
     pub fn beside(path: &Path) -> io::Result<Self> {
-        let bytes = match std::fs::read(sums_of(path)) {
+        let bytes = match regular::read(&sums_of(path)) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(path.to_owned().into()),
             Err(error) => return Err(error),
@@ -77,7 +78,7 @@ impl SealedFile {
     /// # Errors
     /// When it cannot be opened, or is shorter or longer than what was written.
     pub fn open(&self) -> io::Result<Verified> {
-        let file = File::open(&self.path)?;
+        let file = regular::open(&self.path)?;
         let length = file.metadata()?.len();
         if self.sums.as_ref().is_some_and(|sums| sums.length() != length) {
             return Err(damaged());

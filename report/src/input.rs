@@ -95,7 +95,7 @@ pub fn open_trace(
 }
 
 fn read(path: &Path) -> Result<String, ReportError> {
-    std::fs::read_to_string(path).map_err(ReportError::io(path))
+    demi_common::regular::read_to_string(path).map_err(ReportError::io(path))
 }
 
 fn read_schedule(path: &Path) -> Result<Schedule, ReportError> {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use demi_common::regular;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -11,7 +12,6 @@ use super::positions::Positions;
 use super::serve::{LOCK, ServeError};
 use crate::spool::{Folder, Options, Readers, Recovered, Spool, identity, inspect};
 use demi_store::completeness::{completeness, find, status};
-use demi_store::fs::must_be_file;
 use demi_store::{Store, StoreError};
 
 /// What [`verify`] found.
@@ -67,7 +67,7 @@ pub fn verify(store: &Path, spool: &Path) -> Result<Verified, ServeError> {
     let dir = spool.display().to_string();
     let failed = |source| ServeError::Spool { dir: dir.clone(), source };
     let lock = spool.join(LOCK);
-    if let Ok(lock) = must_be_file(&lock).and_then(|()| std::fs::File::open(&lock))
+    if let Ok(lock) = regular::check(&lock).and_then(|()| std::fs::File::open(&lock))
         && matches!(lock.try_lock(), Err(std::fs::TryLockError::WouldBlock))
     {
         return Err(ServeError::Busy { dir });

@@ -7,6 +7,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
+use demi_common::regular;
+
 /// What the store and the spool ask of a file system when they change something. Nothing is durable before the
 /// matching sync: the content of a file before [`OpenFile::sync`], a name before [`sync_dir`](FileSystem::sync_dir)
 /// of the folder it is in.
@@ -67,35 +69,12 @@ pub trait OpenFile: Send + Debug {
     fn cut(&mut self, len: u64) -> io::Result<()>;
 }
 
-/// Refuses what is no file: it cannot be read, or has no end.
-///
-/// # Errors
-/// What it is, or what the system says; of kind `NotFound` only where the name is not there at all.
-pub fn must_be_file(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::FileTypeExt as _;
-    let kind = match fs::metadata(path) {
-        Ok(meta) => meta.file_type(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound && fs::symlink_metadata(path).is_ok() => {
-            return Err(io::Error::other("it is a link to something that is not there"));
-        }
-        Err(error) => return Err(error),
-    };
-    let what = match kind {
-        kind if kind.is_file() => return Ok(()),
-        kind if kind.is_dir() => "folder",
-        kind if kind.is_fifo() => "pipe",
-        kind if kind.is_socket() => "socket",
-        _ => "device",
-    };
-    Err(io::Error::other(format!("it is a {what} and not a file")))
-}
-
 /// Opens a file to be locked, and makes it where it is not there.
 ///
 /// # Errors
 /// What is there instead, or what the system says.
 pub fn lock_file(path: &Path) -> io::Result<File> {
-    match must_be_file(path) {
+    match regular::check(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => File::create(path),
     }

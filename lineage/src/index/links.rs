@@ -59,7 +59,7 @@ impl Links {
         if let Some(pairs) = self.pairs.get() {
             return Ok(pairs);
         }
-        let bytes = std::fs::read(&self.path).map_err(LineageError::io(&self.path))?;
+        let bytes = demi_common::regular::read(&self.path).map_err(LineageError::io(&self.path))?;
         if bytes.len() as u64 != u64::from(self.count) * (2 * SIZE) as u64 {
             let reason = format!(
                 "{} bytes, where {} were to be",

@@ -64,7 +64,7 @@ pub(crate) struct Pages<T> {
 impl<T: Number> Pages<T> {
     /// Opens a file that must hold `len` numbers; one that is `sealed` has a file of digests beside it.
     pub(crate) fn open(path: &Path, len: u32, sealed: bool) -> Result<Pages<T>, LineageError> {
-        let file = File::open(path).map_err(LineageError::io(path))?;
+        let file = demi_common::regular::open(path).map_err(LineageError::io(path))?;
         let size = file.metadata().map_err(LineageError::io(path))?.len();
         if size != u64::from(len) * T::SIZE as u64 {
             let reason = format!("{size} bytes, where {} were to be", u64::from(len) * T::SIZE as u64);

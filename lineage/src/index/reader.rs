@@ -49,7 +49,7 @@ impl Index {
     /// When there is none, or it is of another version or not whole.
     pub fn open(folder: &Path) -> Result<Index, LineageError> {
         let path = folder.join(HEADER);
-        let text = std::fs::read(&path).map_err(LineageError::io(&path))?;
+        let text = demi_common::regular::read(&path).map_err(LineageError::io(&path))?;
         let broken = |reason: String| LineageError::Index { path: path.clone(), reason };
         let header: IndexHeader = serde_json::from_slice(&text).map_err(|e| broken(e.to_string()))?;
         if header.schema != INDEX_SCHEMA {

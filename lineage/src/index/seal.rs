@@ -43,7 +43,7 @@ impl Seal {
     /// Reads the digests of a file of so many bytes.
     pub(crate) fn open(file: &Path, size: u64) -> Result<Seal, LineageError> {
         let path = path_of(file);
-        let bytes = std::fs::read(&path).map_err(LineageError::io(&path))?;
+        let bytes = demi_common::regular::read(&path).map_err(LineageError::io(&path))?;
         Sums::from_bytes(&bytes, STRETCH as u64, size).map(Seal).ok_or_else(|| damaged(&path))
     }
 

@@ -53,7 +53,7 @@ impl StoreFile {
 
 impl Sources {
     fn read(path: &Path) -> Option<Sources> {
-        let text = std::fs::read(path).ok()?;
+        let text = demi_common::regular::read(path).ok()?;
         serde_json::from_slice::<Sources>(&text).ok().filter(|s| s.version == env!("CARGO_PKG_VERSION"))
     }
 

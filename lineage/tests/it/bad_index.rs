@@ -267,3 +267,36 @@ fn damage_with_its_digests_is_no_panic() {
         assert!(began.elapsed().as_secs() < 20, "{} in round {round}", file.display());
     }
 }
+
+/// A pipe in place of a file is told: to open it would take until somebody writes to it.
+#[test]
+fn a_pipe_in_place_of_a_file_is_told_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let whole = executed(&dir.path().join("whole"), false);
+    let exec = dir.path().join("exec");
+    copy(&whole, &exec);
+    let folders = [exec.clone(), exec.join("index"), exec.join("rows")];
+    let entries = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
+    let mut files: Vec<PathBuf> =
+        entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_file()).collect();
+    files.sort();
+    let mut told = 0;
+    for file in &files {
+        let aside = dir.path().join("aside");
+        std::fs::rename(file, &aside).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(file).status().unwrap().success());
+        if let Err(error) = ask(&exec, 1) {
+            let causes =
+                std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
+            let text: Vec<String> = causes.map(ToString::to_string).collect();
+            let name = file.file_stem().unwrap().to_string_lossy();
+            assert!(text.join(": ").contains(&*name), "{}: {text:?}", file.display());
+            told += 1;
+        }
+        let selection = Selection { past: Some("nobody/1".to_owned()), ..Selection::default() };
+        assert!(Trace::load(&exec, &selection).is_err());
+        std::fs::remove_file(file).unwrap();
+        std::fs::rename(&aside, file).unwrap();
+    }
+    assert!(told >= 10, "{told} of {}", files.len());
+}

@@ -6,7 +6,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use demi_store::fs::{FileSystem, OpenFile, PRIVATE, create_dirs, must_be_file, os};
+use demi_common::regular;
+use demi_store::fs::{FileSystem, OpenFile, PRIVATE, create_dirs, os};
 
 /// A folder of files.
 pub trait Disk: Send + Sync + 'static {
@@ -106,14 +107,14 @@ impl Disk for Folder {
 
     fn len(&self, name: &str) -> io::Result<u64> {
         let path = self.dir.join(name);
-        must_be_file(&path)?;
+        regular::check(&path)?;
         Ok(fs::metadata(path)?.len())
     }
 
     fn read_at(&self, name: &str, offset: u64, into: &mut [u8]) -> io::Result<usize> {
         let path = self.dir.join(name);
         // A pipe would be opened only when somebody writes to it.
-        must_be_file(&path)?;
+        regular::check(&path)?;
         let file = File::open(path)?;
         let mut got = 0;
         while got < into.len() {

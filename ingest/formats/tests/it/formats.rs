@@ -140,6 +140,99 @@ proptest! {
         }
     }
 
+    /// A sample of any format in which bytes were changed, left out, or put in: nothing panics, what becomes an event keeps the rules, and of a log of
+    /// lines each line is something, once.
+    #[test]
+    fn a_damaged_sample_loses_no_line(
+        which in any::<prop::sample::Index>(),
+        edits in proptest::collection::vec(
+            (any::<prop::sample::Index>(), 0..4_usize, proptest::collection::vec(any::<u8>(), 1..6)), 1..6),
+    ) {
+        let samples = samples();
+        let (sample, path) = &samples[which.index(samples.len())];
+        let mapping = mapping_of(sample);
+        let mut data = std::fs::read(path).unwrap();
+        for (at, kind, bytes) in edits {
+            let at = at.index(data.len().max(1)).min(data.len());
+            let end = (at + bytes.len()).min(data.len());
+            match kind {
+                0 => data[at..end].copy_from_slice(&bytes[..end - at]),
+                1 => drop(data.drain(at..end)),
+                2 => drop(data.splice(at..at, bytes)),
+                _ => data.truncate(at),
+            }
+        }
+        let units = map(mapping, "f.log", &data);
+        for unit in &units {
+            if let Outcome::Events { records, .. } = &unit.outcome {
+                records.iter().for_each(|record| record.check().unwrap());
+            }
+        }
+        if by_lines().contains(&mapping) {
+            let mut met = std::collections::BTreeMap::new();
+            for unit in &units {
+                (unit.line.number..unit.line.number + unit.lines).for_each(|line| *met.entry(line).or_insert(0) += 1);
+            }
+            for line in filled_lines(&data) {
+                prop_assert_eq!(met.get(&line), Some(&1), "{}: line {} of {:?}", mapping, line, String::from_utf8_lossy(&data));
+            }
+        } else {
+            prop_assert!(!units.is_empty() || data.trim_ascii().is_empty(), "{}: {:?}", mapping, data);
+        }
+    }
+
+    /// What is no entry of a trace of the P checker is refused by itself, and all others are what they are without it.
+    #[test]
+    fn what_is_no_entry_of_a_trace_is_refused_by_itself(
+        at in any::<prop::sample::Index>(),
+        bad in prop::sample::select(vec!["7", "\"x\"", "null", "[]", "{}", "{\"type\":\"SendEvent\"}", "[{\"type\":\"Halt\",\"details\":{\"id\":\"A\"}}]"]),
+    ) {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/formats/p-trace-json.json");
+        let entries: Vec<Value> = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        let mut lines: Vec<String> = entries.iter().map(Value::to_string).collect();
+        let events = |lines: &[String]| {
+            let units = map("p-trace-json", "f", format!("[{}]", lines.join(",\n")).as_bytes());
+            let mut events = Vec::new();
+            let mut refused = Vec::new();
+            for unit in units {
+                match unit.outcome {
+                    Outcome::Events { records, .. } => events.extend(records),
+                    Outcome::Rejected { .. } => refused.push(unit.line.number),
+                    Outcome::Skipped(_) => {}
+                }
+            }
+            (events, refused)
+        };
+        let (whole, none) = events(&lines);
+        prop_assert_eq!(none, Vec::<u64>::new());
+        let at = at.index(lines.len() + 1);
+        lines.insert(at, bad.to_owned());
+        prop_assert_eq!(events(&lines), (whole, vec![at as u64 + 1]));
+    }
+
+    /// An element of XML that cannot be read is refused by itself, and all others are what they are without it.
+    #[test]
+    fn what_is_no_element_is_refused_by_itself(
+        count in 1..8_usize,
+        at in any::<prop::sample::Index>(),
+        bad in prop::sample::select(vec![
+            "<e who='a'><x></y></e>", "<e who='a'>&unknown;</e>", "<e who=a/>", "<e who='a' who='b'/>", "<e/>", "<e who='a'>\u{1}&#0;</e>",
+        ]),
+    ) {
+        let mapping = "name = 'x'\ndescription = 'd'\n[input]\ncontainer = 'xml'\n[event]\nactor = '{who}'\nseq = '{n}'\n";
+        let mapping = Mapping::parse(mapping, "x").unwrap();
+        let mut lines: Vec<String> = (1..=count).map(|n| format!("<e who='a' n='{n}'/>")).collect();
+        let at = at.index(count + 1);
+        lines.insert(at, bad.to_owned());
+        let text = format!("<log>\n{}\n</log>\n", lines.join("\n"));
+        let units = Mapper::new(&mapping).unwrap().map_text("f", text.as_bytes());
+        let refused = |unit: &&Unit| matches!(unit.outcome, Outcome::Rejected { .. });
+        let events = |unit: &&Unit| matches!(unit.outcome, Outcome::Events { .. });
+        let places: Vec<u64> = units.iter().filter(refused).map(|unit| unit.line.number).collect();
+        prop_assert_eq!(places, vec![at as u64 + 2], "{:?}", units);
+        prop_assert_eq!(units.iter().filter(events).count(), count);
+    }
+
     /// Mapping the same bytes again gives the same records.
     #[test]
     fn mapping_is_a_function(which in 0usize..64, data in proptest::collection::vec(any::<u8>(), 0..200)) {
