@@ -1,5 +1,6 @@
 //! Reading an execution: its order from the order index, what its events are and say from its tables.
 
+use std::ops::Range;
 use std::path::Path;
 
 use arrow_array::{Array, RecordBatch};
@@ -18,34 +19,42 @@ use crate::read::columns::{self, at};
 /// # Errors
 /// When the index or a table is missing or not what a build writes.
 pub fn skeleton(exec: &Path) -> Result<Skeleton, LineageError> {
-    let query = Query::open(exec, false)?;
-    let ranked = Ranked::read(&query)?;
+    ordered(&Query::open(exec, false)?).map(|(skeleton, _)| skeleton)
+}
+
+/// The order of an execution as pictures show it, and the places in it of what the index knows.
+///
+/// # Errors
+/// When the index or a table is missing or not what a build writes.
+pub fn ordered(query: &Query) -> Result<(Skeleton, Ranks), LineageError> {
+    let ranks = Ranks::read(query)?;
+    let (kinds, kept) = kinds(query)?;
     let index = query.index();
     let actors = &index.header().actors;
     let mut builder = Builder::default();
     let numbers: Vec<u32> = actors.iter().map(|actor| builder.actor(&actor.name)).collect();
     // Names come run by run, events by their place in the order.
-    let mut names: Vec<(u32, u64)> = Vec::with_capacity(ranked.kinds.len());
+    let mut names: Vec<(u32, u64)> = Vec::with_capacity(kinds.len());
     for actor in 0..actors.len() {
         for (incarnation, from, to) in index.runs_of_log(actor)? {
             names.extend((from..=to).map(|seq| (incarnation, seq)));
         }
     }
-    if names.len() != ranked.kinds.len() {
-        return Err(index.broken(format!("{} events have {} names", ranked.kinds.len(), names.len())));
+    if names.len() != kinds.len() {
+        return Err(index.broken(format!("{} events have {} names", kinds.len(), names.len())));
     }
-    for &event in &ranked.sequence {
+    for &event in &ranks.events {
         let e = event as usize;
         let info = index.info(event)?;
         let actor = numbers[index.actor_of(event)];
-        let at = builder.push_at(actor, names[e], ranked.kinds[e], ranked.kept[e], info.is_alone());
+        let at = builder.push_at(actor, names[e], kinds[e], kept[e], info.is_alone());
         if index.mate(event)?.is_none() {
             builder.open(at, open(info.status()));
         }
     }
-    for (event, rank) in (0..).zip(&ranked.ranks) {
+    for (event, rank) in (0..).zip(&ranks.of) {
         index.each_cause(event, index.info(event)?, |cause| {
-            let from = ranked.ranks[cause.event as usize];
+            let from = ranks.of[cause.event as usize];
             if from >= *rank {
                 let (cause, effect) = (index.name(cause.event)?, index.name(event)?);
                 return Err(index.broken(format!("{cause} is a cause of {effect} and stands behind it")));
@@ -54,54 +63,106 @@ pub fn skeleton(exec: &Path) -> Result<Skeleton, LineageError> {
             Ok(())
         })?;
     }
-    Ok(builder.finish())
+    Ok((builder.finish(), ranks))
 }
 
-/// Events by their place in the order, and what they are.
-struct Ranked {
-    /// By event: its rank, from 0.
-    ranks: Vec<u32>,
-    /// By rank: the event.
-    sequence: Vec<u32>,
-    kinds: Vec<Kind>,
-    kept: Vec<bool>,
+/// The places of an execution's events in its order, from 0.
+#[derive(Clone, Debug)]
+pub struct Ranks {
+    /// By event of the index: its place.
+    of: Vec<u32>,
+    /// By place: the event.
+    events: Vec<u32>,
 }
 
-impl Ranked {
-    fn read(query: &Query) -> Result<Ranked, LineageError> {
+impl Ranks {
+    fn read(query: &Query) -> Result<Ranks, LineageError> {
         let index = query.index();
-        let events = index.header().events;
-        let mut ranks = Vec::with_capacity(events as usize);
-        let mut sequence = vec![u32::MAX; events as usize];
-        for event in 0..events {
+        let count = index.header().events;
+        let mut of = Vec::with_capacity(count as usize);
+        let mut events = vec![u32::MAX; count as usize];
+        for event in 0..count {
             let rank = index.order(event)?.wrapping_sub(1);
-            match sequence.get_mut(rank as usize) {
+            match events.get_mut(rank as usize) {
                 Some(place) if *place == u32::MAX => *place = event,
                 _ => return Err(index.broken("the order does not number the events from 1".into())),
             }
-            ranks.push(rank);
+            of.push(rank);
         }
-        let (mut kinds, mut kept) = (vec![Kind::Start; events as usize], vec![false; events as usize]);
-        let (mut rows, tables, rows_of) = (0, Tables::open(&query.folder)?, query.rows());
-        for &part in tables.parts() {
-            let numbering = rows_of.numbering(part);
-            for batch in tables.stored(part, &["kind", "kept"], None)? {
-                let (places, batch) = batch?;
-                let (kind, keep) = (columns::text(&batch, "kind")?, columns::flag(&batch, "kept")?);
-                rows += batch.num_rows();
-                for (row, place) in places.into_iter().enumerate() {
-                    let Some(event) = numbering.of(place) else { continue };
-                    let Some(what) = Kind::from_name(kind.value(row)) else {
-                        return Err(index.broken(format!("unknown kind '{}'", kind.value(row))));
-                    };
-                    (kinds[event as usize], kept[event as usize]) = (what, keep.value(row));
-                }
+        Ok(Ranks { of, events })
+    }
+
+    /// By place: whether the index says that it happens before the event at `of` (or after it, where that is asked), or is it.
+    ///
+    /// # Errors
+    /// When there is no such event, or a file of the index cannot be read.
+    pub fn reach(&self, query: &Query, of: u32, forward: bool) -> Result<Vec<bool>, LineageError> {
+        let event = self.event(query, of)?;
+        let set = if forward { query.future_set(event)? } else { query.past_set(event)? };
+        let mut reached = vec![false; self.of.len()];
+        for event in set.ranges().iter().cloned().flatten() {
+            if let Some(&rank) = self.of.get(event as usize) {
+                reached[rank as usize] = true;
             }
         }
-        match rows == events as usize {
-            true => Ok(Ranked { ranks, sequence, kinds, kept }),
-            false => Err(index.broken(format!("{events} events, but {rows} in the table"))),
+        Ok(reached)
+    }
+
+    fn event(&self, query: &Query, rank: u32) -> Result<u32, LineageError> {
+        if query.index().header().events as usize != self.of.len() {
+            return Err(query.index().broken("the execution was built anew".into()));
         }
+        let gone = || query.index().broken(format!("there is no event {rank}"));
+        self.events.get(rank as usize).copied().ok_or_else(gone)
+    }
+
+    /// What the events at these places say, in their order. Only pages that hold such an event are read.
+    ///
+    /// # Errors
+    /// When there is no such event, or a table is not what a build writes.
+    pub fn contents(&self, query: &Query, places: Range<u32>) -> Result<Vec<Content>, LineageError> {
+        let mut events = places.clone().map(|at| self.event(query, at)).collect::<Result<Vec<u32>, _>>()?;
+        events.sort_unstable();
+        let ranges: Vec<Range<u32>> = events.into_iter().map(|event| event..event + 1).collect();
+        let mut all = vec![Content::default(); places.len()];
+        let tables = Tables::open(query.folder())?;
+        for &part in tables.parts() {
+            let rows = query.rows_of(part, &ranges);
+            for batch in tables.stored(part, &CONTENT, Some(&rows))? {
+                read_contents(&batch?.1, &|e| places.contains(&e), &mut |e, content| {
+                    all[(e - places.start) as usize] = content;
+                    Ok::<(), LineageError>(())
+                })?;
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// By event: what it is, and whether it was kept.
+fn kinds(query: &Query) -> Result<(Vec<Kind>, Vec<bool>), LineageError> {
+    let index = query.index();
+    let events = index.header().events as usize;
+    let (mut kinds, mut kept) = (vec![Kind::Start; events], vec![false; events]);
+    let (mut rows, tables, rows_of) = (0, Tables::open(query.folder())?, query.rows());
+    for &part in tables.parts() {
+        let numbering = rows_of.numbering(part);
+        for batch in tables.stored(part, &["kind", "kept"], None)? {
+            let (places, batch) = batch?;
+            let (kind, keep) = (columns::text(&batch, "kind")?, columns::flag(&batch, "kept")?);
+            rows += batch.num_rows();
+            for (row, place) in places.into_iter().enumerate() {
+                let Some(event) = numbering.of(place) else { continue };
+                let Some(what) = Kind::from_name(kind.value(row)) else {
+                    return Err(index.broken(format!("unknown kind '{}'", kind.value(row))));
+                };
+                (kinds[event as usize], kept[event as usize]) = (what, keep.value(row));
+            }
+        }
+    }
+    match rows == events {
+        true => Ok((kinds, kept)),
+        false => Err(index.broken(format!("{events} events, but {rows} in the table"))),
     }
 }
 
@@ -128,6 +189,12 @@ fn open(status: Status) -> Joint {
     }
 }
 
+/// The columns of what an event says.
+const CONTENT: [&str; 14] = [
+    "kind", "msg_id", "from", "to", "type", "payload", "external", "fields", "state", "time", "source",
+    "offset", "reason", "order",
+];
+
 /// Calls `each` with the rank in the order and what the event says, for each wanted event, in the order in which they
 /// are stored.
 ///
@@ -138,13 +205,9 @@ pub fn contents<E: From<LineageError>>(
     wanted: impl Fn(u32) -> bool,
     mut each: impl FnMut(u32, Content) -> Result<(), E>,
 ) -> Result<(), E> {
-    let names = [
-        "kind", "msg_id", "from", "to", "type", "payload", "external", "fields", "state", "time", "source",
-        "offset", "reason", "order",
-    ];
     let tables = Tables::open(exec)?;
     for &part in tables.parts() {
-        for batch in tables.stored(part, &names, None)? {
+        for batch in tables.stored(part, &CONTENT, None)? {
             read_contents(&batch?.1, &wanted, &mut each)?;
         }
     }

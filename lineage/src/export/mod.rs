@@ -23,7 +23,7 @@ use std::io::Write;
 pub use causes::{Cause, Causes, Stamp, Why};
 pub use content::Content;
 pub use error::ExportError;
-pub use load::{contents, skeleton};
+pub use load::{Ranks, contents, ordered, skeleton};
 pub use select::{Selection, Window};
 pub use skeleton::{Builder, Edge, Joint, NONE, Skeleton};
 pub use trace::Trace;

@@ -55,11 +55,15 @@ impl Window {
 }
 
 impl Selection {
-    /// By event: whether it is wanted.
+    /// By event: whether it is wanted. `reach` says of an event what happens before it, or after it where that is asked, itself included.
     ///
     /// # Errors
-    /// When an event or actor does not exist, `from` does not happen before `to`, or nothing is left.
-    pub fn mask(&self, skeleton: &Skeleton) -> Result<Vec<bool>, ExportError> {
+    /// When an event or actor does not exist, `from` does not happen before `to`, or nothing is left, and what `reach` says.
+    pub fn mask(
+        &self,
+        skeleton: &Skeleton,
+        reach: &dyn Fn(u32, bool) -> Result<Vec<bool>, ExportError>,
+    ) -> Result<Vec<bool>, ExportError> {
         let mut mask = vec![true; skeleton.len()];
         let keep = |mask: &mut Vec<bool>, other: &[bool]| {
             mask.iter_mut().zip(other).for_each(|(m, o)| *m &= o);
@@ -68,10 +72,10 @@ impl Selection {
             keep(&mut mask, &skeleton.kept);
         }
         for name in self.past.iter().chain(&self.to) {
-            keep(&mut mask, &skeleton.past(skeleton.named(name)?));
+            keep(&mut mask, &reach(skeleton.named(name)?, false)?);
         }
         if let Some(name) = &self.from {
-            let future = skeleton.future(skeleton.named(name)?);
+            let future = reach(skeleton.named(name)?, true)?;
             if let Some(to) = &self.to
                 && !future[skeleton.named(to)? as usize]
             {

@@ -262,35 +262,6 @@ impl Skeleton {
         let chain = &self.chain[self.actor[e as usize] as usize];
         (place != NONE).then(|| chain.get(place as usize + 1).copied()).flatten()
     }
-
-    /// By event: whether it happens before `e`, or is `e`. Work is linear in what does.
-    #[must_use]
-    pub fn past(&self, e: u32) -> Vec<bool> {
-        self.reach(e, |e, work| {
-            work.extend(self.previous(e));
-            work.extend(self.causes(e).map(|edge| edge.event));
-        })
-    }
-
-    /// By event: whether `e` happens before it, or it is `e`.
-    #[must_use]
-    pub fn future(&self, e: u32) -> Vec<bool> {
-        self.reach(e, |e, work| {
-            work.extend(self.next(e));
-            work.extend(self.effects(e).map(|edge| edge.event));
-        })
-    }
-
-    fn reach(&self, from: u32, step: impl Fn(u32, &mut Vec<u32>)) -> Vec<bool> {
-        let mut reached = vec![false; self.len()];
-        let mut work = vec![from];
-        while let Some(e) = work.pop() {
-            if !std::mem::replace(&mut reached[e as usize], true) {
-                step(e, &mut work);
-            }
-        }
-        reached
-    }
 }
 
 /// Puts a [`Skeleton`] together from events in a linear extension of happens-before.

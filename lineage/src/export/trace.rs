@@ -10,6 +10,7 @@ use super::error::ExportError;
 use super::select::Selection;
 use super::skeleton::{Builder, Joint, NONE, Skeleton};
 use super::{Format, WriteOptions, load};
+use crate::query::Query;
 
 /// A slice of an execution: the whole order, the events that are wanted of it, and what those say.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +25,25 @@ pub struct Trace {
     pub contents: Vec<Content>,
 }
 
+/// By event of an order that no index has, as that of a run: whether it happens before `from` (or after it), or is it.
+fn walked(skeleton: &Skeleton, from: u32, forward: bool) -> Vec<bool> {
+    let mut reached = vec![false; skeleton.len()];
+    let mut work = vec![from];
+    while let Some(e) = work.pop() {
+        if std::mem::replace(&mut reached[e as usize], true) {
+            continue;
+        }
+        if forward {
+            work.extend(skeleton.next(e));
+            work.extend(skeleton.effects(e).map(|edge| edge.event));
+        } else {
+            work.extend(skeleton.previous(e));
+            work.extend(skeleton.causes(e).map(|edge| edge.event));
+        }
+    }
+    reached
+}
+
 impl Trace {
     /// Reads a slice of the execution in `exec`.
     ///
@@ -31,8 +51,9 @@ impl Trace {
     /// When a table is missing or not what a build writes, or the selection names what is not there.
     pub fn load(exec: &Path, selection: &Selection) -> Result<Trace, ExportError> {
         let summary = crate::execution::load_summary(exec)?;
-        let skeleton = load::skeleton(exec)?;
-        let mask = selection.mask(&skeleton)?;
+        let query = Query::open(exec, false)?;
+        let (skeleton, ranks) = load::ordered(&query)?;
+        let mask = selection.mask(&skeleton, &|e, forward| Ok(ranks.reach(&query, e, forward)?))?;
         let events: Vec<u32> = (0..skeleton.len() as u32).filter(|&e| mask[e as usize]).collect();
         let mut contents = vec![Content::default(); events.len()];
         load::contents(
@@ -53,7 +74,7 @@ impl Trace {
     /// # Errors
     /// When the selection names what is not there.
     pub fn select(mut self, selection: &Selection) -> Result<Trace, ExportError> {
-        let mask = selection.mask(&self.skeleton)?;
+        let mask = selection.mask(&self.skeleton, &|e, forward| Ok(walked(&self.skeleton, e, forward)))?;
         let mut at = 0;
         let events = std::mem::take(&mut self.events);
         self.contents.retain(|_| {

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BinaryHeap};
 
-use demi_order::export::{Content, Skeleton};
+use demi_order::export::{self, Content, Skeleton};
+use demi_order::query::Query;
 use serde::{Deserialize, Serialize};
 
 use super::Served;
@@ -85,15 +86,17 @@ impl Served {
             Ask::Events { from, to } => {
                 let (from, to) = (from.min(n), to.min(n).min(from.saturating_add(WINDOW)));
                 let mut filling = Filling::until(to);
-                for e in from..to {
-                    filling.push(s, e, &self.contents.get(e)?);
+                for (e, mut content) in (from..to).zip(self.ranks.contents(&self.query()?, from..to)?) {
+                    // Variables are asked for by themselves.
+                    content.state = None;
+                    filling.push(s, e, &content);
                 }
                 let crossing = self.crossing.over(s, from, to);
                 Answer::Events { from, columns: Box::new(filling.finish(s)), crossing }
             }
             Ask::State { at } => Answer::State { state: self.timelines.at(at) },
-            Ask::Past { of } if of < n => self.reach(&s.past(of), false),
-            Ask::Future { of } if of < n => self.reach(&s.future(of), true),
+            Ask::Past { of } if of < n => self.reach(of, false)?,
+            Ask::Future { of } if of < n => self.reach(of, true)?,
             Ask::Past { .. } | Ask::Future { .. } => Answer::Event { event: None },
             Ask::Step { from, forward } => {
                 let event = match forward {
@@ -115,11 +118,18 @@ impl Served {
         })
     }
 
-    fn reach(&self, mask: &[bool], forward: bool) -> Answer {
+    /// The order index, which belongs to one question: what it has read stays in its own memory.
+    fn query(&self) -> Result<Query, ReportError> {
+        Ok(Query::open(&self.exec, false)?)
+    }
+
+    fn reach(&self, of: u32, forward: bool) -> Result<Answer, ReportError> {
         let s = &self.skeleton;
+        let mask = self.ranks.reach(&self.query()?, of, forward)?;
         let inside = |e: &u32| mask[*e as usize] != forward;
         let bounds = s.chain.iter().map(|chain| chain.partition_point(inside) as u32).collect();
-        Answer::Reach { bounds, loose: self.loose_in(mask), size: mask.iter().filter(|m| **m).count() as u64 }
+        let size = mask.iter().filter(|m| **m).count() as u64;
+        Ok(Answer::Reach { bounds, loose: self.loose_in(&mask), size })
     }
 
     /// The loose events of a mask, as stretches of all loose events: those of the environment are many, and mostly all of one sort.
@@ -136,15 +146,20 @@ impl Served {
         let first = after.map_or(0, |a| a.saturating_add(1));
         // The earliest events are wanted, and the file is in another order: the largest of too many is dropped.
         let mut found: BinaryHeap<u32> = BinaryHeap::new();
-        self.contents.walk(|e, content| {
-            let wanted = e >= first && (found.len() <= RESULTS || found.peek().is_some_and(|l| e < *l));
-            if wanted && self.holds(e, content, &words) {
-                found.push(e);
-                if found.len() > RESULTS + 1 {
-                    found.pop();
+        export::contents(
+            &self.exec,
+            |e| e >= first,
+            |e, content| -> Result<(), ReportError> {
+                let wanted = found.len() <= RESULTS || found.peek().is_some_and(|l| e < *l);
+                if wanted && self.holds(e, &content, &words) {
+                    found.push(e);
+                    if found.len() > RESULTS + 1 {
+                        found.pop();
+                    }
                 }
-            }
-        })?;
+                Ok(())
+            },
+        )?;
         let mut events = found.into_sorted_vec();
         let more = events.len() > RESULTS;
         events.truncate(RESULTS);

@@ -1,16 +1,15 @@
 //! The page for executions too large for one file: a server on loopback that answers for one window of events at a
-//! time. It reads, and never writes anything but a temporary file.
+//! time. It reads, and writes nothing.
 
 mod answer;
-mod contents;
 mod http;
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use demi_order::execution::{self, load_summary};
-use demi_order::export::{self, Skeleton};
+use demi_order::export::{self, Ranks, Skeleton};
 use demi_order::query::Query;
 use demi_replay::Registry;
 use demi_schemas::{InvariantsFile, Kind, Scenario};
@@ -24,13 +23,13 @@ use crate::invariants::invariants;
 use crate::page::html;
 use crate::timeline::Timeline;
 use answer::{Crossing, Timelines};
-use contents::{Contents, ContentsWriter};
 
-/// An execution that is ready to be served: about 60 bytes of memory an event; what the events say is in a temporary
-/// file.
+/// An execution that is ready to be served: about 60 bytes of memory an event. What its events say, and what happens before what, is read from its
+/// tables and its order index when it is asked for.
 pub struct Served {
     pub(crate) skeleton: Skeleton,
-    pub(crate) contents: Contents,
+    pub(crate) exec: PathBuf,
+    pub(crate) ranks: Ranks,
     pub(crate) timelines: Timelines,
     pub(crate) crossing: Crossing,
     pub(crate) html: String,
@@ -66,8 +65,8 @@ impl Served {
             return Err(ReportError::NotServed(path.to_owned()));
         };
         let summary = load_summary(&exec)?;
-        let skeleton = export::skeleton(&exec)?;
-        let mut writer = ContentsWriter::new(skeleton.len())?;
+        let query = Query::open(&exec, false)?;
+        let (skeleton, ranks) = export::ordered(&query)?;
         let mut affected = Vec::new();
         let mut logged: Vec<(u32, Box<str>)> = Vec::new();
         export::contents(
@@ -80,14 +79,14 @@ impl Served {
                 if let Some(state) = content.state.as_deref().filter(|_| scenario.is_none()) {
                     logged.push((e, state.into()));
                 }
-                writer.add(e, &content)
+                Ok(())
             },
         )?;
         let mut page = Page::new(summary.system.clone());
         describe(&mut page, &summary);
         page.warnings.extend_from_slice(warnings);
         page.served = true;
-        page.completeness = completeness(&Query::open(&exec, false)?.runs()?);
+        page.completeness = completeness(&query.runs()?);
         page.invariants = file.map_or(Ok(Vec::new()), |file| invariants(&exec, file, &skeleton))?;
         let violation = |e: &u32| skeleton.kind[*e as usize] == Kind::Violation;
         let violations: Vec<u32> = (0..skeleton.len() as u32).filter(violation).collect();
@@ -123,13 +122,7 @@ impl Served {
         page.traces.push(trace);
         let crossing = Crossing::new(&skeleton);
         let html = html(&page)?;
-        Ok(Served {
-            contents: writer.finish()?,
-            timelines: Timelines::new(changes),
-            crossing,
-            html,
-            skeleton,
-        })
+        Ok(Served { exec, ranks, timelines: Timelines::new(changes), crossing, html, skeleton })
     }
 
     /// The page.
