@@ -9,12 +9,16 @@ use demi_schemas::{Scenario, Schedule};
 
 use crate::input::{Wanted, expect};
 
-/// The text of a file. Whoever names a pipe of the system, such as `/dev/stdin`, means it; one in a folder is no file.
-fn text_of(path: &Path) -> std::io::Result<String> {
+/// Opens a file. Whoever names a pipe of the system, such as `/dev/stdin`, means it; one in a folder is no file.
+pub(crate) fn opened(path: &Path) -> std::io::Result<File> {
     match path.starts_with("/dev") || path.starts_with("/proc") {
-        true => std::fs::read_to_string(path),
-        false => regular::read_to_string(path),
+        true => File::open(path),
+        false => regular::open(path),
     }
+}
+
+fn text_of(path: &Path) -> std::io::Result<String> {
+    std::io::read_to_string(opened(path)?)
 }
 
 /// Reads a scenario file; errors name it.

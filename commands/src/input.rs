@@ -8,6 +8,7 @@ use demi_common::text::shell_word;
 use demi_order::execution::is_execution;
 use serde_json::Value;
 
+use crate::files::opened;
 use crate::ui::program;
 
 /// What a command wants.
@@ -93,7 +94,7 @@ impl Found {
     fn file(path: &Path) -> Found {
         /// A longer first line is none of what is known here.
         const MOST: u64 = 1 << 20;
-        let Ok(file) = std::fs::File::open(path) else { return Found::Text };
+        let Ok(file) = opened(path) else { return Found::Text };
         let mut line = Vec::new();
         if BufReader::new(file).take(MOST).read_until(b'\n', &mut line).is_err() || line.contains(&0) {
             return Found::Binary;

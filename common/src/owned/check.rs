@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::{FolderError, Kind, MARKER, MARKER_VERSION, Marker};
+use crate::regular;
 
 /// Checks that `out` may be replaced by a folder of this kind: it is absent, empty, or was written by this program and
 /// holds nothing else, and none of `inputs` lies in it.
@@ -21,7 +22,7 @@ pub fn check(out: &Path, kind: Kind, inputs: &[&Path]) -> Result<(), FolderError
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         Err(e) => return Err(FolderError::io(out)(e)),
     }
-    let text = match std::fs::read(out.join(MARKER)) {
+    let text = match regular::read(&out.join(MARKER)) {
         Ok(text) => text,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
             let mut entries = std::fs::read_dir(out).map_err(FolderError::io(out))?;
@@ -49,7 +50,7 @@ pub fn check(out: &Path, kind: Kind, inputs: &[&Path]) -> Result<(), FolderError
 /// Whether a folder is of that kind and has all files that were written to it.
 #[must_use]
 pub fn is_whole(folder: &Path, kind: Kind) -> bool {
-    let marker = std::fs::read(folder.join(MARKER)).ok().and_then(|text| understood(&text).ok());
+    let marker = regular::read(&folder.join(MARKER)).ok().and_then(|text| understood(&text).ok());
     marker.is_some_and(|marker| {
         let mut listed = marker.files.iter().filter(|file| !file.ends_with('/'));
         marker.kind == kind && listed.all(|file| folder.join(file).is_file())
@@ -72,7 +73,7 @@ fn foreign_in(folder: &Path, marker: &Marker) -> Result<Option<String>, FolderEr
         // The marker of a folder comes before its other files.
         if let Some(at) = name.strip_suffix(MARKER)
             && let Some(inside) =
-                std::fs::read(folder.join(&file)).ok().and_then(|text| understood(&text).ok())
+                regular::read(&folder.join(&file)).ok().and_then(|text| understood(&text).ok())
         {
             inner.insert(0, (format!("{}{at}", file.strip_suffix(name).unwrap_or_default()), inside));
             continue;

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use demi_formats::lines::{LineReader, Next};
 use demi_formats::mapping::{Mapper, Mapping, Outcome, Unit, shipped};
+use demi_schemas::EventRecord;
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -196,7 +197,10 @@ proptest! {
             let mut refused = Vec::new();
             for unit in units {
                 match unit.outcome {
-                    Outcome::Events { records, .. } => events.extend(records),
+                    // The others stand a line further down.
+                    Outcome::Events { records, .. } => {
+                        events.extend(records.into_iter().map(|record| EventRecord { line: None, offset: None, ..record }));
+                    }
                     Outcome::Rejected { .. } => refused.push(unit.line.number),
                     Outcome::Skipped(_) => {}
                 }
