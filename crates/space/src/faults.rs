@@ -106,7 +106,7 @@ pub fn hash(left: u32) -> u128 {
 
 #[cfg(test)]
 mod tests {
-    use crate::*;
+    use super::*;
 
     #[test]
     fn those_of_one_actor_come_in_order() {

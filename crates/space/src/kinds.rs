@@ -76,7 +76,7 @@ impl Kinds {
 
 #[cfg(test)]
 mod tests {
-    use crate::*;
+    use super::*;
 
     #[test]
     fn what_is_beyond_the_witness_is_counted_apart() {

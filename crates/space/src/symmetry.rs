@@ -85,7 +85,7 @@ fn permute(places: &mut Vec<u16>, from: usize, take: &mut impl FnMut(&[u16])) {
 
 #[cfg(test)]
 mod tests {
-    use crate::*;
+    use super::*;
 
     #[test]
     fn names_are_whole() {
