@@ -58,7 +58,7 @@ impl Kinds {
     }
 
     /// How many numbers a configuration needs to count its deliveries; 0 where nothing is counted.
-    pub fn len(&self) -> usize {
+    pub fn counters(&self) -> usize {
         self.most.len()
     }
 

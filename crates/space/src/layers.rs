@@ -142,7 +142,7 @@ impl<M: Model> Layers<M> {
         };
         let workers: Vec<Worker<M>> = (0..jobs.max(1)).map(|_| Worker::new(&common)).collect();
         let hash = workers[0].hash(&words);
-        let (ends, counts) = (vec![(words.len(), hash)], vec![0; common.kinds.len()]);
+        let (ends, counts) = (vec![(words.len(), hash)], vec![0; common.kinds.counters()]);
         let layer = vec![Segment { ends, heuristics: vec![0], counts, words, first: 0 }];
         let seen = vec![Seen::default(); SHARDS];
         Layers {
@@ -271,7 +271,7 @@ impl<M: Model> Layers<M> {
                     new.words.extend_from_slice(&after);
                     new.ends.push((new.words.len(), hash));
                     new.heuristics.push(heuristic);
-                    new.counts.extend_from_slice(layer[at].counts(place, self.common.kinds.len()));
+                    new.counts.extend_from_slice(layer[at].counts(place, self.common.kinds.counters()));
                     self.steps.push(Step { parent, index: FAULT | fault as u32 });
                 }
             }
@@ -316,7 +316,7 @@ impl<M: Model> Layers<M> {
                 if meter.late() {
                     break;
                 }
-                let counts = layer[segment].counts(place, common.kinds.len());
+                let counts = layer[segment].counts(place, common.kinds.counters());
                 let configuration = (layer[segment].get(place), counts);
                 worker.expand(common, configuration, room, (seen, meter), &mut chunk);
                 if chunk.violation.is_some() {
@@ -331,7 +331,7 @@ impl<M: Model> Layers<M> {
     /// Enters the children that are new, first come first.
     fn take_in(&mut self, chunks: &[Chunk]) {
         let slots: Vec<Mutex<&mut Seen>> = self.seen.iter_mut().map(Mutex::new).collect();
-        let kinds = self.common.kinds.len();
+        let kinds = self.common.kinds.counters();
         let work = |_: &mut Worker<M>, shard: usize| {
             let mut seen = slots[shard].lock().unwrap_or_else(PoisonError::into_inner);
             let (mut segment, mut steps) = (Segment::default(), Vec::new());
