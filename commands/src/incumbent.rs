@@ -15,33 +15,48 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// are a twentieth shorter.
 const SHORT: usize = 2_000;
 
-/// Writes the incumbent beside the folder of the result.
-pub struct Incumbent {
+/// A schedule that is not written yet, and where it goes.
+#[derive(Debug)]
+struct Waiting {
     path: PathBuf,
-    new: Arc<Mutex<Option<Schedule>>>,
+    new: Mutex<Option<Schedule>>,
+}
+
+/// Writes the incumbent beside the folder of the result, and the recording reduced by local passes.
+pub struct Incumbent {
+    best: Arc<Waiting>,
+    reduced: Arc<Waiting>,
     told: Mutex<usize>,
     over: Arc<AtomicBool>,
     writer: Option<JoinHandle<()>>,
 }
 
 impl Incumbent {
-    /// For a result that goes into the folder `out`: the file is `out` with `.best.jsonl` added.
+    /// For a result that goes into the folder `out`: the files are `out` with `.best.jsonl` and `.reduced.jsonl` added.
     pub fn beside(out: &Path) -> Incumbent {
-        let path = out.with_added_extension("best.jsonl");
-        let (new, over) = (Arc::new(Mutex::new(None)), Arc::new(AtomicBool::new(false)));
-        let (to, what, end) = (path.clone(), Arc::clone(&new), Arc::clone(&over));
+        let waiting = |extension: &str| {
+            Arc::new(Waiting { path: out.with_added_extension(extension), new: Mutex::new(None) })
+        };
+        let (best, reduced) = (waiting("best.jsonl"), waiting("reduced.jsonl"));
+        let over = Arc::new(AtomicBool::new(false));
+        let (files, end) = ([Arc::clone(&best), Arc::clone(&reduced)], Arc::clone(&over));
         let writer = std::thread::Builder::new().name("incumbent".to_owned()).spawn(move || {
             while !end.load(Ordering::Relaxed) {
                 std::thread::sleep(PAUSE);
-                write(&to, &what);
+                files.iter().for_each(|file| file.write());
             }
         });
-        Incumbent { path, new, told: Mutex::new(usize::MAX), over, writer: writer.ok() }
+        Incumbent { best, reduced, told: Mutex::new(usize::MAX), over, writer: writer.ok() }
     }
 
     /// Where it is written.
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.best.path
+    }
+
+    /// Takes the recording, reduced by local passes.
+    pub fn take_reduced(&self, schedule: Schedule) {
+        self.reduced.put(schedule);
     }
 
     /// Takes a new incumbent of so many steps.
@@ -49,21 +64,23 @@ impl Incumbent {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if steps <= SHORT || steps < *told - *told / 20 {
             *told = steps;
-            *self.new.lock().unwrap_or_else(PoisonError::into_inner) = Some(schedule());
+            self.best.put(schedule());
         }
     }
 
     /// Writes what is not written yet, once, when asked from another thread.
     pub fn last(&self) -> impl Fn() + Send + 'static {
-        let (path, new) = (self.path.clone(), Arc::clone(&self.new));
-        move || write(&path, &new)
+        let files = [Arc::clone(&self.best), Arc::clone(&self.reduced)];
+        move || files.iter().for_each(|file| file.write())
     }
 
-    /// Ends the writing and removes the file: the result is there.
+    /// Ends the writing and removes the files: the result is there.
     pub fn done(mut self) {
         self.end();
-        self.new.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let _ = std::fs::remove_file(&self.path);
+        for file in [&self.best, &self.reduced] {
+            file.taken();
+            let _ = std::fs::remove_file(&file.path);
+        }
     }
 
     fn end(&mut self) {
@@ -75,20 +92,29 @@ impl Incumbent {
 }
 
 impl Drop for Incumbent {
-    /// Where the work failed the best so far stays.
+    /// Where the work failed what was found stays.
     fn drop(&mut self) {
         self.end();
-        write(&self.path, &self.new);
+        self.best.write();
+        self.reduced.write();
     }
 }
 
-/// Writes what is new, if anything is. Where that fails the search goes on: the result will say so when it is written.
-fn write(path: &Path, new: &Mutex<Option<Schedule>>) {
-    let schedule = new.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(schedule) = schedule {
-        if let Some(folder) = path.parent() {
+impl Waiting {
+    fn put(&self, schedule: Schedule) {
+        *self.new.lock().unwrap_or_else(PoisonError::into_inner) = Some(schedule);
+    }
+
+    fn taken(&self) -> Option<Schedule> {
+        self.new.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Writes what is new, if anything is. Where that fails the search goes on: the result will say so when it is written.
+    fn write(&self) {
+        let Some(schedule) = self.taken() else { return };
+        if let Some(folder) = self.path.parent() {
             let _ = std::fs::create_dir_all(folder);
         }
-        let _ = durable::write(path, schedule.to_text().as_bytes());
+        let _ = durable::write(&self.path, schedule.to_text().as_bytes());
     }
 }

@@ -78,6 +78,9 @@ pub(crate) fn run_until(
         if models.fault().is_some() {
             options.stop.stop();
         }
+        if p.reduced {
+            incumbent.take_reduced((p.schedule)());
+        }
         if let Ok(mut best) = best.lock() {
             let smallest = best.filter(|b| !options.objective.smaller(p.size, *b)).unwrap_or(p.size);
             if best.replace(smallest) != Some(smallest) {
@@ -148,7 +151,9 @@ pub(crate) fn run_until(
     }
     let (done, trace, shiviz) = result.map_err(told)?;
     let original = kept.as_ref().map_or_else(|| full.clone(), |kept| demi_report::mark_kept(&full, kept));
-    let mut files = vec![
+    let mut files = Vec::new();
+    files.extend(done.reduced.as_ref().map(|reduced| ("reduced.jsonl", reduced.to_text())));
+    files.extend([
         ("schedule.jsonl", done.schedule.to_text()),
         ("summary.json", format!("{}\n", serde_json::to_string_pretty(&done.summary)?)),
         ("certificate.json", format!("{}\n", serde_json::to_string_pretty(&done.certificate)?)),
@@ -156,7 +161,7 @@ pub(crate) fn run_until(
         ("trace.md", trace),
         ("scenario.toml", scenario.to_text()),
         ("original.jsonl", original.to_text()),
-    ];
+    ]);
     files.extend(done.others.iter().map(|(other, schedule)| (other.file.as_str(), schedule.to_text())));
     write_folder(&args.out, Kind::Minimized, &inputs, &files)?;
     permission::wrote(&args.out, &scenario, ui);
@@ -317,7 +322,21 @@ impl<R: Registry> Visitor for Task<'_, R> {
 
 fn text(done: &Minimized, out: &Path) -> String {
     let summary = &done.summary;
-    let mut text = format!(
+    let mut text = String::new();
+    if let Some(reduced) = &summary.reduced {
+        text.push_str(&format!(
+            "what happened, reduced: {} steps, {} deliveries, {} external events, in reduced.jsonl{}\n",
+            reduced.steps,
+            reduced.deliveries,
+            reduced.externals,
+            match reduced.one_minimal {
+                true => "; no single step can be left out",
+                false => "; not shown to be locally minimal",
+            }
+        ));
+        text.push_str("the shortest found: ");
+    }
+    text.push_str(&format!(
         "{} steps, {} deliveries, {} external events (from {}, {} and {}), network {}, {}{}\n\n",
         summary.steps,
         summary.deliveries,
@@ -354,7 +373,7 @@ fn text(done: &Minimized, out: &Path) -> String {
             "fixpoint" => String::new(),
             other => format!(", ended by {other}"),
         }
-    );
+    ));
     if let Some(why) = &summary.not_schedulable {
         text.push_str(&format!("NOT SCHEDULABLE under the scenario's network rule: {why}\n\n"));
     }

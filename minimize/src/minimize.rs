@@ -10,9 +10,10 @@ use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::script::{Act, Script, ScriptError};
 use demi_replay::{Model, Simulator};
 use demi_schemas::summary::{
-    CurvePoint, MinimalityCheck, MinimizeSummary, OtherResult, PhaseSummary, ReplaySummary, Verdict,
+    CurvePoint, MinimalityCheck, MinimizeSummary, OtherResult, PhaseSummary, ReducedSummary, ReplaySummary,
+    Verdict,
 };
-use demi_schemas::{Certificate, NetworkRule, Schedule};
+use demi_schemas::{Certificate, NetworkRule, Schedule, ScheduleHeader};
 
 use crate::certify::certify;
 use crate::determinism::{self, Parted};
@@ -34,6 +35,8 @@ use crate::solution::Solution;
 pub struct Outcome {
     /// The smallest schedule found; strict replay of it violates.
     pub schedule: Schedule,
+    /// The recording, reduced by local passes alone: the recorded order and causes are kept. Strict replay of it violates.
+    pub reduced: Option<Schedule>,
     /// The rest of the Pareto front over steps and external events: schedules with fewer external events than the smallest, or
     /// fewer steps; and one with smaller contents. Strict replay of each violates.
     pub others: Vec<(OtherResult, Schedule)>,
@@ -137,8 +140,8 @@ pub fn minimize_with<M: Model>(
     let mut reducer = Reducer::new(engine, witness, tell).main();
     let policies = Policy::portfolio(options.rule);
     let used = if options.phases == Phases::All { &policies[..] } else { &policies[..1] };
-    let nothing = |tried| Ending { others: Vec::new(), tried, shortest: None, settled: None };
-    let Ending { others, tried, shortest, settled } = match options.phases {
+    let nothing = |tried| Ending { reduced: None, others: Vec::new(), tried, shortest: None, settled: None };
+    let Ending { reduced, others, tried, shortest, settled } = match options.phases {
         // There is no time for anything but the end.
         _ if reducer.ended() => nothing(None),
         Phases::Sts => {
@@ -228,8 +231,21 @@ pub fn minimize_with<M: Model>(
         .map(|o| (other_result(o.size, o.without), o.schedule))
         .filter(|(_, schedule)| affordable(schedule) && passes(schedule).is_ok())
         .collect();
+    let reduced = reduced.and_then(|mut reduced| {
+        let same = reduced.schedule.steps == schedule.steps;
+        let ends_in = match same {
+            true => checked.violation.clone(),
+            false if affordable(&reduced.schedule) => passes(&reduced.schedule).ok()?.violation,
+            false => return None,
+        };
+        reduced.schedule.header = ScheduleHeader { violation: ends_in, ..schedule.header.clone() };
+        Some(reduced)
+    });
     if late > 0 {
         left_out.push(format!("{late} other results"));
+    }
+    if tried.is_none() && options.phases == Phases::All && ended != Ended::Fixpoint {
+        left_out.push("whether a single step can be left out".to_owned());
     }
     let summary = MinimizeSummary {
         verdict: checked.verdict,
@@ -254,6 +270,13 @@ pub fn minimize_with<M: Model>(
         objective: options.objective.as_str().to_owned(),
         at_least: certificate.shortest.as_ref().map(|s| s.at_least),
         others: others.iter().map(|(o, _)| o.clone()).collect(),
+        reduced: reduced.as_ref().map(|reduced| ReducedSummary {
+            steps: reduced.size.steps as u64,
+            deliveries: reduced.size.deliveries as u64,
+            externals: reduced.size.externals as u64,
+            one_minimal: reduced.tried.is_some(),
+            seconds: reduced.seconds,
+        }),
         left_out,
         refused: refusals.count(),
         refused_because: refusals.why(),
@@ -263,7 +286,8 @@ pub fn minimize_with<M: Model>(
         passes: reducer.account.clone().lines(),
         curve: thin(&reducer.curve),
     };
-    Ok(Outcome { schedule, others, certificate, summary, deadline })
+    let reduced = reduced.map(|reduced| reduced.schedule);
+    Ok(Outcome { schedule, reduced, others, certificate, summary, deadline })
 }
 
 /// The violation to keep: what the header names, or else what the schedule ends in. A log was written by who knew nothing of invariants

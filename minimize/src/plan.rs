@@ -19,7 +19,8 @@ pub enum When {
 /// What a turn does.
 #[derive(Clone, Copy, Debug)]
 pub enum Strategy {
-    /// Reduces the recording with another policy first each time; of the policies those in this range.
+    /// Reduces what local passes left, and the recording where it is short, with another policy first each time; of the policies those in this
+    /// range.
     Recorded {
         /// The first policy of this wave.
         from: usize,
@@ -28,8 +29,6 @@ pub enum Strategy {
         /// The part of the budget for all policies.
         part: f64,
     },
-    /// Goes on with recordings that are still long.
-    Longer,
     /// Beam searches over sets of external events.
     Beam(Reaches),
     /// Searches over the kinds of deliveries that results have.
@@ -64,10 +63,9 @@ const fn turn(name: &'static str, strategy: Strategy, when: When, until: f64, pr
 /// The portfolio, from the first turn to the last. What is near a recording leads to other results than what is far better, so
 /// narrow beams come before walks and wide ones after; those end before the budget does, since what they find is often one
 /// step from something smaller. After them come checks, other endings, and the proof.
-pub const PLAN: [Turn; 13] = [
+pub const PLAN: [Turn; 12] = [
     turn("recorded", Strategy::Recorded { from: 0, to: 2, part: 0.15 }, When::Always, 1.0, true),
     turn("recorded", Strategy::Recorded { from: 2, to: POLICIES, part: 0.25 }, When::Unproven, 1.0, true),
-    turn("longer", Strategy::Longer, When::Unproven, 1.0, true),
     turn("starts at any time", Strategy::Late, When::Proven, 1.0, true),
     turn("beams elsewhere", Strategy::Beam(ELSEWHERE), When::Proven, 1.0, false),
     turn("narrow beams", Strategy::Beam(NARROW), When::Unproven, 1.0, false),
@@ -190,13 +188,6 @@ pub const LATE_PART: f64 = 0.15;
 
 /// Deliveries up to which a result is short enough for the searches that begin with one.
 pub const SHORT: usize = 400;
-/// Jobs of a round that goes on with long results, half of them from each of the two best.
-pub const LONGER_JOBS: usize = 4;
-/// Most such rounds.
-pub const LONGER_ROUNDS: usize = 6;
-/// Part of what is left for each.
-pub const LONGER_PART: f64 = 0.3;
-
 /// Over which sets beams search, and how.
 #[derive(Clone, Copy, Debug)]
 pub struct Reach {
@@ -276,6 +267,8 @@ pub const BEAM_JOBS: usize = 8;
 /// Part of the budget, as the other, that is open to beams over smaller contents: little is left by then.
 pub const CONTENTS: f64 = 1.1;
 
+/// Part of what is left that a proof may take before more is looked for.
+pub const PROOF_PART: f64 = 0.25;
 /// Configurations that a proof may visit before more is looked for.
 pub const SOON: u64 = 6_000_000;
 /// The same where the bound is so near that it is worth more.

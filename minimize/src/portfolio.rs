@@ -5,19 +5,23 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use demi_replay::Model;
+use demi_replay::script::Act;
 use demi_schemas::NetworkRule;
+use demi_schemas::Schedule;
 use demi_schemas::certificate::{Settled, Shortest};
 use demi_schemas::summary::PhaseSummary;
 
 use crate::aim;
 use crate::archive::{Archive, pareto, result};
 use crate::oracle::matcher::Policy;
+use crate::oracle::witness::Shared;
 use crate::plan::{
     self, CHECKS, CONTENTS, ELSEWHERE, FOR_CONTENTS, KEPT, LATER, PLAN, POLISH, SEARCHED, SHORT, Turn, When,
 };
 use crate::problem::Problem;
 use crate::problem::budget::Budget;
 use crate::problem::criteria::{Contents, Match};
+use crate::problem::size::Size;
 use crate::reduce::passes::{contents, endings};
 use crate::reduce::reducer::{Reducer, phase_line};
 use crate::scheduler::{self, Purse, Site};
@@ -26,7 +30,6 @@ use crate::solution::Solution;
 use crate::strategies::beam::{Beams, Tried};
 use crate::strategies::kinds::OverKinds;
 use crate::strategies::late::Late;
-use crate::strategies::longer::Longer;
 use crate::strategies::recorded::Recorded;
 use crate::strategies::restarts::Restarts;
 use crate::strategies::rounds::Rounds;
@@ -35,6 +38,8 @@ use crate::strategies::{Strategy, exhaustive};
 
 /// What stands beside the result, and what was proven of it.
 pub struct Ending {
+    /// The recording, reduced by local passes alone.
+    pub reduced: Option<Reduced>,
     /// Solutions that are smaller than the result in some way, and one with smaller contents.
     pub others: Vec<Solution>,
     /// How many removals the last check of 1-minimality tried, if it came to its end.
@@ -43,6 +48,19 @@ pub struct Ending {
     pub shortest: Option<Shortest>,
     /// What was proven over everything recorded.
     pub settled: Option<Settled>,
+}
+
+/// What happened, reduced: the recorded order and causes are kept.
+#[derive(Clone, Debug)]
+pub struct Reduced {
+    /// The schedule.
+    pub schedule: Schedule,
+    /// Its size.
+    pub size: Size,
+    /// How many removals the check of 1-minimality tried, if it came to its end.
+    pub tried: Option<u64>,
+    /// After how many seconds it was there.
+    pub seconds: f64,
 }
 
 /// The portfolio on one reducer.
@@ -55,20 +73,27 @@ pub struct Portfolio<'r, 'a, M: Model> {
     whole: Option<(Solution, Shortest)>,
     /// A proof that nothing smaller than the incumbent exists over any of them.
     settled: Option<Settled>,
+    /// The recording, reduced, and its steps.
+    reduced: Option<(Reduced, Vec<Act>)>,
+    /// The size of the incumbent of which a proof was tried last.
+    tried_to_prove: Option<Size>,
 }
 
 impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
     /// A portfolio whose reducer begins with the recorded witness and ends with the smallest found.
     pub fn new(reducer: &'r mut Reducer<'a, M>, phases: &'r mut Vec<PhaseSummary>, began: Instant) -> Self {
         let policies = Policy::portfolio(reducer.engine.problem.rule());
-        Portfolio { reducer, phases, began, policies, whole: None, settled: None }
+        let (whole, settled, reduced, tried_to_prove) = (None, None, None, None);
+        Portfolio { reducer, phases, began, policies, whole, settled, reduced, tried_to_prove }
     }
 
     /// Runs it.
     pub fn run(mut self) -> Ending {
         let recording = self.reducer.best.clone();
-        self.prepare();
+        let (thinned, reduced) = self.reduce();
+        self.prepare(&recording, &thinned);
         let mut archive = Archive::new(self.site(), self.purse());
+        archive.add(vec![reduced]);
         aim::at(&mut self.reducer.engine, &recording);
         archive.site = self.site();
         self.whole = exhaustive::whole(self.reducer, recording);
@@ -92,18 +117,40 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
         self.finish(archive)
     }
 
-    /// Makes the problem that jobs share: of the recording, cut at the violation, and of what preparation leaves of it.
-    fn prepare(&mut self) {
-        let raw = self.reducer.best.acts.clone();
+    /// Reduces the recording by local passes. Whatever ends the work later, this is there.
+    fn reduce(&mut self) -> (Shared<M>, Solution) {
+        let (thinned, tried) = self.reducer.local(&self.policies);
+        self.reducer.say_reduced();
+        self.phases.append(&mut self.reducer.phases);
+        let (acts, size) = (self.reducer.best.acts.clone(), self.reducer.best.size);
+        let schedule = self.reducer.engine.to_schedule(&acts);
+        self.reduced = Some((
+            Reduced { schedule: schedule.clone(), size, tried, seconds: self.began.elapsed().as_secs_f64() },
+            acts,
+        ));
+        (thinned, Solution { schedule, size, cut: tried.is_none(), ..Solution::default() })
+    }
+
+    /// Makes the problem that jobs share: of the recording, cut at the violation, and of what local passes leave of it.
+    fn prepare(&mut self, recording: &Shared<M>, thinned: &Shared<M>) {
         let engine = &mut self.reducer.engine;
-        let mut problem = Problem { raw, begun: true, ..(*engine.problem).clone() };
+        let [raw, thinned] = [recording, thinned].map(|witness| witness.acts.clone());
+        let reduced = self.reducer.best.acts.clone();
+        let mut problem = Problem { raw, thinned, reduced, begun: true, ..(*engine.problem).clone() };
         if engine.bound().is_none() {
             problem.pattern_database = search::pattern_database(engine, &problem.raw).map(Arc::new);
         }
-        self.reducer.prepare();
-        self.phases.append(&mut self.reducer.phases);
-        problem.prepared.clone_from(&self.reducer.best.acts);
         self.reducer.engine.pose(&Arc::new(self.read(problem)));
+    }
+
+    /// Tries each step alone under every policy, unless that was done with these steps.
+    fn close(&mut self) -> Option<u64> {
+        match &self.reduced {
+            Some((reduced, acts)) if reduced.tried.is_some() && *acts == self.reducer.best.acts => {
+                reduced.tried
+            }
+            _ => self.reducer.close(&self.policies),
+        }
     }
 
     /// The problem with all names and contents that the reducer has met.
@@ -137,7 +184,6 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
             (plan::Strategy::Recorded { from, to, part }, _) => {
                 pursue(archive, &mut Recorded { wave: (from, to), part }, until);
             }
-            (plan::Strategy::Longer, _) => pursue(archive, &mut Longer::default(), until),
             (plan::Strategy::Beam(reaches), Some(base)) => {
                 let mut others = Vec::new();
                 let tried = if turn.when == When::Proven { &mut others } else { tried };
@@ -161,7 +207,7 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
             (_, None) => {}
         }
         if turn.prove {
-            self.prove(archive, known.as_ref());
+            self.prove(archive);
         }
         if turn.when == When::Proven {
             let objective = archive.objective();
@@ -195,12 +241,12 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
         (1.0 - kept).max(0.0) / SEARCHED
     }
 
-    /// Tries to prove the incumbent, where it is another one than before.
-    fn prove(&mut self, archive: &mut Archive<'a, M>, known: Option<&Solution>) {
+    /// Tries to prove the incumbent, where none of its size was tried before.
+    fn prove(&mut self, archive: &mut Archive<'a, M>) {
         let best = archive.incumbent().cloned();
-        let better = best.filter(|best| known.is_none_or(|known| known.size != best.size));
         // What is proven of the incumbent stays proven.
-        let Some(better) = better else { return };
+        let Some(better) = best.filter(|best| self.tried_to_prove != Some(best.size)) else { return };
+        self.tried_to_prove = Some(better.size);
         if aim::at_solution(&mut self.reducer.engine, Some(&better)) {
             archive.site = self.site();
         }
@@ -232,15 +278,15 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
         }
         // Checked first: what costs more may use up the budget.
         let policies = self.policies.clone();
-        let mut tried = self.reducer.close(&policies);
+        let mut tried = self.close();
         let before = self.reducer.best.size;
         self.reducer.reduce(&policies);
         if self.reducer.best.size != before {
-            tried = self.reducer.close(&policies);
+            tried = self.close();
         }
         let contents = self.reducer.engine.problem.criteria.contents;
         if contents == Contents::Shrink && self.shrink().is_some() {
-            tried = self.reducer.close(&policies);
+            tried = self.close();
         }
         aim::settle(self.reducer);
         let known = proven.filter(|(solution, _)| {
@@ -259,7 +305,7 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
         }
         if self.reducer.best.acts != before {
             let optimal = self.reducer.best.size;
-            tried = self.reducer.close(&policies);
+            tried = self.close();
             if self.reducer.best.size != optimal {
                 shortest = exhaustive::prove(self.reducer, LATER);
             }
@@ -271,7 +317,8 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
             others.extend(self.smaller());
         }
         let steps = self.reducer.best.size.steps as u64;
-        Ending { others, tried, shortest, settled: self.settled.filter(|settled| settled.steps == steps) }
+        let settled = self.settled.filter(|settled| settled.steps == steps);
+        Ending { reduced: self.reduced.map(|(reduced, _)| reduced), others, tried, shortest, settled }
     }
 
     /// A solution with smaller contents, if there is one, beside that of the reducer.

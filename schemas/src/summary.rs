@@ -444,6 +444,21 @@ pub struct OtherResult {
     pub without: Vec<String>,
 }
 
+/// The size of a recording that was reduced by local passes alone.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReducedSummary {
+    /// Steps.
+    pub steps: u64,
+    /// Deliveries.
+    pub deliveries: u64,
+    /// External events.
+    pub externals: u64,
+    /// Whether each remaining step was removed alone and the violation was gone.
+    pub one_minimal: bool,
+    /// Seconds after which it was there.
+    pub seconds: f64,
+}
+
 /// What `minimize` writes to `OUT/summary.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MinimizeSummary {
@@ -488,6 +503,9 @@ pub struct MinimizeSummary {
     /// No violating execution with the result's external events, all actors started first, has fewer deliveries than
     /// this; null where nothing was proven. `certificate.json` says more.
     pub at_least: Option<u64>,
+    /// What happened, reduced by local passes alone, in `reduced.jsonl`: the recorded order and causes are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reduced: Option<ReducedSummary>,
     /// The rest of the Pareto front over steps and external events, with the file of each.
     pub others: Vec<OtherResult>,
     /// What was left out because the time ended, for people.

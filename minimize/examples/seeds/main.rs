@@ -113,7 +113,7 @@ fn run(
             summary.violation.first().and_then(|v| v.split(':').next()).unwrap_or_default().to_owned();
         eprintln!(
             "{} {rule} seed {} {invariant}: {} ({}) -> {} ({}), else {:?}, smaller contents {:?}, at least {:?}, \
-             {:.1} s, {} M executed, {}, {}",
+             {:.1} s, {} M executed, {}, {}; reduced to {} ({}) in {:.2} s",
             case.name,
             case.seed,
             summary.initial_deliveries,
@@ -132,6 +132,9 @@ fn run(
             summary.executed / 1_000_000,
             summary.ended,
             done.certificate.shortest.as_ref().and_then(|s| s.limit()).unwrap_or("no limit"),
+            summary.reduced.as_ref().map_or(0, |r| r.deliveries),
+            summary.reduced.as_ref().map_or(0, |r| r.externals),
+            summary.reduced.as_ref().map_or(0.0, |r| r.seconds),
         );
         if let Some(dir) = &args.save {
             save(&dir.join(format!("{}-{rule}-{}", case.name, case.seed)), case, (&done, &trace))?;

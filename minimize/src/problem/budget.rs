@@ -181,6 +181,14 @@ impl Deadline {
     }
 }
 
+/// The limits of a meter that were narrowed for a while.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    executed: u64,
+    searched: u64,
+    time: Option<(Instant, Instant)>,
+}
+
 /// The running account of one engine.
 #[derive(Clone, Debug)]
 pub struct Meter {
@@ -219,6 +227,24 @@ impl Meter {
     #[must_use]
     pub fn within(self, deadline: &Deadline) -> Self {
         Meter { deadline: deadline.clone(), ..self }
+    }
+
+    /// Leaves a part of what is left for what comes next; [`Meter::widen`] takes the limits that were there before.
+    pub fn narrow(&mut self, part: f64) -> Limits {
+        let before = Limits { executed: self.max_executed, searched: self.max_searched, time: self.time };
+        let of = |most: u64| {
+            self.executed.saturating_add((most.saturating_sub(self.executed) as f64 * part) as u64)
+        };
+        (self.max_executed, self.max_searched) = (of(self.max_executed), of(self.max_searched));
+        let now = Instant::now();
+        let end = self.time.map(|(_, end)| end).into_iter().chain(self.deadline.search_ends()).min();
+        self.time = end.map(|end| (now, now + end.saturating_duration_since(now).mul_f64(part)));
+        before
+    }
+
+    /// Goes on with the limits that were there before.
+    pub fn widen(&mut self, before: Limits) {
+        (self.max_executed, self.max_searched, self.time) = (before.executed, before.searched, before.time);
     }
 
     /// Ends the work after so many more deliveries, if it does not end before.

@@ -52,8 +52,10 @@ pub struct Problem<M: Model> {
     pub script: Script,
     /// The recorded execution, cut at the violation.
     pub raw: Vec<Act>,
-    /// The same without what does nothing and without the external events that nobody needs.
-    pub prepared: Vec<Act>,
+    /// The same where it is short, or what coarse cuts leave of it: from here other reductions begin.
+    pub thinned: Vec<Act>,
+    /// What local passes leave of it.
+    pub reduced: Vec<Act>,
     /// Structured content of external messages.
     pub fields: Fields,
     /// What is asked.
@@ -89,13 +91,14 @@ impl<M: Model> Problem<M> {
         target: Vec<String>,
     ) -> Self {
         let question = Question { matching: criteria.matching, accepted: target.clone() };
-        let (raw, prepared, fields) = (script.acts.clone(), script.acts.clone(), Fields::new());
+        let (raw, thinned, reduced) = (script.acts.clone(), script.acts.clone(), script.acts.clone());
         Problem {
             sim,
             script,
             raw,
-            prepared,
-            fields,
+            thinned,
+            reduced,
+            fields: Fields::new(),
             options,
             criteria,
             asked: question.clone(),
@@ -144,7 +147,7 @@ impl<M: Model> Problem<M> {
             digests.add(&self.sim, &self.script.actions, acts.iter(), &mut hasher);
             hasher.digest128()
         };
-        let acts = (of(&self.prepared), of(&self.raw));
+        let acts = (of(&self.reduced), of(&self.thinned), of(&self.raw));
         // How many systems must not break, not which: the identity of the ledger tells.
         let asked = (self.criteria.repeat.least, self.criteria.repeat.runs, self.criteria.also.len());
         let mut hasher = Xxh3::new();

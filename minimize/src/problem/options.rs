@@ -73,6 +73,8 @@ pub struct Options {
 pub struct Progress<'a> {
     /// The phase that found it.
     pub phase: String,
+    /// Whether this is the recording reduced by local passes, beyond which only searches go.
+    pub reduced: bool,
     /// Size of the smallest witness of that line of work.
     pub size: Size,
     /// Schedules tested by that line of work.

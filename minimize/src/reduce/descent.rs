@@ -5,16 +5,28 @@ use demi_replay::Model;
 use super::passes::{chunks, noop, subsets};
 use super::reducer::Reducer;
 use super::registry::{self, Pass};
-use crate::oracle::matcher::{EXACT, Policy};
+use crate::oracle::matcher::Policy;
+use crate::oracle::witness::Shared;
+use crate::plan::SHORT;
 
 /// The phase that drops deliveries without effect.
 const NO_OP: &str = "no-op removal";
+/// The phase that makes a long recording short with one policy.
+const DDMIN: &str = "ddmin";
+/// Steps up to which chunks are halved while other policies have not been tried.
+const COARSE: usize = 4;
 
 impl<M: Model> Reducer<'_, M> {
-    /// Drops what does nothing, then external events by ddmin with the exact (STS) schedule.
-    pub fn prepare(&mut self) {
-        self.phase(NO_OP, noop::remove);
-        self.phase("external ddmin", |s| chunks::sweep(s, EXACT, chunks::external, 1));
+    /// Reduces a recording by local passes alone: what is left happened in the recorded order and of the recorded causes. Each improves on the
+    /// one before, so that whenever the budget ends there is a result. Gives what coarse cuts left, and how many removals of single steps the
+    /// last check tried, if it came to its end.
+    pub fn local(&mut self, policies: &[Policy]) -> (Shared<M>, Option<u64>) {
+        let recording = self.best.clone();
+        self.phase(DDMIN, |s| chunks::race(s, policies, chunks::any, COARSE));
+        let thinned = if recording.size.deliveries > SHORT { self.best.clone() } else { recording };
+        self.subsets(policies);
+        self.sweep(policies);
+        (thinned, self.close(policies))
     }
 
     /// Coarse cuts on a long schedule: without an actor, with one external message of each kind, about few subjects.

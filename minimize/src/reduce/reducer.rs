@@ -88,9 +88,20 @@ impl<'a, M: Model> Reducer<'a, M> {
             deliveries: self.best.size.deliveries as u64,
             externals: self.best.size.externals as u64,
         });
+        self.say(false);
+    }
+
+    /// Says that what there is now is the recording, reduced by local passes.
+    pub fn say_reduced(&self) {
+        self.say(true);
+    }
+
+    fn say(&self, reduced: bool) {
+        let (replays, executed) = (self.engine.meter.replays, self.engine.meter.executed);
         let schedule = || self.engine.to_schedule(&self.best.acts);
         let phase = self.running.clone();
-        (self.tell)(&Progress { phase, size: self.best.size, replays, executed, schedule: &schedule });
+        let size = self.best.size;
+        (self.tell)(&Progress { phase, reduced, size, replays, executed, schedule: &schedule });
     }
 
     /// Appends the curve of a line of work that went on from this one.

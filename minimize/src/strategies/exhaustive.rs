@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::oracle::witness::Shared;
-use crate::plan::{ALL, NEAR, SOON, SOON_NEAR, UNBOUNDED};
+use crate::plan::{ALL, NEAR, PROOF_PART, SOON, SOON_NEAR, UNBOUNDED};
 use crate::problem::size::{Objective, starts_late};
 use crate::reduce::reducer::Reducer;
 use crate::search::{self, Query, Root, Searched};
@@ -149,11 +149,13 @@ fn shortest<M: Model>(
     most: u64,
 ) -> Option<(Solution, Shortest)> {
     let before = std::mem::replace(&mut reducer.best, witness);
+    let limits = reducer.engine.meter.narrow(PROOF_PART);
     let mut shortest = prove(reducer, most);
     let near = |s: &Shortest| !s.optimal && s.at_least as usize + NEAR >= reducer.best.size.deliveries;
     if most < SOON_NEAR && shortest.as_ref().is_some_and(near) {
         shortest = prove(reducer, SOON_NEAR);
     }
+    reducer.engine.meter.widen(limits);
     let found = std::mem::replace(&mut reducer.best, before);
     let schedule = reducer.engine.to_schedule(&found.acts);
     shortest

@@ -6,7 +6,6 @@ pub mod exhaustive;
 pub mod kinds;
 pub mod late;
 pub mod local_search;
-pub mod longer;
 pub mod random_walk;
 pub mod recorded;
 pub mod restarts;

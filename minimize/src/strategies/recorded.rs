@@ -49,7 +49,7 @@ fn descend<M: Model>(site: &Site<'_, M>, share: Budget, first: usize, cuts: bool
     let mut engine = Engine::new(problem, share);
     // Without an external event all goes that it brought about: what has few of them is short soon.
     engine.objective = Objective::Externals;
-    let witness = engine.first_witness(if cuts { &problem.raw } else { &problem.prepared }, EXACT)?;
+    let witness = engine.first_witness(if cuts { &problem.thinned } else { &problem.reduced }, EXACT)?;
     let mut reducer = Reducer::new(engine, witness, site.tell);
     if cuts {
         reducer.subsets(&policies);

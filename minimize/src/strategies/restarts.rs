@@ -138,7 +138,7 @@ fn part<M: Model>(site: &Site<'_, M>, lead: &Schedule, seed: u64, share: Budget)
     policies.shuffle(&mut rng);
     let mut engine = Engine::new(&site.problem, share);
     engine.objective = Objective::Externals;
-    let given = engine.first_witness(&site.problem.prepared, EXACT).or_else(|| engine.restore(lead))?;
+    let given = engine.first_witness(&site.problem.thinned, EXACT).or_else(|| engine.restore(lead))?;
     let mut reducer = Reducer::new(engine, given, site.tell);
     reducer.engine.meter.at_most(RESTART_WALKED);
     reducer.phase("random parts", |s| thin_out(s, &policies, &mut rng));

@@ -35,6 +35,30 @@ pub fn sweep<M: Model>(reducer: &mut Reducer<'_, M>, policy: Policy, select: Sel
     from(reducer, policy, select, (half, smallest));
 }
 
+/// All policies with chunks of the same size before any tries smaller ones: of a long recording most can leave out half where one cannot leave
+/// out anything, and which one that is nobody knows. Ends with chunks of `smallest` elements.
+pub fn race<M: Model>(reducer: &mut Reducer<'_, M>, policies: &[Policy], select: Select, smallest: usize) {
+    let mut parts = 2;
+    loop {
+        let elements = positions(reducer, select).len();
+        let chunk = elements.div_ceil(parts).max(smallest);
+        for policy in policies {
+            from(reducer, *policy, select, (chunk, chunk));
+        }
+        let left = positions(reducer, select).len();
+        if reducer.ended() || left <= smallest {
+            return;
+        }
+        if left * 2 <= elements {
+            parts = 2;
+        } else if chunk == smallest {
+            return;
+        } else {
+            parts *= 2;
+        }
+    }
+}
+
 /// One sweep that removes single acts, left to right.
 pub fn singles<M: Model>(reducer: &mut Reducer<'_, M>, policy: Policy, select: Select) {
     from(reducer, policy, select, (1, 1));
