@@ -30,6 +30,7 @@ mod memory;
 pub mod minimize;
 mod minimize_args;
 pub mod model;
+mod needed;
 pub mod new_model;
 mod on_model;
 pub mod out;

@@ -21,6 +21,7 @@ use crate::files::{read_scenario, read_schedule, write_folder};
 use crate::incumbent::Incumbent;
 use crate::memory::Limit;
 pub use crate::minimize_args::MinimizeArgs;
+use crate::needed::{self, Held};
 use crate::on_model::{with_best, with_scenario};
 use crate::permission;
 use crate::status::{Ended, Status};
@@ -60,7 +61,7 @@ pub(crate) fn run_until(
     args.tolerance.ask(&mut scenario);
     let full = read_schedule(&args.input, false)?;
     let kept = if is_execution(&args.input) { Some(read_schedule(&args.input, true)?) } else { None };
-    let options = Options {
+    let mut options = Options {
         rule: args.network.unwrap_or(scenario.network),
         budget: args.budget,
         jobs: args.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
@@ -72,13 +73,24 @@ pub(crate) fn run_until(
     let full_memory = options.stop.clone();
     let memory = args.memory.map(|most| Limit::new(most, move || full_memory.stop()));
     let incumbent = Incumbent::beside(&args.out);
+    let happened = scenario.clone();
+    let mut held = None;
+    if args.cause {
+        let tell = |p: &Progress<'_>| incumbent.take(p.size.steps, p.schedule);
+        let recording = (&full, kept.as_ref());
+        let to = Held::to_recording(models, (&args.scenario, &scenario), recording, &options, &tell)?;
+        scenario = to.scenario.clone();
+        options.budget = to.budget;
+        incumbent.take_reduced(to.reduced().clone());
+        held = Some(to);
+    }
     let best: Mutex<Option<Size>> = Mutex::new(None);
     let began = std::time::Instant::now();
     let tell = |p: &Progress<'_>| {
         if models.fault().is_some() {
             options.stop.stop();
         }
-        if p.reduced {
+        if p.reduced && !args.cause {
             incumbent.take_reduced((p.schedule)());
         }
         if let Ok(mut best) = best.lock() {
@@ -117,14 +129,15 @@ pub(crate) fn run_until(
         ));
     }
     let task = Task {
-        full: &full,
-        kept: kept.as_ref(),
+        full: held.as_ref().map_or(&full, |held| &held.input),
+        kept: kept.as_ref().filter(|_| held.as_ref().is_none_or(|held| held.whole)),
         own: scenario.network,
         options: &options,
         asked: Asked {
             models,
             matching: args.matching.into(),
             also: &also,
+            still: held.as_ref().map(|_| (args.scenario.as_path(), &happened)),
             repeat: args.repeat,
             without: &args.without,
             contents: args.contents.into(),
@@ -149,7 +162,24 @@ pub(crate) fn run_until(
         // It is for runs that were killed.
         let _ = std::fs::remove_file(&own);
     }
-    let (done, trace, shiviz) = result.map_err(told)?;
+    let (mut done, trace, shiviz) = result.map_err(told)?;
+    let cost = |schedule: &Schedule| done.deadline.run_of(schedule.steps.len());
+    let runs = u32::try_from(2 * scenario.switches.len() + 1).unwrap_or(u32::MAX);
+    let schedules = [done.reduced.as_ref(), Some(&done.schedule)];
+    if done.deadline.fits(schedules.into_iter().flatten().map(cost).sum::<std::time::Duration>() * runs) {
+        let needs =
+            |schedule: &Schedule| needed::needed(models, (&args.scenario, &happened), schedule, options.rule);
+        done.summary.needs = needs(&done.schedule)?;
+        done.summary.reduced_needs = match &done.reduced {
+            Some(reduced) if held.is_none() => needs(reduced)?,
+            _ => None,
+        };
+    } else {
+        done.summary.left_out.push("which switches of the scenario the result needs".to_owned());
+    }
+    if let Some(held) = held {
+        held.note(&mut done);
+    }
     let original = kept.as_ref().map_or_else(|| full.clone(), |kept| demi_report::mark_kept(&full, kept));
     let mut files = Vec::new();
     files.extend(done.reduced.as_ref().map(|reduced| ("reduced.jsonl", reduced.to_text())));
@@ -229,6 +259,8 @@ struct Asked<'a, R> {
     models: &'a R,
     matching: Match,
     also: &'a [(PathBuf, Scenario)],
+    /// The scenario of the recording, where the search is held to a part of its switches.
+    still: Option<(&'a Path, &'a Scenario)>,
     repeat: Repeat,
     contents: Contents,
     ledger: Arc<Ledger>,
@@ -261,18 +293,22 @@ fn open_ledger(
 
 impl<R: Registry> Asked<'_, R> {
     fn oracle<M: Model>(&self) -> Result<Criteria<M>, Box<dyn std::error::Error>> {
-        let mut also = Vec::new();
-        for (path, scenario) in self.also {
+        let other = |path: &Path, scenario: &Scenario| -> Result<_, Box<dyn std::error::Error>> {
             let other = with_scenario(self.models, path, scenario, Boxed)?;
             let sim = other.downcast::<Simulator<M>>().map_err(|_| {
                 format!("{}: model '{}' is not the model of --scenario", path.display(), scenario.model)
             })?;
-            also.push(*sim);
-        }
+            Ok(*sim)
+        };
+        let also =
+            self.also.iter().map(|(path, scenario)| other(path, scenario)).collect::<Result<_, _>>()?;
+        let still =
+            self.still.into_iter().map(|(path, scenario)| other(path, scenario)).collect::<Result<_, _>>()?;
         let ledger = Some(self.ledger.clone());
         Ok(Criteria {
             matching: self.matching,
             also,
+            still,
             repeat: self.repeat,
             contents: self.contents,
             ledger,
@@ -374,6 +410,9 @@ fn text(done: &Minimized, out: &Path) -> String {
             other => format!(", ended by {other}"),
         }
     ));
+    if let Some(told) = needed::told(summary) {
+        text.push_str(&format!("{told}\n\n"));
+    }
     if let Some(why) = &summary.not_schedulable {
         text.push_str(&format!("NOT SCHEDULABLE under the scenario's network rule: {why}\n\n"));
     }

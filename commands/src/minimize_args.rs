@@ -63,6 +63,10 @@ pub struct MinimizeArgs {
     /// invariant. May be given several times.
     #[arg(long, value_name = "SCENARIO")]
     pub(crate) also: Vec<PathBuf>,
+    /// Hold the search to the defects of what happened: the switches of the scenario that the reduced recording does not need are off in it. The
+    /// result must break the invariant with all of them on as well.
+    #[arg(long)]
+    pub(crate) cause: bool,
     /// For models that are not deterministic: a candidate counts if K of N runs violate.
     #[arg(long, default_value = "1-of-1", value_name = "K-of-N")]
     pub(crate) repeat: Repeat,

@@ -139,11 +139,13 @@ pub fn minimize_with<M: Model>(
     let first = witness.clone();
     let mut reducer = Reducer::new(engine, witness, tell).main();
     let policies = Policy::portfolio(options.rule);
-    let used = if options.phases == Phases::All { &policies[..] } else { &policies[..1] };
+    let every = matches!(options.phases, Phases::All | Phases::Local);
+    let used = if every { &policies[..] } else { &policies[..1] };
     let nothing = |tried| Ending { reduced: None, others: Vec::new(), tried, shortest: None, settled: None };
     let Ending { reduced, others, tried, shortest, settled } = match options.phases {
         // There is no time for anything but the end.
         _ if reducer.ended() => nothing(None),
+        Phases::Local => nothing(reducer.local(&policies).1),
         Phases::Sts => {
             reducer.baseline(Policy::new(Matcher::Payload, Blocker::Skip));
             nothing(None)
@@ -213,10 +215,11 @@ pub fn minimize_with<M: Model>(
     if certificate.removals.is_empty() && best.size.steps > 0 && tried.take().is_some() {
         left_out.push("the certificate of 1-minimality".to_owned());
     }
-    for removal in certificate.removals.iter_mut().filter(|r| r.violates && !criteria.also.is_empty()) {
+    let alone = criteria.also.is_empty() && criteria.still.is_empty();
+    for removal in certificate.removals.iter_mut().filter(|r| r.violates && !alone) {
         let mut rest = schedule.clone();
         rest.steps.remove(removal.step as usize - 1);
-        removal.breaks_others = criteria.breaks(&rest, options.rule);
+        removal.breaks_others = criteria.breaks(&rest, options.rule) || !criteria.holds(&rest, options.rule);
     }
     let mut late = 0;
     let mut affordable = |schedule: &Schedule| {
@@ -270,6 +273,9 @@ pub fn minimize_with<M: Model>(
         objective: options.objective.as_str().to_owned(),
         at_least: certificate.shortest.as_ref().map(|s| s.at_least),
         others: others.iter().map(|(o, _)| o.clone()).collect(),
+        reduced_needs: None,
+        needs: None,
+        switched_off: Vec::new(),
         reduced: reduced.as_ref().map(|reduced| ReducedSummary {
             steps: reduced.size.steps as u64,
             deliveries: reduced.size.deliveries as u64,

@@ -326,3 +326,5 @@ pub const ORDERS: u64 = 16;
 pub const ENDING: u64 = 60_000;
 /// The same for the result.
 pub const POLISH: u64 = 1_000_000;
+/// Part of what is left that it may take.
+pub const POLISH_PART: f64 = 0.5;

@@ -16,7 +16,8 @@ use crate::archive::{Archive, pareto, result};
 use crate::oracle::matcher::Policy;
 use crate::oracle::witness::Shared;
 use crate::plan::{
-    self, CHECKS, CONTENTS, ELSEWHERE, FOR_CONTENTS, KEPT, LATER, PLAN, POLISH, SEARCHED, SHORT, Turn, When,
+    self, CHECKS, CONTENTS, ELSEWHERE, FOR_CONTENTS, KEPT, LATER, PLAN, POLISH, POLISH_PART, SEARCHED, SHORT,
+    Turn, When,
 };
 use crate::problem::Problem;
 use crate::problem::budget::Budget;
@@ -273,13 +274,15 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
         let adopted = self.reducer.best.clone();
         aim::at(&mut self.reducer.engine, &adopted);
         let jobs = self.reducer.engine.problem.options.jobs;
-        if proven.is_none() {
-            self.reducer.phase("endings", |s| endings::search(s, POLISH, jobs));
-        }
         // Checked first: what costs more may use up the budget.
         let policies = self.policies.clone();
         let mut tried = self.close();
         let before = self.reducer.best.size;
+        if proven.is_none() {
+            let limits = self.reducer.engine.meter.narrow(POLISH_PART);
+            self.reducer.phase("endings", |s| endings::search(s, POLISH, jobs));
+            self.reducer.engine.meter.widen(limits);
+        }
         self.reducer.reduce(&policies);
         if self.reducer.best.size != before {
             tried = self.close();

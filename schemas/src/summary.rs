@@ -444,6 +444,15 @@ pub struct OtherResult {
     pub without: Vec<String>,
 }
 
+/// Which switches of a scenario a violation needs: with all others off it is still there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NeededSummary {
+    /// The switches, by name.
+    pub switches: Vec<String>,
+    /// Whether the violation is gone with any one of them off and all others on: then no other set will do.
+    pub sole: bool,
+}
+
 /// The size of a recording that was reduced by local passes alone.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReducedSummary {
@@ -506,6 +515,15 @@ pub struct MinimizeSummary {
     /// What happened, reduced by local passes alone, in `reduced.jsonl`: the recorded order and causes are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reduced: Option<ReducedSummary>,
+    /// Which switches of the scenario what happened needs, where it has some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reduced_needs: Option<NeededSummary>,
+    /// Which switches the result needs. Where these are others than the recording needs, the result is of another defect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needs: Option<NeededSummary>,
+    /// The switches that were off in the search, since what happened does not need them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub switched_off: Vec<String>,
     /// The rest of the Pareto front over steps and external events, with the file of each.
     pub others: Vec<OtherResult>,
     /// What was left out because the time ended, for people.

@@ -36,13 +36,18 @@ impl<M: Model> Engine<M> {
                 violating += 1;
             }
         }
-        found.filter(|_| violating >= repeat.least && !self.breaks_others(&acts))
+        found.filter(|_| violating >= repeat.least && self.suits_others(&acts))
     }
 
-    /// Whether a system that must not break does, on the same schedule.
-    fn breaks_others(&self, acts: &[Act]) -> bool {
-        !self.problem.criteria.also.is_empty()
-            && self.problem.criteria.breaks(&self.to_schedule(acts), self.rule)
+    /// Whether no system that must not break does on the same schedule, and all that must do.
+    fn suits_others(&self, acts: &[Act]) -> bool {
+        let criteria = &self.problem.criteria;
+        if criteria.also.is_empty() && criteria.still.is_empty() {
+            return true;
+        }
+        let mut schedule = self.to_schedule(acts);
+        schedule.header.exact = true;
+        !criteria.breaks(&schedule, self.rule) && criteria.holds(&schedule, self.rule)
     }
 
     fn rerun(&mut self, acts: Vec<Act>) -> Option<Shared<M>> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::{Model, Simulator};
+use demi_schemas::summary::Verdict;
 use demi_schemas::{NetworkRule, Schedule};
 
 use crate::ledger::Ledger;
@@ -94,6 +95,9 @@ pub struct Criteria<M: Model> {
     /// Systems on which a result must not break any invariant, such as the repaired program. A step that is not
     /// possible there is left out.
     pub also: Vec<Simulator<M>>,
+    /// Systems on which a result must break an invariant as well, step by step: the one that the recording is of, where the search is held
+    /// to a part of its defects.
+    pub still: Vec<Simulator<M>>,
     /// How often what is accepted is run again.
     pub repeat: Repeat,
     /// What is done about contents.
@@ -111,6 +115,7 @@ impl<M: Model> Default for Criteria<M> {
         Criteria {
             matching: Match::default(),
             also: Vec::new(),
+            still: Vec::new(),
             repeat: Repeat::default(),
             contents: Contents::default(),
             ledger: None,
@@ -129,6 +134,16 @@ impl<M: Model> Criteria<M> {
             // What another system cannot even read, it cannot break on.
             let run = replay(&mut sim.clone(), schedule, &options);
             run.is_ok_and(|run| !run.violation.is_empty())
+        })
+    }
+
+    /// Whether all of the systems that must break do on a schedule, followed strictly.
+    #[must_use]
+    pub fn holds(&self, schedule: &Schedule, rule: NetworkRule) -> bool {
+        let options = ReplayOptions { rule, strict: true, interval: 1 };
+        self.still.iter().all(|sim| {
+            let run = replay(&mut sim.clone(), schedule, &options);
+            run.is_ok_and(|run| run.verdict == Verdict::Violates)
         })
     }
 }

@@ -10,6 +10,8 @@ use super::size::{Objective, Size};
 pub enum Phases {
     /// All strategies and passes.
     All,
+    /// Local passes, without any search: what happened, reduced.
+    Local,
     /// DEMi's STSSched baseline: external ddmin and one internal pass, exact matching.
     Sts,
     /// DEMi's baseline without divergence: a test in which an expected message is missing fails.
@@ -22,13 +24,15 @@ pub enum Phases {
 
 impl Phases {
     /// All pipelines, the default first.
-    pub const ALL: [Phases; 5] = [Phases::All, Phases::Sts, Phases::NoDiverge, Phases::Ddmin, Phases::ProbDd];
+    pub const ALL: [Phases; 6] =
+        [Phases::All, Phases::Local, Phases::Sts, Phases::NoDiverge, Phases::Ddmin, Phases::ProbDd];
 
     /// The name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Phases::All => "all",
+            Phases::Local => "local",
             Phases::Sts => "sts",
             Phases::NoDiverge => "nodiverge",
             Phases::Ddmin => "ddmin",
@@ -41,6 +45,9 @@ impl Phases {
     pub fn doc(self) -> &'static str {
         match self {
             Phases::All => "All strategies and passes.",
+            Phases::Local => {
+                "Local passes alone: what happened, reduced, in the recorded order and of the recorded causes."
+            }
             Phases::Sts => {
                 "DEMi's STSSched: delta debugging of external events, then one pass over the rest."
             }
