@@ -318,6 +318,18 @@ pub const ORDER_DELIVERIES: usize = 150;
 pub const LATTICE_WORLDS: usize = 150_000;
 /// Branches that the backtracks of one candidate may take.
 pub const BRANCHES: usize = 24;
+/// Longest witness, in deliveries, whose detours are looked for.
+pub const DETOUR_DELIVERIES: usize = 400;
+/// Deliveries of the stretches in which they are looked for, one width after the other.
+pub const DETOUR_WIDTHS: [usize; 4] = [6, 12, 24, 48];
+/// Configurations that may be visited for one stretch, not many more.
+pub const DETOUR: usize = 20_000;
+/// Ways to what the rest needs that are run, at most, for one stretch.
+pub const DETOUR_GOALS: usize = 8;
+/// Local states of one actor that are met beforehand, at most.
+pub const DETOUR_STATES: usize = 2_000;
+/// Reactions that are asked for beforehand, at most.
+pub const DETOUR_REACTIONS: usize = 50_000;
 /// Deliveries of a window.
 pub const WINDOW: usize = 4;
 /// Orders that are tried without each step.

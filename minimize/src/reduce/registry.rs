@@ -6,7 +6,8 @@ use demi_replay::Model;
 use demi_replay::script::Act;
 
 use super::passes::{
-    backtrack, endings, joint, late_starts, lattice, orders, pairs, structure, subjects, subsets, window,
+    backtrack, detours, endings, joint, late_starts, lattice, orders, pairs, structure, subjects, subsets,
+    window,
 };
 use super::reducer::Reducer;
 use crate::oracle::matcher::Policy;
@@ -40,6 +41,8 @@ pub enum Pass {
     Backtracks,
     /// Every way to spend fewer deliveries in a window.
     Windows,
+    /// Shorter ways between two places of the witness.
+    Detours,
     /// Other orders of the steps without one, by optimal partial-order reduction.
     Orders,
     /// The shortest way to the violation from a place on the witness.
@@ -99,7 +102,7 @@ const fn entry(pass: Pass, name: &'static str, gate: Gate, doc: &'static str) ->
 }
 
 /// The registry: passes that cost alike come in this order.
-pub const PASSES: [Entry; 14] = [
+pub const PASSES: [Entry; 15] = [
     entry(Pass::Actors, "actors", ANY, "Leaves out all steps of one actor."),
     entry(Pass::Cones, "cones", ANY, "Leaves out a step with all that it brought about."),
     entry(
@@ -153,6 +156,12 @@ pub const PASSES: [Entry; 14] = [
         "Tries every way to spend fewer deliveries in a window.",
     ),
     entry(
+        Pass::Detours,
+        "detours",
+        Gate { deliveries: plan::DETOUR_DELIVERIES, ..ANY },
+        "Looks for the shortest way between two places of the witness to what the rest needs.",
+    ),
+    entry(
         Pass::Orders,
         "orders",
         Gate { deliveries: plan::ORDER_DELIVERIES, ..ANY },
@@ -199,6 +208,7 @@ impl Pass {
             Pass::LateStarts => late_starts::starts(reducer, few),
             Pass::Backtracks => backtrack::remove(reducer, plan::BRANCHES),
             Pass::Windows => window::search(reducer, plan::WINDOW, few),
+            Pass::Detours => detours::search(reducer, plan::DETOUR, few),
             Pass::Orders => orders::remove(reducer, plan::ORDERS),
             Pass::Endings => endings::search(reducer, plan::ENDING, 1),
         }

@@ -5,6 +5,7 @@
 pub mod backtrack;
 pub mod chunks;
 pub mod contents;
+pub mod detours;
 pub mod endings;
 pub mod joint;
 pub mod late_starts;
