@@ -54,11 +54,10 @@ pub fn needed(
         }
     }
     let others: Vec<&str> = names.iter().copied().filter(|name| !alone.contains(name)).collect();
-    let mut off = Vec::new();
-    if breaks(&others)? {
-        off = others;
-    } else {
-        for name in others {
+    let mut off = if breaks(&others)? { others } else { Vec::new() };
+    // What one switch is needed for another may be needed for as well, so that each is asked for again.
+    for name in &names {
+        if !off.contains(name) {
             off.push(name);
             if !breaks(&off)? {
                 off.pop();

@@ -201,3 +201,91 @@ fn a_long_result_is_no_proof_of_its_own_1_minimality() {
     assert_eq!(refused.status.code(), Some(1));
     assert!(errors(&refused).contains("the certificate has no single removals"), "{}", errors(&refused));
 }
+
+/// Three defects of one kind on together.
+const THREE: &str = "model = 'akka-raft'\nmembers = 4\nnetwork = 'fifo'\ninvariants = ['ElectionSafety']\n\n[switches]\n\
+    raft45_duplicate_votes = true\nraft46_stale_votes = true\nraft56_forget_votes = true\ncandidate_drops_newer_rv = true\n\
+    candidate_votes_in_place = true\nvote_keeps_timer = true\nvote_ignores_log = true\nstale_decline_echoes_term = true\n\n\
+    [fuzz]\nclient_messages = 0\nstrategy = 'mixed'\n";
+
+/// A scenario's text with some switches off.
+fn switched_off(text: &str, off: &[&str]) -> String {
+    off.iter().fold(text.to_owned(), |text, name| {
+        let less = text.replace(&format!("{name} = true"), &format!("{name} = false"));
+        assert_ne!(less, text, "{name}");
+        less
+    })
+}
+
+fn names(value: &Value) -> Vec<&str> {
+    value.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+#[test]
+fn the_switches_that_a_result_needs_are_named_and_held_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(at("three.toml"), THREE).unwrap();
+    let all: Vec<&str> = THREE.lines().filter_map(|line| line.strip_suffix(" = true")).collect();
+    // Whether a schedule is followed strictly and breaks the invariant, by `replay` alone.
+    let breaks = |schedule: &str, off: &[&str]| {
+        std::fs::write(at("other.toml"), switched_off(THREE, off)).unwrap();
+        let replayed = demi(&["replay", schedule, "--scenario", &at("other.toml"), "--strict"]);
+        match replayed.status.code() {
+            Some(0) => true,
+            Some(1 | 3) => false,
+            other => panic!("{other:?}: {}", errors(&replayed)),
+        }
+    };
+    for seed in ["1", "2", "3"] {
+        let found = at(&format!("found-{seed}"));
+        let fuzzed = demi(&["fuzz", "--scenario", &at("three.toml"), "--seed", seed, "--out", &found]);
+        assert!(fuzzed.status.success(), "{}", errors(&fuzzed));
+        for (out, more) in [("free", &[][..]), ("held", &["--cause"][..])] {
+            let out = at(&format!("{out}-{seed}"));
+            let args = [
+                "minimize",
+                &found,
+                "--scenario",
+                &at("three.toml"),
+                "--budget",
+                "400000states",
+                "--out",
+                &out,
+            ];
+            let done = demi(&[&args[..], more].concat());
+            assert!(done.status.success(), "{}", errors(&done));
+            let text = String::from_utf8(done.stdout).unwrap();
+            assert!(text.starts_with("what happened, reduced: "), "{text}");
+            let summary: Value =
+                serde_json::from_str(&std::fs::read_to_string(format!("{out}/summary.json")).unwrap())
+                    .unwrap();
+            for (file, key) in [("reduced.jsonl", "reduced_needs"), ("schedule.jsonl", "needs")] {
+                let schedule = format!("{out}/{file}");
+                let needs = names(&summary[key]["switches"]);
+                assert!(!needs.is_empty() && needs.iter().all(|name| text.contains(name)), "{text}");
+                assert!(breaks(&schedule, &[]), "{schedule}");
+                let rest: Vec<&str> = all.iter().copied().filter(|name| !needs.contains(name)).collect();
+                assert!(breaks(&schedule, &rest), "{schedule} needs no more than {needs:?}");
+                for name in needs {
+                    assert!(!breaks(&schedule, &[&rest[..], &[name]].concat()), "{schedule} needs {name}");
+                }
+            }
+            let off = names(&summary["switched_off"]);
+            let happened = names(&summary["reduced_needs"]["switches"]);
+            assert_eq!(off.is_empty(), more.is_empty());
+            assert!(off.iter().all(|name| !happened.contains(name)));
+            assert!(more.is_empty() || off.len() + happened.len() == all.len());
+            // What is in the folder is checked with the scenario that is in it.
+            let verified = demi(&["verify", &out]);
+            assert!(verified.status.success(), "{}", errors(&verified));
+            assert!(!folder.path().join(format!("held-{seed}.reduced.jsonl")).exists());
+        }
+    }
+    std::fs::write(at("none.toml"), switched_off(THREE, &all)).unwrap();
+    let found = at("found-1");
+    let refused =
+        demi(&["minimize", &found, "--scenario", &at("none.toml"), "--cause", "--out", &at("refused")]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(errors(&refused).contains("no switch is on"), "{}", errors(&refused));
+}

@@ -3,10 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
 mod alike;
+mod anytime;
 mod causes;
 mod certificate;
 mod common;
 mod crashes;
+mod detours;
 mod dpor;
 mod faults;
 mod golden;
