@@ -102,6 +102,8 @@ const PER_REPLAY: u64 = 2_000;
 const RUNS: u32 = 3;
 /// The same with what it takes to load and verify it, where it was found elsewhere.
 const RUNS_LOADED: u32 = 5;
+/// Part of the whole that is kept back for the certificate, at most.
+const CERTIFIED: f64 = 0.1;
 /// How late a command may end: what is still to do when the time ends is not begun if it would end later.
 const SLACK: Duration = Duration::from_secs(1);
 
@@ -110,6 +112,7 @@ const SLACK: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, Default)]
 pub struct Deadline {
     end: Option<Instant>,
+    whole: Duration,
     /// Nanoseconds of a step, as the runs of results were measured.
     step: Arc<AtomicU64>,
     /// Nanoseconds before the end at which searches end.
@@ -120,11 +123,12 @@ impl Deadline {
     /// The end of a budget that begins now.
     #[must_use]
     pub fn of(budget: Budget) -> Self {
-        let end = match budget {
-            Budget::Seconds(s) => Some(Instant::now() + Duration::from_secs_f64(s.min(MOST_SECONDS))),
+        let whole = match budget {
+            Budget::Seconds(s) => Some(Duration::from_secs_f64(s.min(MOST_SECONDS))),
             Budget::Replays(_) | Budget::States(_) => None,
         };
-        Deadline { end, ..Deadline::default() }
+        let end = whole.map(|whole| Instant::now() + whole);
+        Deadline { end, whole: whole.unwrap_or_default(), ..Deadline::default() }
     }
 
     /// Takes in how long a run of so many steps took.
@@ -141,12 +145,18 @@ impl Deadline {
 
     /// Keeps back what the end of the work takes with a result of so many steps.
     pub fn keep_for(&self, steps: usize) {
-        self.keep(self.run_of(steps).saturating_mul(RUNS));
+        self.keep(self.run_of(steps).saturating_mul(RUNS) + self.removals(steps));
     }
 
     /// The same with a result that must be loaded first.
     pub fn keep_to_load(&self, steps: usize) {
-        self.keep(self.run_of(steps).saturating_mul(RUNS_LOADED));
+        self.keep(self.run_of(steps).saturating_mul(RUNS_LOADED) + self.removals(steps));
+    }
+
+    /// How long the certificate takes, for which each step is left out once: a small part of the whole at most.
+    fn removals(&self, steps: usize) -> Duration {
+        let each = self.run_of(steps).saturating_mul(u32::try_from(steps).unwrap_or(u32::MAX));
+        each.min(self.whole.mul_f64(CERTIFIED))
     }
 
     /// Keeps back so much before the end.

@@ -15,14 +15,15 @@ const BUDGETS: [u64; 5] = [3_000, 30_000, 300_000, 1_000_000, 3_000_000];
 /// The place in that list at which the size is near the last.
 const ENOUGH: usize = 2;
 
-struct WithEach<'a>(&'a Scenario, u64);
+/// A scenario, the seed of an execution, and deliveries that it has at least.
+struct WithEach<'a>(&'a Scenario, u64, u64);
 
 impl Visitor for WithEach<'_> {
     type Output = Vec<Outcome>;
 
     fn visit<M: Model>(self, sim: Simulator<M>) -> Self::Output {
-        let WithEach(scenario, seed) = self;
-        let limits = FuzzOptions { at_least: 300, ..FuzzOptions::new(seed, 3_000, 4_000) };
+        let WithEach(scenario, seed, at_least) = self;
+        let limits = FuzzOptions { at_least, ..FuzzOptions::new(seed, 3_000, 4_000) };
         let found = fuzz(&mut sim.clone(), scenario, &limits, &mut |_| true).unwrap().unwrap();
         let done = |budget| {
             let options = Options {
@@ -47,15 +48,15 @@ impl Visitor for WithEach<'_> {
 #[test]
 fn more_budget_never_makes_a_result_longer() {
     let scenarios = [
-        (include_str!("../../../replay/scenarios/raft-45.toml"), 6),
-        (include_str!("../../../replay/scenarios/raft-56.toml"), 1),
-        (include_str!("../../../replay/scenarios/raft-58b.toml"), 2),
-        (include_str!("../../../replay/scenarios/raft-66.toml"), 1),
-        (include_str!("../../../replay/scenarios/two-phase.toml"), 1),
+        (include_str!("../../../replay/scenarios/raft-45.toml"), 6, 300),
+        (include_str!("../../../replay/scenarios/raft-56.toml"), 1, 300),
+        (include_str!("../../../replay/scenarios/raft-58b.toml"), 2, 300),
+        (include_str!("../../../replay/scenarios/raft-66.toml"), 1, 300),
+        (include_str!("../../../replay/scenarios/two-phase.toml"), 1, 0),
     ];
-    for (text, seed) in scenarios {
+    for (text, seed, at_least) in scenarios {
         let scenario = Scenario::parse(text).unwrap();
-        let all = with_model(&scenario, WithEach(&scenario, seed)).unwrap();
+        let all = with_model(&scenario, WithEach(&scenario, seed, at_least)).unwrap();
         let sizes: Vec<usize> = all.iter().map(|done| done.schedule.steps.len()).collect();
         assert!(sizes.is_sorted_by(|a, b| a >= b), "{}: {sizes:?}", scenario.model);
         let last = sizes[sizes.len() - 1];

@@ -40,7 +40,7 @@ fn has_detour(engine: &mut Engine<Machine>, witness: &Shared<Machine>, rule: Net
                         (0..world.pending().len()).filter(|i| engine.sim.deliverable(world, *i, rule))
                     {
                         let mut after = world.clone();
-                        engine.sim.clone().deliver(&mut after, index, rule);
+                        engine.sim.deliver(&mut after, index, rule);
                         let hash = after.configuration_hash(ordered, |p| p.msg.0.into());
                         if hash == goal {
                             return true;

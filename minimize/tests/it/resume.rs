@@ -59,6 +59,7 @@ fn with_ledger(ledger: Option<Arc<Ledger>>, replays: u64) -> String {
 fn text(mut outcome: Outcome) -> String {
     let summary = &mut outcome.summary;
     summary.seconds = 0.0;
+    summary.reduced.iter_mut().for_each(|reduced| reduced.seconds = 0.0);
     summary.phases.iter_mut().for_each(|p| p.seconds = 0.0);
     summary.passes.iter_mut().for_each(|p| p.seconds = 0.0);
     let others: Vec<String> = outcome.others.iter().map(|(_, s)| s.to_text()).collect();
@@ -66,7 +67,8 @@ fn text(mut outcome: Outcome) -> String {
         serde_json::to_string_pretty(&outcome.summary).unwrap(),
         serde_json::to_string_pretty(&outcome.certificate).unwrap(),
     ];
-    [outcome.schedule.to_text(), others.concat(), summary, certificate].concat()
+    let reduced = outcome.reduced.map(|reduced| reduced.to_text()).unwrap_or_default();
+    [outcome.schedule.to_text(), reduced, others.concat(), summary, certificate].concat()
 }
 
 fn text_of(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
