@@ -23,8 +23,11 @@ impl Visitor for WithEach<'_> {
 
     fn visit<M: Model>(self, sim: Simulator<M>) -> Self::Output {
         let WithEach(scenario, seed, at_least) = self;
-        let limits = FuzzOptions { at_least, ..FuzzOptions::new(seed, 3_000, 4_000) };
-        let found = fuzz(&mut sim.clone(), scenario, &limits, &mut |_| true).unwrap().unwrap();
+        let with = |seed| {
+            let limits = FuzzOptions { at_least, ..FuzzOptions::new(seed, 3_000, 4_000) };
+            fuzz(&mut sim.clone(), scenario, &limits, &mut |_| true).unwrap()
+        };
+        let found = (seed..seed + 30).find_map(with).unwrap();
         let done = |budget| {
             let options = Options {
                 rule: scenario.network,

@@ -36,9 +36,10 @@ fn has_detour(engine: &mut Engine<Machine>, witness: &Shared<Machine>, rule: Net
             for _ in 1..to - from {
                 let mut next = Vec::new();
                 for world in &layer {
-                    for index in
-                        (0..world.pending().len()).filter(|i| engine.sim.deliverable(world, *i, rule))
-                    {
+                    for index in 0..world.pending().len() {
+                        if !engine.sim.deliverable(world, index, rule) {
+                            continue;
+                        }
                         let mut after = world.clone();
                         engine.sim.deliver(&mut after, index, rule);
                         let hash = after.configuration_hash(ordered, |p| p.msg.0.into());
