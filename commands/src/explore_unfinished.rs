@@ -15,7 +15,7 @@ use crate::explore_args::{ExploreArgs, Part};
 /// The file in the folder.
 const FILE: &str = "unfinished.jsonl.zst";
 /// The version of its format.
-const FORMAT: &str = "demi-unfinished/1";
+const FORMAT: &str = "demi-unfinished/2";
 /// How strongly it is compressed.
 const LEVEL: i32 = 3;
 

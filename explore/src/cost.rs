@@ -1,8 +1,9 @@
 //! What it costs to leave the default order.
 
 use std::fmt;
-use std::ops::Add;
 use std::str::FromStr;
+
+pub use demi_space::Spent;
 
 /// How deviations from the default order are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -53,29 +54,6 @@ impl FromStr for Cost {
             .into_iter()
             .find(|cost| cost.as_str() == text)
             .ok_or_else(|| format!("no cost '{text}': there are deviation, delay and preempt"))
-    }
-}
-
-/// What an execution has spent, or may spend. Executions are explored in this order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Spent {
-    /// Units of the cost.
-    pub cost: u32,
-    /// Faults: failures, restarts, actors cut off or back, and messages lost or repeated.
-    pub faults: u32,
-    /// Steps: deliveries, messages that the environment sends, and faults.
-    pub steps: u32,
-}
-
-impl Add for Spent {
-    type Output = Spent;
-
-    fn add(self, more: Spent) -> Spent {
-        Spent {
-            cost: self.cost.saturating_add(more.cost),
-            faults: self.faults.saturating_add(more.faults),
-            steps: self.steps.saturating_add(more.steps),
-        }
     }
 }
 

@@ -2,10 +2,10 @@
 
 use demi_replay::Violation;
 use demi_replay::fuzz::Choice;
+pub use demi_space::cheapest::{Deviation, Ended, Level, Told};
 
 use crate::cost::Spent;
 use crate::saved::Saved;
-use crate::worker::Deviation;
 
 /// A violation, with the cheapest execution that ends in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,34 +20,6 @@ pub struct Finding {
     pub deviations: Vec<Deviation>,
     /// Where it is a livelock: the deliveries after which everything is as it was before.
     pub round: Vec<String>,
-    /// Where it stands in the tree of choices.
-    pub(crate) place: usize,
-}
-
-/// What was done with the executions of one cost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Level {
-    /// Moments that were gone on from.
-    pub moments: u64,
-    /// Steps that were executed.
-    pub steps: u64,
-    /// Moments that were known.
-    pub known: u64,
-    /// Executions that came to an end by themselves.
-    pub ends: u64,
-    /// Executions that were cut off after as many steps as one may have.
-    pub cut: u64,
-}
-
-/// How an exploration ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// Every execution within the bounds was looked at.
-    Complete,
-    /// What was found is enough.
-    Found,
-    /// The caller stopped it.
-    Stopped,
 }
 
 /// What an exploration came to.
@@ -84,22 +56,6 @@ pub struct ExploreOptions<'a> {
 
 impl Default for ExploreOptions<'_> {
     fn default() -> Self {
-        ExploreOptions { all: false, cache: true, jobs: 1, kept: 1 << 18, from: None }
+        ExploreOptions { all: false, cache: true, jobs: 1, kept: 1 << 20, from: None }
     }
-}
-
-/// What is told while it goes on.
-#[derive(Clone, Copy, Debug)]
-pub struct Told {
-    /// What the executions have spent that are looked at now.
-    pub at: Spent,
-    /// Steps so far.
-    pub steps: u64,
-    /// Moments that wait.
-    pub waiting: u64,
-    /// Different violations.
-    pub found: usize,
-    /// The part of the tree of executions that is done, where all moments after one are taken for equally large (the weighted backtrack estimator;
-    /// Kilby, Slaney, Thiébaux and Walsh, AAAI 2006, after Knuth, Math. Comp. 29, 1975). From 0 to 1.
-    pub part: f64,
 }

@@ -6,29 +6,25 @@
 //! choose something else.
 //!
 //! The data flows through the modules in this order: [`scene`] (where the exploration begins and what it may do), [`moment`] (a
-//! configuration with all that its future depends on), [`menu`] (what may happen next, and what it costs), `ways` (how moments are reached),
-//! `worker` and `batch` (what comes after moments, on all threads), `met` (what is known), [`search`] (all executions, the cheapest
-//! first), [`saved`] (where it stopped), [`promise`] (what is then known). [`recheck`] finds out once more whether a promise is kept, and uses none of them.
+//! point of it), `packed` (the model as a system of [`demi_space`]: what may happen next, what it costs, what comes of it), [`saved`] (where the
+//! search of that stopped), [`promise`] (what is then known). [`recheck`] finds out once more whether a promise is kept, and uses none of them.
 
-mod batch;
 pub mod cost;
+mod explore;
 pub mod explored;
 pub mod log;
-pub mod menu;
-mod met;
 pub mod moment;
+mod packed;
 pub mod promise;
 pub mod recheck;
 pub mod saved;
 pub mod scene;
-pub mod search;
-mod ways;
-mod worker;
+mod step;
 
 pub use cost::{Bounds, Cost, Spent};
-pub use explored::{Ended, ExploreOptions, Explored, Finding, Level, Told};
+pub use explore::explore;
+pub use explored::{Deviation, Ended, ExploreOptions, Explored, Finding, Level, Told};
 pub use promise::{Origin, Promise};
 pub use saved::{Saved, SavedError};
 pub use scene::{Scene, SceneError};
-pub use search::explore;
-pub use worker::Deviation;
+pub use step::Step;

@@ -39,6 +39,12 @@ impl Log {
         Log { acts }
     }
 
+    /// Whether nothing was recorded.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.acts.is_empty()
+    }
+
     /// The first step from a place on that is possible in a world, where the test driver's steps are those of a program. What is not
     /// possible is passed over for good once a later step is taken.
     #[must_use]

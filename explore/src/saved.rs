@@ -5,12 +5,11 @@ use std::str::FromStr;
 
 use demi_replay::ActorId;
 use demi_replay::fuzz::Choice;
+use demi_space::cheapest::{Level, Stand, Waiting, Way};
 use serde::{Deserialize, Serialize};
 
 use crate::cost::Spent;
-use crate::explored::Level;
-use crate::met::Met;
-use crate::ways::{Way, Ways};
+use crate::step::Step;
 
 /// No exploration counts further: a century at ten million steps a second.
 const MOST_COUNTED: u128 = 1 << 55;
@@ -18,32 +17,9 @@ const MOST_COUNTED: u128 = 1 << 55;
 /// An exploration that was stopped.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Saved {
-    pub(crate) ways: Ways,
-    pub(crate) waiting: Vec<Waiting>,
-    pub(crate) met: Vec<(u128, u32)>,
-    pub(crate) levels: Vec<Level>,
-    /// The places of what was found, and what it spent.
-    pub(crate) findings: Vec<(usize, Spent)>,
-    pub(crate) part: f64,
-}
-
-/// A moment that waits.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Waiting {
-    pub spent: Spent,
-    pub place: usize,
-    pub key: u128,
-    pub weight: f64,
-    pub violates: bool,
-}
-
-/// What a search begins with.
-pub(crate) struct Resume {
-    pub ways: Ways,
-    pub met: Met,
-    pub levels: Vec<Level>,
-    pub findings: Vec<(usize, Spent)>,
-    pub part: f64,
+    /// What leads to the beginning.
+    pub(crate) before: Vec<Choice>,
+    pub(crate) stand: Stand<Step>,
 }
 
 /// Why a file is no exploration that was stopped.
@@ -89,38 +65,28 @@ impl Saved {
     /// Steps that were made until then.
     #[must_use]
     pub fn steps(&self) -> u64 {
-        self.levels.iter().fold(0, |sum, level| sum.saturating_add(level.steps))
+        self.stand.levels.iter().fold(0, |sum, level| sum.saturating_add(level.steps))
     }
 
     /// Says why it cannot be of an exploration with this beginning and these bounds, if it cannot.
     pub(crate) fn fits(&self, before: &[Choice], most: Spent) -> Result<(), String> {
-        if self.ways.choices(0) != before {
+        if self.before != before {
             return Err("it begins with other steps".into());
         }
-        if self.levels.len() > most.cost as usize + 1 {
+        if self.stand.levels.len() > most.cost as usize + 1 {
             return Err("it explored beyond the bound".into());
         }
-        let counts = self.levels.iter().flat_map(|l| [l.moments, l.steps, l.known, l.ends, l.cut]);
+        let counts = self.stand.levels.iter().flat_map(|l| [l.moments, l.steps, l.known, l.ends, l.cut]);
         if counts.into_iter().map(u128::from).sum::<u128>() > MOST_COUNTED {
             return Err("it counted more than there can be".into());
         }
-        let spent = self.waiting.iter().map(|waits| waits.spent);
+        let spent = self.stand.waiting.iter().map(|waits| waits.spent);
         let within = |at: Spent| at.cost <= most.cost && at.faults <= most.faults && at.steps <= most.steps;
-        let mut all = spent.chain(self.findings.iter().map(|(_, at)| *at));
+        let mut all = spent.chain(self.stand.findings.iter().map(|(_, at)| *at));
         if let Some(at) = all.find(|at| !within(*at)) {
             return Err(format!("{at:?} is beyond the bounds"));
         }
         Ok(())
-    }
-
-    pub(crate) fn resume(&self, cache: bool) -> Resume {
-        Resume {
-            ways: self.ways.clone(),
-            met: Met::of(&self.met, cache),
-            levels: self.levels.clone(),
-            findings: self.findings.clone(),
-            part: self.part,
-        }
     }
 
     /// Writes it, one thing a line.
@@ -133,23 +99,24 @@ impl Saved {
             out.write_all(b"\n")
         };
         let spent = |spent: Spent| (spent.cost, spent.faults, spent.steps);
-        line(&Line::Before(texts(&self.ways.choices(0))))?;
-        for way in self.ways.added() {
-            line(&Line::Way(way.from, texts(&way.choices), way.chosen, way.at))?;
+        line(&Line::Before(texts(self.before.iter().copied())))?;
+        let Stand { ways, waiting, met, levels, findings, part } = &self.stand;
+        for Way { from, choice } in ways.added() {
+            line(&Line::Way(*from, texts(choice.choices()), choice.chosen().count(), choice.at()))?;
         }
-        for Waiting { spent: at, place, key, weight, violates } in &self.waiting {
+        for Waiting { spent: at, place, key, weight, violates } in waiting {
             line(&Line::Waits(spent(*at), *place, format!("{key:x}"), *weight, *violates))?;
         }
-        for (key, steps) in &self.met {
+        for (key, steps) in met {
             line(&Line::Met(format!("{key:x}"), *steps))?;
         }
-        for Level { moments, steps, known, ends, cut } in self.levels.iter().copied() {
+        for Level { moments, steps, known, ends, cut } in levels.iter().copied() {
             line(&Line::Level(moments, steps, known, ends, cut))?;
         }
-        for (place, at) in &self.findings {
+        for (place, at) in findings {
             line(&Line::Found(*place, spent(*at)))?;
         }
-        line(&Line::Part(self.part))
+        line(&Line::Part(*part))
     }
 
     /// Reads what [`Saved::write`] wrote, up to its last line. `line` is the number of its first line, and
@@ -158,14 +125,7 @@ impl Saved {
     /// # Errors
     /// When it cannot be read, or a line makes no sense.
     pub fn read(input: &mut impl BufRead, line: &mut u64) -> Result<Saved, SavedError> {
-        let mut saved = Saved {
-            ways: Ways::new(&[]),
-            waiting: Vec::new(),
-            met: Vec::new(),
-            levels: Vec::new(),
-            findings: Vec::new(),
-            part: 0.0,
-        };
+        let mut saved = Saved { before: Vec::new(), stand: Stand::default() };
         let mut text = String::new();
         loop {
             text.clear();
@@ -177,7 +137,7 @@ impl Saved {
             *line += 1;
             match serde_json::from_str(&text).map_err(|e| why(e.to_string()))? {
                 Line::Part(part) => {
-                    saved.part = part;
+                    saved.stand.part = part;
                     return Ok(saved);
                 }
                 one => saved.take(one).map_err(why)?,
@@ -188,38 +148,40 @@ impl Saved {
     fn take(&mut self, line: Line) -> Result<(), String> {
         let spent = |(cost, faults, steps)| Spent { cost, faults, steps };
         let key = |text: &str| u128::from_str_radix(text, 16).map_err(|e| format!("'{text}': {e}"));
-        let places = self.ways.len();
-        let place = |place: usize| match place < places {
+        let stand = &mut self.stand;
+        let places = stand.ways.added().len();
+        let place = |place: usize| match place <= places {
             true => Ok(place),
             false => Err(format!("there is no place {place}")),
         };
         match line {
-            Line::Before(texts) => self.ways = Ways::new(&choices(&texts)?),
+            Line::Before(texts) => self.before = choices(&texts)?,
             Line::Way(from, texts, chosen, at) => {
-                let way = Way { from, choices: choices(&texts)?.into(), chosen, at };
-                let choices = way.choices.len();
-                if chosen > choices {
-                    return Err(format!("{chosen} of {choices} choices are chosen"));
-                }
-                self.ways.add(way).ok_or_else(|| format!("there is no place {from} to begin at"))?;
+                let all = choices(&texts)?;
+                let choice = Step::of(&all, chosen, at)
+                    .ok_or_else(|| format!("{chosen} of {} choices are chosen", all.len()))?;
+                stand
+                    .ways
+                    .add(Way { from, choice })
+                    .ok_or_else(|| format!("there is no place {from} to begin at"))?;
             }
             Line::Waits(at, to, text, weight, violates) => {
                 let (place, key) = (place(to)?, key(&text)?);
-                self.waiting.push(Waiting { spent: spent(at), place, key, weight, violates });
+                stand.waiting.push(Waiting { spent: spent(at), place, key, weight, violates });
             }
-            Line::Met(text, steps) => self.met.push((key(&text)?, steps)),
+            Line::Met(text, steps) => stand.met.push((key(&text)?, steps)),
             Line::Level(moments, steps, known, ends, cut) => {
-                self.levels.push(Level { moments, steps, known, ends, cut });
+                stand.levels.push(Level { moments, steps, known, ends, cut });
             }
-            Line::Found(at, cost) => self.findings.push((place(at)?, spent(cost))),
-            Line::Part(part) => self.part = part,
+            Line::Found(at, cost) => stand.findings.push((place(at)?, spent(cost))),
+            Line::Part(part) => stand.part = part,
         }
         Ok(())
     }
 }
 
-fn texts(choices: &[Choice]) -> Vec<String> {
-    choices.iter().map(text).collect()
+fn texts(choices: impl Iterator<Item = Choice>) -> Vec<String> {
+    choices.map(|choice| text(&choice)).collect()
 }
 
 fn choices(texts: &[String]) -> Result<Vec<Choice>, String> {

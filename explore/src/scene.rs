@@ -3,7 +3,7 @@
 use demi_replay::follow::follow;
 use demi_replay::fuzz::{self, Choice, FuzzError, Program};
 use demi_replay::script::{Act, Script, ScriptError};
-use demi_replay::{Model, Simulator, World};
+use demi_replay::{Model, Simulator, View, guard};
 use demi_schemas::scenario::FuzzSettings;
 use demi_schemas::{NetworkRule, Scenario, Schedule};
 
@@ -28,6 +28,12 @@ pub enum SceneError {
     /// What an earlier exploration left is not of this model and scenario.
     #[error("what the exploration left does not fit the model: {0}")]
     Unfinished(String),
+}
+
+impl From<demi_space::Unfit> for SceneError {
+    fn from(unfit: demi_space::Unfit) -> Self {
+        SceneError::Unfinished(unfit.0)
+    }
 }
 
 /// A beginning: all actors started, the model's first messages from outside pending.
@@ -187,16 +193,26 @@ impl Scene {
             choices.push(choice);
         }
         if !moment.open {
-            moment.open = self.condition(sim, &moment.world)?;
+            moment.open = match self.waits_for() {
+                Some(name) => Scene::condition(sim, name, &sim.view(&moment.world))?,
+                None => true,
+            };
         }
         Ok(())
     }
 
-    /// Whether messages from outside may come in a world.
-    fn condition<M: Model>(&self, sim: &Simulator<M>, world: &World<M>) -> Result<bool, FuzzError> {
-        let Some(name) = &self.settings.wait_for else { return Ok(true) };
-        let view = sim.view(world);
-        demi_replay::guard::guarded(|| sim.model().workload().condition(name, &view))
+    /// The condition after which messages from outside may come, if there is one.
+    pub(crate) fn waits_for(&self) -> Option<&str> {
+        self.settings.wait_for.as_deref()
+    }
+
+    /// Whether a condition of the model holds.
+    pub(crate) fn condition<M: Model>(
+        sim: &Simulator<M>,
+        name: &str,
+        view: &View<'_, M::State>,
+    ) -> Result<bool, FuzzError> {
+        guard::guarded(|| sim.model().workload().condition(name, view))
             .unwrap_or_else(|message| Err(format!("'{name}' panicked: {message}")))
             .map_err(FuzzError::Condition)
     }

@@ -23,7 +23,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 pub use self::asserted::Asserted;
 pub use self::crash::{is_crash, stable};
 pub use self::livelock::Livelock;
-pub use self::react::Op;
+pub use self::react::{Asked, Op, Reactor};
 use crate::fingerprint::Masks;
 use crate::guard::{self, Panic};
 use crate::model::{Ctx, Effect, Model, Status};
@@ -284,7 +284,7 @@ impl<M: Model> Simulator<M> {
     }
 
     /// As [`intern`](Self::intern), of a message from outside with its structured content.
-    pub(crate) fn intern_outside(&mut self, msg: M::Msg, fields: Option<&serde_json::Value>) -> MsgId {
+    pub fn intern_outside(&mut self, msg: M::Msg, fields: Option<&serde_json::Value>) -> MsgId {
         let id = self.intern(msg);
         self.tell_outside(id, fields.filter(|fields| !fields.is_null()));
         id

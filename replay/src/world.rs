@@ -114,6 +114,12 @@ impl<M: Model> World<M> {
         world
     }
 
+    /// The same world after so many deliveries.
+    #[must_use]
+    pub fn after(self, deliveries: u64) -> Self {
+        World { deliveries, ..self }
+    }
+
     /// The states of the cells, shared.
     #[must_use]
     pub fn cells(&self) -> &[Option<Cell<M>>] {

@@ -7,10 +7,10 @@ use demi_replay::ActorId;
 
 use crate::faults;
 use crate::packed::{self, Hot};
+use crate::space::FREE;
 use crate::symmetry::Renaming;
-use crate::tables::FREE;
 
-/// Hashes of states and entries under all renamings, and room to add them up.
+/// Hashes of states and entries under all renamings.
 #[derive(Debug, Default)]
 pub struct Canonical {
     renamings: Vec<Renaming>,
@@ -19,6 +19,11 @@ pub struct Canonical {
     /// Of each local state, and of each entry, a hash for each renaming.
     locals: Vec<u128>,
     entries: Vec<u128>,
+}
+
+/// Room to add hashes up.
+#[derive(Debug, Default)]
+pub struct Sums {
     /// How many entries of a channel were met.
     met: Vec<u32>,
     sums: Vec<u128>,
@@ -32,6 +37,11 @@ impl Canonical {
         Canonical { renamings, moved, ..Canonical::default() }
     }
 
+    /// The renamings.
+    pub fn renamings(&self) -> &[Renaming] {
+        &self.renamings
+    }
+
     /// Adds the hashes of the next local state.
     pub fn add_local(&mut self, renamed: &[u128]) {
         self.locals.extend_from_slice(renamed);
@@ -43,44 +53,44 @@ impl Canonical {
     }
 
     /// The least hash of a configuration, given its own.
-    pub fn of(&mut self, words: &[u32], own: u128, hot: &[Hot]) -> u128 {
+    pub fn of(&self, room: &mut Sums, words: &[u32], own: u128, hot: &[Hot]) -> u128 {
         let count = self.renamings.len();
         if count == 0 {
             return own;
         }
-        self.sums.clear();
-        self.sums.resize(count, faults::hash(packed::faults(words)));
-        self.add_places(words);
+        room.sums.clear();
+        room.sums.resize(count, faults::hash(packed::faults(words)));
+        self.add_places(room, words);
         let pending = &words[packed::first_pending(words)..];
         for &entry in pending {
             let channel = hot[entry as usize].channel as usize;
             let mut before = 0;
             if channel != FREE as usize {
-                if channel >= self.met.len() {
-                    self.met.resize(channel + 1, 0);
+                if channel >= room.met.len() {
+                    room.met.resize(channel + 1, 0);
                 }
-                before = self.met[channel];
-                self.met[channel] += 1;
+                before = room.met[channel];
+                room.met[channel] += 1;
             }
             let names = &self.entries[entry as usize * count..][..count];
             if before == 0 {
-                self.sums.iter_mut().zip(names).for_each(|(sum, name)| *sum = sum.wrapping_add(*name));
+                room.sums.iter_mut().zip(names).for_each(|(sum, name)| *sum = sum.wrapping_add(*name));
             } else {
                 let power = packed::power(before);
                 let scaled = names.iter().map(|name| name.wrapping_mul(power));
-                self.sums.iter_mut().zip(scaled).for_each(|(sum, name)| *sum = sum.wrapping_add(name));
+                room.sums.iter_mut().zip(scaled).for_each(|(sum, name)| *sum = sum.wrapping_add(name));
             }
         }
         for &entry in pending {
-            if let Some(met) = self.met.get_mut(hot[entry as usize].channel as usize) {
+            if let Some(met) = room.met.get_mut(hot[entry as usize].channel as usize) {
                 *met = 0;
             }
         }
-        self.sums.iter().copied().fold(own, u128::min)
+        room.sums.iter().copied().fold(own, u128::min)
     }
 
     /// Adds up what stands for states and statuses.
-    fn add_places(&mut self, words: &[u32]) {
+    fn add_places(&self, room: &mut Sums, words: &[u32]) {
         let count = self.renamings.len();
         let first = packed::status(words, self.moved.first().copied().unwrap_or(0));
         let alike = self.moved.iter().all(|actor| packed::status(words, *actor) == first);
@@ -88,18 +98,18 @@ impl Canonical {
         for place in 0..packed::places(words) {
             if let number @ 1.. = packed::local(words, place) {
                 let names = &self.locals[(number as usize - 1) * count..][..count];
-                self.sums.iter_mut().zip(names).for_each(|(sum, name)| *sum = sum.wrapping_add(*name));
+                room.sums.iter_mut().zip(names).for_each(|(sum, name)| *sum = sum.wrapping_add(*name));
             }
             if alike {
                 // Who changes places has the same status: the sum stays.
                 statuses = statuses.wrapping_add(packed::status_hash(words, place, place));
                 continue;
             }
-            for (sum, renaming) in self.sums.iter_mut().zip(&self.renamings) {
+            for (sum, renaming) in room.sums.iter_mut().zip(&self.renamings) {
                 let to = renaming.of(ActorId(place as u16)).index();
                 *sum = sum.wrapping_add(packed::status_hash(words, place, to));
             }
         }
-        self.sums.iter_mut().for_each(|sum| *sum = sum.wrapping_add(statuses));
+        room.sums.iter_mut().for_each(|sum| *sum = sum.wrapping_add(statuses));
     }
 }

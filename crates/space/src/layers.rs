@@ -4,20 +4,20 @@
 //! in the batch's children, in their order. Neither depends on which thread does what, so the next layer, the path
 //! that is found and the number of configurations are always the same.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use demi_replay::model::DistanceOf;
 use demi_replay::{Model, Pending, PendingKind, Simulator, World};
 use demi_schemas::NetworkRule;
 
+use crate::crew::{Crew, Pace, side_by_side};
 use crate::faults::Faults;
 use crate::kinds::Kinds;
 use crate::layer::{self, Lead, Place, Rarity, Segment};
 use crate::packed;
+use crate::space::Space;
 use crate::symmetry::Renaming;
-use crate::tables::Tables;
-use crate::worker::{Child, Chunk, Common, SHARDS, Seen, Worker, shard};
+use crate::worker::{self, Child, Chunk, Common, Of, SHARDS, Seen, Worker, shard};
 
 /// Configurations that one search remembers at most, all renamings counted: what is proven has to be within reach of a
 /// checker that knows nothing of renamings and keeps whole worlds.
@@ -26,8 +26,10 @@ const MAX_STATES: usize = 10_000_000;
 const MAX_WORDS: usize = 512 << 20;
 /// Configurations that are expanded between two times of taking in what is new.
 const BATCH: usize = 32_768;
-/// Configurations that a thread takes at a time.
+/// Configurations that a thread takes at a time, at most.
 const CHUNK: usize = 256;
+/// Pieces of work for each thread, so that none waits long for another one.
+const PIECES: usize = 4;
 
 /// In the index of a step: it is a fault.
 const FAULT: u32 = 1 << 31;
@@ -39,6 +41,17 @@ pub trait Allowance: Sync {
 
     /// Whether the work must end now, for whatever reason.
     fn ended(&self) -> bool;
+}
+
+/// No limit.
+impl Allowance for () {
+    fn late(&self) -> bool {
+        false
+    }
+
+    fn ended(&self) -> bool {
+        false
+    }
 }
 
 /// How a configuration was reached.
@@ -89,8 +102,6 @@ pub struct Ended {
     pub end: End,
     /// Deliveries made.
     pub states: u64,
-    /// Names of actors that were known in the end.
-    pub names: usize,
     /// Whether the model could not rename something that was met, so that the result is worth nothing.
     pub unequal: bool,
     /// Whether a layer was left before its end.
@@ -99,8 +110,12 @@ pub struct Ended {
 
 /// A search.
 pub struct Layers<M: Model> {
+    space: Space<M>,
     common: Common<M>,
-    workers: Vec<Worker<M>>,
+    workers: Vec<Worker>,
+    crew: Crew<M>,
+    /// Of expanding a configuration, and of taking one in.
+    paces: (Pace, Pace),
     seen: Vec<Seen>,
     steps: Vec<Step>,
     layer: Vec<Segment>,
@@ -108,6 +123,7 @@ pub struct Layers<M: Model> {
     /// Whether a layer was left before its end.
     cut: bool,
     rarity: Rarity,
+    room: usize,
 }
 
 impl<M: Model> Layers<M> {
@@ -121,52 +137,42 @@ impl<M: Model> Layers<M> {
         (renamings, faults, kinds): (Vec<Renaming>, Faults, Kinds),
         jobs: usize,
     ) -> Self {
-        let mut tables = Tables::new(sim, bound.clone(), (renamings.clone(), kinds.clone()));
+        let mut space = Space::new(sim, rule).bounded(bound.clone()).alike(renamings, kinds.clone());
         let mut words = Vec::new();
-        packed::pack(&mut tables, (root, faults.all()), None, &mut words);
+        packed::pack(&mut space, (root, faults.all()), None, &mut words);
         let outside = |pending: &&Pending| pending.kind == PendingKind::External;
         let outside = root.pending().iter().filter(outside).count();
-        let most_outside = None;
-        let common = Common {
-            tables: Mutex::new(tables),
-            rule,
-            target,
-            bound,
-            renamings,
-            faults,
-            outside,
-            most_outside,
-            kinds,
-            room: usize::MAX,
-            full: AtomicBool::new(false),
-        };
-        let workers: Vec<Worker<M>> = (0..jobs.max(1)).map(|_| Worker::new(&common)).collect();
-        let hash = workers[0].hash(&words);
+        let common = Common { target, bound, faults, outside, most_outside: None, kinds };
+        let workers = (0..jobs.max(1)).map(|_| Worker::default()).collect();
+        let hash = packed::hash(&words, &space.locals, &space.hot);
         let (ends, counts) = (vec![(words.len(), hash)], vec![0; common.kinds.counters()]);
         let layer = vec![Segment { ends, heuristics: vec![0], counts, words, first: 0 }];
-        let seen = vec![Seen::default(); SHARDS];
         Layers {
+            space,
             common,
             workers,
-            seen,
+            crew: Crew::of(jobs),
+            paces: Default::default(),
+            seen: vec![Seen::default(); SHARDS],
             steps: vec![Step { parent: 0, index: 0 }],
             layer,
             states: 0,
             cut: false,
             rarity: Rarity::default(),
+            room: usize::MAX,
         }
     }
 
     /// The same with local states of so many bytes at most.
-    pub fn within(mut self, room: usize) -> Self {
-        self.common.room = room;
-        self
+    #[must_use]
+    pub fn within(self, room: usize) -> Self {
+        Layers { room, ..self }
     }
 
     /// Looks for the violation within the limits.
     pub fn search(mut self, limits: Limits, meter: &dyn Allowance) -> Ended {
         let (limit, most) = (limits.deliveries, limits.states);
-        if self.unequal() {
+        if self.space.unequal() {
             return self.ended(End::Nothing);
         }
         self.common.most_outside = limits.outside;
@@ -191,13 +197,11 @@ impl<M: Model> Layers<M> {
                 if meter.ended() {
                     return self.ended(End::Stopped(depth, "budget"));
                 }
-                let chunks = self.expand(&layer, batch, limit - depth, meter);
-                self.states += chunks.iter().map(|c| c.states).sum::<u64>();
-                // Which of the threads came how far then is chance.
-                if self.common.full.load(Ordering::Relaxed) {
+                let (chunks, violation) = self.expand(&layer, batch, limit - depth, meter);
+                if self.space.bytes() > self.room {
                     return self.ended(End::Stopped(depth, "memory"));
                 }
-                if let Some((step, index)) = chunks.iter().find_map(|c| c.violation) {
+                if let Some((step, index)) = violation {
                     let path = self.path(step, index);
                     return self.ended(End::Found(path));
                 }
@@ -206,11 +210,11 @@ impl<M: Model> Layers<M> {
                     return self.ended(End::Stopped(depth, "budget"));
                 }
                 self.take_in(&chunks);
-                if self.unequal() {
+                if self.space.unequal() {
                     return self.ended(End::Nothing);
                 }
                 let words: usize = self.layer.iter().map(|s| s.words.len()).sum();
-                let alike = self.common.renamings.len() + 1;
+                let alike = self.space.canonical.renamings().len() + 1;
                 let known =
                     if limits.width.is_some() { self.steps.len() / 4 } else { self.steps.len() * alike };
                 if known > MAX_STATES || words > MAX_WORDS {
@@ -243,7 +247,7 @@ impl<M: Model> Layers<M> {
     /// Adds to a layer what faults make of its configurations, where no more than `room` deliveries are missing. Gives the first that
     /// violates by itself: the step before the fault, and the fault.
     fn fail(&mut self, layer: &mut Vec<Segment>, room: usize, meter: &dyn Allowance) -> Option<(u32, u32)> {
-        let (worker, common) = (&mut self.workers[0], &self.common);
+        let (worker, common, space) = (&mut self.workers[0], &self.common, &mut self.space);
         let (mut at, mut after) = (0, Vec::new());
         while at < layer.len() && common.faults.all() != 0 {
             let mut new = Segment { first: self.steps.len() as u32, ..Segment::default() };
@@ -253,17 +257,21 @@ impl<M: Model> Layers<M> {
                     if meter.late() {
                         return None;
                     }
-                    let (hash, key) = match worker.fail(common, words, fault, &mut after) {
-                        Ok(Some(known)) => known,
+                    match worker::fail((&common.faults, space), words, fault, &mut after) {
+                        Ok(true) => {}
                         Err(Some(crash)) if common.target.contains(&crash) => {
                             return Some((parent, FAULT | fault as u32));
                         }
-                        Ok(None) | Err(_) => continue,
-                    };
-                    if worker.violates(&after, &common.target) == Some(true) {
+                        Ok(false) | Err(_) => continue,
+                    }
+                    let hash = packed::hash(&after, &space.locals, &space.hot);
+                    let key = worker.key(space, &after, hash);
+                    let mut found = Vec::new();
+                    let judged = space.broken(&after, &mut found);
+                    if judged.is_ok() && found.iter().any(|v| common.target.contains(&v.fingerprint)) {
                         return Some((parent, FAULT | fault as u32));
                     }
-                    let (lower_bound, heuristic) = worker.estimate(&after, common.bound.as_deref());
+                    let (lower_bound, heuristic) = worker.estimate(space, &after, common.bound.as_deref());
                     let enough = lower_bound <= room || packed::faults(&after) != 0;
                     if !enough || !self.seen[shard(key)].insert(key) {
                         continue;
@@ -283,65 +291,122 @@ impl<M: Model> Layers<M> {
         None
     }
 
-    /// Whether something was met that has no other name.
-    fn unequal(&self) -> bool {
-        self.common.tables.lock().unwrap_or_else(PoisonError::into_inner).unequal
-    }
-
     fn ended(&self, end: End) -> Ended {
-        let tables = self.common.tables.lock().unwrap_or_else(PoisonError::into_inner);
-        Ended {
-            end,
-            states: self.states,
-            names: tables.names().len(),
-            unequal: tables.unequal,
-            cut: self.cut,
-        }
+        Ended { end, states: self.states, unequal: self.space.unequal(), cut: self.cut }
     }
 
-    /// Makes all deliveries of a batch, chunk by chunk, while there is time.
+    /// Makes all deliveries of a batch, chunk by chunk, while there is time; gives the first that leads to the violation, with the step before it.
     fn expand(
         &mut self,
         layer: &[Segment],
         batch: &[Place],
         room: usize,
         meter: &dyn Allowance,
-    ) -> Vec<Chunk> {
-        let (common, seen) = (&self.common, &self.seen[..]);
-        self.workers.iter_mut().for_each(|worker| worker.catch_up(common));
-        let pieces: Vec<&[Place]> = batch.chunks(CHUNK).collect();
-        let work = |worker: &mut Worker<M>, at: usize| {
-            let mut chunk = Chunk::default();
-            for &(segment, place) in pieces[at] {
-                if meter.late() {
-                    break;
-                }
-                let counts = layer[segment].counts(place, common.kinds.counters());
-                let configuration = (layer[segment].get(place), counts);
-                worker.expand(common, configuration, room, (seen, meter), &mut chunk);
-                if chunk.violation.is_some() {
-                    break;
-                }
-            }
-            chunk
+    ) -> (Vec<[Chunk; 2]>, Option<(u32, u32)>) {
+        let size = batch.len().div_ceil(self.workers.len() * PIECES).clamp(1, CHUNK);
+        let pieces: Vec<&[Place]> = batch.chunks(size).collect();
+        let kinds = self.common.kinds.counters();
+        let of = |(segment, place): Place| -> Of<'_> {
+            (layer[segment].get(place), layer[segment].counts(place, kinds))
         };
-        side_by_side(&mut self.workers, pieces.len(), pieces.len() < 4, work)
+        let context = (&self.common, &self.space);
+        let bounds = (room, &self.seen[..]);
+        let mut chunks: Vec<Chunk> =
+            side_by_side(&mut self.workers, pieces.len(), size, &mut self.paces.0, |worker, at| {
+                let mut chunk = Chunk::default();
+                for (place, &configuration) in pieces[at].iter().enumerate() {
+                    if meter.late() {
+                        break;
+                    }
+                    worker.expand(context, (place as u32, of(configuration), None), bounds, &mut chunk);
+                    if chunk.violation.is_some() {
+                        break;
+                    }
+                }
+                chunk
+            });
+        // What comes after the first violation has nothing to say.
+        let last = chunks.iter().position(|chunk| chunk.violation.is_some());
+        chunks.truncate(last.map_or(chunks.len(), |last| last + 1));
+        // Handlers run between two looks at the space, and nobody waits for another one's.
+        let unknown: Vec<(u32, u32)> =
+            chunks.iter_mut().flat_map(|chunk| std::mem::take(&mut chunk.unknown)).collect();
+        self.space.learn(&unknown, &mut self.crew, meter);
+        for (chunk, piece) in chunks.iter_mut().zip(&pieces) {
+            for waits in &mut chunk.waiting {
+                let configuration = of(piece[waits.at as usize]);
+                let context = (&self.common, &mut self.space);
+                waits.lives = self.workers[0].lives(context, configuration, meter);
+            }
+        }
+        let context = (&self.common, &self.space);
+        let waiting: Vec<usize> = (0..chunks.len()).filter(|&at| !chunks[at].waiting.is_empty()).collect();
+        let mut later =
+            side_by_side(&mut self.workers, waiting.len(), size, &mut self.paces.0, |worker, at| {
+                let mut chunk = Chunk::default();
+                let at = waiting[at];
+                for waits in &chunks[at].waiting {
+                    if meter.late() {
+                        break;
+                    }
+                    let one = (waits.at, of(pieces[at][waits.at as usize]), Some(&waits.lives[..]));
+                    worker.expand(context, one, bounds, &mut chunk);
+                    if chunk.violation.is_some() {
+                        break;
+                    }
+                }
+                chunk
+            })
+            .into_iter();
+        let mut waiting = waiting.into_iter().peekable();
+        let mut violation = None;
+        let mut both = Vec::with_capacity(chunks.len());
+        for (at, chunk) in chunks.into_iter().enumerate() {
+            let late = waiting.next_if_eq(&at).and_then(|_| later.next()).unwrap_or_default();
+            let first = [chunk.violation, late.violation].into_iter().flatten().min();
+            let last = first.map(|(place, ..)| place);
+            self.states += chunk.states(last) + late.states(last);
+            violation = first.map(|(_, step, index)| (step, index));
+            both.push([chunk, late]);
+            if violation.is_some() {
+                break;
+            }
+        }
+        (both, violation)
     }
 
     /// Enters the children that are new, first come first.
-    fn take_in(&mut self, chunks: &[Chunk]) {
+    fn take_in(&mut self, chunks: &[[Chunk; 2]]) {
         let slots: Vec<Mutex<&mut Seen>> = self.seen.iter_mut().map(Mutex::new).collect();
         let kinds = self.common.kinds.counters();
-        let work = |_: &mut Worker<M>, shard: usize| {
+        let children = chunks.iter().flatten().flat_map(|chunk| &chunk.children).map(Vec::len).sum::<usize>();
+        let work = |_: &mut Worker, shard: usize| {
             let mut seen = slots[shard].lock().unwrap_or_else(PoisonError::into_inner);
             let (mut segment, mut steps) = (Segment::default(), Vec::new());
-            for chunk in chunks {
-                for child in &chunk.children[shard] {
+            for [chunk, late] in chunks {
+                let (mut soon, mut later) = (&chunk.children[shard][..], &late.children[shard][..]);
+                loop {
+                    // In the order of their parents.
+                    let (from, child) = match (soon, later) {
+                        ([], []) => break,
+                        ([child, rest @ ..], []) => {
+                            soon = rest;
+                            (chunk, child)
+                        }
+                        ([child, rest @ ..], [other, ..]) if child.at < other.at => {
+                            soon = rest;
+                            (chunk, child)
+                        }
+                        (_, [child, rest @ ..]) => {
+                            later = rest;
+                            (late, child)
+                        }
+                    };
                     if seen.insert(child.key) {
                         let Child { start, len, parent, index, hash, heuristic, counted, .. } = *child;
-                        segment.counts.extend_from_slice(&chunk.counts[counted..counted + kinds]);
+                        segment.counts.extend_from_slice(&from.counts[counted..counted + kinds]);
                         segment.heuristics.push(heuristic);
-                        segment.words.extend_from_slice(&chunk.words[start..start + len as usize]);
+                        segment.words.extend_from_slice(&from.words[start..start + len as usize]);
                         segment.ends.push((segment.words.len(), hash));
                         steps.push(Step { parent, index });
                     }
@@ -349,7 +414,8 @@ impl<M: Model> Layers<M> {
             }
             (segment, steps)
         };
-        let entered = side_by_side(&mut self.workers, SHARDS, chunks.len() < 4, work);
+        let each = children.div_ceil(SHARDS);
+        let entered = side_by_side(&mut self.workers, SHARDS, each, &mut self.paces.1, work);
         for (mut segment, steps) in entered {
             segment.first = self.steps.len() as u32;
             self.steps.extend(steps);
@@ -373,35 +439,4 @@ impl<M: Model> Layers<M> {
         path.reverse();
         path
     }
-}
-
-/// Does `count` pieces of work with the workers there are, or with one where it is `little`; the results come in the
-/// order of their numbers.
-fn side_by_side<M: Model, R: Send>(
-    workers: &mut [Worker<M>],
-    count: usize,
-    little: bool,
-    work: impl Fn(&mut Worker<M>, usize) -> R + Sync,
-) -> Vec<R> {
-    if workers.len() == 1 || little {
-        return (0..count).map(|at| work(&mut workers[0], at)).collect();
-    }
-    let next = AtomicUsize::new(0);
-    let results: Mutex<Vec<Option<R>>> = Mutex::new((0..count).map(|_| None).collect());
-    std::thread::scope(|scope| {
-        for worker in workers.iter_mut() {
-            let (next, results, work) = (&next, &results, &work);
-            scope.spawn(move || {
-                loop {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    if at >= count {
-                        return;
-                    }
-                    let result = work(worker, at);
-                    results.lock().unwrap_or_else(PoisonError::into_inner)[at] = Some(result);
-                }
-            });
-        }
-    });
-    results.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().flatten().collect()
 }

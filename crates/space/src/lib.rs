@@ -1,22 +1,27 @@
 //! The state space of a model, packed: configurations are lists of numbers, and a delivery is a look-up.
 //!
-//! Configurations are numbers ([`packed`]), handlers run once for each local state and entry ([`tables`]). A search takes them layer by
-//! layer ([`layers`]), breadth first or as a beam ([`Lead`]); the layers are worked on by all threads, in batches whose order is that of
-//! hashes, so that threads do not change the result. Configurations that differ only in which of some interchangeable actors is which
-//! count once ([`symmetry`]).
+//! A [`System`] is anything that says what may happen next and makes it happen; [`cheapest`] searches one, the cheapest executions first. The
+//! [`Space`] of a model knows its configurations as numbers ([`packed`]), and runs handlers once for each local state and entry. [`layers`] searches it
+//! layer by layer, breadth first or as a beam ([`Lead`]). Configurations that differ only in which of some interchangeable actors is which
+//! count once ([`symmetry`]). The number of threads changes nothing in any result ([`side_by_side`]).
 
 mod canonical;
+pub mod cheapest;
+mod crew;
 mod faults;
 mod kinds;
 mod layer;
 pub mod layers;
 pub mod packed;
+pub mod space;
 pub mod symmetry;
-pub mod tables;
+mod system;
 mod worker;
 
+pub use crew::{Crew, Pace, side_by_side};
 pub use faults::Faults;
 pub use kinds::{Alike, Kinds};
 pub use layer::Lead;
 pub use layers::{Allowance, End, Ended, Layers, Limits, Move};
-pub use tables::{Reaction, Tables};
+pub use space::{Effect, Reaction, Space};
+pub use system::{After, Child, Item, Spent, System, Unfit};

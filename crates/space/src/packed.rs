@@ -9,7 +9,7 @@ use demi_replay::{ActorId, Configuration, Model, PendingKind, Status, World};
 use demi_schemas::NetworkRule;
 
 use crate::faults;
-use crate::tables::{Effect, Entry, FREE, Local, Tables};
+use crate::space::{Effect, Entry, FREE, Local, Space};
 
 /// Where the status begins in the number of a place.
 const STATUS_SHIFT: u32 = 29;
@@ -106,7 +106,7 @@ pub fn local(words: &[u32], cell: usize) -> u32 {
 /// A world as numbers, with the faults that are left, into `words`. What is as in `before`, the numbers of a world that
 /// it came from, is not looked up again.
 pub fn pack<M: Model>(
-    tables: &mut Tables<M>,
+    space: &mut Space<M>,
     (world, faults): (&World<M>, u32),
     before: Option<&[u32]>,
     words: &mut Vec<u32>,
@@ -117,8 +117,8 @@ pub fn pack<M: Model>(
         let known = before.filter(|before| place < places(before)).map_or(0, |before| local(before, place));
         let local = match &world.cells()[place] {
             None => 0,
-            Some(state) if known > 0 && Arc::ptr_eq(state, &tables.locals[known as usize - 1].state) => known,
-            Some(state) => tables.local(place, Arc::clone(state)),
+            Some(state) if known > 0 && Arc::ptr_eq(state, &space.locals[known as usize - 1].state) => known,
+            Some(state) => space.local(place, Arc::clone(state)),
         };
         let of_actor = world.status(ActorId(place as u16));
         let status = STATUSES.iter().position(|s| *s == of_actor).unwrap_or(0) as u32;
@@ -127,21 +127,21 @@ pub fn pack<M: Model>(
     // Some of what was pending is gone, the rest is in its order, and new entries come last.
     let mut old = before.map_or(&[][..], |before| &before[first_pending(before)..]).iter();
     for pending in world.pending() {
-        let known = old.find(|number| tables.entries[**number as usize].pending == *pending).copied();
-        words.push(known.unwrap_or_else(|| tables.entry(pending)));
+        let known = old.find(|number| space.entries[**number as usize].pending == *pending).copied();
+        words.push(known.unwrap_or_else(|| space.entry(pending)));
     }
 }
 
 /// The world that the numbers stand for.
-pub fn unpack<M: Model>(tables: &Tables<M>, words: &[u32]) -> World<M> {
+pub fn unpack<M: Model>(space: &Space<M>, words: &[u32]) -> World<M> {
     let places = places(words);
     let cell = |place| match local(words, place) {
         0 => None,
-        number => Some(tables.locals[number as usize - 1].state.clone()),
+        number => Some(space.locals[number as usize - 1].state.clone()),
     };
     let cells = (0..places).map(cell).collect();
     let status = (0..places).map(|place| status(words, place as u16)).collect();
-    let pending = words[first_pending(words)..].iter().map(|e| tables.entries[*e as usize].pending).collect();
+    let pending = words[first_pending(words)..].iter().map(|e| space.entries[*e as usize].pending).collect();
     World::assemble(cells, status, pending)
 }
 
@@ -200,9 +200,9 @@ pub fn power(before: u32) -> u128 {
     }
 }
 
-/// Delivers the pending entry at `index` of `words`, as a reaction says, into `after`. Gives the hash afterwards, and
+/// Delivers the pending entry at `index` of `words`, as a reaction says, into `after`. Gives the hash afterwards, where it is asked for, and
 /// whether anything became pending.
-pub fn deliver<M: Model>(
+pub fn deliver<M: Model, const HASHED: bool>(
     (words, hash): (&[u32], u128),
     index: usize,
     (next, effects): (u32, &[Effect]),
@@ -218,7 +218,9 @@ pub fn deliver<M: Model>(
     if of.channel == FREE {
         after.extend_from_slice(&words[..first + index]);
         after.extend_from_slice(&words[first + index + 1..]);
-        hash = hash.wrapping_sub(of.hash);
+        if HASHED {
+            hash = hash.wrapping_sub(of.hash);
+        }
     } else {
         // It and what it overtakes go; the rest of the channel moves up.
         after.extend_from_slice(&words[..first]);
@@ -229,11 +231,15 @@ pub fn deliver<M: Model>(
                 after.push(other);
                 continue;
             }
-            hash = hash.wrapping_sub(other_of.hash.wrapping_mul(power(before)));
-            before += 1;
+            if HASHED {
+                hash = hash.wrapping_sub(other_of.hash.wrapping_mul(power(before)));
+                before += 1;
+            }
             if at > index {
-                hash = hash.wrapping_add(other_of.hash.wrapping_mul(power(moved)));
-                moved += 1;
+                if HASHED {
+                    hash = hash.wrapping_add(other_of.hash.wrapping_mul(power(moved)));
+                    moved += 1;
+                }
                 after.push(other);
             }
         }
@@ -241,11 +247,16 @@ pub fn deliver<M: Model>(
     let old = words[place] & LOCAL_MASK;
     if next != old {
         after[place] = (words[place] & !LOCAL_MASK) | next;
-        hash = hash.wrapping_sub(locals[old as usize - 1].hash).wrapping_add(locals[next as usize - 1].hash);
+        if HASHED {
+            let (old, next) = (locals[old as usize - 1].hash, locals[next as usize - 1].hash);
+            hash = hash.wrapping_sub(old).wrapping_add(next);
+        }
     }
     if of.repeats {
         after.push(entry);
-        hash = hash.wrapping_add(of.hash);
+        if HASHED {
+            hash = hash.wrapping_add(of.hash);
+        }
     }
     let mut more = false;
     for effect in effects {
@@ -258,7 +269,9 @@ pub fn deliver<M: Model>(
             && let Some(at) = after[first..].iter().position(|e| hot[*e as usize].timer == timer)
         {
             let gone = after.remove(first + at);
-            hash = hash.wrapping_sub(hot[gone as usize].hash);
+            if HASHED {
+                hash = hash.wrapping_sub(hot[gone as usize].hash);
+            }
         }
         let Some(new) = new else { continue };
         let new_of = &hot[new as usize];
@@ -268,16 +281,59 @@ pub fn deliver<M: Model>(
                 Status::Running | Status::Crashed => status(after, new_of.sender) != Status::Isolated,
             };
         if reaches {
-            let before = match new_of.channel {
-                FREE => 0,
-                channel => on_channel(&after[first..], hot, channel),
-            };
-            hash = hash.wrapping_add(new_of.hash.wrapping_mul(power(before)));
+            if HASHED {
+                let before = match new_of.channel {
+                    FREE => 0,
+                    channel => on_channel(&after[first..], hot, channel),
+                };
+                hash = hash.wrapping_add(new_of.hash.wrapping_mul(power(before)));
+            }
             after.push(new);
             more = true;
         }
     }
     (hash, more)
+}
+
+/// A number for a configuration with the order in which everything is pending: that of messages and that of timers, for these come after
+/// messages whatever was first.
+pub fn in_order<M: Model>(words: &[u32], locals: &[Local<M>], hot: &[Hot]) -> Mixed {
+    let (mut key, mut timers) = (Mixed::default(), Mixed::default());
+    let first = first_pending(words);
+    for &word in &words[1..first] {
+        let state = match word & LOCAL_MASK {
+            0 => 0,
+            number => locals[number as usize - 1].hash,
+        };
+        key.add(state.wrapping_add(u128::from(word >> STATUS_SHIFT).wrapping_mul(PLACE)));
+    }
+    for &entry in &words[first..] {
+        let of = &hot[entry as usize];
+        if of.timer == 0 { key.add(of.hash) } else { timers.add(of.hash) }
+    }
+    key.add(u128::MAX);
+    key.add(timers.end());
+    key
+}
+
+/// A number for a sequence of numbers. Those that are added are mixed already, or few.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Mixed(u128);
+
+impl Mixed {
+    /// Takes in the next number.
+    #[inline]
+    pub fn add(&mut self, number: u128) {
+        self.0 = (self.0.rotate_left(47) ^ number).wrapping_mul(PLACE);
+        self.0 ^= self.0 >> 71;
+    }
+
+    /// The number for all of them.
+    #[must_use]
+    pub fn end(self) -> u128 {
+        let mixed = (self.0 ^ self.0 >> 64).wrapping_mul(PLACE);
+        mixed ^ mixed >> 67
+    }
 }
 
 /// Numbers as a configuration that invariants and bounds look at.

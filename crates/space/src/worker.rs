@@ -2,23 +2,18 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use demi_replay::guard;
 use demi_replay::model::{DistanceOf, Waiting};
-use demi_replay::sim::Asserted;
-use demi_replay::{Model, Names, Status, View};
+use demi_replay::{Model, Status, View, guard};
 use demi_schemas::NetworkRule;
-use rustc_hash::FxHashMap;
 
-use crate::canonical::Canonical;
+use crate::canonical::Sums;
 use crate::faults::Faults;
 use crate::kinds::Kinds;
 use crate::layers::Allowance;
-use crate::packed::{self, Glance, Hot};
-use crate::symmetry::Renaming;
-use crate::tables::{Entry, FREE, Local, Reaction, Tables};
+use crate::packed::{self, Glance};
+use crate::space::{FREE, Reaction, Space};
 
 /// Parts by hash into which configurations are sorted; their number decides the order of a layer.
 pub const SHARDS: usize = 16;
@@ -73,7 +68,20 @@ pub struct Child {
     pub heuristic: u16,
     /// Where its counts begin among those of the chunk.
     pub counted: usize,
+    /// The place of its parent in the chunk.
+    pub at: u32,
 }
+
+/// A configuration of a chunk that waits for what is not known yet.
+pub struct Waits {
+    /// Its place in the chunk.
+    pub at: u32,
+    /// What its deliveries make of it that have to happen in a world.
+    pub lives: Vec<Lived>,
+}
+
+/// What a delivery comes to that has to happen in a world: its index, and the configuration, or the crash that counts.
+pub type Lived = (u32, Result<Vec<u32>, Option<String>>);
 
 /// What follows from a chunk of configurations.
 pub struct Chunk {
@@ -83,31 +91,48 @@ pub struct Chunk {
     pub counts: Vec<u8>,
     /// The children, by shard.
     pub children: [Vec<Child>; SHARDS],
-    /// The first delivery that leads to the violation: the parent's step and the index.
-    pub violation: Option<(u32, u32)>,
-    /// Deliveries made.
-    pub states: u64,
+    /// The first delivery that leads to the violation: the place of the parent in the chunk, its step, and the index.
+    pub violation: Option<(u32, u32, u32)>,
+    /// Deliveries made at the place that is worked on.
+    states: u32,
+    /// Deliveries made, by the place of their parent in the chunk.
+    pub made: Vec<(u32, u32)>,
+    /// Local states and entries of which nobody knows yet what comes of them.
+    pub unknown: Vec<(u32, u32)>,
+    /// Configurations that wait for them.
+    pub waiting: Vec<Waits>,
+}
+
+impl Chunk {
+    /// Deliveries made up to a place, that one included.
+    pub fn states(&self, last: Option<u32>) -> u64 {
+        let counts = self.made.iter().filter(|(at, _)| last.is_none_or(|last| *at <= last));
+        counts.map(|(_, states)| u64::from(*states)).sum()
+    }
 }
 
 impl Default for Chunk {
     fn default() -> Self {
         let children = std::array::from_fn(|_| Vec::new());
-        Chunk { words: Vec::new(), counts: Vec::new(), children, violation: None, states: 0 }
+        Chunk {
+            words: Vec::new(),
+            counts: Vec::new(),
+            children,
+            violation: None,
+            states: 0,
+            made: Vec::new(),
+            unknown: Vec::new(),
+            waiting: Vec::new(),
+        }
     }
 }
 
-/// What all workers have in common.
+/// What all workers have in common besides the space.
 pub struct Common<M: Model> {
-    /// What is known of states and entries.
-    pub tables: Mutex<Tables<M>>,
-    /// The rule.
-    pub rule: NetworkRule,
     /// The violation.
     pub target: Vec<String>,
     /// A lower bound on the deliveries that are missing.
     pub bound: Option<Arc<DistanceOf<M>>>,
-    /// Renamings of actors that change nothing.
-    pub renamings: Vec<Renaming>,
     /// Faults that may happen on the way.
     pub faults: Faults,
     /// Messages from outside that are there in the beginning.
@@ -116,102 +141,65 @@ pub struct Common<M: Model> {
     pub most_outside: Option<usize>,
     /// How often each kind of delivery may happen, where that is limited.
     pub kinds: Kinds,
-    /// Bytes that the local states may take.
-    pub room: usize,
-    /// Whether they took more.
-    pub full: AtomicBool,
 }
 
-/// A worker, with its own copy of what it needs of the tables.
-pub struct Worker<M: Model> {
-    model: M,
-    asserted: Asserted<M>,
-    names: Names,
-    locals: Vec<Local<M>>,
-    entries: Vec<Entry<M>>,
-    hot: Vec<Hot>,
-    reactions: Vec<Arc<Reaction>>,
-    reaction_numbers: FxHashMap<(u32, u32), u32>,
+/// A delivery that is possible in a configuration.
+struct Next {
+    index: u32,
+    /// Under which number it counts.
+    counts_as: u16,
+    /// Of the reaction.
+    number: u32,
+}
+
+/// A worker, with room for its work.
+pub struct Worker {
     /// Per channel, the last configuration in which its head was met.
     heads: Vec<u64>,
-    at: u64,
+    now: u64,
+    menu: Vec<Next>,
     after: Vec<u32>,
-    canonical: Canonical,
+    sums: Sums,
     /// What the bound said, by what it looks at.
     bounds: HashMap<u128, (u16, u16), BuildHasherDefault<AsItIs>>,
 }
 
-impl<M: Model> Worker<M> {
-    /// A worker that knows nothing yet.
-    pub fn new(common: &Common<M>) -> Self {
-        let tables = common.tables.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut worker = Worker {
-            model: tables.sim.model().clone(),
-            asserted: tables.sim.asserted().clone(),
-            names: tables.names().clone(),
-            locals: Vec::new(),
-            entries: Vec::new(),
-            hot: Vec::new(),
-            reactions: Vec::new(),
-            reaction_numbers: FxHashMap::default(),
-            heads: Vec::new(),
-            at: 0,
-            after: Vec::new(),
-            canonical: Canonical::new(common.renamings.clone(), tables.names().len()),
-            bounds: HashMap::default(),
-        };
-        worker.learn(&tables, common.rule);
-        worker
+impl Default for Worker {
+    fn default() -> Self {
+        let (heads, menu, after) = (Vec::new(), Vec::new(), Vec::new());
+        Worker { heads, now: 0, menu, after, sums: Sums::default(), bounds: HashMap::default() }
     }
+}
 
-    /// Copies what others have entered into the tables.
-    pub fn catch_up(&mut self, common: &Common<M>) {
-        let tables = common.tables.lock().unwrap_or_else(PoisonError::into_inner);
-        self.learn(&tables, common.rule);
-    }
+/// A configuration: its numbers, its hash, the step that led to it, and what it has behind it of each kind.
+pub type Of<'a> = ((&'a [u32], u128, u32), &'a [u8]);
 
-    /// Copies what is new in the tables.
-    fn learn(&mut self, tables: &Tables<M>, rule: NetworkRule) {
-        if tables.locals.len() == self.locals.len() && tables.entries.len() == self.entries.len() {
-            return;
-        }
-        tables.locals[self.locals.len()..].iter().for_each(|l| self.canonical.add_local(&l.renamed));
-        tables.entries[self.entries.len()..].iter().for_each(|e| self.canonical.add_entry(&e.renamed));
-        self.locals.extend_from_slice(&tables.locals[self.locals.len()..]);
-        self.entries.extend_from_slice(&tables.entries[self.entries.len()..]);
-        self.hot.extend(self.entries[self.hot.len()..].iter().map(|e| Hot::of(e, rule)));
-        let channels = self.hot.iter().map(|h| h.channel as usize + 1).max().unwrap_or(0);
-        self.heads.resize(channels.max(self.heads.len()), 0);
-        if tables.names().len() != self.names.len() {
-            self.names = tables.names().clone();
-        }
-    }
-
-    /// The hash of a configuration.
-    pub fn hash(&self, words: &[u32]) -> u128 {
-        packed::hash(words, &self.locals, &self.hot)
-    }
-
+impl Worker {
     /// The lower bound and the heuristic of a configuration: the deliveries that are missing at least, as long as no more faults
     /// happen, and those that seem to be.
-    pub fn estimate(&mut self, words: &[u32], bound: Option<&DistanceOf<M>>) -> (usize, u16) {
+    pub fn estimate<M: Model>(
+        &mut self,
+        space: &Space<M>,
+        words: &[u32],
+        bound: Option<&DistanceOf<M>>,
+    ) -> (usize, u16) {
         let Some(bound) = bound else { return (1, 1) };
-        let looked_at = packed::looked_at(words, &self.locals, &self.hot);
+        let looked_at = packed::looked_at(words, &space.locals, &space.hot);
         if let Some((lower_bound, heuristic)) = self.bounds.get(&looked_at) {
             return (usize::from(*lower_bound), *heuristic);
         }
         // Less is always right.
         let short = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
-        let glance = Glance { words, locals: &self.locals };
+        let glance = Glance { words, locals: &space.locals };
         let pending = words[packed::first_pending(words)..].iter().map(|e| *e as usize);
         let waiting: Vec<Waiting<'_, M::Msg>> = pending
-            .filter(|e| self.hot[*e].seen)
+            .filter(|e| space.hot[*e].seen)
             .map(|e| {
-                let entry = &self.entries[e];
+                let entry = &space.entries[e];
                 Waiting { from: entry.pending.from, to: entry.pending.to, msg: &entry.msg }
             })
             .collect();
-        let view = View::new(&glance, &self.model, &self.names);
+        let view = View::new(&glance, space.sim.model(), space.sim.names());
         let lower_bound = short(guard::or(0, || (bound.lower_bound)(&view, &waiting)).max(1));
         let heuristic = bound
             .heuristic
@@ -224,72 +212,31 @@ impl<M: Model> Worker<M> {
         (usize::from(lower_bound), heuristic)
     }
 
-    /// Whether a configuration violates; `None` where an invariant panics.
-    pub fn violates(&self, words: &[u32], target: &[String]) -> Option<bool> {
-        let glance = Glance { words, locals: &self.locals };
-        let mut found = Vec::new();
-        let view = View::new(&glance, &self.model, &self.names);
-        guard::guarded(|| self.model.check(&view, &mut M::History::default(), &mut found)).ok()?;
-        self.asserted.check(&self.model, &view, &mut found).ok()?;
-        Some(found.iter().any(|v| target.contains(&v.fingerprint)))
+    /// The hash by which a configuration is known, given its own.
+    pub fn key<M: Model>(&mut self, space: &Space<M>, words: &[u32], hash: u128) -> u128 {
+        space.canonical.of(&mut self.sums, words, hash, &space.hot)
     }
 
-    fn new_reaction(&mut self, common: &Common<M>, local: u32, entry: u32) -> u32 {
-        let mut tables = common.tables.lock().unwrap_or_else(PoisonError::into_inner);
-        self.reactions.push(tables.reaction(local, entry));
-        if tables.bytes > common.room {
-            common.full.store(true, Ordering::Relaxed);
-        }
-        self.learn(&tables, common.rule);
-        let number = self.reactions.len() as u32 - 1;
-        self.reaction_numbers.insert((local, entry), number);
-        number
-    }
-
-    /// What a fault makes of a configuration, into `after`, with its hash and the one by which it is known. Nothing where it is not
-    /// possible.
-    ///
-    /// # Errors
-    /// Where it makes a handler panic, with the fingerprint of the crash if it is a violation.
-    pub fn fail(
+    /// Looks up what is possible in a configuration. Says whether all of it is known; what is not goes into `chunk`.
+    fn look<M: Model>(
         &mut self,
-        common: &Common<M>,
+        (common, space): (&Common<M>, &Space<M>),
         words: &[u32],
-        fault: usize,
-        after: &mut Vec<u32>,
-    ) -> Result<Option<(u128, u128)>, Option<String>> {
-        let mut tables = common.tables.lock().unwrap_or_else(PoisonError::into_inner);
-        let world = packed::unpack(&tables, words);
-        let Some(world) = common.faults.perform(fault, &mut tables.sim, &world, common.rule) else {
-            return Ok(None);
-        };
-        let world = tables.went_on(world)?;
-        let left = packed::faults(words) & !(1 << fault);
-        packed::pack(&mut tables, (&world, left), Some(words), after);
-        self.learn(&tables, common.rule);
-        let hash = self.hash(after);
-        Ok(Some((hash, self.canonical.of(after, hash, &self.hot))))
-    }
-
-    /// Makes every delivery that is possible in a configuration, which `step` led to. What may lead to the violation
-    /// within `room` further deliveries, and has not been entered, goes into `chunk`. Ends at the violation, and where the time ends.
-    pub fn expand(
-        &mut self,
-        common: &Common<M>,
-        ((words, hash, step), counts): ((&[u32], u128, u32), &[u8]),
-        room: usize,
-        (seen, meter): (&[Seen], &dyn Allowance),
-        chunk: &mut Chunk,
-    ) {
-        self.at += 1;
+        counts: &[u8],
+        unknown: &mut Vec<(u32, u32)>,
+    ) -> bool {
+        self.now += 1;
+        self.menu.clear();
+        self.heads.resize(space.channels().max(self.heads.len()), 0);
         let first = packed::first_pending(words);
-        let in_order = common.rule == NetworkRule::Fifo;
+        let in_order = space.rule() == NetworkRule::Fifo;
+        let mut known = true;
         for index in 0..words.len() - first {
             let entry = words[first + index];
-            let of = self.hot[entry as usize];
+            let of = space.hot[entry as usize];
             if of.channel != FREE && in_order {
                 let head = &mut self.heads[of.channel as usize];
-                if std::mem::replace(head, self.at) == self.at {
+                if std::mem::replace(head, self.now) == self.now {
                     continue;
                 }
             } else if words[first..first + index].contains(&entry) {
@@ -304,123 +251,199 @@ impl<M: Model> Worker<M> {
             }
             let Some(counts_as) = common.kinds.room(counts, of.kind) else { continue };
             let local = packed::local(words, usize::from(of.cell));
-            let number = match self.reaction_numbers.get(&(local, entry)) {
-                Some(number) => *number,
-                // What a handler does may take long.
-                None if meter.late() || common.full.load(Ordering::Relaxed) => return,
-                None => self.new_reaction(common, local, entry),
-            };
-            let reaction = &self.reactions[number as usize];
-            let mut after = std::mem::take(&mut self.after);
-            let (hash, look, idle) = match &**reaction {
-                Reaction::Refused => {
-                    self.after = after;
-                    continue;
-                }
-                Reaction::Crashes(crash) => {
-                    self.after = after;
-                    chunk.states += 1;
-                    if common.target.contains(crash) {
-                        chunk.violation = Some((step, index as u32));
-                        return;
-                    }
-                    continue;
-                }
-                Reaction::Plain { next, effects, visible } => {
-                    let known = (&self.locals[..], &self.hot[..]);
-                    let (hash, more) =
-                        packed::deliver((words, hash), index, (*next, effects), known, &mut after);
-                    // It only used something up. Not to deliver it leaves as much or more to go on with, unless it
-                    // stands in the way of what is behind it.
-                    let idle = !more && *next == local && !(in_order && of.channel != FREE);
-                    (hash, *visible, idle)
-                }
-                Reaction::Lives if meter.late() => {
-                    self.after = after;
-                    return;
-                }
-                Reaction::Lives => {
-                    let mut tables = common.tables.lock().unwrap_or_else(PoisonError::into_inner);
-                    let world = packed::unpack(&tables, words);
-                    let world = match tables.deliver(world, index, common.rule) {
-                        Ok(world) => world,
-                        Err(crash) => {
-                            drop(tables);
-                            self.after = after;
-                            if crash.is_some_and(|crash| common.target.contains(&crash)) {
-                                chunk.violation = Some((step, index as u32));
-                                return;
-                            }
-                            continue;
-                        }
-                    };
-                    packed::pack(&mut tables, (&world, packed::faults(words)), Some(words), &mut after);
-                    self.learn(&tables, common.rule);
-                    (self.hash(&after), true, false)
-                }
-            };
-            chunk.states += 1;
-            // Now and then: to add up the whole costs as much as the delivery.
-            debug_assert!(
-                !chunk.states.is_multiple_of(8) || hash == self.hash(&after),
-                "what changed adds up to the hash of the whole"
-            );
-            match if look { self.violates(&after, &common.target) } else { Some(false) } {
-                Some(false) => {}
-                Some(true) => {
-                    chunk.violation = Some((step, index as u32));
-                    self.after = after;
-                    return;
-                }
-                // A step to where an invariant panics cannot be taken.
+            match space.number(local, entry) {
+                Some(number) => self.menu.push(Next { index: index as u32, counts_as, number }),
                 None => {
-                    self.after = after;
-                    continue;
+                    unknown.push((local, entry));
+                    known = false;
                 }
             }
-            if idle {
-                self.after = after;
-                continue;
-            }
-            let key = self.canonical.of(&after, hash, &self.hot);
-            let shard = shard(key);
-            if seen[shard].contains(&key) {
-                self.after = after;
-                continue;
-            }
-            let (lower_bound, mut heuristic) = self.estimate(&after, common.bound.as_deref());
-            if let Some(most) = common.most_outside {
-                let pending = &after[packed::first_pending(&after)..];
-                let left = pending.iter().filter(|entry| self.hot[**entry as usize].external).count();
-                let taken = common.outside.saturating_sub(left);
-                if taken > most {
-                    self.after = after;
-                    continue;
-                }
-                // What is needed brings the violation nearer by one; what is not shall not look better than that.
-                heuristic = heuristic.saturating_add(taken as u16);
-            }
-            // The bound knows nothing of faults that are still to come.
-            if lower_bound <= room || packed::faults(&after) != 0 {
-                let (start, len) = (chunk.words.len(), after.len() as u32);
-                chunk.words.extend_from_slice(&after);
-                let counted = chunk.counts.len();
-                chunk.counts.extend_from_slice(counts);
-                if let Some(count) = chunk.counts.get_mut(counted + usize::from(counts_as)) {
-                    *count += 1;
-                }
-                chunk.children[shard].push(Child {
-                    hash,
-                    key,
-                    start,
-                    len,
-                    parent: step,
-                    index: index as u32,
-                    heuristic,
-                    counted,
-                });
-            }
-            self.after = after;
         }
+        known
     }
+
+    /// The deliveries of a configuration that have to happen in a world.
+    pub fn lives<M: Model>(
+        &mut self,
+        (common, space): (&Common<M>, &mut Space<M>),
+        ((words, ..), counts): Of<'_>,
+        allowance: &dyn Allowance,
+    ) -> Vec<Lived> {
+        self.look((common, space), words, counts, &mut Vec::new());
+        let mut lives = Vec::new();
+        for next in &self.menu {
+            if !matches!(space.reaction(next.number), Reaction::Lives) || allowance.late() {
+                continue;
+            }
+            let world = packed::unpack(space, words);
+            let after = match space.deliver(world, next.index as usize) {
+                Err(crash) => Err(crash.map(|crash| crash.fingerprint)),
+                Ok(world) => {
+                    let mut after = Vec::new();
+                    packed::pack(space, (&world, packed::faults(words)), Some(words), &mut after);
+                    Ok(after)
+                }
+            };
+            lives.push((next.index, after));
+        }
+        lives
+    }
+
+    /// Makes every delivery that is possible in a configuration, the one at a place of its chunk. What may lead to the violation
+    /// within `room` further deliveries, and has not been entered, goes into `chunk`. Ends at the violation. Where something is not known that it
+    /// takes, or a delivery has to happen in a world and not among `lives`, the configuration waits.
+    pub fn expand<M: Model>(
+        &mut self,
+        (common, space): (&Common<M>, &Space<M>),
+        (at, of, lives): (u32, Of<'_>, Option<&[Lived]>),
+        (room, seen): (usize, &[Seen]),
+        chunk: &mut Chunk,
+    ) {
+        let ((words, hash, step), counts) = of;
+        let known = self.look((common, space), words, counts, &mut chunk.unknown);
+        let lively = |next: &Next| matches!(space.reaction(next.number), Reaction::Lives);
+        if lives.is_none() && (!known || self.menu.iter().any(lively)) {
+            chunk.waiting.push(Waits { at, lives: Vec::new() });
+            return;
+        }
+        let menu = std::mem::take(&mut self.menu);
+        let mut after = std::mem::take(&mut self.after);
+        for next in &menu {
+            let lives = || lives.and_then(|all| all.iter().find(|(index, _)| *index == next.index));
+            let one = (at, (words, hash, step), counts);
+            if !self.one((common, space), one, (next, &lives), (room, seen), &mut after, chunk) {
+                break;
+            }
+        }
+        (self.menu, self.after) = (menu, after);
+        let states = std::mem::take(&mut chunk.states);
+        chunk.made.push((at, states));
+    }
+
+    /// Makes one delivery; says whether to go on.
+    fn one<'l, M: Model>(
+        &mut self,
+        (common, space): (&Common<M>, &Space<M>),
+        (at, (words, hash, step), counts): (u32, (&[u32], u128, u32), &[u8]),
+        (next, lives): (&Next, &dyn Fn() -> Option<&'l Lived>),
+        (room, seen): (usize, &[Seen]),
+        after: &mut Vec<u32>,
+        chunk: &mut Chunk,
+    ) -> bool {
+        let index = next.index as usize;
+        let of = space.hot[words[packed::first_pending(words) + index] as usize];
+        let (hash, look, idle) = match space.reaction(next.number) {
+            Reaction::Refused => return true,
+            Reaction::Panics { crash, .. } => {
+                let Some(crash) = crash else { return true };
+                chunk.states += 1;
+                if common.target.contains(&crash.fingerprint) {
+                    chunk.violation = Some((at, step, next.index));
+                    return false;
+                }
+                return true;
+            }
+            Reaction::Plain { next: state, effects, visible } => {
+                let known = (&space.locals[..], &space.hot[..]);
+                let (hash, more) =
+                    packed::deliver::<M, true>((words, hash), index, (*state, effects), known, after);
+                // It only used something up. Not to deliver it leaves as much or more to go on with, unless it
+                // stands in the way of what is behind it.
+                let same = *state == packed::local(words, usize::from(of.cell));
+                let idle = !more && same && !(space.rule() == NetworkRule::Fifo && of.channel != FREE);
+                (hash, *visible, idle)
+            }
+            Reaction::Lives => match lives() {
+                None => return true,
+                Some((_, Err(crash))) => {
+                    if crash.as_ref().is_some_and(|crash| common.target.contains(crash)) {
+                        chunk.violation = Some((at, step, next.index));
+                        return false;
+                    }
+                    return true;
+                }
+                Some((_, Ok(words))) => {
+                    after.clone_from(words);
+                    (packed::hash(after, &space.locals, &space.hot), true, false)
+                }
+            },
+        };
+        chunk.states += 1;
+        // Now and then: to add up the whole costs as much as the delivery.
+        debug_assert!(
+            !chunk.states.is_multiple_of(8) || hash == packed::hash(after, &space.locals, &space.hot),
+            "what changed adds up to the hash of the whole"
+        );
+        if look {
+            let mut found = Vec::new();
+            // A step to where an invariant panics cannot be taken.
+            if space.broken(after, &mut found).is_err() {
+                return true;
+            }
+            if found.iter().any(|v| common.target.contains(&v.fingerprint)) {
+                chunk.violation = Some((at, step, next.index));
+                return false;
+            }
+        }
+        if idle {
+            return true;
+        }
+        let key = self.key(space, after, hash);
+        let shard = shard(key);
+        if seen[shard].contains(&key) {
+            return true;
+        }
+        let (lower_bound, mut heuristic) = self.estimate(space, after, common.bound.as_deref());
+        if let Some(most) = common.most_outside {
+            let pending = &after[packed::first_pending(after)..];
+            let left = pending.iter().filter(|entry| space.hot[**entry as usize].external).count();
+            let taken = common.outside.saturating_sub(left);
+            if taken > most {
+                return true;
+            }
+            // What is needed brings the violation nearer by one; what is not shall not look better than that.
+            heuristic = heuristic.saturating_add(taken as u16);
+        }
+        // The bound knows nothing of faults that are still to come.
+        if lower_bound <= room || packed::faults(after) != 0 {
+            let (start, len) = (chunk.words.len(), after.len() as u32);
+            chunk.words.extend_from_slice(after);
+            let counted = chunk.counts.len();
+            chunk.counts.extend_from_slice(counts);
+            if let Some(count) = chunk.counts.get_mut(counted + usize::from(next.counts_as)) {
+                *count += 1;
+            }
+            let (parent, index) = (step, next.index);
+            chunk.children[shard].push(Child {
+                hash,
+                key,
+                start,
+                len,
+                parent,
+                index,
+                heuristic,
+                counted,
+                at,
+            });
+        }
+        true
+    }
+}
+
+/// What a fault makes of a configuration, into `after`. Says whether it is possible.
+///
+/// # Errors
+/// Where it makes a handler panic, with the fingerprint of the crash if it is a violation.
+pub fn fail<M: Model>(
+    (faults, space): (&Faults, &mut Space<M>),
+    words: &[u32],
+    fault: usize,
+    after: &mut Vec<u32>,
+) -> Result<bool, Option<String>> {
+    let (world, rule) = (packed::unpack(space, words), space.rule());
+    let Some(world) = faults.perform(fault, &mut space.sim, &world, rule) else { return Ok(false) };
+    let world = space.went_on(world).map_err(|crash| crash.map(|crash| crash.fingerprint))?;
+    let left = packed::faults(words) & !(1 << fault);
+    packed::pack(space, (&world, left), Some(words), after);
+    Ok(true)
 }

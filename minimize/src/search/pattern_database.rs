@@ -14,7 +14,7 @@ use demi_replay::script::Act;
 use demi_replay::sim::is_crash;
 use demi_replay::{ActorId, Model, View, World};
 
-use demi_space::{Faults, Kinds, Reaction, Tables, packed};
+use demi_space::{Faults, Reaction, Space, packed};
 
 use super::root::started;
 use crate::oracle::engine::Engine;
@@ -93,9 +93,9 @@ fn plain(act: &Act, started: &mut Vec<ActorId>) -> bool {
 
 /// What each actor can become if everything that is ever sent may come at any time.
 fn alone<M: Model>(engine: &Engine<M>, world: &World<M>) -> Option<Vec<Alone<M>>> {
-    let mut tables = Tables::new(engine.sim.clone(), None, (Vec::new(), Kinds::default()));
+    let mut space = Space::new(engine.sim.clone(), engine.rule);
     let mut words = Vec::new();
-    packed::pack(&mut tables, (world, 0), None, &mut words);
+    packed::pack(&mut space, (world, 0), None, &mut words);
     let places: Vec<usize> = (0..world.actors()).filter(|at| packed::local(&words, *at) != 0).collect();
     let shared = |at: &usize| engine.sim.cell_of(ActorId(*at as u16)).index() != *at;
     if places.iter().any(shared) {
@@ -111,18 +111,20 @@ fn alone<M: Model>(engine: &Engine<M>, world: &World<M>) -> Option<Vec<Alone<M>>
             let mut at = 0;
             while at < found[which].len() {
                 let local = found[which][at];
-                let from = std::mem::replace(tried.entry(local).or_default(), tables.entries.len());
-                for entry in from..tables.entries.len() {
-                    if tables.entries[entry].cell != *place {
+                let from = std::mem::replace(tried.entry(local).or_default(), space.cells().len());
+                let known = space.cells().len();
+                for entry in from..known {
+                    if space.cells().nth(entry) != Some(*place) {
                         continue;
                     }
                     grown = true;
                     reactions += 1;
-                    if reactions > REACTIONS || engine.meter.gone(PART) || tables.bytes > engine.room() {
+                    if reactions > REACTIONS || engine.meter.gone(PART) || space.bytes() > engine.room() {
                         return None;
                     }
-                    match &*tables.reaction(local, entry as u32) {
-                        Reaction::Refused | Reaction::Crashes(_) => {}
+                    let number = space.react(local, entry as u32);
+                    match space.reaction(number) {
+                        Reaction::Refused | Reaction::Panics { .. } => {}
                         Reaction::Lives => return None,
                         Reaction::Plain { next, .. } => {
                             let known = found[which].iter().position(|state| state == next);
@@ -145,7 +147,7 @@ fn alone<M: Model>(engine: &Engine<M>, world: &World<M>) -> Option<Vec<Alone<M>>
         }
     }
     let graphs = places.iter().zip(found).zip(steps);
-    Some(graphs.map(|((place, found), steps)| Alone::new(&tables, *place, &found, &steps)).collect())
+    Some(graphs.map(|((place, found), steps)| Alone::new(&space, *place, &found, &steps)).collect())
 }
 
 /// Which ends violate together, an end for each actor.
@@ -180,20 +182,20 @@ fn violating<M: Model>(engine: &Engine<M>, world: &World<M>, actors: &[Alone<M>]
 
 impl<M: Model> Alone<M> {
     /// An actor at a place, with the numbers of what it can become and the steps between them.
-    fn new(tables: &Tables<M>, place: usize, found: &[u32], steps: &[(usize, usize)]) -> Self {
-        let locals: Vec<_> = found.iter().map(|number| &tables.locals[*number as usize - 1]).collect();
-        let mut before = vec![Vec::new(); locals.len()];
+    fn new(space: &Space<M>, place: usize, found: &[u32], steps: &[(usize, usize)]) -> Self {
+        let mut before = vec![Vec::new(); found.len()];
         steps.iter().filter(|(from, to)| from != to).for_each(|(from, to)| before[*to].push(*from));
         let (mut ends, mut one_of): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
-        for (at, local) in locals.iter().enumerate() {
-            let same = |other: &usize| local.watch.is_some() && locals[*other].watch == local.watch;
+        for (at, local) in found.iter().enumerate() {
+            let watch = space.watch(*local);
+            let same = |other: &usize| watch.is_some() && space.watch(found[*other]) == watch;
             let known = one_of.iter().position(same);
             ends.push(known.unwrap_or(one_of.len()));
             if known.is_none() {
                 one_of.push(at);
             }
         }
-        let states = locals.iter().map(|local| Arc::clone(&local.state)).collect();
+        let states = found.iter().map(|local| Arc::clone(space.state(*local))).collect();
         Alone { actor: ActorId(place as u16), states, before, ends, one_of }
     }
 

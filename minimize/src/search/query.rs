@@ -186,12 +186,11 @@ fn layered<M: Model>(
 ) -> Ended {
     if engine.sim.stuck_counts() {
         // Who cannot go on is seen with what is pending, and searches ask invariants about states alone.
-        let (end, names) = (End::Stopped(0, "deadlock"), engine.sim.names().len());
-        return Ended { end, states: 0, names, unequal: false, cut: true };
+        return Ended { end: End::Stopped(0, "deadlock"), states: 0, unequal: false, cut: true };
     }
     let (wanted, unbounded) = (limits.states, bound.is_none());
     let limits = Limits { states: wanted.min(engine.meter.left()), ..limits };
-    let search = |renamings, threads| {
+    let search = |renamings| {
         let (sim, target) = (engine.sim.clone(), engine.problem.target.clone());
         let apart = (renamings, faults.clone(), kinds.clone());
         Layers::new(sim, root, engine.rule, target, bound.cloned(), apart, threads)
@@ -202,18 +201,10 @@ fn layered<M: Model>(
         true => Vec::new(),
         false => symmetry::renamings(&engine.sim, root, &engine.problem.target, &faults.actors()),
     };
-    let with = |threads| {
-        let ended = search(alike.clone(), threads);
-        if !ended.unequal {
-            return ended;
-        }
-        let again = search(Vec::new(), threads);
-        Ended { states: ended.states + again.states, ..again }
-    };
-    let mut ended = with(threads);
-    if threads > 1 && ended.names != engine.sim.names().len() {
-        // Names are numbered as they come up, which threads do in no certain order.
-        ended = with(1);
+    let mut ended = search(alike);
+    if ended.unequal {
+        let again = search(Vec::new());
+        ended = Ended { states: ended.states + again.states, ..again };
     }
     if let End::Stopped(_, why @ "states") = &mut ended.end {
         *why = match (limits.states < wanted, unbounded) {

@@ -4,7 +4,7 @@
 use super::Simulator;
 use crate::guard::{self, Panic};
 use crate::model::{Ctx, Effect, Model};
-use crate::names::{ActorId, OUTSIDE};
+use crate::names::{ActorId, Names, OUTSIDE};
 use crate::pending::{Pending, PendingKind};
 use crate::vet::Vet;
 use crate::watchdog;
@@ -18,6 +18,56 @@ pub enum Op {
     SetTimer(Pending),
     /// The timer of this number ends, if it is live.
     CancelTimer(ActorId, u16),
+}
+
+/// What a handler asked for, before a simulator has given numbers to its messages and timers.
+#[derive(Debug)]
+pub struct Asked<Msg>(Vec<Effect<Msg>>);
+
+/// Runs handlers beside a simulator that only looks on, so that several threads can do so at a time.
+#[derive(Clone)]
+pub struct Reactor<M: Model> {
+    model: M,
+    names: Names,
+}
+
+impl<M: Model> Reactor<M> {
+    /// Runs the handler of an entry of a simulator on the state of its receiver's cell. Nothing where the [simulator](Simulator::react) has to run it
+    /// itself: where it met actors that have no names yet, and where handlers run elsewhere first.
+    ///
+    /// # Errors
+    /// When the handler panics. The state is left half done.
+    pub fn react(
+        &mut self,
+        sim: &Simulator<M>,
+        state: &mut M::State,
+        entry: &Pending,
+    ) -> Result<Option<Asked<M::Msg>>, Panic> {
+        if sim.vet.is_some() {
+            return Ok(None);
+        }
+        if self.names.len() != sim.names.len() {
+            self.names = sim.names.clone();
+        }
+        sim.announce(entry);
+        let msg = &sim.infos[entry.msg.0 as usize].msg;
+        let (mut effects, mut crash_reason) = (Vec::new(), None);
+        let mut ctx = Ctx {
+            me: entry.to,
+            from: entry.from,
+            effects: &mut effects,
+            names: &mut self.names,
+            crash_reason: &mut crash_reason,
+        };
+        let delivered = guard::guarded(|| self.model.deliver(state, msg, &mut ctx));
+        if self.names.len() != sim.names.len() {
+            return Ok(None);
+        }
+        match delivered {
+            Ok(()) => Ok(Some(Asked(effects))),
+            Err(message) => Err(Panic { actor: entry.to, doing: sim.handling(entry), message }),
+        }
+    }
 }
 
 impl<M: Model> Simulator<M> {
@@ -34,7 +84,7 @@ impl<M: Model> Simulator<M> {
     /// has to be [delivered](Simulator::deliver) there. The state is then of no use.
     ///
     /// # Errors
-    /// When the handler panics. The entry cannot be delivered, and the state is of no use.
+    /// When the handler panics. The entry cannot be delivered, and the state is left half done.
     pub fn react(&mut self, state: &mut M::State, entry: &Pending) -> Result<Option<Vec<Op>>, Panic> {
         self.crash_reason = None;
         self.announce(entry);
@@ -62,10 +112,20 @@ impl<M: Model> Simulator<M> {
         if let Some((call, vet)) = vetted {
             vet.made(call, &*state, &self.effects);
         }
-        let mut effects = std::mem::take(&mut self.effects);
-        let ops = effects.drain(..).map(|effect| self.op(effect)).collect::<Option<Vec<Option<Op>>>>();
-        self.effects = effects;
-        Ok(ops.map(|ops| ops.into_iter().flatten().collect()))
+        let asked = Asked(std::mem::take(&mut self.effects));
+        Ok(self.ops(asked))
+    }
+
+    /// What can run handlers beside this simulator, on a thread of its own.
+    #[must_use]
+    pub fn reactor(&self) -> Reactor<M> {
+        Reactor { model: self.model.clone(), names: self.names.clone() }
+    }
+
+    /// What a handler asked for, in terms of entries. Nothing where it starts, stops or fails an actor.
+    pub fn ops(&mut self, asked: Asked<M::Msg>) -> Option<Vec<Op>> {
+        let ops = asked.0.into_iter().map(|effect| self.op(effect)).collect::<Option<Vec<Option<Op>>>>();
+        ops.map(|ops| ops.into_iter().flatten().collect())
     }
 
     /// Tells the watchdog, where there is one, which handler runs next.

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::cost::Spent;
+use crate::system::Spent;
 
 /// What is known of a moment.
 #[derive(Clone, Copy, Debug)]
