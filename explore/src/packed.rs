@@ -548,7 +548,7 @@ impl<'a, M: Model> System for Packed<'a, M> {
     }
 
     fn after(&mut self, batch: &[(&State, Spent)], most: Spent) -> Vec<Result<After<Self>, SceneError>> {
-        let mut looks = self.looks(batch.iter().copied().collect(), most, true);
+        let mut looks = self.looks(batch.to_vec(), most, true);
         let unknown = |look: &Look<'a, M>| matches!(look, Look::Unknown);
         let again: Vec<usize> = (0..looks.len()).filter(|at| unknown(&looks[*at])).collect();
         let late = self.looks(again.iter().map(|at| batch[*at]).collect(), most, false);
