@@ -471,6 +471,12 @@ impl<M: Model> Space<M> {
         packed::in_order(words, &self.locals, &self.hot)
     }
 
+    /// A number for a configuration in which only the order within channels counts.
+    #[must_use]
+    pub fn hash(&self, words: &[u32]) -> u128 {
+        packed::hash(words, &self.locals, &self.hot)
+    }
+
     /// What the delivery of the pending entry at an index makes of a configuration, where it leads to a state and has these effects.
     pub fn delivered(&self, words: &[u32], index: usize, does: (u32, &[Effect]), after: &mut Vec<u32>) {
         packed::deliver::<M, false>((words, 0), index, does, (&self.locals, &self.hot), after);

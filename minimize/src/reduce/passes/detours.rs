@@ -7,14 +7,13 @@
 //! A way that leads there in fewer deliveries than the witness takes is found layer by layer, and the whole is run again.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use demi_replay::script::Act;
-use demi_replay::{ActorId, Model};
+use demi_replay::{ActorId, Model, Status, World};
 use demi_schemas::NetworkRule;
-use demi_space::packed::{self, Hot};
-use demi_space::tables::{Effect, FREE};
-use demi_space::{Kinds, Reaction, Tables};
+use demi_space::packed;
+use demi_space::space::FREE;
+use demi_space::{Effect, Reaction, Space};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::oracle::engine::Engine;
@@ -59,9 +58,7 @@ struct Step {
 
 /// A witness as numbers, and what is known of the model around it.
 struct Around<M: Model> {
-    tables: Tables<M>,
-    hot: Vec<Hot>,
-    rule: NetworkRule,
+    space: Space<M>,
     witness: Shared<M>,
     steps: Vec<Step>,
     /// The configuration before each step, and at the end, without what comes from outside later.
@@ -89,20 +86,18 @@ struct Needs {
 impl<M: Model> Around<M> {
     /// Around a witness. Nothing where actors share memory or the time ends.
     fn new(engine: &mut Engine<M>, witness: &Shared<M>) -> Option<Self> {
-        let mut tables = Tables::new(engine.sim.clone(), None, (Vec::new(), Kinds::default()));
+        let mut space = Space::new(engine.sim.clone(), engine.rule);
         let (mut world, mut steps, mut configurations) = (engine.sim.empty_world(), Vec::new(), Vec::new());
-        let mut words = Vec::new();
         for act in &witness.acts {
-            packed::pack(&mut tables, (&world, 0), None, &mut words);
-            configurations.push(words.clone());
+            configurations.push(space.pack(&world, None));
             let entry = match act {
                 Act::Deliver(want) => match want.external {
                     Some(msg) => {
                         let mut other = world.clone();
                         let at = engine.sim.inject(&mut other, want.to, msg)?;
-                        Some(tables.entry(&other.pending()[at]))
+                        Some(space.entry(&other.pending()[at]))
                     }
-                    None => want.find(&engine.sim, &world).map(|at| tables.entry(&world.pending()[at])),
+                    None => want.find(&engine.sim, &world).map(|at| space.entry(&world.pending()[at])),
                 },
                 _ => None,
             };
@@ -111,8 +106,7 @@ impl<M: Model> Around<M> {
                 return None;
             }
         }
-        packed::pack(&mut tables, (&world, 0), None, &mut words);
-        configurations.push(words);
+        configurations.push(space.pack(&world, None));
         let cells = configurations.last().map_or(0, |last| packed::places(last));
         let shared = |at: usize| engine.sim.cell_of(ActorId(at as u16)).index() != at;
         if (0..cells).any(shared) {
@@ -134,9 +128,7 @@ impl<M: Model> Around<M> {
             }
         }
         let mut around = Around {
-            tables,
-            hot: Vec::new(),
-            rule: engine.rule,
+            space,
             witness: witness.clone(),
             steps,
             configurations,
@@ -159,9 +151,10 @@ impl<M: Model> Around<M> {
                 let mut at = 0;
                 while at < self.met[cell].len() {
                     let local = self.met[cell][at];
-                    let from = std::mem::replace(tried.entry(local).or_default(), self.tables.entries.len());
-                    for entry in from..self.tables.entries.len() {
-                        if self.tables.entries[entry].cell != cell {
+                    let entries = self.space.cells().len();
+                    let from = std::mem::replace(tried.entry(local).or_default(), entries);
+                    for entry in from..entries {
+                        if usize::from(self.space.hot(entry as u32).cell) != cell {
                             continue;
                         }
                         grown = true;
@@ -194,12 +187,12 @@ impl<M: Model> Around<M> {
         }
     }
 
-    /// What an entry makes of a local state, and what it sends and arms; nothing where it is refused or does more than that.
-    fn react(&mut self, local: u32, entry: u32) -> Option<(u32, Arc<Reaction>)> {
-        let reaction = self.tables.reaction(local, entry);
-        match &*reaction {
-            Reaction::Plain { next, .. } => Some((*next, Arc::clone(&reaction))),
-            Reaction::Refused | Reaction::Crashes(_) | Reaction::Lives => None,
+    /// What an entry makes of a local state, and the number of the reaction; nothing where it is refused or does more than that.
+    fn react(&mut self, local: u32, entry: u32) -> Option<(u32, u32)> {
+        let number = self.space.react(local, entry);
+        match self.space.reaction(number) {
+            Reaction::Plain { next, .. } => Some((*next, number)),
+            Reaction::Refused | Reaction::Panics { .. } | Reaction::Lives => None,
         }
     }
 
@@ -239,17 +232,17 @@ impl<M: Model> Around<M> {
                 Some(_) => {}
                 None => *pending.entry(entry).or_default() += 1,
             }
-            let cell = self.tables.entries[entry as usize].cell;
+            let cell = usize::from(self.space.hot(entry).cell);
             if cell >= needs.len() || other[cell] {
                 continue;
             }
             needs[cell].takes.push((entry, Vec::new()));
             let nth = needs[cell].takes.len() - 1;
-            if self.hot(entry).repeats {
+            if self.space.hot(entry).repeats {
                 made.entry(entry).or_default().push_back((cell, nth));
             }
             if let Some((_, reaction)) = self.react(packed::local(&words, cell), entry) {
-                for new in brought_about(&reaction) {
+                for new in brought_about(self.space.reaction(reaction)) {
                     made.entry(new).or_default().push_back((cell, nth));
                 }
             }
@@ -269,12 +262,12 @@ impl<M: Model> Around<M> {
         for (entry, effects) in &needs.takes {
             let Some((next, reaction)) = self.react(local, *entry) else { return false };
             let mut left = effects.clone();
-            if self.hot(*entry).repeats
+            if self.space.hot(*entry).repeats
                 && let Some(at) = left.iter().position(|needed| needed == entry)
             {
                 left.swap_remove(at);
             }
-            for new in brought_about(&reaction) {
+            for new in brought_about(self.space.reaction(reaction)) {
                 if let Some(at) = left.iter().position(|needed| *needed == new) {
                     left.swap_remove(at);
                 }
@@ -289,7 +282,7 @@ impl<M: Model> Around<M> {
             Some(wanted) if wanted == local => true,
             Some(_) if needs.strictly || local == 0 => false,
             Some(wanted) => {
-                let watch = |local: u32| self.tables.locals[local as usize - 1].watch;
+                let watch = |local: u32| self.space.watch(local);
                 wanted != 0 && watch(wanted).is_some() && watch(wanted) == watch(local)
             }
         }
@@ -319,12 +312,6 @@ impl<M: Model> Around<M> {
         away
     }
 
-    fn hot(&mut self, entry: u32) -> Hot {
-        let new = &self.tables.entries[self.hot.len()..];
-        self.hot.extend(new.iter().map(|entry| Hot::of(entry, self.rule)));
-        self.hot[entry as usize]
-    }
-
     /// A witness that is shorter by a detour between two steps, if one is found.
     fn shorter(
         &mut self,
@@ -347,8 +334,7 @@ impl<M: Model> Around<M> {
                 engine.sim.inject(&mut world, want.to, msg);
             }
         }
-        let mut root = Vec::new();
-        packed::pack(&mut self.tables, (&world, 0), None, &mut root);
+        let root = self.space.pack(&world, None);
         if goal.missing(self, &root) as usize > limit {
             return None;
         }
@@ -367,8 +353,7 @@ impl<M: Model> Around<M> {
                 for index in 0..words.len() - first {
                     let Some(after) = self.after(words, index) else { continue };
                     engine.meter.executed += 1;
-                    self.hot(0);
-                    if !seen.insert(packed::hash(&after, &self.tables.locals, &self.hot)) {
+                    if !seen.insert(self.space.hash(&after)) {
                         continue;
                     }
                     let missing = goal.missing(self, &after) as usize;
@@ -397,28 +382,26 @@ impl<M: Model> Around<M> {
     fn after(&mut self, words: &[u32], index: usize) -> Option<Vec<u32>> {
         let first = packed::first_pending(words);
         let entry = words[first + index];
-        let of = self.hot(entry);
+        let of = *self.space.hot(entry);
         let before = &words[first..first + index];
         let hidden = match of.channel {
-            FREE => before.contains(&entry),
-            channel if self.rule == NetworkRule::Fifo => {
-                before.iter().any(|other| self.hot[*other as usize].channel == channel)
+            channel if channel != FREE && self.space.rule() == NetworkRule::Fifo => {
+                before.iter().any(|other| self.space.hot(*other).channel == channel)
             }
             _ => before.contains(&entry),
         };
         let running = match packed::status(words, of.to) {
-            demi_replay::Status::Running => true,
-            demi_replay::Status::Isolated => !of.external,
+            Status::Running => true,
+            Status::Isolated => !of.external,
             _ => false,
         };
         if hidden || !running {
             return None;
         }
-        let (_, reaction) = self.react(packed::local(words, usize::from(of.cell)), entry)?;
-        let Reaction::Plain { next, effects, .. } = &*reaction else { return None };
-        self.hot(entry);
+        let (_, number) = self.react(packed::local(words, usize::from(of.cell)), entry)?;
+        let Reaction::Plain { next, effects, .. } = self.space.reaction(number) else { return None };
         let mut after = Vec::with_capacity(words.len() + effects.len());
-        packed::deliver((words, 0), index, (*next, effects), (&self.tables.locals, &self.hot), &mut after);
+        self.space.delivered(words, index, (*next, effects), &mut after);
         Some(after)
     }
 
@@ -426,7 +409,7 @@ impl<M: Model> Around<M> {
     fn whole(
         &self,
         engine: &mut Engine<M>,
-        (world, prefix): (&demi_replay::World<M>, &[Act]),
+        (world, prefix): (&World<M>, &[Act]),
         (path, to): (&[usize], usize),
         policies: &[Policy],
     ) -> Option<Shared<M>> {
@@ -467,7 +450,7 @@ impl Goal {
         }
         for (entry, count) in &self.pending {
             if there.get(entry).copied().unwrap_or(0) < *count {
-                let of = around.hot(*entry);
+                let of = around.space.hot(*entry);
                 let sender = if of.timer != 0 { usize::from(of.cell) } else { usize::from(of.sender) };
                 match lacking.get_mut(sender) {
                     Some(lacking) => *lacking = true,
