@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use demi_replay::vet::{Answer, Elsewhere, Handlers, Link, Question, Told};
+use demi_replay::handlers::Handlers;
+use demi_replay::vet::{Answer, Elsewhere, Link, Question, Told};
 use demi_replay::{Model, Registry, Simulator, Visitor};
 use demi_schemas::Scenario;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -13,8 +13,8 @@ use demi_replay::fuzz::{self, Choice};
 use demi_replay::guard::{self, Panic};
 use demi_replay::{ActorId, Model, OUTSIDE, Pending, PendingKind, Simulator, Status, Violation, World};
 use demi_schemas::NetworkRule;
+use demi_space::FREE;
 use demi_space::packed::{self as words, Mixed};
-use demi_space::space::FREE;
 use demi_space::{After, Child, Crew, Item, Pace, Reaction, Space, Spent, System, side_by_side};
 
 use crate::cost::Cost;

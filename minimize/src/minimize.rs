@@ -20,7 +20,7 @@ use crate::determinism::{self, Parted};
 use crate::oracle::engine::Engine;
 use crate::oracle::matcher::{Blocker, EXACT, Matcher, Policy};
 use crate::oracle::witness::Shared;
-use crate::portfolio::{Ending, Portfolio};
+use crate::portfolio::{Ending, Portfolio, Reduced};
 use crate::problem::Problem;
 use crate::problem::budget::{Deadline, Ended, Meter};
 use crate::problem::criteria::{Criteria, Match, Repeat};
@@ -144,6 +144,11 @@ pub fn minimize_with<M: Model>(
     let nothing = |tried| Ending { reduced: None, others: Vec::new(), tried, shortest: None, settled: None };
     let Ending { reduced, others, tried, shortest, settled } = match options.phases {
         // There is no time for anything but the end.
+        Phases::All if reducer.ended() => {
+            let schedule = reducer.engine.to_schedule(&reducer.best.acts);
+            let (size, seconds) = (reducer.best.size, began.elapsed().as_secs_f64());
+            Ending { reduced: Some(Reduced { schedule, size, tried: None, seconds }), ..nothing(None) }
+        }
         _ if reducer.ended() => nothing(None),
         Phases::Local => nothing(reducer.local(&policies).1),
         Phases::Sts => {

@@ -7,6 +7,7 @@ pub mod fingerprint;
 pub mod follow;
 pub mod fuzz;
 pub mod guard;
+pub mod handlers;
 pub mod kept;
 pub mod model;
 pub mod models;

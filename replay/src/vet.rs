@@ -3,7 +3,7 @@
 //!
 //! A state of a model in Rust can be written down by nobody. So another process is told how a state came about: by the calls of handlers that
 //! led to it, and by those that sent the messages which they took. It makes the same calls and has the same states. States and messages are
-//! known on both sides by what their hash reads and `Debug` prints. [`Vet`] asks, [`Handlers`] answer; whoever starts processes brings an [`Elsewhere`].
+//! known on both sides by what their hash reads and `Debug` prints. [`Vet`] asks, [`Handlers`](crate::handlers::Handlers) answer; whoever starts processes brings an [`Elsewhere`].
 
 use std::fmt::{Debug, Write as _};
 use std::hash::Hash;
@@ -13,31 +13,24 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::{Value, json};
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::guard;
-use crate::model::{Ctx, Effect, ExternalMessage, Model};
+use crate::model::{Effect, Model};
 use crate::names::{ActorId, Names};
-use crate::sim::Simulator;
 
 /// What a state or a message is known by: a number for what it is.
 pub type Key = u128;
-
-/// States and messages that [`Handlers`] keep at most; what they lack they are told again.
-const MOST_KEPT: usize = 20_000;
-/// Bytes of the states that they keep at most.
-const MOST_BYTES: usize = 32 << 20;
 
 /// A call of a model's code.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
     /// The actor.
-    actor: ActorId,
+    pub(crate) actor: ActorId,
     /// The sender of what is delivered.
-    from: ActorId,
-    does: Does,
+    pub(crate) from: ActorId,
+    pub(crate) does: Does,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Does {
+pub(crate) enum Does {
     /// It starts. Its cell may have had a state, in which it may have failed.
     Start { last: Option<Key>, failed: bool },
     /// It takes a message or a timer.
@@ -66,10 +59,10 @@ pub enum Source {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
     /// Names of actors from this number on.
-    names: (usize, Vec<String>),
+    pub(crate) names: (usize, Vec<String>),
     /// Where states and messages come from, in the order in which they can be made.
-    sources: Vec<Source>,
-    call: Call,
+    pub(crate) sources: Vec<Source>,
+    pub(crate) call: Call,
 }
 
 /// What is said of a call.
@@ -101,7 +94,7 @@ pub trait Link: Send {
 
 /// Of all that `Debug` prints besides what the hash reads: of two states that count as equal one may have other names for things, which its
 /// messages bear.
-fn key_of(value: &(impl Hash + Debug)) -> Key {
+pub(crate) fn key_of(value: &(impl Hash + Debug)) -> Key {
     let mut key = Printed(Xxh3::new());
     value.hash(&mut key.0);
     // Into a hash it cannot fail; where the value itself does, what it printed counts.
@@ -140,7 +133,7 @@ impl Call {
     }
 
     /// The state and the message that it needs.
-    fn needs(&self) -> [Option<Key>; 2] {
+    pub(crate) fn needs(&self) -> [Option<Key>; 2] {
         match self.does {
             Does::Start { last, .. } => [last, None],
             Does::Deliver { state, msg } => [Some(state), Some(msg)],
@@ -465,109 +458,6 @@ impl Told {
     #[must_use]
     pub fn unknown(&self) -> u64 {
         lock(&self.0).unknown
-    }
-}
-
-/// The other side: makes calls, and keeps the states and messages that they led to.
-pub struct Handlers<M: Model> {
-    sim: Simulator<M>,
-    states: FxHashMap<Key, Arc<M::State>>,
-    messages: FxHashMap<Key, M::Msg>,
-    bytes: usize,
-}
-
-impl<M: Model> Handlers<M> {
-    /// Of a model that nothing was asked about yet.
-    #[must_use]
-    pub fn new(sim: Simulator<M>) -> Self {
-        Handlers { sim, states: FxHashMap::default(), messages: FxHashMap::default(), bytes: 0 }
-    }
-
-    /// Makes the call that is asked about, and before it whatever it needs. It does not return where the call does not.
-    pub fn answer(&mut self, question: &Question) -> Answer {
-        if self.states.len() + self.messages.len() > MOST_KEPT || self.bytes > MOST_BYTES {
-            (self.states, self.messages, self.bytes) = (FxHashMap::default(), FxHashMap::default(), 0);
-        }
-        let (from, names) = &question.names;
-        for (at, name) in names.iter().enumerate() {
-            if self.sim.names_mut().id(name).index() != from + at {
-                return Answer::Lacks;
-            }
-        }
-        for source in &question.sources {
-            match source {
-                Source::Call(call) => {
-                    // It returned before.
-                    self.make(call);
-                }
-                Source::Outside { type_, payload, fields } => {
-                    self.tell(ExternalMessage { type_, payload, fields: fields.as_ref() });
-                }
-            }
-        }
-        match self.make(&question.call) {
-            true => Answer::Returns,
-            false => Answer::Lacks,
-        }
-    }
-
-    fn tell(&mut self, message: ExternalMessage<'_>) {
-        let told = guard::guarded(|| crate::want::told(&mut self.sim, message));
-        if let Ok(Ok(msg)) = told {
-            self.messages.insert(key_of(&msg), msg);
-        }
-    }
-
-    /// Whether what the call needs is there.
-    fn make(&mut self, call: &Call) -> bool {
-        let [state, message] = call.needs();
-        let state = match state.map(|key| self.states.get(&key).cloned()) {
-            Some(None) => return false,
-            Some(known) => known,
-            None => None,
-        };
-        let message = match message.map(|key| self.messages.get(&key).cloned()) {
-            Some(None) => return false,
-            Some(known) => known,
-            None => None,
-        };
-        let mut effects = Vec::new();
-        let mut reason = None;
-        let model = self.sim.model().clone();
-        let cell = self.sim.cell_of(call.actor);
-        let mut ctx = Ctx {
-            me: call.actor,
-            from: call.from,
-            effects: &mut effects,
-            names: self.sim.names_mut(),
-            crash_reason: &mut reason,
-        };
-        let done = guard::guarded(|| match &call.does {
-            Does::Start { failed, .. } => {
-                let mut state = begun(&model, (call.actor, cell), state, *failed);
-                model.start(Arc::make_mut(&mut state), &mut ctx);
-                Some(state)
-            }
-            Does::Deliver { .. } => {
-                let (mut state, message) = state.zip(message)?;
-                model.deliver(Arc::make_mut(&mut state), &message, &mut ctx);
-                Some(state)
-            }
-            Does::Action { name, fields, .. } => {
-                let mut state = state.unwrap_or_else(|| Arc::new(model.initial(call.actor)));
-                let done = model.runtime().action(Arc::make_mut(&mut state), name, fields.as_ref(), &mut ctx);
-                done.ok().map(|()| state)
-            }
-        });
-        // What panics, panics here too, and leads nowhere.
-        if let Ok(Some(state)) = done {
-            self.bytes = self.bytes.saturating_add(model.bytes(&state));
-            self.states.insert(key_of(&*state), state);
-            for msg in effects.into_iter().filter_map(Effect::into_message) {
-                self.messages.insert(key_of(&msg), msg);
-            }
-        }
-        true
     }
 }
 

@@ -84,13 +84,13 @@ fn serve(source: Source, args: &ReportArgs, models: &IncludedModels, ui: &Ui) ->
     bar.set_message("reading the execution");
     let served = models.served(&source.folder, scenario.as_ref(), invariants.as_ref(), &source.warnings);
     bar.finish_and_clear();
-    // Everything is in memory and in a temporary file of the server's own.
-    drop(source);
     let served = served?;
     let events = served.events();
     demi_report::serve(served, args.port, &mut |address| {
         ui.note(&format!("{events} events; end with Ctrl-C"));
         ui.result(&format!("http://{address}/"));
     })?;
+    // Blocks of the page are read from the execution as they are asked for.
+    drop(source);
     Ok(ExitCode::SUCCESS)
 }

@@ -137,7 +137,7 @@ fn every_status_that_is_promised_is_given() {
     desk.ends(1, 1, "replay short.jsonl --scenario bug.toml");
     desk.ends(3, 1, "replay exec --scenario mended.toml");
 
-    desk.ends(0, 1, "minimize exec --scenario bug.toml --budget 200r --out min");
+    desk.ends(0, 1, "minimize exec --scenario bug.toml --budget 2000r --out min");
     desk.ends(0, 1, "verify min");
     // The check of what is proven takes some hundred configurations.
     desk.ends(4, 1, "verify min --budget 10states");

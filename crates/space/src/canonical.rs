@@ -5,9 +5,9 @@
 
 use demi_replay::ActorId;
 
+use crate::entry::FREE;
 use crate::faults;
 use crate::packed::{self, Hot};
-use crate::space::FREE;
 use crate::symmetry::Renaming;
 
 /// Hashes of states and entries under all renamings.

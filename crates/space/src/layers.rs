@@ -10,12 +10,13 @@ use demi_replay::model::DistanceOf;
 use demi_replay::{Model, Pending, PendingKind, Simulator, World};
 use demi_schemas::NetworkRule;
 
+use crate::allowance::Allowance;
 use crate::crew::{Crew, Pace, side_by_side};
 use crate::faults::Faults;
 use crate::kinds::Kinds;
 use crate::layer::{self, Lead, Place, Rarity, Segment};
 use crate::packed;
-use crate::space::Space;
+use crate::space::{self, Space};
 use crate::symmetry::Renaming;
 use crate::worker::{self, Child, Chunk, Common, Of, SHARDS, Seen, Worker, shard};
 
@@ -33,26 +34,6 @@ const PIECES: usize = 4;
 
 /// In the index of a step: it is a fault.
 const FAULT: u32 = 1 << 31;
-
-/// How long a search may go on, and how much it may do.
-pub trait Allowance: Sync {
-    /// Whether the time is over. It is asked before each step that may be slow.
-    fn late(&self) -> bool;
-
-    /// Whether the work must end now, for whatever reason.
-    fn ended(&self) -> bool;
-}
-
-/// No limit.
-impl Allowance for () {
-    fn late(&self) -> bool {
-        false
-    }
-
-    fn ended(&self) -> bool {
-        false
-    }
-}
 
 /// How a configuration was reached.
 #[derive(Clone, Copy)]
@@ -139,7 +120,7 @@ impl<M: Model> Layers<M> {
     ) -> Self {
         let mut space = Space::new(sim, rule).bounded(bound.clone()).alike(renamings, kinds.clone());
         let mut words = Vec::new();
-        packed::pack(&mut space, (root, faults.all()), None, &mut words);
+        space::pack(&mut space, (root, faults.all()), None, &mut words);
         let outside = |pending: &&Pending| pending.kind == PendingKind::External;
         let outside = root.pending().iter().filter(outside).count();
         let common = Common { target, bound, faults, outside, most_outside: None, kinds };

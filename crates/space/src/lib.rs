@@ -5,9 +5,11 @@
 //! layer by layer, breadth first or as a beam ([`Lead`]). Configurations that differ only in which of some interchangeable actors is which
 //! count once ([`symmetry`]). The number of threads changes nothing in any result ([`side_by_side`]).
 
+mod allowance;
 mod canonical;
 pub mod cheapest;
 mod crew;
+mod entry;
 mod faults;
 mod kinds;
 mod layer;
@@ -18,10 +20,12 @@ pub mod symmetry;
 mod system;
 mod worker;
 
+pub use allowance::Allowance;
 pub use crew::{Crew, Pace, side_by_side};
+pub use entry::{Effect, FREE};
 pub use faults::Faults;
 pub use kinds::{Alike, Kinds};
 pub use layer::Lead;
-pub use layers::{Allowance, End, Ended, Layers, Limits, Move};
-pub use space::{Effect, Reaction, Space};
+pub use layers::{End, Ended, Layers, Limits, Move};
+pub use space::{Reaction, Space};
 pub use system::{After, Child, Item, Spent, System, Unfit};

@@ -3,24 +3,22 @@
 //! The first number says how many places there are and, above that, which faults are left. Then comes a number for each place: the local state of the cell
 //! and, above it, the status of the actor. The rest is what is pending, in the order of sending.
 
-use std::sync::Arc;
-
-use demi_replay::{ActorId, Configuration, Model, PendingKind, Status, World};
+use demi_replay::{ActorId, Configuration, Model, PendingKind, Status};
 use demi_schemas::NetworkRule;
 
+use crate::entry::{Effect, Entry, FREE, Local};
 use crate::faults;
-use crate::space::{Effect, Entry, FREE, Local, Space};
 
 /// Where the status begins in the number of a place.
-const STATUS_SHIFT: u32 = 29;
+pub(crate) const STATUS_SHIFT: u32 = 29;
 /// Where the faults that are left begin in the first number.
-const FAULTS_SHIFT: u32 = 16;
+pub(crate) const FAULTS_SHIFT: u32 = 16;
 /// The number of places in the first number.
-const PLACES_MASK: u32 = (1 << FAULTS_SHIFT) - 1;
+pub(crate) const PLACES_MASK: u32 = (1 << FAULTS_SHIFT) - 1;
 /// The local state in the number of a place.
 const LOCAL_MASK: u32 = (1 << STATUS_SHIFT) - 1;
 /// Statuses by number.
-const STATUSES: [Status; 5] =
+pub(crate) const STATUSES: [Status; 5] =
     [Status::Absent, Status::Running, Status::Isolated, Status::Crashed, Status::Stopped];
 /// An odd number without pattern; its powers stand for places in a channel.
 const PLACE: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
@@ -101,48 +99,6 @@ pub fn status(words: &[u32], actor: u16) -> Status {
 #[inline]
 pub fn local(words: &[u32], cell: usize) -> u32 {
     words.get(1 + cell).map_or(0, |word| word & LOCAL_MASK)
-}
-
-/// A world as numbers, with the faults that are left, into `words`. What is as in `before`, the numbers of a world that
-/// it came from, is not looked up again.
-pub fn pack<M: Model>(
-    space: &mut Space<M>,
-    (world, faults): (&World<M>, u32),
-    before: Option<&[u32]>,
-    words: &mut Vec<u32>,
-) {
-    words.clear();
-    words.push(world.actors() as u32 & PLACES_MASK | faults << FAULTS_SHIFT);
-    for place in 0..world.actors() {
-        let known = before.filter(|before| place < places(before)).map_or(0, |before| local(before, place));
-        let local = match &world.cells()[place] {
-            None => 0,
-            Some(state) if known > 0 && Arc::ptr_eq(state, &space.locals[known as usize - 1].state) => known,
-            Some(state) => space.local(place, Arc::clone(state)),
-        };
-        let of_actor = world.status(ActorId(place as u16));
-        let status = STATUSES.iter().position(|s| *s == of_actor).unwrap_or(0) as u32;
-        words.push(local | status << STATUS_SHIFT);
-    }
-    // Some of what was pending is gone, the rest is in its order, and new entries come last.
-    let mut old = before.map_or(&[][..], |before| &before[first_pending(before)..]).iter();
-    for pending in world.pending() {
-        let known = old.find(|number| space.entries[**number as usize].pending == *pending).copied();
-        words.push(known.unwrap_or_else(|| space.entry(pending)));
-    }
-}
-
-/// The world that the numbers stand for.
-pub fn unpack<M: Model>(space: &Space<M>, words: &[u32]) -> World<M> {
-    let places = places(words);
-    let cell = |place| match local(words, place) {
-        0 => None,
-        number => Some(space.locals[number as usize - 1].state.clone()),
-    };
-    let cells = (0..places).map(cell).collect();
-    let status = (0..places).map(|place| status(words, place as u16)).collect();
-    let pending = words[first_pending(words)..].iter().map(|e| space.entries[*e as usize].pending).collect();
-    World::assemble(cells, status, pending)
 }
 
 /// The hash of a configuration: a sum over local states, statuses, and entries by their places in their channels.

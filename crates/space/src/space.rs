@@ -18,57 +18,13 @@ use demi_schemas::NetworkRule;
 use rustc_hash::{FxHashMap, FxHashSet};
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::allowance::Allowance;
 use crate::canonical::Canonical;
 use crate::crew::Crew;
+use crate::entry::{Effect, Entry, FREE, Local};
 use crate::kinds::Kinds;
-use crate::layers::Allowance;
 use crate::packed::{self, Glance, Hot, Mixed};
 use crate::symmetry::Renaming;
-
-/// No channel: the entry may be delivered at any time.
-pub const FREE: u32 = 0;
-
-/// A local state at its place.
-pub struct Local<M: Model> {
-    /// The state.
-    pub state: Arc<M::State>,
-    /// Hash of the place and the content.
-    pub hash: u128,
-    /// What [`Simulator::watch_state`] says.
-    pub watch: Option<u64>,
-}
-
-/// A kind of pending entry. Timers that differ in nothing that a handler reads are one.
-#[derive(Clone)]
-pub struct Entry<M: Model> {
-    /// One of them.
-    pub pending: Pending,
-    /// Its message.
-    pub msg: M::Msg,
-    /// Hash of the content and of whom it goes to.
-    pub hash: u128,
-    /// Its channel, or [`FREE`].
-    pub channel: u32,
-    /// The cell its receiver works on.
-    pub cell: usize,
-    /// For timers: which timer of which actor, never 0; 0 for messages.
-    pub timer: u32,
-    /// Whether the bound looks at it.
-    pub seen: bool,
-    /// Its kind ([`Kinds`]).
-    pub kind: u16,
-}
-
-/// What a delivery does besides changing a state. Numbers are of entries.
-#[derive(Clone, Copy, Debug)]
-pub enum Effect {
-    /// A message becomes pending unless its receiver or sender cannot be reached.
-    Send(u32),
-    /// A timer is armed in place of the live one.
-    Arm(u32),
-    /// A timer ends, if it is live.
-    Disarm(u32),
-}
 
 /// What the delivery of an entry to a local state does.
 #[derive(Debug)]
@@ -449,14 +405,14 @@ impl<M: Model> Space<M> {
     #[must_use]
     pub fn pack(&mut self, world: &World<M>, before: Option<&[u32]>) -> Vec<u32> {
         let mut words = Vec::new();
-        packed::pack(self, (world, 0), before, &mut words);
+        pack(self, (world, 0), before, &mut words);
         words
     }
 
     /// The world that numbers stand for, in which nothing was delivered yet.
     #[must_use]
     pub fn unpack(&self, words: &[u32]) -> World<M> {
-        packed::unpack(self, words)
+        unpack(self, words)
     }
 
     /// What invariants and conditions look at.
@@ -516,6 +472,51 @@ impl<M: Model> Space<M> {
             Some(panic) => Err(self.sim.crashed(panic)),
         }
     }
+}
+
+/// A world as numbers, with the faults that are left, into `words`. What is as in `before`, the numbers of a world that
+/// it came from, is not looked up again.
+pub fn pack<M: Model>(
+    space: &mut Space<M>,
+    (world, faults): (&World<M>, u32),
+    before: Option<&[u32]>,
+    words: &mut Vec<u32>,
+) {
+    words.clear();
+    words.push(world.actors() as u32 & packed::PLACES_MASK | faults << packed::FAULTS_SHIFT);
+    for place in 0..world.actors() {
+        let known = before
+            .filter(|before| place < packed::places(before))
+            .map_or(0, |before| packed::local(before, place));
+        let local = match &world.cells()[place] {
+            None => 0,
+            Some(state) if known > 0 && Arc::ptr_eq(state, &space.locals[known as usize - 1].state) => known,
+            Some(state) => space.local(place, Arc::clone(state)),
+        };
+        let of_actor = world.status(ActorId(place as u16));
+        let status = packed::STATUSES.iter().position(|s| *s == of_actor).unwrap_or(0) as u32;
+        words.push(local | status << packed::STATUS_SHIFT);
+    }
+    // Some of what was pending is gone, the rest is in its order, and new entries come last.
+    let mut old = before.map_or(&[][..], |before| &before[packed::first_pending(before)..]).iter();
+    for pending in world.pending() {
+        let known = old.find(|number| space.entries[**number as usize].pending == *pending).copied();
+        words.push(known.unwrap_or_else(|| space.entry(pending)));
+    }
+}
+
+/// The world that the numbers stand for.
+pub fn unpack<M: Model>(space: &Space<M>, words: &[u32]) -> World<M> {
+    let places = packed::places(words);
+    let cell = |place| match packed::local(words, place) {
+        0 => None,
+        number => Some(space.locals[number as usize - 1].state.clone()),
+    };
+    let cells = (0..places).map(cell).collect();
+    let status = (0..places).map(|place| packed::status(words, place as u16)).collect();
+    let pending =
+        words[packed::first_pending(words)..].iter().map(|e| space.entries[*e as usize].pending).collect();
+    World::assemble(cells, status, pending)
 }
 
 fn local_hash<S: Hash>(place: usize, state: &S) -> u128 {

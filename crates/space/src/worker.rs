@@ -8,12 +8,13 @@ use demi_replay::model::{DistanceOf, Waiting};
 use demi_replay::{Model, Status, View, guard};
 use demi_schemas::NetworkRule;
 
+use crate::allowance::Allowance;
 use crate::canonical::Sums;
+use crate::entry::FREE;
 use crate::faults::Faults;
 use crate::kinds::Kinds;
-use crate::layers::Allowance;
 use crate::packed::{self, Glance};
-use crate::space::{FREE, Reaction, Space};
+use crate::space::{self, Reaction, Space};
 
 /// Parts by hash into which configurations are sorted; their number decides the order of a layer.
 pub const SHARDS: usize = 16;
@@ -275,12 +276,12 @@ impl Worker {
             if !matches!(space.reaction(next.number), Reaction::Lives) || allowance.late() {
                 continue;
             }
-            let world = packed::unpack(space, words);
+            let world = space::unpack(space, words);
             let after = match space.deliver(world, next.index as usize) {
                 Err(crash) => Err(crash.map(|crash| crash.fingerprint)),
                 Ok(world) => {
                     let mut after = Vec::new();
-                    packed::pack(space, (&world, packed::faults(words)), Some(words), &mut after);
+                    space::pack(space, (&world, packed::faults(words)), Some(words), &mut after);
                     Ok(after)
                 }
             };
@@ -440,10 +441,10 @@ pub fn fail<M: Model>(
     fault: usize,
     after: &mut Vec<u32>,
 ) -> Result<bool, Option<String>> {
-    let (world, rule) = (packed::unpack(space, words), space.rule());
+    let (world, rule) = (space::unpack(space, words), space.rule());
     let Some(world) = faults.perform(fault, &mut space.sim, &world, rule) else { return Ok(false) };
     let world = space.went_on(world).map_err(|crash| crash.map(|crash| crash.fingerprint))?;
     let left = packed::faults(words) & !(1 << fault);
-    packed::pack(space, (&world, left), Some(words), after);
+    space::pack(space, (&world, left), Some(words), after);
     Ok(true)
 }

@@ -95,7 +95,7 @@ fn plain(act: &Act, started: &mut Vec<ActorId>) -> bool {
 fn alone<M: Model>(engine: &Engine<M>, world: &World<M>) -> Option<Vec<Alone<M>>> {
     let mut space = Space::new(engine.sim.clone(), engine.rule);
     let mut words = Vec::new();
-    packed::pack(&mut space, (world, 0), None, &mut words);
+    demi_space::space::pack(&mut space, (world, 0), None, &mut words);
     let places: Vec<usize> = (0..world.actors()).filter(|at| packed::local(&words, *at) != 0).collect();
     let shared = |at: &usize| engine.sim.cell_of(ActorId(*at as u16)).index() != *at;
     if places.iter().any(shared) {
@@ -114,7 +114,7 @@ fn alone<M: Model>(engine: &Engine<M>, world: &World<M>) -> Option<Vec<Alone<M>>
                 let from = std::mem::replace(tried.entry(local).or_default(), space.cells().len());
                 let known = space.cells().len();
                 for entry in from..known {
-                    if space.cells().nth(entry) != Some(*place) {
+                    if usize::from(space.hot(entry as u32).cell) != *place {
                         continue;
                     }
                     grown = true;

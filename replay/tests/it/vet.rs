@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use demi_replay::fuzz::{FuzzOptions, fuzz};
+use demi_replay::handlers::Handlers;
 use demi_replay::models::Included;
 use demi_replay::replay::{ReplayOptions, replay};
-use demi_replay::vet::{Answer, Elsewhere, Handlers, Link, Question};
+use demi_replay::vet::{Answer, Elsewhere, Link, Question};
 use demi_replay::{Model, Registry, Simulator, Visitor};
 use demi_schemas::{NetworkRule, Scenario};
 

@@ -12,8 +12,7 @@ use demi_replay::script::Act;
 use demi_replay::{ActorId, Model, Status, World};
 use demi_schemas::NetworkRule;
 use demi_space::packed;
-use demi_space::space::FREE;
-use demi_space::{Effect, Reaction, Space};
+use demi_space::{Effect, FREE, Reaction, Space};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::oracle::engine::Engine;
