@@ -76,9 +76,16 @@ pub(crate) fn run_until(
     let happened = scenario.clone();
     let mut held = None;
     if args.cause {
-        let tell = |p: &Progress<'_>| incumbent.take(p.size.steps, p.schedule);
+        let tell = |p: &Progress<'_>| {
+            if models.fault().is_some() {
+                options.stop.stop();
+            }
+            incumbent.take(p.size.steps, p.schedule);
+        };
         let recording = (&full, kept.as_ref());
-        let to = Held::to_recording(models, (&args.scenario, &scenario), recording, &options, &tell)?;
+        let asked = (&options, args.repeat);
+        let to = Held::to_recording(models, (&args.scenario, &scenario), recording, asked, &tell);
+        let to = to.map_err(told)?;
         scenario = to.scenario.clone();
         options.budget = to.budget;
         incumbent.take_reduced(to.reduced().clone());
@@ -163,10 +170,8 @@ pub(crate) fn run_until(
         let _ = std::fs::remove_file(&own);
     }
     let (mut done, trace, shiviz) = result.map_err(told)?;
-    let cost = |schedule: &Schedule| done.deadline.run_of(schedule.steps.len());
-    let runs = u32::try_from(2 * scenario.switches.len() + 1).unwrap_or(u32::MAX);
-    let schedules = [done.reduced.as_ref(), Some(&done.schedule)];
-    if done.deadline.fits(schedules.into_iter().flatten().map(cost).sum::<std::time::Duration>() * runs) {
+    let steps = done.schedule.steps.len() + done.reduced.as_ref().map_or(0, |reduced| reduced.steps.len());
+    if done.deadline.fits(done.deadline.run_of(steps.saturating_mul(needed::runs(&happened)))) {
         let needs =
             |schedule: &Schedule| needed::needed(models, (&args.scenario, &happened), schedule, options.rule);
         done.summary.needs = needs(&done.schedule)?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use demi_minimize::{
-    Budget, Criteria, MinimizeError, Options, Outcome as Minimized, Phases, Progress, minimize_with,
+    Budget, Criteria, MinimizeError, Options, Outcome as Minimized, Phases, Progress, Repeat, minimize_with,
 };
 use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::{Model, Registry, Simulator, Visitor};
@@ -17,6 +17,14 @@ use crate::on_model::with_scenario;
 /// The switches that are on in a scenario.
 fn on(scenario: &Scenario) -> Vec<&str> {
     scenario.switches.iter().filter(|(_, on)| **on).map(|(name, _)| name.as_str()).collect()
+}
+
+/// How often a schedule is run at most to tell which switches it needs.
+pub fn runs(scenario: &Scenario) -> usize {
+    match on(scenario).len() {
+        0 => 0,
+        switches => 2 * switches + 1,
+    }
 }
 
 /// A scenario with some of its switches off.
@@ -113,7 +121,7 @@ impl Held {
         models: &impl Registry,
         (path, scenario): (&Path, &Scenario),
         (full, kept): (&Schedule, Option<&Schedule>),
-        options: &Options,
+        (options, repeat): (&Options, Repeat),
         tell: &(dyn Fn(&Progress<'_>) + Sync),
     ) -> Result<Held, Box<dyn std::error::Error>> {
         if on(scenario).is_empty() {
@@ -125,7 +133,8 @@ impl Held {
         }
         let began = Instant::now();
         let options = Options { phases: Phases::Local, ..options.clone() };
-        let done = with_scenario(models, path, scenario, Local { full, kept, options: &options, tell })??;
+        let local = Local { full, kept, options: &options, repeat, tell };
+        let done = with_scenario(models, path, scenario, local)??;
         let summary = &done.summary;
         let budget = match options.budget {
             Budget::Seconds(s) => Budget::Seconds((s - began.elapsed().as_secs_f64()).max(0.0)),
@@ -173,6 +182,7 @@ struct Local<'a> {
     full: &'a Schedule,
     kept: Option<&'a Schedule>,
     options: &'a Options,
+    repeat: Repeat,
     tell: &'a (dyn Fn(&Progress<'_>) + Sync),
 }
 
@@ -180,7 +190,8 @@ impl Visitor for Local<'_> {
     type Output = Result<Minimized, MinimizeError>;
 
     fn visit<M: Model>(self, sim: Simulator<M>) -> Self::Output {
-        minimize_with(&sim, self.full, self.kept, self.options, &Criteria::default(), self.tell)
+        let criteria = Criteria { repeat: self.repeat, ..Criteria::default() };
+        minimize_with(&sim, self.full, self.kept, self.options, &criteria, self.tell)
     }
 }
 

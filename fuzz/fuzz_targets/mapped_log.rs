@@ -3,7 +3,6 @@
 
 mod mappers;
 
-use demi_formats::mapping::Outcome;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (u8, &[u8])| {
@@ -12,17 +11,6 @@ fuzz_target!(|input: (u8, &[u8])| {
     if matches!(name.as_str(), "otlp" | "zipkin" | "jaeger" | "elle" | "itf" | "jepsen" | "tlc-json" | "p-trace-json") {
         return;
     }
-    let lines: Vec<&[u8]> = input.1.split(|b| *b == b'\n').collect();
-    let mut met = vec![0_u32; lines.len() + 1];
-    for unit in &units {
-        for line in unit.line.number..unit.line.number + unit.lines {
-            met[line as usize - 1] += 1;
-        }
-        if let Outcome::Events { records, .. } = &unit.outcome {
-            records.iter().for_each(|r| r.check().expect("events keep the rules"));
-        }
-    }
-    for (line, met) in lines.iter().zip(met) {
-        assert!(met == 1 || (met == 0 && line.trim_ascii().is_empty()), "{met} {line:?}");
-    }
+    mappers::events_keep_the_rules(&units);
+    mappers::every_line_is_met_once(input.1, &units);
 });

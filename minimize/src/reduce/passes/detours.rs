@@ -34,6 +34,7 @@ pub fn search<M: Model>(reducer: &mut Reducer<'_, M>, most: usize, policies: &[P
             let from = space.begin_of(to, width);
             let found = from.and_then(|from| space.shorter(&mut reducer.engine, (from, to), most, policies));
             if reducer.keep(found) {
+                // A space knows messages by the numbers that they had when it began, so that each witness has one of its own.
                 let Some(next) = Around::new(&mut reducer.engine, &reducer.best) else { return };
                 space = next;
                 to = (to + width).min(reducer.best.acts.len());
@@ -213,7 +214,6 @@ impl<M: Model> Around<M> {
         let mut made: FxHashMap<u32, VecDeque<(usize, usize)>> = FxHashMap::default();
         let mut other: Vec<bool> = vec![false; self.met.len()];
         for at in to..self.steps.len() {
-            let words = self.configurations[at].clone();
             let Some(entry) = self.steps[at].entry else {
                 // Something else than a delivery: until here its state must be what it was.
                 if let Some(cell) =
@@ -221,7 +221,7 @@ impl<M: Model> Around<M> {
                     && !other[cell]
                 {
                     other[cell] = true;
-                    needs[cell].ends = Some(packed::local(&words, cell));
+                    needs[cell].ends = Some(packed::local(&self.configurations[at], cell));
                     needs[cell].strictly = true;
                 }
                 continue;
@@ -240,7 +240,7 @@ impl<M: Model> Around<M> {
             if self.space.hot(entry).repeats {
                 made.entry(entry).or_default().push_back((cell, nth));
             }
-            if let Some((_, reaction)) = self.react(packed::local(&words, cell), entry) {
+            if let Some((_, reaction)) = self.react(packed::local(&self.configurations[at], cell), entry) {
                 for new in brought_about(self.space.reaction(reaction)) {
                     made.entry(new).or_default().push_back((cell, nth));
                 }
@@ -323,7 +323,8 @@ impl<M: Model> Around<M> {
         let (needs, pending) = self.needs(to);
         let away: Vec<FxHashMap<u32, u16>> =
             (0..needs.len()).map(|cell| self.distances(cell, &needs[cell])).collect();
-        let mut goal = Goal { needs, pending, away, known: FxHashMap::default() };
+        let lacking = vec![false; needs.len()];
+        let mut goal = Goal { needs, pending, away, known: FxHashMap::default(), lacking };
         // What comes from outside later may be taken at any time.
         let (mut world, prefix) = engine.world_at(&self.witness.clone(), from);
         for act in &self.witness.acts[from..] {
@@ -434,24 +435,20 @@ struct Goal {
     away: Vec<FxHashMap<u32, u16>>,
     /// Of states that were not met before: whether they do.
     known: FxHashMap<(usize, u32), bool>,
+    /// Which cells must still send or arm something.
+    lacking: Vec<bool>,
 }
 
 impl Goal {
     /// How many deliveries are missing at least.
     fn missing<M: Model>(&mut self, around: &mut Around<M>, words: &[u32]) -> u16 {
-        let mut lacking = vec![false; self.needs.len()];
-        let first = packed::first_pending(words);
-        let mut there: FxHashMap<u32, usize> = FxHashMap::default();
-        for entry in &words[first..] {
-            if self.pending.contains_key(entry) {
-                *there.entry(*entry).or_default() += 1;
-            }
-        }
+        self.lacking.fill(false);
+        let there = &words[packed::first_pending(words)..];
         for (entry, count) in &self.pending {
-            if there.get(entry).copied().unwrap_or(0) < *count {
+            if there.iter().filter(|other| *other == entry).count() < *count {
                 let of = around.space.hot(*entry);
                 let sender = if of.timer != 0 { usize::from(of.cell) } else { usize::from(of.sender) };
-                match lacking.get_mut(sender) {
+                match self.lacking.get_mut(sender) {
                     Some(lacking) => *lacking = true,
                     // Nobody here can send it again.
                     None => return NEVER,
@@ -459,7 +456,7 @@ impl Goal {
             }
         }
         let mut sum = 0_u16;
-        for (cell, lacking) in lacking.iter().enumerate() {
+        for (cell, lacking) in self.lacking.iter().enumerate() {
             let local = packed::local(words, cell);
             let away = match self.away[cell].get(&local) {
                 Some(away) => *away,
