@@ -12,6 +12,7 @@ import base64
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -244,9 +245,10 @@ async def main():
     args = parser.parse_args()
     if args.pictures:
         os.makedirs(args.pictures, exist_ok=True)
-    with tempfile.TemporaryDirectory() as profile:
+    # Helpers of the browser may write into its folder for a moment after its end.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--remote-debugging-port=0"]
-        browser = subprocess.Popen([args.chromium, *flags, f"--user-data-dir={profile}", "about:blank"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        browser = subprocess.Popen([args.chromium, *flags, f"--user-data-dir={profile}", "about:blank"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         try:
             port_file, end = os.path.join(profile, "DevToolsActivePort"), time.monotonic() + 60
             while not os.path.exists(port_file) or len(open(port_file).read().splitlines()) < 2:
@@ -260,7 +262,10 @@ async def main():
                     seen = await use(Page(socket), args)
             print(json.dumps(seen))
         finally:
-            browser.terminate()
+            try:
+                os.killpg(browser.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
             browser.wait(20)
 
 
