@@ -7,7 +7,7 @@ mod commands;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use demi_lineage::{IncludedModels, new_model, parsed, status, ui};
+use demi_commands::{IncludedModels, new_model, parsed, status, ui};
 
 /// Each step of a search makes several short-lived copies: a third of its time goes into the allocator of the C library, and half as much into
 /// this one.
@@ -44,7 +44,7 @@ enum Command {
     /// Check the invariants of a file in executions, stores and logs.
     Check(commands::check::CheckArgs),
     #[command(flatten)]
-    OnModel(demi_lineage::Command),
+    OnModel(demi_commands::Command),
     /// Write a project with a model of your own to start from, in Rust, Python or JavaScript.
     NewModel(new_model::NewModelArgs),
     /// Make a page to read an execution or a minimized schedule on, or serve it.
@@ -67,7 +67,7 @@ fn main() -> ExitCode {
     let outcome = dispatch(cli.command, &models, &ui);
     match models.ended(outcome, &ui) {
         Ok(code) => code,
-        Err(_) if demi_lineage::out::nobody_reads() => ExitCode::SUCCESS,
+        Err(_) if demi_commands::out::nobody_reads() => ExitCode::SUCCESS,
         Err(error) => {
             ui.error(error.as_ref());
             status::of(error.as_ref()).into()

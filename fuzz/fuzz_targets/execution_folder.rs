@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use demi_common::sums::Summing;
-use demi_order::export::{Selection, Trace};
-use demi_order::generate::{Generator, Mix, write_store_file};
-use demi_order::query::{Looks, Predicate, Query};
-use demi_order::{BuildOptions, LineageError, ViolationSpec, build};
+use demi_lineage::export::{Selection, Trace};
+use demi_lineage::generate::{Generator, Mix, write_store_file};
+use demi_lineage::query::{Looks, Predicate, Query};
+use demi_lineage::{BuildOptions, LineageError, ViolationSpec, build};
 use libfuzzer_sys::fuzz_target;
 
 /// An execution whose rows stand in no order, and the files of it that are changed.

@@ -2,7 +2,7 @@
 //! texts, and the strings that hold the schedule read back to it.
 #![no_main]
 
-use demi_lineage::export_test::{Language, text};
+use demi_commands::export_test::{Language, text};
 use demi_schemas::{Scenario, Schedule};
 use libfuzzer_sys::fuzz_target;
 use serde_json::json;

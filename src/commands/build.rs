@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use demi_order::{BuildOptions, ViolationSpec};
+use demi_lineage::{BuildOptions, ViolationSpec};
 use demi_schemas::summary::{AgainstStamps, BuildSummary, ProvenanceRule, StampCheck};
 use demi_store::Quarantined;
 
 use super::Outcome;
 use super::incomplete::Incomplete;
 use super::logs::LogArgs;
-use demi_lineage::ui::Ui;
+use demi_commands::ui::Ui;
 
 /// Arguments of `build`.
 #[derive(clap::Args)]
@@ -101,7 +101,7 @@ fn of_logs(args: &BuildArgs, mut options: BuildOptions, ui: &Ui) -> Outcome {
     }
     let bar = ui.progress();
     let mut say = |stage: &str| bar.set_message(stage.to_owned());
-    let built = demi_order::build(logs.files(), &options, &args.out, &mut say);
+    let built = demi_lineage::build(logs.files(), &options, &args.out, &mut say);
     bar.finish_and_clear();
     tell(args, &built?, Some(&logs.in_words()), quarantined, ui)?;
     Ok(if damaged { ExitCode::from(2) } else { ExitCode::SUCCESS })
@@ -121,7 +121,7 @@ fn tell(
         let described = describe(summary, &args.out.display().to_string());
         ui.result(&read.map_or_else(|| described.clone(), |read| format!("{read}\n{described}")));
     }
-    let query = demi_order::query::Query::open(&args.out, false)?;
+    let query = demi_lineage::query::Query::open(&args.out, false)?;
     Incomplete::of_order(&query, quarantined, summary.backwards.clone())?.warn(ui);
     let checked = if args.check_stamps { against_stamps(summary.stamps.as_ref()) } else { Vec::new() };
     for warning in summary.warnings.iter().chain(&checked) {

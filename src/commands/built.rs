@@ -7,14 +7,14 @@ use demi_common::durable::sync_folder;
 use demi_common::owned::{Kind, check};
 use demi_common::sealed::{DAMAGED, SealedFile};
 use demi_common::{FolderError, path_name};
-use demi_order::query::{Anew, Refreshed};
-use demi_order::{BuildOptions, LineageError};
+use demi_lineage::query::{Anew, Refreshed};
+use demi_lineage::{BuildOptions, LineageError};
 use demi_schemas::summary::{BackwardStamps, BuildSummary};
 use demi_store::{Quarantined, Store, backward_stamps, quarantined};
 use tempfile::TempDir;
 
 use super::incomplete::Incomplete;
-use demi_lineage::ui::Ui;
+use demi_commands::ui::Ui;
 
 /// The folder of a store in which the orders of its systems are kept.
 const ORDERS: &str = "orders";
@@ -105,7 +105,7 @@ pub fn build(
     let bar = ui.progress();
     let mut say = |stage: &str| bar.set_message(stage.to_owned());
     let result = with_files(&mut store, &system, |files| {
-        demi_order::build(files, &options, out, &mut say).map_err(Into::into)
+        demi_lineage::build(files, &options, out, &mut say).map_err(Into::into)
     });
     bar.finish_and_clear();
     Ok(Built { summary: result?, quarantined, store })
@@ -141,13 +141,13 @@ pub fn order(target: &Path, named: Option<&str>, ui: &Ui) -> Result<Order, Box<d
     let mut say = |stage: &str| bar.set_message(stage.to_owned());
     let mut refresh = |store: &mut Store, folder: &Path| {
         with_files(store, &system, |files| {
-            demi_order::query::refresh(files, &system, folder, &mut say).map_err(Into::into)
+            demi_lineage::query::refresh(files, &system, folder, &mut say).map_err(Into::into)
         })
     };
     let (mut built, mut temporary) = (refresh(&mut store, &folder), None);
     let reason = built.as_ref().err().and_then(|error| why_not_kept(error.as_ref(), store.dir()));
     if reason.is_some() {
-        let place = tempfile::Builder::new().prefix(".demi-order-").tempdir()?;
+        let place = tempfile::Builder::new().prefix(".demi-lineage-").tempdir()?;
         folder = place.path().join(path_name(&system));
         temporary = Some(place);
         built = refresh(&mut store, &folder);
@@ -201,7 +201,7 @@ impl Order {
         let bar = ui.progress();
         let mut say = |stage: &str| bar.set_message(stage.to_owned());
         with_files(store, &system, |files| {
-            demi_order::query::rebuild(files, &system, folder, &mut say).map_err(Into::into)
+            demi_lineage::query::rebuild(files, &system, folder, &mut say).map_err(Into::into)
         })?;
         bar.finish_and_clear();
         ui.note(&format!("built {} of all events: {}", folder.display(), Anew::Damaged));
@@ -266,7 +266,7 @@ mod tests {
         // Nobody makes folders there, whatever the permissions of who runs the test.
         std::os::unix::fs::symlink("/sys/kernel", store.dir().join(ORDERS)).unwrap();
         let order = order(store.dir(), None, &Ui::silent()).unwrap();
-        assert!(demi_order::execution::is_execution(&order.folder) && order.temporary.is_some());
+        assert!(demi_lineage::execution::is_execution(&order.folder) && order.temporary.is_some());
         let place = order.folder.clone();
         drop(order);
         assert!(!place.exists(), "nothing stays");

@@ -3,9 +3,9 @@
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
+use demi_commands::ui::Ui;
 use demi_common::sealed::SealedFile;
-use demi_lineage::ui::Ui;
-use demi_order::BuildOptions;
+use demi_lineage::BuildOptions;
 use demi_schemas::summary::{BackwardStamps, BuildSummary};
 use demi_store::Quarantined;
 use tempfile::TempDir;

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use demi_common::text::printable;
-use demi_order::query::{Asked, CheckAnswer, Predicate, Scope};
+use demi_lineage::query::{Asked, CheckAnswer, Predicate, Scope};
 use demi_schemas::{InvariantEntry, Standing};
 use serde::Serialize;
 
 use super::query::Moments;
 use super::{Outcome, executions, infer};
-use demi_lineage::ui::Ui;
+use demi_commands::ui::Ui;
 
 /// Arguments of `check`.
 #[derive(clap::Args, Debug)]

@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use demi_common::{Kind, Replacement};
 
 use super::{Outcome, write_files};
-use demi_lineage::ui::Ui;
+use demi_commands::ui::Ui;
 
 /// Per-actor logs of a random run of akka-raft that elected two leaders in one term, made by `fuzz`.
-const LOGS: &[u8] = include_bytes!("../../demo/logs.jsonl.zst");
-const SCENARIO: &str = include_str!("../../demo/scenario.toml");
+const LOGS: &[u8] = include_bytes!("../../examples/demo/logs.jsonl.zst");
+const SCENARIO: &str = include_str!("../../examples/demo/scenario.toml");
 
 /// Twice what the proof and all that comes after it take.
 const BUDGET: &str = "40000000states";

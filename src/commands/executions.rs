@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use demi_formats::Sources;
 use demi_infer::{Execution, Record};
-use demi_order::query::{Ground, INDEX_FOLDER, Query, Told};
+use demi_lineage::query::{Ground, INDEX_FOLDER, Query, Told};
 use demi_store::{Gathered, LoadOptions};
 use tempfile::TempDir;
 
 use super::built;
-use demi_lineage::ui::Ui;
+use demi_commands::ui::Ui;
 
 /// How records come to tell states.
 pub const HOW_TO_TELL: &str = "give records the actor's variables, as in \"state\": {\"role\": \"Leader\", \"term\": 3}, or let a mapping set \
@@ -91,7 +91,7 @@ impl Ordered {
     /// When a file of the execution cannot be read.
     pub fn event(&self, at: usize, is_message: bool) -> Result<String, Box<dyn Error>> {
         let event = match is_message {
-            true => self.told.deliveries(&self.query)?.get(at).map(demi_order::query::Delivery::receive),
+            true => self.told.deliveries(&self.query)?.get(at).map(demi_lineage::query::Delivery::receive),
             false => {
                 let at = self.ground.as_ref().and_then(|ground| ground.order.get(at)).copied().unwrap_or(at);
                 self.told.event(at)
@@ -154,7 +154,7 @@ fn from_logs(place: &Path, ui: &Ui, all: &mut Vec<Ordered>) -> Result<(), Box<dy
             ui.note(&format!("warning: {path}: {n} lines are no event records and are left out"));
         }
         let order = temporary.path().join("order");
-        demi_order::query::refresh(gathered.event_files(&system), &system, &order, &mut |_| {})?;
+        demi_lineage::query::refresh(gathered.event_files(&system), &system, &order, &mut |_| {})?;
         let shown = if folder.ends_with("logs") { folder.parent().unwrap_or(folder) } else { folder };
         all.push(ordered(shown.display().to_string(), &order, Some(Arc::new(temporary)))?);
     }

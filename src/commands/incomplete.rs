@@ -2,13 +2,13 @@
 
 use std::error::Error;
 
-use demi_order::query::Query;
+use demi_lineage::query::Query;
 use demi_schemas::summary::{ActorCompleteness, BackwardStamps};
 use demi_store::Quarantined;
 #[cfg(feature = "store")]
 use demi_store::Store;
 
-use demi_lineage::ui::Ui;
+use demi_commands::ui::Ui;
 
 /// Most actors and reasons that are named.
 const NAMED: usize = 5;

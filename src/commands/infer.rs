@@ -14,7 +14,7 @@ use glob::Pattern;
 use serde_json::json;
 
 use super::{Outcome, executions, infer_text, replace_file};
-use demi_lineage::ui::Ui;
+use demi_commands::ui::Ui;
 
 /// Bits from which an invariant that is lost makes `--against` fail.
 const WELL_KNOWN: f64 = 20.0;

@@ -18,7 +18,7 @@ use super::ingest_without_store::{
     StatusArgs,
 };
 use super::{Outcome, ingest_parse};
-use demi_lineage::ui::Ui;
+use demi_commands::ui::Ui;
 
 /// What to do with logs.
 #[derive(Subcommand)]

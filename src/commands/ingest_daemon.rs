@@ -8,7 +8,7 @@ use demi_daemon::config::DaemonConfig;
 use demi_daemon::{Config, Stopped, Verified};
 
 use super::Outcome;
-use demi_lineage::ui::Ui;
+use demi_commands::ui::Ui;
 
 /// The configuration file, which `serve` and `validate` take alike.
 #[derive(Args)]

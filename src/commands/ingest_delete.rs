@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::Outcome;
 #[cfg(not(feature = "daemon"))]
 use super::spool_without_daemon::Idle;
-use demi_lineage::ui::Ui;
+use demi_commands::ui::Ui;
 
 /// The folder of a store in which monitors have executions built.
 const VIOLATIONS: &str = "violations";

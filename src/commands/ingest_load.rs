@@ -15,7 +15,7 @@ use demi_store::{LoadOptions, LoadReport, Progress, Store};
 
 use super::Outcome;
 use super::sources::{planned, progress_line, why_nothing};
-use demi_lineage::ui::Ui;
+use demi_commands::ui::Ui;
 
 /// Most rows of the table that is printed for people.
 const MOST_ROWS: usize = 200;

@@ -9,8 +9,8 @@ use demi_formats::{Dry, Encoding};
 use serde_json::{Value, json};
 
 use super::Outcome;
-use demi_lineage::out::{is_closed, stdout};
-use demi_lineage::ui::Ui;
+use demi_commands::out::{is_closed, stdout};
+use demi_commands::ui::Ui;
 
 /// How a log is read.
 #[derive(Args, Clone)]

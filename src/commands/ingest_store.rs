@@ -7,7 +7,7 @@ use clap::Args;
 use demi_store::{CompletenessRow, Quarantined, Store};
 
 use super::Outcome;
-use demi_lineage::ui::Ui;
+use demi_commands::ui::Ui;
 
 /// Arguments of `ingest status`.
 #[derive(Args)]

@@ -1,7 +1,7 @@
 //! What the commands of the daemon say in a build without it.
 
 use super::{Outcome, left_out};
-use demi_lineage::ui::Ui;
+use demi_commands::ui::Ui;
 
 /// Arguments that nothing reads.
 #[derive(clap::Args)]

@@ -1,6 +1,6 @@
 //! What the commands of the event store say in a build without it.
 
-use demi_lineage::ui::Ui;
+use demi_commands::ui::Ui;
 
 use super::{Outcome, left_out};
 

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use super::ingest_parse::MappingArgs;
 use super::sources::{planned, progress_line, why_nothing};
-use demi_lineage::ui::Ui;
+use demi_commands::ui::Ui;
 
 /// Name of a system that has none.
 const UNNAMED: &str = "logs";

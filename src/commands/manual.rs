@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use demi_lineage::out::stdout;
+use demi_commands::out::stdout;
 
 use super::Outcome;
-use demi_lineage::ui::Ui;
+use demi_commands::ui::Ui;
 
 /// Arguments of `completions`.
 #[derive(clap::Args, Debug)]

@@ -35,8 +35,8 @@ pub mod sources;
 #[cfg(all(feature = "store", not(feature = "daemon")))]
 mod spool_without_daemon;
 
-pub use demi_lineage::Outcome;
-pub use demi_lineage::files::{replace_file, write_files};
+pub use demi_commands::Outcome;
+pub use demi_commands::files::{replace_file, write_files};
 
 /// The error of a command that this build does not have, with the way to get it.
 #[cfg(not(all(feature = "daemon", feature = "sql")))]

@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use demi_lineage::IncludedModels;
-use demi_lineage::files::read_scenario;
-use demi_lineage::report::PageArgs;
-use demi_order::{BuildOptions, ViolationSpec};
+use demi_commands::IncludedModels;
+use demi_commands::files::read_scenario;
+use demi_commands::report::PageArgs;
+use demi_lineage::{BuildOptions, ViolationSpec};
 use demi_schemas::summary::BackwardStamps;
 
 use super::Outcome;
-use demi_lineage::ui::Ui;
+use demi_commands::ui::Ui;
 
 /// Arguments of `report`.
 #[derive(clap::Args, Debug)]
@@ -40,7 +40,7 @@ pub struct ReportArgs {
 
 /// Runs `report`.
 pub fn run(args: ReportArgs, models: &IncludedModels, ui: &Ui) -> Outcome {
-    if args.serve && args.page.slice.selection(&[]) != demi_order::export::Selection::default() {
+    if args.serve && args.page.slice.selection(&[]) != demi_lineage::export::Selection::default() {
         return Err("--serve shows all events: slices are for --html".into());
     }
     let source = Source::of(&args, ui)?;

@@ -7,7 +7,7 @@ use demi_formats::mapping::Container;
 use demi_formats::{Encoding, Plan, ReadError, Sources, likely_reason};
 use demi_store::Progress;
 
-use demi_lineage::ui::Ui;
+use demi_commands::ui::Ui;
 
 /// Most files that are named in a note.
 const MOST_NAMES: usize = 10;

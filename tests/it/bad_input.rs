@@ -72,7 +72,8 @@ fn an_empty_folder_is_named() {
 #[test]
 fn a_truncated_archive_is_told_and_what_came_before_is_loaded() {
     let desk = Desk::new();
-    let whole = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("demo/logs.jsonl.zst")).unwrap();
+    let whole =
+        std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/demo/logs.jsonl.zst")).unwrap();
     desk.file("cut.jsonl.zst", &whole[..whole.len() / 2]);
     let load = ["ingest", "load", "--store", "store", "--system", "s", "cut.jsonl.zst"];
     desk.refused(&load, &["cut.jsonl.zst", "cut off", "what came before is loaded"]);

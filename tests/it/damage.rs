@@ -99,7 +99,7 @@ fn damage(folder: &Path, questions: &[Vec<&str>]) {
 
 /// A run of Raft that breaks an invariant: its logs in a store, in two loads.
 fn recorded(dir: &Path) -> (String, String) {
-    let scenario = path(Path::new(env!("CARGO_MANIFEST_DIR")), "demo/scenario.toml");
+    let scenario = path(Path::new(env!("CARGO_MANIFEST_DIR")), "examples/demo/scenario.toml");
     let (runs, store) = (path(dir, "run"), path(dir, "store"));
     assert!(demi(&["fuzz", "--scenario", &scenario, "--seed", "1", "--out", &runs]).status.success());
     let mut logs = Vec::new();

@@ -115,7 +115,7 @@ fn every_example_and_scenario_is_in_the_index() {
     let index = read("docs/examples.md");
     let mut folders: Vec<PathBuf> = vec![root().join("replay/scenarios"), root().join("notebooks")];
     folders.extend(
-        ["lineage", "replay", "minimize", "ingest", "ingest/client", "report", "schemas"]
+        ["lineage", "replay", "minimize", "ingest", "ingest/log", "report", "schemas"]
             .iter()
             .map(|c| root().join(c).join("examples"))
             .filter(|f| f.is_dir()),

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation is a failed test")]
 
-#[path = "../../ingest/client/examples/counter.rs"]
+#[path = "../../ingest/log/examples/counter.rs"]
 #[allow(dead_code, unreachable_pub, reason = "main is for the command line")]
 mod counter;
 

@@ -44,7 +44,7 @@ fn material(variable: &str, default: &str, part: &str) -> Option<PathBuf> {
 fn recordings_replay_on_a_model_in_python() {
     let Some(model) = material("DEMI_MODELS", "../shared/models", "python") else { return };
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let (program, sdk) = (root.join("child/tests/python/akka_raft.py"), root.join("sdk/python"));
+    let (program, sdk) = (root.join("crates/child/tests/python/akka_raft.py"), root.join("sdk/python"));
     let command = serde_json::json!({ "command": ["python3", program, sdk, model] });
     let command = command["command"].to_string();
     for (case, deliveries) in [("raft-45", 2160), ("raft-58b", 1500), ("raft-66", 400)] {

@@ -21,9 +21,9 @@ use std::time::Instant;
 
 use demi_common::sealed::SealedFile;
 
-use demi_order::generate::{Generator, Mix, write_store_file};
-use demi_order::query::{Query, Refreshed, refresh};
-use demi_order::{BuildOptions, build};
+use demi_lineage::generate::{Generator, Mix, write_store_file};
+use demi_lineage::query::{Query, Refreshed, refresh};
+use demi_lineage::{BuildOptions, build};
 
 /// Events in the last file.
 const LAST: u64 = 10_000;

@@ -9,7 +9,7 @@ use sqlparser::ast::{
 use sqlparser::dialect::GenericDialect;
 use sqlparser::parser::Parser;
 
-use demi_order::LineageError;
+use demi_lineage::LineageError;
 
 /// The functions, with how few and how many arguments each takes, all of them texts.
 const FUNCTIONS: [(&str, usize, usize); 7] = [

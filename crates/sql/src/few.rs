@@ -9,8 +9,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType as ArrowType;
-use demi_order::LineageError;
-use demi_order::execution::{Part, Tables};
+use demi_lineage::LineageError;
+use demi_lineage::execution::{Part, Tables};
 use demi_schemas::tables::execution_events;
 use polars::prelude::*;
 

@@ -15,8 +15,8 @@ mod tables;
 use std::path::Path;
 
 use demi_common::sealed::SealedFile;
-use demi_order::LineageError;
-use demi_order::query::{EventSet, Query};
+use demi_lineage::LineageError;
+use demi_lineage::query::{EventSet, Query};
 use polars::prelude::{DataFrame, IntoLazy, LazyFrame, PolarsError};
 use polars::sql::SQLContext;
 

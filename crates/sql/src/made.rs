@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use demi_common::sealed::sums_of;
-use demi_order::LineageError;
-use demi_order::execution::Tables;
-use demi_order::query::Query;
+use demi_lineage::LineageError;
+use demi_lineage::execution::Tables;
+use demi_lineage::query::Query;
 use polars::prelude::LazyFrame;
 use tempfile::TempDir;
 

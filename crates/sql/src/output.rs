@@ -4,7 +4,7 @@ use std::io::Write;
 
 use polars::prelude::*;
 
-use demi_order::LineageError;
+use demi_lineage::LineageError;
 
 use crate::{io, refused};
 

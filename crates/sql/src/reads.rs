@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use demi_common::sealed::{STRETCH, SealedFile, Verified};
-use demi_order::LineageError;
+use demi_lineage::LineageError;
 use parquet::file::metadata::{
     ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData,
 };

@@ -6,9 +6,9 @@ use std::sync::{Arc, OnceLock};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use demi_order::LineageError;
-use demi_order::execution::{ROWS, References, record_schema};
-use demi_order::query::Query;
+use demi_lineage::LineageError;
+use demi_lineage::execution::{ROWS, References, record_schema};
+use demi_lineage::query::Query;
 use demi_schemas::tables::execution_events;
 use polars::io::RowIndex;
 use polars::prelude::*;

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use demi_common::sealed::SealedFile;
-use demi_order::LineageError;
-use demi_order::execution::{Part, Tables};
-use demi_order::index::Hop;
-use demi_order::query::{EventSet, Query};
+use demi_lineage::LineageError;
+use demi_lineage::execution::{Part, Tables};
+use demi_lineage::index::Hop;
+use demi_lineage::query::{EventSet, Query};
 use polars::prelude::*;
 
 use crate::few::{FEW, Few};

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use demi_order::export::{Selection, Trace};
-use demi_order::generate::{Generator, Mix, write_store_file};
-use demi_order::query::{CutSpec, Looks, Predicate, Query};
-use demi_order::{BuildOptions, LineageError, ViolationSpec, build};
+use demi_lineage::export::{Selection, Trace};
+use demi_lineage::generate::{Generator, Mix, write_store_file};
+use demi_lineage::query::{CutSpec, Looks, Predicate, Query};
+use demi_lineage::{BuildOptions, LineageError, ViolationSpec, build};
 use demi_schemas::EventRecord;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;

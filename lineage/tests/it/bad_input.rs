@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use demi_order::generate::write_store_file;
-use demi_order::{BuildOptions, build, execution};
+use demi_lineage::generate::write_store_file;
+use demi_lineage::{BuildOptions, build, execution};
 use demi_schemas::EventRecord;
 use demi_schemas::summary::BuildSummary;
 

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use demi_order::generate::write_store_file;
-use demi_order::{BuildOptions, build};
+use demi_lineage::generate::write_store_file;
+use demi_lineage::{BuildOptions, build};
 use demi_schemas::summary::BuildSummary;
 use demi_schemas::{EventRecord, Kind};
 use proptest::prelude::*;

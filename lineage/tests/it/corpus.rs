@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use demi_order::generate::write_store_file;
-use demi_order::{BuildOptions, build, execution};
+use demi_lineage::generate::write_store_file;
+use demi_lineage::{BuildOptions, build, execution};
 use demi_schemas::summary::ProvenanceRule;
 use demi_schemas::{EventRecord, StepKind};
 use serde_json::Value;

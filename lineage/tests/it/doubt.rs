@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use demi_order::generate::write_store_file;
-use demi_order::query::{Query, Relation};
-use demi_order::{BuildOptions, ViolationSpec, build};
+use demi_lineage::generate::write_store_file;
+use demi_lineage::query::{Query, Relation};
+use demi_lineage::{BuildOptions, ViolationSpec, build};
 use demi_schemas::EventRecord;
 use demi_schemas::summary::BuildSummary;
 use serde_json::{Value, json};
@@ -381,7 +381,7 @@ fn events_are_found_in_logs_whose_names_do_not_ascend() {
     assert!(place(name("a", 300)) < place(name("a", 100)), "{log:?}");
     assert!(place(life(50)) < place(name("a", 400)), "{log:?}");
     let events_up_to = |cut: String| {
-        let cut = demi_order::query::CutSpec::parse(&query, &cut).unwrap();
+        let cut = demi_lineage::query::CutSpec::parse(&query, &cut).unwrap();
         query.cut(&cut).unwrap().events
     };
     for name in &log {

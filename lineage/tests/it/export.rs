@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use demi_order::export::{Format, Selection, Trace, Window, WriteOptions, write};
-use demi_order::generate::{Generator, Mix, write_store_file};
-use demi_order::{BuildOptions, ViolationSpec, build};
+use demi_lineage::export::{Format, Selection, Trace, Window, WriteOptions, write};
+use demi_lineage::generate::{Generator, Mix, write_store_file};
+use demi_lineage::{BuildOptions, ViolationSpec, build};
 use demi_schemas::{EventRecord, Kind};
 use proptest::prelude::*;
 use serde_json::Value;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
-use demi_order::generate::{Generated, Generator, Mix, write_sorted_file, write_store_file};
-use demi_order::{BuildOptions, ViolationSpec, build, execution};
+use demi_lineage::generate::{Generated, Generator, Mix, write_sorted_file, write_store_file};
+use demi_lineage::{BuildOptions, ViolationSpec, build, execution};
 use demi_schemas::summary::{BuildSummary, ProvenanceRule};
 use demi_schemas::{EventRecord, Kind, Via};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;

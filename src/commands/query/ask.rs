@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use demi_order::query::{CutAnswer, CutSpec, PastAnswer, Query};
+use demi_lineage::query::{CutAnswer, CutSpec, PastAnswer, Query};
 use serde_json::json;
 
 use super::{Moments, check, each_line};
 use crate::commands::Outcome;
-use demi_lineage::ui::Ui;
+use demi_commands::ui::Ui;
 
 /// What to ask. Events are ACTOR/SEQ, or ACTOR/INCARNATION/SEQ for any incarnation but the first.
 #[derive(clap::Subcommand, Debug)]

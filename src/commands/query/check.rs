@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use demi_order::query::{CheckAnswer, Looks, Predicate, Query, Scope};
+use demi_lineage::query::{CheckAnswer, Looks, Predicate, Query, Scope};
 
 use super::ask::cut_text;
 use crate::commands::Outcome;
-use demi_lineage::ui::Ui;
+use demi_commands::ui::Ui;
 
 /// Which global states are looked at.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]

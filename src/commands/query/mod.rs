@@ -7,14 +7,14 @@ mod sql;
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
-use demi_order::query::Query;
+use demi_lineage::query::Query;
 
 pub use check::Moments;
 
 use super::incomplete::Incomplete;
 use super::{Outcome, built};
-use demi_lineage::input::{Wanted, expect};
-use demi_lineage::ui::Ui;
+use demi_commands::input::{Wanted, expect};
+use demi_commands::ui::Ui;
 
 /// Arguments of `query`.
 #[derive(clap::Args, Debug)]
@@ -61,7 +61,7 @@ fn answer(args: &QueryArgs, order: &built::Order, ui: &Ui) -> Outcome {
     }
     let backwards = match order.backward_stamps()? {
         Some(backwards) => backwards,
-        None => demi_order::execution::load_summary(&order.folder)?.backwards,
+        None => demi_lineage::execution::load_summary(&order.folder)?.backwards,
     };
     let incomplete = Incomplete::of_order(&query, order.quarantined()?, backwards)?;
     match args.refuse_incomplete {

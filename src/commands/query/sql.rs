@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
+use demi_commands::ui::Ui;
 use demi_common::sealed::SealedFile;
-use demi_lineage::ui::Ui;
-use demi_order::query::Query;
+use demi_lineage::query::Query;
 
 use crate::commands::Outcome;
 
@@ -60,7 +60,7 @@ pub fn run(
     use std::io::{BufWriter, IsTerminal, Write};
     use std::process::ExitCode;
 
-    use demi_lineage::out::stdout;
+    use demi_commands::out::stdout;
     use demi_sql::{Around, Files, OutputFormat, select, write};
 
     let format = match args.format {

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use demi_order::generate::{Generator, Mix, write_store_file};
-use demi_order::query::{CheckAnswer, CutSpec, Looks, Predicate, Query};
-use demi_order::{BuildOptions, ViolationSpec, build};
+use demi_lineage::generate::{Generator, Mix, write_store_file};
+use demi_lineage::query::{CheckAnswer, CutSpec, Looks, Predicate, Query};
+use demi_lineage::{BuildOptions, ViolationSpec, build};
 use demi_schemas::EventRecord;
 use demi_sql::{OutputFormat, write};
 use proptest::prelude::*;

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use demi_order::generate::write_store_file;
-use demi_order::query::Query;
-use demi_order::{BuildOptions, ViolationSpec, build};
+use demi_lineage::generate::write_store_file;
+use demi_lineage::query::Query;
+use demi_lineage::{BuildOptions, ViolationSpec, build};
 use demi_schemas::EventRecord;
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use demi_order::query::Query;
+use demi_lineage::query::Query;
 use proptest::prelude::*;
 
 use super::check::{executed, records, rows};

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use demi_order::generate::{Generator, Mix, write_store_file};
-use demi_order::query::{Anew, CutSpec, Looks, Predicate, Query, Refreshed, refresh};
+use demi_lineage::generate::{Generator, Mix, write_store_file};
+use demi_lineage::query::{Anew, CutSpec, Looks, Predicate, Query, Refreshed, refresh};
 use demi_schemas::{EventRecord, Kind};
 use demi_sql::{OutputFormat, write};
 use proptest::prelude::*;

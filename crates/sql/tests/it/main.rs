@@ -18,8 +18,8 @@ mod query_sql;
 mod reads;
 mod references;
 
-use demi_order::LineageError;
-use demi_order::query::Query;
+use demi_lineage::LineageError;
+use demi_lineage::query::Query;
 use demi_sql::Around;
 use polars::prelude::DataFrame;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use demi_order::query::{Looks, Predicate, Query};
+use demi_lineage::query::{Looks, Predicate, Query};
 use proptest::prelude::*;
 use serde_json::Value;
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use demi_order::query::{Class, Predicate, Query, Relation};
+use demi_lineage::query::{Class, Predicate, Query, Relation};
 use demi_predicate::{Row, State, Told};
 use proptest::prelude::*;
 

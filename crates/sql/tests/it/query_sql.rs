@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use demi_order::generate::{Generator, Mix, write_store_file};
-use demi_order::query::Query;
-use demi_order::{BuildOptions, ViolationSpec, build};
+use demi_lineage::generate::{Generator, Mix, write_store_file};
+use demi_lineage::query::Query;
+use demi_lineage::{BuildOptions, ViolationSpec, build};
 use demi_schemas::{EventRecord, Kind};
 use demi_sql::{Around, OutputFormat, write};
 

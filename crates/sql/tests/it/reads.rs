@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use demi_common::sealed::DAMAGED;
-use demi_order::generate::{Generator, Mix, write_store_file};
-use demi_order::query::Query;
-use demi_order::{BuildOptions, ViolationSpec, build};
+use demi_lineage::generate::{Generator, Mix, write_store_file};
+use demi_lineage::query::Query;
+use demi_lineage::{BuildOptions, ViolationSpec, build};
 use demi_sql::{OutputFormat, write};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use rand::{RngCore, SeedableRng};

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use demi_order::generate::{Generator, Mix, write_store_file};
-use demi_order::query::{CutSpec, Query};
-use demi_order::{BuildOptions, ViolationSpec, build, execution, export};
+use demi_lineage::generate::{Generator, Mix, write_store_file};
+use demi_lineage::query::{CutSpec, Query};
+use demi_lineage::{BuildOptions, ViolationSpec, build, execution, export};
 use demi_schemas::EventRecord;
 use demi_sql::{OutputFormat, write};
 use proptest::prelude::*;
@@ -121,7 +121,7 @@ fn said(exec: &Path, event: &str) -> Vec<(String, String)> {
         |_| true,
         |rank, content| {
             contents.push((rank, format!("{content:?}")));
-            Ok::<(), demi_order::LineageError>(())
+            Ok::<(), demi_lineage::LineageError>(())
         },
     )
     .unwrap();

@@ -1,3 +1,0 @@
-fn main() {
-    demi_lineage::main({{crate}}::models())
-}

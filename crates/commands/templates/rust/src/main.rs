@@ -1,0 +1,3 @@
+fn main() {
+    demi_commands::main({{crate}}::models())
+}

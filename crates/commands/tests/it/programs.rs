@@ -1,0 +1,131 @@
+//! Programs as they are, from a random run to the shortest schedule.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// The program that answers before the others know.
+fn register() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/programs/register.py")
+}
+
+struct Case(tempfile::TempDir);
+
+impl Case {
+    /// A scenario with three nodes of a program; nothing where there is no Python.
+    fn new(program: &Path) -> Option<Case> {
+        if !crate::python() {
+            return None;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let text = format!(
+            "network = \"unordered\"\n[model]\ncommand = [\"python3\", {:?}]\nnodes = 3\n[workload]\nname = \"lin-kv\"\nprocesses = 3\n",
+            program.display().to_string()
+        );
+        std::fs::write(folder.path().join("scenario.toml"), text).unwrap();
+        Some(Case(folder))
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(crate::hostile::program());
+        command.args(arguments).current_dir(self.0.path()).env("XDG_STATE_HOME", self.0.path().join("state"));
+        command.output().unwrap()
+    }
+
+    fn text(&self, file: &str) -> String {
+        std::fs::read_to_string(self.0.path().join(file)).unwrap()
+    }
+}
+
+fn told(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+#[test]
+fn a_program_is_fuzzed_minimized_and_replayed_without_a_model() {
+    let Some(case) = Case::new(&register()) else { return };
+    let fuzz = [
+        "fuzz",
+        "--scenario",
+        "scenario.toml",
+        "--runs",
+        "20",
+        "--deliveries",
+        "60",
+        "--seed",
+        "1",
+        "--out",
+        "found",
+    ];
+    let output = case.run(&fuzz);
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    assert!(told(&output).contains("lin-kv/not linearizable"), "{}", told(&output));
+    let schedule = case.text("found/schedule.jsonl");
+
+    let minimize = [
+        "minimize",
+        "found/schedule.jsonl",
+        "--scenario",
+        "scenario.toml",
+        "--phases",
+        "ddmin",
+        "--budget",
+        "200r",
+        "--out",
+        "min",
+    ];
+    let output = case.run(&minimize);
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    assert!(told(&output).contains("locally minimal"), "{}", told(&output));
+    // Six are enough: a write that is answered, and a read elsewhere that does not see it, three steps each.
+    let steps = case.text("min/schedule.jsonl").lines().count() - 1;
+    assert!((6..=12).contains(&steps), "{steps} steps of {}", schedule.lines().count() - 1);
+    let output = case.run(&["replay", "min/schedule.jsonl", "--scenario", "scenario.toml", "--strict"]);
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    assert!(told(&output).contains("every step was followed exactly"), "{}", told(&output));
+
+    // The same seed makes the same run, in other processes.
+    std::fs::remove_dir_all(case.0.path().join("found")).unwrap();
+    assert_eq!(case.run(&fuzz).status.code(), Some(0));
+    assert_eq!(case.text("found/schedule.jsonl"), schedule);
+}
+
+#[test]
+fn a_program_is_tried_before_it_is_searched() {
+    let Some(case) = Case::new(&register()) else { return };
+    let output = case.run(&["program", "check", "--scenario", "scenario.toml", "--requests", "5"]);
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    assert!(told(&output).contains("15 of 15 requests answered"), "{}", told(&output));
+
+    let stray = case.0.path().join("stray.py");
+    std::fs::write(
+        &stray,
+        "import sys, time\nopen('/proc/uptime').read()\nfor line in sys.stdin:\n    while True: pass\n",
+    )
+    .unwrap();
+    let case = Case::new(&stray).unwrap();
+    let text = case.text("scenario.toml") + "[process]\nstep_seconds = 1\n";
+    std::fs::write(case.0.path().join("scenario.toml"), text).unwrap();
+    let output = case.run(&["program", "check", "--scenario", "scenario.toml"]);
+    assert_eq!(output.status.code(), Some(1), "{}", told(&output));
+    assert!(told(&output).contains("did not come to rest within 1 s"), "{}", told(&output));
+}
+
+#[test]
+fn a_crash_of_a_program_is_a_finding() {
+    let Some(case) = Case::new(&register()) else { return };
+    let faulty = case.0.path().join("faulty.py");
+    let text = std::fs::read_to_string(register()).unwrap();
+    std::fs::write(
+        &faulty,
+        text.replace(
+            "    elif kind == \"replicate\":\n",
+            "    elif kind == \"replicate\":\n        others[7]\n",
+        ),
+    )
+    .unwrap();
+    let case = Case::new(&faulty).unwrap();
+    let output =
+        case.run(&["fuzz", "--scenario", "scenario.toml", "--runs", "5", "--seed", "1", "--out", "found"]);
+    assert!(told(&output).contains("crash: n"), "{}", told(&output));
+    assert!(told(&output).contains("the program ended"), "{}", told(&output));
+}

@@ -1,0 +1,263 @@
+//! The questions that a served page asks, and their answers.
+
+use std::collections::{BTreeMap, BinaryHeap};
+
+use demi_lineage::export::{self, Content, Skeleton};
+use demi_lineage::query::Query;
+use serde::{Deserialize, Serialize};
+
+use super::Served;
+use crate::columns::Filling;
+use crate::data::{Changes, Columns};
+use crate::error::ReportError;
+
+/// Actor, variable, value, event of the change, value before.
+type Variable = (u32, String, Option<String>, u32, Option<String>);
+
+/// Most events of one answer.
+const WINDOW: u32 = 4096;
+/// Most arrows that pass over a window without an end in it.
+const PASSING: usize = 300;
+/// Most results of one search.
+const RESULTS: usize = 500;
+/// Rows of the picture of the whole.
+const OVERVIEW: usize = 600;
+
+/// A question. Events are known by their position in the order, from 0.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "ask", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum Ask {
+    /// The events from `from` to before `to`.
+    Events { from: u32, to: u32 },
+    /// All variables of all actors after an event.
+    State { at: u32 },
+    /// What happens before an event.
+    Past { of: u32 },
+    /// What happens after it.
+    Future { of: u32 },
+    /// The next step after (or before) an event.
+    Step { from: u32, forward: bool },
+    /// Events after `after` that hold all the words; `type:Vote` looks at one field only.
+    Search { words: Vec<String>, after: Option<u32> },
+    /// The event of that name.
+    Named { name: String },
+    /// How many events of each actor lie in each part of the order.
+    Overview {},
+}
+
+/// An answer.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Answer {
+    Events {
+        from: u32,
+        columns: Box<Columns>,
+        crossing: Vec<[u32; 4]>,
+    },
+    /// Actor, variable, value, event of the change, value before.
+    State {
+        state: Vec<Variable>,
+    },
+    /// By actor: how many of its events (past), or from which on (future). Of the loose events those between such bounds, both
+    /// included.
+    Reach {
+        bounds: Vec<u32>,
+        loose: Vec<[u32; 2]>,
+        size: u64,
+    },
+    Event {
+        event: Option<u32>,
+    },
+    Found {
+        events: Vec<u32>,
+        more: bool,
+    },
+    Overview {
+        counts: Vec<Vec<u32>>,
+    },
+}
+
+impl Served {
+    /// Answers a question. What does not exist is answered with nothing.
+    pub(crate) fn answer(&self, ask: Ask) -> Result<Answer, ReportError> {
+        let s = &self.skeleton;
+        let n = s.len() as u32;
+        Ok(match ask {
+            Ask::Events { from, to } => {
+                let (from, to) = (from.min(n), to.min(n).min(from.saturating_add(WINDOW)));
+                let mut filling = Filling::until(to);
+                for (e, mut content) in (from..to).zip(self.ranks.contents(&self.query()?, from..to)?) {
+                    // Variables are asked for by themselves.
+                    content.state = None;
+                    filling.push(s, e, &content);
+                }
+                let crossing = self.crossing.over(s, from, to);
+                Answer::Events { from, columns: Box::new(filling.finish(s)), crossing }
+            }
+            Ask::State { at } => Answer::State { state: self.timelines.at(at) },
+            Ask::Past { of } if of < n => self.reach(of, false)?,
+            Ask::Future { of } if of < n => self.reach(of, true)?,
+            Ask::Past { .. } | Ask::Future { .. } => Answer::Event { event: None },
+            Ask::Step { from, forward } => {
+                let event = match forward {
+                    true => (from.saturating_add(1).min(n)..n).find(|&e| self.is_step(e)),
+                    false => (0..from.min(n)).rev().find(|&e| self.is_step(e)),
+                };
+                Answer::Event { event }
+            }
+            Ask::Search { words, after } => self.search(&words, after)?,
+            Ask::Named { name } => Answer::Event { event: s.named(&name).ok() },
+            Ask::Overview {} => {
+                let rows = OVERVIEW.min(s.len()).max(1);
+                let mut counts = vec![vec![0; s.actors.len()]; rows];
+                for e in 0..s.len() {
+                    counts[e * rows / s.len()][s.actor[e] as usize] += 1;
+                }
+                Answer::Overview { counts }
+            }
+        })
+    }
+
+    /// The order index, which belongs to one question: what it has read stays in its own memory.
+    fn query(&self) -> Result<Query, ReportError> {
+        Ok(Query::open(&self.exec, false)?)
+    }
+
+    fn reach(&self, of: u32, forward: bool) -> Result<Answer, ReportError> {
+        let s = &self.skeleton;
+        let mask = self.ranks.reach(&self.query()?, of, forward)?;
+        let inside = |e: &u32| mask[*e as usize] != forward;
+        let bounds = s.chain.iter().map(|chain| chain.partition_point(inside) as u32).collect();
+        let size = mask.iter().filter(|m| **m).count() as u64;
+        Ok(Answer::Reach { bounds, loose: self.loose_in(&mask), size })
+    }
+
+    /// The loose events of a mask, as stretches of all loose events: those of the environment are many, and mostly all of one sort.
+    fn loose_in(&self, mask: &[bool]) -> Vec<[u32; 2]> {
+        let mut all: Vec<u32> = self.skeleton.loose.iter().flatten().copied().collect();
+        all.sort_unstable();
+        let alike = all.chunk_by(|a, b| mask[*a as usize] == mask[*b as usize]);
+        let inside = alike.filter(|stretch| mask[stretch[0] as usize]);
+        inside.map(|stretch| [stretch[0], stretch[stretch.len() - 1]]).collect()
+    }
+
+    fn search(&self, words: &[String], after: Option<u32>) -> Result<Answer, ReportError> {
+        let words: Vec<String> = words.iter().map(|w| w.to_lowercase()).filter(|w| !w.is_empty()).collect();
+        let first = after.map_or(0, |a| a.saturating_add(1));
+        // The earliest events are wanted, and the file is in another order: the largest of too many is dropped.
+        let mut found: BinaryHeap<u32> = BinaryHeap::new();
+        export::contents(
+            &self.exec,
+            |e| e >= first,
+            |e, content| -> Result<(), ReportError> {
+                let wanted = found.len() <= RESULTS || found.peek().is_some_and(|l| e < *l);
+                if wanted && self.holds(e, &content, &words) {
+                    found.push(e);
+                    if found.len() > RESULTS + 1 {
+                        found.pop();
+                    }
+                }
+                Ok(())
+            },
+        )?;
+        let mut events = found.into_sorted_vec();
+        let more = events.len() > RESULTS;
+        events.truncate(RESULTS);
+        Ok(Answer::Found { events, more })
+    }
+
+    fn holds(&self, e: u32, content: &Content, words: &[String]) -> bool {
+        let s = &self.skeleton;
+        let name = s.id(e).to_string();
+        let texts = [
+            ("id", Some(name.as_str())),
+            ("actor", Some(s.actors[s.actor[e as usize] as usize].as_str())),
+            ("kind", Some(s.kind[e as usize].as_str())),
+            ("type", content.type_.as_deref()),
+            ("from", content.from.as_deref()),
+            ("to", content.to.as_deref()),
+            ("payload", content.payload.as_deref()),
+        ];
+        let texts = texts.map(|(name, text)| (name, text.unwrap_or("").to_lowercase()));
+        words.iter().all(|word| {
+            let field = word.split_once(':').and_then(|(field, rest)| {
+                texts.iter().find(|(name, _)| *name == field).map(|(_, text)| text.contains(rest))
+            });
+            field.unwrap_or_else(|| texts.iter().any(|(_, text)| text.contains(word)))
+        })
+    }
+}
+
+type Spans = BTreeMap<(u32, u32), Vec<(u32, i64)>>;
+
+/// Changes by actor and variable, so that any moment is found by bisection.
+#[derive(Debug, Default)]
+pub(crate) struct Timelines {
+    texts: Vec<String>,
+    spans: Spans,
+}
+
+impl Timelines {
+    pub(crate) fn new(changes: Changes) -> Timelines {
+        let mut spans = Spans::new();
+        for i in 0..changes.event.len() {
+            let key = (changes.actor[i], changes.variable[i]);
+            spans.entry(key).or_default().push((changes.event[i], changes.value[i]));
+        }
+        Timelines { texts: changes.texts, spans }
+    }
+
+    fn at(&self, at: u32) -> Vec<Variable> {
+        let text = |n: i64| usize::try_from(n).ok().and_then(|n| self.texts.get(n)).cloned();
+        let mut state = Vec::new();
+        for ((actor, variable), span) in &self.spans {
+            let Some(last) = span.partition_point(|s| s.0 <= at).checked_sub(1) else { continue };
+            let before = last.checked_sub(1).and_then(|b| text(span[b].1));
+            let name = text(i64::from(*variable)).unwrap_or_default();
+            state.push((*actor, name, text(span[last].1), span[last].0, before));
+        }
+        state
+    }
+}
+
+/// Finds edges that pass over a window: blocks of causes with the latest effect of each.
+#[derive(Debug, Default)]
+pub(crate) struct Crossing {
+    latest: Vec<u32>,
+}
+
+/// Events in a block.
+const BLOCK: usize = 1024;
+
+impl Crossing {
+    pub(crate) fn new(s: &Skeleton) -> Crossing {
+        let mut latest = vec![0; s.len().div_ceil(BLOCK)];
+        for e in 0..s.len() as u32 {
+            let last = &mut latest[e as usize / BLOCK];
+            *last = s.effects(e).map(|edge| edge.event).fold(*last, u32::max);
+        }
+        Crossing { latest }
+    }
+
+    /// Cause, its actor, effect, its actor, of edges that begin before `from` and end at `to` or later.
+    fn over(&self, s: &Skeleton, from: u32, to: u32) -> Vec<[u32; 4]> {
+        let mut found = Vec::new();
+        for block in (0..=(from as usize / BLOCK).min(self.latest.len().saturating_sub(1))).rev() {
+            if self.latest.get(block).is_none_or(|latest| *latest < to) {
+                continue;
+            }
+            let end = (from as usize).min((block + 1) * BLOCK);
+            for e in (block * BLOCK..end).rev() {
+                for edge in s.effects(e as u32).filter(|edge| edge.event >= to) {
+                    if found.len() < PASSING {
+                        found.push([e as u32, s.actor[e], edge.event, s.actor[edge.event as usize]]);
+                    }
+                }
+            }
+            if found.len() >= PASSING {
+                break;
+            }
+        }
+        found
+    }
+}
