@@ -2,7 +2,7 @@
 //! can be made and started, or names what it does not know.
 #![no_main]
 
-use demi_replay::models::{Visitor, with_model};
+use demi_included::{Visitor, with_model};
 use demi_replay::{Model, Simulator};
 use demi_schemas::Scenario;
 use libfuzzer_sys::fuzz_target;

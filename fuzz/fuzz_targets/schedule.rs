@@ -2,7 +2,7 @@
 //! runs it or names the step that makes no sense.
 #![no_main]
 
-use demi_replay::models::{Visitor, with_model};
+use demi_included::{Visitor, with_model};
 use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::{Model, Simulator};
 use demi_schemas::{NetworkRule, Scenario, Schedule};

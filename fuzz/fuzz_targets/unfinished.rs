@@ -3,7 +3,7 @@
 #![no_main]
 
 use demi_explore::{Bounds, Cost, ExploreOptions, Saved, Scene, Spent, explore};
-use demi_replay::models::{Visitor, with_model};
+use demi_included::{Visitor, with_model};
 use demi_replay::{Model, Simulator};
 use demi_schemas::Scenario;
 use libfuzzer_sys::fuzz_target;

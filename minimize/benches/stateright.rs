@@ -16,8 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use demi_akka_raft::{AkkaRaft, Member, Msg};
 use demi_minimize::search::{Query, Root, prove};
-use demi_replay::models::akka_raft::{AkkaRaft, Member, Msg};
 use demi_replay::script::Act;
 use demi_replay::{ActorId, Configuration, MsgId, Op, Pending, PendingKind, Simulator, Status, View, World};
 use demi_schemas::NetworkRule;

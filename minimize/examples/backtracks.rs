@@ -11,6 +11,7 @@ mod recorded;
 
 use std::time::Instant;
 
+use demi_included::{Visitor, with_model};
 use demi_minimize::oracle::engine::Engine;
 use demi_minimize::oracle::matcher::EXACT;
 use demi_minimize::oracle::matcher::{Blocker, Matcher, Policy};
@@ -18,7 +19,6 @@ use demi_minimize::reduce::passes::{backtrack, orders};
 use demi_minimize::reduce::reducer::Reducer;
 use demi_minimize::{Budget, Objective, Problem};
 use demi_replay::fuzz::{FuzzOptions, fuzz};
-use demi_replay::models::{Visitor, with_model};
 use demi_replay::script::Script;
 use demi_replay::{Model, Simulator};
 use demi_schemas::{NetworkRule, Scenario};

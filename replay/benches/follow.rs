@@ -7,10 +7,10 @@
 mod recorded;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use demi_included::{Visitor, with_model};
 use demi_replay::follow::follow;
 use demi_replay::fuzz::{FuzzOptions, fuzz};
 use demi_replay::kept::complete;
-use demi_replay::models::{Visitor, with_model};
 use demi_replay::script::Script;
 use demi_replay::{Model, Simulator};
 use demi_schemas::{Scenario, Schedule, StepKind};

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, missing_docs, reason = "a benchmark")]
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use demi_replay::models::{Visitor, with_model};
+use demi_included::{Visitor, with_model};
 use demi_replay::script::{Act, Want};
 use demi_replay::{Model, Simulator};
 use demi_schemas::{NetworkRule, Scenario};

@@ -8,8 +8,8 @@
 use std::path::Path;
 use std::time::Instant;
 
+use demi_included::{Visitor, with_model};
 use demi_replay::fuzz::{Found, FuzzError, FuzzOptions, Made, fuzz};
-use demi_replay::models::{Visitor, with_model};
 use demi_replay::{Model, Simulator};
 use demi_schemas::Scenario;
 

@@ -10,7 +10,6 @@ pub mod guard;
 pub mod handlers;
 pub mod kept;
 pub mod model;
-pub mod models;
 pub mod names;
 pub mod network;
 mod options;

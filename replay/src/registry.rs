@@ -91,7 +91,7 @@ impl Registry for NoModels {
 /// A registry that is put together: models with names, and whatever another registry knows.
 ///
 /// ```
-/// use demi_replay::models::two_phase::TwoPhase;
+/// use demi_two_phase::TwoPhase;
 /// use demi_replay::registry::{Models, Registry};
 ///
 /// let models = Models::new().with("my-commit", TwoPhase::new);
@@ -128,7 +128,7 @@ impl<R: Registry> Models<R> {
         Models { registry: Named { name, make, rest: self.registry } }
     }
 
-    /// With all models of another registry, such as the [included](crate::models::Included) ones.
+    /// With all models of another registry, such as the included ones.
     #[must_use]
     pub fn and<S: Registry>(self, other: S) -> Models<Both<R, S>> {
         Models { registry: Both(self.registry, other) }
@@ -242,4 +242,22 @@ impl<R: Registry, S: Registry> Registry for Both<R, S> {
         let (one, other) = (self.0.strays(), self.1.strays());
         (one.0 + other.0, one.1 + other.1)
     }
+}
+
+/// The error that a model has no such name, with the nearest that it has.
+pub fn unknown_name(model: &str, what: &'static str, name: &str, known: &[&str]) -> ScenarioError {
+    ScenarioError::UnknownName {
+        what,
+        name: name.to_owned(),
+        model: model.to_owned(),
+        nearest: nearest(name, known.iter().copied()).map(str::to_owned),
+    }
+}
+
+/// Where a name stands among those that a model has.
+///
+/// # Errors
+/// When it is not among them.
+pub fn place(model: &str, what: &'static str, name: &str, known: &[&str]) -> Result<usize, ScenarioError> {
+    known.iter().position(|k| *k == name).ok_or_else(|| unknown_name(model, what, name, known))
 }

@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use demi_child::WithChildren;
+use demi_included::Included;
 use demi_programs::WithPrograms;
-use demi_replay::models::Included;
 
 use crate::report::PageArgs;
 use crate::ui::Ui;

@@ -1,7 +1,7 @@
 //! The commands that need a model, for programs with models of their own.
 //!
 //! ```no_run
-//! use demi_commands::replay::models::two_phase::TwoPhase;
+//! use demi_two_phase::TwoPhase;
 //! use demi_commands::Models;
 //!
 //! fn main() {
@@ -52,9 +52,9 @@ use std::process::ExitCode;
 
 pub use cli::{Command, ended, main, parsed};
 pub use demi_child::WithChildren;
+pub use demi_included::Included;
 pub use demi_programs::WithPrograms;
 pub use demi_replay as replay;
-pub use demi_replay::models::Included;
 pub use demi_replay::{
     ActorId, Ctx, ExternalMessage, Guidance, Logs, Model, Models, Names, OUTSIDE, Proposal, Registry,
     Runtime, Simulator, Symmetry, Timer, View, Violation, Workload,

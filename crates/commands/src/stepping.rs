@@ -306,8 +306,8 @@ fn does<M: Model>(sim: &Simulator<M>, act: &Act, step: Option<&demi_schemas::sch
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 mod tests {
+    use demi_included::with_model;
     use demi_replay::fuzz::{FuzzOptions, fuzz};
-    use demi_replay::models::with_model;
     use demi_schemas::Scenario;
 
     use super::*;

@@ -9,10 +9,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use demi_explore::{Bounds, ExploreOptions, Explored, Scene, SceneError, Spent, explore};
+use demi_included::with_model;
 use demi_minimize::oracle::engine::Engine;
 use demi_minimize::search::{Query, Root};
 use demi_minimize::{Budget, Objective, Problem};
-use demi_replay::models::with_model;
 use demi_replay::script::Script;
 use demi_replay::{Model, Simulator, Visitor};
 use demi_schemas::Scenario;

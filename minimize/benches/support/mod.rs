@@ -5,6 +5,7 @@ mod recorded;
 
 use std::sync::Arc;
 
+use demi_akka_raft::AkkaRaft;
 use demi_minimize::oracle::engine::Engine;
 use demi_minimize::oracle::matcher::EXACT;
 use demi_minimize::oracle::witness::Shared;
@@ -12,7 +13,6 @@ use demi_minimize::{Budget, Objective, Problem};
 use demi_replay::Simulator;
 use demi_replay::fuzz::{FuzzOptions, fuzz};
 use demi_replay::model::DistanceOf;
-use demi_replay::models::akka_raft::AkkaRaft;
 use demi_replay::names::Names;
 use demi_replay::script::Script;
 use demi_schemas::{NetworkRule, Scenario};

@@ -11,8 +11,8 @@ mod cases;
 
 use std::error::Error;
 
+use demi_included::{Visitor, with_model};
 use demi_minimize::{Budget, MinimizeError, Objective, Options, Outcome, Phases, StopFlag, minimize};
-use demi_replay::models::{Visitor, with_model};
 use demi_replay::{Model, Simulator};
 use demi_schemas::{NetworkRule, Schedule};
 use xxhash_rust::xxh3::xxh3_64;

@@ -3,8 +3,8 @@
 use std::error::Error;
 use std::path::Path;
 
+use demi_included::{Visitor, with_model};
 use demi_replay::fuzz::{Found, FuzzError, FuzzOptions, fuzz};
-use demi_replay::models::{Visitor, with_model};
 use demi_replay::{Model, Simulator};
 use demi_schemas::{Scenario, Schedule};
 

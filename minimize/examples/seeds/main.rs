@@ -27,8 +27,8 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
 
+use demi_included::{Visitor, with_model};
 use demi_minimize::{Options, Outcome, Size, StopFlag, minimize, report};
-use demi_replay::models::{Visitor, with_model};
 use demi_replay::{Model, Simulator};
 use demi_schemas::{NetworkRule, Schedule};
 

@@ -114,8 +114,8 @@ pub fn fields_of<M: Model>(sim: &Simulator<M>, schedule: &Schedule) -> Fields {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use demi_akka_raft::AkkaRaft;
     use demi_replay::Names;
-    use demi_replay::models::akka_raft::AkkaRaft;
     use demi_replay::script::{Script, Want};
     use demi_schemas::Scenario;
 

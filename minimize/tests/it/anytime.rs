@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
+use demi_included::{Visitor, with_model};
 use demi_minimize::{Budget, Objective, Options, Outcome, Phases, StopFlag, minimize};
 use demi_replay::fuzz::{FuzzOptions, fuzz};
-use demi_replay::models::{Visitor, with_model};
 use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::{Model, Simulator};
 use demi_schemas::summary::Verdict;

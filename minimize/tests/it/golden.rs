@@ -4,10 +4,10 @@
 
 use std::path::Path;
 
+use demi_included::{Visitor, with_model};
 use demi_minimize::report::{shiviz, tell, trace_md};
 use demi_minimize::{Budget, Objective, Options, Outcome, Phases, StopFlag, minimize};
 use demi_replay::fuzz::{FuzzOptions, fuzz};
-use demi_replay::models::{Visitor, with_model};
 use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::{Model, Simulator};
 use demi_schemas::Scenario;

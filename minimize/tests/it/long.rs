@@ -3,12 +3,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
+use demi_akka_raft::AkkaRaft;
 use demi_minimize::Meter;
 use demi_minimize::certify::verify;
 use demi_minimize::{Budget, Objective, Options, Outcome, Phases, StopFlag, minimize};
 use demi_replay::Simulator;
 use demi_replay::fuzz::{Found, FuzzOptions, fuzz};
-use demi_replay::models::akka_raft::AkkaRaft;
 use demi_replay::names::Names;
 use demi_schemas::certificate::Removal;
 use demi_schemas::{Certificate, Scenario};

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use demi_akka_raft::AkkaRaft;
 use demi_minimize::Meter;
 use demi_minimize::certify::verify;
 use demi_minimize::{
@@ -15,7 +16,6 @@ use demi_minimize::{
 use demi_minimize::{Contents, Match, Repeat};
 use demi_replay::fuzz::{FuzzOptions, fuzz};
 use demi_replay::model::Smaller;
-use demi_replay::models::akka_raft::AkkaRaft;
 use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::{ActorId, Ctx, ExternalMessage, Guidance, Logs, Model, Names, Simulator, View, Violation};
 use demi_schemas::event::DEAD_LETTERS;

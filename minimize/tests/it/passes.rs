@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use demi_included::{Visitor, with_model};
 use demi_minimize::Meter;
 use demi_minimize::oracle::engine::Engine;
 use demi_minimize::oracle::matcher::EXACT;
@@ -13,7 +14,6 @@ use demi_minimize::reduce::reducer::Reducer;
 use demi_minimize::reduce::registry::{PASSES, Pass};
 use demi_minimize::{Budget, Objective, Problem, StopFlag};
 use demi_replay::fuzz::{FuzzOptions, fuzz};
-use demi_replay::models::{Visitor, with_model};
 use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::script::Script;
 use demi_replay::{Model, Simulator};

@@ -7,10 +7,10 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use demi_included::{Visitor, with_model};
 use demi_minimize::ledger::Ledger;
 use demi_minimize::{Budget, Criteria, Objective, Options, Outcome, Phases, StopFlag, minimize_with};
 use demi_replay::fuzz::{FuzzOptions, fuzz};
-use demi_replay::models::{Visitor, with_model};
 use demi_replay::{Model, Simulator};
 use demi_schemas::Scenario;
 

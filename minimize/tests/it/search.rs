@@ -5,13 +5,13 @@
 
 use std::sync::Arc;
 
+use demi_akka_raft::AkkaRaft;
 use demi_minimize::oracle::engine::Engine;
 use demi_minimize::oracle::matcher::EXACT;
 use demi_minimize::oracle::witness::Shared;
 use demi_minimize::search::{Lead, Query, Root, Searched};
 use demi_minimize::{Budget, Objective, Problem};
 use demi_replay::fuzz::{FuzzOptions, fuzz};
-use demi_replay::models::akka_raft::AkkaRaft;
 use demi_replay::names::Names;
 use demi_replay::script::{Act, Script};
 use demi_replay::{Model, Simulator};

@@ -11,10 +11,10 @@
 mod recorded;
 
 use self::recorded::{from_records, recorded, schedule};
+use demi_included::{Visitor, with_model};
 use demi_minimize::unschedulable;
 use demi_minimize::{Budget, Objective, Options, Outcome, Phases, StopFlag, minimize};
 use demi_replay::fuzz::{Found, FuzzOptions, fuzz};
-use demi_replay::models::{Visitor, with_model};
 use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::{Model, Simulator};
 use demi_schemas::summary::{ReplaySummary, Verdict};

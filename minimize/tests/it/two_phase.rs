@@ -7,7 +7,6 @@ use std::cell::Cell;
 
 use crate::common::{key, options, superfluous};
 use demi_minimize::{MinimizeError, Objective, minimize};
-use demi_replay::models::two_phase::TwoPhase;
 use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::script::Want;
 use demi_replay::{Model, Names, Simulator, Status};
@@ -15,6 +14,7 @@ use demi_schemas::event::DEAD_LETTERS;
 use demi_schemas::schedule::{Schedule, Step, StepKind};
 use demi_schemas::summary::Verdict;
 use demi_schemas::{NetworkRule, Scenario};
+use demi_two_phase::TwoPhase;
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 

@@ -14,12 +14,12 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use demi_included::Visitor;
 use demi_minimize::reduce::registry::{PASSES, names};
 use demi_minimize::{
     Budget, Criteria, MinimizeError, Objective, Options, Outcome, Phases, StopFlag, minimize_with,
 };
 use demi_replay::fuzz::FuzzError;
-use demi_replay::models::Visitor;
 use demi_replay::{Model, Simulator};
 use demi_schemas::scenario::ScenarioError;
 use demi_schemas::{Scenario, Schedule};
@@ -72,7 +72,7 @@ fn with_model<V: Visitor>(scenario: &Scenario, visitor: V) -> Result<V::Output, 
     if ZOO.iter().any(|system| scenario.model == system.name) {
         return demi_zoo::with_model(scenario, visitor);
     }
-    demi_replay::models::with_model(scenario, visitor)
+    demi_included::with_model(scenario, visitor)
 }
 
 /// The executions of a name: of a folder, or recorded from a scenario.

@@ -9,8 +9,8 @@
 
 use std::error::Error;
 
+use demi_included::Visitor;
 use demi_minimize::{Budget, Objective, Options, Phases, StopFlag, minimize};
-use demi_replay::models::Visitor;
 use demi_replay::{Model, Simulator};
 use demi_schemas::Scenario;
 use demi_zoo::optimum::{Optimum, optimum};

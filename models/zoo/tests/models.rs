@@ -2,8 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
+use demi_included::Visitor;
 use demi_replay::fuzz::{FuzzOptions, fuzz};
-use demi_replay::models::Visitor;
 use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::{Model, Simulator};
 use demi_schemas::Scenario;

@@ -10,8 +10,6 @@ mod logger;
 mod program;
 mod run;
 mod strategy;
-#[cfg(test)]
-mod tests;
 
 use demi_schemas::{EventRecord, Scenario, Schedule};
 

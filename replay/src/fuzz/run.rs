@@ -397,3 +397,27 @@ impl<'a, M: Model> Run<'a, M> {
         self.choices
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    use super::*;
+
+    #[test]
+    fn clocks_run_apart_as_far_as_they_may() {
+        let actors: Vec<ActorId> = (1..=5).map(ActorId).collect();
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        assert!(clocks(1.0, &actors, &mut rng).is_empty(), "all run alike");
+        for drift in [1.5, 4.0, 100.0] {
+            let speeds = clocks(drift, &actors, &mut rng);
+            let of: Vec<f64> = actors.iter().map(|a| speeds[a.index()]).collect();
+            assert!(
+                of.contains(&1.0) && of.iter().all(|s| (1.0 / drift.powi(2)..=1.0).contains(s)),
+                "{of:?}"
+            );
+            assert!(of.iter().any(|s| *s < 1.0), "{of:?}");
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! The first steps of a recorded run: timers, state timeout, forwarding and votes.
 
-use demi_replay::models::akka_raft::AkkaRaft;
+use demi_akka_raft::AkkaRaft;
 use demi_replay::{ActorId, Did, Model, Names, PendingKind, Simulator, World};
 use demi_schemas::{NetworkRule, Scenario};
 

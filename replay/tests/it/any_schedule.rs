@@ -1,6 +1,6 @@
 //! Schedules that make no sense are run or refused, never more: no text, name or order of steps makes a replay panic.
 
-use demi_replay::models::{Visitor, with_model};
+use demi_included::{Visitor, with_model};
 use demi_replay::replay::{ReplayOptions, replay, replay_kept};
 use demi_replay::{Model, Simulator};
 use demi_schemas::event::DEAD_LETTERS;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use demi_replay::models::two_phase::{Msg, TwoPhase};
 use demi_replay::{ActorId, Model, Names, Simulator, Status, World};
 use demi_schemas::{NetworkRule, Scenario};
+use demi_two_phase::{Msg, TwoPhase};
 use proptest::prelude::*;
 
 const RULE: NetworkRule = NetworkRule::Fifo;

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::recorded::{from_records, recorded, schedule};
+use demi_included::{Visitor, with_model};
 use demi_replay::fuzz::{Found, FuzzOptions, fuzz};
-use demi_replay::models::{Visitor, with_model};
 use demi_replay::replay::{ReplayOptions, replay, replay_kept};
 use demi_replay::{Model, Simulator};
 use demi_schemas::summary::{ReplaySummary, Verdict};

@@ -20,6 +20,7 @@ mod chapter;
 mod configurations;
 mod files;
 mod follow;
+mod fuzz;
 mod hostile;
 mod incarnations;
 mod kept;

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use demi_replay::models::akka_raft::{AkkaRaft, config::Switches, message::Msg};
+use demi_akka_raft::{AkkaRaft, config::Switches, message::Msg};
 use demi_replay::names::Names;
 use demi_replay::{ActorId, Model, Simulator, World};
 use demi_schemas::{NetworkRule, Scenario};

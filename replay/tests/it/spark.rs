@@ -1,8 +1,8 @@
 //! The recorded executions of Spark: the model follows them, and breaks the invariant only with the bug.
 
 use crate::recorded::{from_records, recorded, schedule};
+use demi_included::{Visitor, with_model};
 use demi_replay::fuzz::{Found, FuzzOptions, fuzz};
-use demi_replay::models::{Visitor, with_model};
 use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::{Model, Simulator};
 use demi_schemas::summary::{ReplaySummary, Verdict};

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::recorded::from_records;
+use demi_included::{Visitor, with_model};
 use demi_replay::fuzz::{Found, FuzzOptions, fuzz};
-use demi_replay::models::{Visitor, with_model};
 use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::{Model, Simulator};
 use demi_schemas::summary::{ReplaySummary, Verdict};

@@ -1,6 +1,6 @@
 //! The Spark model, step by step: the shortest schedules known of its three bugs, and the rules they rest on.
 
-use demi_replay::models::{Visitor, with_model};
+use demi_included::{Visitor, with_model};
 use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::{Model, Simulator};
 use demi_schemas::summary::{ReplaySummary, Verdict};

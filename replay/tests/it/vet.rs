@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use demi_included::Included;
 use demi_replay::fuzz::{FuzzOptions, fuzz};
 use demi_replay::handlers::Handlers;
-use demi_replay::models::Included;
 use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::vet::{Answer, Elsewhere, Link, Question};
 use demi_replay::{Model, Registry, Simulator, Visitor};

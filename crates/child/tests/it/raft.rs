@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use demi_child::WithChildren;
+use demi_included::Included;
 use demi_replay::fuzz::{FuzzOptions, fuzz};
-use demi_replay::models::Included;
 use demi_replay::registry::NoModels;
 use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::{Model, Registry, Simulator, Visitor};

@@ -77,7 +77,7 @@ fn a_python_test_needs_a_command() {
 
 #[test]
 fn a_rust_test_holds_scenario_and_schedule() {
-    use demi_commands::replay::models::Included;
+    use demi_included::Included;
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let scenario = "model = \"two-phase\"\nnetwork = \"fifo\"\n[switches]\ncommit_on_timeout = true\n";

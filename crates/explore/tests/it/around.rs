@@ -1,8 +1,8 @@
 //! Exploration around a recorded execution: its own order costs nothing, and so leads to its violation again.
 
 use demi_explore::{Bounds, Cost, Ended, ExploreOptions, Scene, SceneError, Spent, explore};
+use demi_included::with_model;
 use demi_replay::fuzz::{FuzzOptions, Made, fuzz, written};
-use demi_replay::models::with_model;
 use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::{Model, Simulator, Visitor};
 use demi_schemas::schedule::StepKind;

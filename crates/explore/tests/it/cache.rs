@@ -1,7 +1,7 @@
 //! The cache loses nothing: the same configurations are met with it and without.
 
 use demi_explore::{Bounds, Cost, ExploreOptions, Scene, Spent, explore};
-use demi_replay::models::with_model;
+use demi_included::with_model;
 use demi_replay::{Model, Simulator, Visitor};
 use demi_schemas::{NetworkRule, Scenario};
 use proptest::prelude::*;

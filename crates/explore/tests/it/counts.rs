@@ -4,8 +4,8 @@
 use std::fmt::Write;
 
 use demi_explore::{Bounds, Cost, ExploreOptions, Explored, Scene, Spent, explore};
+use demi_included::with_model;
 use demi_replay::fuzz::{FuzzOptions, fuzz};
-use demi_replay::models::with_model;
 use demi_replay::{Model, Simulator, Visitor};
 use demi_schemas::{NetworkRule, Scenario};
 use proptest::strategy::{Strategy, ValueTree};

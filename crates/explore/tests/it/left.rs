@@ -1,7 +1,7 @@
 //! What an exploration left in a file, when the file was changed since: refused, or harmless, and never a panic.
 
 use demi_explore::{Bounds, Cost, ExploreOptions, Explored, Saved, Scene, SceneError, Spent, explore};
-use demi_replay::models::with_model;
+use demi_included::with_model;
 use demi_replay::{Model, Simulator, Visitor};
 use demi_schemas::{NetworkRule, Scenario};
 use proptest::prelude::*;

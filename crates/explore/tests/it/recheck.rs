@@ -4,8 +4,8 @@ use std::cell::Cell;
 
 use demi_explore::recheck::{Answer, Claim, RecheckError, Start, recheck};
 use demi_explore::{Bounds, Cost, Ended, ExploreOptions, Explored, Origin, Promise, Scene, Spent, explore};
+use demi_included::with_model;
 use demi_replay::fuzz::{FuzzOptions, fuzz};
-use demi_replay::models::with_model;
 use demi_replay::{Model, Simulator, Visitor};
 use demi_schemas::{NetworkRule, Scenario};
 use proptest::prelude::*;

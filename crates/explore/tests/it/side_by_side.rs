@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use demi_explore::{Bounds, Cost, Ended, ExploreOptions, Explored, Saved, Scene, Spent, explore};
-use demi_replay::models::with_model;
+use demi_included::with_model;
 use demi_replay::{Model, Simulator, Visitor};
 use demi_schemas::{NetworkRule, Scenario};
 use proptest::prelude::*;

@@ -1,6 +1,6 @@
 //! The systems, one file each.
 
-use demi_replay::models::Visitor;
+use demi_replay::Visitor;
 use demi_replay::{Names, Simulator};
 use demi_schemas::{Scenario, ScenarioError};
 
