@@ -304,6 +304,12 @@ pub const SUBJECT_STEPS: usize = 4_000_000;
 pub const FEW_POLICIES: usize = 4;
 /// Longest witness, in steps, whose pairs are all tried.
 pub const PAIRS: usize = 64;
+/// Longest witness, in steps, of whose actors two change places.
+pub const RENAMED_STEPS: usize = 256;
+/// Up to which width every stretch is tried for it; of wider ones each is a quarter wider than the one before.
+pub const RENAMED_WIDTHS: usize = 16;
+/// Candidates that are tried for it, at most.
+pub const RENAMED: usize = 30_000;
 /// Longest witness, in steps, whose starts are moved.
 pub const LATE_STARTS: usize = 128;
 /// Longest witness, in deliveries, whose trace lattice is searched.

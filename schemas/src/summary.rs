@@ -1,6 +1,6 @@
 //! Summary files and the JSON that commands print for machines.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -402,6 +402,9 @@ pub struct PassYield {
     pub deliveries: i64,
     /// External events by which it shortened witnesses.
     pub externals: i64,
+    /// Why its searches, or some of them, could not be made. There nothing was looked for.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub unsearchable: BTreeSet<String>,
 }
 
 /// A point of the curve of size against work.

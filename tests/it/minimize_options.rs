@@ -241,6 +241,7 @@ fn the_switches_that_a_result_needs_are_named_and_held_to() {
         let found = at(&format!("found-{seed}"));
         let fuzzed = demi(&["fuzz", "--scenario", &at("three.toml"), "--seed", seed, "--out", &found]);
         assert!(fuzzed.status.success(), "{}", errors(&fuzzed));
+        let mut recorded = None;
         for (out, more) in [("free", &[][..]), ("held", &["--cause"][..])] {
             let out = at(&format!("{out}-{seed}"));
             let args = [
@@ -271,6 +272,10 @@ fn the_switches_that_a_result_needs_are_named_and_held_to() {
                     assert!(!breaks(&schedule, &[&rest[..], &[name]].concat()), "{schedule} needs {name}");
                 }
             }
+            // Both are told from where they began: from the recording.
+            let initial =
+                ["initial_steps", "initial_deliveries", "initial_externals"].map(|key| &summary[key]);
+            assert_eq!(*recorded.get_or_insert(initial.map(Value::clone)), initial.map(Value::clone));
             let off = names(&summary["switched_off"]);
             let happened = names(&summary["reduced_needs"]["switches"]);
             assert_eq!(off.is_empty(), more.is_empty());

@@ -14,6 +14,7 @@ use demi_minimize::{
 };
 use demi_minimize::{Contents, Match, Repeat};
 use demi_replay::{Model, Registry, Simulator, Visitor};
+use demi_schemas::summary::MinimizeSummary;
 use demi_schemas::{NetworkRule, Scenario, Schedule};
 
 use crate::Outcome;
@@ -207,6 +208,9 @@ pub(crate) fn run_until(
     if !done.summary.left_out.is_empty() {
         ui.note(&format!("the budget ended; left out: {}", done.summary.left_out.join("; ")));
     }
+    for (pass, why) in unsearchable(&done.summary) {
+        ui.note(&format!("{pass}: not searched everywhere, since {why}"));
+    }
     if done.summary.refused > 0 {
         ui.note(&format!(
             "warning: {} shorter schedules failed their strict replay and were thrown away; this is a defect, please report it, or the \
@@ -359,6 +363,15 @@ impl<R: Registry> Visitor for Task<'_, R> {
         let trace = report::trace_md(&told, &done.summary, &done.certificate);
         Ok((done, trace, report::shiviz(&told)))
     }
+}
+
+/// Searches that could not be made, with the reasons of each.
+fn unsearchable(summary: &MinimizeSummary) -> impl Iterator<Item = (&str, String)> {
+    let reasons = summary.passes.iter().filter(|pass| !pass.unsearchable.is_empty());
+    reasons.map(|pass| {
+        let why: Vec<&str> = pass.unsearchable.iter().map(String::as_str).collect();
+        (pass.pass.as_str(), why.join("; "))
+    })
 }
 
 fn text(done: &Minimized, out: &Path) -> String {

@@ -110,6 +110,8 @@ pub struct Held {
     size: Option<ReducedSummary>,
     needs: NeededSummary,
     off: Vec<String>,
+    /// Steps, deliveries and external events of the recording.
+    initial: [u64; 3],
 }
 
 impl Held {
@@ -154,6 +156,7 @@ impl Held {
             .filter(|name| !needs.switches.iter().any(|needed| needed == name))
             .map(str::to_owned)
             .collect();
+        let initial = [summary.initial_steps, summary.initial_deliveries, summary.initial_externals];
         let scenario = without(scenario, off.iter().map(String::as_str));
         let mut input = full.clone();
         input.header.violation.clone_from(&done.schedule.header.violation);
@@ -161,7 +164,17 @@ impl Held {
         if !whole {
             input = done.schedule.clone();
         }
-        Ok(Held { scenario, input, whole, budget, reduced: done.schedule, size: Some(size), needs, off })
+        Ok(Held {
+            scenario,
+            input,
+            whole,
+            budget,
+            reduced: done.schedule,
+            size: Some(size),
+            needs,
+            off,
+            initial,
+        })
     }
 
     /// The recording, reduced.
@@ -175,6 +188,9 @@ impl Held {
         done.summary.reduced = self.size;
         done.summary.reduced_needs = Some(self.needs);
         done.summary.switched_off = self.off;
+        // What was searched from may be what local passes left.
+        let summary = &mut done.summary;
+        [summary.initial_steps, summary.initial_deliveries, summary.initial_externals] = self.initial;
     }
 }
 

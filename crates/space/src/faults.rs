@@ -10,32 +10,70 @@ pub const MOST: usize = 16;
 /// An odd number without pattern.
 const MIX: u128 = 0xd6e8_feb8_6659_fd93_a076_1d64_78bd_642f;
 
+/// Why a search cannot answer a question. It is not that there is nothing: nothing was looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+pub enum Unsearchable {
+    /// More faults, and starts where these may happen at any time, than fit.
+    #[error("it knows {MOST} faults and late starts, and here are {0}")]
+    Faults(usize),
+    /// An actor that starts twice.
+    #[error("an actor starts twice")]
+    StartsTwice,
+    /// A start where all must be there already.
+    #[error("an actor starts later than the search begins")]
+    StartsLater,
+    /// What is neither a start, a delivery nor a fault.
+    #[error("the driver's own actions cannot be left to it")]
+    Action,
+    /// A beginning at which a handler has panicked.
+    #[error("a handler panics where it would begin")]
+    Panicked,
+    /// A beginning at a place that the witness does not have.
+    #[error("there is no such place to begin at")]
+    NoPlace,
+    /// The time ended before it began.
+    #[error("the time ended")]
+    TimeOver,
+}
+
 /// The faults of an execution. Sets of them are numbers, a bit for each.
 #[derive(Clone, Debug, Default)]
 pub struct Faults(Vec<Act>);
 
 impl Faults {
-    /// The faults among some acts. Nothing if there is something else than starts of different actors, deliveries and
-    /// faults, or too many of these.
-    pub fn of(acts: &[Act]) -> Option<Faults> {
+    /// The faults among some acts.
+    ///
+    /// # Errors
+    /// If there is something else than starts of different actors, deliveries and faults, or too many of these.
+    pub fn of(acts: &[Act]) -> Result<Faults, Unsearchable> {
         let (mut faults, mut started) = (Vec::new(), Vec::new());
         for act in acts {
             match act {
                 Act::Deliver(_) | Act::Inject(..) => {}
                 Act::Start(actor) if !started.contains(actor) => started.push(*actor),
                 fault if fault.is_fault() => faults.push(*fault),
-                _ => return None,
+                Act::Start(_) => return Err(Unsearchable::StartsTwice),
+                _ => return Err(Unsearchable::Action),
             }
         }
-        (faults.len() <= MOST).then_some(Faults(faults))
+        Faults::fitting(faults)
+    }
+
+    fn fitting(faults: Vec<Act>) -> Result<Faults, Unsearchable> {
+        match faults.len() {
+            0..=MOST => Ok(Faults(faults)),
+            more => Err(Unsearchable::Faults(more)),
+        }
     }
 
     /// The same with the starts, which may then happen at any time as well.
-    pub fn with_starts(acts: &[Act]) -> Option<Faults> {
+    ///
+    /// # Errors
+    /// As [`Faults::of`] has them; starts count too.
+    pub fn with_starts(acts: &[Act]) -> Result<Faults, Unsearchable> {
         Faults::of(acts)?;
         let free = acts.iter().filter(|act| act.is_fault() || matches!(act, Act::Start(_)));
-        let free: Vec<Act> = free.copied().collect();
-        (free.len() <= MOST).then_some(Faults(free))
+        Faults::fitting(free.copied().collect())
     }
 
     /// All of them.
@@ -117,8 +155,11 @@ mod tests {
         assert_eq!(faults.next(0b111).collect::<Vec<_>>(), [0, 1]);
         assert_eq!(faults.next(0b110).collect::<Vec<_>>(), [1, 2]);
         assert_eq!(faults.next(0).count(), 0);
-        assert!(Faults::of(&[Act::Start(a), Act::Stop(a), Act::Start(a)]).is_none());
-        assert!(Faults::of(&[Act::Crash(a); MOST + 1]).is_none());
+        assert!(matches!(
+            Faults::of(&[Act::Start(a), Act::Stop(a), Act::Start(a)]),
+            Err(Unsearchable::StartsTwice)
+        ));
+        assert!(matches!(Faults::of(&[Act::Crash(a); MOST + 1]), Err(Unsearchable::Faults(17))));
         assert!(hash(1) != hash(2) && hash(0) == 0);
     }
 }

@@ -23,7 +23,7 @@ mod worker;
 pub use allowance::Allowance;
 pub use crew::{Crew, Pace, side_by_side};
 pub use entry::{Effect, FREE};
-pub use faults::Faults;
+pub use faults::{Faults, Unsearchable};
 pub use kinds::{Alike, Kinds};
 pub use layer::Lead;
 pub use layers::{End, Ended, Layers, Limits, Move};

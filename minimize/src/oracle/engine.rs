@@ -95,9 +95,27 @@ impl<M: Model> Engine<M> {
         witness
     }
 
-    /// Loads a schedule and verifies it; nothing where it does not violate, or the time ends.
+    /// Loads what a line of work came to and verifies it; nothing where the time ends. One that cannot be read or does not violate is a
+    /// defect, as it did violate: it is counted with what failed its strict replay.
     pub fn restore(&mut self, schedule: &Schedule) -> Option<Shared<M>> {
-        let (mut translated, _) = Script::compile(&mut self.sim, schedule).ok()?;
+        let known = self.problem.refusals.count();
+        let restored = self.load(schedule);
+        if restored.is_none() && !self.halted() && self.problem.refusals.count() == known {
+            self.problem
+                .refusals
+                .note("what a line of work came to does not violate when it is run again".to_owned());
+        }
+        restored
+    }
+
+    fn load(&mut self, schedule: &Schedule) -> Option<Shared<M>> {
+        let (mut translated, _) = match Script::compile(&mut self.sim, schedule) {
+            Ok(translated) => translated,
+            Err(why) => {
+                self.problem.refusals.note(format!("what a line of work came to cannot be read: {why}"));
+                return None;
+            }
+        };
         self.fields.extend(fields_of(&self.sim, schedule));
         for act in &mut translated.acts {
             if let Act::Action(index) = act {

@@ -6,12 +6,15 @@ use demi_replay::Model;
 use demi_replay::script::Act;
 use demi_schemas::summary::{CurvePoint, PhaseSummary};
 
+use demi_space::Unsearchable;
+
 use super::stats::{Account, Cost};
 use crate::oracle::engine::Engine;
 use crate::oracle::matcher::Policy;
 use crate::oracle::witness::Shared;
 use crate::problem::options::Progress;
 use crate::problem::size::{size, timers};
+use crate::search::Searched;
 
 /// One line of work on a witness.
 pub struct Reducer<'a, M: Model> {
@@ -89,6 +92,19 @@ impl<'a, M: Model> Reducer<'a, M> {
             externals: self.best.size.externals as u64,
         });
         self.say(false);
+    }
+
+    /// What a search of the running phase came to; why it could not be made is noted in the account, but for the end of the time, which
+    /// is told otherwise.
+    pub fn searched(&mut self, searched: Result<Searched<M>, Unsearchable>) -> Option<Searched<M>> {
+        let why = match searched {
+            Ok(searched) => return Some(searched),
+            Err(why) => why,
+        };
+        if why != Unsearchable::TimeOver {
+            self.account.refuse(&self.running, why.to_string());
+        }
+        None
     }
 
     /// Says that what there is now is the recording, reduced by local passes.

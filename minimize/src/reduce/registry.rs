@@ -6,8 +6,8 @@ use demi_replay::Model;
 use demi_replay::script::Act;
 
 use super::passes::{
-    backtrack, detours, endings, joint, late_starts, lattice, orders, pairs, structure, subjects, subsets,
-    window,
+    backtrack, detours, endings, joint, late_starts, lattice, orders, pairs, renamings, structure, subjects,
+    subsets, window,
 };
 use super::reducer::Reducer;
 use crate::oracle::matcher::Policy;
@@ -35,6 +35,8 @@ pub enum Pass {
     Lattice,
     /// Two steps at once.
     Pairs,
+    /// A stretch after which two actors change places.
+    Renamings,
     /// Starts at later places.
     LateStarts,
     /// Prioritized backtracking into ambiguous matches.
@@ -102,7 +104,7 @@ const fn entry(pass: Pass, name: &'static str, gate: Gate, doc: &'static str) ->
 }
 
 /// The registry: passes that cost alike come in this order.
-pub const PASSES: [Entry; 15] = [
+pub const PASSES: [Entry; 16] = [
     entry(Pass::Actors, "actors", ANY, "Leaves out all steps of one actor."),
     entry(Pass::Cones, "cones", ANY, "Leaves out a step with all that it brought about."),
     entry(
@@ -137,6 +139,12 @@ pub const PASSES: [Entry; 15] = [
         "Searches the consistent cuts of the witness's happens-before order.",
     ),
     entry(Pass::Pairs, "pairs", Gate { steps: plan::PAIRS, ..ANY }, "Leaves out two steps at once."),
+    entry(
+        Pass::Renamings,
+        "renamings",
+        Gate { steps: plan::RENAMED_STEPS, ..ANY },
+        "Leaves out a stretch and lets two actors change places in the rest.",
+    ),
     entry(
         Pass::LateStarts,
         "late starts",
@@ -205,6 +213,7 @@ impl Pass {
             Pass::Cycles => structure::cycles(reducer, policies),
             Pass::Lattice => lattice::search(reducer, plan::LATTICE_WORLDS),
             Pass::Pairs => pairs::remove(reducer, few),
+            Pass::Renamings => renamings::search(reducer, few),
             Pass::LateStarts => late_starts::starts(reducer, few),
             Pass::Backtracks => backtrack::remove(reducer, plan::BRANCHES),
             Pass::Windows => window::search(reducer, plan::WINDOW, few),

@@ -43,6 +43,11 @@ impl Account {
         line.externals += won(before.externals, after.externals);
     }
 
+    /// Notes why a search of a pass could not be made.
+    pub fn refuse(&mut self, pass: &str, why: String) {
+        self.of(pass).unsearchable.insert(why);
+    }
+
     /// Adds another account.
     pub fn add(&mut self, other: &Account) {
         for more in &other.0 {
@@ -54,6 +59,7 @@ impl Account {
             line.seconds += more.seconds;
             line.deliveries += more.deliveries;
             line.externals += more.externals;
+            line.unsearchable.extend(more.unsearchable.iter().cloned());
         }
     }
 
@@ -108,9 +114,11 @@ mod tests {
         one.note("a", Cost { replays: 2, executed: 10, seconds: 0.5 }, size(9, 3), size(7, 3));
         let mut two = one.clone();
         two.note("b", Cost::default(), size(7, 3), size(9, 2));
+        two.refuse("a", "too much".to_owned());
         one.add(&two);
         let lines = one.lines();
         assert_eq!((lines[0].pass.as_str(), lines[0].externals, lines[0].deliveries), ("b", 1, -2));
+        assert_eq!(lines[1].unsearchable.iter().collect::<Vec<_>>(), ["too much"]);
         assert_eq!((lines[1].runs, lines[1].gains, lines[1].replays, lines[1].deliveries), (2, 2, 4, 4));
     }
 }

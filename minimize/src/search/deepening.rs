@@ -6,6 +6,8 @@ use std::sync::Arc;
 use demi_replay::Model;
 use demi_replay::model::DistanceOf;
 
+use demi_space::Unsearchable;
+
 use super::query::{Query, Searched};
 use super::root::Root;
 use crate::oracle::engine::Engine;
@@ -14,7 +16,10 @@ use crate::problem::size::starts_late;
 
 /// Asks with ever more deliveries, up to those of the query, until something is found, which then is the shortest there is, or it
 /// is proven that there is nothing, or the limit of configurations for all of it or the budget ends.
-pub fn deepen<M: Model>(query: &Query<'_, M>, engine: &mut Engine<M>) -> Option<Searched<M>> {
+///
+/// # Errors
+/// As [`Query::run`] has them.
+pub fn deepen<M: Model>(query: &Query<'_, M>, engine: &mut Engine<M>) -> Result<Searched<M>, Unsearchable> {
     if !query.is_bounded() {
         // Limits prune nothing then: one search goes as deep as it may.
         return query.clone().run(engine);
@@ -30,7 +35,7 @@ pub fn deepen<M: Model>(query: &Query<'_, M>, engine: &mut Engine<M>) -> Option<
         if !searched.complete {
             best.at_least = best.at_least.max(searched.at_least);
             best.stopped = searched.stopped;
-            return Some(best);
+            return Ok(best);
         }
         best.at_least = limit + 1;
         if searched.length.is_some() {
@@ -40,19 +45,22 @@ pub fn deepen<M: Model>(query: &Query<'_, M>, engine: &mut Engine<M>) -> Option<
         }
     }
     best.complete = true;
-    Some(best)
+    Ok(best)
 }
 
 /// Looks for something shorter than a witness over its external events, or proves that there is nothing. Without a bound not many
 /// more than `few` configurations are visited, for then the end is out of reach; with one not many more than `most`.
 /// Where an actor of the witness starts late something just as long is looked for too, in which all start first.
+///
+/// # Errors
+/// As [`Query::run`] has them.
 pub fn prove<M: Model>(
     engine: &mut Engine<M>,
     witness: &Shared<M>,
     bound: Option<&Arc<DistanceOf<M>>>,
     (few, most): (u64, u64),
     threads: usize,
-) -> Option<Searched<M>> {
+) -> Result<Searched<M>, Unsearchable> {
     let late = usize::from(starts_late(&witness.acts));
     let longest = (witness.size.deliveries + late).saturating_sub(1);
     let states = if bound.is_none() { few } else { most };

@@ -54,7 +54,7 @@ pub fn bound<M: Model>(engine: &mut Engine<M>, acts: &[Act]) -> Option<DistanceO
     let crash = engine.problem.target.iter().any(|fingerprint| is_crash(fingerprint));
     let mut started_before = Vec::new();
     let acts: Vec<Act> = acts.iter().copied().filter(|act| plain(act, &mut started_before)).collect();
-    Faults::of(&acts)?;
+    Faults::of(&acts).ok()?;
     if engine.sim.stuck_counts() || crash {
         return None;
     }

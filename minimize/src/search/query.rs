@@ -7,7 +7,7 @@ use demi_replay::script::Act;
 use demi_replay::{Model, World};
 use demi_schemas::NetworkRule;
 
-use demi_space::{Alike, End, Ended, Faults, Kinds, Layers, Lead, Limits, Move, symmetry};
+use demi_space::{Alike, End, Ended, Faults, Kinds, Layers, Lead, Limits, Move, Unsearchable, symmetry};
 
 use super::root::{Beginning, Root};
 use crate::oracle::engine::Engine;
@@ -126,9 +126,12 @@ impl<'q, M: Model> Query<'q, M> {
         Query { threads, ..self }
     }
 
-    /// Searches. Gives nothing if there are other external events than a search knows: starts of different actors, messages and
-    /// few faults, and after a place on a witness no starts.
-    pub fn run(self, engine: &mut Engine<M>) -> Option<Searched<M>> {
+    /// Searches.
+    ///
+    /// # Errors
+    /// If there are other external events than a search knows: starts of different actors, messages and few faults, and after a place
+    /// on a witness no starts. Then nothing was looked for.
+    pub fn run(self, engine: &mut Engine<M>) -> Result<Searched<M>, Unsearchable> {
         let Beginning { world, acts, faults } = self.root.begin(engine, self.acts)?;
         let proves = self.limits.width.is_none() && !self.root.is_suffix();
         let bound = self.bound.filter(|_| faults.all() == 0 || !proves);
@@ -156,13 +159,13 @@ impl<'q, M: Model> Query<'q, M> {
             }
             End::Stopped(depth, why) => (searched.at_least, searched.stopped) = (depth, Some(why)),
         }
-        Some(searched)
+        Ok(searched)
     }
 
-    /// What the bound says of the root; nothing without one, or where [`Query::run`] gives nothing.
-    pub(super) fn lower_bound(&self, engine: &mut Engine<M>) -> Option<usize> {
+    /// What the bound says of the root; 1 without one.
+    pub(super) fn lower_bound(&self, engine: &mut Engine<M>) -> Result<usize, Unsearchable> {
         let beginning = self.root.begin(engine, self.acts)?;
-        self.bound.map(|bound| engine.sim.lower_bound(&beginning.world, bound).max(1))
+        Ok(self.bound.map_or(1, |bound| engine.sim.lower_bound(&beginning.world, bound).max(1)))
     }
 
     /// Whether a bound leaves anything out.

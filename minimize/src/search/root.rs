@@ -7,7 +7,7 @@ use demi_replay::{ActorId, Model, MsgId, OUTSIDE, Pending, PendingKind, Status, 
 
 use crate::oracle::engine::Engine;
 use crate::oracle::witness::Witness;
-use demi_space::Faults;
+use demi_space::{Faults, Unsearchable};
 
 /// Where a search begins. The first three are about the external events of some acts, which need not violate.
 pub enum Root<'q, M: Model> {
@@ -51,8 +51,11 @@ pub struct Beginning<M: Model> {
 }
 
 impl<M: Model> Root<'_, M> {
-    /// The beginning over the external events of some acts. Nothing where these have others than a search knows ([`Faults::of`]).
-    pub fn begin(self, engine: &mut Engine<M>, acts: &[Act]) -> Option<Beginning<M>> {
+    /// The beginning over the external events of some acts.
+    ///
+    /// # Errors
+    /// Where these have others than a search knows ([`Faults::of`]), a handler panics before, or the time ends.
+    pub fn begin(self, engine: &mut Engine<M>, acts: &[Act]) -> Result<Beginning<M>, Unsearchable> {
         let (world, acts, faults) = match self {
             Root::Started => {
                 let faults = Faults::of(acts)?;
@@ -72,9 +75,11 @@ impl<M: Model> Root<'_, M> {
                 (with_outside(engine, &world, acts), Some(starts.to_vec()), Faults::default())
             }
             Root::Before { witness, at, without } => {
-                let rest = witness.acts.get(at..)?;
-                let faults =
-                    Faults::of(rest).filter(|_| !rest.iter().any(|act| matches!(act, Act::Start(_))))?;
+                let rest = witness.acts.get(at..).ok_or(Unsearchable::NoPlace)?;
+                if rest.iter().any(|act| matches!(act, Act::Start(_))) {
+                    return Err(Unsearchable::StartsLater);
+                }
+                let faults = Faults::of(rest)?;
                 let (mut world, acts) = engine.world_at(witness, at);
                 let left = rest.iter().enumerate().filter(|(behind, _)| Some(at + behind) != without);
                 for (to, msg) in outside(left.map(|(_, act)| act)) {
@@ -87,7 +92,11 @@ impl<M: Model> Root<'_, M> {
             Root::World(world) => (world.clone(), None, Faults::default()),
         };
         // Nothing comes after a handler that panicked; and where the time ended the world is not the one that was to be made.
-        (world.panic().is_none() && !engine.halted()).then_some(Beginning { world, acts, faults })
+        match (engine.halted(), world.panic()) {
+            (true, _) => Err(Unsearchable::TimeOver),
+            (_, Some(_)) => Err(Unsearchable::Panicked),
+            _ => Ok(Beginning { world, acts, faults }),
+        }
     }
 
     /// Whether it is a place on a witness: a search from there proves nothing of whole executions.

@@ -186,29 +186,19 @@ fn one<M: Model>(
     let mut reducer = Reducer::new(engine, given, site.tell);
     let mut whole = false;
     let found = reducer.phase("beams", |s| {
-        let found;
-        (found, whole) = search(&mut s.engine, &set.externals, bound, beam);
+        let query = Query::from(Root::Started).over(&set.externals).deliveries(beam.deliveries).bound(bound);
+        let searched = query.beam(beam.width, beam.lead).choosing(beam.outside).run(&mut s.engine);
+        // Where no layer was left before its end a wider beam finds nothing shorter; and where nothing can be searched neither can it.
+        let searched = s.searched(searched);
+        whole = searched.as_ref().is_none_or(|searched| searched.complete);
+        let found = searched.and_then(|searched| searched.found);
+        let found = found.map(|found| without_idle(&mut s.engine, found));
         s.keep(found);
     });
     if found {
         reducer.reduce(&Policy::portfolio(site.problem.rule()));
     }
     Some(Solution { whole, ..Solution::of(reducer) })
-}
-
-/// A short violating execution over some external events, and whether no layer was left before its end: then a wider beam finds
-/// nothing shorter.
-fn search<M: Model>(
-    engine: &mut Engine<M>,
-    acts: &[Act],
-    bound: Option<&Arc<DistanceOf<M>>>,
-    beam: Beam,
-) -> (Option<Shared<M>>, bool) {
-    let query = Query::from(Root::Started).over(acts).deliveries(beam.deliveries).bound(bound);
-    let searched = query.beam(beam.width, beam.lead).choosing(beam.outside).run(engine);
-    let whole = searched.as_ref().is_none_or(|searched| searched.complete);
-    let found = searched.and_then(|searched| searched.found);
-    (found.map(|found| without_idle(engine, found)), whole)
 }
 
 /// Leaves out the starts of actors that take nothing.

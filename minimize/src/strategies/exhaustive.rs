@@ -85,9 +85,8 @@ fn search_all<M: Model>(reducer: &mut Reducer<'_, M>, most: u64) -> Option<Short
     let mut shortest = None;
     reducer.phase(PROOF, |s| {
         let witness = s.best.clone();
-        let Some(searched) = search::prove(&mut s.engine, &witness, bound.as_ref(), (few, most), jobs) else {
-            return;
-        };
+        let searched = search::prove(&mut s.engine, &witness, bound.as_ref(), (few, most), jobs);
+        let Some(searched) = s.searched(searched) else { return };
         let best = searched.found.clone().unwrap_or(witness);
         let (mut at_least, mut states) = (searched.at_least, searched.states);
         let mut starts_at_any_time = !faulty && s.engine.rule != NetworkRule::Fifo;
@@ -96,7 +95,8 @@ fn search_all<M: Model>(reducer: &mut Reducer<'_, M>, most: u64) -> Option<Short
             let (acts, most) = (&best.acts, if bound.is_none() { few } else { most });
             let query = Query::from(Root::Started).over(acts).in_any_order();
             let query = query.deliveries(shorter).states(most).bound(bound.as_ref()).threads(jobs);
-            if let Some(none) = query.run(&mut s.engine).filter(Searched::nothing) {
+            let none = query.run(&mut s.engine);
+            if let Some(none) = s.searched(none).filter(Searched::nothing) {
                 starts_at_any_time = true;
                 (at_least, states) = (shorter + 1, states + none.states);
             }

@@ -16,7 +16,9 @@ use crate::problem::budget::Budget;
 use crate::problem::size::Objective;
 use crate::reduce::reducer::Reducer;
 use crate::scheduler::{Job, Share, Site};
-use crate::search::{Lead, Query, Root};
+use demi_space::Unsearchable;
+
+use crate::search::{Lead, Query, Root, Searched};
 use crate::solution::Solution;
 
 /// Searches over kinds, ring by ring.
@@ -93,7 +95,8 @@ fn round<M: Model>(reducer: &mut Reducer<'_, M>, near: Near) -> bool {
         let messages = (0..witness.acts.len()).rev().filter(|at| !matches!(witness.acts[*at], Act::Start(_)));
         let outside = messages.filter(|at| witness.acts[*at].is_external()).take(KINDS_WITHOUT);
         for without in [None].into_iter().chain(outside.map(Some)) {
-            let shorter = nearby(&mut s.engine, &witness, near, without);
+            let searched = nearby(&mut s.engine, &witness, near, without);
+            let shorter = s.searched(searched).and_then(|searched| searched.found);
             found = s.keep(shorter);
             if found || s.ended() {
                 return;
@@ -110,7 +113,7 @@ fn nearby<M: Model>(
     witness: &Shared<M>,
     near: Near,
     without: Option<usize>,
-) -> Option<Shared<M>> {
+) -> Result<Searched<M>, Unsearchable> {
     let left = witness.acts.iter().enumerate().filter(|(at, _)| Some(*at) != without);
     let left: Vec<Act> = left.map(|(_, act)| *act).collect();
     let bound = engine.bound();
@@ -121,8 +124,7 @@ fn nearby<M: Model>(
         Some(width) => query.beam(width, Lead::Rare),
         None => query,
     };
-    let searched = query.run(engine)?;
     // So that a budget of replays ends where all of them find nothing.
     engine.meter.replays += 1;
-    searched.found
+    query.run(engine)
 }

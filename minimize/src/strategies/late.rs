@@ -90,7 +90,8 @@ fn one<M: Model>(
     let found = reducer.phase("starts at any time", |s| {
         let (deliveries, states) = limits;
         let query = Query::from(Root::Nobody).over(&set.externals).deliveries(deliveries).states(states);
-        if let Some(searched) = query.threads(threads).run(&mut s.engine) {
+        let searched = query.threads(threads).run(&mut s.engine);
+        if let Some(searched) = s.searched(searched) {
             // So that a budget of replays ends where all of them find nothing.
             s.engine.meter.replays += 1;
             s.keep(searched.found);

@@ -34,7 +34,8 @@ pub fn settled<M: Model>(reducer: &mut Reducer<'_, M>, best: Size) -> Option<Set
             let most = SETTLED.saturating_sub(states);
             let query = Query::from(Root::Only(set)).over(recorded).in_any_order();
             let query = query.deliveries(limit).states(most).bound(bound.as_ref()).threads(jobs);
-            match query.run(&mut s.engine).filter(Searched::nothing) {
+            let searched = query.run(&mut s.engine);
+            match s.searched(searched).filter(Searched::nothing) {
                 Some(none) if states + none.states <= SETTLED => states += none.states,
                 _ => {
                     smaller = true;

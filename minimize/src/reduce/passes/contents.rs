@@ -77,7 +77,8 @@ fn without<M: Model>(reducer: &mut Reducer<'_, M>, component: &str, policies: &[
     let most = if bound.is_some() { SEARCHED } else { SEARCHED / 4 };
     let limit = best.size.deliveries;
     let query = Query::from(Root::Started).over(&acts).deliveries(limit).states(most).bound(bound.as_ref());
-    let found = deepen(&query, &mut reducer.engine).and_then(|s| s.found);
+    let searched = deepen(&query, &mut reducer.engine);
+    let found = reducer.searched(searched).and_then(|s| s.found);
     if let Some(found) = found.filter(|f| f.size == best.size || f.size.dominates(best.size)) {
         reducer.take(found);
         return true;

@@ -39,7 +39,8 @@ fn once<M: Model>(reducer: &mut Reducer<'_, M>, most: u64, jobs: usize) -> bool 
             let query = Query::from(Root::Before { witness: &witness, at, without });
             query.deliveries(deliveries).states(most).bound(bound.as_ref()).threads(jobs)
         };
-        let Some(searched) = ending(None, left - 1).run(&mut reducer.engine) else { return false };
+        let searched = ending(None, left - 1).run(&mut reducer.engine);
+        let Some(searched) = reducer.searched(searched) else { return false };
         cut = if searched.complete { 0 } else { cut + 1 };
         if reducer.keep(searched.found) {
             return true;
@@ -56,6 +57,7 @@ fn once<M: Model>(reducer: &mut Reducer<'_, M>, most: u64, jobs: usize) -> bool 
             }
             tried.push((want.to, want.type_));
             let searched = ending(Some(place), left).run(&mut reducer.engine);
+            let searched = reducer.searched(searched);
             if searched.is_some_and(|searched| reducer.keep(searched.found)) {
                 return true;
             }

@@ -14,6 +14,7 @@ pub mod noop;
 pub mod orders;
 pub mod pairs;
 pub mod probdd;
+pub mod renamings;
 pub mod structure;
 pub mod subjects;
 pub mod subsets;
