@@ -14,30 +14,83 @@ use crate::error::ReportError;
 const TEMPLATE: &str = include_str!("../assets/page.html");
 const STYLE: &str = concat!(include_str!("../assets/style.css"), "\n", include_str!("../assets/print.css"));
 
-/// The script's files, in the order in which they are put together. All share one function's scope.
-const SCRIPT: [(&str, &str); 13] = [
+/// A module of the script: its file, and what is in it.
+type Module = (&'static str, &'static str);
+
+/// The modules of the script. A module imports only from those before it.
+const MODULES: [Module; 17] = [
+    ("text.js", include_str!("../assets/app/text.js")),
+    ("words.js", include_str!("../assets/app/words.js")),
     ("dom.js", include_str!("../assets/app/dom.js")),
+    ("edges.js", include_str!("../assets/app/edges.js")),
+    ("causality.js", include_str!("../assets/app/causality.js")),
     ("trace.js", include_str!("../assets/app/trace.js")),
     ("remote.js", include_str!("../assets/app/remote.js")),
-    ("causality.js", include_str!("../assets/app/causality.js")),
     ("theme.js", include_str!("../assets/app/theme.js")),
     ("paint.js", include_str!("../assets/app/paint.js")),
-    ("diagram.js", include_str!("../assets/app/diagram.js")),
     ("overview.js", include_str!("../assets/app/overview.js")),
+    ("diagram.js", include_str!("../assets/app/diagram.js")),
     ("inspector.js", include_str!("../assets/app/inspector.js")),
     ("search.js", include_str!("../assets/app/search.js")),
     ("facts.js", include_str!("../assets/app/facts.js")),
     ("keys.js", include_str!("../assets/app/keys.js")),
+    ("app.js", include_str!("../assets/app/app.js")),
     ("main.js", include_str!("../assets/app/main.js")),
 ];
 
+/// The script of the page: one function, in which each module is a function of its own that returns its exports.
+///
+/// The modules keep to a part of the language: `import { a, b } from "./file.js";` on a line of its own, and `export` before a
+/// `function`, `class` or `const`. Blocks of documentation are left out.
 fn script() -> String {
     let mut script = String::from("\"use strict\";\n(() => {\n");
-    for (name, source) in SCRIPT {
-        script.push_str(&format!("// ---- {name}\n{source}\n"));
+    for (file, source) in MODULES {
+        let mut exports = Vec::new();
+        script.push_str(&format!("const {} = (() => {{\n", variable(file)));
+        let mut documentation = false;
+        for line in source.lines() {
+            documentation |= line.trim_start().starts_with("/**");
+            if documentation {
+                documentation = !line.ends_with("*/");
+                continue;
+            }
+            if let Some((names, from)) = import(line) {
+                script.push_str(&format!("const {{ {} }} = {};\n", names.join(", "), variable(from)));
+                continue;
+            }
+            let line = match export(line) {
+                Some((name, line)) => {
+                    exports.push(name);
+                    line
+                }
+                None => line,
+            };
+            script.push_str(line);
+            script.push('\n');
+        }
+        script.push_str(&format!("return {{ {} }};\n}})();\n", exports.join(", ")));
     }
     script.push_str("})();\n");
     script
+}
+
+/// The variable that holds the exports of a module.
+fn variable(file: &str) -> String {
+    format!("{}_module", file.trim_end_matches(".js"))
+}
+
+/// The names that a line imports, and the file they come from.
+fn import(line: &str) -> Option<(Vec<&str>, &str)> {
+    let (names, from) = line.strip_prefix("import { ")?.split_once(" } from \"./")?;
+    Some((names.split(", ").collect(), from.strip_suffix("\";")?))
+}
+
+/// The name that a line exports, and the line without the word.
+fn export(line: &str) -> Option<(&str, &str)> {
+    let line = line.strip_prefix("export ")?;
+    let mut words = line.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$'));
+    let name = words.find(|word| !matches!(*word, "async" | "function" | "class" | "const"))?;
+    Some((name, line))
 }
 
 fn hash(text: &str) -> String {
@@ -97,7 +150,66 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
     use super::*;
+
+    /// Whether a module keeps to the part of the language that is packed, and imports what modules before it export.
+    fn checked(modules: &[Module]) -> Result<(), String> {
+        let mut known: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for (file, source) in modules {
+            let mut exports = BTreeSet::new();
+            for line in source.lines() {
+                if let Some((names, from)) = import(line) {
+                    let there =
+                        known.get(from).ok_or_else(|| format!("{file}: {from} does not stand before it"))?;
+                    if let Some(name) = names.iter().find(|name| !there.contains(*name)) {
+                        return Err(format!("{file}: {from} does not export {name}"));
+                    }
+                } else if let Some((name, rest)) = export(line) {
+                    let kind = rest.split(' ').next().unwrap_or_default();
+                    if !matches!(kind, "function" | "async" | "class" | "const") || !exports.insert(name) {
+                        return Err(format!("{file}: {line}"));
+                    }
+                } else if line.trim_start().starts_with("import ") || line.trim_start().starts_with("export ")
+                {
+                    return Err(format!("{file}: {line}"));
+                } else if line.trim_start().starts_with("/**") && line.contains("*/") && !line.ends_with("*/")
+                {
+                    return Err(format!("{file}: code behind documentation: {line}"));
+                }
+            }
+            known.insert(file, exports);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn modules_import_what_those_before_them_export() {
+        assert_eq!(checked(&MODULES), Ok(()));
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/assets/app");
+        let files = std::fs::read_dir(folder).unwrap().map(|f| f.unwrap().file_name().into_string().unwrap());
+        let files: BTreeSet<String> = files.filter(|f| f.ends_with(".js")).collect();
+        assert_eq!(
+            files,
+            MODULES.iter().map(|m| m.0.to_owned()).collect(),
+            "every file of the folder is packed"
+        );
+        for (source, says) in [
+            ("import { a } from \"./late.js\";", "late.js does not stand before it"),
+            ("import { b } from \"./early.js\";", "early.js does not export b"),
+            ("import * as a from \"./early.js\";", "import * as a"),
+            ("import {a} from \"./early.js\";", "import {a}"),
+            ("export let a = 1;", "export let"),
+            ("export { a };", "export { a }"),
+            ("export default 1;", "export default"),
+            ("/** @type {number} */ const a = 1;", "code behind documentation"),
+        ] {
+            let modules = [("early.js", "export const a = 1;"), ("it.js", source), ("late.js", "")];
+            let found = checked(&modules).unwrap_err();
+            assert!(found.contains(says), "{source}: {found}");
+        }
+    }
 
     #[test]
     fn nothing_ends_the_script_or_the_style() {

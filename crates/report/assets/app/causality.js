@@ -1,6 +1,16 @@
 // Causal past and future: by actor a prefix or a suffix of its events, and the events that stand in no log's order.
 
-class Reach {
+/** @import { Edges } from "./edges.js" */
+/** @import { Event, EventSet, Numbers } from "./types.js" */
+
+/** The past or the future of an event, which is in it. */
+export class Reach {
+  /**
+   * @param {boolean} forward
+   * @param {number[]} bounds by actor how many of its events (past), or from which on (future)
+   * @param {EventSet} loose those in no log's order
+   * @param {number} size
+   */
   constructor(forward, bounds, loose, size) {
     this.forward = forward;
     this.bounds = bounds;
@@ -8,6 +18,7 @@ class Reach {
     this.size = size;
   }
 
+  /** @param {Event} event */
   has(event) {
     if (event.place < 0) return this.loose.has(event.i);
     const bound = this.bounds[event.actor];
@@ -15,30 +26,48 @@ class Reach {
   }
 }
 
-// A set of events as stretches, both ends included, in order.
-class Stretches {
+/** A set of events as stretches, both ends included, in order. */
+export class Stretches {
+  /** @param {[number, number][]} stretches */
   constructor(stretches) { this.stretches = stretches; }
 
+  /** @param {number} i */
   has(i) {
-    let low = 0, high = this.stretches.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (this.stretches[middle][1] < i) low = middle + 1; else high = middle;
-    }
-    return low < this.stretches.length && this.stretches[low][0] <= i;
+    const at = firstOf(this.stretches.length, (k) => this.stretches[k][1] >= i);
+    return at < this.stretches.length && this.stretches[at][0] <= i;
   }
 }
 
-// Grows prefixes (or suffixes) until they hold the causes (or effects) of everything in them.
-function reachOf(trace, of, forward) {
+/**
+ * The first of `n` positions at which something holds that holds from there on; `n` where it never does.
+ *
+ * @param {number} n
+ * @param {(k: number) => boolean} holds
+ */
+export function firstOf(n, holds) {
+  let low = 0, high = n;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (holds(middle)) high = middle; else low = middle + 1;
+  }
+  return low;
+}
+
+/**
+ * The past or the future of an event: prefixes (or suffixes) of logs grow until they hold the causes (or effects) of everything in them.
+ *
+ * @param {{ columns: { actor: Numbers, place: Numbers }, chain: number[][], edges: Edges }} trace
+ * @param {number} of
+ * @param {boolean} forward
+ */
+export function reachOf(trace, of, forward) {
   const { actor, place } = trace.columns, { edges } = trace;
   const bounds = trace.chain.map((chain) => (forward ? chain.length : 0));
-  const loose = new Set();
+  const loose = /** @type {Set<number>} */ (new Set());
   const work = [of];
-  const follow = (other) => work.push(other);
+  const follow = (/** @type {number} */ other) => { work.push(other); };
   let size = 0;
-  while (work.length) {
-    const e = work.pop();
+  for (let e = work.pop(); e !== undefined; e = work.pop()) {
     if (place[e] < 0) {
       if (loose.has(e)) continue;
       loose.add(e);

@@ -1,22 +1,41 @@
 // The space-time diagram of one execution: actors are lanes, time goes down, one event a row. Only rows in sight are
 // drawn.
 
+import { el } from "./dom.js";
+import { MESSAGES } from "./edges.js";
+import { Overview } from "./overview.js";
+import { arrow, fitted, fittedHead, label, mark, ring, stub } from "./paint.js";
+import { clamp, clip, plural } from "./text.js";
+import { colorOf, theme } from "./theme.js";
+
+/** @import { Reach } from "./causality.js" */
+/** @import { AnyTrace, Context, DiagramListener, Edge, End, Event } from "./types.js" */
+
 const HEADER = 34;
 const SMALLEST = 3, LARGEST = 44;
 
-class Diagram {
+export class Diagram {
+  /**
+   * @param {AnyTrace} trace
+   * @param {DiagramListener} on
+   */
   constructor(trace, on) {
     this.trace = trace;
     this.on = on;
     this.top = 0;
     this.left = 0;
     this.row = trace.n <= 60 ? 30 : 22;
-    this.selected = null;
-    this.hovered = null;
-    this.past = null;
-    this.future = null;
-    this.chosen = new Set();
-    this.found = new Set();
+    this.selected = /** @type {number | null} */ (null);
+    this.hovered = /** @type {number | null} */ (null);
+    this.past = /** @type {Reach | null} */ (null);
+    this.future = /** @type {Reach | null} */ (null);
+    this.chosen = /** @type {Set<string>} */ (new Set());
+    this.found = /** @type {Set<number>} */ (new Set());
+    /** @type {Diagram | undefined} that of the other execution */
+    this.other = undefined;
+    /** @type {(i: number) => number | null} the event of the other execution that is alike */
+    this.twin = () => null;
+    this.waiting = 0;
     this.canvas = el("canvas");
     this.box = el("div", { class: "canvas", tabindex: "0", role: "application", "aria-roledescription": "space-time diagram", "aria-label": `${trace.name} execution: ${plural(trace.actors.length, "actor")}, ${plural(trace.n, "event")}. Arrow keys step.` }, this.canvas);
     this.overview = new Overview(this);
@@ -36,18 +55,23 @@ class Diagram {
     return clamp(free, 46, 260);
   }
 
+  /** @param {number} actor */
   x(actor) { return this.gutter + this.trace.lane[actor] * this.spacing + Math.min(34, this.spacing * 0.3) - this.left; }
+  /** @param {number} i */
   y(i) { return HEADER + (i - this.top + 0.5) * this.row; }
 
   listen() {
     this.box.addEventListener("wheel", (e) => {
       e.preventDefault();
       const unit = e.deltaMode === 1 ? 18 : 1;
-      if (e.ctrlKey) return this.zoom(e.deltaY < 0 ? 1.15 : 1 / 1.15, this.rowAt(e));
+      if (e.ctrlKey) {
+        this.zoom(e.deltaY < 0 ? 1.15 : 1 / 1.15, this.rowAt(e));
+        return;
+      }
       const sideways = e.shiftKey ? e.deltaY : e.deltaX;
       this.move(this.top + (e.shiftKey ? 0 : e.deltaY * unit) / this.row, this.left + sideways * unit);
     }, { passive: false });
-    let from = null;
+    let from = /** @type {{ x: number, y: number, top: number, left: number, moved: boolean } | null} */ (null);
     this.box.addEventListener("pointerdown", (e) => {
       from = { x: e.clientX, y: e.clientY, top: this.top, left: this.left, moved: false };
       this.box.setPointerCapture(e.pointerId);
@@ -67,12 +91,17 @@ class Diagram {
     this.box.addEventListener("pointerleave", () => this.hover(null));
   }
 
+  /** @param {MouseEvent} e */
   rowAt(e) {
     const y = e.clientY - this.box.getBoundingClientRect().top - HEADER;
     const row = Math.floor(this.top + y / this.row);
     return y >= 0 && row >= 0 && row < this.trace.n ? row : null;
   }
 
+  /**
+   * @param {number | null} row
+   * @param {MouseEvent} [e]
+   */
   hover(row, e) {
     if (row !== this.hovered) {
       this.hovered = row;
@@ -81,6 +110,10 @@ class Diagram {
     this.on.hover(row === null ? null : this.trace.get(row), e);
   }
 
+  /**
+   * @param {number} top
+   * @param {number} left
+   */
   move(top, left) {
     const span = this.trace.actors.length * this.spacing + this.gutter + 44;
     this.top = clamp(top, 0, Math.max(0, this.trace.n - this.rows + 1));
@@ -88,6 +121,10 @@ class Diagram {
     this.draw();
   }
 
+  /**
+   * @param {number} factor
+   * @param {number | null} [around] the row that stays where it is
+   */
   zoom(factor, around) {
     const center = around ?? this.selected ?? this.top + this.rows / 2;
     const y = (center - this.top) * this.row;
@@ -95,7 +132,11 @@ class Diagram {
     this.move(center - y / this.row, this.left);
   }
 
-  // Brings an event into sight, with some room around it.
+  /**
+   * Brings an event into sight, with some room around it.
+   *
+   * @param {number} i
+   */
   show(i) {
     const room = Math.min(6, this.rows / 4);
     let top = this.top, left = this.left;
@@ -128,6 +169,7 @@ class Diagram {
       this.canvas.height = Math.round(height * ratio);
     }
     const ctx = this.canvas.getContext("2d"), colors = theme.colors;
+    if (!ctx) return;
     ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
     ctx.fillStyle = colors.card;
     ctx.fillRect(0, 0, width, height);
@@ -136,7 +178,7 @@ class Diagram {
     if (coming) coming.then(() => this.draw(), (error) => this.on.fail(error));
     this.bands(ctx, width);
     this.lanes(ctx, width, height);
-    const events = [];
+    const events = /** @type {Event[]} */ ([]);
     for (let i = from; i < to; i++) {
       const event = this.trace.get(i);
       if (event) events.push(event);
@@ -149,8 +191,12 @@ class Diagram {
     ctx.globalAlpha = 1;
   }
 
+  /**
+   * @param {Context} ctx
+   * @param {number} width
+   */
   bands(ctx, width) {
-    const band = (i, color) => {
+    const band = (/** @type {number | null} */ i, /** @type {string} */ color) => {
       if (i === null) return;
       ctx.fillStyle = color;
       ctx.fillRect(0, this.y(i) - this.row / 2, width, Math.max(2, this.row));
@@ -159,6 +205,11 @@ class Diagram {
     band(this.selected, theme.colors.band);
   }
 
+  /**
+   * @param {Context} ctx
+   * @param {number} width
+   * @param {number} height
+   */
   lanes(ctx, width, height) {
     ctx.strokeStyle = theme.colors.lane;
     ctx.lineWidth = 1;
@@ -172,36 +223,53 @@ class Diagram {
     ctx.stroke();
   }
 
-  // How strongly an event is drawn: what is looked for stands out, and of a chosen event what is concurrent steps back.
+  /**
+   * How strongly an event is drawn: what is looked for stands out, and of a chosen event what is concurrent steps back.
+   *
+   * @param {Event} event
+   */
   strength(event) {
     if (event.i === this.selected) return 1;
-    if (this.chosen.size && !this.chosen.has(event.type)) return 0.18;
-    if (this.past && !this.past.has(event) && !this.future.has(event)) return 0.22;
+    if (this.chosen.size && !this.chosen.has(event.type ?? "")) return 0.18;
+    if (this.past && !this.past.has(event) && !this.future?.has(event)) return 0.22;
     return 1;
   }
 
+  /** @param {Event} event */
   colorOf(event) {
     if (!event.kept) return theme.colors.pruned;
     return event.type ? colorOf(event.type) : theme.colors.ink;
   }
 
+  /**
+   * @param {Context} ctx
+   * @param {Edge} edge
+   * @param {string | null} color
+   * @param {number} alpha
+   * @param {number[]} [dashes]
+   */
   message(ctx, [send, from, receive, to], color, alpha, dashes = []) {
     ctx.globalAlpha = alpha;
     ctx.setLineDash(dashes);
     const low = this.top - 200 / this.row - 50, high = this.top + this.rows + 50;
     let [y1, y2, x1, x2] = [this.y(send), this.y(receive), this.x(from), this.x(to)];
     // Far ends are cut, so that no stroke is longer than it must be.
-    const at = (i) => x1 + ((x2 - x1) * (i - send)) / (receive - send);
+    const at = (/** @type {number} */ i) => x1 + ((x2 - x1) * (i - send)) / (receive - send);
     if (receive > high + 1000) [x2, y2] = [at(high), this.y(high)];
     if (send < low - 1000) [x1, y1] = [at(low), this.y(low)];
     arrow(ctx, x1, y1, x2, y2, color || theme.colors.faint, this.row < 9 ? 0.8 : 1.2, 5);
     ctx.setLineDash([]);
   }
 
+  /**
+   * @param {Context} ctx
+   * @param {Event} event
+   * @param {number} to where the window ends
+   */
   arrows(ctx, event, to) {
     const x = this.x(event.actor), y = this.y(event.i), color = this.colorOf(event);
     const alpha = this.strength(event);
-    const draw = (end, edge) => {
+    const draw = (/** @type {End} */ end, /** @type {Edge} */ edge) => {
       const other = this.trace.get(end.i);
       const dashes = end.joint === "indirect" ? [1.5, 3] : end.certain ? [] : [6, 3];
       this.message(ctx, edge, color, 0.75 * Math.min(alpha, other ? this.strength(other) : 1), dashes);
@@ -218,13 +286,17 @@ class Diagram {
     }
   }
 
+  /**
+   * @param {Context} ctx
+   * @param {Event} event
+   */
   event(ctx, event) {
     const x = this.x(event.actor), y = this.y(event.i);
     if (x < -20 || x > this.width + 20) return;
     const size = clamp(this.row * 0.24, 1.6, 5), color = this.colorOf(event);
     ctx.globalAlpha = this.strength(event);
     if (this.past && event.i !== this.selected) {
-      const side = this.past.has(event) ? theme.colors.past : this.future.has(event) ? theme.colors.future : null;
+      const side = this.past.has(event) ? theme.colors.past : this.future?.has(event) ? theme.colors.future : null;
       if (side && this.row >= 6) {
         ctx.fillStyle = side;
         ctx.fillRect(x - size - 6, y - Math.min(6, this.row / 2), 2.5, Math.min(12, this.row));
@@ -243,16 +315,27 @@ class Diagram {
     if (this.row >= 13) this.caption(ctx, event, x + size + 8, y, color);
   }
 
+  /**
+   * @param {Context} ctx
+   * @param {Event} event
+   * @param {number} x
+   * @param {number} y
+   * @param {string} color
+   */
   caption(ctx, event, x, y, color) {
     const room = this.spacing - (x - this.x(event.actor)) - 12;
     if (room < 30) return;
     ctx.font = event.kind === "send" || event.kind === "timer_set" ? "11px system-ui, sans-serif" : "600 11.5px system-ui, sans-serif";
     ctx.textBaseline = "middle";
     ctx.textAlign = "left";
-    theme.colors.halo = event.i === this.selected ? theme.colors.band : event.i === this.hovered ? theme.colors.hover : theme.colors.card;
-    label(ctx, fittedHead(ctx, titleOf(event), room), x, y, color);
+    const halo = event.i === this.selected ? theme.colors.band : event.i === this.hovered ? theme.colors.hover : theme.colors.card;
+    label(ctx, fittedHead(ctx, titleOf(event), room), x, y, color, halo);
   }
 
+  /**
+   * @param {Context} ctx
+   * @param {Event[]} events
+   */
   numbers(ctx, events) {
     const every = this.row >= 13 ? 1 : this.row >= 6 ? 5 : 20;
     ctx.globalAlpha = 1;
@@ -263,10 +346,14 @@ class Diagram {
     for (const event of events) {
       if ((event.i + 1) % every && event.i !== this.selected) continue;
       ctx.fillStyle = event.i === this.selected ? theme.colors.accent : theme.colors.faint;
-      ctx.fillText(event.i + 1, this.gutter - 10, this.y(event.i));
+      ctx.fillText(String(event.i + 1), this.gutter - 10, this.y(event.i));
     }
   }
 
+  /**
+   * @param {Context} ctx
+   * @param {number} width
+   */
   names(ctx, width) {
     ctx.globalAlpha = 1;
     ctx.fillStyle = theme.colors.card;
@@ -286,10 +373,16 @@ class Diagram {
   }
 }
 
-// What an event is called on its row.
-function titleOf(event) {
-  const words = { start: "starts", crash: "fails", restart: "new incarnation", stop: "is gone", isolate: "is cut off", heal: "is back on the network", violation: "violation", block_begin: "block begins", block_end: "block ends", state: "state" };
-  const word = words[event.kind];
+/** @type {Record<string, string>} */
+const WORDS = { start: "starts", crash: "fails", restart: "new incarnation", stop: "is gone", isolate: "is cut off", heal: "is back on the network", violation: "violation", block_begin: "block begins", block_end: "block ends", state: "state" };
+
+/**
+ * What an event is called on its row.
+ *
+ * @param {Event} event
+ */
+export function titleOf(event) {
+  const word = WORDS[event.kind];
   if (word) return event.type ? `${word} ${event.type}` : word;
   const type = event.type || clip(event.payload || "", 40) || event.kind;
   if (event.kind === "timer_set") return `sets ${type}`;

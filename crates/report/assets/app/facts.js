@@ -1,29 +1,55 @@
 // The head of the page, and the sheets below the diagram: curve, phases, completeness, warnings.
 
-function showFacts(page) {
+import { titleOf } from "./diagram.js";
+import { $, el, put, svg } from "./dom.js";
+import { clip, number, plural } from "./text.js";
+import { isLocal } from "./trace.js";
+
+/** @import { AnyTrace, Child, PageData } from "./types.js" */
+
+/** @typedef {(i: number) => void} GoRecorded shows an event of the recorded execution */
+
+/** @param {PageData} page */
+export function showFacts(page) {
   put($("facts"), page.facts.map((fact) => el("div", {}, el("dt", {}, fact.name), el("dd", {}, fact.value))));
 }
 
-function showSheets(page, go) {
+/**
+ * @param {PageData} page
+ * @param {GoRecorded} go
+ */
+export function showSheets(page, go) {
   const sheets = [invariantSheet(page, go), curveSheet(page), phaseSheet(page), logSheet(page), messageSheet(page), warningSheet(page)];
-  put($("sheets"), sheets.filter(Boolean));
+  put($("sheets"), sheets);
 }
 
+/**
+ * @param {string} title
+ * @param {...Child} children
+ */
 const sheet = (title, ...children) => el("article", { class: "sheet" }, el("h2", {}, title), ...children);
+/**
+ * @param {string[]} heads
+ * @param {Child[][]} rows
+ */
 const table = (heads, rows) => el("div", { class: "scroll", tabindex: "0" }, el("table", {},
   el("thead", {}, el("tr", {}, heads.map((head, i) => el("th", { scope: "col", class: i ? "n" : null }, head)))),
   el("tbody", {}, rows.map((row) => el("tr", {}, row.map((cell, i) => (i ? el("td", { class: "n" }, cell) : el("th", { scope: "row" }, cell))))))));
 
-// Size against replays: steps down, replays on a logarithmic scale.
+/**
+ * Size against replays: steps down, replays on a logarithmic scale.
+ *
+ * @param {PageData} page
+ */
 function curveSheet(page) {
   if (page.curve.length < 1) return null;
   const width = 560, height = 250, left = 46, right = 16, top = 14, bottom = 36;
   const points = page.curve, last = points[points.length - 1];
   const total = Math.max(last.replays, ...page.phases.map((phase) => phase.replays), 1);
   const most = Math.max(...points.map((p) => p.deliveries), 1), decades = Math.log10(total + 1);
-  const x = (replays) => left + ((width - left - right) * Math.log10(replays + 1)) / Math.max(decades, 0.3);
-  const y = (size) => top + (height - top - bottom) * (1 - size / most);
-  const path = (get) => {
+  const x = (/** @type {number} */ replays) => left + ((width - left - right) * Math.log10(replays + 1)) / Math.max(decades, 0.3);
+  const y = (/** @type {number} */ size) => top + (height - top - bottom) * (1 - size / most);
+  const path = (/** @type {(p: typeof last) => number} */ get) => {
     let d = `M${x(points[0].replays)} ${y(get(points[0]))}`;
     for (let i = 1; i < points.length; i++) d += `H${x(points[i].replays)}V${y(get(points[i]))}`;
     return `${d}H${x(total)}`;
@@ -39,12 +65,17 @@ function curveSheet(page) {
   return sheet("Size against replays", picture, el("details", {}, el("summary", {}, "As a table"), table(["replays", "deliveries", "externals", "deliveries executed"], rows)));
 }
 
+/** @param {number} most */
 function niceUnit(most) {
   const rough = most / 5, power = 10 ** Math.floor(Math.log10(Math.max(rough, 1)));
-  return Math.max(1, [1, 2, 5, 10].map((m) => m * power).find((unit) => unit >= rough));
+  return Math.max(1, [1, 2, 5, 10].map((m) => m * power).find((unit) => unit >= rough) ?? 1);
 }
 
-// Phases that changed something, and all others in one line.
+/**
+ * Phases that changed something, and all others in one line.
+ *
+ * @param {PageData} page
+ */
 function phaseSheet(page) {
   if (!page.phases.length) return null;
   const rows = [], rest = { replays: 0, seconds: 0, n: 0 };
@@ -64,6 +95,7 @@ function phaseSheet(page) {
   return sheet("Phases of the minimization", table(["phase", "replays", "seconds", "deliveries", "externals"], rows));
 }
 
+/** @param {PageData} page */
 function logSheet(page) {
   if (!page.completeness.length) return null;
   const rows = page.completeness.map((log) => {
@@ -79,7 +111,12 @@ function logSheet(page) {
   return sheet("Completeness of the logs", el("p", {}, missing ? `${plural(missing, "position")} missing from the logs: order through them is not known.` : "Every log is complete from its first position to its last."), table(["log", "events", "positions", "missing", ""], rows));
 }
 
-// The invariants of a file; `go` shows the event with which one fails first.
+/**
+ * The invariants of a file; `go` shows the event with which one fails first.
+ *
+ * @param {PageData} page
+ * @param {GoRecorded} go
+ */
 function invariantSheet(page, go) {
   if (!page.invariants.length) return null;
   const rows = page.invariants.map((invariant) => {
@@ -95,24 +132,32 @@ function invariantSheet(page, go) {
   return whole;
 }
 
+/** @param {PageData} page */
 function messageSheet(page) {
-  const rows = page.unmatched.filter(([, n]) => n > 0).map(([name, n]) => [name, number(n)]);
+  const rows = page.unmatched.filter(([, n]) => n !== "0").map(([name, n]) => [name, number(n)]);
   if (!page.unmatched.length) return null;
   return sheet("Messages without a counterpart", rows.length ? table(["what became of them", "messages"], rows) : el("p", {}, "Every message has both its ends."));
 }
 
+/** @param {PageData} page */
 function warningSheet(page) {
   if (!page.warnings.length) return null;
   return sheet("Worth knowing", el("ul", {}, page.warnings.map((warning) => el("li", {}, warning))));
 }
 
-// The steps as a list, for paper.
-function showPrinted(trace, violation) {
-  if (!trace.steps || trace.steps.length > 400) {
+/**
+ * The steps as a list, for paper.
+ *
+ * @param {AnyTrace} trace
+ * @param {string[]} violation
+ */
+export function showPrinted(trace, violation) {
+  if (!isLocal(trace) || trace.steps.length > 400) {
     return put($("printed"), el("p", {}, `The ${trace.name} execution has ${plural(trace.n, "event")}, too many to print as a list.`));
   }
-  const item = (i) => {
+  const item = (/** @type {number} */ i) => {
     const event = trace.get(i);
+    if (!event) return null;
     const changed = trace.state(i).filter((row) => row.at === i).map((row) => `${row.variable}: ${row.before ?? "–"} → ${row.value ?? "gone"}`);
     const text = event.payload || "";
     return el("li", {}, el("b", {}, `${trace.actors[event.actor]} `), titleOf(event), event.from && event.kind === "receive" ? ` from ${event.from}` : "", text ? el("p", {}, clip(text, 200)) : null, changed.length ? el("p", {}, changed.join("; ")) : null);

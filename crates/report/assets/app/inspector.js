@@ -1,29 +1,53 @@
 // What is to be known of the chosen event: its content, what it changed, and the variables of all actors after it.
 
-class Inspector {
+import { titleOf } from "./diagram.js";
+import { $, el, put } from "./dom.js";
+import { MESSAGES } from "./edges.js";
+import { clip, number, plural } from "./text.js";
+import { WITHIN, isLocal } from "./trace.js";
+
+/** @import { Diagram } from "./diagram.js" */
+/** @import { AnyTrace, Child, End, Event, Go, Variable } from "./types.js" */
+
+/** @type {Record<string, string>} what is known of a message without its other end */
+const ALONE = { in_flight: "not received by the end", lost: "lost: overtaken for good", sender_missing: "its sender's log is missing", duplicate: "delivered again", external: "sent from outside, not logged" };
+
+/** @type {Record<string, string>} how an edge is known */
+const KNOWN = { message_id: "joined by message id", timer: "joined as a timer", channel_order: "joined by channel order", inferred: "joined by content", replayed: "known from replay", clock: "told by vector clocks", parent: "told by the spans", link: "told by a link of the span", indirect: "through events that are not shown" };
+
+export class Inspector {
+  /** @param {Go} go */
   constructor(go) {
     this.go = go;
+    /** @type {Set<number>} actors whose variables are open */
     this.opened = new Set();
     this.turn = 0;
   }
 
   clear() {
-    const key = (name, what) => el("tr", {}, el("td", {}, el("kbd", {}, name)), el("td", {}, what));
+    const key = (/** @type {string} */ name, /** @type {string} */ what) => el("tr", {}, el("td", {}, el("kbd", {}, name)), el("td", {}, what));
     put($("event"), el("h2", {}, "Step through it"), el("table", {}, key("j", "next step"), key("k", "step back"), key("v", "the violation"), key("/", "search"), key("?", "all keys, and how to read this page")),
       el("p", { class: "sub" }, "Choose an event to see its content, what it changed, and what happens before and after it."));
     put($("states"));
   }
 
+  /**
+   * @param {Diagram} diagram
+   * @param {Event} event
+   */
   async show(diagram, event) {
     const { trace } = diagram;
     const turn = ++this.turn;
-    const answer = trace.state(event.i);
-    const rows = answer instanceof Promise ? await answer : answer;
+    const rows = await trace.state(event.i);
     if (turn !== this.turn) return;
     put($("event"), this.head(diagram, event), this.changes(rows, event), this.sends(diagram, event), this.notes(trace, event), this.raw(event));
     this.states(trace, rows, event);
   }
 
+  /**
+   * @param {Diagram} diagram
+   * @param {Event} event
+   */
   head(diagram, event) {
     const { trace } = diagram;
     const words = [];
@@ -37,12 +61,12 @@ class Inspector {
     if (event.affected) chips.push(["chip alarm", "affected"]);
     if (!event.kept) chips.push(["chip", "pruned: not before the violation"]);
     if (event.loose) chips.push(["chip", "in no log's order"]);
-    if (diagram.past) {
+    if (diagram.past && diagram.future) {
       chips.push(["chip past", `${plural(diagram.past.size - 1, "event")} before`]);
       chips.push(["chip future", `${plural(diagram.future.size - 1, "event")} after`]);
       chips.push(["chip", `${number(trace.n - diagram.past.size - diagram.future.size + 1)} concurrent`]);
     }
-    const joint = { in_flight: "not received by the end", lost: "lost: overtaken for good", sender_missing: "its sender's log is missing", duplicate: "delivered again", external: "sent from outside, not logged" }[event.joint];
+    const joint = ALONE[event.joint];
     return [
       el("p", { class: "headline" }, titleOf(event)),
       el("p", { class: "sub" }, `${event.id}${words.length ? ` · ${words.join(" · ")}` : ""}`),
@@ -54,82 +78,125 @@ class Inspector {
     ];
   }
 
-  // The event of the other execution that is alike.
+  /**
+   * The event of the other execution that is alike.
+   *
+   * @param {Diagram} diagram
+   * @param {Event} event
+   */
   twin(diagram, event) {
-    const twin = diagram.twin(event.i);
-    return twin === null ? null : el("p", { class: "sub" }, el("button", { class: "link", type: "button", onclick: () => this.go(diagram.other, twin) }, `the same in the ${diagram.other.trace.name} execution (event ${number(twin + 1)})`));
+    const { other } = diagram, twin = diagram.twin(event.i);
+    if (twin === null || !other) return null;
+    return el("p", { class: "sub" }, el("button", { class: "link", type: "button", onclick: () => this.go(other, twin) }, `the same in the ${other.trace.name} execution (event ${number(twin + 1)})`));
   }
 
-  // What comes before the event and after it by an edge between logs, and how that is known.
+  /**
+   * What comes before the event and after it by an edge between logs, and how that is known.
+   *
+   * @param {Diagram} diagram
+   * @param {Event} event
+   * @returns {Child[]}
+   */
   edges(diagram, event) {
-    const item = (end, words) => {
-      const known = { message_id: "joined by message id", timer: "joined as a timer", channel_order: "joined by channel order", inferred: "joined by content", replayed: "known from replay", clock: "told by vector clocks", parent: "told by the spans", link: "told by a link of the span", indirect: "through events that are not shown" }[end.joint];
-      return el("p", { class: "sub" }, this.link(diagram, end.i, words), ` · ${known || end.joint}`, end.certain ? null : " (not certain)");
-    };
-    const word = (end, before) => {
+    const item = (/** @type {End} */ end, /** @type {string} */ words) =>
+      el("p", { class: "sub" }, this.link(diagram, end.i, words), ` · ${KNOWN[end.joint] || end.joint}`, end.certain ? null : " (not certain)");
+    const word = (/** @type {End} */ end, /** @type {boolean} */ before) => {
       if (MESSAGES.has(end.joint)) return before ? (end.joint === "timer" ? "its setting" : "its send") : end.joint === "timer" ? "it fires" : "its receive";
       if (end.joint === "parent") return before ? "its parent" : "its child";
       if (end.joint === "link") return before ? "what it links to" : "what links to it";
       return before ? "happens after" : "happens before";
     };
-    const list = (ends, before) => ends.slice(0, 20).map((end) => item(end, word(end, before)));
+    const list = (/** @type {End[]} */ ends, /** @type {boolean} */ before) => ends.slice(0, 20).map((end) => item(end, word(end, before)));
     const more = event.effects.length > 20 ? el("p", { class: "sub" }, `and ${number(event.effects.length - 20)} more`) : null;
     return [list(event.causes, true), list(event.effects, false), more];
   }
 
+  /**
+   * @param {Diagram} diagram
+   * @param {number} i
+   * @param {string} text
+   */
   link(diagram, i, text) {
     return el("button", { class: "link", type: "button", onclick: () => this.go(diagram, i) }, `${text} (event ${number(i + 1)})`);
   }
 
+  /**
+   * @param {Variable[]} rows
+   * @param {Event} event
+   * @returns {Child}
+   */
   changes(rows, event) {
     const changed = rows.filter((row) => row.at === event.i);
     if (!changed.length) return null;
     return [el("h3", {}, "Changes"), el("table", {}, changed.map((row) => el("tr", { class: "changed" }, el("th", { scope: "row" }, row.variable), el("td", { class: "v" }, row.before === null ? null : [el("del", {}, row.before), " → "], row.value === null ? "gone" : row.value))))];
   }
 
-  // What the handler sent, up to the next step of its actor.
+  /**
+   * What the handler sent, up to the next step of its actor.
+   *
+   * @param {Diagram} diagram
+   * @param {Event} event
+   * @returns {Child}
+   */
   sends(diagram, event) {
     const { trace } = diagram;
-    if (!trace.chain || event.place < 0 || WITHIN.has(event.kind)) return null;
-    const sent = [];
+    if (!isLocal(trace) || event.place < 0 || WITHIN.has(event.kind)) return null;
+    const sent = /** @type {Event[]} */ ([]);
     for (let p = event.place + 1; p < trace.chain[event.actor].length; p++) {
       const next = trace.get(trace.chain[event.actor][p]);
-      if (!WITHIN.has(next.kind)) break;
+      if (!next || !WITHIN.has(next.kind)) break;
       if (next.kind === "send" || next.kind === "timer_set") sent.push(next);
     }
     if (!sent.length) return null;
-    const item = (one) => el("button", { type: "button", onclick: () => this.go(diagram, one.i) }, one.kind === "send" ? `${one.type || "message"} to ${one.to}` : `sets timer ${one.type || ""}`, one.payload ? el("small", {}, one.payload) : null);
+    const item = (/** @type {Event} */ one) => el("button", { type: "button", onclick: () => this.go(diagram, one.i) }, one.kind === "send" ? `${one.type || "message"} to ${one.to}` : `sets timer ${one.type || ""}`, one.payload ? el("small", {}, one.payload) : null);
     return [el("h3", {}, "Sends"), el("ul", { class: "list" }, sent.map((one) => el("li", {}, item(one))))];
   }
 
+  /**
+   * @param {AnyTrace} trace
+   * @param {Event} event
+   * @returns {Child}
+   */
   notes(trace, event) {
     const notes = trace.notes(event.i);
     return notes.length ? [el("h3", {}, trace.deviations.includes(event.i) ? "Instead of" : "Why it is needed"), notes.map((text) => el("p", { class: "sub" }, text))] : null;
   }
 
+  /** @param {Event} event */
   raw(event) {
-    return event.source === null ? null : el("p", { class: "sub" }, `log line: ${event.source}${event.offset >= 0 ? `, byte ${number(event.offset)}` : ""}`);
+    return event.source === null ? null : el("p", { class: "sub" }, `log line: ${event.source}${!event.offset.startsWith("-") ? `, byte ${number(event.offset)}` : ""}`);
   }
 
+  /**
+   * @param {AnyTrace} trace
+   * @param {Variable[]} rows
+   * @param {Event} event
+   */
   states(trace, rows, event) {
-    const by = new Map();
+    const by = /** @type {Map<number, Variable[]>} */ (new Map());
     for (const row of rows) {
       if (row.value === null) continue;
-      if (!by.has(row.actor)) by.set(row.actor, []);
-      by.get(row.actor).push(row);
+      const own = by.get(row.actor);
+      if (own) own.push(row); else by.set(row.actor, [row]);
     }
     if (!by.size) {
       const why = trace.statesFrom ? "No actor runs yet." : "No variables: the logs have no state records. With --scenario they come from a replay on the model.";
       return put($("states"), el("h2", {}, "Variables"), el("p", { class: "sub" }, why));
     }
-    const actors = trace.order.filter((actor) => by.has(actor)).sort((a, b) => (b === event.actor) - (a === event.actor));
+    const actors = trace.order.filter((actor) => by.has(actor)).sort((a, b) => Number(b === event.actor) - Number(a === event.actor));
     const source = { model: "from a replay on the model", log: "from state records" }[trace.statesFrom];
-    put($("states"), el("h2", {}, "Variables after this event ", el("span", { class: "sub" }, source || "")), actors.slice(0, 60).map((actor) => this.actor(trace, actor, by.get(actor), event)));
+    put($("states"), el("h2", {}, "Variables after this event ", el("span", { class: "sub" }, source || "")), actors.slice(0, 60).map((actor) => this.actor(trace, actor, by.get(actor) ?? [], event)));
   }
 
+  /**
+   * @param {AnyTrace} trace
+   * @param {number} actor
+   * @param {Variable[]} rows
+   * @param {Event} event
+   */
   actor(trace, actor, rows, event) {
     const open = actor === event.actor || this.opened.has(actor) || trace.actors.length <= 3;
-    const brief = rows.slice(0, 4).map((row) => `${row.variable} ${clip(row.value, 18)}`).join(" · ");
+    const brief = rows.slice(0, 4).map((row) => `${row.variable} ${clip(row.value ?? "gone", 18)}`).join(" · ");
     const details = el("details", { open }, el("summary", {}, trace.actors[actor], el("span", {}, `  ${brief}`)),
       el("table", {}, rows.map((row) => el("tr", { class: row.at === event.i ? "changed" : null }, el("th", { scope: "row" }, row.variable), el("td", { class: "v" }, row.value)))));
     details.addEventListener("toggle", () => { if (details.open) this.opened.add(actor); else this.opened.delete(actor); });

@@ -1,9 +1,14 @@
 // Keys, and the help that lists them.
 
+import { $, el, put } from "./dom.js";
+
+/** @import { App } from "./app.js" */
+
+/** Keys and what they do. */
 const KEYS = [
-  ["j or ↓, k or ↑", "step forward, step back", ["j", "ArrowDown"], ["k", "ArrowUp"]],
+  ["j or ↓, k or ↑", "step forward, step back"],
   ["Shift ↓, Shift ↑", "next event, event before (sends too)"],
-  ["Home, End", "first step, last step", ["Home"], ["End"]],
+  ["Home, End", "first step, last step"],
   ["v", "the violation"],
   ["Enter", "other end of the message"],
   ["/", "search; Enter for the next found, Shift Enter for the one before"],
@@ -17,19 +22,22 @@ const KEYS = [
 
 const READING = "Each column is an actor, time goes down, and each row is one event in an order that keeps happens-before. A filled dot takes a message, a hollow one sends it, a diamond is a timer, a square a start, a cross a failure. Arrows join the two ends of a message, or what vector clocks and the parents of spans tell; a dashed one rests on a guess, a dotted one goes through events that are not shown. A short dashed stroke is a message without its other end. A choice shows what happens before it (mark on the left in blue) and after it (in orange); what is concurrent fades. A dashed ring is a step that left the default order of explore. Grey events were pruned: they do not happen before the violation.";
 
-function showHelp() {
-  const dialog = $("about");
+export function showHelp() {
+  const dialog = /** @type {HTMLDialogElement} */ ($("about"));
   put(dialog, el("h2", {}, "How to read this page"), el("p", {}, READING), el("table", {}, KEYS.map(([keys, what]) => el("tr", {}, el("td", {}, el("kbd", {}, keys)), el("td", {}, what)))), el("p", { class: "sub" }, "Search words match any text; type:, actor:, kind:, payload:, from:, to: look at one field."), el("form", { method: "dialog" }, el("button", {}, "Close")));
   dialog.showModal();
 }
 
-function listenToKeys(app) {
+/** @param {App} app */
+export function listenToKeys(app) {
+  const search = /** @type {HTMLInputElement} */ ($("search"));
+  /** @type {Record<string, (e: KeyboardEvent) => unknown>} */
   const actions = {
     j: () => app.step(true), ArrowDown: (e) => (e.shiftKey ? app.nudge(1) : app.step(true)),
     k: () => app.step(false), ArrowUp: (e) => (e.shiftKey ? app.nudge(-1) : app.step(false)),
     Home: () => app.end(false), End: () => app.end(true),
     v: () => app.violation(), Enter: () => app.mate(),
-    "/": () => { $("search").focus(); $("search").select(); },
+    "/": () => { search.focus(); search.select(); },
     1: () => app.view(0), 2: () => app.view(1), 3: () => app.view(2),
     "+": () => app.current.zoom(1.3), "=": () => app.current.zoom(1.3), "-": () => app.current.zoom(1 / 1.3),
     ArrowLeft: () => app.current.move(app.current.top, app.current.left - 80),
@@ -37,9 +45,10 @@ function listenToKeys(app) {
     d: () => app.toggleTheme(), "?": () => showHelp(), Escape: () => app.clear(),
   };
   document.addEventListener("keydown", (e) => {
+    if (!(e.target instanceof Element)) return;
     const typing = e.target.closest("input, textarea, select, dialog");
     const pressing = e.target.closest("button, summary, .list, [role=scrollbar]") && (e.key === "Enter" || e.key === " ");
-    if (typing || pressing || e.ctrlKey || e.metaKey || e.altKey || !(e.key in actions)) return;
+    if (typing || pressing || e.ctrlKey || e.metaKey || e.altKey || !Object.hasOwn(actions, e.key)) return;
     e.preventDefault();
     actions[e.key](e);
   });

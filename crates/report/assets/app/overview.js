@@ -1,14 +1,24 @@
 // The whole execution as a strip at the side: how many events each actor has where, the violation, the window. It is the
 // scroll bar.
 
-class Overview {
+import { el } from "./dom.js";
+import { theme } from "./theme.js";
+
+/** @import { Diagram } from "./diagram.js" */
+
+export class Overview {
+  /** @param {Diagram} diagram */
   constructor(diagram) {
     this.diagram = diagram;
     this.canvas = el("canvas");
     this.box = el("div", { class: "overview", tabindex: "0", role: "scrollbar", "aria-orientation": "vertical", "aria-label": "Whole execution", "aria-valuemin": "0", title: "Drag to move through the whole execution" }, this.canvas);
-    this.counts = null;
+    this.counts = /** @type {number[][] | null} */ (null);
+    this.most = 1;
+    this.picture = /** @type {HTMLCanvasElement | null} */ (null);
+    /** What the picture was drawn for. */
+    this.key = "";
     let held = false;
-    const go = (e) => {
+    const go = (/** @type {MouseEvent} */ e) => {
       const box = this.box.getBoundingClientRect();
       const d = this.diagram;
       d.move(((e.clientY - box.top) / box.height) * d.trace.n - d.rows / 2, d.left);
@@ -18,10 +28,10 @@ class Overview {
     this.box.addEventListener("pointerup", () => { held = false; });
     this.box.addEventListener("wheel", (e) => { e.preventDefault(); diagram.move(diagram.top + e.deltaY / diagram.row, diagram.left); }, { passive: false });
     this.box.addEventListener("keydown", (e) => {
-      const steps = { PageDown: 0.9, PageUp: -0.9 };
-      if (!(e.key in steps)) return;
+      const pages = { PageDown: 0.9, PageUp: -0.9 }[e.key];
+      if (!pages) return;
       e.preventDefault();
-      diagram.move(diagram.top + steps[e.key] * diagram.rows, diagram.left);
+      diagram.move(diagram.top + pages * diagram.rows, diagram.left);
     });
   }
 
@@ -37,17 +47,18 @@ class Overview {
     const width = this.box.clientWidth, height = this.box.clientHeight;
     if (!width || !height) return;
     const key = [width, height, ratio, theme.colors.card].join(" ");
-    if (this.counts && (!this.picture || this.key !== key)) this.render(width, height, ratio, key);
+    if (this.counts && (!this.picture || this.key !== key)) this.render(this.counts, width, height, ratio, key);
     if (this.canvas.width !== Math.round(width * ratio) || this.canvas.height !== Math.round(height * ratio)) {
       this.canvas.width = Math.round(width * ratio);
       this.canvas.height = Math.round(height * ratio);
     }
     const ctx = this.canvas.getContext("2d");
+    if (!ctx) return;
     ctx.setTransform(1, 0, 0, 1, 0, 0);
     ctx.clearRect(0, 0, this.canvas.width, this.canvas.height);
     if (this.picture) ctx.drawImage(this.picture, 0, 0);
     ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
-    const at = (i) => (i / Math.max(1, d.trace.n)) * height;
+    const at = (/** @type {number} */ i) => (i / Math.max(1, d.trace.n)) * height;
     ctx.fillStyle = theme.colors.alarm;
     for (const i of d.trace.violations) ctx.fillRect(0, at(i) - 1, width, 2.5);
     ctx.fillStyle = theme.colors.future;
@@ -60,20 +71,28 @@ class Overview {
     ctx.strokeStyle = theme.colors.accent;
     ctx.lineWidth = 1.5;
     ctx.strokeRect(1, top + 0.75, width - 2, Math.min(size, height - top) - 1.5);
-    this.box.setAttribute("aria-valuemax", Math.max(0, Math.round(d.trace.n - d.rows)));
-    this.box.setAttribute("aria-valuenow", Math.round(d.top));
+    this.box.setAttribute("aria-valuemax", String(Math.max(0, Math.round(d.trace.n - d.rows))));
+    this.box.setAttribute("aria-valuenow", String(Math.round(d.top)));
   }
 
-  render(width, height, ratio, key) {
-    this.key = key;
-    this.picture = el("canvas");
-    this.picture.width = Math.round(width * ratio);
-    this.picture.height = Math.round(height * ratio);
-    const ctx = this.picture.getContext("2d"), order = this.diagram.trace.order;
+  /**
+   * @param {number[][]} all
+   * @param {number} width
+   * @param {number} height
+   * @param {number} ratio
+   * @param {string} key
+   */
+  render(all, width, height, ratio, key) {
+    const picture = el("canvas");
+    picture.width = Math.round(width * ratio);
+    picture.height = Math.round(height * ratio);
+    const ctx = picture.getContext("2d"), order = this.diagram.trace.order;
+    if (!ctx) return;
+    [this.key, this.picture] = [key, picture];
     ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
-    const lane = width / Math.max(1, order.length), row = height / this.counts.length;
+    const lane = width / Math.max(1, order.length), row = height / all.length;
     ctx.fillStyle = theme.colors.soft;
-    this.counts.forEach((counts, r) => {
+    all.forEach((counts, r) => {
       order.forEach((actor, l) => {
         if (!counts[actor]) return;
         ctx.globalAlpha = 0.15 + 0.6 * Math.sqrt(counts[actor] / this.most);

@@ -1,7 +1,21 @@
 // Strokes of the diagram.
 
-// The mark of an event, by what it is.
-function mark(ctx, event, x, y, size, color) {
+import { clamp, clip } from "./text.js";
+import { theme } from "./theme.js";
+
+/** @import { Context, Event } from "./types.js" */
+
+/**
+ * The mark of an event, by what it is.
+ *
+ * @param {Context} ctx
+ * @param {Event} event
+ * @param {number} x
+ * @param {number} y
+ * @param {number} size
+ * @param {string} color
+ */
+export function mark(ctx, event, x, y, size, color) {
   ctx.beginPath();
   ctx.fillStyle = color;
   ctx.strokeStyle = color;
@@ -50,13 +64,28 @@ function mark(ctx, event, x, y, size, color) {
   }
 }
 
+/**
+ * @param {Context} ctx
+ * @param {number} x
+ * @param {number} y
+ * @param {number} r
+ */
 function diamond(ctx, x, y, r) {
   ctx.moveTo(x, y - r); ctx.lineTo(x + r, y); ctx.lineTo(x, y + r); ctx.lineTo(x - r, y);
   ctx.closePath();
 }
 
-// A ring around an event that matters: the violation, or a deviation from the default order (dashed).
-function ring(ctx, x, y, radius, color, dashes) {
+/**
+ * A ring around an event that matters: the violation, or a deviation from the default order (dashed).
+ *
+ * @param {Context} ctx
+ * @param {number} x
+ * @param {number} y
+ * @param {number} radius
+ * @param {string} color
+ * @param {number[]} dashes
+ */
+export function ring(ctx, x, y, radius, color, dashes) {
   ctx.save();
   ctx.beginPath();
   ctx.setLineDash(dashes);
@@ -67,8 +96,19 @@ function ring(ctx, x, y, radius, color, dashes) {
   ctx.restore();
 }
 
-// A message from one place to another; one to oneself bows out to the right.
-function arrow(ctx, x1, y1, x2, y2, color, width, size) {
+/**
+ * A message from one place to another; one to oneself bows out to the left.
+ *
+ * @param {Context} ctx
+ * @param {number} x1
+ * @param {number} y1
+ * @param {number} x2
+ * @param {number} y2
+ * @param {string} color
+ * @param {number} width
+ * @param {number} size
+ */
+export function arrow(ctx, x1, y1, x2, y2, color, width, size) {
   ctx.strokeStyle = color;
   ctx.fillStyle = color;
   ctx.lineWidth = width;
@@ -93,8 +133,17 @@ function arrow(ctx, x1, y1, x2, y2, color, width, size) {
   ctx.fill();
 }
 
-// A message that nobody is seen to receive, or one from outside: a short dashed stroke.
-function stub(ctx, x1, y, x2, color, end) {
+/**
+ * A message that nobody is seen to receive, or one from outside: a short dashed stroke.
+ *
+ * @param {Context} ctx
+ * @param {number} x1
+ * @param {number} y
+ * @param {number} x2
+ * @param {string} color
+ * @param {string} end
+ */
+export function stub(ctx, x1, y, x2, color, end) {
   ctx.strokeStyle = color;
   ctx.fillStyle = color;
   ctx.lineWidth = 1.2;
@@ -116,25 +165,46 @@ function stub(ctx, x1, y, x2, color, end) {
   }
 }
 
-// Text with the background around it, so that lines behind it do not disturb.
-function label(ctx, text, x, y, color) {
+/**
+ * Text with its background around it, so that lines behind it do not disturb.
+ *
+ * @param {Context} ctx
+ * @param {string} text
+ * @param {number} x
+ * @param {number} y
+ * @param {string} color
+ * @param {string} halo
+ */
+export function label(ctx, text, x, y, color, halo) {
   ctx.lineWidth = 4;
   ctx.lineJoin = "round";
-  ctx.strokeStyle = theme.colors.halo || theme.colors.card;
+  ctx.strokeStyle = halo;
   ctx.strokeText(text, x, y);
   ctx.fillStyle = color;
   ctx.fillText(text, x, y);
 }
 
-// The end of a name that fits: names of actors mostly differ there.
-function fitted(ctx, text, room) {
+/**
+ * The end of a name that fits: names of actors mostly differ there.
+ *
+ * @param {Context} ctx
+ * @param {string} text
+ * @param {number} room
+ */
+export function fitted(ctx, text, room) {
   let shown = text;
   while (shown.length > 1 && ctx.measureText(shown).width > room) shown = `…${shown.slice(shown[0] === "…" ? 2 : 1)}`;
   return shown;
 }
 
-// The beginning of a text that fits.
-function fittedHead(ctx, text, room) {
+/**
+ * The beginning of a text that fits.
+ *
+ * @param {Context} ctx
+ * @param {string} text
+ * @param {number} room
+ */
+export function fittedHead(ctx, text, room) {
   const width = ctx.measureText(text).width;
   return width <= room ? text : clip(text, Math.max(2, Math.floor((text.length * room) / width)));
 }

@@ -1,51 +1,79 @@
 // An execution on a server: events come in blocks as they are looked at.
 
-const BLOCK = 1024;
-const HELD = 64;
+import { Reach, Stretches } from "./causality.js";
+import { Edges } from "./edges.js";
+import { number } from "./text.js";
+import { Trace, WITHIN, eventOf } from "./trace.js";
 
+/** @import { Edge, Event, Found, PageData, TraceData, Variable } from "./types.js" */
+
+const BLOCK = 1024;
+const KEPT_BLOCKS = 64;
+
+/**
+ * @param {object} question as `Ask` in `src/serve/answer.rs`
+ * @returns {Promise<any>}
+ */
 async function ask(question) {
   const answer = await fetch("/ask", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(question) });
   if (!answer.ok) throw new Error(`the server answers ${answer.status}: ${await answer.text()}`);
   return answer.json();
 }
 
-class RemoteTrace extends Trace {
+/** @typedef {{ events: Event[], edges: Edges, passing: Edge[] }} Block its events, their edges, and the edges that pass over all of it */
+
+export class RemoteTrace extends Trace {
+  /**
+   * @param {PageData} page
+   * @param {TraceData} data
+   */
   constructor(page, data) {
     super(page, data);
+    /** @type {Map<number, Block | Promise<void>>} */
     this.blocks = new Map();
-    // By block: its edges, and those that pass over all of it.
-    this.edges = new Map();
-    this.passing = new Map();
+    /** @type {Map<string, number>} */
     this.seen = new Map();
+    /** @type {(() => void) | null} called when there is a new type */
     this.onTypes = null;
   }
 
-  get(i) {
-    const block = this.blocks.get(Math.floor(i / BLOCK));
-    if (!block || block.then) return null;
-    return block[i % BLOCK] || null;
+  /** @param {number} b */
+  block(b) {
+    const block = this.blocks.get(b);
+    return block === undefined || block instanceof Promise ? null : block;
   }
 
-  // Loads what is missing of a range; null where nothing is.
+  /**
+   * @param {number} i
+   * @returns {Event | null}
+   */
+  get(i) { return this.block(Math.floor(i / BLOCK))?.events[i % BLOCK] ?? null; }
+
+  /**
+   * Loads what is missing of a range; null where nothing is.
+   *
+   * @param {number} from
+   * @param {number} to
+   * @returns {Promise<unknown> | null}
+   */
   load(from, to) {
     const waiting = [];
     for (let b = Math.floor(Math.max(0, from) / BLOCK); b <= Math.floor(Math.min(this.n - 1, to) / BLOCK); b++) {
       const block = this.blocks.get(b);
       if (!block) waiting.push(this.fetch(b));
-      else if (block.then) waiting.push(block);
+      else if (block instanceof Promise) waiting.push(block);
     }
     return waiting.length ? Promise.all(waiting) : null;
   }
 
+  /** @param {number} b */
   fetch(b) {
     const base = b * BLOCK;
     const coming = ask({ ask: "events", from: base, to: Math.min(this.n, base + BLOCK) }).then((answer) => {
-      const edges = new Edges(this.page, answer.columns);
-      const events = answer.columns.actor.map((_, k) => eventOf(this.page, this.actors, answer.columns, edges, base, base + k));
-      this.blocks.set(b, events);
-      this.edges.set(b, edges);
-      this.passing.set(b, answer.crossing);
-      while (this.blocks.size > HELD) this.drop();
+      const edges = new Edges(this.page.joints, answer.columns);
+      const events = answer.columns.actor.map((/** @type {number} */ _, /** @type {number} */ k) => eventOf(this.page, this.actors, answer.columns, edges, base, base + k));
+      this.blocks.set(b, { events, edges, passing: answer.crossing });
+      while (this.blocks.size > KEPT_BLOCKS) this.drop();
       this.count(events);
     }, (error) => { this.blocks.delete(b); throw error; });
     this.blocks.set(b, coming);
@@ -53,12 +81,11 @@ class RemoteTrace extends Trace {
   }
 
   drop() {
-    const oldest = this.blocks.keys().next().value;
+    const [oldest] = this.blocks.keys();
     this.blocks.delete(oldest);
-    this.edges.delete(oldest);
-    this.passing.delete(oldest);
   }
 
+  /** @param {Event[]} events */
   count(events) {
     const before = this.seen.size;
     for (const event of events) if (event.type) this.seen.set(event.type, (this.seen.get(event.type) || 0) + 1);
@@ -66,30 +93,71 @@ class RemoteTrace extends Trace {
   }
 
   types() { return [...this.seen].sort((a, b) => b[1] - a[1]).map(([type]) => type); }
-  notes() { return []; }
+
+  /**
+   * @param {number} _i
+   * @returns {string[]}
+   */
+  notes(_i) { return []; }
+
+  /** @param {number} i */
   position(i) { return `event ${number(i + 1)} of ${number(this.n)}`; }
 
-  // Edges that pass over a window: they have an end in one of its blocks, or pass over these too.
+  /**
+   * Edges that pass over a window: they have an end in one of its blocks, or pass over these too.
+   *
+   * @param {number} from
+   * @param {number} to
+   */
   crossing(from, to) {
-    const found = new Map();
+    const found = /** @type {Map<string, Edge>} */ (new Map());
     for (let b = Math.floor(from / BLOCK); b <= Math.floor(Math.max(from, to - 1) / BLOCK); b++) {
-      const edges = this.edges.get(b);
-      if (!edges) continue;
-      edges.over(from, to, found);
-      for (const edge of this.passing.get(b)) if (edge[0] < from && edge[2] >= to) found.set(`${edge[0]} ${edge[2]}`, edge);
+      const block = this.block(b);
+      if (!block) continue;
+      block.edges.over(from, to, found);
+      for (const edge of block.passing) if (edge[0] < from && edge[2] >= to) found.set(`${edge[0]} ${edge[2]}`, edge);
     }
     return [...found.values()].slice(0, 300);
   }
 
-  async nextStep(i, forward) { return (await ask({ ask: "step", from: Math.max(0, i), forward })).event; }
-  async overview() { return (await ask({ ask: "overview" })).counts; }
-  async search(words) { return ask({ ask: "search", words, after: null }); }
-
-  async state(i) {
-    const { state } = await ask({ ask: "state", at: i });
-    return state.map(([actor, variable, value, at, before]) => ({ actor, variable, value, at, before }));
+  /**
+   * @param {number} i
+   * @param {boolean} forward
+   * @returns {Promise<number | null>}
+   */
+  async nextStep(i, forward) {
+    if (i < 0 && forward) {
+      // The server counts from an event; before the first there is none.
+      await this.load(0, 0);
+      const first = this.get(0);
+      if (first && !WITHIN.has(first.kind)) return 0;
+    }
+    return (await ask({ ask: "step", from: Math.max(0, i), forward })).event;
   }
 
+  /** @returns {Promise<number[][]>} */
+  async overview() { return (await ask({ ask: "overview" })).counts; }
+
+  /**
+   * @param {string[]} words
+   * @param {number} after
+   * @returns {Promise<Found>}
+   */
+  async search(words, after) { return ask({ ask: "search", words, after: after < 0 ? null : after }); }
+
+  /**
+   * @param {number} i
+   * @returns {Promise<Variable[]>}
+   */
+  async state(i) {
+    const { state } = await ask({ ask: "state", at: i });
+    return state.map((/** @type {[number, string, string | null, number, string | null]} */ [actor, variable, value, at, before]) => ({ actor, variable, value, at, before }));
+  }
+
+  /**
+   * @param {number} i
+   * @param {boolean} forward
+   */
   async reach(i, forward) {
     const answer = await ask({ ask: forward ? "future" : "past", of: i });
     return new Reach(forward, answer.bounds, new Stretches(answer.loose), answer.size);

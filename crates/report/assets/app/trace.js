@@ -1,74 +1,45 @@
 // An execution that is in the page. Events are known by their position in the order, from 0.
 
+import { firstOf, reachOf } from "./causality.js";
+import { Edges } from "./edges.js";
+import { matches } from "./words.js";
+import { natural, number, plural } from "./text.js";
+
+/** @import { AnyTrace, ChangeData, ColumnData, Edge, Event, PageData, TraceData, Variable } from "./types.js" */
+
 const KEPT = 1, EXTERNAL = 2, LOOSE = 4, AFFECTED = 8;
-// Where a walk through the schedule does not stop: what a step does, and what is only noted.
-const WITHIN = new Set(["send", "timer_set", "timer_cancel", "state", "block_begin", "block_end"]);
 
-// The edges of happens-before besides the order of logs, each with both its ends. `size` is how many events there are, where all are here.
-class Edges {
-  constructor(page, columns, size) {
-    this.joints = page.joints;
-    this.joint = columns.edges.joint;
-    this.certain = columns.edges.certain;
-    for (const name of ["cause", "effect"]) {
-      this[name] = Int32Array.from(columns.edges[name]);
-      this[`${name}_actor`] = Int32Array.from(columns.edges[`${name}_actor`]);
-    }
-    this.n = this.cause.length;
-    this.into = this.chained(this.effect, size);
-    this.out = this.chained(this.cause, size);
-  }
+/** Kinds at which a walk through the schedule does not stop: what a step does, and what is only noted. */
+export const WITHIN = new Set(["send", "timer_set", "timer_cancel", "state", "block_begin", "block_end"]);
 
-  // By event the first of its edges, and by edge the next one of the same event.
-  chained(ends, size) {
-    const first = size === undefined ? new Map() : new Int32Array(size).fill(-1), next = new Int32Array(this.n);
-    const get = (i) => (size === undefined ? first.get(i) ?? -1 : first[i]);
-    for (let k = this.n - 1; k >= 0; k--) {
-      next[k] = get(ends[k]);
-      if (size === undefined) first.set(ends[k], k); else first[ends[k]] = k;
-    }
-    return { get, next };
-  }
+/** The most results of one search, as a server has it. */
+const RESULTS = 500;
 
-  // Calls `f` with the event at the other end of each edge into an event, or out of it.
-  each(i, forward, f) {
-    const { get, next } = forward ? this.out : this.into, other = forward ? this.effect : this.cause;
-    for (let k = get(i); k >= 0; k = next[k]) f(other[k], k);
-  }
-
-  // The other ends of the edges into an event, or out of it.
-  ends(i, forward) {
-    const ends = [], actor = forward ? this.effect_actor : this.cause_actor;
-    this.each(i, forward, (other, k) => ends.push({ i: other, actor: actor[k], joint: this.joints[this.joint[k]], certain: this.certain[k] === 1 }));
-    return ends;
-  }
-
-  // Adds those that pass over a window to `found`: what begins before it and ends behind it.
-  over(from, to, found) {
-    for (let k = 0; k < this.n; k++) {
-      if (this.cause[k] < from && this.effect[k] >= to) found.set(`${this.cause[k]} ${this.effect[k]}`, [this.cause[k], this.cause_actor[k], this.effect[k], this.effect_actor[k]]);
-    }
-  }
-}
-
-// Edges that join the ends of a message, or a timer and its setting.
-const MESSAGES = new Set(["message_id", "timer", "channel_order", "inferred", "replayed"]);
-
-// The other end of the event's message, else of the first edge it has; null where there is none.
-function mateOf(event) {
-  const ends = [...event.causes, ...event.effects];
-  return ends.find((end) => MESSAGES.has(end.joint)) ?? ends[0] ?? null;
-}
-
-// The name of an event. The first incarnation is named where the actor's name could be read as that of an actor and an incarnation.
-function nameOf(actor, incarnation, seq) {
+/**
+ * The name of an event. The first incarnation is named where the actor's name could be read as that of an actor and an incarnation.
+ *
+ * @param {string} actor
+ * @param {number} incarnation
+ * @param {string} seq
+ */
+export function nameOf(actor, incarnation, seq) {
   return `${actor}/${incarnation || /\/[0-9]+$/.test(actor) ? `${incarnation}/` : ""}${seq}`;
 }
 
-// One event, out of columns that begin at event `base`. Sequence numbers and places in files are texts: JavaScript would round large ones.
-function eventOf(page, actors, columns, edges, base, i) {
+/**
+ * One event, out of columns that begin at event `base`. Sequence numbers and places in files are texts: JavaScript would round large ones.
+ *
+ * @param {Pick<PageData, "kinds" | "joints">} page
+ * @param {string[]} actors
+ * @param {ColumnData} columns
+ * @param {Edges} edges
+ * @param {number} base
+ * @param {number} i
+ * @returns {Event}
+ */
+export function eventOf(page, actors, columns, edges, base, i) {
   const k = i - base;
-  const text = (n) => (n < 0 ? null : columns.texts[n]);
+  const text = (/** @type {number} */ n) => (n < 0 ? null : columns.texts[n]);
   const actor = columns.actor[k], incarnation = columns.incarnation[k], flags = columns.flags[k];
   return {
     i, actor, seq: columns.seq[k], incarnation,
@@ -82,12 +53,12 @@ function eventOf(page, actors, columns, edges, base, i) {
   };
 }
 
-// Words of a search; `type:`, `actor:`, `kind:`, `payload:` look at one field only.
-function wordsOf(query) {
-  return query.toLowerCase().split(/\s+/).filter(Boolean);
-}
-
-class Trace {
+/** What is known of an execution wherever its events are. */
+export class Trace {
+  /**
+   * @param {PageData} page
+   * @param {TraceData} data
+   */
   constructor(page, data) {
     this.page = page;
     this.name = data.name;
@@ -97,50 +68,67 @@ class Trace {
     this.deviations = data.deviations;
     this.statesFrom = data.states_from;
     this.align = data.align;
+    /** Actors from left to right. */
     this.order = data.actors.map((_, i) => i).sort((a, b) => this.rank(a) - this.rank(b) || natural(data.actors[a], data.actors[b]));
+    /** @type {number[]} by actor its place from the left */
     this.lane = [];
     this.order.forEach((actor, lane) => { this.lane[actor] = lane; });
   }
 
-  // The environment stands left of the actors, the monitor right of them.
+  /**
+   * The environment stands left of the actors, the monitor right of them.
+   *
+   * @param {number} actor
+   */
   rank(actor) {
     const name = this.actors[actor];
     return name === "_environment" ? 0 : name === "_monitor" ? 2 : 1;
   }
 }
 
-class LocalTrace extends Trace {
+export class LocalTrace extends Trace {
+  /**
+   * @param {PageData} page
+   * @param {TraceData} data
+   */
   constructor(page, data) {
     super(page, data);
     const c = data.columns;
-    this.columns = c;
-    for (const name of ["actor", "place", "payload", "type"]) c[name] = Int32Array.from(c[name]);
-    this.edges = new Edges(page, c, this.n);
+    this.columns = { ...c, actor: Int32Array.from(c.actor), place: Int32Array.from(c.place), payload: Int32Array.from(c.payload), type: Int32Array.from(c.type) };
+    this.edges = new Edges(page.joints, c, this.n);
+    /** @type {Map<number, Event>} */
     this.cache = new Map();
-    this.within = new Set(page.kinds.map((k, i) => (WITHIN.has(k) ? i : -1)));
+    const within = new Set(page.kinds.map((k, i) => (WITHIN.has(k) ? i : -1)));
+    /** @type {number[]} */
     this.steps = [];
+    /** @type {number[][]} by actor its events, in the order of its log */
     this.chain = this.actors.map(() => []);
     for (let i = 0; i < this.n; i++) {
-      if (!this.within.has(c.kind[i])) this.steps.push(i);
+      if (!within.has(c.kind[i])) this.steps.push(i);
       if (c.place[i] >= 0) this.chain[c.actor[i]][c.place[i]] = i;
     }
     this.spans = spansOf(data.changes);
+    /** @type {Map<number, string[]>} */
     this.noted = new Map();
     for (const [event, text] of data.notes) {
-      if (!this.noted.has(event)) this.noted.set(event, []);
-      this.noted.get(event).push(text);
+      const notes = this.noted.get(event);
+      if (notes) notes.push(text); else this.noted.set(event, [text]);
     }
-    // For arrows that pass over the window: the latest effect of each block of events.
+    /** For arrows that pass over the window: the latest effect of each block of events. */
     this.latest = new Int32Array((this.n >> 8) + 1).fill(-1);
     this.edges.cause.forEach((cause, k) => {
       this.latest[cause >> 8] = Math.max(this.latest[cause >> 8], this.edges.effect[k]);
     });
   }
 
+  /**
+   * @param {number} i
+   * @returns {Event | null}
+   */
   get(i) {
+    if (i < 0 || i >= this.n) return null;
     let event = this.cache.get(i);
     if (!event) {
-      if (i < 0 || i >= this.n) return null;
       if (this.cache.size > 20000) this.cache.clear();
       event = eventOf(this.page, this.actors, this.columns, this.edges, 0, i);
       this.cache.set(i, event);
@@ -148,64 +136,88 @@ class LocalTrace extends Trace {
     return event;
   }
 
-  load() { return null; }
+  /**
+   * @param {number} _from
+   * @param {number} _to
+   * @returns {Promise<unknown> | null}
+   */
+  load(_from, _to) { return null; }
+
+  /** @param {number} i */
   notes(i) { return this.noted.get(i) || []; }
 
-  // The position in `steps` of the last step at or before i.
-  stepIndex(i) {
-    let low = 0, high = this.steps.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (this.steps[middle] <= i) low = middle + 1; else high = middle;
-    }
-    return low - 1;
-  }
+  /**
+   * The position in `steps` of the last step at or before `i`; -1 where there is none.
+   *
+   * @param {number} i
+   */
+  stepIndex(i) { return firstOf(this.steps.length, (k) => this.steps[k] > i) - 1; }
 
+  /**
+   * The next step after an event, or the one before it; null where there is none.
+   *
+   * @param {number} i
+   * @param {boolean} forward
+   * @returns {Promise<number | null>}
+   */
   async nextStep(i, forward) {
     const at = this.stepIndex(i);
     const next = forward ? at + 1 : this.steps[at] === i ? at - 1 : at;
     return this.steps[next] ?? null;
   }
 
+  /** @param {number} i */
   position(i) {
     const at = this.stepIndex(i);
     return at < 0 ? `before the first of ${plural(this.steps.length, "step")}` : `step ${number(at + 1)} of ${number(this.steps.length)}`;
   }
 
+  /**
+   * All variables of all actors after an event.
+   *
+   * @param {number} i
+   * @returns {Variable[]}
+   */
   state(i) {
-    const rows = [];
-    for (const [actor, variable, events, values] of this.spans) {
-      let low = 0, high = events.length;
-      while (low < high) {
-        const middle = (low + high) >> 1;
-        if (events[middle] <= i) low = middle + 1; else high = middle;
-      }
-      if (low > 0) rows.push({ actor, variable, value: values[low - 1], at: events[low - 1], before: low > 1 ? values[low - 2] : null });
+    const rows = /** @type {Variable[]} */ ([]);
+    for (const { actor, variable, events, values } of this.spans) {
+      const known = firstOf(events.length, (k) => events[k] > i);
+      if (known > 0) rows.push({ actor, variable, value: values[known - 1], at: events[known - 1], before: known > 1 ? values[known - 2] : null });
     }
     return rows;
   }
 
+  /**
+   * What happens before an event, or after it.
+   *
+   * @param {number} i
+   * @param {boolean} forward
+   */
   reach(i, forward) { return reachOf(this, i, forward); }
 
-  holds(i, words) {
-    const event = this.get(i);
-    const fields = { actor: this.actors[event.actor], kind: event.kind, type: event.type || "", payload: event.payload || "", from: event.from || "", to: event.to || "", id: event.id };
-    const has = (text, word) => text.toLowerCase().includes(word);
-    return words.every((word) => {
-      const at = word.indexOf(":");
-      const field = at > 0 ? fields[word.slice(0, at)] : undefined;
-      return field !== undefined ? has(field, word.slice(at + 1)) : Object.values(fields).some((text) => has(text, word));
-    });
-  }
-
-  async search(words) {
+  /**
+   * Events after `after` that hold all the words.
+   *
+   * @param {string[]} words
+   * @param {number} after
+   */
+  async search(words, after) {
     const events = [];
-    for (let i = 0; i < this.n && events.length <= 500; i++) if (this.holds(i, words)) events.push(i);
-    return { events: events.slice(0, 500), more: events.length > 500 };
+    for (let i = after + 1; i < this.n && events.length <= RESULTS; i++) {
+      const event = this.get(i);
+      if (event && matches(event, this.actors[event.actor], words)) events.push(i);
+    }
+    return { events: events.slice(0, RESULTS), more: events.length > RESULTS };
   }
 
+  /**
+   * Edges that pass over a window without an end in it.
+   *
+   * @param {number} from
+   * @param {number} to
+   */
   crossing(from, to) {
-    const { actor } = this.columns, found = [];
+    const { actor } = this.columns, found = /** @type {Edge[]} */ ([]);
     for (let block = Math.min(from >> 8, this.latest.length - 1); block >= 0 && found.length < 300; block--) {
       if (this.latest[block] < to) continue;
       for (let i = Math.min(from, (block + 1) << 8) - 1; i >= block << 8; i--) {
@@ -215,16 +227,17 @@ class LocalTrace extends Trace {
     return found;
   }
 
+  /** By part of the order, how many events each actor has there. */
   async overview() {
     const rows = Math.min(600, Math.max(1, this.n));
-    const counts = Array.from({ length: rows }, () => new Array(this.actors.length).fill(0));
+    const counts = Array.from({ length: rows }, () => /** @type {number[]} */ (new Array(this.actors.length).fill(0)));
     for (let i = 0; i < this.n; i++) counts[Math.floor((i * rows) / this.n)][this.columns.actor[i]]++;
     return counts;
   }
 
-  // Types by how often they occur.
+  /** Types by how often they occur. */
   types() {
-    const counts = new Map();
+    const counts = /** @type {Map<number, number>} */ (new Map());
     for (let i = 0; i < this.n; i++) {
       const type = this.columns.type[i];
       if (type >= 0) counts.set(type, (counts.get(type) || 0) + 1);
@@ -233,16 +246,28 @@ class LocalTrace extends Trace {
   }
 }
 
-// By actor and variable: the events of its changes, and the values.
+/**
+ * By actor and variable: the events of its changes, and the values.
+ *
+ * @param {ChangeData} changes
+ */
 function spansOf(changes) {
-  const spans = new Map();
+  const spans = /** @type {Map<string, { actor: number, variable: string, events: number[], values: (string | null)[] }>} */ (new Map());
   for (let k = 0; k < changes.event.length; k++) {
     const actor = changes.actor[k], variable = changes.texts[changes.variable[k]];
     const key = `${actor}\u0000${variable}`;
-    if (!spans.has(key)) spans.set(key, [actor, variable, [], []]);
-    const span = spans.get(key);
-    span[2].push(changes.event[k]);
-    span[3].push(changes.value[k] < 0 ? null : changes.texts[changes.value[k]]);
+    let span = spans.get(key);
+    if (!span) spans.set(key, (span = { actor, variable, events: [], values: [] }));
+    span.events.push(changes.event[k]);
+    span.values.push(changes.value[k] < 0 ? null : changes.texts[changes.value[k]]);
   }
   return [...spans.values()];
 }
+
+/**
+ * Whether all events of a trace are in the page.
+ *
+ * @param {AnyTrace} trace
+ * @returns {trace is LocalTrace}
+ */
+export const isLocal = (trace) => trace instanceof LocalTrace;

@@ -9,4 +9,5 @@
 
 mod one_relation;
 mod parsed;
+mod script;
 mod systems;

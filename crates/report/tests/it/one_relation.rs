@@ -262,20 +262,10 @@ fn case(exec: &Path, truth: &Relation, served: Option<&str>) -> (serde_json::Val
 
 /// What the page's script says of these cases: the names of their events.
 fn script(folder: &Path, cases: &[serde_json::Value]) -> Option<Vec<Vec<String>>> {
-    let there =
-        std::process::Command::new("node").arg("--version").output().is_ok_and(|o| o.status.success());
-    if !there {
-        println!("skipped: no node");
-        return None;
-    }
+    let mut node = crate::script::node()?;
     let file = folder.join("cases.json");
     std::fs::write(&file, serde_json::to_vec(cases).unwrap()).unwrap();
-    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let output = std::process::Command::new("node")
-        .arg(own.join("tests/page/relation.js"))
-        .args([own.join("assets/app"), file])
-        .output()
-        .unwrap();
+    let output = node.args([crate::script::folder().join("relation.js"), file]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Some(serde_json::from_slice(&output.stdout).unwrap())
 }

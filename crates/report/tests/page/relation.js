@@ -1,16 +1,19 @@
 // Asks the page's own script, without a browser, what happens before what, and compares that with the truth.
 //
-//     node relation.js FOLDER_OF_THE_SCRIPT CASES.json
+//     node relation.js CASES.json
 //
 // A case has the data of a page, the events before each event, and the address of a server for the same execution, if one runs.
 
-const fs = require("fs"), path = require("path"), vm = require("vm");
+import fs from "node:fs";
 
-const [folder, file] = process.argv.slice(2);
-const script = ["dom.js", "trace.js", "remote.js", "causality.js"].map((name) => fs.readFileSync(path.join(folder, name), "utf8"));
+import { mateOf } from "../../assets/app/edges.js";
+import { RemoteTrace } from "../../assets/app/remote.js";
+import { LocalTrace } from "../../assets/app/trace.js";
+
+const [file] = process.argv.slice(2);
 let server = "";
-const surroundings = { Intl, Map, Set, Int32Array, fetch: (where, what) => fetch(server + where, what) };
-const page = vm.runInNewContext(`${script.join("\n")}\n({ LocalTrace, RemoteTrace, mateOf, number, plural })`, surroundings);
+const fetched = globalThis.fetch;
+globalThis.fetch = (where, what) => fetched(server + where, what);
 
 function check(holds, what) {
   if (!holds) throw new Error(what);
@@ -30,7 +33,7 @@ function windows(trace, edges, n, sizes) {
 }
 
 async function compare({ data, past, served }) {
-  const local = new page.LocalTrace(data, data.traces[0]), n = local.n;
+  const local = new LocalTrace(data, data.traces[0]), n = local.n;
   check(past.length === n, `${n} events`);
   const before = past.map((list) => new Set(list));
   const edges = data.traces[0].columns.edges;
@@ -39,7 +42,7 @@ async function compare({ data, past, served }) {
   let remote = null;
   if (served) {
     server = served;
-    remote = new page.RemoteTrace({ ...data, served: true }, data.traces[0]);
+    remote = new RemoteTrace({ ...data, served: true }, data.traces[0]);
     await remote.load(0, n - 1);
     windows(remote, pairs, n, [1, 35, 400, 1024, 1500]);
   }
@@ -57,15 +60,13 @@ async function compare({ data, past, served }) {
         check(reach.size === size, `size of the ${forward ? "future" : "past"} of ${i}`);
       }
     }
-    const event = local.get(i), mate = page.mateOf(event);
+    const event = local.get(i), mate = mateOf(event);
     check((mate === null) === (event.causes.length + event.effects.length === 0), `the other end of ${event.id}`);
   }
   return data.traces[0].columns.seq.map((_, i) => local.get(i).id);
 }
 
 async function main() {
-  check(page.number("1152921504606846977") === "1\u202f152\u202f921\u202f504\u202f606\u202f846\u202f977", "large numbers are not rounded");
-  check(page.plural("1", "event") === "1 event" && page.plural(1234, "event") === "1\u202f234 events", "numbers and their words");
   const names = [];
   for (const one of JSON.parse(fs.readFileSync(file, "utf8"))) names.push(await compare(one));
   console.log(JSON.stringify(names));

@@ -1,0 +1,58 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { Stretches, firstOf } from "../../assets/app/causality.js";
+import { LocalTrace } from "../../assets/app/trace.js";
+import { sample } from "./sample.js";
+
+/** Numbers that look random and are the same in each run. */
+function numbers(seed) {
+  let state = seed;
+  return (below) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return Math.floor((state / 2 ** 32) * below);
+  };
+}
+
+/** What an event reaches, by a walk over single edges. */
+function walked(trace, edges, of, forward) {
+  const seen = new Set([of]), work = [of];
+  for (let e = work.pop(); e !== undefined; e = work.pop()) {
+    const next = edges.filter(([cause, effect]) => (forward ? cause : effect) === e).map(([cause, effect]) => (forward ? effect : cause));
+    const { actor, place } = trace.get(e);
+    if (place >= 0) next.push(trace.chain[actor][place + (forward ? 1 : -1)]);
+    for (const other of next) {
+      if (other === undefined || seen.has(other)) continue;
+      seen.add(other);
+      work.push(other);
+    }
+  }
+  return seen;
+}
+
+test("past and future are those of a walk over all edges", () => {
+  for (let seed = 1; seed <= 60; seed++) {
+    const below = numbers(seed), n = 2 + below(40);
+    const events = Array.from({ length: n }, () => ({ actor: `a${below(4)}`, loose: below(6) === 0 }));
+    const edges = Array.from({ length: below(30) }, () => [below(n), below(n)]).filter(([a, b]) => a !== b).map(([a, b]) => [Math.min(a, b), Math.max(a, b)]);
+    const trace = new LocalTrace(...sample(events, edges));
+    for (let of = 0; of < n; of++) {
+      for (const forward of [false, true]) {
+        const reach = trace.reach(of, forward), truth = walked(trace, edges, of, forward);
+        const found = events.map((_, i) => i).filter((i) => reach.has(trace.get(i)));
+        assert.deepEqual(found, [...truth].sort((a, b) => a - b), `seed ${seed}, event ${of}, ${forward}`);
+        assert.equal(reach.size, truth.size);
+      }
+    }
+  }
+});
+
+test("stretches hold their ends and nothing between them", () => {
+  const set = new Stretches([[2, 2], [5, 9]]);
+  assert.deepEqual(Array.from({ length: 12 }, (_, i) => i).filter((i) => set.has(i)), [2, 5, 6, 7, 8, 9]);
+  assert.equal(new Stretches([]).has(0), false);
+});
+
+test("the first position at which something holds", () => {
+  for (let first = 0; first <= 9; first++) assert.equal(firstOf(9, (k) => k >= first), first);
+});
