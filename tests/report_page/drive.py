@@ -64,6 +64,10 @@ class Page:
         await self.call("Input.dispatchKeyEvent", type="keyDown", key=key, text=text, windowsVirtualKeyCode=code)
         await self.call("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
 
+    async def arrow(self, key, shift=False):
+        for kind in ("keyDown", "keyUp"):
+            await self.call("Input.dispatchKeyEvent", type=kind, key=key, modifiers=8 if shift else 0)
+
     async def click(self, x, y):
         for kind in ("mousePressed", "mouseReleased"):
             await self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
@@ -99,6 +103,100 @@ WORK = """(async () => {
 })()"""
 
 
+# Contrast of all text in sight with what it stands on, in the diagram too: the least, and the text that has it.
+CONTRAST = """(async () => {
+  const parts = (color) => {
+    const probe = parts.context ??= Object.assign(document.createElement("canvas"), {width: 1, height: 1}).getContext("2d", {willReadFrequently: true});
+    probe.clearRect(0, 0, 1, 1);
+    probe.fillStyle = color;
+    probe.fillRect(0, 0, 1, 1);
+    return [...probe.getImageData(0, 0, 1, 1).data].map((c) => c / 255);
+  };
+  const light = (c) => { const [r, g, b] = c.slice(0, 3).map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+  const over = (c, under) => [0, 1, 2].map((k) => c[k] * c[3] + under[k] * (1 - c[3])).concat(1);
+  const ratio = (a, b) => { const [x, y] = [light(a), light(b)]; return (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05); };
+  let least = [21, ""], texts = 0;
+  const note = (text, color, ground) => { texts++; const r = ratio(over(color, ground), ground); if (r < least[0]) least = [r, text.slice(0, 60)]; };
+  const ground = (node) => {
+    const stack = [];
+    for (let n = node; n; n = n.parentElement) {
+      const c = parts(getComputedStyle(n).backgroundColor);
+      stack.push(c);
+      if (c[3] === 1) break;
+    }
+    return stack.reduceRight((under, c) => over(c, under), [1, 1, 1, 1]);
+  };
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const parent = node.parentElement;
+    if (!node.data.trim() || !parent.checkVisibility({visibilityProperty: true, opacityProperty: true}) || parent.closest("script, style, .hidden, dialog:not([open])")) continue;
+    const style = getComputedStyle(parent);
+    note(node.data.trim(), parts(parent instanceof SVGElement ? style.fill : style.color), ground(parent));
+  }
+  const proto = CanvasRenderingContext2D.prototype, { fillText, strokeText } = proto;
+  let halo = null;
+  proto.strokeText = function (text, ...rest) { halo = [text, this.strokeStyle]; return strokeText.call(this, text, ...rest); };
+  proto.fillText = function (text, ...rest) {
+    const color = parts(this.fillStyle);
+    color[3] *= this.globalAlpha;
+    const card = getComputedStyle(document.documentElement).getPropertyValue("--card");
+    note(`diagram: ${text}`, color, parts(halo && halo[0] === text ? halo[1] : card));
+    halo = null;
+    return fillText.call(this, text, ...rest);
+  };
+  demi.paint();
+  Object.assign(proto, { fillText, strokeText });
+  return {least: Math.round(least[0] * 100) / 100, text: least[1], texts};
+})()"""
+
+
+async def legible(page, when):
+    seen = await page.run(CONTRAST)
+    check(seen["texts"] > 20, f"there is text to look at, {when}: {seen}")
+    check(seen["least"] >= 4.5, f"text has a contrast of at least 4.5, {when}: {seen}")
+    return seen["least"]
+
+
+async def keys(page):
+    """The list of events, with the keyboard alone."""
+    row = "demi.list.active"
+    here = "document.activeElement.getAttribute('role') === 'option' && Number(document.activeElement.dataset.row) === demi.list.active"
+    await page.key("Escape")
+    await page.key("l")
+    await page.until(here, "l goes to the list")
+    check(await page.run("document.querySelectorAll('#events [role=option][tabindex=\"0\"]').length") == 1, "Tab comes to one row of the list")
+    check(await page.run("Number(document.activeElement.ariaSetSize) === demi.current.trace.n && Number(document.activeElement.ariaPosInSet) === demi.list.active + 1"), "a row says its place among all")
+    await page.arrow("Home")
+    for n in range(3):
+        await page.arrow("ArrowDown")
+    await page.until(f"{row} === Math.min(3, demi.current.trace.n - 1) && {here}", "arrows move in order")
+    label = await page.run("document.activeElement.getAttribute('aria-label')")
+    check(", event " in label and not label.startswith("undefined"), f"a row says what its event is: {label}")
+    await page.arrow("PageDown")
+    await page.until(f"{row} > 3 && {here}", "page by page")
+    await page.arrow("End")
+    await page.until(f"{row} === demi.current.trace.n - 1 && {here}", "End goes to the last event")
+    await page.arrow("Home")
+    await page.until(f"{row} === 0 && {here}", "Home goes to the first event")
+    # Along a message, and back; along an actor, and back.
+    sent = await page.run("(() => { const t = demi.current.trace; for (let i = 0; i < Math.min(t.n, 1000); i++) { const e = t.get(i); if (e && e.kind === 'send' && e.effects.length) return [i, e.effects[0].i]; } return null; })()")
+    if sent:
+        await page.run(f"demi.list.activate({sent[0]}, true)")
+        await page.arrow("ArrowRight")
+        await page.until(f"{row} === {sent[1]} && {here}", "→ follows a message")
+        await page.arrow("ArrowLeft")
+        await page.until(f"{row} === {sent[0]} && {here}", "← goes back to its send")
+    start = await page.run(row)
+    after = await page.run(f"demi.current.trace.nextOfActor({start}, true)")
+    await page.arrow("ArrowDown", shift=True)
+    if after is not None:
+        await page.until(f"{row} === {after} && {here}", "Shift ↓ goes along the actor")
+        await page.arrow("ArrowUp", shift=True)
+        await page.until(f"{row} === {start} && {here}", "Shift ↑ goes back")
+    await page.key("Enter")
+    await page.until(f"demi.current.selected === {start} && document.activeElement.ariaSelected === 'true'", "Enter chooses the event")
+
+
 async def use(page, args):
     seen = {}
     for domain in ("Page", "Runtime", "Log"):
@@ -115,8 +213,9 @@ async def use(page, args):
     seen["title"] = await page.run("document.getElementById('heading').textContent")
     seen["traces"] = await page.run("demi.diagrams.map((d) => ({name: d.trace.name, events: d.trace.n, actors: d.trace.actors.length}))")
     check(await page.run("document.querySelectorAll('#facts dt').length > 2"), "the head tells facts")
-    check(await page.run("document.querySelectorAll('b:not(h1 b, h2 b, li b, .tip b)').length === 0"), "no markup came from texts")
+    check(await page.run("document.querySelectorAll('b:not(h1 b, h2 b, li b, .tip b, [role=option] b)').length === 0"), "no markup came from texts")
     await page.picture(args.pictures, "light")
+    seen["contrast"] = await legible(page, "at first")
 
     # Step with the keyboard.
     await page.key("Home")
@@ -152,6 +251,9 @@ async def use(page, args):
     if not await page.run("demi.page.served"):
         check(await page.run(WALK), "past and future agree with a walk over all edges")
     await page.picture(args.pictures, "chosen")
+    seen["contrast"] = min(seen["contrast"], await legible(page, "with a choice"))
+    await keys(page)
+    await page.picture(args.pictures, "list")
 
     # The first invariant that fails leads to its event.
     seen["invariants"] = await page.run("demi.page.invariants.map((i) => [i.found, i.event])")
@@ -168,11 +270,23 @@ async def use(page, args):
     check(await page.run("document.activeElement.id === 'search'"), "/ goes to the search")
     word = await page.run("(demi.current.trace.get(demi.current.selected).type || 'a').slice(0, 6)")
     await page.call("Input.insertText", text=word)
-    await page.until("document.querySelectorAll('#results li').length > 0", "the search finds")
+    await page.until("document.querySelectorAll('#results [role=option]').length > 0", "the search finds")
+    seen["found"] = await page.run("demi.search.hits.total")
+    check(seen["found"] == await page.run(FOUND.replace("WORD", json.dumps(word))), "the search finds all")
+    count = "document.querySelector('#results output').textContent.replaceAll('\u202f', '')"
     await page.key("Enter")
-    await page.until("document.querySelector('#results [aria-current=true]') !== null", "Enter chooses what was found")
-    seen["found"] = await page.run("document.querySelectorAll('#results li').length")
+    await page.until(f"{count} === `1 of ${{demi.search.hits.total}}` && document.querySelector('#results [aria-selected=true]') !== null", "Enter chooses the first hit")
+    if seen["found"] > 1:
+        await page.key("Enter")
+        await page.until(f"{count} === `2 of ${{demi.search.hits.total}}`", "Enter goes to the next hit")
+        await page.run("document.querySelector('#results [aria-label=\"Hit before\"]').click()")
+        await page.until(f"{count} === `1 of ${{demi.search.hits.total}}`", "a button goes back")
+        await page.run("document.querySelector('#results [aria-label=\"Hit before\"]').click()")
+        await page.until(f"{count} === `${{demi.search.hits.total}} of ${{demi.search.hits.total}}`", "before the first hit comes the last")
+        await page.until("demi.current.selected === demi.search.hits.events[demi.search.hits.total - 1]", "it is shown")
     await page.picture(args.pictures, "search")
+    seen["contrast"] = min(seen["contrast"], await legible(page, "while searching"))
+    await page.run("document.getElementById('search').focus()")
     await page.key("Escape")
     await page.until("document.getElementById('results').hidden", "Escape ends the search")
 
@@ -183,6 +297,7 @@ async def use(page, args):
     await page.until("document.documentElement.dataset.theme === 'dark'", "d is dark")
     await page.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     await page.picture(args.pictures, "dark")
+    seen["contrast"] = min(seen["contrast"], await legible(page, "in the dark"))
     await page.run("document.querySelector('.sheets').scrollIntoView()")
     await page.picture(args.pictures, "sheets")
     await page.run("window.scrollTo(0, 0)")
@@ -190,12 +305,20 @@ async def use(page, args):
     await page.key("?")
     await page.until("document.getElementById('about').open", "? opens the help")
     await page.picture(args.pictures, "help")
+    seen["contrast"] = min(seen["contrast"], await legible(page, "with help"))
     await page.key("Escape")
     await page.until("!document.getElementById('about').open", "Escape closes the help")
     await page.call("Emulation.setDeviceMetricsOverride", width=480, height=900, deviceScaleFactor=1, mobile=False)
     await asyncio.sleep(0.3)
     check(await page.run("document.documentElement.scrollWidth <= innerWidth + 1"), "nothing overflows a narrow window")
     await page.picture(args.pictures, "narrow")
+    if args.pictures:
+        await page.call("Emulation.setDeviceMetricsOverride", width=480, height=2600, deviceScaleFactor=1, mobile=False)
+        await asyncio.sleep(0.3)
+        await page.picture(args.pictures, "narrow-long")
+        await page.key("d")
+        await page.picture(args.pictures, "narrow-dark")
+        await page.key("d")
     await page.call("Emulation.setDeviceMetricsOverride", width=1440, height=900, deviceScaleFactor=1, mobile=False)
     printed = await page.call("Page.printToPDF", printBackground=True)
     check(len(printed["data"]) > 5000, "the page prints")
@@ -204,6 +327,19 @@ async def use(page, args):
             file.write(base64.b64decode(printed["data"]))
     check(not page.problems, f"the browser reports no errors: {page.problems}")
     return seen
+
+
+# How many events hold a word: asked of each event that is in the page, or of the server.
+FOUND = """(async () => {
+  const t = demi.current.trace, word = WORD.toLowerCase();
+  if (demi.page.served) return (await t.search([word], -1)).total;
+  let n = 0;
+  for (let i = 0; i < t.n; i++) {
+    const e = t.get(i);
+    if ([t.actors[e.actor], e.kind, e.type, e.payload, e.from, e.to, e.id].some((text) => (text ?? "").toLowerCase().includes(word))) n++;
+  }
+  return n;
+})()"""
 
 
 # Whether the page's past and future of the chosen event are those of a walk over all edges, event by event.

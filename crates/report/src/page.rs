@@ -18,7 +18,7 @@ const STYLE: &str = concat!(include_str!("../assets/style.css"), "\n", include_s
 type Module = (&'static str, &'static str);
 
 /// The modules of the script. A module imports only from those before it.
-const MODULES: [Module; 17] = [
+const MODULES: [Module; 18] = [
     ("text.js", include_str!("../assets/app/text.js")),
     ("words.js", include_str!("../assets/app/words.js")),
     ("dom.js", include_str!("../assets/app/dom.js")),
@@ -30,6 +30,7 @@ const MODULES: [Module; 17] = [
     ("paint.js", include_str!("../assets/app/paint.js")),
     ("overview.js", include_str!("../assets/app/overview.js")),
     ("diagram.js", include_str!("../assets/app/diagram.js")),
+    ("list.js", include_str!("../assets/app/list.js")),
     ("inspector.js", include_str!("../assets/app/inspector.js")),
     ("search.js", include_str!("../assets/app/search.js")),
     ("facts.js", include_str!("../assets/app/facts.js")),

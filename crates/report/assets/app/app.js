@@ -6,6 +6,7 @@ import { mateOf } from "./edges.js";
 import { showFacts, showPrinted, showSheets } from "./facts.js";
 import { Inspector } from "./inspector.js";
 import { listenToKeys, showHelp } from "./keys.js";
+import { EventList, allRows } from "./list.js";
 import { RemoteTrace } from "./remote.js";
 import { Search } from "./search.js";
 import { clip } from "./text.js";
@@ -25,6 +26,9 @@ export class App {
     this.current = this.diagrams[this.diagrams.length - 1];
     this.inspector = new Inspector((diagram, i) => this.select(diagram, i));
     this.search = new Search(() => this.current, (diagram, i) => this.select(diagram, i), (error) => this.fail(error));
+    this.list = new EventList("Events in order", (diagram, i) => this.select(diagram, i), (error) => this.fail(error));
+    this.listed = el("h2", {});
+    put($("events"), el("header", {}, this.listed, el("button", { type: "button", class: "link", "aria-label": "Keys of the list", onclick: showHelp }, "keys")), this.list.box, this.list.status);
     this.turn = 0;
     /** Whether it was dark before the page was printed. */
     this.dark = false;
@@ -89,6 +93,9 @@ export class App {
         other.show(twin);
       }
       $("position").textContent = trace.position(i);
+      this.relist();
+      this.list.follow(i);
+      this.search.list.draw();
       const event = trace.get(i);
       if (event) await this.inspector.show(diagram, event);
     } catch (error) { this.fail(error); }
@@ -133,6 +140,7 @@ export class App {
       diagram.draw();
     }
     $("position").textContent = "–";
+    this.list.draw();
     this.inspector.clear();
   }
 
@@ -143,6 +151,16 @@ export class App {
     if (which < 2) this.current = this.diagrams[which];
     [...$("views").children].forEach((button, i) => button.setAttribute("aria-pressed", String(i === which)));
     this.paint();
+    this.relist();
+  }
+
+  /** The list has the events of the diagram that keys act on. */
+  relist() {
+    const { trace } = this.current;
+    if (this.list.diagram === this.current) return;
+    this.listed.textContent = `Events of the ${trace.name} execution`;
+    this.list.show(this.current, allRows(trace.n));
+    this.list.follow(this.current.selected);
   }
 
   views() {

@@ -328,8 +328,12 @@ export class Diagram {
     ctx.font = event.kind === "send" || event.kind === "timer_set" ? "11px system-ui, sans-serif" : "600 11.5px system-ui, sans-serif";
     ctx.textBaseline = "middle";
     ctx.textAlign = "left";
+    // What steps back does so by its colour: faded text could not be read.
+    const fades = ctx.globalAlpha < 1 || !event.kept;
+    if (fades) ctx.font = "11px system-ui, sans-serif";
+    ctx.globalAlpha = 1;
     const halo = event.i === this.selected ? theme.colors.band : event.i === this.hovered ? theme.colors.hover : theme.colors.card;
-    label(ctx, fittedHead(ctx, titleOf(event), room), x, y, color, halo);
+    label(ctx, fittedHead(ctx, titleOf(event), room), x, y, fades ? theme.colors.quiet : color, halo);
   }
 
   /**
@@ -345,7 +349,7 @@ export class Diagram {
     ctx.textBaseline = "middle";
     for (const event of events) {
       if ((event.i + 1) % every && event.i !== this.selected) continue;
-      ctx.fillStyle = event.i === this.selected ? theme.colors.accent : theme.colors.faint;
+      ctx.fillStyle = event.i === this.selected ? theme.colors.accent : theme.colors.soft;
       ctx.fillText(String(event.i + 1), this.gutter - 10, this.y(event.i));
     }
   }
@@ -375,6 +379,19 @@ export class Diagram {
 
 /** @type {Record<string, string>} */
 const WORDS = { start: "starts", crash: "fails", restart: "new incarnation", stop: "is gone", isolate: "is cut off", heal: "is back on the network", violation: "violation", block_begin: "block begins", block_end: "block ends", state: "state" };
+
+/**
+ * What an event does, after the name of its actor.
+ *
+ * @param {Event} event
+ */
+export function sentenceOf(event) {
+  const title = titleOf(event);
+  if (event.kind === "send") return event.to ? `sends ${title} to ${event.to}` : `sends ${title}`;
+  if (event.kind === "receive") return event.from ? `receives ${title} from ${event.from}` : `receives ${title}`;
+  if (event.kind === "timer_fire") return `timer ${title} fires`;
+  return title;
+}
 
 /**
  * What an event is called on its row.

@@ -11,20 +11,21 @@ const KEYS = [
   ["Home, End", "first step, last step"],
   ["v", "the violation"],
   ["Enter", "other end of the message"],
-  ["/", "search; Enter for the next found, Shift Enter for the one before"],
+  ["/", "search; Enter for the next hit, Shift Enter for the one before, ↓ to their list"],
+  ["l", "list of events; there ↓ ↑ move in order, Shift ↓ ↑ along an actor, ← → along a message, Enter chooses"],
   ["1, 2, 3", "recorded, minimized, both side by side"],
   ["+, −", "zoom; Ctrl wheel too"],
   ["← →", "move sideways"],
   ["d", "light or dark"],
-  ["Esc", "let go of the event"],
+  ["Esc", "clear the choice"],
   ["?", "this help"],
 ];
 
-const READING = "Each column is an actor, time goes down, and each row is one event in an order that keeps happens-before. A filled dot takes a message, a hollow one sends it, a diamond is a timer, a square a start, a cross a failure. Arrows join the two ends of a message, or what vector clocks and the parents of spans tell; a dashed one rests on a guess, a dotted one goes through events that are not shown. A short dashed stroke is a message without its other end. A choice shows what happens before it (mark on the left in blue) and after it (in orange); what is concurrent fades. A dashed ring is a step that left the default order of explore. Grey events were pruned: they do not happen before the violation.";
+const READING = "Each column is an actor, time goes down, and each row is one event in an order that keeps happens-before. A filled dot is a receive, a hollow one a send, a diamond a timer, a square a start, a cross a failure. An arrow joins the two ends of a message, or two events whose order is known from vector clocks or spans; a dashed arrow is a guess, a dotted one passes through events that are not shown. A short dashed stroke is a message whose other end is unknown. When you choose an event, those that happen before it get a blue mark on the left and those that happen after it an orange one; concurrent events fade. A dashed ring is a step that deviates from the default order of explore. Grey events were pruned: they do not happen before the violation.";
 
 export function showHelp() {
   const dialog = /** @type {HTMLDialogElement} */ ($("about"));
-  put(dialog, el("h2", {}, "How to read this page"), el("p", {}, READING), el("table", {}, KEYS.map(([keys, what]) => el("tr", {}, el("td", {}, el("kbd", {}, keys)), el("td", {}, what)))), el("p", { class: "sub" }, "Search words match any text; type:, actor:, kind:, payload:, from:, to: look at one field."), el("form", { method: "dialog" }, el("button", {}, "Close")));
+  put(dialog, el("h2", {}, "How to read this page"), el("p", {}, READING), el("table", {}, KEYS.map(([keys, what]) => el("tr", {}, el("td", {}, el("kbd", {}, keys)), el("td", {}, what)))), el("p", { class: "sub" }, "Search words match any text; type:, actor:, kind:, payload:, from:, to: search one field."), el("form", { method: "dialog" }, el("button", {}, "Close")));
   dialog.showModal();
 }
 
@@ -38,6 +39,7 @@ export function listenToKeys(app) {
     Home: () => app.end(false), End: () => app.end(true),
     v: () => app.violation(), Enter: () => app.mate(),
     "/": () => { search.focus(); search.select(); },
+    l: () => app.list.focus(),
     1: () => app.view(0), 2: () => app.view(1), 3: () => app.view(2),
     "+": () => app.current.zoom(1.3), "=": () => app.current.zoom(1.3), "-": () => app.current.zoom(1 / 1.3),
     ArrowLeft: () => app.current.move(app.current.top, app.current.left - 80),
@@ -47,7 +49,7 @@ export function listenToKeys(app) {
   document.addEventListener("keydown", (e) => {
     if (!(e.target instanceof Element)) return;
     const typing = e.target.closest("input, textarea, select, dialog");
-    const pressing = e.target.closest("button, summary, .list, [role=scrollbar]") && (e.key === "Enter" || e.key === " ");
+    const pressing = e.target.closest("button, summary, [role=scrollbar]") && (e.key === "Enter" || e.key === " ");
     if (typing || pressing || e.ctrlKey || e.metaKey || e.altKey || !Object.hasOwn(actions, e.key)) return;
     e.preventDefault();
     actions[e.key](e);

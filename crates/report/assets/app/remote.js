@@ -135,6 +135,13 @@ export class RemoteTrace extends Trace {
     return (await ask({ ask: "step", from: Math.max(0, i), forward })).event;
   }
 
+  /**
+   * @param {number} i
+   * @param {boolean} forward
+   * @returns {Promise<number | null>}
+   */
+  async nextOfActor(i, forward) { return (await ask({ ask: "actor", of: i, forward })).event; }
+
   /** @returns {Promise<number[][]>} */
   async overview() { return (await ask({ ask: "overview" })).counts; }
 

@@ -1,9 +1,9 @@
 // Colours, as the style sheet has them, and the colour of each message type.
 
-/** @typedef {"paper" | "card" | "ink" | "soft" | "faint" | "line" | "lane" | "band" | "hover" | "accent" | "past" | "future" | "alarm" | "pruned"} Name */
+/** @typedef {"paper" | "card" | "ink" | "soft" | "quiet" | "faint" | "line" | "lane" | "band" | "hover" | "accent" | "past" | "future" | "alarm" | "pruned"} Name */
 
 /** @type {readonly Name[]} */
-const NAMES = ["paper", "card", "ink", "soft", "faint", "line", "lane", "band", "hover", "accent", "past", "future", "alarm", "pruned"];
+const NAMES = ["paper", "card", "ink", "soft", "quiet", "faint", "line", "lane", "band", "hover", "accent", "past", "future", "alarm", "pruned"];
 const HUES = 8;
 
 /** The colours in use; `types` has the number of the hue of each of the commonest types. */

@@ -2,7 +2,7 @@
 
 import { firstOf, reachOf } from "./causality.js";
 import { Edges } from "./edges.js";
-import { matches } from "./words.js";
+import { finder } from "./words.js";
 import { natural, number, plural } from "./text.js";
 
 /** @import { AnyTrace, ChangeData, ColumnData, Edge, Event, PageData, TraceData, Variable } from "./types.js" */
@@ -11,9 +11,6 @@ const KEPT = 1, EXTERNAL = 2, LOOSE = 4, AFFECTED = 8;
 
 /** Kinds at which a walk through the schedule does not stop: what a step does, and what is only noted. */
 export const WITHIN = new Set(["send", "timer_set", "timer_cancel", "state", "block_begin", "block_end"]);
-
-/** The most results of one search, as a server has it. */
-const RESULTS = 500;
 
 /**
  * The name of an event. The first incarnation is named where the actor's name could be read as that of an actor and an incarnation.
@@ -196,18 +193,30 @@ export class LocalTrace extends Trace {
   reach(i, forward) { return reachOf(this, i, forward); }
 
   /**
+   * The next event of the same actor, or the one before it; null where there is none.
+   *
+   * @param {number} i
+   * @param {boolean} forward
+   * @returns {Promise<number | null>}
+   */
+  async nextOfActor(i, forward) {
+    const { actor } = this.columns, by = forward ? 1 : -1;
+    for (let other = i + by; other >= 0 && other < this.n; other += by) if (actor[other] === actor[i]) return other;
+    return null;
+  }
+
+  /**
    * Events after `after` that hold all the words.
    *
    * @param {string[]} words
    * @param {number} after
    */
   async search(words, after) {
+    const { actor, incarnation, seq } = this.columns;
+    const holds = finder(words, this.columns, this.actors, this.page.kinds, (k) => nameOf(this.actors[actor[k]], incarnation[k], seq[k]));
     const events = [];
-    for (let i = after + 1; i < this.n && events.length <= RESULTS; i++) {
-      const event = this.get(i);
-      if (event && matches(event, this.actors[event.actor], words)) events.push(i);
-    }
-    return { events: events.slice(0, RESULTS), more: events.length > RESULTS };
+    for (let i = after + 1; i < this.n; i++) if (holds(i)) events.push(i);
+    return { events, total: events.length };
   }
 
   /**

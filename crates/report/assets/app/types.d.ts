@@ -158,8 +158,8 @@ export interface Variable {
 
 export interface Found {
   events: number[];
-  /** Whether there are more behind the last. */
-  more: boolean;
+  /** How many there are, those behind the last of `events` included. */
+  total: number;
 }
 
 /** A set of events. */

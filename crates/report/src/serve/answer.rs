@@ -18,8 +18,8 @@ type Variable = (u32, String, Option<String>, u32, Option<String>);
 const WINDOW: u32 = 4096;
 /// Most arrows that pass over a window without an end in it.
 const PASSING: usize = 300;
-/// Most results of one search.
-const RESULTS: usize = 500;
+/// Most results of one answer to a search.
+const RESULTS: usize = 100_000;
 /// Rows of the picture of the whole.
 const OVERVIEW: usize = 600;
 
@@ -37,6 +37,8 @@ pub(crate) enum Ask {
     Future { of: u32 },
     /// The next step after (or before) an event.
     Step { from: u32, forward: bool },
+    /// The next event of the same actor in the order, or the one before it.
+    Actor { of: u32, forward: bool },
     /// Events after `after` that hold all the words; `type:Vote` looks at one field only.
     Search { words: Vec<String>, after: Option<u32> },
     /// The event of that name.
@@ -68,9 +70,10 @@ pub(crate) enum Answer {
     Event {
         event: Option<u32>,
     },
+    /// The first of the events that hold the words, and how many do.
     Found {
         events: Vec<u32>,
-        more: bool,
+        total: u64,
     },
     Overview {
         counts: Vec<Vec<u32>>,
@@ -105,7 +108,15 @@ impl Served {
                 };
                 Answer::Event { event }
             }
-            Ask::Search { words, after } => self.search(&words, after)?,
+            Ask::Actor { of, forward } => {
+                let same = |e: &u32| s.actor.get(of as usize) == Some(&s.actor[*e as usize]);
+                let event = match forward {
+                    true => (of.saturating_add(1).min(n)..n).find(same),
+                    false => (0..of.min(n)).rev().find(same),
+                };
+                Answer::Event { event }
+            }
+            Ask::Search { words, after } => self.search(&words, after, RESULTS)?,
             Ask::Named { name } => Answer::Event { event: s.named(&name).ok() },
             Ask::Overview {} => {
                 let rows = OVERVIEW.min(s.len()).max(1);
@@ -141,29 +152,27 @@ impl Served {
         inside.map(|stretch| [stretch[0], stretch[stretch.len() - 1]]).collect()
     }
 
-    fn search(&self, words: &[String], after: Option<u32>) -> Result<Answer, ReportError> {
+    fn search(&self, words: &[String], after: Option<u32>, results: usize) -> Result<Answer, ReportError> {
         let words: Vec<String> = words.iter().map(|w| w.to_lowercase()).filter(|w| !w.is_empty()).collect();
         let first = after.map_or(0, |a| a.saturating_add(1));
         // The earliest events are wanted, and the file is in another order: the largest of too many is dropped.
         let mut found: BinaryHeap<u32> = BinaryHeap::new();
+        let mut total = 0;
         export::contents(
             &self.exec,
             |e| e >= first,
             |e, content| -> Result<(), ReportError> {
-                let wanted = found.len() <= RESULTS || found.peek().is_some_and(|l| e < *l);
-                if wanted && self.holds(e, &content, &words) {
+                if self.holds(e, &content, &words) {
+                    total += 1;
                     found.push(e);
-                    if found.len() > RESULTS + 1 {
+                    if found.len() > results {
                         found.pop();
                     }
                 }
                 Ok(())
             },
         )?;
-        let mut events = found.into_sorted_vec();
-        let more = events.len() > RESULTS;
-        events.truncate(RESULTS);
-        Ok(Answer::Found { events, more })
+        Ok(Answer::Found { events: found.into_sorted_vec(), total })
     }
 
     fn holds(&self, e: u32, content: &Content, words: &[String]) -> bool {

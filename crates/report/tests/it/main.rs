@@ -7,6 +7,7 @@
     reason = "a failed expectation is a failed test"
 )]
 
+mod contrast;
 mod one_relation;
 mod parsed;
 mod script;

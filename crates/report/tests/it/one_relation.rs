@@ -174,6 +174,10 @@ fn served(exec: &Path, truth: &Relation) -> Result<(), TestCaseError> {
     let (low, high) = (n / 3, n / 3 + n.div_ceil(4));
     for (i, name) in columns.names.iter().enumerate() {
         prop_assert_eq!(&ask(json!({"ask": "named", "name": name}))["event"], &json!(i));
+        let of_actor = |j: &usize| columns.actor[*j] == columns.actor[i];
+        let (next, before) = ((i + 1..n).find(of_actor), (0..i).rev().find(of_actor));
+        prop_assert_eq!(&ask(json!({"ask": "actor", "of": i, "forward": true}))["event"], &json!(next));
+        prop_assert_eq!(&ask(json!({"ask": "actor", "of": i, "forward": false}))["event"], &json!(before));
         for (question, forward) in [("past", false), ("future", true)] {
             let answer = ask(json!({"ask": question, "of": i}));
             let inside =

@@ -42,6 +42,12 @@ test("steps pass over sends and states", async () => {
   assert.equal(new LocalTrace(...sample([{ actor: "a", kind: "send" }, ...EVENTS])).position(0), "before the first of 4 steps");
 });
 
+test("the next event of an actor is found in both directions", async () => {
+  const trace = new LocalTrace(...sample(EVENTS));
+  assert.deepEqual([await trace.nextOfActor(0, true), await trace.nextOfActor(3, true), await trace.nextOfActor(4, true)], [3, 4, null]);
+  assert.deepEqual([await trace.nextOfActor(4, false), await trace.nextOfActor(3, false), await trace.nextOfActor(0, false)], [3, 0, null]);
+});
+
 test("an event has its texts and both directions of its edges", () => {
   const trace = new LocalTrace(...sample(EVENTS, [[2, 3]]));
   const [send, receive] = [trace.get(2), trace.get(3)];
