@@ -6,10 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use demi_common::sums::Summing;
+use demi_common::sums::Digester;
 use demi_lineage::export::{Selection, Trace};
 use demi_lineage::generate::{Generator, Mix, write_store_file};
-use demi_lineage::query::{Looks, Predicate, Query};
+use demi_lineage::query::{StateSelection, Predicate, Query};
 use demi_lineage::{BuildOptions, LineageError, ViolationSpec, build};
 use libfuzzer_sys::fuzz_target;
 
@@ -53,7 +53,7 @@ fn write(path: &Path, bytes: &[u8]) {
     let sums = path.with_extension("sum");
     if sums.is_file() {
         let stretch = if path.extension().is_some_and(|ending| ending == "bin") { 4096 } else { 256 << 10 };
-        let mut summing = Summing::new(stretch);
+        let mut summing = Digester::new(stretch);
         summing.put(bytes);
         fs::write(sums, summing.finish().to_bytes()).expect("digests");
     }
@@ -71,7 +71,7 @@ fn ask(exec: &Path) -> Result<(), LineageError> {
         );
     }
     let _ = query.stats();
-    let _ = query.check(&Predicate::parse("x < 100").expect("a predicate"), Looks::All);
+    let _ = query.check(&Predicate::parse("x < 100").expect("a predicate"), StateSelection::All);
     let _ = Trace::load(exec, &Selection::default());
     Ok(())
 }

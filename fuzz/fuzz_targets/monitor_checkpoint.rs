@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use demi_daemon::monitors::is_checkpoint;
-use demi_monitor::{Invariant, Monitor, Options, Saved};
+use demi_monitor::{Invariant, Monitor, Options, MonitorState};
 use demi_schemas::EventRecord;
 use libfuzzer_sys::fuzz_target;
 
@@ -77,12 +77,12 @@ fuzz_target!(|input: (Vec<(u16, u8)>, &[u8])| {
         text[usize::from(at) % len] = byte;
     }
     for bytes in [bytes, &text] {
-        let Ok(saved) = serde_json::from_slice::<Saved>(bytes) else { continue };
+        let Ok(saved) = serde_json::from_slice::<MonitorState>(bytes) else { continue };
         let mut monitor = Monitor::resume(&WATCHED, options(), &saved);
         feed(&mut monitor);
         assert!(monitor.counts().held <= MOST);
         let saved = monitor.save();
         let again = serde_json::to_string(&saved).expect("JSON");
-        assert!(serde_json::from_str::<Saved>(&again).is_ok_and(|read| read == saved));
+        assert!(serde_json::from_str::<MonitorState>(&again).is_ok_and(|read| read == saved));
     }
 });

@@ -245,7 +245,7 @@ impl EventRecord {
     fn read(&mut self, line: &[u8]) -> Result<(), RecordError> {
         let text = std::str::from_utf8(line).map_err(|e| RecordError::NotUtf8(e.valid_up_to()))?;
         let mut reader = serde_json::Deserializer::from_str(text);
-        let read = read::Into(self).deserialize(&mut reader).and_then(|()| reader.end());
+        let read = read::RecordReader(self).deserialize(&mut reader).and_then(|()| reader.end());
         read.map_err(|e| Self::explain(text, &e))?;
         if self.seq > 0 && self.attrs.get("gaps").is_some_and(|gaps| gaps == "normal") {
             self.seq = sparse_seq(self.seq);

@@ -5,20 +5,20 @@ use schemars::{JsonSchema, Schema, schema_for};
 use crate::{certificate, event, invariants, scenario, schedule, summary};
 
 /// A file name and the schema it holds.
-pub struct Named {
+pub struct SchemaFile {
     /// File name under `schemas/json/`.
     pub file: &'static str,
     /// The schema.
     pub schema: Schema,
 }
 
-fn named<T: JsonSchema>(file: &'static str) -> Named {
-    Named { file, schema: schema_for!(T) }
+fn named<T: JsonSchema>(file: &'static str) -> SchemaFile {
+    SchemaFile { file, schema: schema_for!(T) }
 }
 
 /// Every JSON Schema, in the order of their file names.
 #[must_use]
-pub fn all() -> Vec<Named> {
+pub fn all() -> Vec<SchemaFile> {
     vec![
         named::<summary::BuildSummary>("build-summary.schema.json"),
         named::<certificate::Certificate>("certificate.schema.json"),
@@ -43,7 +43,7 @@ mod tests {
     #[test]
     fn committed_schemas_agree_with_the_types() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("json");
-        for super::Named { file, schema } in super::all() {
+        for super::SchemaFile { file, schema } in super::all() {
             let text = format!("{}\n", serde_json::to_string_pretty(&schema).unwrap());
             let path = folder.join(file);
             if std::env::var_os("UPDATE_SCHEMAS").is_some() {

@@ -7,7 +7,7 @@ use demi_common::durable::sync_folder;
 use demi_common::owned::{Kind, check};
 use demi_common::sealed::{DAMAGED, SealedFile};
 use demi_common::{FolderError, path_name};
-use demi_lineage::query::{Anew, Refreshed};
+use demi_lineage::query::{RebuildReason, Refreshed};
 use demi_lineage::{BuildOptions, LineageError};
 use demi_schemas::summary::{BackwardStamps, BuildSummary};
 use demi_store::{Quarantined, Store, backward_stamps, quarantined};
@@ -204,7 +204,7 @@ impl Order {
             demi_lineage::query::rebuild(files, &system, folder, &mut say).map_err(Into::into)
         })?;
         bar.finish_and_clear();
-        ui.note(&format!("built {} of all events: {}", folder.display(), Anew::Damaged));
+        ui.note(&format!("built {} of all events: {}", folder.display(), RebuildReason::Damaged));
         Ok(true)
     }
 }

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use demi_common::text::printable;
-use demi_lineage::query::{Asked, CheckAnswer, Predicate, Scope};
+use demi_lineage::query::{CheckAnswer, ClassPredicate, Predicate, Scope};
 use demi_schemas::{InvariantEntry, Standing};
 use serde::Serialize;
 
-use super::query::Moments;
+use super::query::CheckedStates;
 use super::{Outcome, executions, infer};
 use demi_commands::ui::Ui;
 
@@ -29,8 +29,8 @@ pub struct CheckArgs {
     #[arg(long, value_name = "NAME")]
     system: Option<String>,
     /// Which global states are looked at.
-    #[arg(long, value_enum, default_value_t = Moments::All)]
-    states: Moments,
+    #[arg(long, value_enum, default_value_t = CheckedStates::All)]
+    states: CheckedStates,
     /// Print all answers as JSON.
     #[arg(long)]
     json: bool,
@@ -66,7 +66,7 @@ pub fn run(args: &CheckArgs, ui: &Ui) -> Outcome {
     for entry in &chosen {
         let place =
             entry.name.as_deref().unwrap_or(if entry.id.is_empty() { &entry.holds } else { &entry.id });
-        asked.push(Asked::of(entry).map_err(|e| format!("{path}: '{place}': {e}"))?);
+        asked.push(ClassPredicate::of(entry).map_err(|e| format!("{path}: '{place}': {e}"))?);
     }
     let opened = executions::open(&args.sources, args.system.as_deref(), ui)?;
     let bar = ui.progress();

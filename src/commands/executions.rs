@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use demi_formats::Sources;
 use demi_infer::{Execution, Record};
-use demi_lineage::query::{Ground, INDEX_FOLDER, Query, Told};
+use demi_lineage::query::{Ground, INDEX_FOLDER, Query, StateHistory};
 use demi_store::{Gathered, LoadOptions};
 use tempfile::TempDir;
 
@@ -25,7 +25,7 @@ pub struct Ordered {
     /// What people call it: the system of a store, the folder otherwise.
     pub name: String,
     pub query: Query,
-    pub told: Told,
+    pub told: StateHistory,
     /// Its ground states, where these are what is looked at.
     pub ground: Option<Ground>,
     /// Its pairs of states that can be there together, where these are what is looked at.
@@ -42,7 +42,7 @@ impl Ordered {
     pub fn execution(&self, messages: bool) -> Result<Execution, Box<dyn Error>> {
         let mut records = Vec::new();
         let mut names: std::collections::BTreeMap<String, Arc<str>> = std::collections::BTreeMap::new();
-        self.query.each_told(&self.told, &mut |actor, incarnation, state| {
+        self.query.each_recorded_state(&self.told, &mut |actor, incarnation, state| {
             let name = match names.get(actor) {
                 Some(name) => name.clone(),
                 None => names.entry(actor.to_owned()).or_insert_with(|| Arc::from(actor)).clone(),
@@ -128,7 +128,7 @@ pub fn open(places: &[PathBuf], system: Option<&str>, ui: &Ui) -> Result<Vec<Ord
 
 fn ordered(name: String, folder: &Path, temporary: Option<Arc<TempDir>>) -> Result<Ordered, Box<dyn Error>> {
     let query = Query::open(folder, false)?;
-    let told = query.told().map_err(|e| format!("{name}: {e}; {HOW_TO_TELL}"))?;
+    let told = query.state_history().map_err(|e| format!("{name}: {e}; {HOW_TO_TELL}"))?;
     Ok(Ordered { name, query, told, ground: None, pairs: Vec::new(), _temporary: temporary })
 }
 

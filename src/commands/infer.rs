@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use demi_common::text::printable;
-use demi_infer::{Groups, Inferred, Invariant, Options, SeenGroup, Variables, infer};
+use demi_infer::{GroupProfile, Groups, Inferred, Invariant, Options, Variables, infer};
 use demi_schemas::{InvariantEntry, InvariantsFile, Standing};
 use glob::Pattern;
 use serde_json::json;
@@ -39,8 +39,8 @@ pub struct InferArgs {
     /// At which moments the states of all actors are looked at together: after each state record of one order of the events
     /// (order), in any order, two actors at a time (pairs), or only where no message is on its way (ground). Systems that talk all
     /// the time have few such moments.
-    #[arg(long, value_enum, default_value_t = Moments::Order)]
-    states: Moments,
+    #[arg(long, value_enum, default_value_t = InferredStates::Order)]
+    states: InferredStates,
     /// Actors of one class: those whose names a pattern matches. Without it names and variables decide. May be given several times.
     #[arg(long, value_name = "NAME=GLOB", value_parser = class)]
     class: Vec<(String, Pattern)>,
@@ -72,7 +72,7 @@ pub struct InferArgs {
 
 /// At which moments states are looked at together.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-enum Moments {
+enum InferredStates {
     /// After each state record, in the linear extension.
     Order,
     /// In the linear extension, and beside that each pair of states that can be there together, as "at most one" needs it.
@@ -98,12 +98,12 @@ pub fn run(args: &InferArgs, ui: &Ui) -> Outcome {
     let before = args.out.as_deref().filter(|out| out.exists()).map(read).transpose()?;
     let against = args.against.as_deref().map(read).transpose()?;
     let mut opened = executions::open(&args.sources, args.system.as_deref(), ui)?;
-    if args.states == Moments::Ground {
+    if args.states == InferredStates::Ground {
         opened.iter_mut().try_for_each(executions::Ordered::take_ground)?;
         let states: usize = opened.iter().filter_map(|o| o.ground.as_ref()).map(|ground| ground.states).sum();
         ui.note(&format!("{states} ground states, one after the other"));
     }
-    if args.states == Moments::Pairs {
+    if args.states == InferredStates::Pairs {
         opened.iter_mut().try_for_each(executions::Ordered::take_pairs)?;
         let pairs: usize = opened.iter().map(|o| o.pairs.len()).sum();
         ui.note(&format!("{pairs} pairs of states that can be there together"));
@@ -199,7 +199,7 @@ fn ground_states(opened: &[executions::Ordered]) -> Option<Vec<usize>> {
 }
 
 fn groups_json(inferred: &Inferred) -> Vec<serde_json::Value> {
-    let one = |g: &SeenGroup| json!({ "class": g.class, "rows_are": g.rows_are, "rows": g.rows });
+    let one = |g: &GroupProfile| json!({ "class": g.class, "rows_are": g.rows_are, "rows": g.rows });
     inferred.groups.iter().map(one).collect()
 }
 

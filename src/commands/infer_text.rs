@@ -4,7 +4,7 @@ use std::error::Error;
 
 use demi_common::table::Table;
 use demi_common::text::printable;
-use demi_infer::{Close, Inferred, Invariant, Near};
+use demi_infer::{Inferred, Invariant, NearFailure, NearMiss};
 use demi_schemas::InvariantEntry;
 use glob::Pattern;
 use serde_json::json;
@@ -87,9 +87,9 @@ pub fn told(
 }
 
 /// A row that came near, in one line.
-fn closest(invariant: &Invariant, close: &Close, opened: &[Ordered]) -> Result<String, Box<dyn Error>> {
+fn closest(invariant: &Invariant, close: &NearFailure, opened: &[Ordered]) -> Result<String, Box<dyn Error>> {
     let Some(execution) = opened.get(close.execution) else { return Ok(String::new()) };
-    let Near { slack, rows, of, values } = &close.near;
+    let NearMiss { slack, rows, of, values } = &close.near;
     let values: Vec<String> = values.iter().map(|(name, value)| format!("{name} = {value}")).collect();
     let event = execution.event(close.at, close.is_message)?;
     let mut text = match invariant.without_remainder() {
@@ -124,7 +124,7 @@ pub fn with_nearest(
         let mut nearest = Vec::new();
         for close in own.iter().flat_map(|own| &own.nearest) {
             let Some(execution) = opened.get(close.execution) else { continue };
-            let Near { slack, rows, of, values } = &close.near;
+            let NearMiss { slack, rows, of, values } = &close.near;
             let values: serde_json::Map<String, serde_json::Value> =
                 values.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
             let event = execution.event(close.at, close.is_message)?;

@@ -50,7 +50,7 @@ pub struct DeleteArgs {
 
 /// What was done of a system.
 #[derive(Serialize)]
-struct Done {
+struct DeletionReport {
     #[serde(flatten)]
     deletion: Deletion,
     /// Records and lines that were deleted of spools.
@@ -58,12 +58,12 @@ struct Done {
     /// Executions and results below the store that held events of the system and are removed.
     removed: Vec<PathBuf>,
     /// What may hold deleted events and was not reached, and why.
-    left: Vec<Left>,
+    left: Vec<Unreached>,
 }
 
 /// A place that was not reached.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-struct Left {
+struct Unreached {
     path: PathBuf,
     reason: String,
 }
@@ -92,14 +92,14 @@ pub fn delete(args: &DeleteArgs, ui: &Ui) -> Outcome {
             Ok(idle) => spools.push((spool.clone(), idle)),
             Err(error) => {
                 let reason = format!("the spool cannot be reached: {error}");
-                left.insert(Left { path: spool.clone(), reason });
+                left.insert(Unreached { path: spool.clone(), reason });
             }
         }
     }
     for path in copies.executions.iter().filter(|path| path.exists()) {
         let reason =
             "an execution that was built of the store: remove it, and what was made of it, or build it again";
-        left.insert(Left { path: path.clone(), reason: reason.into() });
+        left.insert(Unreached { path: path.clone(), reason: reason.into() });
     }
     let mut done = Vec::new();
     for system in &systems {
@@ -114,8 +114,8 @@ pub fn delete(args: &DeleteArgs, ui: &Ui) -> Outcome {
     } else {
         done.iter().for_each(|one| ui.result(&text(one)));
     }
-    let not_reached: BTreeSet<&Left> = done.iter().flat_map(|one| &one.left).collect();
-    for Left { path, reason } in not_reached {
+    let not_reached: BTreeSet<&Unreached> = done.iter().flat_map(|one| &one.left).collect();
+    for Unreached { path, reason } in not_reached {
         ui.note(&format!("not deleted from: {}: {reason}", path.display()));
     }
     Ok(ExitCode::SUCCESS)
@@ -127,8 +127,8 @@ fn one(
     system: &str,
     doomed: &Doomed,
     spools: &[(PathBuf, Idle)],
-    left: &BTreeSet<Left>,
-) -> Result<Done, Box<dyn Error>> {
+    left: &BTreeSet<Unreached>,
+) -> Result<DeletionReport, Box<dyn Error>> {
     let mut waiting = Waiting::default();
     for (_, spool) in spools {
         spool.waiting(store, system, doomed, &mut waiting)?;
@@ -141,15 +141,19 @@ fn one(
         spooled += forgotten.records;
         let reason = "it cannot be read, and may hold what was to be deleted: remove it";
         let unread = forgotten.unread.into_iter().map(|name| path.join(name));
-        left.extend(unread.map(|path| Left { path, reason: reason.into() }));
+        left.extend(unread.map(|path| Unreached { path, reason: reason.into() }));
     }
     super::built::forget(store, system)?;
     let removed = if doomed.is_nothing() { Vec::new() } else { violations(store.dir(), system, &mut left)? };
-    Ok(Done { deletion, spooled, removed, left: left.into_iter().collect() })
+    Ok(DeletionReport { deletion, spooled, removed, left: left.into_iter().collect() })
 }
 
 /// Removes what monitors had built of a system: each execution has a name of its own for the store's files as they were, or a copy.
-fn violations(store: &Path, system: &str, left: &mut BTreeSet<Left>) -> Result<Vec<PathBuf>, Box<dyn Error>> {
+fn violations(
+    store: &Path,
+    system: &str,
+    left: &mut BTreeSet<Unreached>,
+) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     let folder = store.join(VIOLATIONS);
     if !folder.is_dir() {
         return Ok(Vec::new());
@@ -166,7 +170,7 @@ fn violations(store: &Path, system: &str, left: &mut BTreeSet<Left>) -> Result<V
             Some(_) => continue,
             None => {
                 let reason = "its violation.json does not say of which system it is: remove it".into();
-                left.insert(Left { path: violation, reason });
+                left.insert(Unreached { path: violation, reason });
                 continue;
             }
         }
@@ -178,7 +182,7 @@ fn violations(store: &Path, system: &str, left: &mut BTreeSet<Left>) -> Result<V
             match owned(&path) {
                 Ok(true) => std::fs::remove_dir_all(&path)?,
                 Ok(false) => std::fs::remove_file(&path)?,
-                Err(reason) => drop(left.insert(Left { path, reason })),
+                Err(reason) => drop(left.insert(Unreached { path, reason })),
             }
         }
         if std::fs::read_dir(&violation)?.next().is_none() {
@@ -206,8 +210,8 @@ fn owned(path: &Path) -> Result<bool, String> {
     check(path, kind, &[]).map(|()| true).map_err(|error| error.to_string())
 }
 
-fn text(done: &Done) -> String {
-    let Done { deletion, spooled, removed, .. } = done;
+fn text(done: &DeletionReport) -> String {
+    let DeletionReport { deletion, spooled, removed, .. } = done;
     let system = deletion.system.escape_debug();
     let mut text = format!("{system}: {} events deleted, {} stay", deletion.events, deletion.kept);
     if deletion.quarantined + deletion.quarantined_kept > 0 {

@@ -11,7 +11,7 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
 
 use crate::regular;
-use crate::sums::{Summing, Sums};
+use crate::sums::{Digester, Digests};
 
 /// Bytes of a data file with one digest: a fraction of what a page takes to read, and 8 bytes of digests for 256 KiB.
 pub const STRETCH: usize = 256 << 10;
@@ -23,7 +23,7 @@ pub const DAMAGED: &str = "its content is not what was written: the file is dama
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SealedFile {
     path: PathBuf,
-    sums: Option<Arc<Sums>>,
+    sums: Option<Arc<Digests>>,
 }
 
 impl From<PathBuf> for SealedFile {
@@ -42,11 +42,11 @@ impl AsRef<Path> for SealedFile {
 impl SealedFile {
     /// A file with the digests of what was written to it.
     #[must_use]
-    pub fn new(path: PathBuf, sums: Option<Sums>) -> Self {
+    pub fn new(path: PathBuf, sums: Option<Digests>) -> Self {
         SealedFile { path, sums: sums.map(Arc::new) }
     }
 
-    /// A file whose digests stand beside it, as [`Sealing::finish`] writes them. Without such a file it has none.
+    /// A file whose digests stand beside it, as [`SealedWriter::finish`] writes them. Without such a file it has none.
     ///
     /// # Errors
     /// When the digests are damaged or are not of a file of this length.
@@ -57,7 +57,7 @@ impl SealedFile {
             Err(error) => return Err(error),
         };
         let length = std::fs::metadata(path)?.len();
-        let sums = Sums::from_bytes(&bytes, STRETCH as u64, length).ok_or_else(damaged)?;
+        let sums = Digests::from_bytes(&bytes, STRETCH as u64, length).ok_or_else(damaged)?;
         Ok(SealedFile::new(path.to_owned(), Some(sums)))
     }
 
@@ -77,13 +77,13 @@ impl SealedFile {
     ///
     /// # Errors
     /// When it cannot be opened, or is shorter or longer than what was written.
-    pub fn open(&self) -> io::Result<Verified> {
+    pub fn open(&self) -> io::Result<VerifiedFile> {
         let file = regular::open(&self.path)?;
         let length = file.metadata()?.len();
         if self.sums.as_ref().is_some_and(|sums| sums.length() != length) {
             return Err(damaged());
         }
-        Ok(Verified { file: Arc::new(file), length, sums: self.sums.clone(), last: Arc::default() })
+        Ok(VerifiedFile { file: Arc::new(file), length, sums: self.sums.clone(), last: Arc::default() })
     }
 
     /// Compares all of it with its digests.
@@ -126,19 +126,19 @@ fn damaged() -> io::Error {
 
 /// A file that is open, each stretch of which is compared before it is handed on.
 #[derive(Clone, Debug)]
-pub struct Verified {
+pub struct VerifiedFile {
     file: Arc<File>,
     length: u64,
-    sums: Option<Arc<Sums>>,
+    sums: Option<Arc<Digests>>,
     /// The stretch that was read last: headers of pages are read one after the other.
     last: Arc<Mutex<(u64, Bytes)>>,
 }
 
-impl Verified {
+impl VerifiedFile {
     /// Reads from a place on.
     #[must_use]
-    pub fn from(&self, start: u64) -> Reading {
-        Reading { verified: self.clone(), at: start }
+    pub fn from(&self, start: u64) -> VerifiedReader {
+        VerifiedReader { verified: self.clone(), at: start }
     }
 
     /// Bytes from a place on, compared with the digests.
@@ -177,14 +177,14 @@ impl Verified {
     }
 }
 
-impl Length for Verified {
+impl Length for VerifiedFile {
     fn len(&self) -> u64 {
         self.length
     }
 }
 
-impl ChunkReader for Verified {
-    type T = BufReader<Reading>;
+impl ChunkReader for VerifiedFile {
+    type T = BufReader<VerifiedReader>;
 
     fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
         Ok(BufReader::new(self.from(start)))
@@ -197,12 +197,12 @@ impl ChunkReader for Verified {
 
 /// A file read from a place on.
 #[derive(Debug)]
-pub struct Reading {
-    verified: Verified,
+pub struct VerifiedReader {
+    verified: VerifiedFile,
     at: u64,
 }
 
-impl Read for Reading {
+impl Read for VerifiedReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         // Up to the end of a stretch, so that it is read once.
         let stretch = self.verified.sums.as_ref().map_or(STRETCH as u64, |sums| sums.stretch());
@@ -220,7 +220,7 @@ impl Read for Reading {
 /// # Errors
 /// When one of them cannot be written.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut out = Sealing::new(File::create(path)?);
+    let mut out = SealedWriter::new(File::create(path)?);
     out.write_all(bytes)?;
     out.finish(path)
 }
@@ -232,15 +232,15 @@ pub fn sums_of(path: &Path) -> PathBuf {
 }
 
 /// Writes a file, and its digests beside it.
-pub struct Sealing<W> {
+pub struct SealedWriter<W> {
     out: W,
-    sums: Summing,
+    sums: Digester,
 }
 
-impl<W: Write> Sealing<W> {
+impl<W: Write> SealedWriter<W> {
     /// Writes to `out`, which is at its beginning.
     pub fn new(out: W) -> Self {
-        Sealing { out, sums: Summing::new(STRETCH) }
+        SealedWriter { out, sums: Digester::new(STRETCH) }
     }
 
     /// Writes the digests of the file, which is whole.
@@ -253,7 +253,7 @@ impl<W: Write> Sealing<W> {
     }
 }
 
-impl<W: Write> Write for Sealing<W> {
+impl<W: Write> Write for SealedWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.out.write(bytes)?;
         self.sums.put(&bytes[..written]);

@@ -10,13 +10,13 @@ const KIND: &str = "xxh3-64";
 
 /// The digests (xxh3-64) of a file's stretches.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Sums {
+pub struct Digests {
     stretch: u64,
     length: u64,
     sums: Vec<u64>,
 }
 
-impl Sums {
+impl Digests {
     /// The length of the file, in bytes.
     #[must_use]
     pub fn length(&self) -> u64 {
@@ -53,9 +53,9 @@ impl Sums {
         bytes
     }
 
-    /// From [`Sums::to_bytes`], for a file of that length. `None` where they are damaged or of another file.
+    /// From [`Digests::to_bytes`], for a file of that length. `None` where they are damaged or of another file.
     #[must_use]
-    pub fn from_bytes(bytes: &[u8], stretch: u64, length: u64) -> Option<Sums> {
+    pub fn from_bytes(bytes: &[u8], stretch: u64, length: u64) -> Option<Digests> {
         let (sums, all) = bytes.split_at(bytes.len().checked_sub(8)?);
         let whole = bytes.len() as u64 == 8 * (length.div_ceil(stretch) + 1);
         if !whole || all != xxh3_64(sums).to_le_bytes() {
@@ -63,7 +63,7 @@ impl Sums {
         }
         let sums =
             sums.chunks_exact(8).filter_map(|sum| sum.first_chunk()).map(|sum| u64::from_le_bytes(*sum));
-        Some(Sums { stretch, length, sums: sums.collect() })
+        Some(Digests { stretch, length, sums: sums.collect() })
     }
 
     /// As text: what they are, bytes of a stretch, bytes of the file, and the digests in hexadecimal.
@@ -73,9 +73,9 @@ impl Sums {
         format!("{KIND}/{}/{}/{sums}", self.stretch, self.length)
     }
 
-    /// From [`Sums::to_text`]. `None` where the text is none.
+    /// From [`Digests::to_text`]. `None` where the text is none.
     #[must_use]
-    pub fn parse(text: &str) -> Option<Sums> {
+    pub fn parse(text: &str) -> Option<Digests> {
         let mut parts = text.split('/');
         let (kind, stretch, length, sums) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
         let (stretch, length): (u64, u64) = (stretch.parse().ok()?, length.parse().ok()?);
@@ -86,12 +86,12 @@ impl Sums {
             return None;
         }
         let digits = (0..sums.len()).step_by(16).map(|at| u64::from_str_radix(&sums[at..at + 16], 16));
-        Some(Sums { stretch, length, sums: digits.collect::<Result<_, _>>().ok()? })
+        Some(Digests { stretch, length, sums: digits.collect::<Result<_, _>>().ok()? })
     }
 }
 
 /// Digests of a file that is being written.
-pub struct Summing {
+pub struct Digester {
     stretch: usize,
     sums: Vec<u64>,
     length: u64,
@@ -100,11 +100,11 @@ pub struct Summing {
     filled: usize,
 }
 
-impl Summing {
+impl Digester {
     /// Of nothing, with so many bytes to a stretch.
     #[must_use]
-    pub fn new(stretch: usize) -> Summing {
-        Summing { stretch: stretch.max(1), sums: Vec::new(), length: 0, open: Xxh3::new(), filled: 0 }
+    pub fn new(stretch: usize) -> Digester {
+        Digester { stretch: stretch.max(1), sums: Vec::new(), length: 0, open: Xxh3::new(), filled: 0 }
     }
 
     /// Takes what is written.
@@ -129,11 +129,11 @@ impl Summing {
 
     /// The digests of all that was written.
     #[must_use]
-    pub fn finish(mut self) -> Sums {
+    pub fn finish(mut self) -> Digests {
         if self.filled > 0 {
             self.close();
         }
-        Sums { stretch: self.stretch as u64, length: self.length, sums: self.sums }
+        Digests { stretch: self.stretch as u64, length: self.length, sums: self.sums }
     }
 }
 
@@ -151,7 +151,7 @@ mod tests {
     fn what_is_written_in_any_pieces_is_checked_in_stretches() {
         for size in [0, 1, 99, 100, 101, 307] {
             let bytes = bytes(size);
-            let mut summing = Summing::new(100);
+            let mut summing = Digester::new(100);
             bytes.chunks(7).for_each(|piece| summing.put(piece));
             let sums = summing.finish();
             assert_eq!(sums.length(), size as u64);
@@ -162,21 +162,21 @@ mod tests {
                 assert!(!sums.match_at(first as u64, &read));
             }
             assert!(!sums.match_at(400, &[0]));
-            assert_eq!(Sums::parse(&sums.to_text()), Some(sums.clone()));
-            assert_eq!(Sums::from_bytes(&sums.to_bytes(), 100, size as u64), Some(sums.clone()));
-            assert_eq!(Sums::from_bytes(&sums.to_bytes(), 100, size as u64 + 100), None);
+            assert_eq!(Digests::parse(&sums.to_text()), Some(sums.clone()));
+            assert_eq!(Digests::from_bytes(&sums.to_bytes(), 100, size as u64), Some(sums.clone()));
+            assert_eq!(Digests::from_bytes(&sums.to_bytes(), 100, size as u64 + 100), None);
         }
     }
 
     #[test]
     fn damaged_digests_are_none() {
-        let mut summing = Summing::new(100);
+        let mut summing = Digester::new(100);
         summing.put(&bytes(250));
         let sums = summing.finish();
         for at in 0..sums.to_bytes().len() {
             let mut damaged = sums.to_bytes();
             damaged[at] ^= 4;
-            assert_eq!(Sums::from_bytes(&damaged, 100, 250), None, "{at}");
+            assert_eq!(Digests::from_bytes(&damaged, 100, 250), None, "{at}");
         }
         for text in [
             "",
@@ -186,8 +186,8 @@ mod tests {
             "xxh3-64/1/1/é0000000000000",
             "xxh3-64/1/0//",
         ] {
-            assert_eq!(Sums::parse(text), None, "{text}");
+            assert_eq!(Digests::parse(text), None, "{text}");
         }
-        assert!(Sums::parse("xxh3-64/100/0/").is_some());
+        assert!(Digests::parse("xxh3-64/100/0/").is_some());
     }
 }

@@ -7,14 +7,14 @@ use crate::moments::{MOST, each_moment, each_together, moments};
 use crate::relation::{Relation, literal};
 use crate::rows::holds;
 use crate::steps::monotonic;
-use crate::table::{Sort, Table};
-use crate::{Found, Template};
+use crate::table::{Table, ValueKind};
+use crate::{Candidate, Template};
 
 /// Episodes that a relation with a key needs before it is proposed.
 const SHARED: usize = 5;
 
 /// Candidates: nothing here has been checked yet.
-pub(crate) fn candidates(table: &Table, rows: &[usize], variables: &[usize]) -> Vec<Found> {
+pub(crate) fn candidates(table: &Table, rows: &[usize], variables: &[usize]) -> Vec<Candidate> {
     let mut found = Vec::new();
     for &x in variables {
         agreement(table, x, &mut found);
@@ -39,20 +39,20 @@ fn sql(table: &Table, value: u32) -> String {
     literal(&table.values[value as usize])
 }
 
-fn agreement(table: &Table, x: usize, found: &mut Vec<Found>) {
+fn agreement(table: &Table, x: usize, found: &mut Vec<Candidate>) {
     let variable = &table.variables[x];
     let n = moments(table, &[x]);
     let values: Vec<u32> = changes(table, &[x]).map(|row| variable.column[row]).filter(|v| *v != 0).collect();
     let p = collision(&values);
     let name = variable.text("");
     let mut all = vec![(format!("count(DISTINCT {name}) <= 1"), p)];
-    if variable.sort == Sort::Number {
+    if variable.sort == ValueKind::Number {
         all.extend((1..=2).map(|c| (format!("max({name}) - min({name}) <= {c}"), within(table, &values, c))));
     }
     let texts: Vec<String> = all.iter().map(|a| a.0.clone()).collect();
     for (i, (text, p)) in all.into_iter().enumerate() {
         let shadows = texts[i + 1..].to_vec();
-        found.push(Found { shadows, ..Found::new(Template::Agreement, text, n, bits(p, n)) });
+        found.push(Candidate { shadows, ..Candidate::new(Template::Agreement, text, n, bits(p, n)) });
     }
 }
 
@@ -80,7 +80,7 @@ fn within(table: &Table, values: &[u32], c: i64) -> f64 {
     if numbers.is_empty() { 1.0 } else { near as f64 / all }
 }
 
-fn at_most_one(table: &Table, (x, value): (usize, u32), variables: &[usize], found: &mut Vec<Found>) {
+fn at_most_one(table: &Table, (x, value): (usize, u32), variables: &[usize], found: &mut Vec<Candidate>) {
     let (name, of) = (table.variables[x].text(""), sql(table, value));
     let column = &table.variables[x].column;
     let share = column.iter().filter(|v| **v == value).count() as f64 / column.len().max(1) as f64;
@@ -98,7 +98,7 @@ fn at_most_one(table: &Table, (x, value): (usize, u32), variables: &[usize], fou
     let keys: Vec<usize> = variables
         .iter()
         .copied()
-        .filter(|k| *k != x && matches!(table.variables[*k].sort, Sort::Number | Sort::Text))
+        .filter(|k| *k != x && matches!(table.variables[*k].sort, ValueKind::Number | ValueKind::Text))
         .filter(|k| !table.variables[*k].is_beside(&table.variables[x]))
         .collect();
     let keyed = |k: usize| {
@@ -106,7 +106,8 @@ fn at_most_one(table: &Table, (x, value): (usize, u32), variables: &[usize], fou
     };
     let n = if table.pairs.is_empty() { moments(table, &[x]) } else { stays(table, (x, value)) };
     let shadows = keys.iter().map(|k| keyed(*k)).collect();
-    found.push(Found { shadows, ..Found::new(Template::AtMostOne, unkeyed, n, bits(chance(1.0), n)) });
+    found
+        .push(Candidate { shadows, ..Candidate::new(Template::AtMostOne, unkeyed, n, bits(chance(1.0), n)) });
     let mut together = 0;
     each_together(table, &[x], &mut |_, now| {
         together += usize::from(now.iter().filter(|(_, v)| v[0] == value).count() > 1);
@@ -117,9 +118,9 @@ fn at_most_one(table: &Table, (x, value): (usize, u32), variables: &[usize], fou
         let there: Vec<u32> = (0..column.len()).filter(|r| column[*r] == value).map(|r| key[r]).collect();
         if together >= SHARED {
             let n = if table.pairs.is_empty() { moments(table, &[x, k]) } else { stays(table, (x, value)) };
-            found.push(Found::new(Template::AtMostOne, keyed(k), n, bits(chance(collision(&there)), n)));
+            found.push(Candidate::new(Template::AtMostOne, keyed(k), n, bits(chance(collision(&there)), n)));
         }
-        found.extend(owner(table, (x, value), k).map(|o| Found { shadows: vec![keyed(k)], ..o }));
+        found.extend(owner(table, (x, value), k).map(|o| Candidate { shadows: vec![keyed(k)], ..o }));
     }
 }
 
@@ -143,7 +144,7 @@ fn stays(table: &Table, (x, value): (usize, u32)) -> usize {
 }
 
 /// Who has a value owns the key, for good.
-fn owner(table: &Table, (x, value): (usize, u32), k: usize) -> Option<Found> {
+fn owner(table: &Table, (x, value): (usize, u32), k: usize) -> Option<Candidate> {
     let mut owners: FxHashMap<(u32, u32), u32> = FxHashMap::default();
     for (row, at) in table.rows.iter().enumerate() {
         let key = table.variables[k].column[row];
@@ -162,13 +163,13 @@ fn owner(table: &Table, (x, value): (usize, u32), k: usize) -> Option<Found> {
     let p: f64 = counts.iter().map(|c| (c / n as f64).powi(2)).sum();
     let (name, of, key) = (table.variables[x].text(""), sql(table, value), table.variables[k].text(""));
     let text = format!("EVER WHERE {name} = {of} GROUP BY {key} HAVING count(DISTINCT actor) <= 1");
-    (n > 0).then(|| Found::new(Template::Owner, text, n, bits(p, n)))
+    (n > 0).then(|| Candidate::new(Template::Owner, text, n, bits(p, n)))
 }
 
 /// Actors with one key have one value, at a moment or ever.
-fn key_decides(table: &Table, k: usize, y: usize, found: &mut Vec<Found>) {
+fn key_decides(table: &Table, k: usize, y: usize, found: &mut Vec<Candidate>) {
     let (sort, of) = (table.variables[k].sort, table.variables[y].sort);
-    if !matches!(sort, Sort::Number | Sort::Text) || of == Sort::Truth {
+    if !matches!(sort, ValueKind::Number | ValueKind::Text) || of == ValueKind::Truth {
         return;
     }
     let (key, name) = (table.variables[k].text(""), table.variables[y].text(""));
@@ -190,7 +191,7 @@ fn key_decides(table: &Table, k: usize, y: usize, found: &mut Vec<Found>) {
         let text = format!("EVER {now}");
         let n = shared.len();
         let shadows = vec![now.clone()];
-        found.push(Found { shadows, ..Found::new(Template::KeyDecides, text, n, bits(0.5, n)) });
+        found.push(Candidate { shadows, ..Candidate::new(Template::KeyDecides, text, n, bits(0.5, n)) });
     }
     let mut together: FxHashSet<(u32, u32, u32)> = FxHashSet::default();
     let mut fails = false;
@@ -206,12 +207,12 @@ fn key_decides(table: &Table, k: usize, y: usize, found: &mut Vec<Found>) {
         !fails
     });
     if !fails && together.len() >= SHARED {
-        found.push(Found::new(Template::KeyDecides, now, together.len(), bits(0.5, together.len())));
+        found.push(Candidate::new(Template::KeyDecides, now, together.len(), bits(0.5, together.len())));
     }
 }
 
-fn lists(table: &Table, rows: &[usize], l: usize, variables: &[usize], found: &mut Vec<Found>) {
-    if table.variables[l].sort != Sort::List {
+fn lists(table: &Table, rows: &[usize], l: usize, variables: &[usize], found: &mut Vec<Candidate>) {
+    if table.variables[l].sort != ValueKind::List {
         return;
     }
     let name = table.variables[l].text("");
@@ -235,13 +236,15 @@ fn lists(table: &Table, rows: &[usize], l: usize, variables: &[usize], found: &m
     let mut shadows = heads.clone();
     shadows.push(aligned.clone());
     shadows.push(format!("GROUP BY length({name}) HAVING count(DISTINCT {name}) <= 1"));
-    found
-        .push(Found { shadows, ..Found::new(Template::Lists, format!("prefixes({name})"), n, bits(0.5, n)) });
-    found.push(Found::new(Template::Lists, aligned, n, bits(0.5, n)));
-    found.push(Found::new(Template::Lists, format!("disjoint({name})"), n, bits(0.5, n)));
+    found.push(Candidate {
+        shadows,
+        ..Candidate::new(Template::Lists, format!("prefixes({name})"), n, bits(0.5, n))
+    });
+    found.push(Candidate::new(Template::Lists, aligned, n, bits(0.5, n)));
+    found.push(Candidate::new(Template::Lists, format!("disjoint({name})"), n, bits(0.5, n)));
     for (c, text) in cuts.into_iter().zip(heads) {
         let n = heads_seen(table, l, c);
-        found.push(Found::new(Template::Lists, text, n, bits(0.5, n)));
+        found.push(Candidate::new(Template::Lists, text, n, bits(0.5, n)));
     }
 }
 
@@ -252,7 +255,7 @@ fn cuts(table: &Table, rows: &[usize], l: usize, variables: &[usize]) -> Vec<usi
     else {
         return Vec::new();
     };
-    let numbers = variables.iter().copied().filter(|c| table.variables[*c].sort == Sort::Number);
+    let numbers = variables.iter().copied().filter(|c| table.variables[*c].sort == ValueKind::Number);
     numbers.filter(|c| *c != length && holds(table, &Relation::NotMore(*c, length), rows)).collect()
 }
 
@@ -275,8 +278,8 @@ fn heads_seen(table: &Table, l: usize, c: usize) -> usize {
 }
 
 /// Where some have a value and others not, the most of those with it is at least that of the others.
-fn dominance(table: &Table, (x, value): (usize, u32), variables: &[usize], found: &mut Vec<Found>) {
-    for &y in variables.iter().filter(|y| **y != x && table.variables[**y].sort == Sort::Number) {
+fn dominance(table: &Table, (x, value): (usize, u32), variables: &[usize], found: &mut Vec<Candidate>) {
+    for &y in variables.iter().filter(|y| **y != x && table.variables[**y].sort == ValueKind::Number) {
         let mut pairs: FxHashSet<(u32, u32)> = FxHashSet::default();
         let number = |v: u32| table.values[v as usize].as_f64();
         each_moment(table, &[x, y], &mut |_, now| {
@@ -300,7 +303,12 @@ fn dominance(table: &Table, (x, value): (usize, u32), variables: &[usize], found
             pairs.iter().filter_map(|(a, _)| number(*a)).map(|a| others.partition_point(|b| *b <= a)).sum();
         let (name, of, y) = (table.variables[x].text(""), sql(table, value), table.variables[y].text(""));
         let text = format!("max({y}) FILTER (WHERE {name} = {of}) >= max({y}) FILTER (WHERE {name} <> {of})");
-        found.push(Found::new(Template::Dominance, text, pairs.len(), bits(fit as f64 / all, pairs.len())));
+        found.push(Candidate::new(
+            Template::Dominance,
+            text,
+            pairs.len(),
+            bits(fit as f64 / all, pairs.len()),
+        ));
     }
 }
 
@@ -311,14 +319,14 @@ fn clock(table: &Table, variables: &[usize]) -> Option<usize> {
 }
 
 /// Who has a value has all that counted when its key was lower (leader completeness is one).
-fn inheritance(table: &Table, rows: &[usize], variables: &[usize], found: &mut Vec<Found>) {
+fn inheritance(table: &Table, rows: &[usize], variables: &[usize], found: &mut Vec<Candidate>) {
     let Some(k) = clock(table, variables) else { return };
     for &x in variables {
         for value in table.modes(x).unwrap_or_default() {
             if owner(table, (x, value), k).is_none() {
                 continue;
             }
-            for &l in variables.iter().filter(|l| table.variables[**l].sort == Sort::List) {
+            for &l in variables.iter().filter(|l| table.variables[**l].sort == ValueKind::List) {
                 for c in cuts(table, rows, l, variables).into_iter().filter(|c| *c != k) {
                     let n = inherited(table, (x, value), k, c);
                     let names = [x, k, l, c]
@@ -328,7 +336,7 @@ fn inheritance(table: &Table, rows: &[usize], variables: &[usize], found: &mut V
                     let text = format!(
                         "EVER PAIRS old, new WHERE {x} = {of} AND {new_k} > {old_k} HAVING contains({new_l}, head({old_l}, {old_c}))"
                     );
-                    found.push(Found::new(Template::Inheritance, text, n, bits(0.5, n)));
+                    found.push(Candidate::new(Template::Inheritance, text, n, bits(0.5, n)));
                 }
             }
         }

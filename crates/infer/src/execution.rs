@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use demi_predicate::{Delivered, Predicate, Row, State, Told};
+use demi_predicate::{Delivered, Predicate, ReportedState, Row, State};
 use glob::Pattern;
 
 /// A state that an actor told.
@@ -91,7 +91,7 @@ impl Execution {
     pub(crate) fn fits_pairs(&self, predicate: &Predicate) -> bool {
         let row = |at: usize| {
             let record = &self.records[at];
-            Row::one(Told { actor: &record.actor, state: &record.state })
+            Row::one(ReportedState { actor: &record.actor, state: &record.state })
         };
         self.pairs.iter().all(|[one, other]| matches!(predicate.failure(&[row(*one), row(*other)]), Ok(None)))
     }

@@ -13,8 +13,8 @@ use serde_json::Value;
 use crate::classes::Class;
 use crate::options::Variables;
 use crate::relation::{Relation, literal};
-use crate::table::{RowAt, Table};
-use crate::{Execution, Found, evidence, rows, template_of};
+use crate::table::{RowPlace, Table};
+use crate::{Candidate, Execution, evidence, rows, template_of};
 
 /// Least rows of a group; smaller ones are counted and not asked.
 const MIN_ROWS: usize = 20;
@@ -36,8 +36,8 @@ pub(crate) struct Group<'a> {
 }
 
 /// A relation of a group.
-pub(crate) struct Across {
-    pub(crate) found: Found,
+pub(crate) struct GroupRelation {
+    pub(crate) found: Candidate,
     /// Whether it speaks of more than one side.
     pub(crate) both: bool,
     /// What it says without the side, where it speaks of one: its class, and the relation.
@@ -130,7 +130,7 @@ impl Group<'_> {
             let before = last.insert((*execution, &first.0, &end.0), row);
             let next = numbers.len() as u32;
             let actor = *numbers.entry(&first.0).or_insert(next);
-            rows.push(RowAt { execution: *execution, moment: rows.len() as u32, actor, before });
+            rows.push(RowPlace { execution: *execution, moment: rows.len() as u32, actor, before });
             states.iter_mut().zip(&links).for_each(|(all, link)| all.push(&link.1));
         }
         let mut sides: Vec<(&'static str, Vec<&State>)> = Vec::new();
@@ -145,7 +145,7 @@ impl Group<'_> {
     }
 
     /// What holds of all its rows.
-    pub(crate) fn relations(&self, classes: &[Class], variables: &Variables) -> Vec<Across> {
+    pub(crate) fn relations(&self, classes: &[Class], variables: &Variables) -> Vec<GroupRelation> {
         let table = self.table(classes, variables);
         let rows = rows::distinct(&table);
         let equal = rows::equal(&table, &rows);
@@ -173,8 +173,8 @@ impl Group<'_> {
             let alone = class.map(|(class, _)| (*class, relation.text_without_side(&table)));
             let (episodes, bits) = evidence::of_relation(&table, &relation);
             let text = format!("{words}{}", relation.text(&table));
-            found.push(Across {
-                found: Found::new(template_of(&relation), text, episodes, bits),
+            found.push(GroupRelation {
+                found: Candidate::new(template_of(&relation), text, episodes, bits),
                 both,
                 alone,
             });

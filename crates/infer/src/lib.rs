@@ -28,11 +28,11 @@ use demi_predicate::Predicate;
 use glob::Pattern;
 
 pub use self::execution::{Execution, Record};
-pub use self::nearest::Close;
+pub use self::nearest::NearFailure;
 pub use self::options::{Groups, Options, Variables};
 use self::relation::Relation;
 use self::table::Table;
-pub use demi_predicate::Near;
+pub use demi_predicate::NearMiss;
 
 /// What an invariant says, in kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -103,7 +103,7 @@ impl Template {
 
 /// A candidate that was not contradicted within its table.
 #[derive(Clone, Debug)]
-pub(crate) struct Found {
+pub(crate) struct Candidate {
     template: Template,
     text: String,
     episodes: usize,
@@ -112,9 +112,9 @@ pub(crate) struct Found {
     shadows: Vec<String>,
 }
 
-impl Found {
-    fn new(template: Template, text: String, episodes: usize, bits: f64) -> Found {
-        Found { template, text, episodes, bits, shadows: Vec::new() }
+impl Candidate {
+    fn new(template: Template, text: String, episodes: usize, bits: f64) -> Candidate {
+        Candidate { template, text, episodes, bits, shadows: Vec::new() }
     }
 }
 
@@ -138,7 +138,7 @@ pub struct Invariant {
     /// Others that imply it.
     pub shadowed_by: Vec<String>,
     /// What came nearest to breaking it, the nearest first.
-    pub nearest: Vec<Close>,
+    pub nearest: Vec<NearFailure>,
 }
 
 impl Invariant {
@@ -154,7 +154,7 @@ impl Invariant {
 
 /// What was seen of a class of actors.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Seen {
+pub struct ClassProfile {
     /// Its pattern of names.
     pub class: String,
     /// How many actors it has.
@@ -171,7 +171,7 @@ pub struct Seen {
 
 /// Messages, or chains of them, of which the same is asked.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SeenGroup {
+pub struct GroupProfile {
     /// The actors at each place, with arrows between them.
     pub class: String,
     /// The words of a predicate that choose its rows.
@@ -188,9 +188,9 @@ pub struct Inferred {
     /// What held of the executions inferred from, and not of those held out.
     pub refuted: Vec<Invariant>,
     /// The classes of actors.
-    pub classes: Vec<Seen>,
+    pub classes: Vec<ClassProfile>,
     /// Groups of messages and of chains.
-    pub groups: Vec<SeenGroup>,
+    pub groups: Vec<GroupProfile>,
     /// Groups of messages and chains with too few rows.
     pub small_groups: usize,
     /// Candidates with too little evidence.
@@ -248,7 +248,7 @@ pub fn infer(
         let pattern = class.names.as_str();
         inferred.refuted.extend(refuted.iter().map(|f| named(f, pattern)));
         inferred.invariants.extend(shadow::cast(&kept, pattern));
-        inferred.classes.push(Seen {
+        inferred.classes.push(ClassProfile {
             class: pattern.to_owned(),
             actors: class.actors.len(),
             states: table.rows.len(),
@@ -302,7 +302,7 @@ fn of_messages(
         let places = group.patterns(classes);
         let pattern = places.iter().map(|p| p.as_str()).collect::<Vec<_>>().join(" -> ");
         let (rows_are, rows) = (group.words().trim_end_matches("HAVING ").trim_end().to_owned(), group.len());
-        inferred.groups.push(SeenGroup { class: pattern.clone(), rows_are, rows });
+        inferred.groups.push(GroupProfile { class: pattern.clone(), rows_are, rows });
         let (mut kept, mut more) = (Vec::new(), Vec::new());
         for across in group.relations(classes, &options.variables) {
             let found = across.found;
@@ -335,7 +335,7 @@ fn of_messages(
 }
 
 /// All that the table does not contradict, and what can only be seen by following the executions.
-fn candidates(table: &Table) -> Vec<Found> {
+fn candidates(table: &Table) -> Vec<Candidate> {
     let rows = rows::distinct(table);
     let equal = rows::equal(table, &rows);
     let variables: Vec<usize> =
@@ -344,11 +344,11 @@ fn candidates(table: &Table) -> Vec<Found> {
     relations.extend(rows::relations(table, &rows, &variables));
     let implications = rows::implications(table, &rows, &variables, &relations);
     relations.extend(implications);
-    let mut found: Vec<Found> = relations
+    let mut found: Vec<Candidate> = relations
         .iter()
         .map(|relation| {
             let (episodes, bits) = evidence::of_relation(table, relation);
-            Found::new(template_of(relation), relation.text(table), episodes, bits)
+            Candidate::new(template_of(relation), relation.text(table), episodes, bits)
         })
         .collect();
     found.extend(steps::steps(table, &variables));
@@ -372,7 +372,7 @@ fn template_of(relation: &Relation) -> Template {
     }
 }
 
-fn named(found: &Found, class: &str) -> Invariant {
+fn named(found: &Candidate, class: &str) -> Invariant {
     let digest = xxhash_rust::xxh3::xxh3_64(format!("{class}\n{}", found.text).as_bytes());
     Invariant {
         id: format!("{}-{:08x}", found.template.word(), digest >> 32),

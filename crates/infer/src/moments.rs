@@ -5,12 +5,12 @@ use rustc_hash::FxHashSet;
 use crate::table::Table;
 
 /// The values of an actor: its number, and the number of each value.
-pub(crate) type Now = (u32, Vec<u32>);
+pub(crate) type Snapshot = (u32, Vec<u32>);
 
 /// Calls `f` with the values of these variables of all actors that have told one, at each moment at which one changed, in the order
 /// of the actors, until it says that it has seen enough. A new execution begins with nothing.
-pub(crate) fn each_moment(table: &Table, variables: &[usize], f: &mut dyn FnMut(u32, &[Now]) -> bool) {
-    let mut now: Vec<Now> = Vec::new();
+pub(crate) fn each_moment(table: &Table, variables: &[usize], f: &mut dyn FnMut(u32, &[Snapshot]) -> bool) {
+    let mut now: Vec<Snapshot> = Vec::new();
     let mut execution = None;
     let mut changed = false;
     for (row, at) in table.rows.iter().enumerate() {
@@ -40,11 +40,11 @@ pub(crate) fn each_moment(table: &Table, variables: &[usize], f: &mut dyn FnMut(
 
 /// As [`each_moment`], with the values of two actors that can be there together where pairs are looked at. For what is as wrong of more
 /// actors as it is of two.
-pub(crate) fn each_together(table: &Table, variables: &[usize], f: &mut dyn FnMut(u32, &[Now]) -> bool) {
+pub(crate) fn each_together(table: &Table, variables: &[usize], f: &mut dyn FnMut(u32, &[Snapshot]) -> bool) {
     if table.pairs.is_empty() {
         return each_moment(table, variables, f);
     }
-    let now = |row: u32| -> Now {
+    let now = |row: u32| -> Snapshot {
         let values = variables.iter().map(|v| table.variables[*v].column[row as usize]);
         (table.rows[row as usize].actor, values.collect())
     };

@@ -1,6 +1,6 @@
 //! What came nearest to breaking an invariant that held: the rows to look at before it is believed.
 
-use demi_predicate::{Checker, Near, Predicate};
+use demi_predicate::{Checker, NearMiss, Predicate};
 use glob::Pattern;
 
 use crate::Execution;
@@ -13,7 +13,7 @@ const TOLD: usize = 2;
 
 /// A row, or a group of rows, of an execution that came near to breaking an invariant.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Close {
+pub struct NearFailure {
     /// The execution, by its number.
     pub execution: usize,
     /// The record of a state, or the message, with which it came, by its number in the execution.
@@ -21,17 +21,17 @@ pub struct Close {
     /// Whether that is a message.
     pub is_message: bool,
     /// How far it was from failing, and what it was.
-    pub near: Near,
+    pub near: NearMiss,
 }
 
 /// The nearest of what is asked, without those that read the same values.
 #[derive(Default)]
-struct Nearest(Vec<Close>);
+struct Nearest(Vec<NearFailure>);
 
 impl Nearest {
     fn take(&mut self, checker: &mut Checker<'_>, (execution, at, is_message): (usize, usize, bool)) {
         let Some(near) = checker.take_nearest() else { return };
-        let close = Close { execution, at, is_message, near };
+        let close = NearFailure { execution, at, is_message, near };
         match self.0.iter_mut().find(|known| known.near.values == close.near.values) {
             Some(known) if close.near.is_nearer(&known.near) => *known = close,
             Some(_) => return,
@@ -47,7 +47,11 @@ impl Nearest {
 }
 
 /// What came nearest to breaking a predicate, of the actors of a class, or of one class for each place of a message or chain.
-pub(crate) fn nearest(executions: &[Execution], predicate: &Predicate, places: &[Pattern]) -> Vec<Close> {
+pub(crate) fn nearest(
+    executions: &[Execution],
+    predicate: &Predicate,
+    places: &[Pattern],
+) -> Vec<NearFailure> {
     let mut nearest = Nearest::default();
     for (number, execution) in executions.iter().enumerate() {
         let mut checker = predicate.checker().watching();

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::table::{Sort, Table};
+use crate::table::{Table, ValueKind};
 
 /// A relation between variables of one state. Variables are numbers of the table's.
 #[derive(Clone, Debug, PartialEq)]
@@ -164,7 +164,7 @@ pub(crate) fn literal(value: &Value) -> String {
 
 /// Whole numbers of a column.
 pub(crate) fn wholes(table: &Table, variable: usize) -> Option<Vec<i64>> {
-    if table.variables[variable].sort != Sort::Number {
+    if table.variables[variable].sort != ValueKind::Number {
         return None;
     }
     let values = table.variables[variable].values.iter();

@@ -144,12 +144,12 @@ pub(crate) fn renamed(executions: &[Execution], classes: &[Class]) -> Vec<Execut
 }
 
 /// The names of variables under which an actor's states are looked at, in order, and where the value of each stands.
-type Named = (Shape, Vec<usize>);
+type NamedVariables = (Shape, Vec<usize>);
 
 /// The names of the variables of actors, found once for each of their shapes.
 struct Names<'a> {
     classes: &'a [Class],
-    known: FxHashMap<(Arc<str>, Shape), Option<Named>>,
+    known: FxHashMap<(Arc<str>, Shape), Option<NamedVariables>>,
 }
 
 impl Names<'_> {

@@ -4,7 +4,7 @@ use rustc_hash::FxHashSet;
 
 use crate::evidence::{bits, changes};
 use crate::relation::{Relation, wholes};
-use crate::table::{Sort, Table};
+use crate::table::{Table, ValueKind};
 
 /// Divisors that truncation leaves behind: bytes, words, powers of ten.
 const DIVISORS: [i64; 8] = [10, 100, 256, 1_000, 10_000, 65_536, 1_000_000, 4_294_967_296];
@@ -59,7 +59,7 @@ pub(crate) fn equal(table: &Table, rows: &[usize]) -> Vec<(usize, usize)> {
 /// The relations within a row that hold, of these variables.
 pub(crate) fn relations(table: &Table, rows: &[usize], variables: &[usize]) -> Vec<Relation> {
     let of = |sort| variables.iter().copied().filter(move |v| table.variables[*v].sort == sort);
-    let numbers: Vec<usize> = of(Sort::Number).collect();
+    let numbers: Vec<usize> = of(ValueKind::Number).collect();
     let mut found = Vec::new();
     for &x in variables {
         found.extend(table.few(x).map(|values| Relation::OneOf(x, values)));
@@ -109,13 +109,14 @@ pub(crate) fn relations(table: &Table, rows: &[usize], variables: &[usize]) -> V
             }
         }
     }
-    for list in of(Sort::List) {
-        for other in of(Sort::List).filter(|k| *k != list) {
+    for list in of(ValueKind::List) {
+        for other in of(ValueKind::List).filter(|k| *k != list) {
             keep(Relation::StartsWith(list, other));
         }
         for &x in variables {
             // The last of a list is in it.
-            if table.variables[x].sort != Sort::List && !table.variables[x].is_beside(&table.variables[list])
+            if table.variables[x].sort != ValueKind::List
+                && !table.variables[x].is_beside(&table.variables[list])
             {
                 keep(Relation::Contains(list, x));
             }
@@ -146,7 +147,8 @@ pub(crate) fn implications(
                 }
                 let first = there.iter().map(|row| table.variables[y].column[*row]).find(|v| *v != 0);
                 // No literal of the language is a list.
-                let is = first.filter(|_| table.variables[y].sort != Sort::List).map(|v| Relation::Is(y, v));
+                let is =
+                    first.filter(|_| table.variables[y].sort != ValueKind::List).map(|v| Relation::Is(y, v));
                 found.extend(is.filter(|r| holds(table, r, &there)).map(|r| (x, value, r)));
             }
         }
@@ -163,7 +165,7 @@ fn strongest(table: &Table, (x, y): (usize, usize), rows: &[usize]) -> Option<Re
         return None;
     }
     let mut all = vec![Relation::Equal(x, y)];
-    if a == Sort::Number {
+    if a == ValueKind::Number {
         all.extend([
             Relation::Less(x, y),
             Relation::Less(y, x),

@@ -2,10 +2,10 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::{Found, Invariant, Template, named};
+use crate::{Candidate, Invariant, Template, named};
 
 /// Names what is left, and who implies it. What stands in a shadow is kept: it counts again when the other is refuted.
-pub(crate) fn cast(found: &[Found], class: &str) -> Vec<Invariant> {
+pub(crate) fn cast(found: &[Candidate], class: &str) -> Vec<Invariant> {
     let mut all: Vec<Invariant> = found.iter().map(|f| named(f, class)).collect();
     let ids: FxHashMap<String, usize> = all.iter().enumerate().map(|(i, f)| (f.holds.clone(), i)).collect();
     for (i, f) in found.iter().enumerate() {

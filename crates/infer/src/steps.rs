@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 
 use crate::evidence::{bits, changes};
 use crate::relation::literal;
-use crate::table::{Part, Sort, Table};
-use crate::{Found, Template};
+use crate::table::{Part, Table, ValueKind};
+use crate::{Candidate, Template};
 
 /// A variable that never falls, in any execution, and how often it changes.
 pub(crate) fn monotonic(table: &Table, variable: usize) -> Option<usize> {
-    if table.variables[variable].sort != Sort::Number {
+    if table.variables[variable].sort != ValueKind::Number {
         return None;
     }
     let mut n = 0;
@@ -32,7 +32,7 @@ fn pair(table: &Table, variable: usize, row: usize) -> Option<(&serde_json::Valu
 }
 
 /// Steps and transitions of these variables.
-pub(crate) fn steps(table: &Table, variables: &[usize]) -> Vec<Found> {
+pub(crate) fn steps(table: &Table, variables: &[usize]) -> Vec<Candidate> {
     let mut found = Vec::new();
     for &x in variables {
         let variable = &table.variables[x];
@@ -42,14 +42,14 @@ pub(crate) fn steps(table: &Table, variables: &[usize]) -> Vec<Found> {
                 Part::Length => Vec::new(),
                 _ => vec![format!("length({name}) >= length({before})")],
             };
-            found.push(Found {
+            found.push(Candidate {
                 shadows,
-                ..Found::new(Template::Step, format!("{name} >= {before}"), n, bits(0.5, n))
+                ..Candidate::new(Template::Step, format!("{name} >= {before}"), n, bits(0.5, n))
             });
         }
         match variable.sort {
-            Sort::Number => found.extend(small_steps(table, x)),
-            Sort::List => {
+            ValueKind::Number => found.extend(small_steps(table, x)),
+            ValueKind::List => {
                 let pairs: Vec<_> = changes(table, &[x])
                     .filter_map(|row| pair(table, x, row))
                     .filter(|(b, now)| b.is_array() && now.is_array())
@@ -65,17 +65,18 @@ pub(crate) fn steps(table: &Table, variables: &[usize]) -> Vec<Found> {
                     let n = pairs.len();
                     let text = format!("starts_with({name}, {before})");
                     let shadows = vec![format!("length({name}) >= length({before})")];
-                    found.push(Found { shadows, ..Found::new(Template::Step, text, n, bits(0.5, n)) });
+                    found
+                        .push(Candidate { shadows, ..Candidate::new(Template::Step, text, n, bits(0.5, n)) });
                 }
             }
-            Sort::Text | Sort::Truth => {}
+            ValueKind::Text | ValueKind::Truth => {}
         }
         found.extend(transitions(table, x));
     }
     found
 }
 
-fn small_steps(table: &Table, x: usize) -> Option<Found> {
+fn small_steps(table: &Table, x: usize) -> Option<Candidate> {
     let pairs: Vec<(i64, i64)> = changes(table, &[x])
         .filter_map(|row| pair(table, x, row))
         .filter_map(|(before, now)| Some((before.as_i64()?, now.as_i64()?)))
@@ -86,11 +87,11 @@ fn small_steps(table: &Table, x: usize) -> Option<Found> {
     }
     let (name, before) = (table.variables[x].text(""), table.variables[x].text("prev"));
     let text = format!("{name} - {before} BETWEEN -1 AND 1");
-    Some(Found::new(Template::Step, text, pairs.len(), bits(0.5, pairs.len())))
+    Some(Candidate::new(Template::Step, text, pairs.len(), bits(0.5, pairs.len())))
 }
 
 /// Which value of an enumerable variable follows which, where not every one follows every other.
-fn transitions(table: &Table, x: usize) -> Option<Found> {
+fn transitions(table: &Table, x: usize) -> Option<Candidate> {
     let values = table.modes(x)?;
     let mut next: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut n = 0;
@@ -111,5 +112,5 @@ fn transitions(table: &Table, x: usize) -> Option<Found> {
         format!("({before} = {from} AND {name} IN ({}))", to.join(", "))
     });
     let text = std::iter::once(format!("{before} = {name}")).chain(ways).collect::<Vec<_>>().join(" OR ");
-    Some(Found::new(Template::Transition, text, n, bits(0.5, n)))
+    Some(Candidate::new(Template::Transition, text, n, bits(0.5, n)))
 }

@@ -27,7 +27,7 @@ pub(crate) enum Part {
 
 /// What values a variable has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sort {
+pub(crate) enum ValueKind {
     Number,
     Text,
     Truth,
@@ -41,7 +41,7 @@ pub(crate) struct Variable {
     pub(crate) side: &'static str,
     path: Vec<String>,
     pub(crate) part: Part,
-    pub(crate) sort: Sort,
+    pub(crate) sort: ValueKind,
     /// For each row the number of its value; 0 where it has none.
     pub(crate) column: Vec<u32>,
     /// The values that it has, each once.
@@ -50,7 +50,7 @@ pub(crate) struct Variable {
 
 /// Whose state a row is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RowAt {
+pub(crate) struct RowPlace {
     pub(crate) execution: u32,
     /// The moment with which it is there.
     pub(crate) moment: u32,
@@ -62,7 +62,7 @@ pub(crate) struct RowAt {
 /// The states of a class.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
-    pub(crate) rows: Vec<RowAt>,
+    pub(crate) rows: Vec<RowPlace>,
     /// Pairs of rows that can be there together; see [`Execution::pairs`].
     pub(crate) pairs: Vec<[u32; 2]>,
     pub(crate) variables: Vec<Variable>,
@@ -114,7 +114,7 @@ impl Table {
     pub(crate) fn new(executions: &[Execution], class: &Class, variables: &Variables) -> Table {
         let actors: FxHashMap<&str, u32> =
             class.actors.iter().enumerate().map(|(i, a)| (a.as_str(), i as u32)).collect();
-        let mut rows: Vec<RowAt> = Vec::new();
+        let mut rows: Vec<RowPlace> = Vec::new();
         let mut states: Vec<&State> = Vec::new();
         let mut pairs: Vec<[u32; 2]> = Vec::new();
         for (number, execution) in executions.iter().enumerate() {
@@ -130,7 +130,12 @@ impl Table {
                 }
                 let before = last.insert(actor, (record.incarnation, row));
                 let before = before.filter(|b| b.0 == record.incarnation).map(|b| b.1);
-                rows.push(RowAt { execution: number as u32, moment: execution.moment(place), actor, before });
+                rows.push(RowPlace {
+                    execution: number as u32,
+                    moment: execution.moment(place),
+                    actor,
+                    before,
+                });
                 states.push(&record.state);
             }
             let both = execution.pairs.iter().map(|pair| pair.map(|record| places[record]));
@@ -141,14 +146,14 @@ impl Table {
 
     /// Rows with one state a side.
     pub(crate) fn of_sides(
-        rows: Vec<RowAt>,
+        rows: Vec<RowPlace>,
         sides: &[(&'static str, Vec<&State>)],
         actors: BTreeSet<String>,
         variables: &Variables,
     ) -> Table {
         let mut table = Table { rows, actors, ..Table::default() };
         table.values.number(&Value::Null);
-        let mut known = Known::default();
+        let mut known = KnownValues::default();
         for (side, states) in sides {
             for name in names(states) {
                 let top = known.column(&mut table.values, states, name);
@@ -179,10 +184,10 @@ impl Table {
             let Some(whole) = self.values.get(number).cloned() else { continue };
             let Some(value) = read(&whole, &path[1..], part) else { continue };
             let sort = match value.as_ref() {
-                Value::Number(_) => Sort::Number,
-                Value::String(_) => Sort::Text,
-                Value::Bool(_) => Sort::Truth,
-                Value::Array(_) => Sort::List,
+                Value::Number(_) => ValueKind::Number,
+                Value::String(_) => ValueKind::Text,
+                Value::Bool(_) => ValueKind::Truth,
+                Value::Array(_) => ValueKind::List,
                 _ => return,
             };
             if !sorts.contains(&sort) {
@@ -201,7 +206,7 @@ impl Table {
         let variable = Variable { side, path, part, sort, column, values };
         if let &[only] = variable.values.as_slice() {
             self.constants.push((variable.text(""), self.values[only as usize].to_string()));
-        } else if sort == Sort::Text && many {
+        } else if sort == ValueKind::Text && many {
             self.left_out.push(variable.text(""));
         } else {
             self.variables.push(variable);
@@ -250,16 +255,16 @@ impl Table {
     /// The values of a variable that tells a mode: at most 8 texts or truths. Numbers are quantities, and names of actors are no modes:
     /// what holds of one actor by name would hold of the next by another.
     pub(crate) fn modes(&self, variable: usize) -> Option<Vec<u32>> {
-        self.few(variable).filter(|_| self.variables[variable].sort != Sort::Number)
+        self.few(variable).filter(|_| self.variables[variable].sort != ValueKind::Number)
     }
 
     /// The values of a variable that has few: texts and truths at most 8, numbers at most 3; not names of actors.
     pub(crate) fn few(&self, variable: usize) -> Option<Vec<u32>> {
         let all = &self.variables[variable].values;
         let most = match self.variables[variable].sort {
-            Sort::Text | Sort::Truth => 8,
-            Sort::Number => 3,
-            Sort::List => return None,
+            ValueKind::Text | ValueKind::Truth => 8,
+            ValueKind::Number => 3,
+            ValueKind::List => return None,
         };
         let named =
             |v: &u32| self.values[*v as usize].as_str().is_some_and(|text| self.actors.contains(text));
@@ -286,12 +291,12 @@ fn names<'a>(states: &[&'a State]) -> Vec<&'a str> {
 
 /// What is known of the values of states in the table: by where they are kept, and their number there, their number in the table.
 #[derive(Default)]
-struct Known(FxHashMap<*const Values, Vec<u32>>);
+struct KnownValues(FxHashMap<*const Values, Vec<u32>>);
 
 /// No number.
 const UNKNOWN: u32 = u32::MAX;
 
-impl Known {
+impl KnownValues {
     /// The values of a variable in these states; 0 where it has none.
     fn column(&mut self, values: &mut Values, states: &[&State], name: &str) -> Vec<u32> {
         let mut column = Vec::with_capacity(states.len());

@@ -40,9 +40,9 @@ pub struct Record {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Step {
     /// A message went out.
-    Send(Way, Said),
+    Send(MatchKey, MessageContent),
     /// A message came in: a handler begins.
-    Receive(Way, Said),
+    Receive(MatchKey, MessageContent),
     /// A handler begins.
     Head,
     /// Anything else.
@@ -52,7 +52,7 @@ pub(crate) enum Step {
 /// By what a receive finds its send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Way {
+pub(crate) enum MatchKey {
     /// A message id: a digest of it and the receiver, and one of it and everybody.
     Id { one: u64, all: u64 },
     /// The sender and the receiver: messages are counted.
@@ -63,7 +63,7 @@ pub(crate) enum Way {
 
 /// What a message says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Said {
+pub(crate) struct MessageContent {
     pub(crate) kind: Option<Arc<str>>,
     pub(crate) tells: Option<Json>,
 }
@@ -132,9 +132,9 @@ impl Interest {
         record
     }
 
-    fn said(&self, record: &EventRecord) -> Said {
+    fn said(&self, record: &EventRecord) -> MessageContent {
         if !self.of_messages {
-            return Said::default();
+            return MessageContent::default();
         }
         let tells = || {
             let mut all = Map::new();
@@ -151,7 +151,10 @@ impl Interest {
             }
             (!all.is_empty()).then_some(Json::Object(all))
         };
-        Said { kind: record.type_.as_deref().map(Arc::from), tells: if self.tells { tells() } else { None } }
+        MessageContent {
+            kind: record.type_.as_deref().map(Arc::from),
+            tells: if self.tells { tells() } else { None },
+        }
     }
 }
 
@@ -162,18 +165,18 @@ impl Record {
     }
 }
 
-fn way(record: &EventRecord, to: &str) -> Way {
+fn way(record: &EventRecord, to: &str) -> MatchKey {
     let from = record.from.as_deref().unwrap_or(&record.actor);
     let receives = record.kind == Kind::Receive;
     // Who is outside tells no state, so that a receive need not wait for it.
     if receives && (record.external == Some(true) || [ENVIRONMENT, DEAD_LETTERS].contains(&from)) {
-        return Way::Outside;
+        return MatchKey::Outside;
     }
     let key = |id: &str, to: &str| xxh3_64_with_seed(id.as_bytes(), xxh3_64(to.as_bytes()));
     match &record.msg_id {
-        Some(id) => Way::Id { one: key(id, to), all: key(id, ANYONE) },
-        None if receives && (record.from.is_none() || from == ANYONE) => Way::Outside,
-        None if to == ANYONE => Way::Outside,
-        None => Way::Channel(key(from, to)),
+        Some(id) => MatchKey::Id { one: key(id, to), all: key(id, ANYONE) },
+        None if receives && (record.from.is_none() || from == ANYONE) => MatchKey::Outside,
+        None if to == ANYONE => MatchKey::Outside,
+        None => MatchKey::Channel(key(from, to)),
     }
 }

@@ -14,12 +14,12 @@ mod monitor;
 mod order;
 mod recent;
 mod saved;
-mod told;
+mod status;
 mod units;
 mod watched;
 
 pub use interest::{Interest, Record};
 pub use invariant::{Invariant, InvariantError};
 pub use monitor::Monitor;
-pub use saved::Saved;
-pub use told::{Counts, Options, Unjudged, Violation, Watching};
+pub use saved::MonitorState;
+pub use status::{Counts, InvariantStatus, Options, Unjudged, Violation};

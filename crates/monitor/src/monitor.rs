@@ -10,10 +10,10 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::interest::{Interest, Record};
 use crate::invariant::Invariant;
-use crate::order::{Order, Out};
-use crate::told::{Counts, Options, Unjudged, Violation, Watching};
+use crate::order::{Order, Released};
+use crate::status::{Counts, InvariantStatus, Options, Unjudged, Violation};
 use crate::units::Units;
-use crate::watched::{Judged, Standing, Watched};
+use crate::watched::{Certainty, WatchRecord, Watched};
 
 /// Handlers that do nothing for so long are done, in milliseconds.
 const UNIT_MILLIS: u64 = 200;
@@ -57,7 +57,7 @@ impl<'p> Monitor<'p> {
         let interest = Interest::of(invariants);
         let watched = invariants.iter().map(|invariant| {
             let verdicts = invariant.predicate.verdicts(options.keys);
-            Watched::new(invariant, verdicts, interest.mask(invariant), Standing::default())
+            Watched::new(invariant, verdicts, interest.mask(invariant), WatchRecord::default())
         });
         Monitor {
             crowded: options.actors,
@@ -168,7 +168,7 @@ impl<'p> Monitor<'p> {
 
     /// The invariants as they stand, in the order of the file.
     #[must_use]
-    pub fn watching(&self) -> Vec<Watching> {
+    pub fn watching(&self) -> Vec<InvariantStatus> {
         let all = self.watched.iter().map(|Watched { invariant, standing, unseen, verdicts, .. }| {
             let (mut failing, mut unjudged) = (Vec::new(), BTreeMap::new());
             let (mut failing_groups, mut unjudged_groups) = (0, 0);
@@ -179,12 +179,12 @@ impl<'p> Monitor<'p> {
                 };
                 *count += 1;
                 match &finding.unjudged {
-                    _ if shown >= Watching::SHOWN => {}
+                    _ if shown >= InvariantStatus::SHOWN => {}
                     Some(reason) => drop(unjudged.insert(finding.of.clone(), reason.clone())),
                     None => failing.push(finding.of.clone()),
                 }
             }
-            Watching {
+            InvariantStatus {
                 id: invariant.id.clone(),
                 name: invariant.name.clone(),
                 holds: invariant.predicate.text().to_owned(),
@@ -218,7 +218,7 @@ impl<'p> Monitor<'p> {
                     reason: reason.clone(),
                 });
                 told.groups += 1;
-                if told.of.len() < Watching::SHOWN {
+                if told.of.len() < InvariantStatus::SHOWN {
                     told.of.push(finding.of.clone());
                 }
             }
@@ -233,11 +233,13 @@ impl<'p> Monitor<'p> {
         of.next().map(|watched| watched.standing.muted = muted).is_some()
     }
 
-    fn handle(&mut self, out: Vec<Out>, now: u64, found: &mut Vec<Violation>) {
+    fn handle(&mut self, out: Vec<Released>, now: u64, found: &mut Vec<Violation>) {
         for out in out {
             match out {
-                Out::Record { actor, record, certain } => self.record(actor, record, certain, now, found),
-                Out::Done { actor } => {
+                Released::Record { actor, record, certain } => {
+                    self.record(actor, record, certain, now, found)
+                }
+                Released::Done { actor } => {
                     let name = self.order.names[actor].clone();
                     let state = self.actors.get(actor).and_then(|actor| actor.state.clone());
                     if let Some((delivered, incarnation, seq)) = self.units.done(actor, &name, state.as_ref())
@@ -319,11 +321,11 @@ impl<'p> Monitor<'p> {
             return;
         }
         let class = &watched.invariant.class;
-        let is_certain = |judged: Judged, affected: &[Arc<str>]| match judged {
-            Judged::Alone => true,
+        let is_certain = |judged: Certainty, affected: &[Arc<str>]| match judged {
+            Certainty::Alone => true,
             _ if order.channels_failed => false,
-            Judged::Row => !uncertain.iter().any(|actor| affected.contains(&order.names[*actor])),
-            Judged::Cut => !uncertain.iter().any(|actor| class.has(&order.names[*actor], 0)),
+            Certainty::Row => !uncertain.iter().any(|actor| affected.contains(&order.names[*actor])),
+            Certainty::Cut => !uncertain.iter().any(|actor| class.has(&order.names[*actor], 0)),
         };
         let event = event.to_string();
         for (of, affected) in watched.judge(&event, now, options, is_certain) {

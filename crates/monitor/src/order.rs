@@ -10,7 +10,7 @@ use std::sync::Arc;
 use demi_schemas::event::is_clock_seq;
 use rustc_hash::FxHashMap;
 
-use crate::interest::{Record, Step, Way};
+use crate::interest::{MatchKey, Record, Step};
 use crate::recent::Recent;
 
 /// Records that may be remembered to have waited beside those that do.
@@ -18,7 +18,7 @@ const FEW: usize = 1024;
 
 /// What comes out of the order.
 #[derive(Debug)]
-pub(crate) enum Out {
+pub(crate) enum Released {
     /// A record. `certain` says that nothing before it is missing.
     Record { actor: usize, record: Record, certain: bool },
     /// The handler of an actor is done.
@@ -27,7 +27,7 @@ pub(crate) enum Out {
 
 /// A record that waits.
 #[derive(Clone, Debug)]
-struct Held {
+struct WaitingRecord {
     record: Record,
     /// The frame that it came with, and when.
     lsn: u64,
@@ -42,9 +42,9 @@ pub(crate) struct Log {
     pub(crate) next: u64,
     /// Whether records of it were lost, so that whatever comes next follows.
     pub(crate) lost: bool,
-    held: BTreeMap<(u32, u64), Held>,
+    held: BTreeMap<(u32, u64), WaitingRecord>,
     /// Sends of the handler at work, which receives find when it is done: the state that it leaves may be told behind them.
-    pub(crate) unsent: Vec<Way>,
+    pub(crate) unsent: Vec<MatchKey>,
     /// When the first of them came.
     pub(crate) unsent_since: u64,
     /// Whether the actor tells states. Nobody waits for those of one that does not.
@@ -91,7 +91,7 @@ pub(crate) struct Order {
 enum Blocked {
     Nothing,
     Gap,
-    Message(Way),
+    Message(MatchKey),
 }
 
 impl Order {
@@ -165,7 +165,7 @@ impl Order {
     }
 
     /// Takes in a record, at a time in milliseconds. What was taken before is passed over.
-    pub(crate) fn push(&mut self, record: Record, lsn: u64, now: u64, out: &mut Vec<Out>) {
+    pub(crate) fn push(&mut self, record: Record, lsn: u64, now: u64, out: &mut Vec<Released>) {
         let actor = self.number(&record.actor);
         let place = (record.incarnation, record.seq);
         self.records += 1;
@@ -181,7 +181,7 @@ impl Order {
         }
         let log = &mut self.logs[actor];
         if let std::collections::btree_map::Entry::Vacant(entry) = log.held.entry(place) {
-            entry.insert(Held { record, lsn, since: now });
+            entry.insert(WaitingRecord { record, lsn, since: now });
             self.held += 1;
             self.since.push_back((now, actor, place));
             if self.since.len() > 2 * self.held + FEW {
@@ -194,7 +194,7 @@ impl Order {
 
     /// Takes what has waited since before `until`, and the oldest while more than `most` wait. Handlers of which nothing came since
     /// `quiet` are done. Times are in milliseconds.
-    pub(crate) fn tick(&mut self, until: u64, quiet: u64, most: usize, out: &mut Vec<Out>) {
+    pub(crate) fn tick(&mut self, until: u64, quiet: u64, most: usize, out: &mut Vec<Released>) {
         self.end_quiet(quiet, out);
         while let Some(&(since, actor, place)) = self.since.front() {
             let log = &self.logs[actor];
@@ -211,7 +211,7 @@ impl Order {
         }
     }
 
-    fn end_quiet(&mut self, quiet: u64, out: &mut Vec<Out>) {
+    fn end_quiet(&mut self, quiet: u64, out: &mut Vec<Released>) {
         let by_handler = self.by_handler;
         let is_quiet = |log: &Log| match by_handler {
             true => log.at_work.is_some_and(|since| since < quiet),
@@ -248,12 +248,12 @@ impl Order {
         self.busy.clear();
     }
 
-    fn force(&mut self, actor: usize, out: &mut Vec<Out>) {
+    fn force(&mut self, actor: usize, out: &mut Vec<Released>) {
         let Some((place, held)) = self.logs[actor].held.pop_first() else { return };
         self.held -= 1;
         let mut queue = Vec::new();
         if let Blocked::Message(way) = self.blocked(actor, &held.record) {
-            self.channels_failed |= matches!(way, Way::Channel(_));
+            self.channels_failed |= matches!(way, MatchKey::Channel(_));
             for key in way.keys() {
                 if let Some(waiting) = self.waiting.get_mut(&key) {
                     waiting.retain(|waits| *waits != actor);
@@ -270,7 +270,7 @@ impl Order {
     }
 
     /// Takes the next records of these logs, and of those that waited for them.
-    fn advance(&mut self, mut queue: Vec<usize>, out: &mut Vec<Out>) {
+    fn advance(&mut self, mut queue: Vec<usize>, out: &mut Vec<Released>) {
         while let Some(actor) = queue.pop() {
             while let Some((_, held)) = self.logs[actor].held.first_key_value() {
                 let mut blocked = self.blocked(actor, &held.record);
@@ -314,12 +314,12 @@ impl Order {
         }
         let Step::Receive(way, _) = record.step else { return Blocked::Nothing };
         let found = match way {
-            Way::Outside => true,
-            Way::Id { one, all } => {
+            MatchKey::Outside => true,
+            MatchKey::Id { one, all } => {
                 let known = |key| self.sent.get(key).is_some() || self.received.get(key).is_some();
                 known(one) || known(all)
             }
-            Way::Channel(key) => self.channels.get(key).is_some_and(|left| *left > 0),
+            MatchKey::Channel(key) => self.channels.get(key).is_some_and(|left| *left > 0),
         };
         if found { Blocked::Nothing } else { Blocked::Message(way) }
     }
@@ -331,7 +331,7 @@ impl Order {
         certain: bool,
         came: u64,
         queue: &mut Vec<usize>,
-        out: &mut Vec<Out>,
+        out: &mut Vec<Released>,
     ) {
         if record.is_head() {
             self.done(actor, queue, out);
@@ -354,15 +354,15 @@ impl Order {
                 self.busy.insert(actor);
             }
             Step::Send(way, _) => self.announce(way, queue),
-            Step::Receive(Way::Id { one, all }, _) => self.came_in(one, all),
-            Step::Receive(Way::Channel(key), _) => self.count(key, -1),
+            Step::Receive(MatchKey::Id { one, all }, _) => self.came_in(one, all),
+            Step::Receive(MatchKey::Channel(key), _) => self.count(key, -1),
             _ => {}
         }
         if ends {
             // The state that a handler leaves is the last that it tells.
             self.announce_all(actor, queue);
         }
-        out.push(Out::Record { actor, record, certain });
+        out.push(Released::Record { actor, record, certain });
     }
 
     /// A message came in that was sent to one actor: it may come in again.
@@ -381,12 +381,12 @@ impl Order {
     }
 
     /// A handler is done: what it sent can be received.
-    fn done(&mut self, actor: usize, queue: &mut Vec<usize>, out: &mut Vec<Out>) {
+    fn done(&mut self, actor: usize, queue: &mut Vec<usize>, out: &mut Vec<Released>) {
         if self.by_handler {
             if self.logs[actor].at_work.take().is_none() {
                 return;
             }
-            out.push(Out::Done { actor });
+            out.push(Released::Done { actor });
         }
         self.announce_all(actor, queue);
     }
@@ -400,17 +400,17 @@ impl Order {
         }
     }
 
-    fn announce(&mut self, way: Way, queue: &mut Vec<usize>) {
+    fn announce(&mut self, way: MatchKey, queue: &mut Vec<usize>) {
         let key = match way {
-            Way::Id { one, .. } => {
+            MatchKey::Id { one, .. } => {
                 self.sent.insert(one, ());
                 one
             }
-            Way::Channel(key) => {
+            MatchKey::Channel(key) => {
                 self.count(key, 1);
                 key
             }
-            Way::Outside => return,
+            MatchKey::Outside => return,
         };
         if let Some(waiting) = self.waiting.remove(&key) {
             queue.extend(waiting);
@@ -418,13 +418,13 @@ impl Order {
     }
 }
 
-impl Way {
+impl MatchKey {
     /// What a receive waits for.
     fn keys(self) -> impl Iterator<Item = u64> {
         let (one, all) = match self {
-            Way::Id { one, all } => (Some(one), Some(all)),
-            Way::Channel(key) => (Some(key), None),
-            Way::Outside => (None, None),
+            MatchKey::Id { one, all } => (Some(one), Some(all)),
+            MatchKey::Channel(key) => (Some(key), None),
+            MatchKey::Outside => (None, None),
         };
         one.into_iter().chain(all)
     }

@@ -7,18 +7,18 @@ use demi_predicate::State;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use crate::interest::{Said, Way};
+use crate::interest::{MatchKey, MessageContent};
 use crate::monitor::{Actor, Monitor};
-use crate::told::Options;
+use crate::status::Options;
 use crate::units::{Sent, Unit};
-use crate::watched::{Standing, Watched};
+use crate::watched::{WatchRecord, Watched};
 use crate::{Interest, Invariant};
 
 /// What a [`Monitor`] knows, as plain data.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Saved {
-    logs: Vec<Log>,
+pub struct MonitorState {
+    logs: Vec<SavedLog>,
     sent: Vec<u64>,
     channels: BTreeMap<u64, i64>,
     channels_failed: bool,
@@ -26,22 +26,22 @@ pub struct Saved {
     has_forgotten: bool,
     #[serde(default)]
     forgotten: u64,
-    messages: Vec<(u64, Message)>,
+    messages: Vec<(u64, SavedMessage)>,
     counted: BTreeMap<u64, (u64, u64)>,
-    invariants: BTreeMap<String, Kept>,
+    invariants: BTreeMap<String, SavedInvariant>,
     uncertain: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Log {
+struct SavedLog {
     actor: Arc<str>,
     incarnation: u32,
     next: u64,
     #[serde(default)]
     lost: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    unsent: Vec<Way>,
+    unsent: Vec<MatchKey>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     at_work: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,39 +53,39 @@ struct Log {
     #[serde(default)]
     uncertain: u8,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    handler: Option<Handler>,
+    handler: Option<SavedHandler>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Handler {
-    received: Option<(u32, u64, Said, Option<Message>)>,
+struct SavedHandler {
+    received: Option<(u32, u64, MessageContent, Option<SavedMessage>)>,
     before: Option<Json>,
-    sends: Vec<(Way, Said)>,
+    sends: Vec<(MatchKey, MessageContent)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Message {
-    said: Said,
+struct SavedMessage {
+    said: MessageContent,
     links: Vec<(Arc<str>, Json)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Kept {
+struct SavedInvariant {
     /// The predicate and the class that it was kept for.
     holds: String,
     class: Vec<String>,
-    verdicts: demi_predicate::Saved,
-    standing: Standing,
+    verdicts: demi_predicate::SavedVerdicts,
+    standing: WatchRecord,
     never_told: Vec<String>,
 }
 
-impl Saved {
+impl MonitorState {
     /// Takes out what actors told: their states, and the messages that these led to. Where their logs are stays known.
     pub fn forget(&mut self, whose: &dyn Fn(&str) -> bool) {
-        let led = |message: &Message| message.links.iter().any(|(actor, _)| whose(actor));
+        let led = |message: &SavedMessage| message.links.iter().any(|(actor, _)| whose(actor));
         for log in &mut self.logs {
             if whose(&log.actor) {
                 (log.state, log.handler) = (None, None);
@@ -109,13 +109,13 @@ impl Saved {
 impl Monitor<'_> {
     /// What it knows, but for the records that wait: these come again with the frames from [`oldest_waiting`](Self::oldest_waiting) on.
     #[must_use]
-    pub fn save(&self) -> Saved {
+    pub fn save(&self) -> MonitorState {
         let known =
             self.order.logs.iter().enumerate().filter(|(number, _)| !self.order.names[*number].is_empty());
         let logs = known.map(|(number, log)| {
             let actor = self.actors.get(number);
             let state = actor.filter(|a| a.state.is_some()).map(|a| a.object(&self.interest));
-            Log {
+            SavedLog {
                 actor: self.order.names[number].clone(),
                 incarnation: log.incarnation,
                 next: log.next,
@@ -126,11 +126,11 @@ impl Monitor<'_> {
                 told: actor.map_or(0, |a| a.told),
                 used: log.used,
                 uncertain: actor.map_or(0, |a| a.uncertain),
-                handler: self.units.units.get(&number).map(Handler::of),
+                handler: self.units.units.get(&number).map(SavedHandler::of),
             }
         });
         let invariants = self.watched.iter().map(|watched| {
-            let kept = Kept {
+            let kept = SavedInvariant {
                 holds: watched.invariant.predicate.to_string(),
                 class: class(watched.invariant),
                 verdicts: watched.verdicts.save(),
@@ -139,14 +139,20 @@ impl Monitor<'_> {
             };
             (watched.invariant.id.clone(), kept)
         });
-        Saved {
+        MonitorState {
             logs: logs.collect(),
             sent: self.order.sent.sorted().into_iter().map(|(key, ())| key).collect(),
             channels: self.order.channels.sorted().into_iter().map(|(k, v)| (k, *v)).collect(),
             channels_failed: self.order.channels_failed,
             has_forgotten: self.order.has_forgotten,
             forgotten: self.counts.forgotten,
-            messages: self.units.sent.sorted().into_iter().map(|(key, m)| (key, Message::of(m))).collect(),
+            messages: self
+                .units
+                .sent
+                .sorted()
+                .into_iter()
+                .map(|(key, m)| (key, SavedMessage::of(m)))
+                .collect(),
             counted: self.units.counted.sorted().into_iter().map(|(k, v)| (k, *v)).collect(),
             invariants: invariants.collect(),
             uncertain: self.counts.uncertain,
@@ -157,7 +163,7 @@ impl Monitor<'_> {
 impl<'p> Monitor<'p> {
     /// Goes on where another was saved. An invariant that is new, or that says something else than before, begins with the last states.
     #[must_use]
-    pub fn resume(invariants: &'p [Invariant], options: Options, saved: &Saved) -> Monitor<'p> {
+    pub fn resume(invariants: &'p [Invariant], options: Options, saved: &MonitorState) -> Monitor<'p> {
         let mut monitor = Monitor::new(invariants, options);
         let by_handler = monitor.interest.of_messages;
         for log in &saved.logs {
@@ -214,7 +220,7 @@ fn class(invariant: &Invariant) -> Vec<String> {
 
 impl Actor {
     /// A variable that nobody asked for before is unknown until it is told again.
-    fn of(log: &Log, interest: &Interest) -> Actor {
+    fn of(log: &SavedLog, interest: &Interest) -> Actor {
         let (incarnation, told, uncertain) = (log.incarnation, log.told, log.uncertain);
         let mut actor = Actor { incarnation, told, uncertain, ..Actor::default() };
         if let Some(state) = &log.state {
@@ -225,11 +231,12 @@ impl Actor {
     }
 }
 
-impl Handler {
-    fn of(unit: &Unit) -> Handler {
+impl SavedHandler {
+    fn of(unit: &Unit) -> SavedHandler {
         let received = unit.received.clone();
-        Handler {
-            received: received.map(|(inc, seq, said, sent)| (inc, seq, said, sent.as_ref().map(Message::of))),
+        SavedHandler {
+            received: received
+                .map(|(inc, seq, said, sent)| (inc, seq, said, sent.as_ref().map(SavedMessage::of))),
             before: unit.before.as_ref().map(|state| state.value()),
             sends: unit.sends.clone(),
         }
@@ -239,17 +246,17 @@ impl Handler {
         let received = self.received.clone();
         Unit {
             received: received
-                .map(|(inc, seq, said, sent)| (inc, seq, said, sent.as_ref().map(Message::sent))),
+                .map(|(inc, seq, said, sent)| (inc, seq, said, sent.as_ref().map(SavedMessage::sent))),
             before: self.before.clone().map(|json| Arc::new(State::new(json))),
             sends: self.sends.clone(),
         }
     }
 }
 
-impl Message {
-    fn of(sent: &Sent) -> Message {
+impl SavedMessage {
+    fn of(sent: &Sent) -> SavedMessage {
         let links = sent.links.iter().map(|(name, state)| (name.clone(), state.value()));
-        Message { said: sent.said.clone(), links: links.collect() }
+        SavedMessage { said: sent.said.clone(), links: links.collect() }
     }
 
     fn sent(&self) -> Sent {

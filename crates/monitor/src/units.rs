@@ -10,13 +10,13 @@ use rustc_hash::FxHashMap;
 use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::interest::{Record, Said, Step, Way};
+use crate::interest::{MatchKey, MessageContent, Record, Step};
 use crate::recent::Recent;
 
 /// A message on its way: what it says, and the states that led to it, its sender's first.
 #[derive(Clone, Debug)]
 pub(crate) struct Sent {
-    pub(crate) said: Said,
+    pub(crate) said: MessageContent,
     pub(crate) links: Vec<Link>,
 }
 
@@ -24,9 +24,9 @@ pub(crate) struct Sent {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Unit {
     /// The message that began it: incarnation and sequence number of the receive, what the receive says, and the message if it is known.
-    pub(crate) received: Option<(u32, u64, Said, Option<Sent>)>,
+    pub(crate) received: Option<(u32, u64, MessageContent, Option<Sent>)>,
     pub(crate) before: Option<Arc<State>>,
-    pub(crate) sends: Vec<(Way, Said)>,
+    pub(crate) sends: Vec<(MatchKey, MessageContent)>,
 }
 
 /// Handlers at work, and messages on their way.
@@ -98,27 +98,27 @@ impl Units {
         Some((delivered, incarnation, seq))
     }
 
-    fn arrived(&mut self, way: Way) -> Option<&Sent> {
+    fn arrived(&mut self, way: MatchKey) -> Option<&Sent> {
         match way {
-            Way::Id { one, all } => self.sent.get(one).or_else(|| self.sent.get(all)),
-            Way::Channel(channel) => {
+            MatchKey::Id { one, all } => self.sent.get(one).or_else(|| self.sent.get(all)),
+            MatchKey::Channel(channel) => {
                 let (sent, received) = self.counted.remove(channel).unwrap_or_default();
                 self.counted.insert(channel, (sent, received + 1));
                 self.sent.get(numbered(channel, received + 1))
             }
-            Way::Outside => None,
+            MatchKey::Outside => None,
         }
     }
 
-    fn leaving(&mut self, way: Way) -> Option<u64> {
+    fn leaving(&mut self, way: MatchKey) -> Option<u64> {
         match way {
-            Way::Id { one, .. } => Some(one),
-            Way::Channel(channel) => {
+            MatchKey::Id { one, .. } => Some(one),
+            MatchKey::Channel(channel) => {
                 let (sent, received) = self.counted.remove(channel).unwrap_or_default();
                 self.counted.insert(channel, (sent + 1, received));
                 Some(numbered(channel, sent + 1))
             }
-            Way::Outside => None,
+            MatchKey::Outside => None,
         }
     }
 }

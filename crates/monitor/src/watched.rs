@@ -14,7 +14,7 @@ const FEW: usize = 1024;
 
 /// How the states of an invariant are to be judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Judged {
+pub(crate) enum Certainty {
     /// A row is one actor's, or one message's: other actors may be uncertain.
     Alone,
     /// A row is two actors', which must be certain.
@@ -26,7 +26,7 @@ pub(crate) enum Judged {
 /// What is told of an invariant that is watched.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Standing {
+pub(crate) struct WatchRecord {
     #[serde(default)]
     pub(crate) checks: u64,
     #[serde(default)]
@@ -42,7 +42,7 @@ pub(crate) struct Standing {
 }
 
 /// What began to fail: a row or group in words, and its actors.
-pub(crate) type Began = (String, Vec<Arc<str>>);
+pub(crate) type NewFailure = (String, Vec<Arc<str>>);
 
 /// An invariant with what is said of its rows and groups.
 pub(crate) struct Watched<'p> {
@@ -52,10 +52,10 @@ pub(crate) struct Watched<'p> {
     pub(crate) mask: u128,
     /// Those of them that no actor has told.
     pub(crate) unseen: u128,
-    pub(crate) standing: Standing,
+    pub(crate) standing: WatchRecord,
     /// By actor: whether it is about it.
     about: Vec<Option<bool>>,
-    judged: Judged,
+    judged: Certainty,
     /// How many alerts may be remembered before those that are long ago are forgotten.
     alerts: usize,
     /// How many states of a chain, or sides of a message, a row has.
@@ -67,13 +67,13 @@ impl<'p> Watched<'p> {
         invariant: &'p Invariant,
         verdicts: Verdicts<'p>,
         mask: u128,
-        standing: Standing,
+        standing: WatchRecord,
     ) -> Self {
         let judged = match invariant.predicate.scope() {
-            Scope::Actors if !invariant.predicate.is_of_groups() => Judged::Alone,
-            Scope::Ever | Scope::EverPairs(..) | Scope::Messages(_) | Scope::Chain => Judged::Alone,
-            Scope::Pairs(..) | Scope::Neighbours(..) if !invariant.predicate.is_of_groups() => Judged::Row,
-            Scope::Actors | Scope::Pairs(..) | Scope::Neighbours(..) => Judged::Cut,
+            Scope::Actors if !invariant.predicate.is_of_groups() => Certainty::Alone,
+            Scope::Ever | Scope::EverPairs(..) | Scope::Messages(_) | Scope::Chain => Certainty::Alone,
+            Scope::Pairs(..) | Scope::Neighbours(..) if !invariant.predicate.is_of_groups() => Certainty::Row,
+            Scope::Actors | Scope::Pairs(..) | Scope::Neighbours(..) => Certainty::Cut,
         };
         let length = match invariant.predicate.scope() {
             Scope::Chain => invariant.predicate.chain_length(),
@@ -158,8 +158,8 @@ impl<'p> Watched<'p> {
         event: &str,
         now: u64,
         options: &Options,
-        is_certain: impl Fn(Judged, &[Arc<str>]) -> bool,
-    ) -> Vec<Began> {
+        is_certain: impl Fn(Certainty, &[Arc<str>]) -> bool,
+    ) -> Vec<NewFailure> {
         let Watched { verdicts, standing, judged, alerts, .. } = self;
         // What has failed for good needs no confirmation.
         let confirm = if verdicts.is_for_good() { 1 } else { options.confirm };

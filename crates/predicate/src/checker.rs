@@ -15,56 +15,42 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::Predicate;
-use crate::near::{Judge, Near};
-use crate::row::{Delivered, Row, Told};
-use crate::scope::Scope;
+use crate::near::{Judge, NearMiss};
+use crate::row::{Delivered, Link, ReportedState, Row};
+use crate::scope::{Scope, Visibility};
 use crate::state::{Shape, State, Values};
 use crate::term::{Column, Term};
 
 /// What an actor told last, and before that in the same incarnation.
 #[derive(Clone, Debug)]
-struct Seen {
+struct CurrentState {
     now: Arc<State>,
     before: Option<Arc<State>>,
 }
 
 /// What an actor told last, for a first look.
 #[derive(Clone, Debug)]
-struct Last {
+struct LastState {
     incarnation: u32,
     /// Whether the variables were the same before, in the same incarnation.
     still: bool,
     state: Arc<State>,
 }
 
-/// What a predicate can see of an actor's states.
-#[derive(Clone, Copy, Debug)]
-enum Sees {
-    /// The last alone.
-    Now,
-    /// The last and the one before.
-    Step,
-    /// Each that is told.
-    Each,
-}
-
-/// A state of the past, with the actor that told it.
-type Past = (Arc<str>, Arc<State>);
-
 /// A predicate followed through one execution.
 #[derive(Clone, Debug)]
 pub struct Checker<'p> {
     predicate: &'p Predicate,
     judge: Judge<'p>,
-    sees: Sees,
-    last: FxHashMap<Arc<str>, Last>,
+    visibility: Visibility,
+    last: FxHashMap<Arc<str>, LastState>,
     /// By shape of states, the last one met: where the columns' variables stand in it.
     slots: RefCell<Option<(Shape, Vec<Option<usize>>)>>,
     /// By side of a pair: the conditions that it must meet whatever the other is.
     sided: [Vec<&'p Term>; 2],
     /// The values that most states share, by whose numbers they are told apart.
     shared: Option<Arc<Values>>,
-    actors: BTreeMap<Arc<str>, Seen>,
+    actors: BTreeMap<Arc<str>, CurrentState>,
     /// Actors whose last states were taken without a look at what they change.
     unseen: BTreeSet<Arc<str>>,
     /// The actor whose state was taken last, until it was looked at.
@@ -74,7 +60,7 @@ pub struct Checker<'p> {
     /// Projections of states of the past, with how many states of their group stood before them when they were last told.
     taken: HashMap<String, usize>,
     /// By key of the group: the states of the past with it, each projection once.
-    groups: HashMap<String, Vec<Past>>,
+    groups: HashMap<String, Vec<Link>>,
     /// By key of the group: the messages, or last messages of chains, with it.
     messages: HashMap<String, Vec<Delivered>>,
     /// Actors that exchanged a message, each pair in both orders.
@@ -95,12 +81,7 @@ impl Predicate {
         Checker {
             predicate: self,
             judge: Judge::new(self, columns),
-            sees: match self.scope() {
-                Scope::EverPairs(..) => Sees::Each,
-                scope if scope.is_history() && self.parsed.counts_rows() => Sees::Each,
-                _ if self.reads_before() => Sees::Step,
-                _ => Sees::Now,
-            },
+            visibility: self.visibility(),
             last: FxHashMap::default(),
             slots: RefCell::new(None),
             sided: [self.parsed.of_side(0), self.parsed.of_side(1)],
@@ -162,16 +143,16 @@ impl Checker<'_> {
         let same = known.is_some_and(|last| self.same(&last.state, state));
         let goes_on = known.is_some_and(|last| last.incarnation == incarnation);
         let still = same && goes_on;
-        let skip = match self.sees {
-            Sees::Now => same,
-            Sees::Step => still && known.is_some_and(|last| last.still),
-            Sees::Each => false,
+        let skip = match self.visibility {
+            Visibility::Now => same,
+            Visibility::Step => still && known.is_some_and(|last| last.still),
+            Visibility::Each => false,
         };
         match self.last.get_mut(actor) {
             Some(last) if skip => last.incarnation = incarnation,
-            Some(last) => *last = Last { incarnation, still, state: state.clone() },
+            Some(last) => *last = LastState { incarnation, still, state: state.clone() },
             None => {
-                self.last.insert(Arc::from(actor), Last { incarnation, still, state: state.clone() });
+                self.last.insert(Arc::from(actor), LastState { incarnation, still, state: state.clone() });
             }
         }
         if skip {
@@ -182,7 +163,7 @@ impl Checker<'_> {
             None => Arc::from(actor),
         };
         let before = self.actors.get(actor).filter(|_| goes_on).map(|seen| seen.now.clone());
-        self.actors.insert(name.clone(), Seen { now: state.clone(), before });
+        self.actors.insert(name.clone(), CurrentState { now: state.clone(), before });
         self.pending = Some(name);
         true
     }
@@ -195,12 +176,12 @@ impl Checker<'_> {
     }
 
     /// From here on only what comes nearer than this is looked for.
-    pub fn only_nearer(&mut self, near: &Near) {
+    pub fn only_nearer(&mut self, near: &NearMiss) {
         self.judge.limit(near);
     }
 
     /// What came nearest to failing with the last state or message, of what was looked at anew for it.
-    pub fn take_nearest(&mut self) -> Option<Near> {
+    pub fn take_nearest(&mut self) -> Option<NearMiss> {
         self.judge.take()
     }
 
@@ -237,7 +218,7 @@ impl Checker<'_> {
     }
 
     /// Whether the predicate reads the state before the last, and that is no other.
-    fn stays(&self, seen: &Seen) -> bool {
+    fn stays(&self, seen: &CurrentState) -> bool {
         self.predicate.reads_before()
             && seen.before.as_ref().is_none_or(|before| self.same(before, &seen.now))
     }
@@ -343,16 +324,16 @@ impl Checker<'_> {
     }
 }
 
-fn told_of(past: &Past) -> Told<'_> {
-    Told { actor: &past.0, state: &past.1 }
+fn told_of(past: &Link) -> ReportedState<'_> {
+    ReportedState { actor: &past.0, state: &past.1 }
 }
 
-impl Seen {
-    fn told<'a>(&'a self, actor: &'a str) -> Told<'a> {
-        Told { actor, state: &self.now }
+impl CurrentState {
+    fn told<'a>(&'a self, actor: &'a str) -> ReportedState<'a> {
+        ReportedState { actor, state: &self.now }
     }
 
     fn row<'a>(&'a self, actor: &'a str) -> Row<'a> {
-        Row::last(self.told(actor), self.before.as_deref().map(|state| Told { actor, state }))
+        Row::last(self.told(actor), self.before.as_deref().map(|state| ReportedState { actor, state }))
     }
 }

@@ -24,7 +24,7 @@ impl fmt::Display for ParseError {
 
 /// What is wrong, and where.
 #[derive(Debug)]
-pub(crate) struct Wrong {
+pub(crate) struct Mistake {
     pub(crate) reason: String,
     /// The byte of the text that is meant; none where it is about the text as a whole.
     at: Option<usize>,
@@ -32,31 +32,31 @@ pub(crate) struct Wrong {
     syntax: bool,
 }
 
-impl Wrong {
+impl Mistake {
     /// Something that can be read at a place, and is not allowed there.
-    pub(crate) fn at(reason: String, at: usize) -> Wrong {
-        Wrong { reason, at: Some(at), syntax: false }
+    pub(crate) fn at(reason: String, at: usize) -> Mistake {
+        Mistake { reason, at: Some(at), syntax: false }
     }
 
     /// A place at which the text cannot be read on.
-    pub(crate) fn syntax(reason: String, at: usize) -> Wrong {
-        Wrong { reason: format!("no predicate: {reason}"), at: Some(at), syntax: true }
+    pub(crate) fn syntax(reason: String, at: usize) -> Mistake {
+        Mistake { reason: format!("no predicate: {reason}"), at: Some(at), syntax: true }
     }
 
     /// The same where `bytes` stand before the text that was read.
-    pub(crate) fn moved(self, bytes: usize) -> Wrong {
-        Wrong { at: self.at.map(|at| at + bytes), ..self }
+    pub(crate) fn moved(self, bytes: usize) -> Mistake {
+        Mistake { at: self.at.map(|at| at + bytes), ..self }
     }
 }
 
-impl From<String> for Wrong {
-    fn from(reason: String) -> Wrong {
-        Wrong { reason, at: None, syntax: false }
+impl From<String> for Mistake {
+    fn from(reason: String) -> Mistake {
+        Mistake { reason, at: None, syntax: false }
     }
 }
 
-impl From<&str> for Wrong {
-    fn from(reason: &str) -> Wrong {
+impl From<&str> for Mistake {
+    fn from(reason: &str) -> Mistake {
         reason.to_owned().into()
     }
 }
@@ -90,7 +90,7 @@ impl ParseError {
     }
 
     /// What is wrong with `text`. Where it cannot be read, a word that was likely meant is named.
-    pub(crate) fn new(text: &str, wrong: Wrong) -> ParseError {
+    pub(crate) fn new(text: &str, wrong: Mistake) -> ParseError {
         let Some(at) = wrong.at else { return ParseError::whole(wrong.reason) };
         let at = (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
         let begin = text[..at].rfind('\n').map_or(0, |newline| newline + 1);

@@ -8,11 +8,11 @@ use crate::row::Row;
 use crate::term::{Aggregate, Call, Compare, Parsed, Sum, Term};
 use crate::value::Value;
 
-type Found<'a> = Result<Value<'a>, String>;
+type Evaluated<'a> = Result<Value<'a>, String>;
 
 /// What a term is about: one row, or a group with one of its rows to stand for it.
 #[derive(Clone, Copy)]
-pub(crate) struct Scope<'a> {
+pub(crate) struct TermScope<'a> {
     pub(crate) one: Option<Row<'a>>,
     group: &'a [Row<'a>],
 }
@@ -28,10 +28,15 @@ pub struct Failing {
 
 /// What is called with each group: the values that its rows have in common, the numbers of the rows, the rows, and what terms are about.
 /// It says whether to go on.
-type Each<'e> = dyn FnMut(&[Value<'_>], &[usize], &[Row<'_>], Scope<'_>) -> Result<bool, String> + 'e;
+type GroupVisitor<'e> =
+    dyn FnMut(&[Value<'_>], &[usize], &[Row<'_>], TermScope<'_>) -> Result<bool, String> + 'e;
 
 /// Calls `f` with each row that stands for itself, or each group, in their order; a row alone has no key and no members.
-pub(crate) fn each_group(predicate: &Parsed, rows: &[Row<'_>], f: &mut Each<'_>) -> Result<(), String> {
+pub(crate) fn each_group(
+    predicate: &Parsed,
+    rows: &[Row<'_>],
+    f: &mut GroupVisitor<'_>,
+) -> Result<(), String> {
     let Some(groups) = &predicate.groups else {
         return each_row(predicate, rows, f);
     };
@@ -46,13 +51,13 @@ pub(crate) fn each_group(predicate: &Parsed, rows: &[Row<'_>], f: &mut Each<'_>)
         let members: Vec<Row<'_>> = left.iter().map(|(_, row)| *row).collect();
         // The sums of nothing say nothing: before any actor told its state nothing can fail.
         if !rows.is_empty() {
-            f(&[], &numbers, &members, Scope { one: members.first().copied(), group: &members })?;
+            f(&[], &numbers, &members, TermScope { one: members.first().copied(), group: &members })?;
         }
         return Ok(());
     }
     let mut found: Vec<(Vec<Value<'_>>, Vec<usize>, Vec<Row<'_>>)> = Vec::new();
     for (number, row) in &left {
-        let scope = Scope { one: Some(*row), group: &[] };
+        let scope = TermScope { one: Some(*row), group: &[] };
         let key = groups.iter().map(|t| value(t, scope)).collect::<Result<Vec<_>, _>>()?;
         match found.iter_mut().find(|(k, ..)| *k == key) {
             Some((_, numbers, members)) => {
@@ -63,7 +68,7 @@ pub(crate) fn each_group(predicate: &Parsed, rows: &[Row<'_>], f: &mut Each<'_>)
         }
     }
     for (key, numbers, members) in found {
-        if !f(&key, &numbers, &members, Scope { one: members.first().copied(), group: &members })? {
+        if !f(&key, &numbers, &members, TermScope { one: members.first().copied(), group: &members })? {
             break;
         }
     }
@@ -74,14 +79,14 @@ pub(crate) fn each_group(predicate: &Parsed, rows: &[Row<'_>], f: &mut Each<'_>)
 fn counts(filter: Option<&Term>, row: Row<'_>) -> Result<bool, String> {
     match filter {
         None => Ok(true),
-        Some(filter) => Ok(truth(filter, Scope { one: Some(row), group: &[] })? == Some(true)),
+        Some(filter) => Ok(truth(filter, TermScope { one: Some(row), group: &[] })? == Some(true)),
     }
 }
 
 /// Calls `f` with each row that WHERE leaves.
-fn each_row(predicate: &Parsed, rows: &[Row<'_>], f: &mut Each<'_>) -> Result<(), String> {
+fn each_row(predicate: &Parsed, rows: &[Row<'_>], f: &mut GroupVisitor<'_>) -> Result<(), String> {
     for (number, row) in rows.iter().enumerate() {
-        let scope = Scope { one: Some(*row), group: &[] };
+        let scope = TermScope { one: Some(*row), group: &[] };
         if counts(predicate.filter.as_ref(), *row)? && !f(&[], &[number], &[], scope)? {
             break;
         }
@@ -118,52 +123,52 @@ pub(crate) fn failing(predicate: &Parsed, rows: &[Row<'_>], first: bool) -> Resu
 
 /// What a predicate says of a row or group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Says {
+pub(crate) enum Verdict {
     Holds,
     Fails,
     /// Values do not compare, or cannot be counted with: why.
     Unjudged(String),
 }
 
-impl Says {
+impl Verdict {
     /// Unknown is no failure.
-    fn of(found: Result<Option<bool>, String>) -> Says {
+    fn of(found: Result<Option<bool>, String>) -> Verdict {
         match found {
-            Ok(Some(false)) => Says::Fails,
-            Ok(_) => Says::Holds,
-            Err(reason) => Says::Unjudged(reason),
+            Ok(Some(false)) => Verdict::Fails,
+            Ok(_) => Verdict::Holds,
+            Err(reason) => Verdict::Unjudged(reason),
         }
     }
 }
 
 /// A group that a predicate does not hold of, or of which it says nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Judged {
+pub(crate) struct GroupVerdict {
     /// The group in words; the row, where it cannot be said to which group it belongs.
     pub(crate) of: String,
     /// The rows that it has, by their numbers.
     pub(crate) rows: Vec<usize>,
-    pub(crate) says: Says,
+    pub(crate) says: Verdict,
 }
 
 /// What is said of a row that stands for itself; nothing where WHERE leaves it out.
-pub(crate) fn says_of_row(predicate: &Parsed, row: Row<'_>) -> Option<Says> {
+pub(crate) fn verdict_of_row(predicate: &Parsed, row: Row<'_>) -> Option<Verdict> {
     match counts(predicate.filter.as_ref(), row) {
         Ok(false) => None,
-        Ok(true) => Some(Says::of(truth(&predicate.holds, Scope { one: Some(row), group: &[] }))),
-        Err(reason) => Some(Says::Unjudged(reason)),
+        Ok(true) => Some(Verdict::of(truth(&predicate.holds, TermScope { one: Some(row), group: &[] }))),
+        Err(reason) => Some(Verdict::Unjudged(reason)),
     }
 }
 
 /// What is said of a group with these rows, which WHERE has left.
-pub(crate) fn says_of_group(predicate: &Parsed, rows: &[Row<'_>]) -> Says {
-    Says::of(truth(&predicate.holds, Scope { one: rows.first().copied(), group: rows }))
+pub(crate) fn verdict_of_group(predicate: &Parsed, rows: &[Row<'_>]) -> Verdict {
+    Verdict::of(truth(&predicate.holds, TermScope { one: rows.first().copied(), group: rows }))
 }
 
 /// The groups of these rows, each for itself, that the predicate does not hold of or says nothing of. A row of which WHERE says
 /// nothing leaves its group without a verdict. One whose group cannot be told is in none, and is without a verdict itself.
-pub(crate) fn judge_groups(predicate: &Parsed, rows: &[Row<'_>]) -> Vec<Judged> {
-    let mut groups: Vec<(Judged, Vec<Row<'_>>)> = Vec::new();
+pub(crate) fn judge_groups(predicate: &Parsed, rows: &[Row<'_>]) -> Vec<GroupVerdict> {
+    let mut groups: Vec<(GroupVerdict, Vec<Row<'_>>)> = Vec::new();
     let mut places: FxHashMap<String, usize> = FxHashMap::default();
     let mut alone = Vec::new();
     for (number, row) in rows.iter().enumerate() {
@@ -175,37 +180,37 @@ pub(crate) fn judge_groups(predicate: &Parsed, rows: &[Row<'_>]) -> Vec<Judged> 
             Ok(found) => found,
             Err(reason) => {
                 let of = row.named(&predicate.scope);
-                alone.push(Judged { of, rows: vec![number], says: Says::Unjudged(reason) });
+                alone.push(GroupVerdict { of, rows: vec![number], says: Verdict::Unjudged(reason) });
                 continue;
             }
         };
         let place = *places.entry(key).or_insert_with(|| {
-            groups.push((Judged { of: words, rows: Vec::new(), says: Says::Holds }, Vec::new()));
+            groups.push((GroupVerdict { of: words, rows: Vec::new(), says: Verdict::Holds }, Vec::new()));
             groups.len() - 1
         });
         let (judged, members) = &mut groups[place];
         judged.rows.push(number);
         members.push(*row);
-        if let (Err(reason), Says::Holds) = (counts, &judged.says) {
-            judged.says = Says::Unjudged(reason);
+        if let (Err(reason), Verdict::Holds) = (counts, &judged.says) {
+            judged.says = Verdict::Unjudged(reason);
         }
     }
     // The table as a whole is a group also where WHERE leaves nothing of it.
     if groups.is_empty() && alone.is_empty() && !rows.is_empty() && predicate.is_of_the_whole() {
-        groups.push((Judged { of: String::new(), rows: Vec::new(), says: Says::Holds }, Vec::new()));
+        groups.push((GroupVerdict { of: String::new(), rows: Vec::new(), says: Verdict::Holds }, Vec::new()));
     }
     for (judged, members) in &mut groups {
-        if judged.says == Says::Holds {
-            judged.says = says_of_group(predicate, members);
+        if judged.says == Verdict::Holds {
+            judged.says = verdict_of_group(predicate, members);
         }
     }
     let judged = groups.into_iter().map(|(judged, _)| judged).chain(alone);
-    judged.filter(|judged| judged.says != Says::Holds).collect()
+    judged.filter(|judged| judged.says != Verdict::Holds).collect()
 }
 
 /// The group that a row belongs to, as a text that other groups do not have, and in words.
 pub(crate) fn group_of(predicate: &Parsed, row: Row<'_>) -> Result<(String, String), String> {
-    let scope = Scope { one: Some(row), group: &[] };
+    let scope = TermScope { one: Some(row), group: &[] };
     let groups = predicate.groups.iter().flatten();
     let values = groups.map(|term| value(term, scope)).collect::<Result<Vec<_>, String>>()?;
     let key = values.iter().map(ToString::to_string).collect::<Vec<_>>().join("\u{1f}");
@@ -214,7 +219,7 @@ pub(crate) fn group_of(predicate: &Parsed, row: Row<'_>) -> Result<(String, Stri
 
 /// Whether a condition lets a row pass. Where it cannot be asked, what comes after it says why.
 pub(crate) fn passes(condition: &Term, row: Row<'_>) -> bool {
-    matches!(truth(condition, Scope { one: Some(row), group: &[] }), Ok(Some(true)) | Err(_))
+    matches!(truth(condition, TermScope { one: Some(row), group: &[] }), Ok(Some(true)) | Err(_))
 }
 
 /// The group that a row belongs to; nothing where `WHERE` leaves it out.
@@ -222,7 +227,7 @@ pub(crate) fn key(predicate: &Parsed, row: Row<'_>) -> Result<Option<String>, St
     Ok(if counts(predicate.filter.as_ref(), row)? { Some(group_of(predicate, row)?.0) } else { None })
 }
 
-pub(crate) fn truth(term: &Term, scope: Scope<'_>) -> Result<Option<bool>, String> {
+pub(crate) fn truth(term: &Term, scope: TermScope<'_>) -> Result<Option<bool>, String> {
     value(term, scope)?.truth()
 }
 
@@ -230,7 +235,7 @@ fn known(truth: Option<bool>) -> Value<'static> {
     truth.map_or(Value::Null, Value::Bool)
 }
 
-pub(crate) fn value<'a>(term: &'a Term, scope: Scope<'a>) -> Found<'a> {
+pub(crate) fn value<'a>(term: &'a Term, scope: TermScope<'a>) -> Evaluated<'a> {
     Ok(match term {
         Term::Literal(value) => value.borrowed(),
         Term::Column(column) => scope.one.map_or(Value::Null, |row| row.get(column)),
@@ -275,7 +280,7 @@ pub(crate) fn value<'a>(term: &'a Term, scope: Scope<'a>) -> Found<'a> {
     })
 }
 
-fn called<'a>(call: Call, arguments: &'a [Term], scope: Scope<'a>) -> Found<'a> {
+fn called<'a>(call: Call, arguments: &'a [Term], scope: TermScope<'a>) -> Evaluated<'a> {
     let argument = |n: usize| arguments.get(n).map_or(Ok(Value::Null), |t| value(t, scope));
     let (one, two) = (argument(0)?, argument(1)?);
     Ok(match call {
@@ -288,13 +293,13 @@ fn called<'a>(call: Call, arguments: &'a [Term], scope: Scope<'a>) -> Found<'a> 
     })
 }
 
-fn sum<'a>(aggregate: &'a Aggregate, rows: &'a [Row<'a>]) -> Found<'a> {
+fn sum<'a>(aggregate: &'a Aggregate, rows: &'a [Row<'a>]) -> Evaluated<'a> {
     let mut values: Vec<Value<'a>> = Vec::new();
     for row in rows {
         if !counts(aggregate.filter.as_ref(), *row)? {
             continue;
         }
-        let scope = Scope { one: Some(*row), group: &[] };
+        let scope = TermScope { one: Some(*row), group: &[] };
         let of = match &aggregate.of {
             None => Value::Bool(true),
             Some(term) => value(term, scope)?,

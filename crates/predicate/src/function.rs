@@ -35,7 +35,7 @@ pub(crate) const SUMS: [(&str, Sum); 13] = [
 
 /// A call as it stands in the text.
 #[derive(Default)]
-pub(crate) struct Called {
+pub(crate) struct CallSyntax {
     /// What stands in the brackets.
     pub(crate) arguments: Vec<Term>,
     /// Whether that is `*`, all rows.
@@ -45,7 +45,7 @@ pub(crate) struct Called {
     pub(crate) filter: Option<Term>,
 }
 
-impl Called {
+impl CallSyntax {
     /// The function or aggregate of a name, called in this way.
     ///
     /// # Errors

@@ -34,15 +34,16 @@ pub use self::error::ParseError;
 pub use self::eval::Failing;
 pub use self::gather::Gather;
 pub use self::instance::{meant, stands_for};
-pub use self::near::Near;
+pub use self::near::NearMiss;
 pub use self::print::name_of;
-pub use self::row::{Delivered, Link, Row, Told};
+pub use self::row::{Delivered, Link, ReportedState, Row};
+use self::scope::Visibility;
 pub use self::scope::{LONGEST, Scope};
 use self::scope::{SHORTEST, TELLS, TYPE};
 pub use self::state::{Shape, State, Values};
 use self::term::{Parsed, Term};
 use self::value::Value;
-pub use self::verdicts::{Finding, Saved, Verdicts};
+pub use self::verdicts::{Finding, SavedVerdicts, Verdicts};
 
 /// Something that is to hold of the states of all actors.
 ///
@@ -91,6 +92,16 @@ impl Predicate {
     #[must_use]
     pub fn reads_before(&self) -> bool {
         self.parsed.scope == Scope::Actors && self.parsed.columns().iter().any(|c| c.side == 1)
+    }
+
+    /// What it can see of an actor's states.
+    pub(crate) fn visibility(&self) -> Visibility {
+        match self.scope() {
+            Scope::EverPairs(..) => Visibility::Each,
+            scope if scope.is_history() && self.parsed.counts_rows() => Visibility::Each,
+            _ if self.reads_before() => Visibility::Step,
+            _ => Visibility::Now,
+        }
     }
 
     /// The variables it speaks of, without what is inside them; not what messages tell of themselves.
@@ -181,7 +192,7 @@ mod tests {
         let predicate = Predicate::parse(predicate).map_err(|e| e.to_string())?;
         let states: Vec<(&str, State)> = states.iter().map(|(a, text)| (*a, State::parse(text))).collect();
         let rows: Vec<Row<'_>> =
-            states.iter().map(|(actor, state)| Row::one(Told { actor, state })).collect();
+            states.iter().map(|(actor, state)| Row::one(ReportedState { actor, state })).collect();
         predicate.failure(&rows)
     }
 
@@ -267,7 +278,7 @@ mod tests {
                 .enumerate()
                 .map(|(i, (x, y, z))| (format!("n{i}"), State::parse(&format!(r#"{{"x":{x},"y":{y},"z":{z}}}"#))))
                 .collect();
-            let table: Vec<Row<'_>> = states.iter().map(|(actor, state)| Row::one(Told { actor, state })).collect();
+            let table: Vec<Row<'_>> = states.iter().map(|(actor, state)| Row::one(ReportedState { actor, state })).collect();
             let predicate = Predicate::parse(&format!("WHERE z > 1 GROUP BY x HAVING sum(y) <= {most}")).unwrap();
             let fails = (0..3).any(|x| {
                 let sum: i64 = rows.iter().filter(|r| r.0 == x && r.2 > 1).map(|r| r.1).sum();
@@ -281,7 +292,7 @@ mod tests {
         fn any_text_is_read_or_refused(text in "[ a-z0-9'()*<>=+/%,.-]{0,40}") {
             if let Ok(predicate) = Predicate::parse(&text) {
                 let state = State::parse(r#"{"a":1,"b":"x","c":[true,null],"d":{"e":9223372036854775807}}"#);
-                let _ = predicate.failure(&[Row::one(Told { actor: "n", state: &state })]);
+                let _ = predicate.failure(&[Row::one(ReportedState { actor: "n", state: &state })]);
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use crate::Predicate;
-use crate::eval::{self, Scope};
+use crate::eval::{self, TermScope};
 use crate::print::column_name;
 use crate::row::Row;
 use crate::term::{Column, Compare, Parsed, Term};
@@ -11,7 +11,7 @@ use crate::value::Value;
 
 /// A row or group that came near to breaking a predicate that held of it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Near {
+pub struct NearMiss {
     /// How far the values compared were from failing: the least distance of numbers, 0 where one more row could break it. Of an equality with
     /// a remainder: how far the number was from its divisor, 0 where the remainder is not the number itself.
     pub slack: f64,
@@ -23,10 +23,10 @@ pub struct Near {
     pub values: Vec<(String, String)>,
 }
 
-impl Near {
+impl NearMiss {
     /// Whether this came nearer than another.
     #[must_use]
-    pub fn is_nearer(&self, other: &Near) -> bool {
+    pub fn is_nearer(&self, other: &NearMiss) -> bool {
         is_nearer((self.slack, self.rows), (other.slack, other.rows))
     }
 }
@@ -46,7 +46,7 @@ struct Watch {
     names: Vec<String>,
     /// What does not come nearer than this is of no use.
     limit: Option<(f64, usize)>,
-    best: Option<Near>,
+    best: Option<NearMiss>,
 }
 
 impl Watch {
@@ -77,14 +77,14 @@ impl<'p> Judge<'p> {
     }
 
     /// From here on only what comes nearer than this is kept.
-    pub(crate) fn limit(&mut self, near: &Near) {
+    pub(crate) fn limit(&mut self, near: &NearMiss) {
         if let Some(watch) = self.watch.get_mut() {
             watch.limit = Some((near.slack, near.rows));
         }
     }
 
     /// What came nearest since this was last called.
-    pub(crate) fn take(&mut self) -> Option<Near> {
+    pub(crate) fn take(&mut self) -> Option<NearMiss> {
         self.watch.get_mut().as_mut()?.best.take()
     }
 
@@ -110,14 +110,14 @@ fn look(predicate: &Parsed, rows: &[Row<'_>], columns: &[Column], watch: &mut Wa
             let values =
                 watch.names.iter().zip(columns).map(|(name, c)| (name.clone(), row.get(c).to_string()));
             let values = values.collect();
-            watch.best = Some(Near { slack, rows, of: eval::named(predicate, key, Some(row)), values });
+            watch.best = Some(NearMiss { slack, rows, of: eval::named(predicate, key, Some(row)), values });
         }
         Ok(true)
     });
 }
 
 /// How far a term that is true is from being false; infinite where no number says so, nothing where it is not true.
-fn slack(term: &Term, scope: Scope<'_>) -> Option<f64> {
+fn slack(term: &Term, scope: TermScope<'_>) -> Option<f64> {
     match term {
         Term::And(two) => Some(slack(&two.0, scope)?.min(slack(&two.1, scope)?)),
         Term::Or(two) => match (slack(&two.0, scope), slack(&two.1, scope)) {
@@ -138,7 +138,7 @@ fn slack(term: &Term, scope: Scope<'_>) -> Option<f64> {
 }
 
 /// How far the number in the first remainder of a term is from its divisor: below it the remainder says nothing that equality does not.
-fn to_divisor(term: &Term, scope: Scope<'_>) -> Option<f64> {
+fn to_divisor(term: &Term, scope: TermScope<'_>) -> Option<f64> {
     let Term::Calculate(sign, two) = term else { return None };
     if *sign != '%' {
         return to_divisor(&two.0, scope).or_else(|| to_divisor(&two.1, scope));

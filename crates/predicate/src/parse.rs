@@ -3,7 +3,7 @@
 //! Operators bind as in SQL, the weakest first: `OR`, `AND`, `NOT`, `IS NULL`, comparisons with `IN` and `BETWEEN`, `+` and `-`, then
 //! `*`, `/` and `%`. The parser climbs these strengths (Pratt, "Top down operator precedence", POPL 1973).
 
-use crate::error::{ParseError, Wrong};
+use crate::error::{Mistake, ParseError};
 use crate::function;
 use crate::print::column_name;
 use crate::scope::{Scope, TYPE, TYPE_NAME, is_clause};
@@ -36,7 +36,7 @@ pub(crate) fn parse(text: &str) -> Result<Parsed, ParseError> {
         let tokens = tokens(&text[begin..])?;
         Reader { scope, tokens, next: 0, operators: 0, depth: 0 }.predicate(begin > 0)
     };
-    read().map_err(|wrong: Wrong| ParseError::new(text, wrong.moved(begin)))
+    read().map_err(|wrong: Mistake| ParseError::new(text, wrong.moved(begin)))
 }
 
 /// Reads the terms of a predicate of a scope.
@@ -93,19 +93,19 @@ impl<'a> Reader<'a> {
         found
     }
 
-    fn expect(&mut self, sign: &str) -> Result<(), Wrong> {
+    fn expect(&mut self, sign: &str) -> Result<(), Mistake> {
         match self.sign(sign) {
             true => Ok(()),
             false => Err(self.expected(&format!("'{sign}'"))),
         }
     }
 
-    fn expected(&self, what: &str) -> Wrong {
-        Wrong::syntax(format!("expected {what}, found {}", self.peek().named()), self.at())
+    fn expected(&self, what: &str) -> Mistake {
+        Mistake::syntax(format!("expected {what}, found {}", self.peek().named()), self.at())
     }
 
     /// `WHERE`, `GROUP BY` and `HAVING`, or just what is to hold where no scope stands in front.
-    fn predicate(mut self, scoped: bool) -> Result<Parsed, Wrong> {
+    fn predicate(mut self, scoped: bool) -> Result<Parsed, Mistake> {
         let clauses = scoped || matches!(self.peek(), Token::Bare(word) if is_clause(&word.to_lowercase()));
         let (mut filter, mut groups) = (None, Vec::new());
         if clauses {
@@ -152,11 +152,11 @@ impl<'a> Reader<'a> {
     }
 
     /// Why the next token does not go on with a term.
-    fn unfit(&self, expected: &str) -> Wrong {
+    fn unfit(&self, expected: &str) -> Mistake {
         let Token::Bare(word) = self.peek() else {
             return match self.peek() {
                 Token::Sign(sign) if !matches!(*sign, "(" | ")" | "," | "." | ";") => {
-                    Wrong::at(format!("the operator {sign} is not understood"), self.at())
+                    Mistake::at(format!("the operator {sign} is not understood"), self.at())
                 }
                 _ => self.expected(expected),
             };
@@ -166,7 +166,7 @@ impl<'a> Reader<'a> {
                 "a predicate is no SELECT: it is what stands after WHERE, GROUP BY and HAVING"
             }
             "LIMIT" | "ORDER" | "JOIN" | "OFFSET" | "FETCH" | "WINDOW" | "QUALIFY" => {
-                return Wrong::at(
+                return Mistake::at(
                     format!(
                         "'{word}' does not fit: a predicate has WHERE, GROUP BY and HAVING, and no LIMIT, ORDER BY or JOIN"
                     ),
@@ -175,11 +175,11 @@ impl<'a> Reader<'a> {
             }
             _ => return self.expected(expected),
         };
-        Wrong::at(reason.to_owned(), self.at())
+        Mistake::at(reason.to_owned(), self.at())
     }
 
     /// Whether a predicate says something in its scope.
-    fn fits(&self, parsed: &Parsed) -> Result<(), Wrong> {
+    fn fits(&self, parsed: &Parsed) -> Result<(), Mistake> {
         if let Some((a, b)) = self.scope.pair()
             && let Some(absent) =
                 [a, b].iter().enumerate().find(|(side, _)| parsed.columns().iter().all(|c| c.side != *side))
@@ -195,19 +195,21 @@ impl<'a> Reader<'a> {
     }
 
     /// Counts what makes a term larger.
-    fn count(&mut self) -> Result<(), Wrong> {
+    fn count(&mut self) -> Result<(), Mistake> {
         self.operators += 1;
         match self.operators > MOST_OPERATORS {
-            true => Err(Wrong::at(format!("a predicate has at most {MOST_OPERATORS} operators"), self.at())),
+            true => {
+                Err(Mistake::at(format!("a predicate has at most {MOST_OPERATORS} operators"), self.at()))
+            }
             false => Ok(()),
         }
     }
 
     /// A term whose operators all bind more strongly than `above`.
-    fn term(&mut self, above: u8) -> Result<Term, Wrong> {
+    fn term(&mut self, above: u8) -> Result<Term, Mistake> {
         self.depth += 1;
         if self.depth > DEEPEST {
-            return Err(Wrong::at(format!("brackets are more than {DEEPEST} deep"), self.at()));
+            return Err(Mistake::at(format!("brackets are more than {DEEPEST} deep"), self.at()));
         }
         let mut left = self.first()?;
         while let Some((operator, strength, negated)) = self.operator()
@@ -263,7 +265,7 @@ impl<'a> Reader<'a> {
     }
 
     /// What an operator makes of the term before it and what stands behind it.
-    fn operation(&mut self, left: Term, operator: Operator, strength: u8) -> Result<Term, Wrong> {
+    fn operation(&mut self, left: Term, operator: Operator, strength: u8) -> Result<Term, Mistake> {
         Ok(match operator {
             Operator::Or => Term::Or(Box::new((left, self.term(strength)?))),
             Operator::And => Term::And(Box::new((left, self.term(strength)?))),
@@ -297,7 +299,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Terms with commas between them.
-    fn terms(&mut self) -> Result<Vec<Term>, Wrong> {
+    fn terms(&mut self) -> Result<Vec<Term>, Mistake> {
         let mut terms = vec![self.term(0)?];
         while self.sign(",") {
             terms.push(self.term(0)?);
@@ -306,7 +308,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A literal, a variable, a call, or a term behind a sign, NOT or a bracket.
-    fn first(&mut self) -> Result<Term, Wrong> {
+    fn first(&mut self) -> Result<Term, Mistake> {
         let at = self.at();
         Ok(match self.peek().clone() {
             Token::Number(text) => {
@@ -362,7 +364,7 @@ impl<'a> Reader<'a> {
                 }
                 "select" => return Err(self.unfit("")),
                 _ if is_grammar(word) => {
-                    return Err(Wrong::syntax(
+                    return Err(Mistake::syntax(
                         format!(
                             "'{word}' is a word of the language: a variable of this name stands in double quotes"
                         ),
@@ -377,7 +379,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A function or an aggregate with what it is called with.
-    fn call(&mut self, name: &str) -> Result<Term, Wrong> {
+    fn call(&mut self, name: &str) -> Result<Term, Mistake> {
         let at = self.at();
         self.count()?;
         self.pass();
@@ -386,7 +388,7 @@ impl<'a> Reader<'a> {
         if !distinct {
             self.word("all");
         }
-        let mut called = function::Called { distinct, ..function::Called::default() };
+        let mut called = function::CallSyntax { distinct, ..function::CallSyntax::default() };
         if self.sign("*") {
             called.rows = true;
         } else if *self.peek() != Token::Sign(")") {
@@ -403,13 +405,13 @@ impl<'a> Reader<'a> {
             self.expect(")")?;
         }
         if self.peek().is_word("over") || self.peek().is_word("within") {
-            return Err(Wrong::at(format!("{name} takes no OVER and no order"), at));
+            return Err(Mistake::at(format!("{name} takes no OVER and no order"), at));
         }
-        called.term(name).map_err(|reason| Wrong::at(reason, at))
+        called.term(name).map_err(|reason| Mistake::at(reason, at))
     }
 
     /// The variable that is meant by names with dots between them.
-    fn column(&mut self) -> Result<Term, Wrong> {
+    fn column(&mut self) -> Result<Term, Mistake> {
         let at = self.at();
         let bare = matches!(self.peek(), Token::Bare(_));
         let mut path = Vec::new();
@@ -424,7 +426,7 @@ impl<'a> Reader<'a> {
                 break;
             }
         }
-        let wrong = |reason: String| Wrong::at(reason, at);
+        let wrong = |reason: String| Mistake::at(reason, at);
         let first = &path[0];
         if self.scope.is_history()
             && bare
@@ -452,10 +454,10 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn number(text: &str, at: usize) -> Result<Value<'static>, Wrong> {
+fn number(text: &str, at: usize) -> Result<Value<'static>, Mistake> {
     match (text.parse(), text.parse()) {
         (Ok(whole), _) => Ok(Value::Int(whole)),
         (_, Ok(other)) => Ok(Value::Float(other)),
-        _ => Err(Wrong::at(format!("'{text}' is no number"), at)),
+        _ => Err(Mistake::at(format!("'{text}' is no number"), at)),
     }
 }

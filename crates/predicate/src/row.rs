@@ -10,14 +10,14 @@ use crate::value::Value;
 
 /// An actor and a state that it told.
 #[derive(Clone, Copy, Debug)]
-pub struct Told<'a> {
+pub struct ReportedState<'a> {
     /// The actor's name.
     pub actor: &'a str,
     /// The state.
     pub state: &'a State,
 }
 
-/// What an actor's state was after a handler; a state without variables where it had told none.
+/// An actor, and a state that it had: the one after a handler, without variables where it had reported none, or one of the past.
 pub type Link = (Arc<str>, Arc<State>);
 
 /// A message that was delivered, with the states of those that it concerned.
@@ -37,14 +37,14 @@ pub struct Delivered {
 /// A row: the states of its sides, as the scope of the predicate counts them.
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'a> {
-    first: Told<'a>,
-    second: Option<Told<'a>>,
-    more: More<'a>,
+    first: ReportedState<'a>,
+    second: Option<ReportedState<'a>>,
+    more: RowExtras<'a>,
 }
 
 /// What a row has besides two states.
 #[derive(Clone, Copy, Debug)]
-enum More<'a> {
+enum RowExtras<'a> {
     Nothing,
     Message(&'a Delivered),
     /// The links of a chain, the last first.
@@ -54,27 +54,27 @@ enum More<'a> {
 impl<'a> Row<'a> {
     /// An actor's last state, and the one before it in the same incarnation where there is one. Without a scope a row is that.
     #[must_use]
-    pub fn last(now: Told<'a>, before: Option<Told<'a>>) -> Row<'a> {
-        Row { first: now, second: before, more: More::Nothing }
+    pub fn last(now: ReportedState<'a>, before: Option<ReportedState<'a>>) -> Row<'a> {
+        Row { first: now, second: before, more: RowExtras::Nothing }
     }
 
     /// A state alone: a row of `EVER`, or of an actor that told one state.
     #[must_use]
-    pub fn one(told: Told<'a>) -> Row<'a> {
-        Row { first: told, second: None, more: More::Nothing }
+    pub fn one(told: ReportedState<'a>) -> Row<'a> {
+        Row { first: told, second: None, more: RowExtras::Nothing }
     }
 
     /// Two states: a row of `PAIRS` or `EVER PAIRS`.
     #[must_use]
-    pub fn pair(first: Told<'a>, second: Told<'a>) -> Row<'a> {
-        Row { first, second: Some(second), more: More::Nothing }
+    pub fn pair(first: ReportedState<'a>, second: ReportedState<'a>) -> Row<'a> {
+        Row { first, second: Some(second), more: RowExtras::Nothing }
     }
 
     /// A message: a row of `MESSAGES`. Nothing where it has no sender.
     #[must_use]
     pub fn message(delivered: &'a Delivered) -> Option<Row<'a>> {
         let [receiver, sender, ..] = delivered.links.as_slice() else { return None };
-        Some(Row { first: told(sender), second: Some(told(receiver)), more: More::Message(delivered) })
+        Some(Row { first: told(sender), second: Some(told(receiver)), more: RowExtras::Message(delivered) })
     }
 
     /// A chain of so many states that ends with a message: a row of `CHAIN`. Nothing where that is longer than what led to the message.
@@ -82,18 +82,18 @@ impl<'a> Row<'a> {
     pub fn chain(delivered: &'a Delivered, length: usize) -> Option<Row<'a>> {
         let links = delivered.links.get(..length)?;
         let first = told(links.last()?);
-        Some(Row { first, second: None, more: More::Chain(links) })
+        Some(Row { first, second: None, more: RowExtras::Chain(links) })
     }
 
     pub(crate) fn get(&self, column: &Column) -> Value<'a> {
         let told = match (self.more, column.side) {
-            (More::Message(delivered), TYPE) => return Value::Text(Cow::Borrowed(&delivered.kind)),
-            (More::Message(delivered), TELLS) => return delivered.message.get(column),
-            (More::Message(delivered), 2) => match (&delivered.before, self.second) {
-                (Some(state), Some(receiver)) => Some(Told { actor: receiver.actor, state }),
+            (RowExtras::Message(delivered), TYPE) => return Value::Text(Cow::Borrowed(&delivered.kind)),
+            (RowExtras::Message(delivered), TELLS) => return delivered.message.get(column),
+            (RowExtras::Message(delivered), 2) => match (&delivered.before, self.second) {
+                (Some(state), Some(receiver)) => Some(ReportedState { actor: receiver.actor, state }),
                 _ => None,
             },
-            (More::Chain(links), side) => links.iter().rev().nth(side).map(told),
+            (RowExtras::Chain(links), side) => links.iter().rev().nth(side).map(told),
             (_, 0) => Some(self.first),
             (_, _) => self.second,
         };
@@ -106,14 +106,14 @@ impl<'a> Row<'a> {
 
     /// Whose row it is, for people.
     pub(crate) fn named(&self, scope: &Scope) -> String {
-        let text = |told: &Told<'a>| Value::Text(Cow::Borrowed(told.actor));
+        let text = |told: &ReportedState<'a>| Value::Text(Cow::Borrowed(told.actor));
         match (self.more, &self.second) {
-            (More::Message(delivered), Some(receiver)) => {
+            (RowExtras::Message(delivered), Some(receiver)) => {
                 let kind = Value::Text(Cow::Borrowed(&delivered.kind));
                 let (sender, receiver) = (text(&self.first), text(receiver));
                 return format!("sender.actor = {sender}, receiver.actor = {receiver}, type = {kind}");
             }
-            (More::Chain(links), _) => {
+            (RowExtras::Chain(links), _) => {
                 let each = links.iter().rev().enumerate();
                 let each = each.map(|(i, link)| format!("s{}.actor = {}", i + 1, text(&told(link))));
                 return each.collect::<Vec<_>>().join(", ");
@@ -129,6 +129,6 @@ impl<'a> Row<'a> {
     }
 }
 
-fn told(link: &Link) -> Told<'_> {
-    Told { actor: &link.0, state: &link.1 }
+fn told(link: &Link) -> ReportedState<'_> {
+    ReportedState { actor: &link.0, state: &link.1 }
 }

@@ -22,6 +22,17 @@ pub enum Scope {
     EverPairs(String, String),
 }
 
+/// What a predicate can see of an actor's states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Visibility {
+    /// The last alone.
+    Now,
+    /// The last and the one before.
+    Step,
+    /// Each that is reported.
+    Each,
+}
+
 /// How the state before the last is called.
 pub(crate) const BEFORE: &str = "prev";
 

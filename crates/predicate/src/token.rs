@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::error::Wrong;
+use crate::error::Mistake;
 
 /// A word, a sign, or a literal of a predicate.
 #[derive(Clone, Debug, PartialEq)]
@@ -152,7 +152,7 @@ fn continues_name(c: char) -> bool {
 ///
 /// # Errors
 /// When a quote is not closed, or a letter begins no token.
-pub(crate) fn tokens(text: &str) -> Result<Vec<(Token<'_>, usize)>, Wrong> {
+pub(crate) fn tokens(text: &str) -> Result<Vec<(Token<'_>, usize)>, Mistake> {
     let mut found = Vec::new();
     let mut at = 0;
     while let Some(first) = text[at..].chars().next() {
@@ -170,7 +170,7 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<(Token<'_>, usize)>, Wrong> {
             }
             '\'' | '"' | '`' => {
                 let (inner, bytes) = quoted(rest, first)
-                    .ok_or_else(|| Wrong::syntax(format!("the quote {first} is not closed"), begin))?;
+                    .ok_or_else(|| Mistake::syntax(format!("the quote {first} is not closed"), begin))?;
                 at += bytes;
                 match first {
                     '\'' => Token::Text(inner),
@@ -181,7 +181,7 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<(Token<'_>, usize)>, Wrong> {
                 let number = number(rest);
                 at += number.len();
                 if text[at..].starts_with(begins_name) {
-                    return Err(Wrong::syntax(
+                    return Err(Mistake::syntax(
                         format!("a name cannot begin with the number '{number}'"),
                         begin,
                     ));

@@ -13,11 +13,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::saved::Saved;
+pub use self::saved::SavedVerdicts;
 use crate::Predicate;
-use crate::eval::{self, Says};
-use crate::row::{Delivered, Row, Told};
-use crate::scope::Scope;
+use crate::eval::{self, Verdict};
+use crate::row::{Delivered, Link, ReportedState, Row};
+use crate::scope::{Scope, Visibility};
 use crate::state::State;
 use crate::term::{Column, Term};
 
@@ -42,20 +42,9 @@ pub struct Finding {
 /// group, with nothing beside it.
 type Key = (Arc<str>, Option<Arc<str>>);
 
-/// What a predicate can see of an actor's states.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sees {
-    /// The last alone.
-    Now,
-    /// The last and the one before.
-    Step,
-    /// Each that is told.
-    Each,
-}
-
 /// What an actor told last, and before that in the same incarnation.
 #[derive(Clone, Debug)]
-struct Seen {
+struct ActorHistory {
     incarnation: u32,
     /// Whether the variables were the same before, in the same incarnation.
     still: bool,
@@ -77,21 +66,18 @@ impl<T> Default for Group<T> {
     }
 }
 
-/// A state of the past, with the actor that told it.
-type Past = (Arc<str>, Arc<State>);
-
 /// A predicate with what it says of each row and group so far.
 #[derive(Clone, Debug)]
 pub struct Verdicts<'p> {
     predicate: &'p Predicate,
     /// What it reads, each column once.
     columns: Vec<Column>,
-    sees: Sees,
+    visibility: Visibility,
     /// By side of a pair: the conditions that it must meet whatever the other is.
     sided: [Vec<&'p Term>; 2],
     /// Most findings that are kept.
     most: usize,
-    actors: BTreeMap<Arc<str>, Seen>,
+    actors: BTreeMap<Arc<str>, ActorHistory>,
     /// Actors whose rows are to be judged at the next look.
     unseen: BTreeSet<Arc<str>>,
     /// Whether groups are to be judged at the next look, because an actor is gone.
@@ -101,7 +87,7 @@ pub struct Verdicts<'p> {
     /// Projections of rows of the past, with how many states of their group stood before them when they were last told.
     taken: HashMap<String, usize>,
     /// By key of the group: the states of the past with it.
-    past: HashMap<String, Group<Past>>,
+    past: HashMap<String, Group<Link>>,
     /// By key of the group: the messages, or last messages of chains, with it.
     messages: HashMap<String, Group<Delivered>>,
     /// How many rows the groups have in all, and how often something was added.
@@ -124,12 +110,7 @@ impl Predicate {
         Verdicts {
             predicate: self,
             columns,
-            sees: match self.scope() {
-                Scope::EverPairs(..) => Sees::Each,
-                scope if scope.is_history() && self.parsed.counts_rows() => Sees::Each,
-                _ if self.reads_before() => Sees::Step,
-                _ => Sees::Now,
-            },
+            visibility: self.visibility(),
             sided: [self.parsed.of_side(0), self.parsed.of_side(1)],
             most,
             actors: BTreeMap::new(),
@@ -176,7 +157,7 @@ impl Verdicts<'_> {
     /// Whether it must be told a state even if no variable of it changed.
     #[must_use]
     pub fn takes_each(&self) -> bool {
-        self.sees != Sees::Now || self.asks_again()
+        self.visibility != Visibility::Now || self.asks_again()
     }
 
     /// Whether what was told before has to be looked at when it is told again.
@@ -247,10 +228,10 @@ impl Verdicts<'_> {
         let goes_on = known.is_some_and(|seen| seen.incarnation == incarnation);
         let same = known.is_some_and(|seen| self.same(&seen.now, state));
         let still = same && goes_on;
-        let skip = match self.sees {
-            Sees::Now => same,
-            Sees::Step => still && known.is_some_and(|seen| seen.still),
-            Sees::Each => false,
+        let skip = match self.visibility {
+            Visibility::Now => same,
+            Visibility::Step => still && known.is_some_and(|seen| seen.still),
+            Visibility::Each => false,
         };
         if let Some(seen) = self.actors.get_mut(actor) {
             if skip {
@@ -263,7 +244,8 @@ impl Verdicts<'_> {
             return self.actors.get_key_value(actor).map(|(name, _)| name.clone());
         }
         let name: Arc<str> = Arc::from(actor);
-        self.actors.insert(name.clone(), Seen { incarnation, still, now: state.clone(), before: None });
+        self.actors
+            .insert(name.clone(), ActorHistory { incarnation, still, now: state.clone(), before: None });
         Some(name)
     }
 
@@ -291,8 +273,8 @@ impl Verdicts<'_> {
     fn judge_actor(&mut self, name: &Arc<str>) {
         let Some(seen) = self.actors.get(name) else { return };
         let row = seen.row(name);
-        let says = eval::says_of_row(&self.predicate.parsed, row).unwrap_or(Says::Holds);
-        let of = if says == Says::Holds { String::new() } else { row.named(self.predicate.scope()) };
+        let says = eval::verdict_of_row(&self.predicate.parsed, row).unwrap_or(Verdict::Holds);
+        let of = if says == Verdict::Holds { String::new() } else { row.named(self.predicate.scope()) };
         self.put((name.clone(), None), of, vec![name.clone()], says);
     }
 
@@ -305,9 +287,10 @@ impl Verdicts<'_> {
         {
             for ((a, first), (b, second)) in [((name, own), (other, seen)), ((other, seen), (name, own))] {
                 let row = Row::pair(first.told(a), second.told(b));
-                let says = eval::says_of_row(&self.predicate.parsed, row).unwrap_or(Says::Holds);
-                let of = if says == Says::Holds { String::new() } else { row.named(self.predicate.scope()) };
-                if says != Says::Holds || !self.found.is_empty() {
+                let says = eval::verdict_of_row(&self.predicate.parsed, row).unwrap_or(Verdict::Holds);
+                let of =
+                    if says == Verdict::Holds { String::new() } else { row.named(self.predicate.scope()) };
+                if says != Verdict::Holds || !self.found.is_empty() {
                     judged.push(((a.clone(), Some(b.clone())), of, says));
                 }
             }
@@ -342,7 +325,7 @@ impl Verdicts<'_> {
             let affected = judged.rows.iter().filter_map(|row| names.get(*row)).flatten().flatten();
             (judged.of, affected.copied().cloned().collect(), judged.says)
         });
-        let judged: Vec<(String, Vec<Arc<str>>, Says)> = judged.collect();
+        let judged: Vec<(String, Vec<Arc<str>>, Verdict)> = judged.collect();
         // A group that is not among them holds, or is no more.
         let mut before = std::mem::take(&mut self.found);
         for (of, affected, says) in judged {
@@ -363,14 +346,14 @@ impl Verdicts<'_> {
     }
 
     /// Takes in what is said of a row or group.
-    fn put(&mut self, key: Key, of: String, mut affected: Vec<Arc<str>>, says: Says) {
+    fn put(&mut self, key: Key, of: String, mut affected: Vec<Arc<str>>, says: Verdict) {
         let unjudged = match says {
-            Says::Holds => {
+            Verdict::Holds => {
                 self.found.remove(&key);
                 return;
             }
-            Says::Fails => None,
-            Says::Unjudged(reason) => Some(reason),
+            Verdict::Fails => None,
+            Verdict::Unjudged(reason) => Some(reason),
         };
         affected.sort_unstable();
         affected.dedup();
@@ -400,12 +383,12 @@ impl Verdicts<'_> {
     }
 }
 
-impl Seen {
-    fn told<'a>(&'a self, actor: &'a str) -> Told<'a> {
-        Told { actor, state: &self.now }
+impl ActorHistory {
+    fn told<'a>(&'a self, actor: &'a str) -> ReportedState<'a> {
+        ReportedState { actor, state: &self.now }
     }
 
     fn row<'a>(&'a self, actor: &'a str) -> Row<'a> {
-        Row::last(self.told(actor), self.before.as_deref().map(|state| Told { actor, state }))
+        Row::last(self.told(actor), self.before.as_deref().map(|state| ReportedState { actor, state }))
     }
 }

@@ -32,7 +32,7 @@ impl Texts {
 
 /// Columns that grow event by event.
 #[derive(Debug, Default)]
-pub(crate) struct Filling {
+pub(crate) struct ColumnBuilder {
     texts: Texts,
     columns: Columns,
     /// Where the events that are told end.
@@ -41,10 +41,10 @@ pub(crate) struct Filling {
     edges: Vec<(u32, u32, u8, bool)>,
 }
 
-impl Filling {
+impl ColumnBuilder {
     /// No events yet, of those before `end`.
-    pub(crate) fn until(end: u32) -> Filling {
-        Filling { end, ..Filling::default() }
+    pub(crate) fn until(end: u32) -> ColumnBuilder {
+        ColumnBuilder { end, ..ColumnBuilder::default() }
     }
 
     /// Adds an event of the skeleton with what it says.

@@ -10,7 +10,7 @@ use demi_replay::script::Act;
 use demi_replay::{Model, Registry, Simulator, Visitor};
 use demi_schemas::{EventId, InvariantsFile, Kind, Scenario, Schedule};
 
-use crate::columns::Filling;
+use crate::columns::ColumnBuilder;
 use crate::completeness::completeness;
 use crate::data::{Changes, Completeness, Invariant, TraceData};
 use crate::error::ReportError;
@@ -21,7 +21,7 @@ use crate::timeline::Timeline;
 pub(crate) const MOST: u64 = 500_000;
 
 /// What was read of an execution's folder.
-pub(crate) struct Recorded {
+pub(crate) struct RecordedPage {
     pub(crate) trace: TraceData,
     pub(crate) completeness: Vec<Completeness>,
     pub(crate) invariants: Vec<Invariant>,
@@ -35,7 +35,7 @@ pub(crate) fn recorded(
     selection: &Selection,
     scenario: Option<&Scenario>,
     file: Option<&InvariantsFile>,
-) -> Result<Recorded, ReportError> {
+) -> Result<RecordedPage, ReportError> {
     let summary = execution::load_summary(exec)?;
     if summary.events > MOST && *selection == Selection::default() {
         return Err(ReportError::TooMany { events: summary.events, most: MOST });
@@ -62,13 +62,13 @@ pub(crate) fn recorded(
     }
     data.violations.sort_unstable();
     data.violations.dedup();
-    Ok(Recorded { trace: data, completeness, invariants, warnings })
+    Ok(RecordedPage { trace: data, completeness, invariants, warnings })
 }
 
 /// The columns of a whole trace, and the violations that it records.
 pub(crate) fn columns(name: &'static str, trace: &Trace) -> TraceData {
     let s = &trace.skeleton;
-    let mut filling = Filling::until(s.len() as u32);
+    let mut filling = ColumnBuilder::until(s.len() as u32);
     for (&e, content) in trace.events.iter().zip(&trace.contents) {
         filling.push(s, e, content);
     }
@@ -116,17 +116,17 @@ pub(crate) fn states(
     schedule: &Schedule,
     scenario: &Scenario,
 ) -> Result<States, ReportError> {
-    let replayed = models.visit(scenario, Watching { skeleton, schedule, scenario });
+    let replayed = models.visit(scenario, StateVisitor { skeleton, schedule, scenario });
     replayed.map_err(|e| ReportError::Replay(e.to_string()))?
 }
 
-struct Watching<'a> {
+struct StateVisitor<'a> {
     skeleton: &'a Skeleton,
     schedule: &'a Schedule,
     scenario: &'a Scenario,
 }
 
-impl Visitor for Watching<'_> {
+impl Visitor for StateVisitor<'_> {
     type Output = Result<States, ReportError>;
 
     fn visit<M: Model>(self, mut sim: Simulator<M>) -> Self::Output {

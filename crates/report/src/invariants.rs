@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use demi_lineage::export::Skeleton;
-use demi_lineage::query::{Asked, CheckAnswer, Looks, Query};
+use demi_lineage::query::{CheckAnswer, ClassPredicate, Query, StateSelection};
 use demi_schemas::{EventId, InvariantEntry, InvariantsFile, Standing};
 
 use crate::data::{Invariant, NOTHING};
@@ -16,14 +16,15 @@ pub(crate) fn invariants(
     skeleton: &Skeleton,
 ) -> Result<Vec<Invariant>, ReportError> {
     let query = Query::open(exec, false)?;
-    let told = query.told()?;
+    let told = query.state_history()?;
     let watched = file.invariants.iter().filter(|entry| entry.status != Standing::Muted);
     let entries: Vec<&InvariantEntry> = watched.collect();
     let refused =
         |entry: &InvariantEntry, reason| ReportError::Invariant { holds: entry.holds.clone(), reason };
-    let asked = entries.iter().map(|entry| Asked::of(entry).map_err(|e| refused(entry, e.to_string())));
+    let asked =
+        entries.iter().map(|entry| ClassPredicate::of(entry).map_err(|e| refused(entry, e.to_string())));
     let asked = asked.collect::<Result<Vec<_>, _>>()?;
-    let answers = query.check_many(&told, &asked, Looks::All, &|_| {});
+    let answers = query.check_many(&told, &asked, StateSelection::All, &|_| {});
     let mut all = Vec::with_capacity(entries.len());
     for (entry, answer) in entries.into_iter().zip(answers) {
         all.push(row(entry, &answer.map_err(|e| refused(entry, e.to_string()))?, skeleton));

@@ -30,9 +30,9 @@ pub fn mark_kept(full: &Schedule, kept: &Schedule) -> Schedule {
     marked
 }
 
-struct Telling<'a>(&'a Schedule, NetworkRule);
+struct ReplayVisitor<'a>(&'a Schedule, NetworkRule);
 
-impl Visitor for Telling<'_> {
+impl Visitor for ReplayVisitor<'_> {
     type Output = Result<Vec<Told>, ReportError>;
 
     fn visit<M: Model>(self, sim: Simulator<M>) -> Self::Output {
@@ -59,11 +59,12 @@ pub(crate) fn replayed(
     scenario: &Scenario,
 ) -> Result<Replayed, ReportError> {
     let rule = schedule.header.network.unwrap_or(scenario.network);
-    let told =
-        models.visit(scenario, Telling(schedule, rule)).map_err(|e| ReportError::Replay(e.to_string()))??;
+    let told = models
+        .visit(scenario, ReplayVisitor(schedule, rule))
+        .map_err(|e| ReportError::Replay(e.to_string()))??;
     // Timers that never fire are left out: every message sets some, and they say nothing.
     let fired: FxHashSet<(usize, usize)> = told.iter().filter_map(|t| t.cause.zip(t.cause_sent)).collect();
-    let mut building = Building::default();
+    let mut building = TraceBuilder::default();
     let mut sent: FxHashMap<(usize, usize), u32> = FxHashMap::default();
     let mut joins: Vec<(u32, u32, Joint)> = Vec::new();
     let mut heads = Vec::with_capacity(told.len());
@@ -108,13 +109,13 @@ pub(crate) fn replayed(
 
 /// Events are named by their place among those of their actor in the schedule, not in its log.
 #[derive(Default)]
-struct Building {
+struct TraceBuilder {
     builder: Builder,
     contents: Vec<Content>,
     counts: FxHashMap<String, u64>,
 }
 
-impl Building {
+impl TraceBuilder {
     fn push(&mut self, actor: &str, kind: Kind, kept: bool, content: Content) -> u32 {
         let count = self.counts.entry(actor.to_owned()).or_default();
         *count += 1;

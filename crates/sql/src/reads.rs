@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use demi_common::sealed::{STRETCH, SealedFile, Verified};
+use demi_common::sealed::{STRETCH, SealedFile, VerifiedFile};
 use demi_lineage::LineageError;
 use parquet::file::metadata::{
     ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData,
@@ -31,7 +31,7 @@ pub(crate) struct Reads {
 /// A file, and what of it was compared.
 struct Sealed {
     file: SealedFile,
-    opened: Verified,
+    opened: VerifiedFile,
     metadata: Arc<ParquetMetaData>,
     /// First bytes of stretches that are as they were written.
     compared: BTreeSet<u64>,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use demi_common::sealed::{SealedFile, Sealing};
+use demi_common::sealed::{SealedFile, SealedWriter};
 use demi_schemas::tables::TABLES_VERSION;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
@@ -47,7 +47,7 @@ pub(crate) struct DataFileWriter {
     path: PathBuf,
     /// The columns of the table that stand in the path of its files, and not in the files.
     partitions: &'static [&'static str],
-    writer: Option<ArrowWriter<Sealing<BufWriter<File>>>>,
+    writer: Option<ArrowWriter<SealedWriter<BufWriter<File>>>>,
 }
 
 impl DataFileWriter {
@@ -66,14 +66,17 @@ impl DataFileWriter {
         sealed.map(Some).map_err(|source| StoreError::Io { path, action: "write this file", source })
     }
 
-    fn begin(&mut self, schema: SchemaRef) -> Result<&mut ArrowWriter<Sealing<BufWriter<File>>>, StoreError> {
+    fn begin(
+        &mut self,
+        schema: SchemaRef,
+    ) -> Result<&mut ArrowWriter<SealedWriter<BufWriter<File>>>, StoreError> {
         let file = File::create_new(&self.path).map_err(|source| StoreError::Io {
             path: self.path.clone(),
             action: "make this file",
             source,
         })?;
         let properties = properties(None).map_err(failed(&self.path))?;
-        let out = Sealing::new(BufWriter::new(file));
+        let out = SealedWriter::new(BufWriter::new(file));
         let writer = ArrowWriter::try_new(out, schema, Some(properties)).map_err(failed(&self.path))?;
         Ok(self.writer.insert(writer))
     }

@@ -2,7 +2,7 @@
 
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
-use demi_common::sealed::{SealedFile, Verified};
+use demi_common::sealed::{SealedFile, VerifiedFile};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::errors::ParquetError;
@@ -55,7 +55,7 @@ fn failure(file: &SealedFile) -> impl Fn(ParquetError) -> StoreError {
 }
 
 /// Opens a file of the store, whose content is compared with its digests as it is read.
-pub fn builder(file: &SealedFile) -> Result<ParquetRecordBatchReaderBuilder<Verified>, ParquetError> {
+pub fn builder(file: &SealedFile) -> Result<ParquetRecordBatchReaderBuilder<VerifiedFile>, ParquetError> {
     ParquetRecordBatchReaderBuilder::try_new(file.open()?)
 }
 

@@ -13,13 +13,13 @@ const FILES: u64 = 256;
 /// How hard temporary files are compressed: the least that spares the disk, because lines are much alike.
 const LEVEL: i32 = 1;
 
-type Scratch = zstd::Encoder<'static, BufWriter<File>>;
+type RankFile = zstd::Encoder<'static, BufWriter<File>>;
 
 /// Lines by rank, spread over temporary files.
 pub(crate) struct Lines {
     scratch: PathBuf,
     chunk: u64,
-    files: Vec<Option<Scratch>>,
+    files: Vec<Option<RankFile>>,
 }
 
 impl Lines {
@@ -47,7 +47,7 @@ impl Lines {
             Some(file) => file,
             none => none.insert(begin().map_err(LineageError::io(&path))?),
         };
-        let write = |file: &mut Scratch| {
+        let write = |file: &mut RankFile| {
             file.write_all(&rank.to_le_bytes())?;
             file.write_all(&(line.len() as u64).to_le_bytes())?;
             file.write_all(line)
@@ -62,7 +62,7 @@ impl Lines {
         for (range, file) in files.into_iter().enumerate() {
             let Some(file) = file else { continue };
             let path = self.path(range);
-            let finish = |file: Scratch| file.finish()?.flush();
+            let finish = |file: RankFile| file.finish()?.flush();
             finish(file).map_err(LineageError::io(&path))?;
             bytes.clear();
             let file = File::open(&path).map_err(LineageError::io(&path))?;

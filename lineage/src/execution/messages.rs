@@ -8,7 +8,7 @@ use arrow_select::take::take;
 
 use crate::error::LineageError;
 use crate::index::{Index, Role};
-use crate::matching::{How, Matching, Reason, Status};
+use crate::matching::{Evidence, Matching, Reason, Status};
 use crate::read::{Events, NONE, is_send};
 
 /// Columns of a message that its record tells.
@@ -38,7 +38,7 @@ pub(crate) trait Ends {
     /// What an event is.
     fn end(&self, event: u32) -> Result<End, LineageError>;
     /// The further edges into an event.
-    fn further(&self, event: u32) -> Result<Vec<(u32, How)>, LineageError>;
+    fn further(&self, event: u32) -> Result<Vec<(u32, Evidence)>, LineageError>;
     /// An event's name.
     fn name(&self, event: u32) -> Result<Name<'_>, LineageError>;
 }
@@ -56,7 +56,7 @@ impl Ends for (&Events, &Matching) {
         })
     }
 
-    fn further(&self, event: u32) -> Result<Vec<(u32, How)>, LineageError> {
+    fn further(&self, event: u32) -> Result<Vec<(u32, Evidence)>, LineageError> {
         Ok(self.1.extra_into(event).collect())
     }
 
@@ -83,7 +83,7 @@ impl Ends for Index {
         })
     }
 
-    fn further(&self, event: u32) -> Result<Vec<(u32, How)>, LineageError> {
+    fn further(&self, event: u32) -> Result<Vec<(u32, Evidence)>, LineageError> {
         if self.info(event)?.is_linked() {
             self.links.causes(event).map(Iterator::collect)
         } else {
@@ -98,7 +98,7 @@ impl Ends for Index {
 }
 
 /// A row of the table.
-struct Row {
+struct MessageRow {
     /// Whose record tells of it, by its place among those given.
     record: u32,
     send: u32,
@@ -116,23 +116,23 @@ pub(crate) fn rows(
     records: Option<&RecordBatch>,
     ends: &impl Ends,
 ) -> Result<RecordBatch, LineageError> {
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<MessageRow> = Vec::new();
     for (&event, record) in events.iter().zip(0..) {
         let End { sends, receives, mate, status, reason, certain } = ends.end(event)?;
         let unmatched = receives && mate == NONE && !matches!(status, Status::Local | Status::Matched);
         if sends || unmatched {
             let (send, receive) = if sends { (event, mate) } else { (mate, event) };
-            rows.push(Row { record, send, receive, status, reason, certain });
+            rows.push(MessageRow { record, send, receive, status, reason, certain });
         }
-        for (cause, How { reason, certain }) in ends.further(event)? {
+        for (cause, Evidence { reason, certain }) in ends.further(event)? {
             let status = Status::of_edge(reason);
-            rows.push(Row { record, send: cause, receive: event, status, reason, certain });
+            rows.push(MessageRow { record, send: cause, receive: event, status, reason, certain });
         }
     }
     // What is no message has no sender, receiver, id and type.
-    let told = |row: &Row| (row.status != Status::Order).then_some(row.record);
+    let told = |row: &MessageRow| (row.status != Status::Order).then_some(row.record);
     let taken: UInt32Array = rows.iter().map(told).collect();
-    let names = |of: fn(&Row) -> u32| -> Result<Vec<Option<Name<'_>>>, LineageError> {
+    let names = |of: fn(&MessageRow) -> u32| -> Result<Vec<Option<Name<'_>>>, LineageError> {
         let name = |event| if event == NONE { Ok(None) } else { ends.name(event).map(Some) };
         rows.iter().map(|row| name(of(row))).collect()
     };

@@ -21,7 +21,7 @@ pub use references::ROWS;
 pub use references::{Places, References};
 pub(crate) use schedule::{header, write_lines};
 pub use schedule::{load_schedule, write_schedule};
-pub(crate) use steps::{Composer, Placed};
+pub(crate) use steps::{Composer, StepContext};
 pub use summary::load_summary;
 pub(crate) use summary::write_summary;
 pub use tables::{MessageFiles, Part, Tables, is_execution};

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::lines::Lines;
 use super::names::{EVENTS, SCHEDULE};
-use super::steps::{Composer, Placed, StepSink};
+use super::steps::{Composer, StepContext, StepSink};
 use super::summary::load_summary;
 use super::tables::{Part, Tables};
 use crate::error::LineageError;
@@ -203,7 +203,7 @@ fn compose(
             let key = (actor.value(row).to_owned(), incarnation.value(row), seq.value(row));
             let again = again.get(&row).copied().unwrap_or(0);
             let kept = !kept_only || kept.value(row);
-            Placed { order: order.value(row) as u64, kept, sent_via: via.get(&key).copied(), again }
+            StepContext { order: order.value(row) as u64, kept, sent_via: via.get(&key).copied(), again }
         };
         composer.add(&batch, placed, &mut sink)?;
     }

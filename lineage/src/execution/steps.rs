@@ -12,11 +12,11 @@ use demi_schemas::{Kind, TimerInfo, Via};
 
 use crate::error::LineageError;
 use crate::read::columns::{self, at};
-use crate::read::{Role, role};
+use crate::read::{UnitRole, role};
 
 /// What is known of an event beyond its record.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Placed {
+pub(crate) struct StepContext {
     /// Rank in the linear extension, from 1.
     pub(crate) order: u64,
     /// Whether it was kept.
@@ -44,7 +44,7 @@ pub(crate) struct Composer {
     pub(crate) timers_recorded: BTreeSet<String>,
 }
 
-struct Row<'a> {
+struct StepRow<'a> {
     actor: &'a str,
     kind: Kind,
     via: Option<Via>,
@@ -76,7 +76,7 @@ impl Composer {
     pub(crate) fn add(
         &mut self,
         batch: &RecordBatch,
-        placed: impl Fn(usize) -> Placed,
+        placed: impl Fn(usize) -> StepContext,
         sink: &mut StepSink<'_>,
     ) -> Result<(), LineageError> {
         let columns = Columns {
@@ -105,15 +105,15 @@ impl Composer {
             }
             let Some(kind) = Kind::from_name(columns.kind.value(row)) else { continue };
             let via = at(columns.via, row).and_then(Via::from_name);
-            let view = Row { actor, kind, via, columns: &columns, row };
+            let view = StepRow { actor, kind, via, columns: &columns, row };
             let environment = actor == ENVIRONMENT;
             match role(kind, via, environment) {
-                Role::Head => {
+                UnitRole::Head => {
                     self.close(sink)?;
                     let placed = placed(row);
                     self.begin(&view, kind_name(kind), placed);
                 }
-                Role::Alone if environment => {
+                UnitRole::Alone if environment => {
                     self.close(sink)?;
                     let name = if kind == Kind::Send { "external" } else { kind_name(kind) };
                     if !name.is_empty() {
@@ -121,8 +121,8 @@ impl Composer {
                         self.close(sink)?;
                     }
                 }
-                Role::Alone => self.alone(&view, placed(row), sink)?,
-                Role::Member => self.member(&view),
+                UnitRole::Alone => self.alone(&view, placed(row), sink)?,
+                UnitRole::Member => self.member(&view),
             }
         }
         Ok(())
@@ -148,7 +148,7 @@ impl Composer {
         sink(order, kept, line)
     }
 
-    fn begin(&mut self, row: &Row<'_>, name: &str, placed: Placed) {
+    fn begin(&mut self, row: &StepRow<'_>, name: &str, placed: StepContext) {
         self.sends.clear();
         self.timer_sets.clear();
         self.open = Some((placed.order, placed.kept));
@@ -201,7 +201,12 @@ impl Composer {
     }
 
     /// A step of its own, amid those of an open one.
-    fn alone(&mut self, row: &Row<'_>, placed: Placed, sink: &mut StepSink<'_>) -> Result<(), LineageError> {
+    fn alone(
+        &mut self,
+        row: &StepRow<'_>,
+        placed: StepContext,
+        sink: &mut StepSink<'_>,
+    ) -> Result<(), LineageError> {
         if row.kind != Kind::Send {
             self.member(row);
             return Ok(());
@@ -213,7 +218,7 @@ impl Composer {
         closed
     }
 
-    fn member(&mut self, row: &Row<'_>) {
+    fn member(&mut self, row: &StepRow<'_>) {
         let (c, i) = (row.columns, row.row);
         let list = match row.kind {
             Kind::Send => &mut self.sends,
@@ -249,7 +254,7 @@ impl Composer {
 
 /// The line of a step in which the network makes a second copy of a message that a row receives. What comes from outside
 /// needs none: it is sent where it is received.
-fn copied(out: &mut Vec<u8>, row: &Row<'_>) {
+fn copied(out: &mut Vec<u8>, row: &StepRow<'_>) {
     let (c, i) = (row.columns, row.row);
     if c.external.is_valid(i) && c.external.value(i) {
         return;

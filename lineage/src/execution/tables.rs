@@ -21,8 +21,8 @@ use crate::error::LineageError;
 use crate::index::{INDEX_FOLDER, Index};
 use crate::read::gather::gather;
 use crate::read::{
-    BATCH_ROWS, Chosen, NONE, Placement, Source, beside, chosen_batches, columns, columns_of, record_schema,
-    runs,
+    BATCH_ROWS, NONE, Placement, RowRanges, Source, beside, chosen_batches, columns, columns_of,
+    record_schema, runs,
 };
 
 /// Of how many events one must be looked for, so that going through all their places is the faster way.
@@ -40,7 +40,8 @@ pub enum Part {
 /// Batches of rows.
 pub(crate) type Batches<'a> = Box<dyn Iterator<Item = Result<RecordBatch, LineageError>> + 'a>;
 /// Batches of rows, with the place of each row in its part.
-pub(crate) type Placed<'a> = Box<dyn Iterator<Item = Result<(Vec<u32>, RecordBatch), LineageError>> + 'a>;
+pub(crate) type PlacedBatches<'a> =
+    Box<dyn Iterator<Item = Result<(Vec<u32>, RecordBatch), LineageError>> + 'a>;
 
 /// Whether a folder holds an execution: records, or what refers to them.
 #[must_use]
@@ -49,7 +50,7 @@ pub fn is_execution(folder: &Path) -> bool {
 }
 
 /// Events one after the other, with records of them if columns of these were asked for.
-type Recorded<'a> = Box<dyn Iterator<Item = Result<(Vec<u32>, Option<RecordBatch>), LineageError>> + 'a>;
+type EventBatches<'a> = Box<dyn Iterator<Item = Result<(Vec<u32>, Option<RecordBatch>), LineageError>> + 'a>;
 
 /// The tables of an execution.
 pub struct Tables {
@@ -114,7 +115,7 @@ impl Tables {
         &'a self,
         references: &'a References,
         recorded: &SchemaRef,
-    ) -> Result<Recorded<'a>, LineageError> {
+    ) -> Result<EventBatches<'a>, LineageError> {
         if recorded.fields().is_empty() {
             let firsts = (0..references.places.events).step_by(BATCH_ROWS);
             let batch =
@@ -140,7 +141,7 @@ impl Tables {
         part: Part,
         names: &[&str],
         places: Option<&[Range<u32>]>,
-    ) -> Result<Placed<'a>, LineageError> {
+    ) -> Result<PlacedBatches<'a>, LineageError> {
         let wanted = columns_of(&tables::execution_events(), names);
         let Some(references) = self.referred(part) else {
             let file = beside(&self.path(part))?;
@@ -166,7 +167,7 @@ impl Tables {
                 Ok((events, batch))
             })));
         }
-        let Reading { files, events } = chosen(references, places)?;
+        let RowReads { files, events } = chosen(references, places)?;
         let mut events = events.into_iter();
         Ok(Box::new(chosen_batches(files, &recorded, BATCH_ROWS).map(move |batch| {
             let (_, batch) = batch?;
@@ -276,13 +277,13 @@ pub struct MessageFiles {
 }
 
 /// Rows that are read of files, and the events of these rows.
-struct Reading {
-    files: Vec<(SealedFile, Chosen)>,
+struct RowReads {
+    files: Vec<(SealedFile, RowRanges)>,
     events: Vec<u32>,
 }
 
 /// How to read the rows of these events.
-fn chosen(references: &References, events: &[Range<u32>]) -> Result<Reading, LineageError> {
+fn chosen(references: &References, events: &[Range<u32>]) -> Result<RowReads, LineageError> {
     let places = &references.places;
     let count: u32 = events.iter().map(|range| range.len() as u32).sum();
     if count > places.events / DENSE {
@@ -291,7 +292,7 @@ fn chosen(references: &References, events: &[Range<u32>]) -> Result<Reading, Lin
         let files = references.files.iter().cloned().zip((0..).map(runs)).collect();
         let Placement { mut event_of_row, .. } = placement;
         event_of_row.retain(|&event| event != NONE);
-        return Ok(Reading { files, events: event_of_row });
+        return Ok(RowReads { files, events: event_of_row });
     }
     let rows = events.iter().cloned().flatten().map(|event| Ok((places.row_of(event)?, event)));
     let mut rows = rows.collect::<Result<Vec<(u32, u32)>, LineageError>>()?;
@@ -305,7 +306,7 @@ fn chosen(references: &References, events: &[Range<u32>]) -> Result<Reading, Lin
         files.push((file.clone(), Some(runs(here.iter().map(|(row, _)| row - first)))));
         rest = after;
     }
-    Ok(Reading { files, events: rows.into_iter().map(|(_, event)| event).collect() })
+    Ok(RowReads { files, events: rows.into_iter().map(|(_, event)| event).collect() })
 }
 
 fn without_open(batch: &RecordBatch) -> Result<RecordBatch, LineageError> {

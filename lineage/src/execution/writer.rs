@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 
 use arrow_array::{RecordBatch, RecordBatchWriter};
 use arrow_schema::{Schema, SchemaRef};
-use demi_common::sealed::Sealing;
+use demi_common::sealed::SealedWriter;
 use demi_schemas::tables;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
@@ -22,11 +22,11 @@ use crate::error::LineageError;
 const GROUP_ROWS: usize = 256 * 1024;
 
 /// A file of rows, with its digests.
-pub(crate) type Rows = ArrowWriter<Sealing<File>>;
+pub(crate) type RowFile = ArrowWriter<SealedWriter<File>>;
 
 /// Opens a zstd Parquet file for rows of that schema; `plain` columns have hardly any value twice.
-pub(crate) fn table(path: &Path, schema: &SchemaRef, plain: &[&str]) -> Result<Rows, LineageError> {
-    let file = Sealing::new(File::create(path).map_err(LineageError::io(path))?);
+pub(crate) fn table(path: &Path, schema: &SchemaRef, plain: &[&str]) -> Result<RowFile, LineageError> {
+    let file = SealedWriter::new(File::create(path).map_err(LineageError::io(path))?);
     table_in(file, path, schema, plain)
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn properties(plain: &[&str]) -> WriterPropertiesBuilder {
 }
 
 /// Ends the file, and writes its digests beside it.
-pub(crate) fn close(rows: Rows, path: &Path) -> Result<(), LineageError> {
+pub(crate) fn close(rows: RowFile, path: &Path) -> Result<(), LineageError> {
     let file = rows.into_inner().map_err(LineageError::table(path))?;
     file.finish(path).map_err(LineageError::io(path))
 }

@@ -13,7 +13,7 @@ use super::trace::Trace;
 
 /// Why one event of a slice comes before another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum EdgeReason {
     /// It is the one before it in the log of its actor.
     Log,
     /// By an edge between logs: a message, a timer, a clock, a parent.
@@ -22,14 +22,14 @@ pub enum Why {
     Indirect,
 }
 
-impl Why {
+impl EdgeReason {
     /// The word written in files.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
-            Why::Log => "log",
-            Why::Edge(joint) => joint.as_str(),
-            Why::Indirect => Joint::Indirect.as_str(),
+            EdgeReason::Log => "log",
+            EdgeReason::Edge(joint) => joint.as_str(),
+            EdgeReason::Indirect => Joint::Indirect.as_str(),
         }
     }
 }
@@ -40,14 +40,14 @@ pub struct Cause {
     /// Its position in the slice.
     pub at: u32,
     /// Why it comes before.
-    pub why: Why,
+    pub why: EdgeReason,
     /// Whether that does not rest on a guess.
     pub certain: bool,
 }
 
 /// An event of the slice with its vector clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stamp {
+pub struct ClockedEvent {
     /// Position in the slice.
     pub at: u32,
     /// The line it stands on: one for the chain of each actor, one for each loose event. Lines are numbered as they
@@ -57,7 +57,7 @@ pub struct Stamp {
     pub clock: Vec<(u32, u32)>,
 }
 
-impl Stamp {
+impl ClockedEvent {
     fn count(&self, line: u32) -> u32 {
         match self.clock.binary_search_by_key(&line, |c| c.0) {
             Ok(i) => self.clock[i].1,
@@ -65,23 +65,23 @@ impl Stamp {
         }
     }
 
-    fn knows(&self, other: &Stamp) -> bool {
+    fn knows(&self, other: &ClockedEvent) -> bool {
         self.count(other.line) >= other.count(other.line)
     }
 }
 
 /// The latest events of the slice that happen before a place, and whether they do without a guess: none of them happens before another.
-type Front = Vec<(Rc<Stamp>, bool)>;
+type Frontier = Vec<(Rc<ClockedEvent>, bool)>;
 
 /// Adds what is known at the end of an edge.
-fn add(front: &mut Front, other: &Front, certain: bool) {
+fn add(frontier: &mut Frontier, other: &Frontier, certain: bool) {
     for (stamp, sure) in other {
         let sure = *sure && certain;
-        if let Some(same) = front.iter_mut().find(|f| f.0.at == stamp.at) {
+        if let Some(same) = frontier.iter_mut().find(|f| f.0.at == stamp.at) {
             same.1 |= sure;
-        } else if !front.iter().any(|f| f.0.knows(stamp)) {
-            front.retain(|f| !stamp.knows(&f.0));
-            front.push((stamp.clone(), sure));
+        } else if !frontier.iter().any(|f| f.0.knows(stamp)) {
+            frontier.retain(|f| !stamp.knows(&f.0));
+            frontier.push((stamp.clone(), sure));
         }
     }
 }
@@ -94,9 +94,9 @@ pub struct Causes<'a> {
     counts: Vec<u32>,
     line_of_actor: Vec<u32>,
     /// By actor: what its next event follows.
-    now: Vec<Front>,
+    now: Vec<Frontier>,
     /// By event with effects to come: what these follow, and how many they are.
-    sent: FxHashMap<u32, (Front, usize)>,
+    sent: FxHashMap<u32, (Frontier, usize)>,
     /// The first event of the execution that was not walked over.
     next: u32,
     /// The position in the slice that comes next.
@@ -112,7 +112,7 @@ impl<'a> Causes<'a> {
             trace,
             counts: Vec::new(),
             line_of_actor: vec![NONE; actors],
-            now: vec![Front::new(); actors],
+            now: vec![Frontier::new(); actors],
             sent: FxHashMap::default(),
             next: 0,
             at: 0,
@@ -134,47 +134,51 @@ impl<'a> Causes<'a> {
     }
 
     /// What happens before `e`, as the latest events of the slice.
-    fn incoming(&mut self, e: u32) -> Front {
+    fn incoming(&mut self, e: u32) -> Frontier {
         let s = &self.trace.skeleton;
-        let mut front = match s.place[e as usize] {
-            NONE => Front::new(),
+        let mut frontier = match s.place[e as usize] {
+            NONE => Frontier::new(),
             _ => std::mem::take(&mut self.now[s.actor[e as usize] as usize]),
         };
         for edge in s.causes(e) {
             let Some((other, left)) = self.sent.get_mut(&edge.event) else { continue };
-            add(&mut front, other, edge.certain);
+            add(&mut frontier, other, edge.certain);
             *left -= 1;
             if *left == 0 {
                 self.sent.remove(&edge.event);
             }
         }
-        front
+        frontier
     }
 
-    fn leave(&mut self, e: u32, front: Front) {
+    fn leave(&mut self, e: u32, frontier: Frontier) {
         let s = &self.trace.skeleton;
         let effects = s.effects(e).count();
         if effects > 0 {
-            self.sent.insert(e, (front.clone(), effects));
+            self.sent.insert(e, (frontier.clone(), effects));
         }
         if s.place[e as usize] != NONE {
-            self.now[s.actor[e as usize] as usize] = front;
+            self.now[s.actor[e as usize] as usize] = frontier;
         }
     }
 
-    fn causes(&self, e: u32, front: &Front) -> Vec<Cause> {
+    fn causes(&self, e: u32, frontier: &Frontier) -> Vec<Cause> {
         let (s, events) = (&self.trace.skeleton, &self.trace.events);
         let position = |e: u32| events.binary_search(&e).ok().map(|at| at as u32);
         let mut causes: Vec<Cause> = Vec::with_capacity(2);
         let before = s.previous(e).and_then(position);
-        causes.extend(before.map(|at| Cause { at, why: Why::Log, certain: true }));
-        let edge = |edge: super::Edge| {
-            Some(Cause { at: position(edge.event)?, why: Why::Edge(edge.joint), certain: edge.certain })
+        causes.extend(before.map(|at| Cause { at, why: EdgeReason::Log, certain: true }));
+        let edge = |edge: super::Neighbor| {
+            Some(Cause {
+                at: position(edge.event)?,
+                why: EdgeReason::Edge(edge.joint),
+                certain: edge.certain,
+            })
         };
         causes.extend(s.causes(e).filter_map(edge));
-        for (stamp, certain) in front {
+        for (stamp, certain) in frontier {
             if !causes.iter().any(|c| c.at == stamp.at) {
-                causes.push(Cause { at: stamp.at, why: Why::Indirect, certain: *certain });
+                causes.push(Cause { at: stamp.at, why: EdgeReason::Indirect, certain: *certain });
             }
         }
         causes
@@ -183,25 +187,25 @@ impl<'a> Causes<'a> {
 
 impl Iterator for Causes<'_> {
     /// The event's clock, and its direct causes.
-    type Item = (Rc<Stamp>, Vec<Cause>);
+    type Item = (Rc<ClockedEvent>, Vec<Cause>);
 
     fn next(&mut self) -> Option<Self::Item> {
         let e = *self.trace.events.get(self.at)?;
         for passed in self.next..e {
-            let front = self.incoming(passed);
-            self.leave(passed, front);
+            let frontier = self.incoming(passed);
+            self.leave(passed, frontier);
         }
         self.next = e + 1;
-        let front = self.incoming(e);
-        let causes = self.causes(e, &front);
+        let frontier = self.incoming(e);
+        let causes = self.causes(e, &frontier);
         let line = self.line(e);
         self.counts[line as usize] += 1;
-        let mut clock: Vec<(u32, u32)> = front.iter().flat_map(|f| f.0.clock.iter().copied()).collect();
+        let mut clock: Vec<(u32, u32)> = frontier.iter().flat_map(|f| f.0.clock.iter().copied()).collect();
         clock.push((line, self.counts[line as usize]));
         // The largest count of each line.
         clock.sort_unstable_by(|a, b| (a.0, b.1).cmp(&(b.0, a.1)));
         clock.dedup_by_key(|c| c.0);
-        let stamp = Rc::new(Stamp { at: self.at as u32, line, clock });
+        let stamp = Rc::new(ClockedEvent { at: self.at as u32, line, clock });
         self.leave(e, vec![(stamp.clone(), true)]);
         self.at += 1;
         Some((stamp, causes))

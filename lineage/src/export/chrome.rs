@@ -7,7 +7,7 @@ use std::io::Write;
 
 use serde_json::json;
 
-use super::causes::{Causes, Why};
+use super::causes::{Causes, EdgeReason};
 use super::error::ExportError;
 use super::skeleton::NONE;
 use super::trace::Trace;
@@ -58,11 +58,11 @@ pub(crate) fn write(trace: &Trace, out: &mut dyn Write) -> Result<(), ExportErro
     }
     let mut flow = 0_u64;
     for (stamp, causes) in Causes::new(trace) {
-        for cause in causes.iter().filter(|cause| cause.why != Why::Log) {
+        for cause in causes.iter().filter(|cause| cause.why != EdgeReason::Log) {
             // Each edge has a flow of its own, whose ends lie within their slices: an event may have several.
             flow += 1;
             let name = match cause.why {
-                Why::Edge(joint) if joint.is_message() => "message",
+                EdgeReason::Edge(joint) if joint.is_message() => "message",
                 why => why.as_str(),
             };
             let args = json!({"reason": cause.why.as_str(), "certain": cause.certain});

@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use super::causes::{Causes, Why};
+use super::causes::{Causes, EdgeReason};
 use super::error::ExportError;
 use super::trace::Trace;
 
@@ -35,10 +35,10 @@ pub(crate) fn write(trace: &Trace, out: &mut dyn Write) -> Result<(), ExportErro
         for cause in causes {
             let from = trace.events[cause.at as usize];
             let style = match cause.why {
-                Why::Log => "style=solid, color=gray70, arrowhead=none",
-                Why::Indirect => "style=dotted",
-                Why::Edge(_) if cause.certain => "style=solid",
-                Why::Edge(_) => "style=dashed",
+                EdgeReason::Log => "style=solid, color=gray70, arrowhead=none",
+                EdgeReason::Indirect => "style=dotted",
+                EdgeReason::Edge(_) if cause.certain => "style=solid",
+                EdgeReason::Edge(_) => "style=dashed",
             };
             let guess = if cause.certain { "" } else { " (not certain)" };
             writeln!(out, "  e{from} -> e{to} [{style}, tooltip=\"{}{guess}\"];", cause.why.as_str())?;

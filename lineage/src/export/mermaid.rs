@@ -10,7 +10,7 @@ use std::io::Write;
 
 use demi_schemas::Kind;
 
-use super::causes::{Cause, Causes, Why};
+use super::causes::{Cause, Causes, EdgeReason};
 use super::error::ExportError;
 use super::skeleton::{Joint, NONE};
 use super::trace::Trace;
@@ -29,7 +29,7 @@ struct Drawn<'a> {
 
 impl<'a> Drawn<'a> {
     fn new(trace: &'a Trace) -> Drawn<'a> {
-        let not_log = |causes: Vec<Cause>| causes.into_iter().filter(|c| c.why != Why::Log).collect();
+        let not_log = |causes: Vec<Cause>| causes.into_iter().filter(|c| c.why != EdgeReason::Log).collect();
         let causes: Vec<Vec<Cause>> = Causes::new(trace).map(|(_, causes)| not_log(causes)).collect();
         let mut drawn = Drawn { trace, causes, with: vec![None; trace.events.len()] };
         let mut met = vec![false; trace.events.len()];
@@ -80,7 +80,7 @@ impl<'a> Drawn<'a> {
     /// The message that a position receives.
     fn message(&self, at: u32) -> Option<Cause> {
         let receives = self.trace.skeleton.kind[self.event(at as usize)] == Kind::Receive;
-        let message = |c: &&Cause| matches!(c.why, Why::Edge(joint) if joint.is_message());
+        let message = |c: &&Cause| matches!(c.why, EdgeReason::Edge(joint) if joint.is_message());
         self.causes[at as usize].iter().find(message).copied().filter(|_| receives)
     }
 }

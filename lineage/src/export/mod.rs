@@ -20,12 +20,12 @@ mod trace;
 
 use std::io::Write;
 
-pub use causes::{Cause, Causes, Stamp, Why};
+pub use causes::{Cause, Causes, ClockedEvent, EdgeReason};
 pub use content::Content;
 pub use error::ExportError;
 pub use load::{Ranks, contents, ordered, skeleton};
 pub use select::{Selection, Window};
-pub use skeleton::{Builder, Edge, Joint, NONE, Skeleton};
+pub use skeleton::{Builder, Joint, NONE, Neighbor, Skeleton};
 pub use trace::Trace;
 
 /// The file formats.

@@ -99,7 +99,7 @@ impl Joint {
 
 /// An edge of happens-before beside the order of a log, as one of its ends sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Edge {
+pub struct Neighbor {
     /// The other end.
     pub event: u32,
     /// Why there is an edge.
@@ -141,12 +141,12 @@ pub struct Skeleton {
     /// By event: whether that edge does not rest on a guess.
     certain: Vec<bool>,
     /// Edges besides, sorted by effect and by cause: one end, and what it sees.
-    into: Vec<(u32, Edge)>,
-    out_of: Vec<(u32, Edge)>,
+    into: Vec<(u32, Neighbor)>,
+    out_of: Vec<(u32, Neighbor)>,
 }
 
 /// What stands beside `key` in pairs sorted by it.
-fn beside(pairs: &[(u32, Edge)], key: u32) -> impl Iterator<Item = Edge> + '_ {
+fn beside(pairs: &[(u32, Neighbor)], key: u32) -> impl Iterator<Item = Neighbor> + '_ {
     let from = pairs.partition_point(|pair| pair.0 < key);
     pairs[from..].iter().take_while(move |pair| pair.0 == key).map(|pair| pair.1)
 }
@@ -165,18 +165,18 @@ impl Skeleton {
     }
 
     /// The edges into an event, those of its log left out.
-    pub fn causes(&self, e: u32) -> impl Iterator<Item = Edge> + '_ {
+    pub fn causes(&self, e: u32) -> impl Iterator<Item = Neighbor> + '_ {
         self.own(e, |mate| mate < e).into_iter().chain(beside(&self.into, e))
     }
 
     /// The edges out of an event, those of its log left out.
-    pub fn effects(&self, e: u32) -> impl Iterator<Item = Edge> + '_ {
+    pub fn effects(&self, e: u32) -> impl Iterator<Item = Neighbor> + '_ {
         self.own(e, |mate| mate > e).into_iter().chain(beside(&self.out_of, e))
     }
 
-    fn own(&self, e: u32, wanted: impl Fn(u32) -> bool) -> Option<Edge> {
+    fn own(&self, e: u32, wanted: impl Fn(u32) -> bool) -> Option<Neighbor> {
         let (mate, i) = (self.mate[e as usize], e as usize);
-        let edge = Edge { event: mate, joint: self.joint[i], certain: self.certain[i] };
+        let edge = Neighbor { event: mate, joint: self.joint[i], certain: self.certain[i] };
         (mate != NONE && wanted(mate)).then_some(edge)
     }
 
@@ -377,8 +377,8 @@ impl Skeleton {
                 (self.mate[c], self.mate[e]) = (effect, cause);
                 (self.certain[c], self.certain[e]) = (certain, certain);
             } else {
-                self.into.push((effect, Edge { event: cause, joint, certain }));
-                self.out_of.push((cause, Edge { event: effect, joint, certain }));
+                self.into.push((effect, Neighbor { event: cause, joint, certain }));
+                self.out_of.push((cause, Neighbor { event: effect, joint, certain }));
             }
         }
         self.into.sort_unstable();

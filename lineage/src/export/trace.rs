@@ -4,7 +4,7 @@ use std::path::Path;
 
 use demi_schemas::Kind;
 
-use super::causes::{Causes, Why};
+use super::causes::{Causes, EdgeReason};
 use super::content::Content;
 use super::error::ExportError;
 use super::select::Selection;
@@ -102,12 +102,12 @@ impl Trace {
                 let one_log =
                     old.actor[ends[0]] == old.actor[ends[1]] && ends.iter().all(|&e| old.place[e] != NONE);
                 match cause.why {
-                    Why::Edge(joint) => builder.join(cause.at, stamp.at, joint, cause.certain),
-                    Why::Indirect if !one_log => {
+                    EdgeReason::Edge(joint) => builder.join(cause.at, stamp.at, joint, cause.certain),
+                    EdgeReason::Indirect if !one_log => {
                         builder.join(cause.at, stamp.at, Joint::Indirect, cause.certain);
                     }
                     // The order of a log is that of its events.
-                    Why::Log | Why::Indirect => {}
+                    EdgeReason::Log | EdgeReason::Indirect => {}
                 }
             }
         }

@@ -134,7 +134,7 @@ struct Message {
 }
 
 /// A span that began.
-struct Begun {
+struct OpenSpan {
     place: u64,
     clock: Option<VectorClock>,
 }
@@ -156,7 +156,7 @@ pub struct Generator {
     pending: usize,
     /// By actor: its clock, where records have clocks.
     clocks: Vec<VectorClock>,
-    spans: Vec<Begun>,
+    spans: Vec<OpenSpan>,
     out: VecDeque<Generated>,
 }
 
@@ -261,7 +261,7 @@ impl Generator {
         self.tick(actor, &mut record, Some(&heard));
         let link = link.map(|link| self.spans[link].place);
         let spans = causes.into_iter().map(|cause| self.spans[cause].place).collect();
-        self.spans.push(Begun { place, clock: record.vector_clock.clone() });
+        self.spans.push(OpenSpan { place, clock: record.vector_clock.clone() });
         self.out.push_back(Generated { spans, link, ..Generated::new(record) });
     }
 

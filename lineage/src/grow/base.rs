@@ -8,7 +8,7 @@ use demi_schemas::event::ANYONE;
 use serde::{Deserialize, Serialize};
 
 use super::depths::DEPTHS;
-use super::{Anew, ids, open};
+use super::{RebuildReason, ids, open};
 use crate::error::LineageError;
 use crate::execution::{Folder, SUMMARY, link_folder, link_sealed};
 use crate::index::INDEX_FOLDER;
@@ -72,10 +72,10 @@ impl BaseFacts {
     }
 
     /// Why the base cannot be grown at all.
-    pub(crate) fn obstacle(&self) -> Option<Anew> {
+    pub(crate) fn obstacle(&self) -> Option<RebuildReason> {
         match (self.clocked, self.by_id) {
-            (true, _) => Some(Anew::Clocks),
-            (_, false) => Some(Anew::NotById),
+            (true, _) => Some(RebuildReason::Clocks),
+            (_, false) => Some(RebuildReason::NotById),
             _ => None,
         }
     }

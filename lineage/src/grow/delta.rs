@@ -12,14 +12,14 @@ use demi_schemas::EventId;
 use rustc_hash::FxHashSet;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::{Anew, LARGEST};
+use super::{LARGEST, RebuildReason};
 use crate::error::LineageError;
 use crate::execution::writer;
 use crate::index::Index;
 use crate::read::{Loaded, Source, beside, columns, columns_of, record_schema, records, rows_of};
 
 /// The files of a store, and what became of those that the base was built of.
-pub(crate) struct Files<'a> {
+pub(crate) struct StoreFiles<'a> {
     /// All that the store has.
     pub(crate) all: &'a [SealedFile],
     /// Those that the base was not built of.
@@ -74,12 +74,12 @@ pub(crate) struct Delta {
 impl Delta {
     /// Reads what the base does not have.
     pub(crate) fn read(
-        files: &Files<'_>,
+        files: &StoreFiles<'_>,
         base: &Index,
         open: &Path,
         system: &str,
         scratch: &Path,
-    ) -> Result<Result<Option<Delta>, Anew>, LineageError> {
+    ) -> Result<Result<Option<Delta>, RebuildReason>, LineageError> {
         let path = scratch.join("added.parquet");
         let (added, known) = copy_new(files.new, base, &path)?;
         // What stands in files that the base was built of is all in the base; the rest may be there again, rewritten.
@@ -89,21 +89,21 @@ impl Delta {
         }
         let events = u64::from(base.header().events);
         if rows + known.events.len() as u64 != events {
-            return Ok(Err(Anew::Gone));
+            return Ok(Err(RebuildReason::Gone));
         }
         if rows_of_base(files.gone, base)? != known {
-            return Ok(Err(Anew::Changed));
+            return Ok(Err(RebuildReason::Changed));
         }
         if added == 0 {
             return Ok(Ok(None));
         }
         if added as f64 > events as f64 * LARGEST {
-            return Ok(Err(Anew::Large));
+            return Ok(Err(RebuildReason::Large));
         }
         let files = vec![beside(open)?, beside(&path)?];
         let loaded = records::read(&files, system)?;
         if loaded.clocked || loaded.has_spans {
-            return Ok(Err(Anew::Clocks));
+            return Ok(Err(RebuildReason::Clocks));
         }
         let events = &loaded.events;
         let mut in_base = Vec::with_capacity(events.len());
@@ -117,7 +117,7 @@ impl Delta {
                 let found = base.find(&id)?;
                 let here = (id.incarnation, id.seq);
                 if found.is_none() && last.as_ref().is_some_and(|l| here < (l.incarnation, l.seq)) {
-                    return Ok(Err(Anew::Older));
+                    return Ok(Err(RebuildReason::Older));
                 }
                 in_base.push(found);
             }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use demi_common::sealed::Sealing;
+use demi_common::sealed::SealedWriter;
 use parquet::file::reader::Length;
 use rustc_hash::FxHashMap;
 
@@ -22,7 +22,7 @@ const BLOCK: usize = 1024;
 pub(crate) fn write(folder: &Path, name: &str, mut ids: Vec<IdHash>) -> Result<(), LineageError> {
     ids.sort_unstable();
     let path = folder.join(name);
-    let file = Sealing::new(File::create(&path).map_err(LineageError::io(&path))?);
+    let file = SealedWriter::new(File::create(&path).map_err(LineageError::io(&path))?);
     let mut out = BufWriter::with_capacity(1 << 17, file);
     for id in ids {
         out.write_all(&id.bytes()).map_err(LineageError::io(&path))?;

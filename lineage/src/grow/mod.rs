@@ -20,7 +20,7 @@ use std::path::Path;
 
 pub(crate) use self::base::{BaseFacts, seal_base};
 use self::delta::Delta;
-pub(crate) use self::delta::Files;
+pub(crate) use self::delta::StoreFiles;
 pub(crate) use self::open::OpenEnds;
 use crate::error::LineageError;
 use crate::execution::references::ROWS;
@@ -35,7 +35,7 @@ const LARGEST: f64 = 0.25;
 
 /// Why an execution is built of all events, and not grown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Anew {
+pub enum RebuildReason {
     /// There is no base.
     #[error("there was none of this version")]
     NoBase,
@@ -76,7 +76,7 @@ pub(crate) enum Grown {
     /// The execution is there.
     Done,
     /// It must be built of all events.
-    Anew(Anew),
+    Rebuild(RebuildReason),
 }
 
 /// Grows the execution in `out` to the events of the store's files. `seal` writes what else belongs in the folder before it takes the
@@ -85,16 +85,18 @@ pub(crate) enum Grown {
 /// # Errors
 /// When a file cannot be read or written.
 pub(crate) fn grow(
-    files: &Files<'_>,
+    files: &StoreFiles<'_>,
     system: &str,
     out: &Path,
     progress: &mut dyn FnMut(&str),
     seal: &mut dyn FnMut(&Folder) -> Result<(), LineageError>,
 ) -> Result<Grown, LineageError> {
     let base_folder = out.join(BASE_FOLDER);
-    let Some(facts) = BaseFacts::read(&base_folder)? else { return Ok(Grown::Anew(Anew::NoBase)) };
+    let Some(facts) = BaseFacts::read(&base_folder)? else {
+        return Ok(Grown::Rebuild(RebuildReason::NoBase));
+    };
     if let Some(why) = facts.obstacle() {
-        return Ok(Grown::Anew(why));
+        return Ok(Grown::Rebuild(why));
     }
     progress("reading added events");
     let base = Index::open(&base_folder.join(INDEX_FOLDER))?;
@@ -104,13 +106,13 @@ pub(crate) fn grow(
     std::fs::create_dir(&path).map_err(LineageError::io(&path))?;
     let delta = match Delta::read(files, &base, &base_folder.join(open::OPEN), system, &folder.scratch())? {
         Ok(delta) => delta,
-        Err(why) => return Ok(Grown::Anew(why)),
+        Err(why) => return Ok(Grown::Rebuild(why)),
     };
     progress("ordering added events");
     let ordered = delta.map(|delta| order::order(delta, &base, &facts, &base_folder)).transpose()?;
     let order = match ordered.transpose() {
         Ok(order) => order,
-        Err(why) => return Ok(Grown::Anew(why)),
+        Err(why) => return Ok(Grown::Rebuild(why)),
     };
     progress("writing the execution");
     for name in [EVENTS, MESSAGES].iter().filter(|name| out.join(name).is_file()) {

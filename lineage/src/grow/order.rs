@@ -8,10 +8,10 @@ use demi_schemas::summary::{BuildSummary, ProvenanceRule};
 
 use super::base::{BaseFacts, joined_by_ids};
 use super::delta::Delta;
-use super::{Anew, depths, ids};
+use super::{RebuildReason, depths, ids};
 use crate::error::LineageError;
 use crate::index::Index;
-use crate::matching::{Channels, Matching, Seen, Status, by_id, channels, content, unmatched};
+use crate::matching::{Channels, LastDeliveries, Matching, Status, by_id, channels, content, unmatched};
 use crate::order::{Graph, Order};
 use crate::read::{Contents, Events, HAS_ID, NONE, Units, is_send};
 
@@ -31,7 +31,7 @@ pub(crate) fn order(
     base: &Index,
     facts: &BaseFacts,
     base_folder: &Path,
-) -> Result<Result<Ordered, Anew>, LineageError> {
+) -> Result<Result<Ordered, RebuildReason>, LineageError> {
     let events = &mut delta.loaded.events;
     let mut matching = Matching::none(events.len());
     let shared = by_id::join(events, &mut matching);
@@ -43,22 +43,22 @@ pub(crate) fn order(
     }
     content::timers(events, &mut matching, &contents);
     if !matching.extra.is_empty() || !joined_by_ids(events, &matching) {
-        return Ok(Err(Anew::NotById));
+        return Ok(Err(RebuildReason::NotById));
     }
     let observed = Channels::observe(events, &matching, latest(events, facts), facts.in_order);
     if observed.in_order() != facts.in_order {
-        return Ok(Err(Anew::OutOfOrder));
+        return Ok(Err(RebuildReason::OutOfOrder));
     }
     unmatched::explain(events, &mut matching, &contents, &observed);
     still_lost(events, &mut matching, &delta.in_base, base)?;
     events.id = Vec::new();
     let units = Units::new(events, &[]);
-    let (mut wishes, broken) = observed.wishes(events, &matching, &units);
-    wishes.extend(channels::log_order(events, &units));
+    let (mut preferences, broken) = observed.preferences(events, &matching, &units);
+    preferences.extend(channels::log_order(events, &units));
     let warned = matching.warnings.len();
-    let mut order = Graph::new(events, &units, wishes).order(&mut matching);
+    let mut order = Graph::new(events, &units, preferences).order(&mut matching);
     if !broken.0.is_empty() || !order.warnings.is_empty() || matching.warnings.len() > warned {
-        return Ok(Err(Anew::Cycle));
+        return Ok(Err(RebuildReason::Cycle));
     }
     place(&delta, &matching, &units, &mut order, base, base_folder)?;
     Ok(Ok(Ordered { delta, matching, units, order, in_order: facts.in_order }))
@@ -88,7 +88,7 @@ fn look_up(
     matching: &mut Matching,
     in_base: &[Option<u32>],
     base_folder: &Path,
-) -> Result<Option<Anew>, LineageError> {
+) -> Result<Option<RebuildReason>, LineageError> {
     let named = (0..events.len() as u32).filter(|&e| in_base[e as usize].is_none() && events.has(e, HAS_ID));
     let open = |e: &u32| {
         let i = *e as usize;
@@ -97,11 +97,11 @@ fn look_up(
     let asked: Vec<u32> = named.filter(open).collect();
     let hashes: Vec<_> = asked.iter().map(|&e| events.id[e as usize]).collect();
     if ids::known(base_folder, ids::RECEIVED, &hashes)?.contains(&true) {
-        return Ok(Some(Anew::IdAgain));
+        return Ok(Some(RebuildReason::IdAgain));
     }
     for (&e, known) in asked.iter().zip(ids::known(base_folder, ids::SENT, &hashes)?) {
         if known && is_send(events.kind[e as usize]) {
-            return Ok(Some(Anew::IdAgain));
+            return Ok(Some(RebuildReason::IdAgain));
         }
         if known {
             matching.status[e as usize] = Status::Duplicate;
@@ -111,8 +111,8 @@ fn look_up(
 }
 
 /// The base's latest deliveries by channel, as the first event behind the send in its log.
-fn latest(events: &Events, facts: &BaseFacts) -> Seen {
-    let mut seen = Seen::default();
+fn latest(events: &Events, facts: &BaseFacts) -> LastDeliveries {
+    let mut seen = LastDeliveries::default();
     for (from, to, incarnation, seq) in &facts.latest {
         let (Some(from), Some(to)) = (events.find_actor(from), events.find_actor(to)) else { continue };
         let behind = events.first_not(from, |place| place <= (*incarnation, *seq));

@@ -13,10 +13,10 @@ use super::header::{
 };
 use super::info::{Info, Role};
 use super::links::{Link, code};
-use super::seal::Sealing;
+use super::seal::IndexDigests;
 use super::{Index, clocks};
 use crate::error::LineageError;
-use crate::matching::{How, Matching, Reason};
+use crate::matching::{Evidence, Matching, Reason};
 use crate::order::Order;
 use crate::read::{Events, NONE, Units, is_send};
 
@@ -30,27 +30,27 @@ pub(crate) struct Parts<'a> {
 }
 
 /// A file under way.
-pub(crate) struct Out<'a> {
+pub(crate) struct IndexFile<'a> {
     file: BufWriter<File>,
     path: &'a Path,
-    sealing: Sealing,
+    sealing: IndexDigests,
 }
 
 /// Writes a file of the index, and the file of its digests.
 pub(crate) fn with_file(
     folder: &Path,
     name: &str,
-    f: impl FnOnce(&mut Out<'_>) -> Result<(), LineageError>,
+    f: impl FnOnce(&mut IndexFile<'_>) -> Result<(), LineageError>,
 ) -> Result<(), LineageError> {
     let path = folder.join(name);
     let file = BufWriter::with_capacity(1 << 17, File::create(&path).map_err(LineageError::io(&path))?);
-    let mut out = Out { file, path: &path, sealing: Sealing::default() };
+    let mut out = IndexFile { file, path: &path, sealing: IndexDigests::default() };
     f(&mut out)?;
     out.file.flush().map_err(LineageError::io(&path))?;
     out.sealing.finish(&path)
 }
 
-impl Out<'_> {
+impl IndexFile<'_> {
     /// Adds bytes.
     pub(crate) fn put(&mut self, bytes: &[u8]) -> Result<(), LineageError> {
         self.sealing.put(bytes);
@@ -179,7 +179,7 @@ impl<'a> Parts<'a> {
 
 /// How many further edges could be otherwise.
 fn further_uncertain(matching: &Matching) -> u64 {
-    matching.extra_how.iter().filter(|How { certain, .. }| !certain).count() as u64
+    matching.extra_evidence.iter().filter(|Evidence { certain, .. }| !certain).count() as u64
 }
 
 /// A run as it is stored.
@@ -208,7 +208,7 @@ pub(crate) fn write(folder: &Path, parts: &Parts<'_>) -> Result<IndexHeader, Lin
     with_file(folder, LINKS, |out| {
         let matching = parts.matching;
         let edges =
-            || matching.extra.iter().zip(&matching.extra_how).map(|(&(c, e), &how)| (c, e, code(how)));
+            || matching.extra.iter().zip(&matching.extra_evidence).map(|(&(c, e), &how)| (c, e, code(how)));
         let mut causes: Vec<Link> = edges().map(|(c, e, r)| (e, c, r)).collect();
         let mut effects: Vec<Link> = edges().collect();
         causes.sort_unstable();

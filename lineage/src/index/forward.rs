@@ -19,7 +19,7 @@ pub(crate) struct Future {
     pub(crate) alone: Vec<u32>,
 }
 
-struct Sweep<'a> {
+struct ForwardSweep<'a> {
     index: &'a Index,
     certain: bool,
     start: Vec<u32>,
@@ -33,7 +33,7 @@ impl Index {
     /// The future of one or more events, over certain edges or all.
     pub(crate) fn future_of(&self, events: &[u32], certain: bool) -> Result<Future, LineageError> {
         let actors = self.header.actors.len();
-        let mut sweep = Sweep {
+        let mut sweep = ForwardSweep {
             index: self,
             certain,
             start: (0..actors).map(|a| self.events_of(a).end).collect(),
@@ -53,7 +53,7 @@ impl Index {
     }
 }
 
-impl Sweep<'_> {
+impl ForwardSweep<'_> {
     fn add(&mut self, event: u32) -> Result<(), LineageError> {
         let info = self.index.info(event)?;
         if !info.is_alone() {

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use super::seal::Seal;
 use crate::error::LineageError;
-use crate::matching::{How, Reason};
+use crate::matching::{Evidence, Reason};
 
 /// The event it is looked up by, the event at the other end, and why (see [`code`]).
 pub(crate) type Link = (u32, u32, u32);
 
-type Pairs = Vec<Link>;
+type LinkList = Vec<Link>;
 
 /// Bytes of a link in the file, which has each twice.
 const SIZE: usize = 12;
@@ -19,7 +19,7 @@ const SIZE: usize = 12;
 const UNCERTAIN: u32 = 1 << 8;
 
 /// How a reason is stored.
-pub(crate) fn code(how: How) -> u32 {
+pub(crate) fn code(how: Evidence) -> u32 {
     let reason = match how.reason {
         Reason::Clock => 1,
         Reason::Parent => 2,
@@ -30,7 +30,7 @@ pub(crate) fn code(how: How) -> u32 {
     if how.certain { reason } else { reason | UNCERTAIN }
 }
 
-fn how(code: u32) -> How {
+fn how(code: u32) -> Evidence {
     let reason = match code & !UNCERTAIN {
         1 => Reason::Clock,
         2 => Reason::Parent,
@@ -38,7 +38,7 @@ fn how(code: u32) -> How {
         4 => Reason::Inferred,
         _ => Reason::MessageId,
     };
-    How { reason, certain: code & UNCERTAIN == 0 }
+    Evidence { reason, certain: code & UNCERTAIN == 0 }
 }
 
 /// The pairs, read whole when first asked for.
@@ -46,7 +46,7 @@ pub(crate) struct Links {
     path: PathBuf,
     count: u32,
     sealed: bool,
-    pairs: OnceCell<(Pairs, Pairs)>,
+    pairs: OnceCell<(LinkList, LinkList)>,
 }
 
 impl Links {
@@ -55,7 +55,7 @@ impl Links {
         Links { path: path.to_owned(), count, sealed, pairs: OnceCell::new() }
     }
 
-    fn pairs(&self) -> Result<&(Pairs, Pairs), LineageError> {
+    fn pairs(&self) -> Result<&(LinkList, LinkList), LineageError> {
         if let Some(pairs) = self.pairs.get() {
             return Ok(pairs);
         }
@@ -72,7 +72,7 @@ impl Links {
             Seal::open(&self.path, bytes.len() as u64)?.check(&self.path, 0, &bytes)?;
         }
         let number = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        let all: Pairs = (0..bytes.len() / SIZE)
+        let all: LinkList = (0..bytes.len() / SIZE)
             .map(|i| i * SIZE)
             .map(|at| (number(at), number(at + 4), number(at + 8)))
             .collect();
@@ -81,23 +81,29 @@ impl Links {
     }
 
     /// All pairs of a cause and its effect, sorted by cause.
-    pub(crate) fn all(&self) -> Result<impl Iterator<Item = (u32, u32, How)> + '_, LineageError> {
+    pub(crate) fn all(&self) -> Result<impl Iterator<Item = (u32, u32, Evidence)> + '_, LineageError> {
         Ok(self.pairs()?.1.iter().map(|&(cause, effect, code)| (cause, effect, how(code))))
     }
 
     /// The causes of an event, by further edges.
-    pub(crate) fn causes(&self, event: u32) -> Result<impl Iterator<Item = (u32, How)> + '_, LineageError> {
+    pub(crate) fn causes(
+        &self,
+        event: u32,
+    ) -> Result<impl Iterator<Item = (u32, Evidence)> + '_, LineageError> {
         Ok(of(&self.pairs()?.0, event))
     }
 
     /// The effects of an event, by further edges.
-    pub(crate) fn effects(&self, event: u32) -> Result<impl Iterator<Item = (u32, How)> + '_, LineageError> {
+    pub(crate) fn effects(
+        &self,
+        event: u32,
+    ) -> Result<impl Iterator<Item = (u32, Evidence)> + '_, LineageError> {
         Ok(of(&self.pairs()?.1, event))
     }
 }
 
 /// What stands beside `key` in pairs sorted by it.
-pub(crate) fn of(pairs: &[Link], key: u32) -> impl Iterator<Item = (u32, How)> + '_ {
+pub(crate) fn of(pairs: &[Link], key: u32) -> impl Iterator<Item = (u32, Evidence)> + '_ {
     let from = pairs.partition_point(|p| p.0 < key);
     pairs[from..].iter().take_while(move |p| p.0 == key).map(|p| (p.1, how(p.2)))
 }

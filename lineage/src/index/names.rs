@@ -10,10 +10,10 @@ use crate::error::{LineageError, ViolationError};
 pub(crate) const RUN: u32 = 2;
 
 /// Incarnation, sequence number and place of the event that a run begins with, and the end of the run.
-type Run = (u32, u64, u32, u32);
+type SeqRun = (u32, u64, u32, u32);
 
 /// The place of a name in a run, if it is there.
-fn place_in((incarnation, seq, first, end): Run, key: (u32, u64)) -> Option<u32> {
+fn place_in((incarnation, seq, first, end): SeqRun, key: (u32, u64)) -> Option<u32> {
     let event = u64::from(first).checked_add(key.1.checked_sub(seq)?)?;
     (incarnation == key.0 && event < u64::from(end)).then_some(event as u32)
 }
@@ -21,13 +21,13 @@ fn place_in((incarnation, seq, first, end): Run, key: (u32, u64)) -> Option<u32>
 /// The runs of a log whose names do not ascend, sorted by their names: spans may stand in the order of their parents instead of that of their
 /// stamps.
 pub(super) struct ByName {
-    runs: Vec<Run>,
+    runs: Vec<SeqRun>,
     /// By run: where the last of it and of those with smaller names ends.
     ends: Vec<u32>,
 }
 
 impl ByName {
-    fn new(mut runs: Vec<Run>) -> ByName {
+    fn new(mut runs: Vec<SeqRun>) -> ByName {
         runs.sort_unstable();
         let ends = runs.iter().scan(0, |last, run| {
             *last = run.3.max(*last);
@@ -37,7 +37,7 @@ impl ByName {
     }
 
     /// The last run that begins no later than a name, and the end of what stands up to there.
-    fn last(&self, key: (u32, u64)) -> Option<(Run, u32)> {
+    fn last(&self, key: (u32, u64)) -> Option<(SeqRun, u32)> {
         let at = self.runs.partition_point(|run| (run.0, run.1) <= key).checked_sub(1)?;
         Some((*self.runs.get(at)?, *self.ends.get(at)?))
     }
@@ -60,7 +60,7 @@ impl Index {
         &self,
         actor: usize,
         holds: impl Fn((u32, u64, u32)) -> bool,
-    ) -> Result<Option<Run>, LineageError> {
+    ) -> Result<Option<SeqRun>, LineageError> {
         let runs = self.runs_of(actor);
         let (mut low, mut high) = (runs.start, runs.end);
         while low < high {

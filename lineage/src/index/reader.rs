@@ -12,7 +12,7 @@ use super::names::ByName;
 use super::pages::Pages;
 use super::seal::damaged;
 use crate::error::LineageError;
-use crate::matching::{How, Reason};
+use crate::matching::{Evidence, Reason};
 use crate::read::NONE;
 
 /// The order index of an execution. Only the parts that a question needs are read.
@@ -33,7 +33,7 @@ pub struct Index {
 
 /// A direct cause of an event in another place than just before it in its log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cause {
+pub(crate) struct ExplicitCause {
     /// The event that causes.
     pub(crate) event: u32,
     /// How it is known.
@@ -141,8 +141,8 @@ impl Index {
         }
     }
 
-    fn edge(&self, event: u32, info: Info) -> Result<Option<Cause>, LineageError> {
-        let cause = |event| Cause { event, reason: info.reason(), certain: info.is_certain() };
+    fn edge(&self, event: u32, info: Info) -> Result<Option<ExplicitCause>, LineageError> {
+        let cause = |event| ExplicitCause { event, reason: info.reason(), certain: info.is_certain() };
         Ok(self.mate(event)?.map(cause))
     }
 
@@ -151,7 +151,7 @@ impl Index {
         &self,
         event: u32,
         info: Info,
-        mut f: impl FnMut(Cause) -> Result<(), LineageError>,
+        mut f: impl FnMut(ExplicitCause) -> Result<(), LineageError>,
     ) -> Result<(), LineageError> {
         if info.role() == Role::Delivery
             && let Some(cause) = self.edge(event, info)?
@@ -159,8 +159,8 @@ impl Index {
             f(cause)?;
         }
         if info.is_linked() {
-            for (cause, How { reason, certain }) in self.links.causes(event)? {
-                f(Cause { event: self.checked(cause)?, reason, certain })?;
+            for (cause, Evidence { reason, certain }) in self.links.causes(event)? {
+                f(ExplicitCause { event: self.checked(cause)?, reason, certain })?;
             }
         }
         Ok(())
@@ -171,7 +171,7 @@ impl Index {
         &self,
         event: u32,
         info: Info,
-        mut f: impl FnMut(Cause) -> Result<(), LineageError>,
+        mut f: impl FnMut(ExplicitCause) -> Result<(), LineageError>,
     ) -> Result<(), LineageError> {
         if info.role() == Role::Send
             && let Some(effect) = self.edge(event, info)?
@@ -179,8 +179,8 @@ impl Index {
             f(effect)?;
         }
         if info.is_linked() {
-            for (effect, How { reason, certain }) in self.links.effects(event)? {
-                f(Cause { event: self.checked(effect)?, reason, certain })?;
+            for (effect, Evidence { reason, certain }) in self.links.effects(event)? {
+                f(ExplicitCause { event: self.checked(effect)?, reason, certain })?;
             }
         }
         Ok(())

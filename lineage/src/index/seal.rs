@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use demi_common::sums::{Summing, Sums};
+use demi_common::sums::{Digester, Digests};
 
 use super::header::BLOCK;
 use crate::error::LineageError;
@@ -11,14 +11,14 @@ use crate::error::LineageError;
 const STRETCH: usize = BLOCK as usize;
 
 /// The digests of a file.
-pub(crate) struct Seal(Sums);
+pub(crate) struct Seal(Digests);
 
 /// Digests of a file that is being written.
-pub(crate) struct Sealing(Summing);
+pub(crate) struct IndexDigests(Digester);
 
-impl Default for Sealing {
+impl Default for IndexDigests {
     fn default() -> Self {
-        Sealing(Summing::new(STRETCH))
+        IndexDigests(Digester::new(STRETCH))
     }
 }
 
@@ -26,7 +26,7 @@ fn path_of(file: &Path) -> PathBuf {
     file.with_extension("sum")
 }
 
-impl Sealing {
+impl IndexDigests {
     /// Takes what is written.
     pub(crate) fn put(&mut self, bytes: &[u8]) {
         self.0.put(bytes);
@@ -44,7 +44,7 @@ impl Seal {
     pub(crate) fn open(file: &Path, size: u64) -> Result<Seal, LineageError> {
         let path = path_of(file);
         let bytes = demi_common::regular::read(&path).map_err(LineageError::io(&path))?;
-        Sums::from_bytes(&bytes, STRETCH as u64, size).map(Seal).ok_or_else(|| damaged(&path))
+        Digests::from_bytes(&bytes, STRETCH as u64, size).map(Seal).ok_or_else(|| damaged(&path))
     }
 
     /// Checks what was read at `first`, where a stretch begins. It ends with a stretch, or with the file.

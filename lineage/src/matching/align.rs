@@ -16,10 +16,10 @@ pub(crate) struct Hit {
     pub(crate) certain: bool,
 }
 
-type Places = FxHashMap<u128, Vec<usize>>;
+type Positions = FxHashMap<u128, Vec<usize>>;
 
-fn places(keys: &[u128]) -> Places {
-    let mut places = Places::default();
+fn places(keys: &[u128]) -> Positions {
+    let mut places = Positions::default();
     keys.iter().enumerate().for_each(|(i, &k)| places.entry(k).or_default().push(i));
     places
 }
@@ -62,7 +62,7 @@ pub(crate) fn align(sends: &[u128], receives: &[u128], ordered: bool) -> Vec<Opt
 
 /// The k-th open receive of a content is the k-th unused send of it.
 fn by_count(
-    of_send: &Places,
+    of_send: &Positions,
     receives: &[u128],
     hits: &mut [Option<Hit>],
     used: &mut [bool],
@@ -83,7 +83,7 @@ fn by_count(
 }
 
 /// The embedding that takes each send as early as possible.
-fn leftmost(of_send: &Places, receives: &[u128]) -> Option<Vec<usize>> {
+fn leftmost(of_send: &Positions, receives: &[u128]) -> Option<Vec<usize>> {
     let mut from = 0;
     receives
         .iter()
@@ -97,7 +97,7 @@ fn leftmost(of_send: &Places, receives: &[u128]) -> Option<Vec<usize>> {
 }
 
 /// The embedding that takes each send as late as possible; there is one, because there is a leftmost.
-fn rightmost(of_send: &Places, receives: &[u128], sends: usize) -> Vec<usize> {
+fn rightmost(of_send: &Positions, receives: &[u128], sends: usize) -> Vec<usize> {
     let mut until = sends;
     let mut found: Vec<usize> = receives
         .iter()
@@ -114,7 +114,7 @@ fn rightmost(of_send: &Places, receives: &[u128], sends: usize) -> Vec<usize> {
 }
 
 /// Pairs (receive, send) of a longest common subsequence, or of a greedy one where that would cost too much.
-fn subsequence(of_send: &Places, of_receive: &Places, receives: &[u128]) -> Vec<(usize, usize)> {
+fn subsequence(of_send: &Positions, of_receive: &Positions, receives: &[u128]) -> Vec<(usize, usize)> {
     let pairs: usize = of_receive.iter().map(|(k, r)| of_send.get(k).map_or(0, |s| s.len() * r.len())).sum();
     if pairs > PAIR_LIMIT {
         let mut from = 0;

@@ -12,10 +12,10 @@ use super::sender::{dead_letters, sender_name};
 use crate::read::{COUNTED, Contents, EARLIEST, Events, HAS_ID, NONE, is_send};
 
 /// Sends of one id, and the receives of that id: what is still to be told apart.
-pub(crate) type Shared = Vec<(Vec<u32>, Vec<u32>)>;
+pub(crate) type SharedIds = Vec<(Vec<u32>, Vec<u32>)>;
 
 /// Joins by message id, and gives what several sends with one id leave open.
-pub(crate) fn join(events: &Events, matching: &mut Matching) -> Shared {
+pub(crate) fn join(events: &Events, matching: &mut Matching) -> SharedIds {
     let hash = |e: u32| events.id[e as usize].short();
     let sends =
         (0..events.len() as u32).filter(|e| is_send(events.kind[*e as usize]) && events.has(*e, HAS_ID));
@@ -30,7 +30,7 @@ pub(crate) fn join(events: &Events, matching: &mut Matching) -> Shared {
             }
         }
     }
-    let whole = Whole::of(events);
+    let whole = CompleteLogs::of(events);
     let join = |matching: &mut Matching, send: u32, receive: u32| {
         let (reason, certain) = whole.how(events, send, receive);
         matching.join(send, receive, reason, certain);
@@ -75,7 +75,7 @@ pub(crate) fn join(events: &Events, matching: &mut Matching) -> Shared {
 }
 
 /// Joins what several sends with one id leave open: it is told apart by addresses, type and content, then by order.
-pub(crate) fn tell_apart(events: &Events, matching: &mut Matching, contents: &Contents, shared: &Shared) {
+pub(crate) fn tell_apart(events: &Events, matching: &mut Matching, contents: &Contents, shared: &SharedIds) {
     for (sends, receives) in shared {
         resolve(events, matching, contents, sends, receives);
     }
@@ -85,7 +85,7 @@ pub(crate) fn tell_apart(events: &Events, matching: &mut Matching, contents: &Co
 fn further_receive(
     events: &Events,
     matching: &mut Matching,
-    whole: &Whole,
+    whole: &CompleteLogs,
     (send, receive): (u32, u32),
     received: &mut FxHashSet<(u32, u32)>,
 ) {
@@ -105,15 +105,15 @@ fn further_receive(
 }
 
 /// Where logs with counted messages are whole: they begin with a start, and nothing is missing behind it.
-struct Whole {
+struct CompleteLogs {
     /// By actor: the end of that part of its log; empty where nothing was counted.
     end: Vec<u32>,
 }
 
-impl Whole {
-    fn of(events: &Events) -> Whole {
+impl CompleteLogs {
+    fn of(events: &Events) -> CompleteLogs {
         if !(0..events.len() as u32).any(|e| events.has(e, COUNTED)) {
-            return Whole { end: Vec::new() };
+            return CompleteLogs { end: Vec::new() };
         }
         let end = |actor: u32| {
             let range = events.of_actor(actor);
@@ -129,7 +129,7 @@ impl Whole {
             };
             range.start + range.take_while(follows).count() as u32
         };
-        Whole { end: (0..events.actors.len() as u32).map(end).collect() }
+        CompleteLogs { end: (0..events.actors.len() as u32).map(end).collect() }
     }
 
     /// How a receive of the send's id is known to be of that message.

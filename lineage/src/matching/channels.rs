@@ -13,17 +13,17 @@ use crate::read::{Events, NONE, Units};
 /// What was seen of the plain channels.
 pub(crate) struct Channels {
     /// By sender's number and receiver's: the latest send that was delivered, and whether all were in order.
-    plain: Seen,
+    plain: LastDeliveries,
     nobody: u32,
     in_order: bool,
 }
 
 /// By sender's number and receiver's: the latest send that was delivered, and whether all were in order.
-pub(crate) type Seen = FxHashMap<(u32, u32), (u32, bool)>;
+pub(crate) type LastDeliveries = FxHashMap<(u32, u32), (u32, bool)>;
 
 /// A wish of a schedule: one unit before another, for the sake of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Wish {
+pub(crate) struct Preference {
     /// The earlier unit.
     pub(crate) before: u32,
     /// The later unit.
@@ -36,7 +36,12 @@ pub(crate) struct Wish {
 
 impl Channels {
     /// Looks at all deliveries, after those that were seen before, which were `in_order` or not.
-    pub(crate) fn observe(events: &Events, matching: &Matching, before: Seen, in_order: bool) -> Channels {
+    pub(crate) fn observe(
+        events: &Events,
+        matching: &Matching,
+        before: LastDeliveries,
+        in_order: bool,
+    ) -> Channels {
         let mut channels = Channels { plain: before, nobody: dead_letters(events), in_order: true };
         let receives = (0..events.len() as u32).filter(|&e| events.kind[e as usize] == Kind::Receive);
         for (s, r) in receives.flat_map(|r| sends_of(matching, r).map(move |s| (s, r))) {
@@ -59,7 +64,7 @@ impl Channels {
     }
 
     /// What was seen.
-    pub(crate) fn seen(&self) -> &Seen {
+    pub(crate) fn seen(&self) -> &LastDeliveries {
         &self.plain
     }
 
@@ -76,11 +81,16 @@ impl Channels {
 
     /// What a schedule must keep so that it can be replayed channel by channel in order: sends of one channel, forwards
     /// included, as they were delivered, and the last delivered one before those that never were.
-    pub(crate) fn wishes(&self, events: &Events, matching: &Matching, units: &Units) -> (Vec<Wish>, Broken) {
-        let mut wishes = Vec::new();
-        let mut broken = Broken::default();
+    pub(crate) fn preferences(
+        &self,
+        events: &Events,
+        matching: &Matching,
+        units: &Units,
+    ) -> (Vec<Preference>, ReorderedChannels) {
+        let mut preferences = Vec::new();
+        let mut broken = ReorderedChannels::default();
         if !self.in_order() {
-            return (wishes, broken);
+            return (preferences, broken);
         }
         let queued = |s: u32| self.is_plain(events, s) || events.via(s) == Some(Via::Forward);
         // What is sent to anyone stands in the channel to whoever took it.
@@ -101,7 +111,7 @@ impl Channels {
             if a == b || same_log {
                 broken.0.insert(channel(after));
             } else {
-                wishes.push(Wish { before: b, after: a, channel: channel(after), undelivered });
+                preferences.push(Preference { before: b, after: a, channel: channel(after), undelivered });
             }
         };
         for r in (0..events.len() as u32).filter(|&e| events.kind[e as usize] == Kind::Receive) {
@@ -123,8 +133,8 @@ impl Channels {
                 ask(before, s, true);
             }
         }
-        wishes.retain(|w| !broken.0.contains(&w.channel));
-        (wishes, broken)
+        preferences.retain(|w| !broken.0.contains(&w.channel));
+        (preferences, broken)
     }
 }
 
@@ -137,11 +147,11 @@ fn sends_of(matching: &Matching, receive: u32) -> impl Iterator<Item = u32> + '_
 
 /// Channels whose deliveries no in-order schedule can give.
 #[derive(Default)]
-pub(crate) struct Broken(pub(crate) FxHashSet<(u32, u32)>);
+pub(crate) struct ReorderedChannels(pub(crate) FxHashSet<(u32, u32)>);
 
 /// The order of a log, as far as it is no cause: environment events after one another, thread sends where they stand.
-pub(crate) fn log_order(events: &Events, units: &Units) -> Vec<Wish> {
-    let mut wishes = Vec::new();
+pub(crate) fn log_order(events: &Events, units: &Units) -> Vec<Preference> {
+    let mut preferences = Vec::new();
     for actor in 0..events.actors.len() as u32 {
         let mut before = NONE;
         for e in events.of_actor(actor) {
@@ -152,12 +162,12 @@ pub(crate) fn log_order(events: &Events, units: &Units) -> Vec<Wish> {
             if before != NONE && (units.alone[unit as usize] || units.alone[before as usize]) && before < unit
             {
                 let channel = (events.actors[actor as usize], NONE);
-                wishes.push(Wish { before, after: unit, channel, undelivered: false });
+                preferences.push(Preference { before, after: unit, channel, undelivered: false });
             }
             before = unit;
         }
     }
-    wishes
+    preferences
 }
 
 /// A note about a channel that is not kept in order.

@@ -25,7 +25,7 @@ const LISTED: usize = 5;
 
 /// The clocks of a system.
 #[derive(Default)]
-pub(crate) struct Clocks {
+pub(crate) struct LoggedClocks {
     /// By event: the actor's own entry, or 0 without a clock.
     own: Vec<u64>,
     /// By event: where its part of `grown` begins; one more entry closes the last.
@@ -45,9 +45,9 @@ pub(crate) struct Clocks {
 }
 
 /// Reading clocks, in the order of events.
-struct Reader<'a> {
+struct ClockReader<'a> {
     events: &'a Events,
-    clocks: Clocks,
+    clocks: LoggedClocks,
     /// Actor and incarnation whose clock is held.
     of: (u32, u32),
     now: FxHashMap<u32, u64>,
@@ -60,18 +60,18 @@ struct Reader<'a> {
     first_gap: Option<u32>,
 }
 
-impl Clocks {
+impl LoggedClocks {
     /// Reads the clocks of all events.
     pub(crate) fn read(
         files: &[SealedFile],
         events: &Events,
         placement: &Placement,
         scratch: &Path,
-    ) -> Result<Clocks, LineageError> {
+    ) -> Result<LoggedClocks, LineageError> {
         let wanted = columns_of(&record_schema(), &["vector_clock"]);
-        let mut reader = Reader {
+        let mut reader = ClockReader {
             events,
-            clocks: Clocks { start: vec![0], ..Clocks::default() },
+            clocks: LoggedClocks { start: vec![0], ..LoggedClocks::default() },
             of: (NONE, 0),
             now: FxHashMap::default(),
             own: 0,
@@ -215,7 +215,7 @@ impl Clocks {
     }
 }
 
-impl Reader<'_> {
+impl ClockReader<'_> {
     fn batch(&mut self, first: u32, batch: &RecordBatch) -> Result<(), LineageError> {
         let column = columns::text(batch, "vector_clock")?;
         for row in 0..batch.num_rows() {
@@ -301,7 +301,7 @@ impl Reader<'_> {
         own
     }
 
-    fn finish(mut self) -> Clocks {
+    fn finish(mut self) -> LoggedClocks {
         let events = self.events;
         let sorted = |actor: u32| {
             let range = events.of_actor(actor);

@@ -15,7 +15,7 @@ use crate::read::{Contents, Events, HAS_ID, NONE, nothing};
 type Channel = (u32, u32);
 
 /// By event, whether its content matters to what ids left open; nothing where they left nothing open.
-pub(crate) fn wanted(events: &Events, matching: &Matching, shared: &by_id::Shared) -> Vec<bool> {
+pub(crate) fn wanted(events: &Events, matching: &Matching, shared: &by_id::SharedIds) -> Vec<bool> {
     let all = || (0..events.len() as u32).map(|e| (e, events.kind[e as usize]));
     let open = |e: u32| matching.is_open(e);
     let fires = all().any(|(e, kind)| kind == Kind::TimerFire && open(e));
@@ -29,7 +29,7 @@ pub(crate) fn wanted(events: &Events, matching: &Matching, shared: &by_id::Share
         return Vec::new();
     }
     let nobody = dead_letters(events);
-    let to_unknown = Unknown::of(events).filter(|unknown| unknown.matters(events, matching));
+    let to_unknown = Anyone::of(events).filter(|unknown| unknown.matters(events, matching));
     let matters = |(e, kind): (u32, Kind)| match kind {
         Kind::TimerSet | Kind::TimerFire => fires && open(e),
         Kind::Receive => channels.get(&channel(e)).is_some_and(|without_id| *without_id || open(e)),
@@ -102,12 +102,12 @@ pub(crate) fn messages(events: &Events, matching: &mut Matching, contents: &Cont
 }
 
 /// The address of those who are unknown.
-struct Unknown(u32);
+struct Anyone(u32);
 
-impl Unknown {
+impl Anyone {
     /// It, if somebody was addressed so.
-    fn of(events: &Events) -> Option<Unknown> {
-        events.names.find(ANYONE).map(Unknown)
+    fn of(events: &Events) -> Option<Anyone> {
+        events.names.find(ANYONE).map(Anyone)
     }
 
     /// Whether a send does not tell its receiver.
@@ -134,7 +134,7 @@ impl Unknown {
 /// Joins what names no sender, or was sent to anyone, and is still open: where one send alone has the content, and each actor received it
 /// once. What says nothing is not joined.
 pub(crate) fn unaddressed(events: &Events, matching: &mut Matching, contents: &Contents) {
-    let Some(unknown) = Unknown::of(events).filter(|unknown| unknown.matters(events, matching)) else {
+    let Some(unknown) = Anyone::of(events).filter(|unknown| unknown.matters(events, matching)) else {
         return;
     };
     let (nobody, nothing) = (dead_letters(events), nothing());

@@ -46,12 +46,12 @@ impl Reason {
 
 /// Why a further edge is there, and whether it could be otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct How {
+pub(crate) struct Evidence {
     pub(crate) reason: Reason,
     pub(crate) certain: bool,
 }
 
-impl How {
+impl Evidence {
     /// Whether it is of an edge that is no message, certain or not as asked.
     pub(crate) fn is_order(self, certain: bool) -> bool {
         self.reason.is_no_message() && self.certain == certain
@@ -114,7 +114,7 @@ pub(crate) struct Matching {
     /// each receive but the first; the others are told by vector clocks, or by the parents and links of spans.
     pub(crate) extra: Vec<(u32, u32)>,
     /// By entry of `extra`: why it is there.
-    pub(crate) extra_how: Vec<How>,
+    pub(crate) extra_evidence: Vec<Evidence>,
     /// Messages that an actor received again: its first receive of one, and a later.
     pub(crate) repeats: Vec<(u32, u32)>,
     /// What is odd.
@@ -130,7 +130,7 @@ impl Matching {
             reason: vec![Reason::None; events],
             certain: vec![false; events],
             extra: Vec::new(),
-            extra_how: Vec::new(),
+            extra_evidence: Vec::new(),
             repeats: Vec::new(),
             warnings: Vec::new(),
         }
@@ -149,22 +149,22 @@ impl Matching {
     /// Adds an edge beside those of mates. [`Matching::sort_extra`] must follow the last one.
     pub(crate) fn add_extra(&mut self, cause: u32, effect: u32, reason: Reason, certain: bool) {
         self.extra.push((cause, effect));
-        self.extra_how.push(How { reason, certain });
+        self.extra_evidence.push(Evidence { reason, certain });
     }
 
     /// Brings further edges into the order of their later events.
     pub(crate) fn sort_extra(&mut self) {
-        let mut all: Vec<_> = self.extra.drain(..).zip(self.extra_how.drain(..)).collect();
+        let mut all: Vec<_> = self.extra.drain(..).zip(self.extra_evidence.drain(..)).collect();
         // Of two that say the same the certain one stays.
         all.sort_unstable_by_key(|&((cause, effect), how)| (effect, cause, !how.certain, how.reason));
         all.dedup_by_key(|(edge, _)| *edge);
-        (self.extra, self.extra_how) = all.into_iter().unzip();
+        (self.extra, self.extra_evidence) = all.into_iter().unzip();
     }
 
     /// The further edges into an event.
-    pub(crate) fn extra_into(&self, effect: u32) -> impl Iterator<Item = (u32, How)> + '_ {
+    pub(crate) fn extra_into(&self, effect: u32) -> impl Iterator<Item = (u32, Evidence)> + '_ {
         let from = self.extra.partition_point(|&(_, e)| e < effect);
-        let edges = self.extra[from..].iter().zip(&self.extra_how[from..]);
+        let edges = self.extra[from..].iter().zip(&self.extra_evidence[from..]);
         edges.take_while(move |((_, e), _)| *e == effect).map(|((cause, _), how)| (*cause, *how))
     }
 
@@ -175,9 +175,9 @@ impl Matching {
     }
 
     /// Drops such further edges into an event.
-    pub(crate) fn drop_extra(&mut self, effect: u32, such: impl Fn(How) -> bool) {
-        let all = self.extra.drain(..).zip(self.extra_how.drain(..));
-        (self.extra, self.extra_how) = all.filter(|&((_, e), how)| e != effect || !such(how)).unzip();
+    pub(crate) fn drop_extra(&mut self, effect: u32, such: impl Fn(Evidence) -> bool) {
+        let all = self.extra.drain(..).zip(self.extra_evidence.drain(..));
+        (self.extra, self.extra_evidence) = all.filter(|&((_, e), how)| e != effect || !such(how)).unzip();
     }
 
     /// Parts a receive from its send, because the order of events contradicts the edge.

@@ -9,6 +9,6 @@ mod edges;
 mod sender;
 pub(crate) mod unmatched;
 
-pub(crate) use channels::{Channels, Seen, Wish, note};
-pub(crate) use clocks::Clocks;
-pub(crate) use edges::{How, Matching, Reason, Status};
+pub(crate) use channels::{Channels, LastDeliveries, Preference, note};
+pub(crate) use clocks::LoggedClocks;
+pub(crate) use edges::{Evidence, Matching, Reason, Status};

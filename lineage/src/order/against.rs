@@ -18,11 +18,11 @@ use crate::matching::Matching;
 use crate::read::{Events, NONE, Placement, Stamps, is_send};
 
 /// An edge, and how many nanoseconds may be between its ends at most.
-type Least = (i128, u32, u32);
+type TightestEdge = (i128, u32, u32);
 
 /// What is counted of edges or steps that run against stamps.
 #[derive(Default)]
-struct Count {
+struct StampTally {
     all: u64,
     against: u64,
     /// Cause and effect of the first, in the order of names, and of the one that runs against them most.
@@ -30,7 +30,7 @@ struct Count {
     most: Option<(u64, u32, u32)>,
 }
 
-impl Count {
+impl StampTally {
     fn add(&mut self, stamps: &Stamps, cause: u32, effect: u32) {
         let (Some(earlier), Some(later)) = (stamps.of(cause), stamps.of(effect)) else { return };
         self.all += 1;
@@ -65,8 +65,8 @@ pub(crate) fn compare(
     matching: &Matching,
 ) -> Result<Option<StampCheck>, LineageError> {
     let Some(stamps) = Stamps::read(files, placement)? else { return Ok(None) };
-    let (mut edges, mut steps) = (Count::default(), Count::default());
-    let mut least: BTreeMap<(u32, u32), Least> = BTreeMap::new();
+    let (mut edges, mut steps) = (StampTally::default(), StampTally::default());
+    let mut least: BTreeMap<(u32, u32), TightestEdge> = BTreeMap::new();
     let mut actors_back = 0;
     for actor in 0..events.actors.len() as u32 {
         let (mut before, back) = (None, steps.against);

@@ -16,9 +16,9 @@ const NAMED: usize = 8;
 
 /// What to do without.
 #[derive(Default)]
-pub(crate) struct Cut {
+pub(crate) struct FeedbackArcs {
     /// Wishes; the whole channel of each goes.
-    pub(crate) wishes: Vec<u32>,
+    pub(crate) preferences: Vec<u32>,
     /// Messages, by their receive.
     pub(crate) receives: Vec<u32>,
     /// Events whose further causes go that are no messages, and whether these are certain ones; those only where a cycle has nothing else.
@@ -33,7 +33,7 @@ pub(crate) fn edges_to_cut(
     matching: &Matching,
     done: &dyn Fn(u32) -> bool,
     all: bool,
-) -> Cut {
+) -> FeedbackArcs {
     let left: Vec<u32> = (0..graph.units.len() as u32).filter(|&u| !done(u)).collect();
     let index: FxHashMap<u32, NodeIndex> =
         left.iter().enumerate().map(|(i, &u)| (u, NodeIndex::new(i))).collect();
@@ -48,7 +48,7 @@ pub(crate) fn edges_to_cut(
             }
         });
     }
-    let mut cut = Cut::default();
+    let mut cut = FeedbackArcs::default();
     for knot in tarjan_scc(&rest) {
         let mut inside = knot.clone();
         inside.sort_unstable();
@@ -61,7 +61,7 @@ pub(crate) fn edges_to_cut(
             for edge in edges.filter(|e| inside.binary_search(&e.target()).is_ok()) {
                 match *edge.weight() {
                     Edge::Message(receive) => cut.receives.push(receive),
-                    Edge::Wish(wish) => cut.wishes.push(wish),
+                    Edge::Preference(preference) => cut.preferences.push(preference),
                     Edge::Clock(effect, certain) => cut.clocked.push((effect, certain)),
                     Edge::Log => {}
                 }
@@ -73,10 +73,11 @@ pub(crate) fn edges_to_cut(
             continue;
         }
         let edges = short_cycle(&rest, &inside, start);
-        let wishes = edges.iter().filter_map(|e| if let Edge::Wish(w) = e { Some(*w) } else { None });
+        let preferences =
+            edges.iter().filter_map(|e| if let Edge::Preference(w) = e { Some(*w) } else { None });
         // What was never delivered may have been lost at any time: such a wish is a guess, the others are seen.
-        if let Some(wish) = wishes.min_by_key(|&w| !graph.is_guess(w)) {
-            cut.wishes.push(wish);
+        if let Some(preference) = preferences.min_by_key(|&w| !graph.is_guess(w)) {
+            cut.preferences.push(preference);
             continue;
         }
         // So is what a link tells, or a parent that may be another.

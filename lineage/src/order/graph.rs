@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashSet;
 
-use crate::matching::{How, Matching, Wish};
+use crate::matching::{Evidence, Matching, Preference};
 use crate::read::{Events, NONE, Units, is_send};
 
 /// An edge between units.
@@ -13,7 +13,7 @@ pub(crate) enum Edge {
     /// A message, named by its receive.
     Message(u32),
     /// A wish of a channel, by its number.
-    Wish(u32),
+    Preference(u32),
     /// What vector clocks tell, or a span's parent or link; named by the later event, with whether it is certain.
     Clock(u32, bool),
 }
@@ -23,29 +23,29 @@ pub(crate) struct Graph<'a> {
     pub(crate) events: &'a Events,
     pub(crate) units: &'a Units,
     /// Sorted by the earlier unit.
-    pub(super) wishes: Vec<Wish>,
+    pub(super) preferences: Vec<Preference>,
     /// By unit: whether a wish begins there, because a search for each would cost more than all else.
-    pub(super) wishing: Vec<bool>,
+    pub(super) preferring: Vec<bool>,
     /// Further edges, sorted by the earlier event.
-    pub(super) extra: Vec<(u32, u32, How)>,
+    pub(super) extra: Vec<(u32, u32, Evidence)>,
     pub(super) dropped: FxHashSet<Group>,
 }
 
 /// Wishes that are dropped together.
 pub(super) type Group = ((u32, u32), bool);
 
-pub(super) fn group(wish: &Wish) -> Group {
-    (wish.channel, wish.undelivered)
+pub(super) fn group(preference: &Preference) -> Group {
+    (preference.channel, preference.undelivered)
 }
 
 impl<'a> Graph<'a> {
     /// The graph with all wishes.
-    pub(crate) fn new(events: &'a Events, units: &'a Units, mut wishes: Vec<Wish>) -> Self {
-        wishes.sort_unstable();
-        wishes.dedup_by_key(|w| (w.before, w.after));
-        let mut wishing = vec![false; units.len()];
-        wishes.iter().for_each(|w| wishing[w.before as usize] = true);
-        Graph { events, units, wishes, wishing, extra: Vec::new(), dropped: FxHashSet::default() }
+    pub(crate) fn new(events: &'a Events, units: &'a Units, mut preferences: Vec<Preference>) -> Self {
+        preferences.sort_unstable();
+        preferences.dedup_by_key(|w| (w.before, w.after));
+        let mut preferring = vec![false; units.len()];
+        preferences.iter().for_each(|w| preferring[w.before as usize] = true);
+        Graph { events, units, preferences, preferring, extra: Vec::new(), dropped: FxHashSet::default() }
     }
 
     /// Calls `f` with each edge out of `unit`.
@@ -69,19 +69,21 @@ impl<'a> Graph<'a> {
                 }
             }
         }
-        if !self.wishing[unit as usize] {
+        if !self.preferring[unit as usize] {
             return;
         }
-        let from = self.wishes.partition_point(|w| w.before < unit);
-        for (i, wish) in self.wishes[from..].iter().enumerate().take_while(|(_, w)| w.before == unit) {
-            if self.dropped.is_empty() || !self.dropped.contains(&group(wish)) {
-                f(wish.after, Edge::Wish((from + i) as u32));
+        let from = self.preferences.partition_point(|w| w.before < unit);
+        for (i, preference) in
+            self.preferences[from..].iter().enumerate().take_while(|(_, w)| w.before == unit)
+        {
+            if self.dropped.is_empty() || !self.dropped.contains(&group(preference)) {
+                f(preference.after, Edge::Preference((from + i) as u32));
             }
         }
     }
 
     /// Whether a wish is about a message that was never delivered.
-    pub(crate) fn is_guess(&self, wish: u32) -> bool {
-        self.wishes[wish as usize].undelivered
+    pub(crate) fn is_guess(&self, preference: u32) -> bool {
+        self.preferences[preference as usize].undelivered
     }
 }

@@ -7,7 +7,7 @@ use demi_schemas::event::MONITOR;
 
 use super::cycle;
 use super::graph::{Graph, Group, group};
-use crate::matching::{Matching, Wish};
+use crate::matching::{Matching, Preference};
 use crate::read::{Events, NONE, is_send};
 
 /// The linear extension.
@@ -64,12 +64,13 @@ impl Graph<'_> {
             }
             let cut = cycle::edges_to_cut(&self, matching, &|u| open[u as usize] == 0, round > 32);
             let mut channels: Vec<Group> =
-                cut.wishes.iter().map(|&w| group(&self.wishes[w as usize])).collect();
+                cut.preferences.iter().map(|&w| group(&self.preferences[w as usize])).collect();
             channels.sort_unstable();
             channels.dedup();
             // What the channels asked of units not placed yet is no longer asked.
-            let asked = |w: &&Wish| channels.binary_search(&group(w)).is_ok() && open[w.before as usize] > 0;
-            let released: Vec<u32> = self.wishes.iter().filter(asked).map(|w| w.after).collect();
+            let asked =
+                |w: &&Preference| channels.binary_search(&group(w)).is_ok() && open[w.before as usize] > 0;
+            let released: Vec<u32> = self.preferences.iter().filter(asked).map(|w| w.after).collect();
             for (channel, undelivered) in channels {
                 if channel.1 != NONE && !undelivered {
                     channel_dropped = true;
@@ -99,7 +100,7 @@ impl Graph<'_> {
     }
 
     fn take_extra(&mut self, matching: &Matching) {
-        let edges = matching.extra.iter().zip(&matching.extra_how);
+        let edges = matching.extra.iter().zip(&matching.extra_evidence);
         self.extra = edges.map(|(&(cause, effect), &how)| (cause, effect, how)).collect();
         self.extra.sort_unstable();
     }

@@ -9,6 +9,6 @@ pub(crate) mod violation;
 
 pub(crate) use graph::Graph;
 pub(crate) use linear::Order;
-pub(crate) use provenance::{Provenance, Why};
+pub(crate) use provenance::{KeepReason, Provenance};
 pub(crate) use violation::Target;
 pub use violation::ViolationSpec;

@@ -9,7 +9,7 @@ use crate::read::{Events, NONE, Units, is_send};
 
 /// Why an event was kept or left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Why {
+pub(crate) enum KeepReason {
     /// At the same time as far as causes go: left out.
     Concurrent,
     /// After what the violation is about: left out.
@@ -26,14 +26,21 @@ pub(crate) enum Why {
     All,
 }
 
-impl Why {
+impl KeepReason {
     /// All of them; a place in this list is what is stored.
-    const EACH: [Why; 7] =
-        [Why::Concurrent, Why::After, Why::Affected, Why::Past, Why::Handler, Why::Violation, Why::All];
+    const EACH: [KeepReason; 7] = [
+        KeepReason::Concurrent,
+        KeepReason::After,
+        KeepReason::Affected,
+        KeepReason::Past,
+        KeepReason::Handler,
+        KeepReason::Violation,
+        KeepReason::All,
+    ];
 
-    /// From what is stored, the bits of [`Why::code`].
-    pub(crate) fn from_code(code: u8) -> Option<Why> {
-        Why::EACH.get(code as usize).copied()
+    /// From what is stored, the bits of [`KeepReason::code`].
+    pub(crate) fn from_code(code: u8) -> Option<KeepReason> {
+        KeepReason::EACH.get(code as usize).copied()
     }
 
     /// What is stored.
@@ -44,13 +51,13 @@ impl Why {
     /// The word written in tables.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
-            Why::Concurrent => "concurrent",
-            Why::After => "after",
-            Why::Affected => "affected",
-            Why::Past => "past",
-            Why::Handler => "handler",
-            Why::Violation => "violation",
-            Why::All => "all",
+            KeepReason::Concurrent => "concurrent",
+            KeepReason::After => "after",
+            KeepReason::Affected => "affected",
+            KeepReason::Past => "past",
+            KeepReason::Handler => "handler",
+            KeepReason::Violation => "violation",
+            KeepReason::All => "all",
         }
     }
 }
@@ -60,11 +67,11 @@ pub(crate) struct Provenance {
     /// By event.
     pub(crate) kept: Vec<bool>,
     /// By event.
-    pub(crate) why: Vec<Why>,
+    pub(crate) why: Vec<KeepReason>,
 }
 
 /// Prefixes of logs, grown until they hold the causes of everything in them. Work is linear in what is kept.
-struct Cut<'a> {
+struct ConsistentCut<'a> {
     events: &'a Events,
     units: &'a Units,
     matching: &'a Matching,
@@ -78,11 +85,11 @@ struct Cut<'a> {
 impl Provenance {
     /// Everything is kept, because nothing in particular is asked for.
     pub(crate) fn all(events: &Events) -> Provenance {
-        Provenance { kept: vec![true; events.len()], why: vec![Why::All; events.len()] }
+        Provenance { kept: vec![true; events.len()], why: vec![KeepReason::All; events.len()] }
     }
 }
 
-impl Cut<'_> {
+impl ConsistentCut<'_> {
     /// The end of the unit that holds `e`: a handler is kept whole.
     fn unit_end(&self, e: u32) -> u32 {
         match self.units.next[self.units.of[e as usize] as usize] {
@@ -139,7 +146,7 @@ pub(crate) fn causal_past(
     rule: ProvenanceRule,
 ) -> Provenance {
     let end = (0..events.actors.len() as u32).map(|a| events.of_actor(a).start).collect();
-    let mut cut = Cut { events, units, matching, end, alone: Vec::new(), work: Vec::new() };
+    let mut cut = ConsistentCut { events, units, matching, end, alone: Vec::new(), work: Vec::new() };
     let aims: Vec<u32> = match rule {
         ProvenanceRule::Inclusive => target.events.clone(),
         ProvenanceRule::Strict => target.events.iter().filter_map(|&e| last_delivery(events, e)).collect(),
@@ -155,7 +162,7 @@ pub(crate) fn causal_past(
     }
     cut.close();
 
-    let mut why = vec![Why::Concurrent; events.len()];
+    let mut why = vec![KeepReason::Concurrent; events.len()];
     let mut kept = vec![false; events.len()];
     mark_after(events, units, matching, sequence, &aims, &mut why);
     for actor in 0..events.actors.len() as u32 {
@@ -165,26 +172,26 @@ pub(crate) fn causal_past(
                 kept[e as usize] = true;
                 let in_handler =
                     units.first[unit] != e && events.kind[units.first[unit] as usize].is_delivery();
-                why[e as usize] = if in_handler { Why::Handler } else { Why::Past };
+                why[e as usize] = if in_handler { KeepReason::Handler } else { KeepReason::Past };
             }
         }
     }
     for &e in &cut.alone {
-        (kept[e as usize], why[e as usize]) = (true, Why::Past);
+        (kept[e as usize], why[e as usize]) = (true, KeepReason::Past);
     }
     for e in 0..events.len() {
         if events.kind[e] == Kind::Action && events.in_environment(e as u32) {
-            (kept[e], why[e]) = (true, Why::Past);
+            (kept[e], why[e]) = (true, KeepReason::Past);
         }
     }
     for &e in &aims {
         // Under the strict rule an affected actor's last delivery stays out unless it precedes another's.
         if rule == ProvenanceRule::Inclusive || !kept[e as usize] {
-            why[e as usize] = Why::Affected;
+            why[e as usize] = KeepReason::Affected;
         }
     }
     for &e in &target.records {
-        (kept[e as usize], why[e as usize]) = (true, Why::Violation);
+        (kept[e as usize], why[e as usize]) = (true, KeepReason::Violation);
     }
     Provenance { kept, why }
 }
@@ -196,7 +203,7 @@ fn mark_after(
     matching: &Matching,
     sequence: &[u32],
     aims: &[u32],
-    why: &mut [Why],
+    why: &mut [KeepReason],
 ) {
     let mut actor_after = vec![false; events.actors.len()];
     let mut aims = aims.to_vec();
@@ -209,14 +216,14 @@ fn mark_after(
             let mate = matching.mate[i];
             let mut after = *actor && !alone;
             if mate != NONE && !is_send(events.kind[i]) {
-                let cause = why[mate as usize] == Why::After || aims.binary_search(&mate).is_ok();
+                let cause = why[mate as usize] == KeepReason::After || aims.binary_search(&mate).is_ok();
                 after |= cause;
             }
             after |= matching
                 .extra_into(e)
-                .any(|(c, _)| why[c as usize] == Why::After || aims.binary_search(&c).is_ok());
+                .any(|(c, _)| why[c as usize] == KeepReason::After || aims.binary_search(&c).is_ok());
             if after {
-                why[i] = Why::After;
+                why[i] = KeepReason::After;
             }
             if !alone {
                 *actor = after || aims.binary_search(&e).is_ok();

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use demi_common::sealed::SealedFile;
 use demi_schemas::summary::{BuildSummary, StampCheck};
 
-use super::options::{BuildOptions, Extra};
+use super::options::{Artifact, BuildOptions};
 use crate::error::LineageError;
 use crate::execution::Folder;
 use crate::grow::BaseFacts;
 use crate::matching::{
-    Channels, Clocks, Matching, Reason, Seen, by_id, channels, clocks, content, unmatched,
+    Channels, LastDeliveries, LoggedClocks, Matching, Reason, by_id, channels, clocks, content, unmatched,
 };
 use crate::order::{Graph, Order, Provenance, Target, ViolationSpec, against, provenance};
 use crate::read::{Contents, Events, Loaded, Placement, Units};
@@ -33,10 +33,10 @@ pub(super) fn analyse(
     placement: Arc<Placement>,
     target: Target,
     folder: &Folder,
-    extra: Extra,
+    extra: Artifact,
 ) -> Result<Lineage, LineageError> {
     let clocks = match loaded.clocked {
-        true => Some(Clocks::read(files, &loaded.events, &placement, &folder.scratch())?),
+        true => Some(LoggedClocks::read(files, &loaded.events, &placement, &folder.scratch())?),
         false => None,
     };
     let events = &mut loaded.events;
@@ -64,29 +64,29 @@ pub(super) fn analyse(
         }
     }
     matching.sort_extra();
-    let observed = Channels::observe(events, &matching, Seen::default(), true);
+    let observed = Channels::observe(events, &matching, LastDeliveries::default(), true);
     unmatched::explain(events, &mut matching, &contents, &observed);
     drop(contents);
     matching.warnings.extend(unmatched::differ_in_type(events, &matching, files, &placement)?);
     let base = match extra {
-        Extra::Base => {
+        Artifact::Base => {
             let clocked = loaded.clocked || loaded.has_spans;
             Some(BaseFacts::of(events, &matching, &observed, clocked, &folder.base())?)
         }
-        Extra::Schedule => None,
+        Artifact::Schedule => None,
     };
     events.id = Vec::new();
     let stamps = match extra {
-        Extra::Schedule => against::compare(files, &placement, events, &matching)?,
-        Extra::Base => None,
+        Artifact::Schedule => against::compare(files, &placement, events, &matching)?,
+        Artifact::Base => None,
     };
     // Memory is needed for the order from here on.
     drop(placement);
     let units = Units::new(events, &matching.extra);
-    let (mut wishes, broken) = observed.wishes(events, &matching, &units);
-    wishes.extend(channels::log_order(events, &units));
+    let (mut preferences, broken) = observed.preferences(events, &matching, &units);
+    preferences.extend(channels::log_order(events, &units));
     events.to = Vec::new();
-    let mut order = Graph::new(events, &units, wishes).order(&mut matching);
+    let mut order = Graph::new(events, &units, preferences).order(&mut matching);
     let mut broken: Vec<String> = broken.0.iter().map(|c| channels::note(events, *c)).collect();
     broken.sort_unstable();
     let channels_in_order = observed.in_order() && broken.is_empty() && !order.channel_dropped;
@@ -115,7 +115,7 @@ pub(super) fn summarize(
     let delivery = |e: &usize| events.kind[*e].is_delivery();
     let (matched, unmatched) = unmatched::count(events, &lineage.matching);
     let further = |such: fn(Reason) -> bool| {
-        lineage.matching.extra_how.iter().filter(|how| such(how.reason)).count() as u64
+        lineage.matching.extra_evidence.iter().filter(|how| such(how.reason)).count() as u64
     };
     let n_kept = (0..events.len()).filter(kept).count();
     let mut warnings = loaded.warnings.clone();

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use demi_common::sealed::SealedFile;
 use demi_schemas::summary::BuildSummary;
 
+use self::options::Artifact;
 pub use self::options::BuildOptions;
-use self::options::Extra;
 use self::output::Output;
 use crate::error::LineageError;
 use crate::execution::Folder;
@@ -37,7 +37,7 @@ pub fn build(
     out: &Path,
     progress: &mut dyn FnMut(&str),
 ) -> Result<BuildSummary, LineageError> {
-    build_with(files, options, Extra::Schedule, out, progress, &mut |_| Ok(()))
+    build_with(files, options, Artifact::Schedule, out, progress, &mut |_| Ok(()))
 }
 
 /// Builds an execution of all events that can be grown: without a schedule, with what [`crate::grow`] needs. `seal` writes what
@@ -51,13 +51,13 @@ pub(crate) fn build_base(
 ) -> Result<BuildSummary, LineageError> {
     let options =
         BuildOptions { system: system.to_owned(), violation: ViolationSpec::None, ..BuildOptions::default() };
-    build_with(files, &options, Extra::Base, out, progress, seal)
+    build_with(files, &options, Artifact::Base, out, progress, seal)
 }
 
 fn build_with(
     files: &[SealedFile],
     options: &BuildOptions,
-    extra: Extra,
+    extra: Artifact,
     out: &Path,
     progress: &mut dyn FnMut(&str),
     seal: &mut dyn FnMut(&Folder) -> Result<(), LineageError>,
@@ -70,7 +70,7 @@ fn build_with(
     let mut loaded = records::read(files, &options.system)?;
     progress("matching messages and ordering events");
     folder.make()?;
-    if extra == Extra::Base {
+    if extra == Artifact::Base {
         let path = folder.base();
         std::fs::create_dir(&path).map_err(LineageError::io(&path))?;
     }

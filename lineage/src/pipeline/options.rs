@@ -37,7 +37,7 @@ impl Default for BuildOptions {
 
 /// What is written beside the tables and the order index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Extra {
+pub(super) enum Artifact {
     /// The schedule of what was kept.
     Schedule,
     /// What the execution can be grown from when events are added to the store.

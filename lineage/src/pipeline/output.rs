@@ -6,7 +6,7 @@ use demi_schemas::summary::BuildSummary;
 
 use super::analysis::{self, Lineage};
 use super::copy;
-use super::options::{BuildOptions, Extra};
+use super::options::{Artifact, BuildOptions};
 use super::steps::Steps;
 use crate::error::LineageError;
 use crate::execution::references::{self, Places, ROWS};
@@ -21,7 +21,7 @@ pub(super) struct Output<'a> {
     pub(super) files: &'a [SealedFile],
     pub(super) loaded: &'a Loaded,
     pub(super) lineage: &'a Lineage,
-    pub(super) extra: Extra,
+    pub(super) extra: Artifact,
     pub(super) options: &'a BuildOptions,
     pub(super) folder: &'a Folder,
 }
@@ -44,7 +44,7 @@ impl Output<'_> {
             references::share(&folder.path(ROWS), &folder.index())?;
         }
         write_summary(&summary, &folder.path(SUMMARY))?;
-        if self.extra == Extra::Base {
+        if self.extra == Artifact::Base {
             grow::seal_base(folder)?;
         }
         Ok(summary)
@@ -56,7 +56,7 @@ impl Output<'_> {
         let events = &loaded.events;
         let provenance = analysis::keep(events, lineage, options);
         let summary = analysis::summarize(loaded, lineage, &provenance, options);
-        let readable = self.extra == Extra::Schedule && summary.kept_deliveries <= options.readable;
+        let readable = self.extra == Artifact::Schedule && summary.kept_deliveries <= options.readable;
         let mut steps = readable.then(|| Steps::new(events, lineage, &provenance, &folder.scratch()));
         let states = match copied {
             Some(rows) => copy::write(rows, events, lineage, &provenance, steps.as_mut(), folder)?,
@@ -67,7 +67,7 @@ impl Output<'_> {
                 if let Some(steps) = &mut steps {
                     steps.read(files, &placement()?)?;
                 }
-                if self.extra == Extra::Base {
+                if self.extra == Artifact::Base {
                     self.write_base(&placement()?)?;
                 }
                 told(files, placement)?

@@ -6,17 +6,17 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
-use demi_common::sealed::{SealedFile, Sealing};
+use demi_common::sealed::{SealedFile, SealedWriter};
 use demi_schemas::summary::BuildSummary;
 use demi_schemas::{Kind, TimerInfo};
 use rustc_hash::FxHashMap;
 
 use super::analysis::Lineage;
 use crate::error::LineageError;
-use crate::execution::{Composer, Folder, Lines, Placed, SCHEDULE, header, write_lines};
+use crate::execution::{Composer, Folder, Lines, SCHEDULE, StepContext, header, write_lines};
 use crate::order::Provenance;
 use crate::read::gather::chosen_in_order;
-use crate::read::{Events, NONE, Placement, Role, is_send, role, timers_set};
+use crate::read::{Events, NONE, Placement, UnitRole, is_send, role, timers_set};
 
 /// The steps of what was kept, on their way to the schedule.
 pub(super) struct Steps<'a> {
@@ -62,7 +62,7 @@ impl<'a> Steps<'a> {
             let e = event as usize;
             let mate = lineage.matching.mate[e];
             let sent_via = if mate == NONE || is_send(events.kind[e]) { None } else { events.via(mate) };
-            Placed {
+            StepContext {
                 order: u64::from(lineage.order.rank[e]),
                 kept: provenance.kept[e],
                 sent_via,
@@ -110,8 +110,8 @@ impl<'a> Steps<'a> {
             for e in self.events.of_actor(actor) {
                 let i = e as usize;
                 match role(self.events.kind[i], self.events.via(e), self.events.in_environment(e)) {
-                    Role::Head => open = kept[i],
-                    Role::Alone | Role::Member => wanted[i] |= open,
+                    UnitRole::Head => open = kept[i],
+                    UnitRole::Alone | UnitRole::Member => wanted[i] |= open,
                 }
             }
         }
@@ -121,7 +121,7 @@ impl<'a> Steps<'a> {
     /// Writes the schedule.
     pub(super) fn write(self, summary: &BuildSummary, folder: &Folder) -> Result<(), LineageError> {
         let path = folder.path(SCHEDULE);
-        let file = Sealing::new(File::create(&path).map_err(LineageError::io(&path))?);
+        let file = SealedWriter::new(File::create(&path).map_err(LineageError::io(&path))?);
         let mut out = BufWriter::with_capacity(1 << 17, file);
         write_lines(&header(summary, self.composer.timers_recorded), self.lines, &mut out, &path)?;
         let file = out.into_inner().map_err(|e| LineageError::io(&path)(e.into_error()))?;

@@ -55,7 +55,7 @@ pub struct CheckAnswer {
 
 /// The states that an execution tells, in the order of its linear extension. Each text is read once.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct StateHistory {
     pub(super) states: Vec<Arc<State>>,
     pub(super) records: Vec<Record>,
     pub(super) delivered: OnceLock<Vec<Delivery>>,
@@ -97,9 +97,9 @@ impl Query {
     ///
     /// # Errors
     /// When values cannot be compared as the predicate does, or a file cannot be read.
-    pub fn check_told(
+    pub fn check_history(
         &self,
-        told: &Told,
+        told: &StateHistory,
         predicate: &Predicate,
         class: &Class,
     ) -> Result<CheckAnswer, LineageError> {
@@ -174,21 +174,21 @@ impl Query {
     ///
     /// # Errors
     /// When no record tells a state, or a file cannot be read.
-    pub fn told(&self) -> Result<Told, LineageError> {
+    pub fn state_history(&self) -> Result<StateHistory, LineageError> {
         if self.index.header().states == 0 {
             return Err(LineageError::Question(
                 "no record tells a state: nothing can be said of the actors' states".into(),
             ));
         }
-        self.told_or_none()
+        self.state_history_or_empty()
     }
 
     /// As [`told`](Self::told), and nothing where no record tells a state.
-    pub(super) fn told_or_none(&self) -> Result<Told, LineageError> {
+    pub(super) fn state_history_or_empty(&self) -> Result<StateHistory, LineageError> {
         let header = self.index.header();
         let events = (0..header.states).map(|i| self.index.states.get(i)).collect::<Result<Vec<_>, _>>()?;
         let mut gather = Gather::default();
-        let mut told = Told::default();
+        let mut told = StateHistory::default();
         let mut placed = Vec::with_capacity(events.len());
         self.each_state(&events, &mut |event, text| placed.push((event, gather.add(text))))?;
         told.states = gather.finish();
@@ -220,14 +220,14 @@ impl Query {
     }
 
     /// Calls `f` with each state, in the order of the linear extension: whose it is, in which incarnation, and the state.
-    pub fn each_told(&self, told: &Told, f: &mut dyn FnMut(&str, u32, &Arc<State>)) {
+    pub fn each_recorded_state(&self, told: &StateHistory, f: &mut dyn FnMut(&str, u32, &Arc<State>)) {
         for record in &told.records {
             f(&self.index.header().actors[record.actor].name, record.incarnation, &told.states[record.state]);
         }
     }
 }
 
-impl Told {
+impl StateHistory {
     /// The event with which a state was told, by the number of the record.
     #[must_use]
     pub fn event(&self, record: usize) -> Option<u32> {

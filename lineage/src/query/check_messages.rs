@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use demi_predicate::{Class, Predicate, Scope, stands_for};
 
-use super::check::{CheckAnswer, Failure, Told};
+use super::check::{CheckAnswer, Failure, StateHistory};
 use super::{CutSpec, Delivery, Query};
 use crate::error::LineageError;
 
@@ -12,7 +12,7 @@ impl Query {
     /// Goes through the messages that were delivered. Where rows stand for themselves each that fails is a failure of its own.
     pub(super) fn check_messages(
         &self,
-        told: &Told,
+        told: &StateHistory,
         predicate: &Predicate,
         class: &Class,
     ) -> Result<CheckAnswer, LineageError> {
@@ -63,7 +63,7 @@ impl Query {
     /// A variable that no state has, or a message that nobody received, is a slip of the pen.
     pub(super) fn slip(
         &self,
-        told: &Told,
+        told: &StateHistory,
         predicate: &Predicate,
         absent: &str,
     ) -> Result<LineageError, LineageError> {

@@ -10,8 +10,8 @@ use demi_predicate::{Delivered, LONGEST, Link, State};
 use rustc_hash::FxHashMap;
 
 use super::Query;
-use super::check::Told;
-use super::units::{States, Units};
+use super::check::StateHistory;
+use super::units::{ExecutionUnits, States};
 use crate::error::LineageError;
 use crate::matching::Reason;
 
@@ -32,7 +32,7 @@ pub struct Delivery {
 
 /// What a message says of itself, by the number of an event.
 #[derive(Default)]
-struct Said {
+struct MessageFields {
     kind: FxHashMap<u32, Arc<str>>,
     tells: FxHashMap<u32, Arc<State>>,
 }
@@ -45,7 +45,7 @@ impl Delivery {
     }
 }
 
-impl Told {
+impl StateHistory {
     /// The messages that were delivered, see [`Query::deliveries`]; they are gathered once.
     ///
     /// # Errors
@@ -65,9 +65,9 @@ impl Query {
     ///
     /// # Errors
     /// When a file cannot be read.
-    pub fn deliveries(&self, told: &Told) -> Result<Vec<Delivery>, LineageError> {
+    pub fn deliveries(&self, told: &StateHistory) -> Result<Vec<Delivery>, LineageError> {
         let causes = self.causes()?;
-        let units = Units::new(self, &causes)?;
+        let units = ExecutionUnits::new(self, &causes)?;
         let states = States::new(self, told, &units)?;
         let said = self.said(&causes)?;
         let nothing = Arc::new(State::default());
@@ -135,7 +135,7 @@ impl Query {
         send: u32,
         receive: u32,
         causes: &[(u32, u32)],
-        units: &Units,
+        units: &ExecutionUnits,
     ) -> Result<Vec<u32>, LineageError> {
         let mut actors = vec![self.index.actor_of(receive), self.index.actor_of(send)];
         let (mut at, mut found) = (send, Vec::new());
@@ -155,12 +155,12 @@ impl Query {
     }
 
     /// Types of messages, and what their records tell: the members of a payload that is an object, and the fields.
-    fn said(&self, causes: &[(u32, u32)]) -> Result<Said, LineageError> {
+    fn said(&self, causes: &[(u32, u32)]) -> Result<MessageFields, LineageError> {
         let mut events: Vec<u32> = causes.iter().flat_map(|(effect, cause)| [*effect, *cause]).collect();
         events.sort_unstable();
         events.dedup();
         let ranges: Vec<_> = events.iter().map(|e| *e..*e + 1).collect();
-        let mut said = Said::default();
+        let mut said = MessageFields::default();
         let mut kinds: FxHashMap<String, Arc<str>> = FxHashMap::default();
         self.each_text("type", &ranges, &mut |event, text| {
             if !text.is_empty() {

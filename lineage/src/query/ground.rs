@@ -8,8 +8,8 @@ use petgraph::algo::kosaraju_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 
 use super::Query;
-use super::check::Told;
-use super::units::Units;
+use super::check::StateHistory;
+use super::units::ExecutionUnits;
 use crate::error::LineageError;
 
 /// The states of an execution, one ground state after the other.
@@ -28,9 +28,9 @@ impl Query {
     ///
     /// # Errors
     /// When a file of the execution cannot be read.
-    pub fn ground(&self, told: &Told) -> Result<Ground, LineageError> {
+    pub fn ground(&self, told: &StateHistory) -> Result<Ground, LineageError> {
         let causes = self.causes()?;
-        let units = Units::new(self, &causes)?;
+        let units = ExecutionUnits::new(self, &causes)?;
         let mut graph: DiGraph<(), ()> = DiGraph::with_capacity(units.len(), units.len() + 2 * causes.len());
         for _ in 0..units.len() {
             graph.add_node(());

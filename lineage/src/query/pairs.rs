@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
-use demi_predicate::{Class, Predicate, Row, Scope, State, Told as ToldState};
+use demi_predicate::{Class, Predicate, ReportedState, Row, Scope, State};
 use rustc_hash::FxHashSet;
 
-use super::check::{CheckAnswer, Failure, Told};
-use super::units::Units;
+use super::check::{CheckAnswer, Failure, StateHistory};
+use super::units::ExecutionUnits;
 use super::{CutSpec, Query};
 use crate::error::LineageError;
 
@@ -20,7 +20,7 @@ const MOST: usize = 1_000_000;
 /// A state of an actor: the first event of the handler that left it, the record that told it, and the first event of the handler that
 /// ends it. A handler is one step: what it sent before it told its state was sent with that state.
 #[derive(Clone, Copy)]
-struct Span {
+struct StateInterval {
     head: u32,
     begin: u32,
     end: Option<u32>,
@@ -30,10 +30,10 @@ struct Span {
 }
 
 /// A pair that fails: the place of the later record in the linear extension, both events, and what fails.
-type Failing = (u32, [u32; 2], String);
+type FailingPair = (u32, [u32; 2], String);
 
 impl Query {
-    /// As [`check_told`](Self::check_told), of all pairs of states that can be there together; handlers are one step. A predicate about pairs
+    /// As [`check_history`](Self::check_told), of all pairs of states that can be there together; handlers are one step. A predicate about pairs
     /// fails if it fails of one. A predicate about the table of all actors, or groups of it, fails if it fails of two states alone and of the
     /// smallest cut with both: that finds every failure of predicates such as "at most one". What is about something else is judged as
     /// there.
@@ -42,13 +42,13 @@ impl Query {
     /// When values cannot be compared as the predicate does, or a file cannot be read.
     pub fn check_pairs(
         &self,
-        told: &Told,
+        told: &StateHistory,
         predicate: &Predicate,
         class: &Class,
     ) -> Result<CheckAnswer, LineageError> {
         let spans = self.spans(told, class)?;
         if !predicate.is_of_cuts() || spans.len() < 2 {
-            return self.check_told(told, predicate, class);
+            return self.check_history(told, predicate, class);
         }
         let actors: Vec<bool> = self.index.header().actors.iter().map(|a| class.has(&a.name, 0)).collect();
         let mut answer = CheckAnswer::new(predicate, told.absent(predicate, &actors).map(str::to_owned));
@@ -56,10 +56,10 @@ impl Query {
         if answer.absent.is_some() {
             return Ok(answer);
         }
-        let mut first: Option<Failing> = None;
+        let mut first: Option<FailingPair> = None;
         for (i, one) in spans.iter().enumerate() {
             for other in &spans[i + 1..] {
-                let pairs = Pairs { query: self, told, predicate, spans: &spans };
+                let pairs = PairSearch { query: self, told, predicate, spans: &spans };
                 let (checked, found) = pairs.of(one, other)?;
                 answer.checked += checked;
                 answer.unfinished |= checked >= MOST as u64 && found.is_none();
@@ -85,7 +85,7 @@ impl Query {
     ///
     /// # Errors
     /// When a file of the execution cannot be read.
-    pub fn state_pairs(&self, told: &Told, most: usize) -> Result<Vec<[usize; 2]>, LineageError> {
+    pub fn state_pairs(&self, told: &StateHistory, most: usize) -> Result<Vec<[usize; 2]>, LineageError> {
         let spans = self.spans(told, &Class::default())?;
         let mut pairs = Vec::new();
         for (i, one) in spans.iter().enumerate() {
@@ -103,10 +103,10 @@ impl Query {
     /// `most`. Gives how many there were.
     fn each_pair(
         &self,
-        one: &[Span],
-        other: &[Span],
+        one: &[StateInterval],
+        other: &[StateInterval],
         most: usize,
-        f: &mut dyn FnMut(&Span, &Span) -> Result<bool, LineageError>,
+        f: &mut dyn FnMut(&StateInterval, &StateInterval) -> Result<bool, LineageError>,
     ) -> Result<usize, LineageError> {
         let before = |end: Option<u32>, begin: u32| match end {
             Some(end) => self.precedes(end, begin),
@@ -132,10 +132,14 @@ impl Query {
     }
 
     /// The states of each actor that counts, in its order.
-    fn spans(&self, told: &Told, class: &Class) -> Result<Vec<(String, Vec<Span>)>, LineageError> {
-        let units = Units::new(self, &self.causes()?)?;
+    fn spans(
+        &self,
+        told: &StateHistory,
+        class: &Class,
+    ) -> Result<Vec<(String, Vec<StateInterval>)>, LineageError> {
+        let units = ExecutionUnits::new(self, &self.causes()?)?;
         let actors = &self.index.header().actors;
-        let mut spans: Vec<(String, Vec<Span>)> =
+        let mut spans: Vec<(String, Vec<StateInterval>)> =
             actors.iter().map(|a| (a.name.clone(), Vec::new())).collect();
         let mut records: Vec<_> = told.records.iter().enumerate().collect();
         records.sort_unstable_by_key(|(_, record)| record.event);
@@ -147,27 +151,33 @@ impl Query {
             if let Some(last) = own.last_mut() {
                 last.end = Some(head);
             }
-            own.push(Span { head, begin: record.event, end: None, record: number, state: record.state });
+            own.push(StateInterval {
+                head,
+                begin: record.event,
+                end: None,
+                record: number,
+                state: record.state,
+            });
         }
         spans.retain(|(name, own)| !own.is_empty() && class.has(name, 0));
         Ok(spans)
     }
 }
 
-struct Pairs<'a> {
+struct PairSearch<'a> {
     query: &'a Query,
-    told: &'a Told,
+    told: &'a StateHistory,
     predicate: &'a Predicate,
-    spans: &'a [(String, Vec<Span>)],
+    spans: &'a [(String, Vec<StateInterval>)],
 }
 
-impl Pairs<'_> {
+impl PairSearch<'_> {
     /// Looks at the pairs of two actors: how many, and the first that fails.
     fn of(
         &self,
-        one: &(String, Vec<Span>),
-        other: &(String, Vec<Span>),
-    ) -> Result<(u64, Option<Failing>), LineageError> {
+        one: &(String, Vec<StateInterval>),
+        other: &(String, Vec<StateInterval>),
+    ) -> Result<(u64, Option<FailingPair>), LineageError> {
         let mut found = None;
         let seen = self.query.each_pair(&one.1, &other.1, MOST, &mut |met, span| {
             if let Some(of) = self.fails((&one.0, met), (&other.0, span))? {
@@ -181,11 +191,15 @@ impl Pairs<'_> {
     }
 
     /// What fails with two states.
-    fn fails(&self, one: (&str, &Span), other: (&str, &Span)) -> Result<Option<String>, LineageError> {
-        let state = |span: &Span| -> &Arc<State> { &self.told.states[span.state] };
+    fn fails(
+        &self,
+        one: (&str, &StateInterval),
+        other: (&str, &StateInterval),
+    ) -> Result<Option<String>, LineageError> {
+        let state = |span: &StateInterval| -> &Arc<State> { &self.told.states[span.state] };
         let ask = |rows: &[Row<'_>]| self.predicate.failure(rows).map_err(LineageError::Question);
-        let a = ToldState { actor: one.0, state: state(one.1) };
-        let b = ToldState { actor: other.0, state: state(other.1) };
+        let a = ReportedState { actor: one.0, state: state(one.1) };
+        let b = ReportedState { actor: other.0, state: state(other.1) };
         if let Scope::Pairs(..) = self.predicate.scope() {
             return Ok(match ask(&[Row::pair(a, b)])? {
                 Some(of) => Some(of),
@@ -198,7 +212,7 @@ impl Pairs<'_> {
         // The smallest cut with both.
         let mut rows = Vec::new();
         for (name, spans) in self.spans {
-            let inside = |span: &Span| -> Result<bool, LineageError> {
+            let inside = |span: &StateInterval| -> Result<bool, LineageError> {
                 for begin in [one.1.begin, other.1.begin] {
                     if span.begin == begin || self.query.precedes(span.head, begin)? {
                         return Ok(true);
@@ -212,7 +226,7 @@ impl Pairs<'_> {
                 if inside(&spans[middle])? { low = middle + 1 } else { high = middle }
             }
             if let Some(last) = low.checked_sub(1) {
-                rows.push(Row::one(ToldState { actor: name, state: state(&spans[last]) }));
+                rows.push(Row::one(ReportedState { actor: name, state: state(&spans[last]) }));
             }
         }
         ask(&rows)

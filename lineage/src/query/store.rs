@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::LineageError;
 use crate::execution::references::{ROWS, name_of};
 use crate::execution::{BASE_FOLDER, Folder, link};
-use crate::grow::{self, Anew, Grown};
+use crate::grow::{self, Grown, RebuildReason};
 use crate::pipeline::build_base;
 use crate::read::beside;
 
@@ -76,7 +76,7 @@ pub enum Refreshed {
     /// Events that were added were put in order behind the others.
     Grown,
     /// It was built of all events, and why.
-    Built(Anew),
+    Built(RebuildReason),
 }
 
 /// Makes sure that `folder` holds the execution of all events of these files, no violation singled out. Events that were added since
@@ -94,9 +94,9 @@ pub fn refresh(
     files.sort();
     let files = files.as_slice();
     let sources = Sources::of(files)?;
-    let mut why = Anew::NoBase;
+    let mut why = RebuildReason::NoBase;
     if let Some(known) = Sources::read(&folder.join(SOURCES)) {
-        why = Anew::Damaged;
+        why = RebuildReason::Damaged;
         if is_whole(folder, Kind::Execution) {
             if known == sources {
                 return Ok(Refreshed::Current);
@@ -104,7 +104,7 @@ pub fn refresh(
             // Where growing fails over what is kept, building does not; where it fails over the store, building says so.
             match grow_to(files, &sources, system, folder, progress) {
                 Ok(Grown::Done) => return Ok(Refreshed::Grown),
-                Ok(Grown::Anew(reason)) => why = reason,
+                Ok(Grown::Rebuild(reason)) => why = reason,
                 Err(_) => {}
             }
         }
@@ -152,7 +152,7 @@ fn grow_to(
 ) -> Result<Grown, LineageError> {
     let base_sources = Path::new(BASE_FOLDER).join(SOURCES);
     let Some(base) = Sources::read(&folder.join(&base_sources)) else {
-        return Ok(Grown::Anew(Anew::NoBase));
+        return Ok(Grown::Rebuild(RebuildReason::NoBase));
     };
     let there: HashSet<&StoreFile> = sources.files.iter().collect();
     let built_of: HashSet<&StoreFile> = base.files.iter().collect();
@@ -165,6 +165,6 @@ fn grow_to(
         link(&folder.join(&base_sources), &to.path("").join(&base_sources))?;
         sources.write(&to.path(SOURCES))
     };
-    let files = grow::Files { all: files, new: &new, gone: &gone };
+    let files = grow::StoreFiles { all: files, new: &new, gone: &gone };
     grow::grow(&files, system, folder, progress, &mut seal)
 }

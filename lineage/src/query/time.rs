@@ -19,7 +19,7 @@ pub(super) fn instant(text: &str) -> Option<i64> {
 
 /// How an event's stamp stands to a time.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Stamp {
+enum StampOrder {
     /// It is neither before nor after: there is none, or it cannot be read.
     Unknown,
     NotLater,
@@ -75,7 +75,7 @@ impl Query {
             let mut behind = false;
             for event in self.index.events_of(actor) {
                 let alone = self.index.info(event)?.is_alone();
-                if stamps[event as usize] == Stamp::Later && (alone || !behind) {
+                if stamps[event as usize] == StampOrder::Later && (alone || !behind) {
                     later.push(event);
                     behind |= !alone;
                 }
@@ -86,7 +86,7 @@ impl Query {
             let mut found = false;
             for event in self.index.events_of(actor).rev() {
                 let alone = self.index.info(event)?.is_alone();
-                let counts = stamps[event as usize] == Stamp::NotLater && inside.contains(event);
+                let counts = stamps[event as usize] == StampOrder::NotLater && inside.contains(event);
                 if counts && (alone || !found) {
                     last.push(event);
                     found |= !alone;
@@ -98,8 +98,8 @@ impl Query {
     }
 
     /// By event, how its stamp stands to a time.
-    fn stamps(&self, limit: i64, cut: &mut TimedCut) -> Result<Vec<Stamp>, LineageError> {
-        let mut stamps = vec![Stamp::Unknown; self.index.header().events as usize];
+    fn stamps(&self, limit: i64, cut: &mut TimedCut) -> Result<Vec<StampOrder>, LineageError> {
+        let mut stamps = vec![StampOrder::Unknown; self.index.header().events as usize];
         let mut first: Option<(u32, String)> = None;
         let (rows, tables) = (self.rows(), Tables::open(&self.folder)?);
         for &part in tables.parts() {
@@ -115,8 +115,8 @@ impl Query {
                     }
                     let text = times.value(row);
                     match instant(text) {
-                        Some(time) if time > limit => stamps[event as usize] = Stamp::Later,
-                        Some(_) => stamps[event as usize] = Stamp::NotLater,
+                        Some(time) if time > limit => stamps[event as usize] = StampOrder::Later,
+                        Some(_) => stamps[event as usize] = StampOrder::NotLater,
                         None => {
                             cut.unread += 1;
                             if first.as_ref().is_none_or(|first| event < first.0) {

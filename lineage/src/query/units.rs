@@ -8,7 +8,7 @@ use demi_schemas::Kind;
 use rustc_hash::FxHashMap;
 
 use super::Query;
-use super::check::Told;
+use super::check::StateHistory;
 use crate::error::LineageError;
 use crate::index::Role;
 
@@ -20,14 +20,14 @@ const HEADS: [Kind; 7] =
 const POINTS: (&str, &str) = ("points", "before");
 
 /// The units of an execution: what happens as one step.
-pub(super) struct Units {
+pub(super) struct ExecutionUnits {
     /// By unit: its first event, in order.
     heads: Vec<u32>,
 }
 
-impl Units {
+impl ExecutionUnits {
     /// The units of an execution, whose events with a cause are given in order.
-    pub(super) fn new(query: &Query, causes: &[(u32, u32)]) -> Result<Units, LineageError> {
+    pub(super) fn new(query: &Query, causes: &[(u32, u32)]) -> Result<ExecutionUnits, LineageError> {
         let header = query.index.header();
         let mut heads: Vec<u32> = header.actors.iter().map(|a| a.first).collect();
         heads.extend(causes.iter().map(|(effect, _)| *effect));
@@ -44,7 +44,7 @@ impl Units {
         }
         heads.sort_unstable();
         heads.dedup();
-        Ok(Units { heads })
+        Ok(ExecutionUnits { heads })
     }
 
     /// The unit of an event.
@@ -78,7 +78,11 @@ pub(super) struct States {
 
 impl States {
     /// The states of all units.
-    pub(super) fn new(query: &Query, told: &Told, units: &Units) -> Result<States, LineageError> {
+    pub(super) fn new(
+        query: &Query,
+        told: &StateHistory,
+        units: &ExecutionUnits,
+    ) -> Result<States, LineageError> {
         let mut events: Vec<u32> = told.records.iter().map(|r| r.event).collect();
         events.sort_unstable();
         let ranges: Vec<Range<u32>> = events.iter().map(|e| *e..*e + 1).collect();
@@ -147,7 +151,7 @@ impl States {
     }
 
     /// The states in effect when the unit of an event was done; none where its actor had told none.
-    pub(super) fn of(&self, event: u32, units: &Units) -> &[Arc<State>] {
+    pub(super) fn of(&self, event: u32, units: &ExecutionUnits) -> &[Arc<State>] {
         let range = &self.of[units.of(event)];
         &self.all[range.start as usize..range.end as usize]
     }

@@ -110,7 +110,7 @@ pub(super) fn contents_of(
 }
 
 /// What takes rows and their events.
-type Take<'a> = dyn FnMut(&RecordBatch, &[u32]) -> Result<(), LineageError> + 'a;
+type RowSink<'a> = dyn FnMut(&RecordBatch, &[u32]) -> Result<(), LineageError> + 'a;
 
 /// Calls `f` with batches of rows that hold those of wanted events, and the events of the rows.
 pub(super) fn each_chosen(
@@ -118,7 +118,7 @@ pub(super) fn each_chosen(
     placement: &Placement,
     wanted: &[bool],
     schema: &arrow_schema::SchemaRef,
-    f: &mut Take<'_>,
+    f: &mut RowSink<'_>,
 ) -> Result<(), LineageError> {
     for (number, file) in files.iter().enumerate() {
         let (chosen, events) = placement.reading(number, |event| wanted[event as usize]);

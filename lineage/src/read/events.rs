@@ -64,24 +64,24 @@ impl IdHash {
 
 /// Incarnations and sequence numbers, held as runs of events that follow each other: 16 bytes a run, and a log without gaps is one.
 #[derive(Default)]
-pub(crate) struct Places {
-    runs: Vec<Run>,
+pub(crate) struct NameRuns {
+    runs: Vec<NameRun>,
 }
 
-struct Run {
+struct NameRun {
     first: u32,
     incarnation: u32,
     seq: u64,
 }
 
-impl Places {
+impl NameRuns {
     /// Adds the place of the next event; `begins` says that it is the first of a log.
     pub(crate) fn push(&mut self, event: u32, (incarnation, seq): (u32, u64), begins: bool) {
         let follows = self.runs.last().is_some_and(|r| {
             r.incarnation == incarnation && r.seq.checked_add(u64::from(event - r.first)) == Some(seq)
         });
         if begins || !follows {
-            self.runs.push(Run { first: event, incarnation, seq });
+            self.runs.push(NameRun { first: event, incarnation, seq });
         }
     }
 
@@ -113,7 +113,7 @@ pub(crate) struct Events {
     /// Number of the actor.
     pub(crate) actor: Vec<u32>,
     /// Incarnation of the actor, and sequence number in the log of that incarnation.
-    pub(crate) places: Places,
+    pub(crate) places: NameRuns,
     /// What it was.
     pub(crate) kind: Vec<Kind>,
     /// External or not, whether there is an id, and how it was sent.

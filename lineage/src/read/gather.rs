@@ -8,9 +8,9 @@ use arrow_schema::SchemaRef;
 use demi_common::sealed::SealedFile;
 
 use super::intern::NONE;
+use super::partition::{NumberedBatch, RangePartition, with_values};
 use super::placement::Placement;
-use super::source::{BATCH_ROWS, Chosen, always_null, chosen_batches, record_schema};
-use super::spread::{Numbered, Spread, with_values};
+use super::source::{BATCH_ROWS, RowRanges, always_null, chosen_batches, record_schema};
 use crate::error::LineageError;
 
 /// Rows brought into order in memory at a time.
@@ -26,9 +26,9 @@ pub(crate) type Sink<'a> = dyn FnMut(u32, &RecordBatch) -> Result<(), LineageErr
 /// Rows on their way into the order of events.
 pub(crate) enum Gathering {
     /// These files have them in order, one after the other.
-    Sorted(Vec<(SealedFile, Chosen)>, SchemaRef),
+    Sorted(Vec<(SealedFile, RowRanges)>, SchemaRef),
     /// They were spread over ranges of events.
-    Spread(Spread),
+    Partition(RangePartition),
 }
 
 /// Gives all rows to `sink` in the order of events.
@@ -98,11 +98,11 @@ pub(crate) fn gather(
     if null.iter().all(|null| *null) {
         null.iter_mut().take(1).for_each(|null| *null = false);
     }
-    let mut spread = Spread::new(names, schema, &null, chunk, placement.events);
+    let mut partition = RangePartition::new(names, schema, &null, chunk, placement.events);
     let schema = &with_values(schema, &null);
     // A batch is cut into a piece for each range: with many ranges it is larger, so that pieces are not small.
     let batch_rows = BATCH_ROWS * placement.events.div_ceil(chunk).div_ceil(PIECES).clamp(1, 8);
-    let (chosen, events): (Vec<Chosen>, Vec<Cow<'_, [u32]>>) =
+    let (chosen, events): (Vec<RowRanges>, Vec<Cow<'_, [u32]>>) =
         (0..files.len()).map(|file| placement.reading(file, |_| true)).unzip();
     let sources = files.iter().cloned().zip(chosen).collect();
     let (mut open, mut row) = (None, 0);
@@ -114,11 +114,11 @@ pub(crate) fn gather(
         let changed =
             || LineageError::table(files[file].path())("it has other rows than when it was first read");
         let here = events[file].get(row..row + batch.num_rows()).ok_or_else(changed)?;
-        spread.add(&batch, here)?;
+        partition.add(&batch, here)?;
         row += batch.num_rows();
     }
-    spread.end()?;
-    Ok(Gathering::Spread(spread))
+    partition.end()?;
+    Ok(Gathering::Partition(partition))
 }
 
 impl Gathering {
@@ -132,10 +132,10 @@ impl Gathering {
     }
 
     /// All rows in the order of events.
-    pub(crate) fn into_batches(self) -> Box<dyn Iterator<Item = Numbered>> {
+    pub(crate) fn into_batches(self) -> Box<dyn Iterator<Item = NumberedBatch>> {
         let (files, schema) = match self {
             Gathering::Sorted(files, schema) => (files, schema),
-            Gathering::Spread(spread) => return spread.into_batches(),
+            Gathering::Partition(partition) => return partition.into_batches(),
         };
         let mut event = 0;
         Box::new(chosen_batches(files, &schema, BATCH_ROWS).map(move |batch| {

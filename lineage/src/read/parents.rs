@@ -37,7 +37,7 @@ use crate::error::LineageError;
 
 /// What a record says of its span.
 #[derive(Deserialize)]
-struct Named {
+struct SpanFields {
     key: String,
     trace_id: String,
     span_id: String,
@@ -51,12 +51,12 @@ struct Named {
 
 /// Trace ids, as far as some are the lower halves of others.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Traces {
+pub(crate) struct TraceIds {
     /// Lower halves of ids of 128 bits that stand for the whole; nothing where there are no spans.
     halves: Option<FxHashSet<u64>>,
 }
 
-impl Traces {
+impl TraceIds {
     /// The id of a span or message, `TRACE:SPAN` and what may follow, with the short form of its trace.
     pub(crate) fn short<'a>(&self, id: &'a str) -> &'a str {
         let Some(halves) = &self.halves else { return id };
@@ -124,7 +124,7 @@ fn pair(starts: &[Start]) -> Option<(Start, Start)> {
 }
 
 /// A relation of a span to another one.
-struct Relation {
+struct SpanRelation {
     /// Its start.
     row: u32,
     /// The other span.
@@ -136,12 +136,12 @@ struct Relation {
 /// What is read of spans; events are rows of the files.
 #[derive(Default)]
 pub(super) struct Spans {
-    pub(super) traces: Traces,
+    pub(super) traces: TraceIds,
     /// By id the start that was read first, and all of them where there are several.
     starts: FxHashMap<IdHash, Start>,
     several: FxHashMap<IdHash, Vec<Start>>,
-    parents: Vec<Relation>,
-    links: Vec<Relation>,
+    parents: Vec<SpanRelation>,
+    links: Vec<SpanRelation>,
     /// Answers at the end of a span.
     ends: Vec<(u32, IdHash)>,
     /// By message: the send, or [`NONE`] where there are several.
@@ -154,17 +154,17 @@ pub(super) struct Spans {
 
 /// What spans tell of the order of events, which are named by their rows.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct SpanOrder {
     /// Whether there are spans.
     pub(super) any: bool,
     /// How trace ids are told apart.
-    pub(super) traces: Traces,
+    pub(super) traces: TraceIds,
     /// What comes before what in another log.
     pub(super) edges: Vec<SpanEdge>,
     /// Receives of what their spans' clients sent, with the id of that.
     pub(super) requests: Vec<(u32, IdHash)>,
     /// What is odd, with an event for an example.
-    pub(super) odd: Vec<(Odd, u64, u32)>,
+    pub(super) odd: Vec<(SpanAnomaly, u64, u32)>,
 }
 
 /// An edge between spans of different logs.
@@ -179,7 +179,7 @@ pub(crate) struct SpanEdge {
 
 /// What is odd about spans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Odd {
+pub(super) enum SpanAnomaly {
     /// Several spans may be the parent.
     Ambiguous,
     /// Parents are in a circle.
@@ -188,20 +188,20 @@ pub(super) enum Odd {
     Unused,
 }
 
-impl Odd {
+impl SpanAnomaly {
     /// A sentence about `count` of them, the first of which is `first`.
     pub(super) fn text(self, count: u64, first: &str) -> String {
         match self {
-            Odd::Ambiguous => format!(
+            SpanAnomaly::Ambiguous => format!(
                 "the parents of {count} spans have ids that several spans have (first {first}): which of them is meant is a guess, and its edge \
                  is uncertain"
             ),
-            Odd::Circle => {
+            SpanAnomaly::Circle => {
                 format!(
                     "{count} spans are among their own ancestors (first {first}); the edge that closes the circle was dropped"
                 )
             }
-            Odd::Unused => format!(
+            SpanAnomaly::Unused => format!(
                 "{count} links give no order (first {first}): the spans that they name are in no log, or are later ones of the same log"
             ),
         }
@@ -216,17 +216,17 @@ pub(super) fn read(files: &[SealedFile], seq: &[u64]) -> Result<Spans, LineageEr
     if !seq.iter().any(|&seq| is_clock_seq(seq)) {
         return Ok(Spans::default());
     }
-    let traces = Traces { halves: Some(FxHashSet::default()) };
+    let traces = TraceIds { halves: Some(FxHashSet::default()) };
     let mut spans = read_with(files, seq, traces)?;
     let whole = |half: &u64| matches!(spans.wholes.get(half), Some(Some(_)));
     let halves: FxHashSet<u64> = spans.halves.iter().filter(|half| whole(half)).copied().collect();
     if !halves.is_empty() {
-        spans = read_with(files, seq, Traces { halves: Some(halves) })?;
+        spans = read_with(files, seq, TraceIds { halves: Some(halves) })?;
     }
     Ok(spans)
 }
 
-fn read_with(files: &[SealedFile], seq: &[u64], traces: Traces) -> Result<Spans, LineageError> {
+fn read_with(files: &[SealedFile], seq: &[u64], traces: TraceIds) -> Result<Spans, LineageError> {
     let wanted = columns_of(&record_schema(), &["kind", "msg_id", "attrs"]);
     let (mut spans, mut row) = (Spans { traces, ..Spans::default() }, 0);
     for path in files {
@@ -255,7 +255,7 @@ impl Spans {
             if !seq.get(here as usize).is_some_and(|&seq| is_clock_seq(seq)) {
                 continue;
             }
-            let named = columns::at(attrs, i).and_then(|text| serde_json::from_str::<Named>(text).ok());
+            let named = columns::at(attrs, i).and_then(|text| serde_json::from_str::<SpanFields>(text).ok());
             let Some(named) = named else { continue };
             let own = format!("{}:{}", named.trace_id, named.span_id);
             let Some(part) = named.key.strip_prefix(&own) else { continue };
@@ -293,13 +293,13 @@ impl Spans {
             }
             if let Some(parent) = &named.parent_span_id {
                 let other = self.traces.span(&named.trace_id, parent);
-                self.parents.push(Relation { row: here, other, own: other == own });
+                self.parents.push(SpanRelation { row: here, other, own: other == own });
             }
             for link in named.links.as_array().into_iter().flatten() {
                 let text = |name| link.get(name).and_then(Value::as_str);
                 let (Some(trace), Some(span)) = (text("trace_id"), text("span_id")) else { continue };
                 let other = self.traces.span(trace, span);
-                self.links.push(Relation { row: here, other, own: other == own });
+                self.links.push(SpanRelation { row: here, other, own: other == own });
             }
         }
         Ok(())
@@ -330,18 +330,18 @@ impl Spans {
     }
 
     /// That there are spans, and nothing of what they tell.
-    pub(super) fn untold(self) -> Told {
-        Told { any: !self.starts.is_empty(), traces: self.traces, ..Told::default() }
+    pub(super) fn without_order(self) -> SpanOrder {
+        SpanOrder { any: !self.starts.is_empty(), traces: self.traces, ..SpanOrder::default() }
     }
 
     /// Resolves the relations, and changes places within logs where stamps contradict parents and messages.
-    pub(super) fn settle(self, logs: &mut Logs<'_>) -> Told {
+    pub(super) fn settle(self, logs: &mut Logs<'_>) -> SpanOrder {
         if self.starts.is_empty() {
-            return self.untold();
+            return self.without_order();
         }
         let mut place = vec![0_u32; logs.rows.len()];
         logs.rows.iter().enumerate().for_each(|(at, &row)| place[row as usize] = at as u32);
-        let mut found = Resolved::new(&self, logs, &place);
+        let mut found = Resolver::new(&self, logs, &place);
         found.requests();
         found.parents();
         found.links();
@@ -355,13 +355,13 @@ impl Spans {
             let is_dropped =
                 |cause: u32, effect: u32| dropped.contains(&(place[cause as usize], place[effect as usize]));
             told.edges.retain(|edge| edge.link || !is_dropped(edge.cause, edge.effect));
-            let mut found = Resolved::new(&self, logs, &place);
-            let closing = |relation: &&Relation| match found.meant(relation) {
-                Meant::One(parent) => is_dropped(parent, relation.row),
+            let mut found = Resolver::new(&self, logs, &place);
+            let closing = |relation: &&SpanRelation| match found.meant(relation) {
+                Resolution::One(parent) => is_dropped(parent, relation.row),
                 _ => false,
             };
             let circles = self.parents.iter().filter(closing).map(|relation| relation.row).collect();
-            found.note(Odd::Circle, circles);
+            found.note(SpanAnomaly::Circle, circles);
             told.odd.append(&mut found.told.odd);
         }
         // The same edge may be told by a parent and by a link.
@@ -372,19 +372,19 @@ impl Spans {
 }
 
 /// Relations on their way from ids to events.
-struct Resolved<'a> {
+struct Resolver<'a> {
     spans: &'a Spans,
     /// By row: its place in the order of the stamps, and the log of each place.
     place: &'a [u32],
     bounds: &'a [u32],
     seq: &'a [u64],
-    told: Told,
+    told: SpanOrder,
     /// Cause and effect by places: parents and messages that are certain, within a log and between logs.
     strong: Vec<(u32, u32)>,
 }
 
 /// What an id leads to.
-enum Meant {
+enum Resolution {
     Nothing,
     /// This row.
     One(u32),
@@ -392,10 +392,10 @@ enum Meant {
     Guess(Option<u32>),
 }
 
-impl<'a> Resolved<'a> {
+impl<'a> Resolver<'a> {
     fn new(spans: &'a Spans, logs: &Logs<'a>, place: &'a [u32]) -> Self {
-        let told = Told { any: true, traces: spans.traces.clone(), ..Told::default() };
-        Resolved { spans, place, bounds: logs.bounds, seq: logs.seq, told, strong: Vec::new() }
+        let told = SpanOrder { any: true, traces: spans.traces.clone(), ..SpanOrder::default() };
+        Resolver { spans, place, bounds: logs.bounds, seq: logs.seq, told, strong: Vec::new() }
     }
 
     fn log(&self, row: u32) -> usize {
@@ -403,7 +403,7 @@ impl<'a> Resolved<'a> {
     }
 
     /// The start that an event means with an id.
-    fn meant(&self, relation: &Relation) -> Meant {
+    fn meant(&self, relation: &SpanRelation) -> Resolution {
         let (row, starts) = (relation.row, self.spans.starts(&relation.other));
         let here = || self.log(row);
         if let Some((client, server)) = pair(starts) {
@@ -412,20 +412,20 @@ impl<'a> Resolved<'a> {
             let own = |start: Start| self.log(start.row) == here;
             let found = if own(server) && !own(client) { server } else { client };
             return match found.row == row {
-                false => Meant::One(found.row),
-                true if row == server.row => Meant::One(client.row),
-                true => Meant::Nothing,
+                false => Resolution::One(found.row),
+                true if row == server.row => Resolution::One(client.row),
+                true => Resolution::Nothing,
             };
         }
         let others: Vec<u32> = starts.iter().map(|start| start.row).filter(|&other| other != row).collect();
         match others[..] {
-            [] => Meant::Nothing,
-            [only] if !relation.own => Meant::One(only),
+            [] => Resolution::Nothing,
+            [only] if !relation.own => Resolution::One(only),
             _ => {
                 let key = |row: &u32| (self.seq[*row as usize], self.place[*row as usize]);
                 let earlier = others.iter().copied().filter(|other| key(other) < key(&row));
                 // One in the same log is likelier than any other.
-                Meant::Guess(earlier.max_by_key(|other| (self.log(*other) == here(), key(other))))
+                Resolution::Guess(earlier.max_by_key(|other| (self.log(*other) == here(), key(other))))
             }
         }
     }
@@ -451,9 +451,9 @@ impl<'a> Resolved<'a> {
         let mut guessed = Vec::new();
         for relation in &self.spans.parents {
             let (parent, certain) = match self.meant(relation) {
-                Meant::Nothing => continue,
-                Meant::One(parent) => (parent, true),
-                Meant::Guess(parent) => {
+                Resolution::Nothing => continue,
+                Resolution::One(parent) => (parent, true),
+                Resolution::Guess(parent) => {
                     guessed.push(relation.row);
                     let Some(parent) = parent else { continue };
                     (parent, false)
@@ -466,7 +466,7 @@ impl<'a> Resolved<'a> {
                 self.told.edges.push(SpanEdge { cause: parent, effect: relation.row, link: false, certain });
             }
         }
-        self.note(Odd::Ambiguous, guessed);
+        self.note(SpanAnomaly::Ambiguous, guessed);
     }
 
     fn links(&mut self) {
@@ -474,19 +474,21 @@ impl<'a> Resolved<'a> {
         for relation in &self.spans.links {
             let row = relation.row;
             match self.meant(relation) {
-                Meant::One(other) | Meant::Guess(Some(other)) if self.log(other) != self.log(row) => {
+                Resolution::One(other) | Resolution::Guess(Some(other))
+                    if self.log(other) != self.log(row) =>
+                {
                     self.told.edges.push(SpanEdge { cause: other, effect: row, link: true, certain: false });
                 }
                 // The log has it.
-                Meant::One(other) | Meant::Guess(Some(other))
+                Resolution::One(other) | Resolution::Guess(Some(other))
                     if self.place[other as usize] < self.place[row as usize] => {}
                 _ => unused.push(row),
             }
         }
-        self.note(Odd::Unused, unused);
+        self.note(SpanAnomaly::Unused, unused);
     }
 
-    fn note(&mut self, odd: Odd, mut rows: Vec<u32>) {
+    fn note(&mut self, odd: SpanAnomaly, mut rows: Vec<u32>) {
         rows.sort_unstable_by_key(|&row| self.place[row as usize]);
         if let Some(&first) = rows.first() {
             self.told.odd.push((odd, rows.len() as u64, first));
@@ -496,9 +498,9 @@ impl<'a> Resolved<'a> {
     fn messages(&mut self) {
         let spans = self.spans;
         for (row, span) in &spans.ends {
-            let relation = Relation { row: *row, other: *span, own: false };
+            let relation = SpanRelation { row: *row, other: *span, own: false };
             // An answer stands in the log of its span.
-            if let Meant::One(start) = self.meant(&relation)
+            if let Resolution::One(start) = self.meant(&relation)
                 && self.log(start) == self.log(*row)
             {
                 self.strong.push((self.place[start as usize], self.place[*row as usize]));
@@ -522,7 +524,7 @@ fn settle(strong: Vec<(u32, u32)>, logs: &mut Logs<'_>) -> FxHashSet<(u32, u32)>
     if strong.is_empty() {
         return dropped;
     }
-    let graph = Strong { edges: strong, begins: logs.begins() };
+    let graph = RequiredEdges { edges: strong, begins: logs.begins() };
     let left = graph.unsorted(logs.rows.len());
     if !left.is_empty() {
         for knot in graph.knots(&left) {
@@ -556,13 +558,13 @@ impl Logs<'_> {
 }
 
 /// What must be so, by places: edges sorted by their causes.
-struct Strong {
+struct RequiredEdges {
     edges: Vec<(u32, u32)>,
     /// By place: whether a log begins there.
     begins: Vec<bool>,
 }
 
-impl Strong {
+impl RequiredEdges {
     fn effects(&self, cause: u32) -> impl Iterator<Item = u32> + '_ {
         let from = self.edges.partition_point(|&(c, _)| c < cause);
         self.edges[from..].iter().take_while(move |(c, _)| *c == cause).map(|(_, effect)| *effect)

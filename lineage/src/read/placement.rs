@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::intern::NONE;
-use super::source::Chosen;
+use super::source::RowRanges;
 
 /// Rows of a file for each run of chosen ones, with which it pays to leave out the others: beginning and ending a run costs more than
 /// reading a few rows too many.
@@ -68,7 +68,7 @@ impl Placement {
         &self,
         file: usize,
         wanted: impl Fn(u32) -> bool + Copy,
-    ) -> (Chosen, Cow<'_, [u32]>) {
+    ) -> (RowRanges, Cow<'_, [u32]>) {
         let all = self.of_file(file);
         let is = |event: u32| event != NONE && wanted(event);
         if all.iter().all(|&event| is(event)) {

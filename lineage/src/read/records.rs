@@ -12,9 +12,9 @@ use super::columns;
 use super::contents::{contents_of, each_chosen};
 use super::events::{COUNTED, EARLIEST, EXTERNAL, Events, HAS_ID, INTERNAL, IdHash, via_bits};
 use super::intern::{Interner, NONE};
-use super::once;
-use super::parents::{self, Logs, SpanEdge, Spans, Told, Traces};
+use super::parents::{self, Logs, SpanEdge, SpanOrder, Spans, TraceIds};
 use super::placement::Placement;
+use super::sorted;
 use super::source::{BATCH_ROWS, batches, columns_of, record_schema};
 use crate::error::LineageError;
 
@@ -46,7 +46,7 @@ pub(crate) struct Loaded {
 /// Once where the files say that their rows are in order. Else twice: the names of events first, which say where each row goes; then the rest, each row to its place. Nothing is held
 /// twice, and names are held as runs.
 pub(crate) fn read(files: &[SealedFile], system: &str) -> Result<Loaded, LineageError> {
-    if let Some(mut loaded) = once::read(files)? {
+    if let Some(mut loaded) = sorted::read(files)? {
         read_violations(files, &mut loaded)?;
         return Ok(loaded);
     }
@@ -67,10 +67,10 @@ pub(crate) fn read(files: &[SealedFile], system: &str) -> Result<Loaded, Lineage
         return Err(LineageError::Empty(system.to_owned()));
     }
     let spans = parents::read(files, &keys.seq)?;
-    let Placed { mut loaded, repeated, traces, requests } = keys.place(file_rows, spans);
+    let PlacedEvents { mut loaded, repeated, traces, requests } = keys.place(file_rows, spans);
     let deciding: &[&str] = if repeated.is_empty() { &[] } else { &DECIDING };
     let wanted = columns_of(&record_schema(), &[&NEEDED, deciding].concat());
-    let mut rest = Rest::new(&mut loaded, repeated, traces);
+    let mut rest = ColumnFiller::new(&mut loaded, repeated, traces);
     for batch in batches(files, &wanted, BATCH_ROWS) {
         let (file, batch) = batch?;
         rest.add(&batch).map_err(in_file(files[file].path()))?;
@@ -145,7 +145,7 @@ impl Keys {
 
     /// Finds each row's place: a counting sort by actor, then by incarnation and sequence number where a log is not yet in order. Rows of
     /// one name get one place.
-    fn place(self, file_rows: Vec<u32>, spans: Spans) -> Placed {
+    fn place(self, file_rows: Vec<u32>, spans: Spans) -> PlacedEvents {
         let Keys { names, actor, incarnation, seq } = self;
         let mut owner = vec![false; names.len()];
         actor.iter().for_each(|&a| owner[a as usize] = true);
@@ -180,7 +180,7 @@ impl Keys {
         }
         // Rows of one name must stay side by side; a store that has such is damaged, and keeps the order of its stamps.
         let told = match repeats {
-            true => spans.untold(),
+            true => spans.without_order(),
             false => spans.settle(&mut Logs { rows: &mut row_of, bounds: &bounds, seq: &seq }),
         };
         for (a, range) in bounds.windows(2).enumerate() {
@@ -208,7 +208,7 @@ impl Keys {
             ));
         }
         let event = |row: u32| event_of_row[row as usize];
-        let Told { any: has_spans, traces, edges, requests, odd } = told;
+        let SpanOrder { any: has_spans, traces, edges, requests, odd } = told;
         let odd =
             odd.into_iter().map(|(odd, count, row)| odd.text(count, &events.name(event(row)).to_string()));
         warnings.extend(odd);
@@ -217,17 +217,17 @@ impl Keys {
         let requests = requests.into_iter().map(|(row, id)| (event(row), id)).collect();
         let placement = Placement { event_of_row, file_rows, events: events.actor.len() };
         let loaded = Loaded { events, placement, clocked: false, has_spans, spans, warnings };
-        Placed { loaded, repeated, traces, requests }
+        PlacedEvents { loaded, repeated, traces, requests }
     }
 }
 
 /// Events that have their places.
-struct Placed {
+struct PlacedEvents {
     loaded: Loaded,
     /// The places that several rows share.
     repeated: FxHashSet<u32>,
     /// How trace ids are told apart.
-    traces: Traces,
+    traces: TraceIds,
     /// Receives of what their spans' clients sent, with the id of that.
     requests: Vec<(u32, IdHash)>,
 }
@@ -236,18 +236,18 @@ struct Placed {
 type Rank = (Kind, IdHash, u64, u8);
 
 /// Filling in the rest of the columns.
-pub(super) struct Rest<'a> {
+pub(super) struct ColumnFiller<'a> {
     loaded: &'a mut Loaded,
     row: usize,
-    traces: Traces,
+    traces: TraceIds,
     repeated: FxHashSet<u32>,
     /// By repeated event: the row that has its place, and its rank.
     kept: FxHashMap<u32, (Rank, usize)>,
 }
 
-impl<'a> Rest<'a> {
-    fn new(loaded: &'a mut Loaded, repeated: FxHashSet<u32>, traces: Traces) -> Self {
-        Rest { repeated, traces, ..Rest::next(loaded, 0) }
+impl<'a> ColumnFiller<'a> {
+    fn new(loaded: &'a mut Loaded, repeated: FxHashSet<u32>, traces: TraceIds) -> Self {
+        ColumnFiller { repeated, traces, ..ColumnFiller::next(loaded, 0) }
     }
 
     /// For the next rows of events that come in order, which have their places; the first is `row`.
@@ -260,7 +260,7 @@ impl<'a> Rest<'a> {
         events.to.resize(n, NONE);
         events.id.resize(n, IdHash::default());
         let (traces, repeated, kept) = Default::default();
-        Rest { loaded, row, traces, repeated, kept }
+        ColumnFiller { loaded, row, traces, repeated, kept }
     }
 
     /// Fills in the rest of the next rows.

@@ -75,7 +75,7 @@ pub(crate) fn always_null(files: &[SealedFile], wanted: &SchemaRef) -> Result<Ve
 }
 
 /// The rows of a file that are read: all, or those of these ranges, which are in order.
-pub(crate) type Chosen = Option<Vec<Range<u32>>>;
+pub(crate) type RowRanges = Option<Vec<Range<u32>>>;
 
 /// Reads files one after the other, ahead of who takes the batches; each comes with the number of its file.
 pub(crate) fn batches(
@@ -88,14 +88,14 @@ pub(crate) fn batches(
 
 /// [`batches`] of chosen rows of each file.
 pub(crate) fn chosen_batches(
-    files: Vec<(SealedFile, Chosen)>,
+    files: Vec<(SealedFile, RowRanges)>,
     wanted: &SchemaRef,
     rows: usize,
 ) -> Ahead<Result<(usize, RecordBatch), LineageError>> {
     let wanted = wanted.clone();
     let some =
-        |(_, (_, chosen)): &(usize, (SealedFile, Chosen))| chosen.as_ref().is_none_or(|c| !c.is_empty());
-    let batches_of = move |(number, (file, chosen)): (usize, (SealedFile, Chosen))| {
+        |(_, (_, chosen)): &(usize, (SealedFile, RowRanges))| chosen.as_ref().is_none_or(|c| !c.is_empty());
+    let batches_of = move |(number, (file, chosen)): (usize, (SealedFile, RowRanges))| {
         let (source, failed) = match Source::open_rows(&file, &wanted, rows, chosen) {
             Ok(source) => (Some(source), None),
             Err(error) => (None, Some(Err(error))),
@@ -130,7 +130,7 @@ impl Source {
         file: &SealedFile,
         wanted: &SchemaRef,
         rows: usize,
-        chosen: Chosen,
+        chosen: RowRanges,
     ) -> Result<Source, LineageError> {
         let path = file.path();
         let file = file.open().map_err(LineageError::io(path))?;

@@ -9,7 +9,7 @@ use super::intern::NONE;
 
 /// What an event is to the unit it stands in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum UnitRole {
     /// Begins a unit: a delivery, or a change of an actor's incarnation.
     Head,
     /// Belongs to the unit begun before it.
@@ -19,10 +19,10 @@ pub(crate) enum Role {
 }
 
 /// The role of an event.
-pub(crate) fn role(kind: Kind, via: Option<Via>, in_environment: bool) -> Role {
+pub(crate) fn role(kind: Kind, via: Option<Via>, in_environment: bool) -> UnitRole {
     match kind {
-        _ if in_environment => Role::Alone,
-        Kind::Send | Kind::TimerSet if via == Some(Via::Thread) => Role::Alone,
+        _ if in_environment => UnitRole::Alone,
+        Kind::Send | Kind::TimerSet if via == Some(Via::Thread) => UnitRole::Alone,
         Kind::Start
         | Kind::Receive
         | Kind::TimerFire
@@ -31,8 +31,8 @@ pub(crate) fn role(kind: Kind, via: Option<Via>, in_environment: bool) -> Role {
         | Kind::Stop
         | Kind::Isolate
         | Kind::Heal
-        | Kind::Action => Role::Head,
-        _ => Role::Member,
+        | Kind::Action => UnitRole::Head,
+        _ => UnitRole::Member,
     }
 }
 
@@ -58,17 +58,17 @@ impl Units {
             let mut open = NONE;
             for e in events.of_actor(actor) {
                 let role = match role(events.kind[e as usize], events.via(e), events.in_environment(e)) {
-                    Role::Member if !causes.is_empty() && caused(e) => Role::Head,
+                    UnitRole::Member if !causes.is_empty() && caused(e) => UnitRole::Head,
                     role => role,
                 };
-                let unit = if role == Role::Member && open != NONE {
+                let unit = if role == UnitRole::Member && open != NONE {
                     open
                 } else {
                     let unit = units.first.len() as u32;
                     units.first.push(e);
                     units.next.push(NONE);
-                    units.alone.push(role == Role::Alone);
-                    if role != Role::Alone {
+                    units.alone.push(role == UnitRole::Alone);
+                    if role != UnitRole::Alone {
                         if open != NONE {
                             units.next[open as usize] = unit;
                         }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use demi_lineage::export::{Selection, Trace};
 use demi_lineage::generate::{Generator, Mix, write_store_file};
-use demi_lineage::query::{CutSpec, Looks, Predicate, Query};
+use demi_lineage::query::{CutSpec, Predicate, Query, StateSelection};
 use demi_lineage::{BuildOptions, LineageError, ViolationSpec, build};
 use demi_schemas::EventRecord;
 use rand::{Rng, SeedableRng};
@@ -67,7 +67,11 @@ fn ask(exec: &Path, seed: u64) -> Result<String, LineageError> {
             query.cut(&cut)?,
         );
     }
-    told += &format!("{:?} {:?}", query.stats()?, query.check(&Predicate::parse("x < 100")?, Looks::Order)?);
+    told += &format!(
+        "{:?} {:?}",
+        query.stats()?,
+        query.check(&Predicate::parse("x < 100")?, StateSelection::Order)?
+    );
     Ok(told)
 }
 
@@ -160,7 +164,7 @@ fn write_sealed(file: &Path, bytes: &[u8]) {
     std::fs::write(file, bytes).unwrap();
     let sums = file.with_extension("sum");
     if sums.is_file() {
-        let mut summing = demi_common::sums::Summing::new(STRETCH);
+        let mut summing = demi_common::sums::Digester::new(STRETCH);
         summing.put(bytes);
         std::fs::write(sums, summing.finish().to_bytes()).unwrap();
     }

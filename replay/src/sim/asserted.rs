@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use demi_common::hint::did_you_mean;
-use demi_predicate::{Predicate, Row, Scope, State, Told, meant, stands_for};
+use demi_predicate::{Predicate, ReportedState, Row, Scope, State, meant, stands_for};
 use demi_schemas::{Scenario, ScenarioError};
 use rustc_hash::{FxBuildHasher, FxHasher};
 use serde_json::{Map, Value};
@@ -193,9 +193,9 @@ impl<M: Model> Asserted<M> {
             .collect();
         let told = |(actor, projected)| {
             let (actor, projected): (&ActorId, &Arc<Projected>) = (actor, projected);
-            Told { actor: view.names.get(*actor), state: &projected.state }
+            ReportedState { actor: view.names.get(*actor), state: &projected.state }
         };
-        let told: Vec<Told<'_>> = projected.iter().map(|(a, p)| told((a, p))).collect();
+        let told: Vec<ReportedState<'_>> = projected.iter().map(|(a, p)| told((a, p))).collect();
         for assertion in asked {
             let failing = match assertion.predicate.scope() {
                 Scope::Pairs(..) => {

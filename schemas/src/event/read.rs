@@ -40,14 +40,14 @@ macro_rules! fields {
 
         /// Which fields came.
         #[derive(Default)]
-        struct Seen {
+        struct FieldSet {
             $($field: bool,)*
         }
 
         /// Reads the field of that name.
         fn fill<'de, A: MapAccess<'de>>(
             record: &mut EventRecord,
-            seen: &mut Seen,
+            seen: &mut FieldSet,
             name: Name,
             map: &mut A,
         ) -> Result<(), A::Error> {
@@ -93,15 +93,15 @@ fields! {
 impl<'de> Deserialize<'de> for EventRecord {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut record = EventRecord::new(String::new(), 0, super::Kind::Local);
-        Into(&mut record).deserialize(deserializer)?;
+        RecordReader(&mut record).deserialize(deserializer)?;
         Ok(record)
     }
 }
 
 /// Reads a record into its place. It is large, and to move it about would cost as much as to read it.
-pub(super) struct Into<'r>(pub(super) &'r mut EventRecord);
+pub(super) struct RecordReader<'r>(pub(super) &'r mut EventRecord);
 
-impl<'de> DeserializeSeed<'de> for Into<'_> {
+impl<'de> DeserializeSeed<'de> for RecordReader<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -109,7 +109,7 @@ impl<'de> DeserializeSeed<'de> for Into<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Into<'_> {
+impl<'de> Visitor<'de> for RecordReader<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -117,7 +117,7 @@ impl<'de> Visitor<'de> for Into<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let mut seen = Seen::default();
+        let mut seen = FieldSet::default();
         while let Some(name) = map.next_key()? {
             fill(self.0, &mut seen, name, &mut map)?;
         }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use demi_lineage::query::{CutAnswer, CutSpec, PastAnswer, Query};
 use serde_json::json;
 
-use super::{Moments, check, each_line};
+use super::{CheckedStates, check, each_line};
 use crate::commands::Outcome;
 use demi_commands::ui::Ui;
 
@@ -27,9 +27,9 @@ pub enum Ask {
         json: bool,
     },
     /// What happens before an event: how much, and the last event of each actor.
-    Past(One),
+    Past(EventArgs),
     /// What happens after an event: how much, and the first event of each actor.
-    Future(One),
+    Future(EventArgs),
     /// A shortest causal chain from one event to another.
     Path {
         /// The earlier event.
@@ -67,8 +67,8 @@ pub enum Ask {
         /// actor.
         predicate: String,
         /// Which global states are looked at.
-        #[arg(long, value_enum, default_value_t = Moments::All)]
-        states: Moments,
+        #[arg(long, value_enum, default_value_t = CheckedStates::All)]
+        states: CheckedStates,
         /// One JSON object.
         #[arg(long)]
         json: bool,
@@ -83,7 +83,7 @@ pub enum Ask {
 
 /// A question about one event, or many from a file.
 #[derive(clap::Args, Debug)]
-pub struct One {
+pub struct EventArgs {
     /// The event.
     #[arg(value_name = "EVENT", required_unless_present = "events")]
     event: Option<String>,
@@ -102,14 +102,14 @@ impl Ask {
             self,
             Ask::Order { pairs: Some(_), .. }
                 | Ask::Cut { cuts: Some(_), .. }
-                | Ask::Past(One { events: Some(_), .. })
-                | Ask::Future(One { events: Some(_), .. })
+                | Ask::Past(EventArgs { events: Some(_), .. })
+                | Ask::Future(EventArgs { events: Some(_), .. })
         )
     }
 
     /// Whether the pasts of many events are asked for.
     pub fn is_many_pasts(&self) -> bool {
-        matches!(self, Ask::Past(One { events: Some(_), .. }))
+        matches!(self, Ask::Past(EventArgs { events: Some(_), .. }))
     }
 }
 
@@ -133,7 +133,7 @@ pub fn run(ask: &Ask, query: &Query, ui: &Ui) -> Outcome {
         })?,
         Ask::Path { from, to, json } => path(query, from, to, *json, ui)?,
         Ask::Cut { events, at, cuts, state, json } => {
-            let show = Show { state: *state, json: *json };
+            let show = CutView { state: *state, json: *json };
             cut(query, events, at, cuts.as_ref(), show, ui)?;
         }
         Ask::Check { predicate, states, json } => return check::run(query, predicate, *states, *json, ui),
@@ -142,9 +142,9 @@ pub fn run(ask: &Ask, query: &Query, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-type Done = Result<(), Box<dyn std::error::Error>>;
+type Answered = Result<(), Box<dyn std::error::Error>>;
 
-fn each_event(one: &One, mut f: impl FnMut(&str) -> Done) -> Done {
+fn each_event(one: &EventArgs, mut f: impl FnMut(&str) -> Answered) -> Answered {
     match (&one.events, &one.event) {
         (Some(path), _) => each_line(path, |line| f(line.trim())),
         (None, Some(event)) => f(event),
@@ -168,7 +168,7 @@ fn pair(line: &str) -> Result<(String, String), Box<dyn std::error::Error>> {
     }
 }
 
-fn order(query: &Query, a: &str, b: &str, json: bool, batch: bool, ui: &Ui) -> Done {
+fn order(query: &Query, a: &str, b: &str, json: bool, batch: bool, ui: &Ui) -> Answered {
     let relation = query.order(query.index().event(a)?, query.index().event(b)?)?;
     let word = relation.as_str();
     if json {
@@ -186,7 +186,7 @@ fn order(query: &Query, a: &str, b: &str, json: bool, batch: bool, ui: &Ui) -> D
     Ok(())
 }
 
-fn show_past(answer: &PastAnswer, word: &str, json: bool, ui: &Ui) -> Done {
+fn show_past(answer: &PastAnswer, word: &str, json: bool, ui: &Ui) -> Answered {
     if json {
         ui.result(&serde_json::to_string(answer)?);
         return Ok(());
@@ -203,7 +203,7 @@ fn show_past(answer: &PastAnswer, word: &str, json: bool, ui: &Ui) -> Done {
     Ok(())
 }
 
-fn path(query: &Query, from: &str, to: &str, json: bool, ui: &Ui) -> Done {
+fn path(query: &Query, from: &str, to: &str, json: bool, ui: &Ui) -> Answered {
     let (a, b) = (query.index().event(from)?, query.index().event(to)?);
     let found = query.index().path(a, b, query.is_certain())?;
     if json {
@@ -230,12 +230,19 @@ fn path(query: &Query, from: &str, to: &str, json: bool, ui: &Ui) -> Done {
 
 /// What is shown of a cut.
 #[derive(Clone, Copy)]
-struct Show {
+struct CutView {
     state: bool,
     json: bool,
 }
 
-fn cut(query: &Query, events: &[String], at: &[String], cuts: Option<&PathBuf>, show: Show, ui: &Ui) -> Done {
+fn cut(
+    query: &Query,
+    events: &[String],
+    at: &[String],
+    cuts: Option<&PathBuf>,
+    show: CutView,
+    ui: &Ui,
+) -> Answered {
     if let Some(path) = cuts {
         return each_line(path, |line| one_cut(query, &CutSpec::parse(query, line)?, &[], show, ui));
     }
@@ -245,7 +252,7 @@ fn cut(query: &Query, events: &[String], at: &[String], cuts: Option<&PathBuf>, 
     one_cut(query, &cut, &at, show, ui)
 }
 
-fn one_cut(query: &Query, cut: &CutSpec, at: &[u32], show: Show, ui: &Ui) -> Done {
+fn one_cut(query: &Query, cut: &CutSpec, at: &[u32], show: CutView, ui: &Ui) -> Answered {
     if !show.state {
         let answer = if at.is_empty() { query.cut(cut)? } else { query.cut_of(at)? };
         let text = if show.json { serde_json::to_string(&answer)? } else { cut_text(&answer) };
@@ -289,7 +296,7 @@ pub(super) fn cut_text(answer: &CutAnswer) -> String {
 /// Channels shown to people.
 const CHANNELS: usize = 20;
 
-fn stats(query: &Query, json: bool, ui: &Ui) -> Done {
+fn stats(query: &Query, json: bool, ui: &Ui) -> Answered {
     let stats = query.stats()?;
     if json {
         ui.result(&serde_json::to_string(&stats)?);

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use demi_lineage::query::{CheckAnswer, Looks, Predicate, Query, Scope};
+use demi_lineage::query::{CheckAnswer, Predicate, Query, Scope, StateSelection};
 
 use super::ask::cut_text;
 use crate::commands::Outcome;
@@ -10,7 +10,7 @@ use demi_commands::ui::Ui;
 
 /// Which global states are looked at.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moments {
+pub enum CheckedStates {
     /// As order, and where the predicate holds there and speaks of several actors, as pairs.
     All,
     /// Those that the linear extension passes, one a state record. Another order of the same events may pass others.
@@ -20,12 +20,12 @@ pub enum Moments {
     Pairs,
 }
 
-impl From<Moments> for Looks {
-    fn from(moments: Moments) -> Looks {
+impl From<CheckedStates> for StateSelection {
+    fn from(moments: CheckedStates) -> StateSelection {
         match moments {
-            Moments::All => Looks::All,
-            Moments::Order => Looks::Order,
-            Moments::Pairs => Looks::Pairs,
+            CheckedStates::All => StateSelection::All,
+            CheckedStates::Order => StateSelection::Order,
+            CheckedStates::Pairs => StateSelection::Pairs,
         }
     }
 }
@@ -34,14 +34,14 @@ impl From<Moments> for Looks {
 const SHOWN: usize = 20;
 
 /// Checks a predicate; exit status 1 where it fails.
-pub fn run(query: &Query, predicate: &str, states: Moments, json: bool, ui: &Ui) -> Outcome {
+pub fn run(query: &Query, predicate: &str, states: CheckedStates, json: bool, ui: &Ui) -> Outcome {
     let predicate = Predicate::parse(predicate)?;
     let answer = query.check(&predicate, states.into())?;
     let rows = match predicate.scope() {
         Scope::Messages(_) => "messages",
         Scope::Chain => "chains",
         _ if answer.of_pairs => "pairs of states that can be there together",
-        _ if states == Moments::Order && predicate.is_of_cuts() => "global states of one order",
+        _ if states == CheckedStates::Order && predicate.is_of_cuts() => "global states of one order",
         _ => "global states",
     };
     let text = if json { serde_json::to_string(&answer)? } else { shown(&answer, rows) };

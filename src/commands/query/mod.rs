@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use demi_lineage::query::Query;
 
-pub use check::Moments;
+pub use check::CheckedStates;
 
 use super::incomplete::Incomplete;
 use super::{Outcome, built};

@@ -6,7 +6,7 @@ use super::*;
 fn sealed(folder: &Path, size: usize) -> (PathBuf, Vec<u8>) {
     let bytes: Vec<u8> = (0..size).map(|at| (at * 31 % 251) as u8).collect();
     let path = folder.join("a.bin");
-    let mut out = Sealing::new(File::create(&path).unwrap());
+    let mut out = SealedWriter::new(File::create(&path).unwrap());
     bytes.chunks(100_000).for_each(|piece| out.write_all(piece).unwrap());
     out.finish(&path).unwrap();
     (path, bytes)

@@ -1,6 +1,6 @@
 //! Whatever records say, a monitor takes them and stays small.
 
-use demi_monitor::{Monitor, Options, Saved};
+use demi_monitor::{Monitor, MonitorState, Options};
 use demi_schemas::EventRecord;
 use proptest::prelude::*;
 use serde_json::json;
@@ -71,7 +71,7 @@ proptest! {
             prop_assert!(monitor.counts().kept <= most * PREDICATES.len());
         }
         let text = serde_json::to_string(&monitor.save()).unwrap();
-        let saved: Saved = serde_json::from_str(&text).unwrap();
+        let saved: MonitorState = serde_json::from_str(&text).unwrap();
         let again = Monitor::resume(&invariants, options, &saved);
         prop_assert_eq!(again.watching(), monitor.watching());
         monitor.tick(u64::MAX, &mut found);

@@ -1,6 +1,6 @@
 //! Whatever order records arrive in, what is found is what there is.
 
-use demi_monitor::{Monitor, Saved};
+use demi_monitor::{Monitor, MonitorState};
 use demi_predicate::Checker;
 use demi_schemas::EventRecord;
 use proptest::prelude::*;
@@ -105,7 +105,7 @@ proptest! {
         let mut seen = take(&mut first, &arrived[..stop]);
         let again = first.oldest_waiting().map_or(stop, |lsn| lsn as usize - 1);
         let text = serde_json::to_string(&first.save()).unwrap();
-        let saved: Saved = serde_json::from_str(&text).unwrap();
+        let saved: MonitorState = serde_json::from_str(&text).unwrap();
         let mut second = Monitor::resume(&invariants, options(), &saved);
         for (i, record) in arrived.iter().enumerate().skip(again) {
             let record = second.interest().record(record);

@@ -5,7 +5,7 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-use demi_monitor::{Monitor, Saved};
+use demi_monitor::{Monitor, MonitorState};
 use demi_schemas::EventRecord;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -352,7 +352,7 @@ proptest! {
         for (i, record) in records.iter().enumerate() {
             if (stops >> (i % 64)) & 1 == 1 {
                 let text = serde_json::to_string(&monitor.save()).unwrap();
-                let saved: Saved = serde_json::from_str(&text).unwrap();
+                let saved: MonitorState = serde_json::from_str(&text).unwrap();
                 monitor = Monitor::resume(&invariants, options(), &saved);
             }
             let record = monitor.interest().record(record);

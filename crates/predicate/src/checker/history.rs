@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Checker, told_of};
 use crate::eval;
-use crate::row::{Row, Told};
+use crate::row::{ReportedState, Row};
 use crate::scope::Scope;
 use crate::state::State;
 use crate::term::Column;
@@ -43,7 +43,7 @@ impl Checker<'_> {
         actor: &Arc<str>,
         state: &Arc<State>,
     ) -> Result<Option<String>, String> {
-        let told = Told { actor, state };
+        let told = ReportedState { actor, state };
         let row = Row::one(told);
         let projected = self.projected(row, state);
         let Some(key) = self.predicate.key(row)? else { return self.left_out(row) };

@@ -49,8 +49,8 @@ enum Step {
     Deliver(Delivered),
 }
 
-fn told(told: &(String, u32, Arc<State>)) -> Told<'_> {
-    Told { actor: &told.0, state: &told.2 }
+fn told(told: &(String, u32, Arc<State>)) -> ReportedState<'_> {
+    ReportedState { actor: &told.0, state: &told.2 }
 }
 
 /// All rows of the scope after the last of these steps, and whether the predicate fails of them: nothing is kept from before.

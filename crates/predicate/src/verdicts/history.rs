@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{Key, Verdicts};
-use crate::eval::{self, Says};
-use crate::row::{Row, Told};
+use crate::eval::{self, Verdict};
+use crate::row::{ReportedState, Row};
 use crate::state::State;
 use crate::term::Column;
 
@@ -19,14 +19,14 @@ impl Verdicts<'_> {
         if self.has_failed(&key) {
             return;
         }
-        let row = Row::one(Told { actor, state });
-        let says = eval::says_of_row(&self.predicate.parsed, row).unwrap_or(Says::Holds);
+        let row = Row::one(ReportedState { actor, state });
+        let says = eval::verdict_of_row(&self.predicate.parsed, row).unwrap_or(Verdict::Holds);
         self.put(key, row.named(self.predicate.scope()), vec![actor.clone()], says);
     }
 
     /// Adds a state to its group.
     pub(super) fn remember(&mut self, actor: &Arc<str>, state: &Arc<State>) {
-        let row = Row::one(Told { actor, state });
+        let row = Row::one(ReportedState { actor, state });
         let alone = self.alone(row);
         let group = match self.group_of(row) {
             Ok(group) => group,
@@ -52,9 +52,9 @@ impl Verdicts<'_> {
         group.touched = self.added;
         group.rows.push((actor.clone(), kept));
         let rows: Vec<Row<'_>> =
-            group.rows.iter().map(|(actor, state)| Row::one(Told { actor, state })).collect();
-        let says = eval::says_of_group(&self.predicate.parsed, &rows);
-        if let Says::Unjudged(reason) = says {
+            group.rows.iter().map(|(actor, state)| Row::one(ReportedState { actor, state })).collect();
+        let says = eval::verdict_of_group(&self.predicate.parsed, &rows);
+        if let Verdict::Unjudged(reason) = says {
             group.rows.pop();
             if group.rows.is_empty() {
                 self.past.remove(&key);
@@ -76,12 +76,12 @@ impl Verdicts<'_> {
     /// Takes in that such a row cannot be judged, and why, or that it can.
     pub(super) fn put_alone(&mut self, key: Key, affected: Vec<Arc<str>>, reason: Option<String>) {
         let of = key.0.to_string();
-        self.put(key, of, affected, reason.map_or(Says::Holds, Says::Unjudged));
+        self.put(key, of, affected, reason.map_or(Verdict::Holds, Verdict::Unjudged));
     }
 
     /// Adds a state to those that stand before others, and judges it with each that stood before it.
     pub(super) fn remember_pairs(&mut self, actor: &Arc<str>, state: &Arc<State>) {
-        let told = Told { actor, state };
+        let told = ReportedState { actor, state };
         let meets = |side: usize| self.sided[side].iter().all(|c| eval::passes(c, Row::pair(told, told)));
         let projected = format!("{actor}\u{1f}{}", self.projected(Row::pair(told, told)));
         let rows = self.past.get(ALL).map_or(&[][..], |group| &group.rows);
@@ -94,23 +94,23 @@ impl Verdicts<'_> {
             if failed.contains_key(&past.0) || self.has_failed(&pair(&past.0)) {
                 continue;
             }
-            let row = Row::pair(Told { actor: &past.0, state: &past.1 }, told);
-            match eval::says_of_row(&self.predicate.parsed, row) {
-                Some(Says::Fails) => {
+            let row = Row::pair(ReportedState { actor: &past.0, state: &past.1 }, told);
+            match eval::verdict_of_row(&self.predicate.parsed, row) {
+                Some(Verdict::Fails) => {
                     failed.insert(past.0.clone(), row.named(self.predicate.scope()));
                 }
-                Some(Says::Unjudged(reason)) => {
+                Some(Verdict::Unjudged(reason)) => {
                     unjudged.entry(past.0.clone()).or_insert((row.named(self.predicate.scope()), reason));
                 }
-                Some(Says::Holds) | None => {}
+                Some(Verdict::Holds) | None => {}
             }
         }
         // One that was judged with any state of an actor is not without a verdict.
         let mut judged = BTreeSet::new();
         if !unjudged.is_empty() || self.found.values().any(|finding| finding.unjudged.is_some()) {
             for past in new.iter().filter(|past| !failed.contains_key(&past.0)) {
-                let row = Row::pair(Told { actor: &past.0, state: &past.1 }, told);
-                if !matches!(eval::says_of_row(&self.predicate.parsed, row), Some(Says::Unjudged(_))) {
+                let row = Row::pair(ReportedState { actor: &past.0, state: &past.1 }, told);
+                if !matches!(eval::verdict_of_row(&self.predicate.parsed, row), Some(Verdict::Unjudged(_))) {
                     judged.insert(past.0.clone());
                 }
             }
@@ -124,10 +124,10 @@ impl Verdicts<'_> {
         }
         let both = |past: &Arc<str>| vec![past.clone(), actor.clone()];
         for (past, (of, reason)) in unjudged.into_iter().filter(|(past, _)| !failed.contains_key(past)) {
-            self.put(pair(&past), of, both(&past), Says::Unjudged(reason));
+            self.put(pair(&past), of, both(&past), Verdict::Unjudged(reason));
         }
         for (past, of) in failed {
-            self.put(pair(&past), of, both(&past), Says::Fails);
+            self.put(pair(&past), of, both(&past), Verdict::Fails);
         }
         self.taken.insert(projected, length);
         if known.is_none() && self.sided[0].iter().all(|c| eval::passes(c, Row::pair(told, told))) {
@@ -150,7 +150,7 @@ impl Verdicts<'_> {
     pub(super) fn judge_nothing(&mut self, affected: &[Arc<str>]) {
         let key: Key = (Arc::from(""), None);
         if self.predicate.parsed.is_of_the_whole() && !self.has_failed(&key) {
-            let says = eval::says_of_group(&self.predicate.parsed, &[]);
+            let says = eval::verdict_of_group(&self.predicate.parsed, &[]);
             self.put(key, String::new(), affected.to_vec(), says);
         }
     }

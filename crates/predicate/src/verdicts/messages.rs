@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Key, Verdicts};
-use crate::eval::{self, Says};
+use crate::eval::{self, Verdict};
 use crate::row::{Delivered, Row};
 use crate::scope::Scope;
 
@@ -25,11 +25,11 @@ impl Verdicts<'_> {
         if self.predicate.is_of_groups() {
             return self.collect(row, delivered, affected);
         }
-        let Some(says) = eval::says_of_row(&self.predicate.parsed, row) else { return };
+        let Some(says) = eval::verdict_of_row(&self.predicate.parsed, row) else { return };
         let key: Key = (Arc::from(row.named(self.predicate.scope())), None);
         let before = self.found.pop_first().map(|(_, finding)| finding);
         self.found.clear();
-        let (of, fails) = (key.0.to_string(), says == Says::Fails);
+        let (of, fails) = (key.0.to_string(), says == Verdict::Fails);
         self.put(key.clone(), of, affected, says);
         // Each is a failure of its own; those in a row are counted together. Of what is not judged it is said once.
         if let (Some(before), Some(now)) = (before, self.found.get_mut(&key)) {
@@ -74,8 +74,8 @@ impl Verdicts<'_> {
         }
         let group = self.messages.get(&key).map_or(&[][..], |group| &group.rows);
         let rows: Vec<Row<'_>> = group.iter().filter_map(|message| self.row_of(message)).collect();
-        let says = eval::says_of_group(&self.predicate.parsed, &rows);
-        if let Says::Unjudged(reason) = says {
+        let says = eval::verdict_of_group(&self.predicate.parsed, &rows);
+        if let Verdict::Unjudged(reason) = says {
             self.take_back(&key, row);
             return self.put_alone(alone, affected, Some(reason));
         }

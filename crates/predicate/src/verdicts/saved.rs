@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::history::ALL;
-use super::{Finding, Group, Past, Seen, Verdicts};
+use super::{ActorHistory, Finding, Group, Verdicts};
 use crate::Predicate;
-use crate::row::{Delivered, Row, Told};
+use crate::row::{Delivered, Link, ReportedState, Row};
 use crate::scope::Scope;
 use crate::state::State;
 
 /// What [`Verdicts`] rest on, as plain data. States are JSON objects.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Saved {
+pub struct SavedVerdicts {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     actors: Vec<Actor>,
     /// Actors whose states nobody has looked at.
@@ -33,7 +33,7 @@ pub struct Saved {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     met: Vec<(Arc<str>, Arc<str>)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    found: Vec<Found>,
+    found: Vec<SavedFinding>,
     #[serde(default)]
     beyond: u64,
 }
@@ -52,7 +52,7 @@ struct Actor {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Found {
+struct SavedFinding {
     one: Arc<str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     other: Option<Arc<str>>,
@@ -69,7 +69,7 @@ struct Message {
     links: Vec<(Arc<str>, Json)>,
 }
 
-impl Saved {
+impl SavedVerdicts {
     /// Takes out what actors told, and what is said of them.
     pub fn forget(&mut self, whose: &dyn Fn(&str) -> bool) {
         self.actors.retain(|actor| !whose(&actor.name));
@@ -85,7 +85,7 @@ impl Saved {
 impl Verdicts<'_> {
     /// What it rests on; [`Predicate::resume`] goes on from there.
     #[must_use]
-    pub fn save(&self) -> Saved {
+    pub fn save(&self) -> SavedVerdicts {
         let actors = self.actors.iter().map(|(name, seen)| Actor {
             name: name.clone(),
             incarnation: seen.incarnation,
@@ -95,12 +95,12 @@ impl Verdicts<'_> {
         });
         let past = sorted(&self.past).flat_map(|group| &group.rows);
         let messages = sorted(&self.messages).flat_map(|group| &group.rows);
-        let found = self.found.iter().map(|((one, other), finding)| Found {
+        let found = self.found.iter().map(|((one, other), finding)| SavedFinding {
             one: one.clone(),
             other: other.clone(),
             finding: finding.clone(),
         });
-        Saved {
+        SavedVerdicts {
             actors: actors.collect(),
             unseen: self.unseen.iter().cloned().collect(),
             stale: self.stale,
@@ -179,7 +179,7 @@ impl Verdicts<'_> {
             false => shrink(&mut self.past, most),
         };
         self.taken.clear();
-        let rows: Vec<Past> = self.past.values().flat_map(|group| group.rows.iter().cloned()).collect();
+        let rows: Vec<Link> = self.past.values().flat_map(|group| group.rows.iter().cloned()).collect();
         for (actor, state) in rows {
             self.note_taken(&actor, &state, 0);
         }
@@ -187,7 +187,7 @@ impl Verdicts<'_> {
 
     /// Notes a row of the past, so that the same does not come in twice.
     fn note_taken(&mut self, actor: &Arc<str>, state: &Arc<State>, place: usize) {
-        let told = Told { actor, state };
+        let told = ReportedState { actor, state };
         let projected = match self.predicate.scope() {
             Scope::EverPairs(..) => format!("{actor}\u{1f}{}", self.projected(Row::pair(told, told))),
             _ => self.projected(Row::one(told)),
@@ -195,10 +195,10 @@ impl Verdicts<'_> {
         self.taken.insert(projected, place);
     }
 
-    fn restore(&mut self, saved: &Saved) {
+    fn restore(&mut self, saved: &SavedVerdicts) {
         let state = |json: &Json| Arc::new(State::new(json.clone()));
         for actor in &saved.actors {
-            let seen = Seen {
+            let seen = ActorHistory {
                 incarnation: actor.incarnation,
                 still: actor.still,
                 now: state(&actor.now),
@@ -214,7 +214,7 @@ impl Verdicts<'_> {
             let key = match self.predicate.scope() {
                 Scope::EverPairs(..) => ALL.to_owned(),
                 // What was kept has a group.
-                _ => match self.group_of(Row::one(Told { actor, state: &state })) {
+                _ => match self.group_of(Row::one(ReportedState { actor, state: &state })) {
                     Ok(Some((key, _))) => key,
                     _ => continue,
                 },
@@ -246,7 +246,7 @@ impl Verdicts<'_> {
 impl Predicate {
     /// Goes on where other verdicts of this predicate were [saved](Verdicts::save), with room for so many findings.
     #[must_use]
-    pub fn resume(&self, saved: &Saved, most: usize) -> Verdicts<'_> {
+    pub fn resume(&self, saved: &SavedVerdicts, most: usize) -> Verdicts<'_> {
         let mut verdicts = self.verdicts(most);
         verdicts.restore(saved);
         verdicts

@@ -7,7 +7,7 @@ use demi_lineage::query::Query;
 use serde::{Deserialize, Serialize};
 
 use super::Served;
-use crate::columns::Filling;
+use crate::columns::ColumnBuilder;
 use crate::data::{Changes, Columns};
 use crate::error::ReportError;
 
@@ -88,7 +88,7 @@ impl Served {
         Ok(match ask {
             Ask::Events { from, to } => {
                 let (from, to) = (from.min(n), to.min(n).min(from.saturating_add(WINDOW)));
-                let mut filling = Filling::until(to);
+                let mut filling = ColumnBuilder::until(to);
                 for (e, mut content) in (from..to).zip(self.ranks.contents(&self.query()?, from..to)?) {
                     // Variables are asked for by themselves.
                     content.state = None;

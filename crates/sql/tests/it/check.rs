@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use demi_lineage::generate::{Generator, Mix, write_store_file};
-use demi_lineage::query::{CheckAnswer, CutSpec, Looks, Predicate, Query};
+use demi_lineage::query::{CheckAnswer, CutSpec, Predicate, Query, StateSelection};
 use demi_lineage::{BuildOptions, ViolationSpec, build};
 use demi_schemas::EventRecord;
 use demi_sql::{OutputFormat, write};
@@ -84,11 +84,11 @@ proptest! {
         prop_assume!(query.index().header().states > 0);
         let number = |s: &Value| s["x"].as_u64().unwrap();
 
-        let answer = query.check(&Predicate::parse(&format!("sum(x) <= {most}")).unwrap(), Looks::Order).unwrap();
+        let answer = query.check(&Predicate::parse(&format!("sum(x) <= {most}")).unwrap(), StateSelection::Order).unwrap();
         compare(&query, &answer, &by_hand(&query, |now| now.values().map(number).sum::<u64>() > most));
 
         let text = "WHERE role = 'Leader' GROUP BY x HAVING count(*) <= 1";
-        let answer = query.check(&Predicate::parse(text).unwrap(), Looks::Order).unwrap();
+        let answer = query.check(&Predicate::parse(text).unwrap(), StateSelection::Order).unwrap();
         let two_leaders = |now: &BTreeMap<String, Value>| {
             (0..6).any(|x| now.values().filter(|s| s["role"] == "Leader" && number(s) == x).count() > 1)
         };
@@ -100,13 +100,15 @@ proptest! {
 fn slips_are_told() {
     let (_dir, exec) = executed(records(1, 3, 100));
     let query = Query::open(&exec, false).unwrap();
-    let error =
-        |text: &str| query.check(&Predicate::parse(text).unwrap(), Looks::Order).unwrap_err().to_string();
+    let error = |text: &str| {
+        query.check(&Predicate::parse(text).unwrap(), StateSelection::Order).unwrap_err().to_string()
+    };
     assert_eq!(error("count(rol) < 2"), "no state has a variable 'rol'; 'role' is near (there are: role, x)");
     assert!(error("role < 3").contains("cannot be put in order"), "{}", error("role < 3"));
     let plain = records(1, 3, 100).into_iter().map(|r| EventRecord { state: None, ..r }).collect();
     let (_dir, exec) = executed(plain);
     let query = Query::open(&exec, false).unwrap();
-    let error = query.check(&Predicate::parse("x < 1").unwrap(), Looks::Order).unwrap_err().to_string();
+    let error =
+        query.check(&Predicate::parse("x < 1").unwrap(), StateSelection::Order).unwrap_err().to_string();
     assert!(error.contains("no record tells a state"), "{error}");
 }

@@ -14,7 +14,7 @@ proptest! {
     fn both_ends_of_a_message_are_in_one_ground_state(seed: u64, actors in 2..5_u32, events in 5..120_u64) {
         let (_dir, exec) = executed(records(seed, actors, events));
         let query = Query::open(&exec, false).unwrap();
-        let Ok(told) = query.told() else { return Ok(()) };
+        let Ok(told) = query.state_history() else { return Ok(()) };
         let ground = query.ground(&told).unwrap();
         prop_assert!(ground.moments.is_sorted());
         let name = |at: usize| query.index().name(told.event(at).unwrap()).unwrap();

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use demi_lineage::generate::{Generator, Mix, write_store_file};
-use demi_lineage::query::{Anew, CutSpec, Looks, Predicate, Query, Refreshed, refresh};
+use demi_lineage::query::{CutSpec, Predicate, Query, RebuildReason, Refreshed, StateSelection, refresh};
 use demi_schemas::{EventRecord, Kind};
 use demi_sql::{OutputFormat, write};
 use proptest::prelude::*;
@@ -91,7 +91,10 @@ fn compare(grown: &Path, built: &Path, seed: u64) {
         assert_eq!(x, y);
         if a.index().header().states > 0 {
             let holds = Predicate::parse("count(*) >= 0").unwrap();
-            assert_eq!(a.check(&holds, Looks::Order).unwrap(), b.check(&holds, Looks::Order).unwrap());
+            assert_eq!(
+                a.check(&holds, StateSelection::Order).unwrap(),
+                b.check(&holds, StateSelection::Order).unwrap()
+            );
         }
     }
 }
@@ -195,7 +198,7 @@ fn grown_is_as_built() {
             }
             prop_assert_eq!(update(&files, &folder), Refreshed::Current);
             std::fs::remove_dir_all(&fresh).ok();
-            prop_assert!(matches!(update(&files, &fresh), Refreshed::Built(Anew::NoBase)));
+            prop_assert!(matches!(update(&files, &fresh), Refreshed::Built(RebuildReason::NoBase)));
             if i > 0 {
                 compare(&folder, &fresh, seed);
             }
@@ -248,11 +251,14 @@ fn what_cannot_be_grown_is_built_anew() {
         .filter(|r| r.actor != "x_monitor")
         .collect();
     for (why, added) in [
-        (Anew::IdAgain, again(&|_| {})),
-        (Anew::NotById, again(&|r| r.msg_id = None)),
-        (Anew::Clocks, again(&|r| r.vector_clock = Some([(r.actor.clone(), 1)].into()))),
-        (Anew::Large, many),
-        (Anew::Older, vec![EventRecord { seq: 0, ..again(&|r| r.msg_id = Some("new".into()))[0].clone() }]),
+        (RebuildReason::IdAgain, again(&|_| {})),
+        (RebuildReason::NotById, again(&|r| r.msg_id = None)),
+        (RebuildReason::Clocks, again(&|r| r.vector_clock = Some([(r.actor.clone(), 1)].into()))),
+        (RebuildReason::Large, many),
+        (
+            RebuildReason::Older,
+            vec![EventRecord { seq: 0, ..again(&|r| r.msg_id = Some("new".into()))[0].clone() }],
+        ),
     ] {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("exec");
@@ -262,7 +268,7 @@ fn what_cannot_be_grown_is_built_anew() {
             file
         };
         let (a, b) = (write("a.parquet", first), write("b.parquet", rest));
-        assert_eq!(update(std::slice::from_ref(&a), &folder), Refreshed::Built(Anew::NoBase));
+        assert_eq!(update(std::slice::from_ref(&a), &folder), Refreshed::Built(RebuildReason::NoBase));
         assert_eq!(update(&[a.clone(), b.clone()], &folder), Refreshed::Grown);
         let c = write("c.parquet", &added);
         assert_eq!(update(&[a.clone(), b.clone(), c], &folder), Refreshed::Built(why));
@@ -317,7 +323,7 @@ fn clocks_are_taken_over_when_actors_come_in() {
     };
     let files = [write("a.parquet", records), write("b.parquet", added)];
     let (grown, built) = (dir.path().join("grown"), dir.path().join("built"));
-    assert_eq!(update(&files[..1], &grown), Refreshed::Built(Anew::NoBase));
+    assert_eq!(update(&files[..1], &grown), Refreshed::Built(RebuildReason::NoBase));
     assert_eq!(update(&files, &grown), Refreshed::Grown);
     update(&files, &built);
     assert!(grown.join("index/clocks.bin").is_file());

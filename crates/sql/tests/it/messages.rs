@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use demi_lineage::query::{Looks, Predicate, Query};
+use demi_lineage::query::{Predicate, Query, StateSelection};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -87,7 +87,7 @@ proptest! {
         let log = Log::read(&query);
         prop_assume!(query.index().header().states > 30 && !log.sent.is_empty());
         let more = |a: Option<i64>, b: Option<i64>| a.zip(b).is_some_and(|(a, b)| a > b);
-        let ask = |text: &str| query.check(&Predicate::parse(text).unwrap(), Looks::Order).unwrap();
+        let ask = |text: &str| query.check(&Predicate::parse(text).unwrap(), StateSelection::Order).unwrap();
 
         let answer = ask("MESSAGES HAVING sender.x <= receiver.x");
         let by_hand = log.sent.iter().filter(|(to, from)| more(log.x(from), log.x(to)));
@@ -119,8 +119,9 @@ proptest! {
 fn slips_about_messages_are_told() {
     let (_dir, exec) = executed(records(1, 3, 100));
     let query = Query::open(&exec, false).unwrap();
-    let error =
-        |text: &str| query.check(&Predicate::parse(text).unwrap(), Looks::Order).unwrap_err().to_string();
+    let error = |text: &str| {
+        query.check(&Predicate::parse(text).unwrap(), StateSelection::Order).unwrap_err().to_string()
+    };
     let why = error("MESSAGES 'no such' HAVING sender.x > 1");
     assert!(why.contains("no message of type 'no such' was delivered"), "{why}");
     let why = error("MESSAGES HAVING sender.y > 1");
@@ -136,7 +137,7 @@ fn neighbours_met() {
     let query = Query::open(&exec, false).unwrap();
     let check = |scope: &str| {
         let text = format!("{scope} a, b HAVING a.x + b.x < 0");
-        query.check(&Predicate::parse(&text).unwrap(), Looks::Order).unwrap()
+        query.check(&Predicate::parse(&text).unwrap(), StateSelection::Order).unwrap()
     };
     let (pairs, neighbours) = (check("PAIRS"), check("NEIGHBOURS"));
     assert_eq!(pairs.checked, neighbours.checked);

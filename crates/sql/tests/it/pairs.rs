@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use demi_lineage::query::{Class, Predicate, Query, Relation};
-use demi_predicate::{Row, State, Told};
+use demi_predicate::{ReportedState, Row, State};
 use proptest::prelude::*;
 
 use super::check::{executed, records, rows};
@@ -24,7 +24,7 @@ type Log = Vec<(u32, u32, Arc<State>)>;
 const HEADS: &str = "'start','crash','restart','stop','isolate','heal','action','receive','timer_fire'";
 
 /// Calls `f` with the states of each consistent cut, until it says that it has seen enough.
-fn each_cut(query: &Query, logs: &BTreeMap<String, Log>, f: &mut dyn FnMut(&[Told<'_>]) -> bool) {
+fn each_cut(query: &Query, logs: &BTreeMap<String, Log>, f: &mut dyn FnMut(&[ReportedState<'_>]) -> bool) {
     let names: Vec<&String> = logs.keys().collect();
     let before = |a: u32, b: u32| query.order(a, b).unwrap() == Relation::Before;
     let mut at = vec![0_usize; names.len()];
@@ -38,12 +38,12 @@ fn each_cut(query: &Query, logs: &BTreeMap<String, Log>, f: &mut dyn FnMut(&[Tol
             })
         });
         if consistent {
-            let told: Vec<Told<'_>> = names
+            let told: Vec<ReportedState<'_>> = names
                 .iter()
                 .zip(&at)
                 .filter_map(|(name, n)| {
                     let last = n.checked_sub(1)?;
-                    Some(Told { actor: name.as_str(), state: &logs[*name][last].2 })
+                    Some(ReportedState { actor: name.as_str(), state: &logs[*name][last].2 })
                 })
                 .collect();
             if !f(&told) {
@@ -83,7 +83,7 @@ proptest! {
     fn a_pair_fails_where_a_cut_does(seed: u64, actors in 2..4_u32, events in 5..50_u64, which in 0..PREDICATES.len()) {
         let (_dir, exec) = executed(records(seed, actors, events));
         let query = Query::open(&exec, false).unwrap();
-        let Ok(told) = query.told() else { return Ok(()) };
+        let Ok(told) = query.state_history() else { return Ok(()) };
         let mut logs: BTreeMap<String, Log> = BTreeMap::new();
         let mut number = 0;
         // Events are numbered by actor, each log in its order.
@@ -92,7 +92,7 @@ proptest! {
             rows(&query, &sql).iter().map(|row| query.index().event(row["event"].as_str().unwrap()).unwrap()).collect();
         heads.extend(query.index().header().actors.iter().map(|actor| actor.first));
         heads.sort_unstable();
-        query.each_told(&told, &mut |actor, _, state| {
+        query.each_recorded_state(&told, &mut |actor, _, state| {
             let event = told.event(number).unwrap();
             let head = heads[heads.partition_point(|head| *head <= event) - 1];
             let log = logs.entry(actor.to_owned()).or_default();
@@ -110,7 +110,7 @@ proptest! {
             true
         });
         let mut states: Vec<(String, String)> = Vec::new();
-        query.each_told(&told, &mut |actor, _, state| states.push((actor.to_owned(), format!("{state:?}"))));
+        query.each_recorded_state(&told, &mut |actor, _, state| states.push((actor.to_owned(), format!("{state:?}"))));
         let found: Vec<Both> = query.state_pairs(&told, usize::MAX).unwrap().into_iter().map(|pair| {
             let mut both = pair.map(|at| states[at].clone());
             both.sort();
@@ -126,7 +126,7 @@ proptest! {
             // What is shown fails.
             let states: Vec<(String, State)> =
                 first.states.iter().map(|(name, known)| (name.clone(), State::new(known.state.clone()))).collect();
-            let rows: Vec<Told<'_>> = states.iter().map(|(actor, state)| Told { actor, state }).collect();
+            let rows: Vec<ReportedState<'_>> = states.iter().map(|(actor, state)| ReportedState { actor, state }).collect();
             let rows: Vec<Row<'_>> = match predicate.text().starts_with("PAIRS") {
                 false => rows.iter().map(|t| Row::one(*t)).collect(),
                 true => rows.iter().flat_map(|a| rows.iter().map(|b| (*a, *b)))

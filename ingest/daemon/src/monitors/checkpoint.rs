@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Write as _;
 
-use demi_monitor::{Saved, Violation};
+use demi_monitor::{MonitorState, Violation};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -35,7 +35,7 @@ pub(crate) struct Checkpoint {
     /// By invariant: when it was last told, in seconds since 1970.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) last_told: BTreeMap<String, u64>,
-    pub(crate) saved: Saved,
+    pub(crate) saved: MonitorState,
 }
 
 /// Violations of one invariant that are told together.

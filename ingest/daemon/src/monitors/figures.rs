@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 
-use demi_monitor::{Counts, Invariant, Watching};
+use demi_monitor::{Counts, Invariant, InvariantStatus};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -129,7 +129,7 @@ impl Figures {
         self.shed.get_or_create(&MonitorLabel { monitor: monitor.to_owned() }).inc_by(count);
     }
 
-    pub(crate) fn show(&self, monitor: &str, watching: &[Watching], counts: Counts, sample: f64) {
+    pub(crate) fn show(&self, monitor: &str, watching: &[InvariantStatus], counts: Counts, sample: f64) {
         let label = MonitorLabel { monitor: monitor.to_owned() };
         self.sample.get_or_create(&label).set(sample);
         self.held.get_or_create(&label).set(number(counts.held as u64));
@@ -147,7 +147,7 @@ impl Figures {
     }
 
     /// Forgets the invariants of a monitor that are not watched any more. What failed stays counted.
-    pub(crate) fn keep(&self, monitor: &str, before: &[Watching], now: &[Watching]) {
+    pub(crate) fn keep(&self, monitor: &str, before: &[InvariantStatus], now: &[InvariantStatus]) {
         for gone in before.iter().filter(|old| now.iter().all(|new| new.id != old.id)) {
             let labels = labels(monitor, &gone.id);
             for gauge in [&self.checks, &self.failing, &self.unjudged] {
@@ -205,7 +205,7 @@ mod tests {
         let mut registry = Registry::default();
         let figures = Figures::default();
         figures.register(&mut registry);
-        let watching = |id: &str| Watching {
+        let watching = |id: &str| InvariantStatus {
             id: id.to_owned(),
             name: id.to_owned(),
             holds: "x > 0".to_owned(),

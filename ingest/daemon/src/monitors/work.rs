@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use demi_monitor::{Invariant, Monitor, Record, Saved, Unjudged, Violation, Watching};
+use demi_monitor::{Invariant, InvariantStatus, Monitor, MonitorState, Record, Unjudged, Violation};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::checkpoint::{Alert, Checkpoint, Done, Known, Stage, Told as ToldViolation};
@@ -37,7 +37,7 @@ const LEAST_SAMPLE: f64 = 1.0 / 65_536.0;
 #[derive(Debug, Default)]
 pub(crate) struct Desk {
     /// The invariants as they stood a moment ago, and the share of states that is looked at.
-    pub(crate) watching: Mutex<(Vec<Watching>, f64)>,
+    pub(crate) watching: Mutex<(Vec<InvariantStatus>, f64)>,
     /// Invariants to be muted, or to be heard again; it is answered when that is written down.
     pub(crate) mute: Mutex<Vec<Mute>>,
     /// The file of invariants is to be read again.
@@ -130,7 +130,7 @@ impl<D: Disk> Work<D> {
         }
     }
 
-    fn watch(&mut self, invariants: &[Invariant], saved: &Saved) -> Ended {
+    fn watch(&mut self, invariants: &[Invariant], saved: &MonitorState) -> Ended {
         let mut monitor = Monitor::resume(invariants, self.config.options(), saved);
         self.metrics.monitors.begin(&self.name, invariants, &self.checkpoint.last_told);
         self.wanted.set_interest(monitor.interest().clone());
@@ -374,7 +374,7 @@ impl<D: Disk> Work<D> {
         self.checkpoint.saved = monitor.save();
         let written = self.checkpoint.write(&self.disk, &self.name);
         // It takes as much memory as the monitor itself.
-        self.checkpoint.saved = Saved::default();
+        self.checkpoint.saved = MonitorState::default();
         written?;
         self.wanted.set_safe(self.checkpoint.lsn);
         Ok(())

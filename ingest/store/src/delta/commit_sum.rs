@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use demi_common::sealed::{DAMAGED, STRETCH, SealedFile};
-use demi_common::sums::{Summing, Sums};
+use demi_common::sums::{Digester, Digests};
 use xxhash_rust::xxh3::Xxh3;
 
 /// What begins the line in which the digest stands.
@@ -62,7 +62,7 @@ pub(super) fn beside(path: &Path) -> Option<PathBuf> {
 
 /// The digests of a checkpoint, as they are kept.
 pub(super) fn of_checkpoint<'a>(content: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
-    let mut summing = Summing::new(STRETCH);
+    let mut summing = Digester::new(STRETCH);
     content.for_each(|bytes| summing.put(bytes));
     summing.finish().to_bytes()
 }
@@ -79,7 +79,7 @@ pub(super) fn check_checkpoint(path: &Path) -> std::io::Result<()> {
         Err(error) => return Err(error),
     };
     let length = std::fs::metadata(path)?.len();
-    let sums = Sums::from_bytes(&sums, STRETCH as u64, length);
+    let sums = Digests::from_bytes(&sums, STRETCH as u64, length);
     let sums = sums.ok_or_else(|| std::io::Error::new(std::io::ErrorKind::InvalidData, DAMAGED))?;
     SealedFile::new(path.to_owned(), Some(sums)).verify()
 }

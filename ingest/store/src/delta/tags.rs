@@ -7,7 +7,7 @@ use std::path::Path;
 
 use deltalake_core::kernel::{Add, LogicalFileView};
 use demi_common::sealed::{STRETCH, SealedFile};
-use demi_common::sums::{Summing, Sums};
+use demi_common::sums::{Digester, Digests};
 
 /// Name of the tag.
 const TAG: &str = "demi.sums";
@@ -22,13 +22,13 @@ pub(super) fn seal(table: &Path, adds: &mut [Add]) -> io::Result<()> {
 }
 
 /// The digests of a file as it is.
-fn of(path: &Path) -> io::Result<Sums> {
-    let mut summing = Sink(Summing::new(STRETCH));
+fn of(path: &Path) -> io::Result<Digests> {
+    let mut summing = Sink(Digester::new(STRETCH));
     io::copy(&mut File::open(path)?, &mut summing)?;
     Ok(summing.0.finish())
 }
 
-struct Sink(Summing);
+struct Sink(Digester);
 
 impl io::Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -47,9 +47,9 @@ pub(crate) fn sealed(table: &Path, file: &LogicalFileView) -> SealedFile {
 }
 
 /// The digests of a file; none where an earlier version added it.
-fn sums(file: &LogicalFileView) -> Option<Sums> {
+fn sums(file: &LogicalFileView) -> Option<Digests> {
     // The one way to its tags; what should take its place does not give them.
     #[expect(deprecated, reason = "arrays of actions are not public")]
     let add = file.add_action();
-    Sums::parse(add.tags?.remove(TAG)??.as_str())
+    Digests::parse(add.tags?.remove(TAG)??.as_str())
 }

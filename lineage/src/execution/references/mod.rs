@@ -18,7 +18,7 @@ pub(crate) use self::places::{LIST, write as write_places};
 use super::folder::{link, link_sealed};
 use crate::error::LineageError;
 use crate::index::{ORDERS, Pages, with_file};
-use crate::order::{Order, Provenance, Why};
+use crate::order::{KeepReason, Order, Provenance};
 use crate::read::beside;
 
 /// Name of the folder in an execution that refers to rows.
@@ -136,15 +136,15 @@ impl References {
                 Ok(Arc::new(BooleanArray::from(kept.collect::<Result<Vec<_>, LineageError>>()?)))
             }
             "reason" => {
-                let why = events.iter().map(|&event| self.why(event).map(Why::as_str));
+                let why = events.iter().map(|&event| self.why(event).map(KeepReason::as_str));
                 Ok(Arc::new(StringArray::from(why.collect::<Result<Vec<_>, _>>()?)))
             }
             other => Err(self.kept.broken(format!("no column '{other}'"))),
         }
     }
 
-    fn why(&self, event: u32) -> Result<Why, LineageError> {
+    fn why(&self, event: u32) -> Result<KeepReason, LineageError> {
         let code = self.kept.get(event)? & !IS_KEPT;
-        Why::from_code(code).ok_or_else(|| self.kept.broken(format!("event {event} has code {code}")))
+        KeepReason::from_code(code).ok_or_else(|| self.kept.broken(format!("event {event} has code {code}")))
     }
 }

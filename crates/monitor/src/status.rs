@@ -79,7 +79,7 @@ pub struct Counts {
 
 /// An invariant as it stands.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Watching {
+pub struct InvariantStatus {
     /// Its id.
     pub id: String,
     /// Its name.
@@ -106,7 +106,7 @@ pub struct Watching {
     pub unjudged_groups: usize,
 }
 
-impl Watching {
+impl InvariantStatus {
     /// Most rows or groups that are named.
     pub const SHOWN: usize = 100;
 }
@@ -116,7 +116,7 @@ impl Watching {
 pub struct Unjudged {
     /// The invariant's id.
     pub invariant: String,
-    /// The first of them, at most [`Watching::SHOWN`]; empty for all actors.
+    /// The first of them, at most [`InvariantStatus::SHOWN`]; empty for all actors.
     pub of: Vec<String>,
     /// How many there are.
     pub groups: usize,

@@ -6,12 +6,12 @@ use demi_predicate::{Class, ClassError, ParseError, Predicate, Scope};
 use demi_schemas::InvariantEntry;
 
 use super::Query;
-use super::check::{CheckAnswer, Told};
+use super::check::{CheckAnswer, StateHistory};
 use crate::error::LineageError;
 
 /// Which global states are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Looks {
+pub enum StateSelection {
     /// Those that the linear extension passes, one a state record.
     Order,
     /// All pairs of states that can be there together, in whatever order the events are taken.
@@ -22,7 +22,7 @@ pub enum Looks {
 
 /// A predicate, and the actors that it is about.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct ClassPredicate {
     /// What has to hold.
     pub predicate: Predicate,
     /// Of whom.
@@ -31,7 +31,7 @@ pub struct Asked {
 
 /// Why an invariant of a file cannot be asked.
 #[derive(Debug, thiserror::Error)]
-pub enum AskedError {
+pub enum ClassPredicateError {
     /// Its predicate cannot be read.
     #[error(transparent)]
     Predicate(#[from] ParseError),
@@ -40,15 +40,15 @@ pub enum AskedError {
     Class(#[from] ClassError),
 }
 
-impl Asked {
+impl ClassPredicate {
     /// Reads an invariant of a file.
     ///
     /// # Errors
     /// When its predicate or its class cannot be read.
-    pub fn of(entry: &InvariantEntry) -> Result<Asked, AskedError> {
+    pub fn of(entry: &InvariantEntry) -> Result<ClassPredicate, ClassPredicateError> {
         let predicate = Predicate::parse(&entry.holds)?;
         let class = entry.class.as_deref().map(Class::parse).transpose()?.unwrap_or_default();
-        Ok(Asked { predicate, class })
+        Ok(ClassPredicate { predicate, class })
     }
 }
 
@@ -58,14 +58,18 @@ impl Query {
     /// # Errors
     /// When no record tells a state, no state has a variable of that name, values cannot be compared as the predicate does, or a
     /// file cannot be read.
-    pub fn check(&self, predicate: &Predicate, looks: Looks) -> Result<CheckAnswer, LineageError> {
+    pub fn check(
+        &self,
+        predicate: &Predicate,
+        selection: StateSelection,
+    ) -> Result<CheckAnswer, LineageError> {
         let told = match predicate.scope().is_of_messages() {
             // Messages may tell enough of themselves.
-            true => self.told_or_none()?,
-            false => self.told()?,
+            true => self.state_history_or_empty()?,
+            false => self.state_history()?,
         };
-        let asked = Asked { predicate: predicate.clone(), class: Class::default() };
-        let answer = self.check_asked(&told, &asked, looks)?;
+        let asked = ClassPredicate { predicate: predicate.clone(), class: Class::default() };
+        let answer = self.check_class(&told, &asked, selection)?;
         match &answer.absent {
             Some(absent) => Err(self.slip(&told, predicate, absent)?),
             None => Ok(answer),
@@ -77,13 +81,18 @@ impl Query {
     ///
     /// # Errors
     /// When values cannot be compared as the predicate does, or a file cannot be read.
-    pub fn check_asked(&self, told: &Told, asked: &Asked, looks: Looks) -> Result<CheckAnswer, LineageError> {
-        let Asked { predicate, class } = asked;
-        if looks == Looks::Pairs {
+    pub fn check_class(
+        &self,
+        told: &StateHistory,
+        asked: &ClassPredicate,
+        selection: StateSelection,
+    ) -> Result<CheckAnswer, LineageError> {
+        let ClassPredicate { predicate, class } = asked;
+        if selection == StateSelection::Pairs {
             return self.check_pairs(told, predicate, class);
         }
-        let answer = self.check_told(told, predicate, class)?;
-        let goes_on = looks == Looks::All && predicate.is_of_cuts();
+        let answer = self.check_history(told, predicate, class)?;
+        let goes_on = selection == StateSelection::All && predicate.is_of_cuts();
         match goes_on && answer.holds && answer.absent.is_none() {
             // One order of the events may not show it.
             true => self.check_pairs(told, predicate, class),
@@ -95,13 +104,13 @@ impl Query {
     /// number of each when it is begun.
     pub fn check_many(
         &self,
-        told: &Told,
-        asked: &[Asked],
-        looks: Looks,
+        told: &StateHistory,
+        asked: &[ClassPredicate],
+        selection: StateSelection,
         begun: &(dyn Fn(usize) + Sync),
     ) -> Vec<Result<CheckAnswer, LineageError>> {
         let (folder, certain) = (self.folder.as_path(), self.certain);
-        let of_messages = |a: &Asked| {
+        let of_messages = |a: &ClassPredicate| {
             a.predicate.scope().is_of_messages() || matches!(a.predicate.scope(), Scope::Neighbours(..))
         };
         if asked.iter().any(of_messages) {
@@ -115,7 +124,7 @@ impl Query {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 let Some(asked) = asked.get(number) else { return answers };
                 begun(number);
-                answers.push((number, query.check_asked(told, asked, looks)));
+                answers.push((number, query.check_class(told, asked, selection)));
             }
         };
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(asked.len());

@@ -24,7 +24,7 @@ const LEVEL: i32 = 1;
 const WINDOW: u32 = 17;
 
 /// The first event of a batch, and the batch.
-pub(crate) type Numbered = Result<(u32, RecordBatch), LineageError>;
+pub(crate) type NumberedBatch = Result<(u32, RecordBatch), LineageError>;
 
 /// The rows of a temporary file, which is removed.
 fn taken(path: &Path, schema: &SchemaRef) -> Result<RecordBatch, LineageError> {
@@ -35,9 +35,9 @@ fn taken(path: &Path, schema: &SchemaRef) -> Result<RecordBatch, LineageError> {
     Ok(concat_batches(schema, &pieces)?)
 }
 
-type Scratch = zstd::Encoder<'static, BufWriter<File>>;
+type RangeFile = zstd::Encoder<'static, BufWriter<File>>;
 
-fn scratch_file(path: &Path) -> std::io::Result<Scratch> {
+fn scratch_file(path: &Path) -> std::io::Result<RangeFile> {
     let mut file = zstd::Encoder::new(BufWriter::with_capacity(1 << 16, File::create(path)?), LEVEL)?;
     // Many files are written at a time.
     file.window_log(WINDOW)?;
@@ -51,7 +51,7 @@ pub(super) fn with_values(schema: &SchemaRef, null: &[bool]) -> SchemaRef {
 }
 
 /// Rows spread over ranges of events.
-pub(crate) struct Spread {
+pub(crate) struct RangePartition {
     /// What the paths of temporary files begin with.
     names: PathBuf,
     /// What is given: all columns, those without a value too.
@@ -61,11 +61,11 @@ pub(crate) struct Spread {
     chunk: usize,
     /// With one range there is no need of files.
     kept: Vec<RecordBatch>,
-    files: Vec<Option<StreamWriter<Scratch>>>,
+    files: Vec<Option<StreamWriter<RangeFile>>>,
 }
 
 /// The items, or one that is the error.
-fn all_or_error(items: Result<Vec<(u32, RecordBatch)>, LineageError>) -> impl Iterator<Item = Numbered> {
+fn all_or_error(items: Result<Vec<(u32, RecordBatch)>, LineageError>) -> impl Iterator<Item = NumberedBatch> {
     let (items, error) = match items {
         Ok(items) => (items, None),
         Err(error) => (Vec::new(), Some(Err(error))),
@@ -73,14 +73,14 @@ fn all_or_error(items: Result<Vec<(u32, RecordBatch)>, LineageError>) -> impl It
     items.into_iter().map(Ok).chain(error)
 }
 
-impl Spread {
+impl RangePartition {
     /// Nothing yet.
     pub(super) fn new(names: &Path, schema: &SchemaRef, null: &[bool], chunk: usize, events: usize) -> Self {
         let mut fields = with_values(schema, null).fields().to_vec();
         fields.push(Arc::new(Field::new("event", DataType::UInt32, false)));
         let files = (0..events.div_ceil(chunk)).map(|_| None).collect();
         let (names, whole) = (names.to_owned(), schema.clone());
-        Spread { names, whole, schema: Arc::new(Schema::new(fields)), chunk, kept: Vec::new(), files }
+        RangePartition { names, whole, schema: Arc::new(Schema::new(fields)), chunk, kept: Vec::new(), files }
     }
 
     fn path(&self, range: usize) -> PathBuf {
@@ -123,7 +123,7 @@ impl Spread {
             if let Some(file) = self.files[range].take() {
                 let scratch = file.into_inner()?;
                 let path = self.path(range);
-                let end = |scratch: Scratch| scratch.finish()?.flush();
+                let end = |scratch: RangeFile| scratch.finish()?.flush();
                 end(scratch).map_err(LineageError::io(&path))?;
             }
         }
@@ -131,7 +131,7 @@ impl Spread {
     }
 
     /// All rows in the order of events; each range of events is sorted in memory.
-    pub(super) fn into_batches(mut self) -> Box<dyn Iterator<Item = Numbered>> {
+    pub(super) fn into_batches(mut self) -> Box<dyn Iterator<Item = NumberedBatch>> {
         if self.files.len() == 1 {
             let pieces = std::mem::take(&mut self.kept);
             let sorted = concat_batches(&self.schema, &pieces).map_err(Into::into);
@@ -185,7 +185,7 @@ mod tests {
         let events = 230_usize;
         for chunk in [1, 9, 64, 229, 230, 1000] {
             let dir = tempfile::tempdir().unwrap();
-            let mut spread = Spread::new(&dir.path().join("rows-"), &whole, &null, chunk, events);
+            let mut partition = RangePartition::new(&dir.path().join("rows-"), &whole, &null, chunk, events);
             let order: Vec<u32> = (0..events).map(|i| ((i * 143 + 11) % events) as u32).collect();
             // Rows that are no event come between.
             let rows: Vec<u32> = order.chunks(3).flat_map(|some| [some, &[NONE]].concat()).collect();
@@ -195,11 +195,11 @@ mod tests {
                 let number: Int64Array = some.iter().map(|e| Some(i64::from(*e))).collect();
                 let columns: Vec<ArrayRef> = vec![Arc::new(text), Arc::new(number)];
                 let batch = RecordBatch::try_new(with_values(&whole, &null), columns).unwrap();
-                spread.add(&batch, some).unwrap();
+                partition.add(&batch, some).unwrap();
             }
-            spread.end().unwrap();
+            partition.end().unwrap();
             let mut next = 0;
-            for batch in spread.into_batches() {
+            for batch in partition.into_batches() {
                 let (first, batch) = batch.unwrap();
                 assert_eq!((first, batch.schema()), (next, whole.clone()));
                 let (text, none) = (batch.column(0).as_string::<i32>(), batch.column(1));

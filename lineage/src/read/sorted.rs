@@ -10,22 +10,22 @@ use super::columns;
 use super::events::Events;
 use super::intern::NONE;
 use super::placement::Placement;
-use super::records::{KEYS, Loaded, NEEDED, Rest, in_file};
+use super::records::{ColumnFiller, KEYS, Loaded, NEEDED, in_file};
 use super::source::{BATCH_ROWS, Source, chosen_batches, columns_of, record_schema, rows_of};
 use crate::error::LineageError;
 
 /// A name of an event: actor, incarnation and sequence number.
-type Name = (String, i32, i64);
+type SortKey = (String, i32, i64);
 
 /// A file that says of itself that its rows are in order.
 struct Sorted {
     /// Its place among the files.
     number: usize,
-    first: Name,
+    first: SortKey,
 }
 
 /// The files in the order of their first rows, and the number of rows of each in the order given.
-type Files = (Vec<Sorted>, Vec<u32>);
+type OrderedFiles = (Vec<Sorted>, Vec<u32>);
 
 /// Reads files that say of themselves that their rows are in order; nothing where one does not, or where the rows of all are not in
 /// order, one file after the other.
@@ -40,7 +40,7 @@ pub(super) fn read(files: &[SealedFile]) -> Result<Option<Loaded>, LineageError>
         *next += rows;
         Some(first)
     });
-    let mut once = Once {
+    let mut once = SortedReader {
         loaded: Loaded {
             events: Events::default(),
             placement: Placement {
@@ -74,7 +74,7 @@ pub(super) fn read(files: &[SealedFile]) -> Result<Option<Loaded>, LineageError>
 }
 
 /// The files in the order of their first rows, and the number of rows of each in the order given.
-fn look(files: &[SealedFile]) -> Result<Option<Files>, LineageError> {
+fn look(files: &[SealedFile]) -> Result<Option<OrderedFiles>, LineageError> {
     let keys = columns_of(&record_schema(), &KEYS);
     let (mut sorted, mut file_rows) = (Vec::with_capacity(files.len()), Vec::with_capacity(files.len()));
     for (number, file) in files.iter().enumerate() {
@@ -112,12 +112,12 @@ fn says_so(file: &ParquetMetaData) -> bool {
 }
 
 /// Events as far as they were read.
-struct Once {
+struct SortedReader {
     loaded: Loaded,
     last: Option<(u32, u64)>,
 }
 
-impl Once {
+impl SortedReader {
     /// Takes the next rows, the first of which is `row`; false where they are not in order, or have no order but that of a clock.
     fn add(&mut self, batch: &RecordBatch, row: u32) -> Result<bool, LineageError> {
         let actor = columns::text(batch, "actor")?;
@@ -153,7 +153,7 @@ impl Once {
             self.last = Some((inc, number));
         }
         placement.events = events.actor.len();
-        Rest::next(&mut self.loaded, row as usize).add(batch)?;
+        ColumnFiller::next(&mut self.loaded, row as usize).add(batch)?;
         Ok(true)
     }
 
