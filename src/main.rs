@@ -34,20 +34,20 @@ enum Command {
     /// Put logs into the event store.
     #[command(subcommand)]
     Ingest(commands::ingest::IngestCommand),
-    /// Work out what happened before what, and keep what led to the violation.
+    /// Compute what happened before what, and keep what led to the violation.
     Build(commands::build::BuildArgs),
     /// Answer questions about the order: what happened before what, what was in flight, how one event led
     /// to another.
     Query(commands::query::QueryArgs),
-    /// Find likely invariants: what held in all states that the logs record.
+    /// Find likely invariants: conditions that hold in all recorded states.
     Infer(commands::infer::InferArgs),
     /// Check the invariants of a file in executions, stores and logs.
     Check(commands::check::CheckArgs),
     #[command(flatten)]
     OnModel(demi_commands::Command),
-    /// Write a project with a model of your own to start from, in Rust, Python or JavaScript.
+    /// Create a project for a model of your own, in Rust, Python or JavaScript.
     NewModel(new_model::NewModelArgs),
-    /// Make a page to read an execution or a minimized schedule on, or serve it.
+    /// Make a page that shows an execution or a minimized schedule, or serve it.
     Report(commands::report::ReportArgs),
     /// Take an included incident from raw logs to the minimized trace.
     Demo(commands::demo::DemoArgs),

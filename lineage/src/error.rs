@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use demi_schemas::schedule::ScheduleError;
 
-/// Why no execution was built, or none could be read.
+/// An error of building or reading an execution.
 #[derive(Debug, thiserror::Error)]
 pub enum LineageError {
     /// The store holds no event of the system.
@@ -30,7 +30,7 @@ pub enum LineageError {
     #[error("columns: {0}")]
     Arrow(#[from] arrow_schema::ArrowError),
     /// More events than 32 bits can number.
-    #[error("{0} events are more than one build holds (at most {max})", max = u32::MAX - 1)]
+    #[error("{0} events are too many for one build (at most {max})", max = u32::MAX - 1)]
     TooMany(u64),
     /// The violation cannot be made out.
     #[error(transparent)]
@@ -84,7 +84,7 @@ impl LineageError {
     }
 }
 
-/// Why the violation cannot be made out.
+/// An error of finding the violation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ViolationError {
     /// The text is no violation.

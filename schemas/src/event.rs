@@ -160,7 +160,7 @@ fn is_zero(n: &u32) -> bool {
     *n == 0
 }
 
-/// Why a line is not an event record.
+/// An error of reading an event record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
     /// The line is not UTF-8.

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-/// Which event: the actor, its incarnation, and the sequence number in that incarnation's log.
+/// The name of an event: the actor, its incarnation, and the sequence number in that incarnation's log.
 ///
 /// Ordered by actor name, then incarnation, then sequence number, which is each actor's own order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -64,7 +64,7 @@ pub enum Standing {
     Muted,
 }
 
-/// Why a text is no file of invariants.
+/// An error of reading a file of invariants.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvariantsError {
     /// It is no TOML of that shape.

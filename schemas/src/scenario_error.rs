@@ -1,6 +1,6 @@
 //! Why a scenario is refused.
 
-/// Why a text is not a scenario.
+/// An error of reading a scenario.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScenarioError {
     /// Not TOML, a wrong type, a missing or unknown key.

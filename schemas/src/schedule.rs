@@ -229,11 +229,11 @@ pub struct Schedule {
     pub steps: Vec<Step>,
 }
 
-/// Why a text is not a schedule.
+/// An error of reading a schedule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleError {
     /// There is nothing in it.
-    #[error("empty: expected a header line {{\"schema\":\"{SCHEDULE_SCHEMA}\"}} and one step a line")]
+    #[error("empty: expected a header line {{\"schema\":\"{SCHEDULE_SCHEMA}\"}} and one step per line")]
     Empty,
     /// The header names another version.
     #[error("line 1: schema is '{0}', this version reads '{SCHEDULE_SCHEMA}'")]

@@ -20,28 +20,28 @@ pub struct BuildArgs {
     /// The event store, in place of logs [default: the environment variable DEMI_STORE].
     #[arg(long, value_name = "DIR", conflicts_with = "logs")]
     store: Option<PathBuf>,
-    /// The recorded system; may be left out where the store holds only one. Of logs: the name that it gets.
+    /// The recorded system; optional if the store holds only one. For logs, the name to give it.
     #[arg(long, value_name = "NAME")]
     system: Option<String>,
-    /// The violation: event:ACTOR/SEQ (of several actors with commas between them) or actors:A,B, or none to build the order alone. By default the
+    /// The violation: event:ACTOR/SEQ (for several actors, separated by commas) or actors:A,B, or none to build only the order. The default is the
     /// violation records in the logs; if there are several, all their actors together.
     #[arg(long, value_name = "SPEC")]
     violation: Option<ViolationSpec>,
-    /// Which events of the actors in the violation are kept.
+    /// The events that are kept of the actors in the violation.
     #[arg(long, value_enum, default_value_t = Rule::Inclusive)]
     rule: Rule,
     /// The folder to write the execution to; an older execution there is replaced.
     #[arg(long, value_name = "EXEC")]
     out: PathBuf,
-    /// Write a copy of all records to events.parquet and messages.parquet, in order, for other tools. Without this the execution refers to
-    /// the files of the store, which it holds by second names: a merge or deletion in the store takes nothing from it.
+    /// Write a copy of all records to events.parquet and messages.parquet, in order, for other tools. By default the execution refers to the files of
+    /// the store through hard links, so that a merge or deletion in the store does not affect it.
     #[arg(long)]
     copy: bool,
-    /// Refuse to build where the logs have gaps, conflicts or quarantined lines, or stamps that run backwards; without this they are warned of.
+    /// Refuse to build if the logs have gaps, conflicts or quarantined lines, or stamps that run backwards; by default these are warnings.
     #[arg(long)]
     refuse_incomplete: bool,
-    /// Warn where the order runs against the stamps of the logs and no constant difference between clocks explains it: messages there and back
-    /// between two actors. Without this only the figures are printed.
+    /// Warn if the order contradicts the stamps of the logs in a way that no constant difference between clocks explains: messages to and fro between
+    /// two actors. By default only the figures are printed.
     #[arg(long)]
     check_stamps: bool,
     /// Print the summary as JSON.
@@ -77,7 +77,7 @@ pub fn run(args: BuildArgs, ui: &Ui) -> Outcome {
     }
     let store = args.store.clone().or_else(|| std::env::var_os("DEMI_STORE").map(PathBuf::from));
     let Some(store) = store else {
-        return Err("nothing to build of: name logs, or an event store with --store".into());
+        return Err("nothing to build from: name logs, or an event store with --store".into());
     };
     if args.logs.says_how() {
         return Err("a mapping is for logs: the records of a store were mapped when they were loaded".into());
@@ -145,7 +145,7 @@ fn time(nanos: u64) -> String {
 /// What no constant difference between clocks explains.
 fn against_stamps(check: Option<&StampCheck>) -> Vec<String> {
     let Some(check) = check.filter(|check| check.stamped > 0) else {
-        return vec!["no event has a stamp that can be read; the order is compared with none".to_owned()];
+        return vec!["no event has a readable time stamp, so the order is not compared with time".to_owned()];
     };
     if check.edges.compared + check.logs.compared == 0 {
         return vec![format!(
@@ -195,7 +195,7 @@ fn stamps(check: &StampCheck) -> String {
 fn describe(s: &BuildSummary, out: &str) -> String {
     let u = &s.unmatched;
     let violation = match (s.violation.is_empty(), s.affected.is_empty()) {
-        (true, true) => "violation: none is singled out, so everything is kept".to_owned(),
+        (true, true) => "violation: none is given, so everything is kept".to_owned(),
         (true, false) => format!("violation: without a name, at {}", s.affected.join(", ")),
         (false, _) => format!("violation: {} at {}", s.violation.join(", "), s.affected.join(", ")),
     };
@@ -203,7 +203,7 @@ fn describe(s: &BuildSummary, out: &str) -> String {
     let edges = match (s.clock_edges, s.span_edges) {
         (0, 0) => String::new(),
         (clocks, spans) => {
-            format!("edges that are no messages: {clocks} by vector clocks, {spans} by spans\n")
+            format!("edges besides messages: {clocks} by vector clocks, {spans} by spans\n")
         }
     };
     format!(

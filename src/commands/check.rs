@@ -15,20 +15,19 @@ use demi_commands::ui::Ui;
 /// Arguments of `check`.
 #[derive(clap::Args, Debug)]
 pub struct CheckArgs {
-    /// What to check: event stores, of which each system is an execution, executions that build wrote, and folders
-    /// with logs of event records.
+    /// What to check: event stores (each system is one execution), executions written by build, and folders with logs of event records.
     #[arg(value_name = "EXEC|STORE|LOGS", required = true)]
     sources: Vec<PathBuf>,
-    /// The file of invariants; those that are muted are passed over.
+    /// The file of invariants; muted ones are skipped.
     #[arg(long, value_name = "FILE")]
     invariants: PathBuf,
-    /// Check only the invariant of this id or name.
+    /// Check only the invariant with this id or name.
     #[arg(long, value_name = "ID")]
     only: Option<String>,
-    /// Of stores with several systems, the one that is meant.
+    /// The system to use, for stores with several.
     #[arg(long, value_name = "NAME")]
     system: Option<String>,
-    /// Which global states are looked at.
+    /// The global states in which a predicate is evaluated.
     #[arg(long, value_enum, default_value_t = CheckedStates::All)]
     states: CheckedStates,
     /// Print all answers as JSON.
@@ -36,7 +35,7 @@ pub struct CheckArgs {
     json: bool,
 }
 
-/// What became of an invariant in an execution.
+/// The outcome of an invariant in an execution.
 #[derive(Serialize)]
 struct Answer<'a> {
     execution: &'a str,
@@ -89,7 +88,7 @@ pub fn run(args: &CheckArgs, ui: &Ui) -> Outcome {
     bar.finish_and_clear();
     for Answer { execution, answer, .. } in answers.iter().filter(|a| a.answer.unfinished) {
         ui.note(&format!(
-            "{execution}: '{}': there are more pairs of states than were looked at",
+            "{execution}: '{}': there are more pairs of states than were checked",
             answer.predicate
         ));
     }
@@ -120,8 +119,8 @@ pub fn run(args: &CheckArgs, ui: &Ui) -> Outcome {
         let (all, executions) = (chosen.len() - silent.len(), counted(opened.len(), "execution"));
         let rest = match silent.len() {
             0 => String::new(),
-            1 => "; 1 other says nothing of it".to_owned(),
-            n => format!("; {n} others say nothing of it"),
+            1 => "; 1 other says nothing about it".to_owned(),
+            n => format!("; {n} others say nothing about it"),
         };
         ui.result(&match failing {
             0 if all == 1 => format!("the invariant holds in {executions}{rest}"),

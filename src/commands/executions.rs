@@ -28,7 +28,7 @@ pub struct Ordered {
     pub told: StateHistory,
     /// Its ground states, where these are what is looked at.
     pub ground: Option<Ground>,
-    /// Its pairs of states that can be there together, where these are what is looked at.
+    /// Its pairs of states that can exist at the same time, where these are what is looked at.
     pub pairs: Vec<[usize; 2]>,
     /// The folder of an execution that is not kept, for as long as it is asked.
     _temporary: Option<Arc<TempDir>>,
@@ -76,7 +76,7 @@ impl Ordered {
         Ok(())
     }
 
-    /// From here on pairs of states that can be there together are looked at as well.
+    /// From here on pairs of states that can exist at the same time are looked at as well.
     ///
     /// # Errors
     /// When a file of the execution cannot be read.
@@ -151,7 +151,7 @@ fn from_logs(place: &Path, ui: &Ui, all: &mut Vec<Ordered>) -> Result<(), Box<dy
         let (gathered, report) = Gathered::read(temporary.path(), sources, &options, None, |_| {})?;
         if report.summary.quarantined > 0 {
             let n = report.summary.quarantined;
-            ui.note(&format!("warning: {path}: {n} lines are no event records and are left out"));
+            ui.note(&format!("warning: {path}: {n} lines are not event records and are skipped"));
         }
         let order = temporary.path().join("order");
         demi_lineage::query::refresh(gathered.event_files(&system), &system, &order, &mut |_| {})?;

@@ -13,7 +13,7 @@ use demi_commands::ui::Ui;
 /// Most actors and reasons that are named.
 const NAMED: usize = 5;
 
-/// What is missing of the logs of a system.
+/// The parts that are missing of the logs of a system.
 #[derive(Default)]
 pub struct Incomplete {
     /// Actors with how many sequence numbers are missing in their logs.

@@ -22,47 +22,46 @@ const WELL_KNOWN: f64 = 20.0;
 /// Arguments of `infer`.
 #[derive(clap::Args, Debug)]
 pub struct InferArgs {
-    /// What to infer from: event stores, of which each system is an execution, executions that build wrote, and
-    /// folders with logs of event records. Several executions refute what one suggests.
+    /// What to infer from: event stores (each system is one execution), executions written by build, and folders with logs of event records. Several
+    /// executions refute what a single one suggests.
     #[arg(value_name = "EXEC|STORE|LOGS", required = true)]
     sources: Vec<PathBuf>,
-    /// Of stores with several systems, the one that is meant.
+    /// The system to use, for stores with several.
     #[arg(long, value_name = "NAME")]
     system: Option<String>,
-    /// The share of the executions that is held out: what they contradict is refuted.
+    /// The share of the executions that is held out: an invariant that these contradict is refuted.
     #[arg(long, value_name = "SHARE", default_value_t = 0.3, value_parser = share)]
     holdout: f64,
-    /// What is looked at, with commas between them: all (the states of all actors at a moment), messages (the states on both
-    /// sides of a message), chains (those along causal chains of messages), ever (all states ever told).
+    /// The groups of states to compare, separated by commas: all (the states of all actors at a moment), messages (the states on both sides of a
+    /// message), chains (those along causal chains of messages), ever (all states recorded so far).
     #[arg(long, value_name = "NAMES", default_value = "all,messages,chains,ever", value_parser = Groups::parse)]
     groups: Groups,
-    /// At which moments the states of all actors are looked at together: after each state record of one order of the events
-    /// (order), in any order, two actors at a time (pairs), or only where no message is on its way (ground). Systems that talk all
-    /// the time have few such moments.
+    /// When the states of all actors are compared: after each state record of one order of the events (order), in any order, two actors at a time
+    /// (pairs), or only while no message is in flight (ground). Systems that communicate all the time have few such moments.
     #[arg(long, value_enum, default_value_t = InferredStates::Order)]
     states: InferredStates,
-    /// Actors of one class: those whose names a pattern matches. Without it names and variables decide. May be given several times.
+    /// A class of actors, by a pattern of their names. By default names and variables decide. May be given several times.
     #[arg(long, value_name = "NAME=GLOB", value_parser = class)]
     class: Vec<(String, Pattern)>,
-    /// Only variables whose names a pattern matches; what is inside them counts as well. May be given several times.
+    /// Use only variables whose names match a pattern, and the variables inside them. May be given several times.
     #[arg(long, value_name = "GLOB", value_parser = Pattern::new)]
     variables: Vec<Pattern>,
-    /// No variables whose names a pattern matches. May be given several times.
+    /// Ignore variables whose names match a pattern. May be given several times.
     #[arg(long, value_name = "GLOB", value_parser = Pattern::new)]
     without: Vec<Pattern>,
-    /// How much must speak for an invariant, in bits; 6.64 are one in a hundred that it is chance.
+    /// The evidence that an invariant needs, in bits; 6.64 bits mean one chance in a hundred that it is a coincidence.
     #[arg(long, value_name = "BITS", default_value_t = 6.64)]
     min_bits: f64,
-    /// How many to show; the file has all.
+    /// The number of invariants to print; the file has all.
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
-    /// A file of an earlier release: tell what was lost and gained. Something lost that much spoke for ends with status 1.
+    /// A file of an earlier release: report what was lost and gained. If an invariant with strong evidence was lost, the status is 1.
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
-    /// The file to write them to. What people said in it before, names and standing, is kept.
+    /// The file to write the invariants to. Names and statuses that people gave in it are kept.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Infer from executions too in which an invariant was broken: what they did is then taken for right.
+    /// Infer also from executions in which an invariant was broken, as if their behaviour were correct.
     #[arg(long)]
     anyway: bool,
     /// Print everything as JSON.
@@ -75,9 +74,9 @@ pub struct InferArgs {
 enum InferredStates {
     /// After each state record, in the linear extension.
     Order,
-    /// In the linear extension, and beside that each pair of states that can be there together, as "at most one" needs it.
+    /// In the linear extension, and for each pair of states that can exist at the same time, as "at most one" needs.
     Pairs,
-    /// Where no message is on its way.
+    /// While no message is in flight.
     Ground,
 }
 
@@ -106,7 +105,7 @@ pub fn run(args: &InferArgs, ui: &Ui) -> Outcome {
     if args.states == InferredStates::Pairs {
         opened.iter_mut().try_for_each(executions::Ordered::take_pairs)?;
         let pairs: usize = opened.iter().map(|o| o.pairs.len()).sum();
-        ui.note(&format!("{pairs} pairs of states that can be there together"));
+        ui.note(&format!("{pairs} pairs of states that can exist at the same time"));
     }
     if !args.anyway {
         for execution in &opened {
@@ -181,13 +180,13 @@ fn no_variables(inferred: &Inferred, are_chosen: bool) -> String {
     let left_out: BTreeSet<&str> =
         inferred.classes.iter().flat_map(|class| &class.left_out).map(String::as_str).collect();
     match left_out.is_empty() {
-        true if are_chosen => "no variable takes part: --variables and --without leave none".to_owned(),
+        true if are_chosen => "no variable is used: --variables and --without leave none".to_owned(),
         true => format!(
-            "the states that were told have no variables, so nothing can be said of them; {}",
+            "the recorded states have no variables, so nothing can be inferred; {}",
             executions::HOW_TO_TELL
         ),
         false => format!(
-            "no variable takes part; these are identifiers, addresses or beyond a limit: {}",
+            "no variable is used; these are identifiers, addresses or beyond a limit: {}",
             left_out.into_iter().collect::<Vec<_>>().join(", ")
         ),
     }
@@ -238,7 +237,7 @@ fn merged(inferred: &Inferred, before: Option<&InvariantsFile>, executions: usiz
     entries
 }
 
-/// What differs from a file of an earlier release.
+/// The differences from a file of an earlier release.
 struct Changes {
     lost: Vec<InvariantEntry>,
     gained: Vec<InvariantEntry>,

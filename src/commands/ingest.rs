@@ -25,29 +25,27 @@ use demi_commands::ui::Ui;
 pub enum IngestCommand {
     /// Load event records from files, folders, patterns or standard input.
     ///
-    /// Records are JSON objects, one a line; plain, gzip or zstd. Loading the same records again adds nothing.
-    /// Lines that are no records go to the store's quarantine table with the reason, and stop nothing.
-    /// Logs of other formats are loaded through a mapping.
+    /// Records are JSON objects, one per line; plain, gzip or zstd. Loading the same records again adds nothing. Lines that are not records go to the
+    /// store's quarantine table with the reason; they do not stop the load. Logs of other formats are loaded through a mapping.
     Load(LoadArgs),
-    /// Run the ingest daemon: take in what files, connections and requests bring, until it is told to stop.
+    /// Run the ingest daemon: accept events from files, connections and requests until it is stopped.
     ///
-    /// When it serves, one line `NAME ADDRESS` for each listener and then `ready` go to standard output; the log goes
-    /// to standard error. SIGTERM stops it, SIGHUP makes it read certificates, tokens and invariants again.
+    /// When it is ready, it prints one line `NAME ADDRESS` for each listener and then `ready` to standard output; the log goes to standard error.
+    /// SIGTERM stops it; SIGHUP makes it reload certificates, tokens and invariants.
     Serve(ingest_daemon::ConfigArgs),
     /// Check a configuration file of the daemon.
     Validate(ingest_daemon::ConfigArgs),
-    /// What is complete: events, gaps and duplicates of every actor in a store.
+    /// Show how complete the logs are: events, gaps and duplicates of every actor in a store.
     Status(StatusArgs),
-    /// Compare spool, saved positions and store of a daemon that does not run: would a restart lose anything?
+    /// Compare the spool, the saved positions and the store of a daemon that is not running: would a restart lose anything?
     ///
     /// Exit status 0 if nothing is lost, 1 if something is.
     Verify(ingest_daemon::VerifyArgs),
-    /// Read quarantined lines again, after the mapping was mended; those that are events now are moved.
+    /// Read quarantined lines again after the mapping was corrected, and move those that are events now.
     Requeue(RequeueArgs),
     /// Delete events for good: those of an actor, or those before a day.
     ///
-    /// What is deleted does not count as missing, and a log that is read again does not bring it back. No daemon may be writing
-    /// into the system.
+    /// Deleted events do not count as missing, and reading the log again does not bring them back. No daemon may be writing to the system.
     Delete(DeleteArgs),
     /// Show what a mapping makes of each line of a log, and store nothing.
     Parse(ingest_parse::ParseArgs),

@@ -36,7 +36,7 @@ pub struct VerifyArgs {
     /// Directory of the spool.
     #[arg(long, value_name = "DIR")]
     spool: PathBuf,
-    /// Print what was found as JSON.
+    /// Print the findings as JSON.
     #[arg(long)]
     json: bool,
 }

@@ -31,7 +31,7 @@ pub struct DeleteArgs {
     /// Directory of the event store.
     #[arg(long, value_name = "DIR", env = "DEMI_STORE")]
     store: PathBuf,
-    /// The system whose events are deleted. With --before alone it may be left out: then of all systems.
+    /// The system whose events are deleted. With only --before it is optional: the default is all systems.
     #[arg(long, value_name = "NAME", required_unless_present = "before")]
     system: Option<String>,
     /// Delete events before this day (UTC), as 2026-01-31. Events without a time stay.
@@ -40,15 +40,15 @@ pub struct DeleteArgs {
     /// Delete events of this actor; may be given several times. With --before, only those before that day.
     #[arg(long, value_name = "NAME", requires = "system")]
     actor: Vec<String>,
-    /// A spool that holds events of the store. Those of daemons that wrote into it are known; may be given several times.
+    /// A spool that holds events of the store. Spools of daemons that wrote to the store are known; may be given several times.
     #[arg(long, value_name = "DIR")]
     spool: Vec<PathBuf>,
-    /// Print what was done as JSON.
+    /// Print the outcome as JSON.
     #[arg(long)]
     json: bool,
 }
 
-/// What was done of a system.
+/// The outcome of deleting one system.
 #[derive(Serialize)]
 struct DeletionReport {
     #[serde(flatten)]
@@ -98,7 +98,7 @@ pub fn delete(args: &DeleteArgs, ui: &Ui) -> Outcome {
     }
     for path in copies.executions.iter().filter(|path| path.exists()) {
         let reason =
-            "an execution that was built of the store: remove it, and what was made of it, or build it again";
+            "an execution built from the store: remove it and everything made from it, or build it again";
         left.insert(Unreached { path: path.clone(), reason: reason.into() });
     }
     let mut done = Vec::new();
@@ -139,7 +139,7 @@ fn one(
     for (path, spool) in spools {
         let forgotten = spool.forget(system, doomed)?;
         spooled += forgotten.records;
-        let reason = "it cannot be read, and may hold what was to be deleted: remove it";
+        let reason = "it cannot be read, and may hold deleted events: remove it";
         let unread = forgotten.unread.into_iter().map(|name| path.join(name));
         left.extend(unread.map(|path| Unreached { path, reason: reason.into() }));
     }

@@ -29,26 +29,25 @@ const MOST_REASONS: usize = 3;
 /// Arguments of `ingest load`.
 #[derive(Args)]
 pub struct LoadArgs {
-    /// Directory of the event store; made if it is not there.
+    /// Directory of the event store; created if it does not exist.
     #[arg(long, value_name = "DIR", env = "DEMI_STORE")]
     store: PathBuf,
     /// Name of the recorded system or deployment.
     #[arg(long, value_name = "NAME")]
     system: String,
-    /// Files, folders (searched for *.jsonl, *.ndjson, *.json, *.log and *-Log.txt, with or without .zst or .gz, and what a rotation left of
-    /// them, as a.log.1), patterns, or `-` for standard input. The files of a log that was rotated are read oldest first.
+    /// Files, folders (searched for *.jsonl, *.ndjson, *.json, *.log and *-Log.txt, with or without .zst or .gz, and rotated files such as a.log.1),
+    /// patterns, or `-` for standard input. The files of a log that was rotated are read oldest first.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<String>,
     #[command(flatten)]
     mapping: super::ingest_parse::MappingArgs,
-    /// A TOML file with the table [redact], such as the daemon's: what of the records is removed or hashed before anything is
-    /// written.
+    /// A TOML file, such as the daemon's, whose table [redact] says what to remove from records, or to hash, before anything is written.
     #[arg(long, value_name = "FILE")]
     redact: Option<PathBuf>,
     /// Print the summary as JSON.
     #[arg(long)]
     json: bool,
-    /// Longest line that is read, in bytes; longer ones go to quarantine.
+    /// The longest line to read, in bytes; longer ones go to quarantine.
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 20, value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
     max_line_bytes: u64,
 }
@@ -117,7 +116,7 @@ pub fn load(args: &LoadArgs, ui: &Ui) -> Outcome {
     if summary.lines == 0 || summary.added + summary.duplicates + summary.deleted > 0 {
         return Ok(ExitCode::SUCCESS);
     }
-    ui.note("nothing was taken: no line became an event");
+    ui.note("nothing was loaded: no line became an event");
     // What is no JSON, or lacks a field, may be something else; what has a wrong kind is an event record.
     let is_record = summary.quarantine_reasons.keys().any(|code| code == "unknown_kind");
     if let Some(reason) = Some(())

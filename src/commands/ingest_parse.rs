@@ -18,16 +18,15 @@ pub struct MappingArgs {
     /// Mapping of the log's format: a name of `ingest mappings`, or a TOML file.
     #[arg(long, value_name = "NAME|FILE")]
     pub mapping: Option<String>,
-    /// For text logs: the regular expression of a record. It replaces the mapping's and the one in the
-    /// file's first line.
+    /// For text logs: the regular expression of a record, in place of the mapping's or of the one in the file's first line.
     #[arg(long, value_name = "REGEX", requires = "mapping")]
     pub parser: Option<String>,
     /// The regular expression of the line between two executions. A group named `trace` gives the name of
     /// the next execution.
     #[arg(long, value_name = "REGEX", requires = "mapping")]
     pub delimiter: Option<String>,
-    /// How the text is encoded where it is not UTF-8: windows-1252, utf-16 and others, or lossy for UTF-8 in which bad
-    /// bytes are replaced. Offsets then count decoded bytes.
+    /// The encoding of text that is not UTF-8: windows-1252, utf-16 and others, or lossy for UTF-8 with bad bytes replaced. Offsets then count
+    /// decoded bytes.
     #[arg(long, value_name = "NAME")]
     pub encoding: Option<Encoding>,
 }
@@ -49,7 +48,7 @@ pub struct ParseArgs {
     /// Files, folders or patterns, or `-` for standard input.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<String>,
-    /// Print one JSON object a record: its line, its number of lines, and what it became.
+    /// Print one JSON object per record: its line, its number of lines, and the events made of it.
     #[arg(long)]
     json: bool,
     /// Show only rejected records.
@@ -57,7 +56,7 @@ pub struct ParseArgs {
     rejected: bool,
 }
 
-/// How many of each.
+/// Numbers of lines by outcome.
 #[derive(Default)]
 struct Counts {
     events: u64,
@@ -181,7 +180,7 @@ fn short(text: &str, most: usize) -> String {
 /// Arguments of `ingest mappings`.
 #[derive(Args)]
 pub struct MappingsArgs {
-    /// Print this mapping as TOML, as a beginning for one of your own.
+    /// Print this mapping as TOML, as a start for one of your own.
     #[arg(value_name = "NAME")]
     name: Option<String>,
     /// Print the list as JSON.

@@ -29,12 +29,12 @@ pub struct RequeueArgs {
     /// Directory of the event store.
     #[arg(long, value_name = "DIR", env = "DEMI_STORE")]
     store: PathBuf,
-    /// The system whose quarantine is read again; may be left out where the store holds events of only one.
+    /// The system whose quarantine is read again; optional if the store holds only one.
     #[arg(long, value_name = "NAME")]
     system: Option<String>,
     #[command(flatten)]
     mapping: super::ingest_parse::MappingArgs,
-    /// Print what was done as JSON.
+    /// Print the outcome as JSON.
     #[arg(long)]
     json: bool,
 }

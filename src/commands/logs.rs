@@ -27,10 +27,10 @@ pub struct LogArgs {
     pub logs: Vec<String>,
     #[command(flatten)]
     mapping: MappingArgs,
-    /// For logs: a TOML file with the table [redact]: what of the records is removed or hashed before anything is written.
+    /// For logs: a TOML file whose table [redact] says what to remove from records, or to hash, before anything is written.
     #[arg(long, value_name = "FILE", requires = "logs")]
     redact: Option<PathBuf>,
-    /// For logs in which a mapping finds several executions: the one that is meant.
+    /// For logs: the execution to build, if a mapping finds several.
     #[arg(long, value_name = "NAME", requires = "mapping")]
     execution: Option<String>,
 }

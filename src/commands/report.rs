@@ -27,7 +27,7 @@ pub struct ReportArgs {
     serve: bool,
     #[command(flatten)]
     page: PageArgs,
-    /// With --serve: the port; 0 takes any free one.
+    /// With --serve: the port; 0 picks a free one.
     #[arg(long, value_name = "PORT", default_value_t = 0, requires = "serve")]
     port: u16,
     /// For a store: the recorded system.

@@ -266,7 +266,7 @@ fn what_cannot_be_meant_is_told() {
         (
             "holds = \"MESSAGES 'm' HAVING receiver.x > 0\"\n[[invariant]]\nholds = \"x > 0\"",
             0,
-            "the invariant holds in 1 execution; 1 other says nothing of it",
+            "the invariant holds in 1 execution; 1 other says nothing about it",
         ),
     ] {
         write("i.toml", &format!("schema = \"demi-invariants/1\"\n[[invariant]]\n{entry}\n"));

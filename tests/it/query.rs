@@ -261,7 +261,7 @@ fn what_cannot_be_asked_is_refused_with_the_reason() {
         assert!(error.contains(why), "{args:?}: {error}");
     }
     let error = refused(&exec, &["order", "--pairs", "-"], "n1/1 n1/2\nn1/1\n");
-    assert!(error.contains("standard input:2: 'n1/1' is no pair of events"), "{error}");
+    assert!(error.contains("standard input:2: 'n1/1' is not a pair of events"), "{error}");
     let error = refused(&case.path("logs"), &["stats"], "");
     assert!(error.contains("is a folder of logs") && error.contains("demi-lineage build"), "{error}");
     // A file of the index that was cut short is told, and nothing else happens.

@@ -37,18 +37,18 @@ pub enum Command {
     Replay(replaying::ReplayArgs),
     /// Make random runs until an invariant breaks, and write the logs and the schedule of that run.
     Fuzz(fuzz::FuzzArgs),
-    /// Try every execution within a bound of deviations from a default order: a guarantee within that bound.
+    /// Explore every execution within a bound of deviations from a default order, as a guarantee within that bound.
     Explore(explore::ExploreArgs),
-    /// Find the shortest schedule that still breaks the invariant, and prove what can be proven.
+    /// Find the shortest schedule that still breaks the invariant, and prove a lower bound.
     Minimize(minimize::MinimizeArgs),
     /// Check the certificate of a minimized schedule from scratch.
     Verify(verify::VerifyArgs),
     /// Write an execution, a slice of it, or a minimized schedule for other tools.
     Export(export::ExportArgs),
-    /// Try models in other languages.
+    /// Test models in other languages.
     #[command(subcommand)]
     Model(model::ModelCommand),
-    /// Try programs that run as they are.
+    /// Test programs that run as they are.
     #[command(subcommand)]
     Program(program::ProgramCommand),
 }

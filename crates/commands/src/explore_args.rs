@@ -17,56 +17,57 @@ pub struct ExploreArgs {
     /// The scenario file.
     #[arg(long, value_name = "FILE")]
     pub scenario: PathBuf,
-    /// A recorded execution or a schedule: explore around it instead of from the scenario's beginning. Its own order costs nothing.
+    /// A recorded execution or a schedule to explore around, instead of from the scenario's start. Its own order costs nothing.
     #[arg(long, value_name = "EXEC|FILE")]
     pub from: Option<PathBuf>,
-    /// With --from: begin after so many of its deliveries.
+    /// With --from: start after N of its deliveries.
     #[arg(long, value_name = "N", requires = "from", conflicts_with_all = ["every", "last"])]
     pub at: Option<u64>,
-    /// With --from: begin at the start and after every N deliveries.
+    /// With --from: start at its beginning and again after every N deliveries.
     #[arg(long, value_name = "N", requires = "from", conflicts_with = "last", value_parser = clap::value_parser!(u64).range(1..))]
     pub every: Option<u64>,
-    /// With --from: begin so many deliveries before its violation, or its end where there is none [default: 8].
+    /// With --from: start N deliveries before its violation, or before its end if there is none [default: 8].
     #[arg(long, value_name = "N", requires = "from")]
     pub last: Option<u64>,
-    /// Threads [default: one a processor]. They change nothing in the result.
+    /// Number of threads [default: one per processor]. The result does not depend on it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
-    /// Go on with the exploration that --out holds and whose budget ended or that was interrupted. Everything else must be asked as it was then.
+    /// Continue the exploration in --out that was interrupted or whose budget ended. All other options must be as they were.
     #[arg(long)]
     pub resume: bool,
-    /// Most that an execution may spend of the cost. All executions that spend less are looked at first.
+    /// The most that an execution may cost. Cheaper executions are explored first.
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub bound: u32,
-    /// What is counted: deviation (1 for anything but the oldest), delay (1 for each choice passed over), or preempt (1 for leaving an
-    /// actor that could go on).
+    /// The cost: deviation (1 for anything but the oldest), delay (1 for each choice passed over), or preempt (1 for leaving an actor that could
+    /// continue).
     #[arg(long, value_name = "COST", default_value_t)]
     pub cost: Cost,
-    /// Most faults in an execution: failures, restarts, actors cut off or back, messages lost under fifo-loss, messages repeated where the network does.
+    /// The most faults in an execution: failures, restarts, actors cut off or reconnected, messages lost under fifo-loss, messages repeated if the
+    /// network repeats them.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub faults: u32,
-    /// Client messages, one after the other; replaces the scenario's number.
+    /// The number of client messages; replaces the scenario's.
     #[arg(long, value_name = "N")]
     pub externals: Option<u32>,
-    /// Decides what the client messages are.
+    /// The seed of the client messages.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Most steps in an execution.
+    /// The most steps in an execution.
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
     pub depth: u32,
-    /// Go on after the first violation, to the cheapest execution of each. With --from it always does.
+    /// Continue after the first violation, to the cheapest execution of each. With --from it always does.
     #[arg(long)]
     pub all: bool,
-    /// How much work to do at most: time (60s, 2m) or configurations (5000000states) [default: no limit].
+    /// The most work to do: time (60s, 2m) or configurations (5000000states) [default: no limit].
     #[arg(long, value_name = "BUDGET")]
     pub budget: Option<Budget>,
     /// The network rule: unordered, fifo-loss or fifo; replaces the scenario's.
     #[arg(long, value_name = "RULE")]
     pub network: Option<NetworkRule>,
-    /// The folder for the summary, and for logs and schedules of what is found; what an earlier run wrote there is replaced.
+    /// The folder for the summary, and for the logs and schedules of violations; what an earlier run wrote there is replaced.
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
-    /// Which outcome is success, as the exit status says it.
+    /// The outcome that counts as success in the exit status.
     #[arg(long, value_enum, default_value = "none", value_name = "OUTCOME")]
     pub expect: Expect,
     /// Print the summary as JSON.

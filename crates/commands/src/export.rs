@@ -30,13 +30,13 @@ pub struct SliceArgs {
     /// Only what is in the causal past of the violation.
     #[arg(long)]
     kept: bool,
-    /// Only the last events of what is left, in an order that keeps happens-before.
+    /// Only the last N of the remaining events, in an order that keeps happens-before.
     #[arg(long, value_name = "N", conflicts_with = "around", value_parser = clap::value_parser!(u32).range(1..))]
     last: Option<u32>,
     /// Only the events around this one, half of them before it.
     #[arg(long, value_name = "ACTOR/SEQ")]
     around: Option<String>,
-    /// With --around: how many events.
+    /// With --around: the number of events.
     #[arg(long, value_name = "N", default_value_t = 1000, requires = "around", value_parser = clap::value_parser!(u32).range(1..))]
     window: u32,
 }
@@ -75,8 +75,8 @@ pub struct ExportArgs {
     /// Only events of these actors. Order that arises through other actors is kept.
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     actors: Vec<String>,
-    /// For ShiViz: give each send by the environment or by a thread a host of its own. Otherwise they share
-    /// one host and seem ordered, which they are not.
+    /// For ShiViz: give each send by the environment or by a thread a host of its own. By default they share one host and seem ordered, which they
+    /// are not.
     #[arg(long)]
     split: bool,
     /// The scenario, for a result whose folder has none.
@@ -103,13 +103,13 @@ enum FormatArg {
     Mermaid,
     /// JSON for programs.
     Json,
-    /// The schedule as JSON lines: what was kept of an execution, or a result. `build` writes it itself where it is short.
+    /// The schedule as JSON lines: the kept part of an execution, or a result. `build` writes it itself if it is short.
     Schedule,
-    /// A test for pytest or unittest that fails while the bug is there, of a model that is a command.
+    /// A test for pytest or unittest that fails while the bug is there, for a model that is a command.
     Pytest,
-    /// A test for `node --test` that fails while the bug is there, of a model that is a command.
+    /// A test for `node --test` that fails while the bug is there, for a model that is a command.
     JsTest,
-    /// A test for `cargo test` that fails while the bug is there, of a model in Rust.
+    /// A test for `cargo test` that fails while the bug is there, for a model in Rust.
     RustTest,
 }
 

@@ -30,16 +30,16 @@ pub struct FuzzArgs {
     /// The seed of all random choices: the same seed writes the same files.
     #[arg(long, value_name = "N")]
     seed: u64,
-    /// Largest number of runs.
+    /// The most runs to make.
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
     runs: u64,
-    /// Largest number of deliveries in a run.
+    /// The most deliveries in a run.
     #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..))]
     deliveries: u64,
-    /// Smallest number of deliveries in a run that counts: runs that break an invariant sooner are passed over.
+    /// The fewest deliveries in a run that counts: runs that break an invariant sooner are skipped.
     #[arg(long, value_name = "N", default_value_t = 0)]
     min_deliveries: u64,
-    /// Client messages in a run; replaces the scenario's number.
+    /// The number of client messages in a run; replaces the scenario's.
     #[arg(long, value_name = "N")]
     externals: Option<u32>,
     /// The network rule: unordered, fifo-loss or fifo; replaces the scenario's.
@@ -48,23 +48,22 @@ pub struct FuzzArgs {
     /// The folder for logs, schedule, scenario and summary; what an earlier run wrote there is replaced.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Tell in the logs the state of each actor after each of its handlers that changed it.
+    /// Record in the logs the state of an actor after each handler that changed it.
     #[arg(long)]
     state: bool,
-    /// Look for no violation: write the logs and the schedules of N runs without one, each to a folder run-N of
-    /// its own, for `infer`.
+    /// Write the logs and schedules of N runs without a violation, each to a folder run-N of its own, for `infer`.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with_all = ["minimize", "expect"])]
     healthy: Option<u64>,
-    /// Minimize what was found, as `minimize` does by default, and write the result to this folder.
+    /// Minimize the violation, as `minimize` does by default, and write the result to this folder.
     #[arg(long, value_name = "DIR")]
     minimize: Option<PathBuf>,
-    /// How much work --minimize may do: time, replays or states, as in `minimize`.
+    /// The work that --minimize may do: time, replays or states, as in `minimize`.
     #[arg(long, value_name = "BUDGET", requires = "minimize", default_value = "60s")]
     budget: Budget,
-    /// Which outcome is success, as the exit status says it.
+    /// The outcome that counts as success in the exit status.
     #[arg(long, value_enum, default_value_t, value_name = "OUTCOME")]
     expect: Expect,
-    /// Print the summary as JSON; with --minimize that of the result as a second object.
+    /// Print the summary as JSON; with --minimize, the summary of the result is a second object.
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -24,15 +24,15 @@ pub struct MinimizeArgs {
     /// The folder to write the result to; an older result there is replaced.
     #[arg(long, value_name = "OUT")]
     pub(crate) out: PathBuf,
-    /// How much work may be done: time (60s, 2m), replays (20000r) or states (5000000states). With replays
-    /// or states the result does not depend on the machine.
+    /// The most work to do: time (60s, 2m), replays (20000r) or states (5000000states). With replays or states the result does not depend on the
+    /// machine.
     #[arg(long, default_value = "60s", value_name = "BUDGET")]
     pub(crate) budget: Budget,
-    /// End when nothing near the results gains any more, with budget left. Without it the rest of the budget is spent on
-    /// other beginnings, unless the result is proven.
+    /// End when nothing near the results gains any more, with budget left. By default the rest of the budget is spent on searches from other starting
+    /// points, unless the result is proven.
     #[arg(long)]
     pub(crate) stop_when_stable: bool,
-    /// End with the best so far when the program has more memory than this, such as 4GiB.
+    /// End with the best result so far when the program uses more memory than this, such as 4GiB.
     #[arg(long, value_name = "AMOUNT")]
     pub(crate) memory: Option<Amount>,
     /// Number of threads, 1 to 1024 [default: all cores]. It does not change the result of a budget of replays or
@@ -42,39 +42,38 @@ pub struct MinimizeArgs {
     /// The network rule: unordered, fifo-loss or fifo; replaces the scenario's.
     #[arg(long, value_name = "RULE")]
     pub(crate) network: Option<NetworkRule>,
-    /// What is tried: everything, or a baseline to compare with.
+    /// The methods to use: all, or a baseline to compare with.
     #[arg(long, default_value = Phases::All.name(), value_parser = phases())]
     pub(crate) phases: Phases,
-    /// Leave out a pass or a strategy, to see what it is worth here; docs/passes.md says what each does. May be given several
-    /// times.
+    /// Leave out a pass or a strategy, to see what it contributes; docs/passes.md describes each. May be given several times.
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(names()), hide_possible_values = true)]
     pub(crate) without: Vec<String>,
-    /// Search without what the model knows of itself: lower bound, heuristic, smaller contents, clocks and symmetry.
+    /// Search without the model's own knowledge: lower bound, heuristic, smaller contents, clocks and symmetry.
     #[arg(long)]
     pub(crate) no_guidance: bool,
-    /// What counts as smaller. Ties of the first figure are decided by the other, ties of both by the deliveries. The
-    /// rest of the Pareto front over steps and external events is written beside the result.
+    /// The measure of size. Ties are decided by the other measure, then by deliveries. The rest of the Pareto front over steps and external events is
+    /// written beside the result.
     #[arg(long, value_enum, default_value_t = ObjectiveArg::Steps)]
     pub(crate) objective: ObjectiveArg,
-    /// Which violations the result may end in.
+    /// The violations in which the result may end.
     #[arg(long = "match", value_enum, default_value_t = MatchArg::Fingerprint, value_name = "MODE")]
     pub(crate) matching: MatchArg,
     /// Another scenario of the same model, such as the repaired program, in which the result must break no
     /// invariant. May be given several times.
     #[arg(long, value_name = "SCENARIO")]
     pub(crate) also: Vec<PathBuf>,
-    /// Hold the search to the defects of what happened: the switches of the scenario that the reduced recording does not need are off in it. The
+    /// Restrict the search to the defects that the recording needs: switches of the scenario that the reduced recording does not need are off. The
     /// result must break the invariant with all of them on as well.
     #[arg(long)]
     pub(crate) cause: bool,
-    /// For models that are not deterministic: a candidate counts if K of N runs violate.
+    /// For models that are not deterministic: a candidate counts if K of N runs violate the invariant.
     #[arg(long, default_value = "1-of-1", value_name = "K-of-N")]
     pub(crate) repeat: Repeat,
     /// Whether messages from outside may get smaller contents, such as a bootstrap list with fewer members.
     #[arg(long, value_enum, default_value_t = ContentsArg::Other)]
     pub(crate) contents: ContentsArg,
-    /// The file from which a killed run continues when it is started again. By default OUT.ledger, which is
-    /// removed at the end. A file named here is kept, and later runs skip what was tried before.
+    /// The file from which a killed run continues when it is started again. The default is OUT.ledger, which is removed at the end. A file named here
+    /// is kept, and later runs skip what was tried before.
     #[arg(long, value_name = "FILE")]
     pub(crate) ledger: Option<PathBuf>,
     /// Print the summary as JSON.
@@ -107,9 +106,9 @@ impl MinimizeArgs {
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MatchArg {
-    /// The recorded one: a fingerprint in common.
+    /// The recorded one: they share a fingerprint.
     Fingerprint,
-    /// Any of the same invariant, whichever actors break it.
+    /// Any violation of the same invariant, whichever actors break it.
     Invariant,
     /// Any violation.
     Any,
@@ -119,9 +118,9 @@ pub(crate) enum MatchArg {
 pub(crate) enum ContentsArg {
     /// No: contents stay as they were recorded.
     Keep,
-    /// In a second result, beside the main one.
+    /// In a second result beside the main one.
     Other,
-    /// In the main result, where that makes nothing else larger.
+    /// In the main result, if nothing else grows by it.
     Shrink,
 }
 

@@ -16,7 +16,7 @@ use crate::ui::Ui;
 /// Commands about models.
 #[derive(clap::Subcommand, Debug)]
 pub enum ModelCommand {
-    /// Try a model in another language against the protocol, and say in words what is wrong.
+    /// Test a model in another language against the protocol, and explain what is wrong.
     Check(CheckArgs),
     /// Run handlers for --in-child of other commands.
     #[command(hide = true)]
@@ -26,16 +26,16 @@ pub enum ModelCommand {
 /// Arguments of `model check`.
 #[derive(clap::Args, Debug)]
 pub struct CheckArgs {
-    /// The scenario file, which names the model's command or socket, and whose switches and settings the model gets.
+    /// The scenario file, which names the model's command or socket and gives its switches and settings.
     #[arg(long, value_name = "FILE", required_unless_present = "command")]
     scenario: Option<PathBuf>,
-    /// About how many questions are asked.
+    /// The approximate number of questions to ask.
     #[arg(long, value_name = "N", default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     questions: u32,
     /// Print the findings as JSON.
     #[arg(long)]
     json: bool,
-    /// The model's command, instead of the scenario's.
+    /// The model's command, in place of the scenario's.
     #[arg(value_name = "COMMAND", last = true)]
     command: Vec<String>,
 }

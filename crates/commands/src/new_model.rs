@@ -31,7 +31,7 @@ pub struct NewModelArgs {
     /// The language of the model.
     #[arg(long, value_enum, default_value_t = Language::Rust)]
     language: Language,
-    /// The new folder; by default the project's name, in the present folder.
+    /// The new folder; the default is the project's name, in the current folder.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// For Rust: where the libraries come from, a checkout of demi-lineage or the address of its Git repository; by default the checkout

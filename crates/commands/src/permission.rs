@@ -20,7 +20,7 @@ use crate::ui::Ui;
 /// Arguments of commands that read the scenario of a folder.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 pub struct RunArgs {
-    /// Start the program that the scenario in the folder names as its model, also where this user did not make the folder.
+    /// Start the program that the scenario in the folder names as its model, even if another user made the folder.
     #[arg(long)]
     pub run_command: bool,
     /// Whether handlers run in a process of their own first.

@@ -14,7 +14,7 @@ use crate::ui::Ui;
 /// Commands about programs that run as they are.
 #[derive(clap::Subcommand, Debug)]
 pub enum ProgramCommand {
-    /// Try whether a program can be scheduled: it starts, comes to rest, and answers twice alike.
+    /// Test whether a program can be scheduled: whether it starts, comes to rest, and gives the same answers twice.
     Check(CheckArgs),
 }
 
@@ -24,10 +24,10 @@ pub struct CheckArgs {
     /// The scenario file, which names the program's command, its nodes and its workload.
     #[arg(long, value_name = "FILE")]
     scenario: PathBuf,
-    /// Requests that each node gets.
+    /// The number of requests to each node.
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     requests: u32,
-    /// Print what was found as JSON.
+    /// Print the findings as JSON.
     #[arg(long)]
     json: bool,
 }

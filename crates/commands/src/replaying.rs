@@ -22,8 +22,7 @@ use crate::ui::Ui;
 /// Arguments of `replay`.
 #[derive(clap::Args, Debug)]
 pub struct ReplayArgs {
-    /// An execution written by build, or a schedule file. Of an execution everything is replayed and
-    /// compared with the log.
+    /// An execution written by build, or a schedule file. An execution is replayed in full and compared with the log.
     #[arg(value_name = "EXEC|SCHEDULE")]
     input: PathBuf,
     /// The scenario file: model, switches, network rule, invariants.
@@ -35,22 +34,21 @@ pub struct ReplayArgs {
     /// Stop at the first step that cannot be followed, instead of skipping it.
     #[arg(long)]
     strict: bool,
-    /// Replay only the causal past of the violation, and what the model needs besides: logs do not tell why
-    /// threads and schedulers send.
+    /// Replay only the causal past of the violation, and the steps that the model needs besides: logs do not record why threads and schedulers send.
     #[arg(long)]
     kept: bool,
-    /// One step at a time, forwards and backwards, as commands on standard input say: n or an empty line for the next one, p for the
-    /// previous one, a number to go there, s for the states, l for what is pending, q to end. With --json one object a line.
+    /// Replay step by step, forwards and backwards, as commanded on standard input: n or an empty line for the next one, p for the previous one, a
+    /// number to go there, s for the states, l for what is pending, q to end. With --json one object a line.
     #[arg(long, conflicts_with_all = ["kept", "expect", "no_self_check"])]
     step: bool,
-    /// Write the logs of the replayed execution to a folder, with a record of an actor's state at the end of each handler that changed it:
-    /// for infer and check. Every step must be possible.
+    /// Write the logs of the replayed execution to a folder, with a state record at the end of each handler that changed the state, for infer and
+    /// check. Every step must be possible.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["kept", "step"])]
     state: Option<PathBuf>,
     /// Skip the second run, which checks that the model is deterministic.
     #[arg(long)]
     no_self_check: bool,
-    /// Which outcome is success, as the exit status says it.
+    /// The outcome that counts as success in the exit status.
     #[arg(long, value_enum, default_value_t, value_name = "OUTCOME")]
     expect: Expect,
     /// Print the result as JSON.

@@ -19,14 +19,14 @@ use crate::ui::Ui;
 /// What a page shows.
 #[derive(clap::Args, Debug)]
 pub struct PageArgs {
-    /// The scenario whose model tells the actors' variables; a result has its own.
+    /// The scenario whose model supplies the actors' variables; a result has its own.
     #[arg(long, value_name = "FILE")]
     pub scenario: Option<PathBuf>,
-    /// For a result: the execution it came from, to show also what was pruned and how complete the logs
-    /// are. By default the schedule kept with the result.
+    /// For a result: the execution it came from, to show also what was pruned and how complete the logs are. The default is the schedule kept with
+    /// the result.
     #[arg(long, value_name = "EXEC|SCHEDULE")]
     pub original: Option<PathBuf>,
-    /// A file of invariants to check in the states that the logs tell; the page shows what became of each.
+    /// A file of invariants to check in the recorded states; the page shows the outcome of each.
     #[arg(long, value_name = "FILE")]
     pub invariants: Option<PathBuf>,
     /// Whether the program of a result's own scenario may run.

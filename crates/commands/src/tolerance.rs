@@ -8,12 +8,12 @@ use crate::memory::Amount;
 /// Whether stray answers are tolerated.
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub struct Tolerance {
-    /// Go on with a model in a process of its own that answers the same question in two ways: the answer that comes twice of three times
-    /// counts, or the first one. How often that happened is told. Without it the command ends with status 3.
+    /// Continue with a model in a process of its own that answers the same question in two ways: the answer given in two of three tries counts, else
+    /// the first. The number of such cases is reported. By default the command ends with status 3.
     #[arg(long)]
     tolerate: bool,
-    /// A handler that panics, or raises an exception, is no violation: a step in which one does cannot be taken, and a run ends there. The same
-    /// as no_crash = true in the scenario.
+    /// Do not count a handler that panics or raises an exception as a violation: such a step is impossible, and a run ends there. The same as
+    /// no_crash = true in the scenario.
     #[arg(long)]
     no_crash: bool,
     #[command(flatten)]
@@ -23,8 +23,8 @@ pub struct Tolerance {
 /// Whether handlers run in a process of their own first.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 pub struct InChild {
-    /// Run handlers of a model in Rust in a process of its own first, with so much memory: a stack that overflows, an abort, or memory without
-    /// end is a crash like others then, and not the end of this program [default: 1GiB].
+    /// Run the handlers of a Rust model in a process of their own first, with this much memory, so that a stack overflow, an abort or runaway memory
+    /// counts as a crash and does not end this program [default: 1GiB].
     #[arg(long, value_name = "MEMORY", num_args = 0..=1, require_equals = true, default_missing_value = "1GiB", hide_default_value = true)]
     in_child: Option<Amount>,
 }

@@ -17,7 +17,7 @@ use crate::out::is_closed;
 /// Arguments of every command.
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub struct UiArgs {
-    /// No progress and no notes on standard error; errors are still shown.
+    /// Print no progress and no notes on standard error; errors are still shown.
     #[arg(long, short, global = true)]
     pub quiet: bool,
 }

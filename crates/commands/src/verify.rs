@@ -27,7 +27,7 @@ pub struct VerifyArgs {
     /// A folder written by minimize or explore.
     #[arg(value_name = "OUT")]
     folder: PathBuf,
-    /// How much work the check of the lower bound or of the promise may do: time (10m) or configurations (5000000states).
+    /// The most work for the check of the lower bound or of the guarantee: time (10m) or configurations (5000000states).
     #[arg(long, default_value = "10m", value_name = "BUDGET")]
     budget: Budget,
     /// Print the result as JSON.

@@ -24,7 +24,7 @@ pub const MARKER_VERSION: u32 = 1;
 /// What the names of folders in the making begin with.
 const STAGE: &str = ".demi-new-";
 
-/// What a folder is.
+/// The kind of a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -75,7 +75,7 @@ impl Kind {
     }
 }
 
-/// What stands in the marker.
+/// The content of a marker.
 #[derive(Debug, Serialize, Deserialize)]
 struct Marker {
     written_by: String,
@@ -85,12 +85,12 @@ struct Marker {
     files: Vec<String>,
 }
 
-/// Why a folder is not written.
+/// An error of replacing a folder.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FolderError {
     /// It is a file.
-    #[error("{} is no folder; it is left alone", .0.display())]
+    #[error("{} is not a folder; it is left alone", .0.display())]
     NoFolder(PathBuf),
     /// It has something in it and no marker.
     #[error(

@@ -25,7 +25,7 @@ const POINT: &str = "logging_point";
 /// The sides of a chain.
 const LINKS: [&str; CHAIN] = ["s1", "s2", "s3"];
 
-/// What the rows of a group have in common: whether they are chains, the type of the message, and each place's class and point.
+/// The key of a group: whether they are chains, the type of the message, and each place's class and point.
 type Key = (bool, String, Vec<(usize, Option<String>)>);
 
 /// Rows about which the same is said.

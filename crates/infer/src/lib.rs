@@ -34,7 +34,7 @@ use self::relation::Relation;
 use self::table::Table;
 pub use demi_predicate::NearMiss;
 
-/// What an invariant says, in kind.
+/// A kind of invariant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Template {
     /// Who has a value has what counted when its key was lower.
@@ -118,7 +118,7 @@ impl Candidate {
     }
 }
 
-/// What held of all states given.
+/// An invariant that held in all states given.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Invariant {
     /// Its template and a digest of what it says: the same text of the same class has the same name in every run.
@@ -152,7 +152,7 @@ impl Invariant {
     }
 }
 
-/// What was seen of a class of actors.
+/// The figures of a class of actors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClassProfile {
     /// Its pattern of names.
@@ -169,7 +169,7 @@ pub struct ClassProfile {
     pub left_out: Vec<String>,
 }
 
-/// Messages, or chains of them, of which the same is asked.
+/// The figures of a group of messages, or of chains of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupProfile {
     /// The actors at each place, with arrows between them.
@@ -180,7 +180,7 @@ pub struct GroupProfile {
     pub rows: usize,
 }
 
-/// What was inferred.
+/// The result of inference.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Inferred {
     /// What held, the most telling first.

@@ -2,7 +2,7 @@
 
 use glob::Pattern;
 
-/// How to infer.
+/// Options of inference.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// Least bits of what is reported.
@@ -17,7 +17,7 @@ pub struct Options {
     pub variables: Variables,
 }
 
-/// Which variables take part: patterns of their names, with dots before what is inside them.
+/// The variables that take part: patterns of their names, with dots before what is inside them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Variables {
     /// Those that do; all where there is none.
@@ -49,7 +49,7 @@ impl Default for Options {
     }
 }
 
-/// What is looked at.
+/// The groups of rows for which invariants are inferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct Groups {

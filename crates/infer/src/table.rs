@@ -17,7 +17,7 @@ const MOST: usize = 60;
 /// Most members of an object whose members are variables of their own.
 const MEMBERS: usize = 8;
 
-/// What is read of a variable.
+/// The part of a variable that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Part {
     Whole,
@@ -25,7 +25,7 @@ pub(crate) enum Part {
     Last,
 }
 
-/// What values a variable has.
+/// The kind of values that a variable has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ValueKind {
     Number,
@@ -48,7 +48,7 @@ pub(crate) struct Variable {
     pub(crate) values: Vec<u32>,
 }
 
-/// Whose state a row is.
+/// The place of a row: whose state it is, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RowPlace {
     pub(crate) execution: u32,
@@ -289,7 +289,7 @@ fn names<'a>(states: &[&'a State]) -> Vec<&'a str> {
     names
 }
 
-/// What is known of the values of states in the table: by where they are kept, and their number there, their number in the table.
+/// Numbers of values in the table, by where they are kept, and their number there, their number in the table.
 #[derive(Default)]
 struct KnownValues(FxHashMap<*const Values, Vec<u32>>);
 

@@ -23,7 +23,7 @@ pub struct Interest {
     tells: bool,
 }
 
-/// What a monitor needs of an event record.
+/// The part of an event record that a monitor needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
     pub(crate) actor: Arc<str>,
@@ -36,7 +36,7 @@ pub struct Record {
     pub(crate) state: Option<Box<[Option<Json>]>>,
 }
 
-/// What a record is to the order of records.
+/// The effect of a record on the order of records.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Step {
     /// A message went out.
@@ -49,7 +49,7 @@ pub(crate) enum Step {
     Other,
 }
 
-/// By what a receive finds its send.
+/// The key by which a receive finds its send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum MatchKey {
@@ -61,7 +61,7 @@ pub(crate) enum MatchKey {
     Outside,
 }
 
-/// What a message says of itself.
+/// The content of a message: its type and its fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct MessageContent {
     pub(crate) kind: Option<Arc<str>>,

@@ -16,7 +16,7 @@ pub struct Invariant {
     pub class: Class,
 }
 
-/// Why a file of invariants cannot be watched.
+/// An error of preparing a file of invariants.
 #[derive(Debug, thiserror::Error)]
 pub enum InvariantError {
     /// It is no file of invariants.
@@ -42,7 +42,7 @@ pub enum InvariantError {
     #[error("two invariants are called '{0}'")]
     Twice(String),
     /// All are muted, or there is none.
-    #[error("there is no invariant in it that is not muted")]
+    #[error("it has no invariant that is not muted")]
     Nothing,
 }
 

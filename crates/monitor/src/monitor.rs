@@ -20,7 +20,7 @@ const UNIT_MILLIS: u64 = 200;
 /// States after which an actor that something was missing of is certain again.
 const UNCERTAIN: u8 = 2;
 
-/// What is known of an actor.
+/// The state of an actor, as a monitor has it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Actor {
     pub(crate) incarnation: u32,

@@ -16,7 +16,7 @@ use crate::recent::Recent;
 /// Records that may be remembered to have waited beside those that do.
 const FEW: usize = 1024;
 
-/// What comes out of the order.
+/// An item that the order releases.
 #[derive(Debug)]
 pub(crate) enum Released {
     /// A record. `certain` says that nothing before it is missing.
@@ -87,7 +87,7 @@ pub(crate) struct Order {
     pub(crate) channels_failed: bool,
 }
 
-/// Why the next record of a log is not taken.
+/// The reason why the next record of a log waits.
 enum Blocked {
     Nothing,
     Gap,

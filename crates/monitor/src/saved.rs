@@ -14,7 +14,7 @@ use crate::units::{Sent, Unit};
 use crate::watched::{WatchRecord, Watched};
 use crate::{Interest, Invariant};
 
-/// What a [`Monitor`] knows, as plain data.
+/// The state of a [`Monitor`], as plain data.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MonitorState {
@@ -32,6 +32,7 @@ pub struct MonitorState {
     uncertain: u64,
 }
 
+/// A log, saved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SavedLog {
@@ -56,6 +57,7 @@ struct SavedLog {
     handler: Option<SavedHandler>,
 }
 
+/// A handler at work, saved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SavedHandler {
@@ -64,6 +66,7 @@ struct SavedHandler {
     sends: Vec<(MatchKey, MessageContent)>,
 }
 
+/// A message on its way, saved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SavedMessage {
@@ -71,6 +74,7 @@ struct SavedMessage {
     links: Vec<(Arc<str>, Json)>,
 }
 
+/// An invariant with its verdicts, saved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SavedInvariant {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
 
-/// How a monitor works.
+/// Options of a monitor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
     /// How long a record waits for what comes before it, in milliseconds.
@@ -58,7 +58,7 @@ pub struct Violation {
     pub told_at: Vec<String>,
 }
 
-/// What a monitor has to say of itself.
+/// Figures of a monitor's own work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Records that wait.

@@ -12,7 +12,7 @@ use crate::{Invariant, Options};
 /// Alerts that are remembered in any case.
 const FEW: usize = 1024;
 
-/// How the states of an invariant are to be judged.
+/// The actors that must be certain before an invariant is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Certainty {
     /// A row is one actor's, or one message's: other actors may be uncertain.
@@ -23,7 +23,7 @@ pub(crate) enum Certainty {
     Cut,
 }
 
-/// What is told of an invariant that is watched.
+/// The figures of a watched invariant.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WatchRecord {
@@ -41,7 +41,7 @@ pub(crate) struct WatchRecord {
     pub(crate) muted: bool,
 }
 
-/// What began to fail: a row or group in words, and its actors.
+/// A new failure: the row or group in words, and its actors.
 pub(crate) type NewFailure = (String, Vec<Arc<str>>);
 
 /// An invariant with what is said of its rows and groups.

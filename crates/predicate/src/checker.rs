@@ -21,14 +21,14 @@ use crate::scope::{Scope, Visibility};
 use crate::state::{Shape, State, Values};
 use crate::term::{Column, Term};
 
-/// What an actor told last, and before that in the same incarnation.
+/// The current state of an actor, and the one before in the same incarnation.
 #[derive(Clone, Debug)]
 struct CurrentState {
     now: Arc<State>,
     before: Option<Arc<State>>,
 }
 
-/// What an actor told last, for a first look.
+/// The last state of an actor, as a first look needs it.
 #[derive(Clone, Debug)]
 struct LastState {
     incarnation: u32,

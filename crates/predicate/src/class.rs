@@ -3,7 +3,7 @@
 use glob::Pattern;
 pub use glob::PatternError as ClassError;
 
-/// Which actors may stand at the places of a row, by patterns of their names as a shell has them: `*`, `?`, `[..]`. The default is every
+/// The actors that may stand at the places of a row, by patterns of their names as a shell has them: `*`, `?`, `[..]`. The default is every
 /// actor at all places.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Class {

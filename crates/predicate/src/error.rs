@@ -4,7 +4,7 @@ use std::fmt;
 
 use demi_common::hint::did_you_mean;
 
-/// Why a text is no predicate.
+/// An error of reading a predicate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct ParseError {
     reason: String,
@@ -22,7 +22,7 @@ impl fmt::Display for ParseError {
     }
 }
 
-/// What is wrong, and where.
+/// A mistake in a text, and its place.
 #[derive(Debug)]
 pub(crate) struct Mistake {
     pub(crate) reason: String,

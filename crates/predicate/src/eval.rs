@@ -8,16 +8,17 @@ use crate::row::Row;
 use crate::term::{Aggregate, Call, Compare, Parsed, Sum, Term};
 use crate::value::Value;
 
+/// The value of a term, or why it has none.
 type Evaluated<'a> = Result<Value<'a>, String>;
 
-/// What a term is about: one row, or a group with one of its rows to stand for it.
+/// The rows that a term is about: one row, or a group with one of its rows to stand for it.
 #[derive(Clone, Copy)]
 pub(crate) struct TermScope<'a> {
     pub(crate) one: Option<Row<'a>>,
     group: &'a [Row<'a>],
 }
 
-/// What a predicate does not hold of.
+/// A row or group of which a predicate does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failing {
     /// The row or group in words; empty for the table as a whole.
@@ -26,7 +27,7 @@ pub struct Failing {
     pub rows: Vec<usize>,
 }
 
-/// What is called with each group: the values that its rows have in common, the numbers of the rows, the rows, and what terms are about.
+/// A function of each group: the values that its rows have in common, the numbers of the rows, the rows, and what terms are about.
 /// It says whether to go on.
 type GroupVisitor<'e> =
     dyn FnMut(&[Value<'_>], &[usize], &[Row<'_>], TermScope<'_>) -> Result<bool, String> + 'e;
@@ -121,7 +122,7 @@ pub(crate) fn failing(predicate: &Parsed, rows: &[Row<'_>], first: bool) -> Resu
     Ok(failing)
 }
 
-/// What a predicate says of a row or group.
+/// The verdict on a row or group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Holds,

@@ -24,7 +24,7 @@ pub struct Gather {
     states: Vec<(Shape, Box<[u32]>)>,
 }
 
-/// How a text has its variables. Texts of one program have them in the same way.
+/// The layout of the variables in a text. Texts of one program have them in the same way.
 struct Layout {
     /// Their names, in the order of the text.
     names: Vec<String>,

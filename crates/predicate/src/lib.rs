@@ -45,7 +45,7 @@ use self::term::{Parsed, Term};
 use self::value::Value;
 pub use self::verdicts::{Finding, SavedVerdicts, Verdicts};
 
-/// Something that is to hold of the states of all actors.
+/// A condition on the states of all actors.
 ///
 /// It prints as a text that reads back to an equal predicate.
 #[derive(Clone, Debug)]

@@ -39,7 +39,7 @@ fn is_nearer((slack, rows): (f64, usize), than: (f64, usize)) -> bool {
     }
 }
 
-/// What came nearest, and from where on it is wanted.
+/// The nearest miss so far, and the distance from which on one is wanted.
 #[derive(Clone, Debug)]
 struct Watch {
     /// The names of the columns.

@@ -8,7 +8,7 @@ use crate::state::State;
 use crate::term::Column;
 use crate::value::Value;
 
-/// An actor and a state that it told.
+/// A state that an actor reported.
 #[derive(Clone, Copy, Debug)]
 pub struct ReportedState<'a> {
     /// The actor's name.
@@ -42,7 +42,7 @@ pub struct Row<'a> {
     more: RowExtras<'a>,
 }
 
-/// What a row has besides two states.
+/// The content of a row besides two states.
 #[derive(Clone, Copy, Debug)]
 enum RowExtras<'a> {
     Nothing,

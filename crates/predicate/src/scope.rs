@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What the rows of a predicate are.
+/// The rows of a predicate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// One row an actor: its last state; `prev.x` is of the one before.
@@ -22,7 +22,7 @@ pub enum Scope {
     EverPairs(String, String),
 }
 
-/// What a predicate can see of an actor's states.
+/// The states of an actor that a predicate can see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Visibility {
     /// The last alone.
@@ -176,6 +176,7 @@ impl fmt::Display for Scope {
     }
 }
 
+/// The words of a scope, one after the other.
 struct Words<'a> {
     text: &'a str,
     at: usize,

@@ -7,7 +7,7 @@ use crate::instance::{meant, stands_for};
 use crate::scope::Scope;
 use crate::value::Value;
 
-/// How two values are compared.
+/// A comparison of two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compare {
     Equal,
@@ -18,7 +18,7 @@ pub(crate) enum Compare {
     AtLeast,
 }
 
-/// What an aggregate makes of its values.
+/// The operation of an aggregate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sum {
     Count,
@@ -36,7 +36,7 @@ pub(crate) enum Sum {
     Disjoint,
 }
 
-/// What is made of a list, a text or an object.
+/// A function of a list, a text or an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
     Length,

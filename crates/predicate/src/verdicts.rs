@@ -38,11 +38,11 @@ pub struct Finding {
     pub told: bool,
 }
 
-/// By what a finding is known: one actor, or two, of a row that stands for itself; a group in words; a row that cannot be said to be of a
+/// The key of a finding: one actor, or two, of a row that stands for itself; a group in words; a row that cannot be said to be of a
 /// group, with nothing beside it.
 type Key = (Arc<str>, Option<Arc<str>>);
 
-/// What an actor told last, and before that in the same incarnation.
+/// The last state of an actor, and the one before in the same incarnation.
 #[derive(Clone, Debug)]
 struct ActorHistory {
     incarnation: u32,

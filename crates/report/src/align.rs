@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 
 use crate::data::{Columns, NOTHING, TraceData};
 
+/// The parts by which events are alike.
 type Key<'a> = (&'a str, u8, &'a str, &'a str, &'a str);
 
 fn keys(trace: &TraceData) -> impl Iterator<Item = Key<'_>> {

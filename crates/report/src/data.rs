@@ -39,7 +39,7 @@ fn named_texts<S: Serializer>(counts: &[(String, u64)], serializer: S) -> Result
 /// No text, no event: the number that the page takes for nothing.
 pub(crate) const NOTHING: i64 = -1;
 
-/// Everything that a page shows.
+/// The content of a page.
 #[derive(Clone, Debug, Serialize)]
 pub struct Page {
     /// [`PAGE`].
@@ -110,7 +110,7 @@ pub(crate) struct Fact {
     pub(crate) value: String,
 }
 
-/// One execution.
+/// An execution on the page.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct TraceData {
     /// `recorded` or `minimized`.
@@ -196,7 +196,7 @@ pub(crate) struct Changes {
     pub(crate) value: Vec<i64>,
 }
 
-/// What is complete of one incarnation of an actor.
+/// The completeness of one incarnation of an actor.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Completeness {
     pub(crate) actor: String,

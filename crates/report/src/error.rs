@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// Why there is no report.
+/// An error of making or serving a page.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     /// The folder is neither an execution nor a result.
@@ -42,7 +42,7 @@ pub enum ReportError {
         reason: String,
     },
     /// Invariants are given for what tells no states of its own.
-    #[error("invariants are checked in the states that logs tell: give an execution that build wrote")]
+    #[error("invariants are checked in recorded states: give an execution written by build")]
     NoStates,
     /// The schedule makes no sense to the model.
     #[error("replay on the model: {0}")]

@@ -20,7 +20,7 @@ use crate::timeline::Timeline;
 /// Most events of one page. At ten times what the page is made for it still opens, but slowly.
 pub(crate) const MOST: u64 = 500_000;
 
-/// What was read of an execution's folder.
+/// The parts of a page that come from an execution's folder.
 pub(crate) struct RecordedPage {
     pub(crate) trace: TraceData,
     pub(crate) completeness: Vec<Completeness>,
@@ -120,6 +120,7 @@ pub(crate) fn states(
     replayed.map_err(|e| ReportError::Replay(e.to_string()))?
 }
 
+/// Replays a schedule on the model and collects the variables.
 struct StateVisitor<'a> {
     skeleton: &'a Skeleton,
     schedule: &'a Schedule,

@@ -47,7 +47,7 @@ impl Input {
     }
 }
 
-/// What a page is made from besides the folder.
+/// Options of making a page.
 #[derive(Clone, Debug, Default)]
 pub struct LoadOptions {
     /// The scenario on whose model the variables of actors are found; a result's folder has its own.

@@ -30,6 +30,7 @@ pub fn mark_kept(full: &Schedule, kept: &Schedule) -> Schedule {
     marked
 }
 
+/// Replays a schedule on the model.
 struct ReplayVisitor<'a>(&'a Schedule, NetworkRule);
 
 impl Visitor for ReplayVisitor<'_> {

@@ -13,6 +13,7 @@ const FILES: u64 = 256;
 /// How hard temporary files are compressed: the least that spares the disk, because lines are much alike.
 const LEVEL: i32 = 1;
 
+/// A compressed temporary file with the lines of a range of ranks.
 type RankFile = zstd::Encoder<'static, BufWriter<File>>;
 
 /// Lines by rank, spread over temporary files.

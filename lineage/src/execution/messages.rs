@@ -14,7 +14,7 @@ use crate::read::{Events, NONE, is_send};
 /// Columns of a message that its record tells.
 pub(crate) const RECORDED: [&str; 4] = ["msg_id", "from", "to", "type"];
 
-/// What an event is as an end of a message.
+/// The end of a message that an event is.
 pub(crate) struct End {
     /// Whether it sends.
     pub(crate) sends: bool,

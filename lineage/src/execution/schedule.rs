@@ -91,6 +91,7 @@ pub(crate) fn write_lines(
     lines.write(out, path)
 }
 
+/// The key of an event: actor, incarnation and sequence number.
 type EventKey = (String, i32, i64);
 /// The actor that receives a message, and the message's id.
 type MessageKey = (String, String);

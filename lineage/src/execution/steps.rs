@@ -14,7 +14,7 @@ use crate::error::LineageError;
 use crate::read::columns::{self, at};
 use crate::read::{UnitRole, role};
 
-/// What is known of an event beyond its record.
+/// The context of a step: facts of an event that are not in its record.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StepContext {
     /// Rank in the linear extension, from 1.
@@ -27,7 +27,7 @@ pub(crate) struct StepContext {
     pub(crate) again: u32,
 }
 
-/// What takes a step: its rank, whether it was kept, whether it is a delivery, and its line with the line feed.
+/// A receiver of steps: the rank, whether it was kept, whether it is a delivery, and its line with the line feed.
 pub(crate) type StepSink<'a> = dyn FnMut(u64, bool, &[u8]) -> Result<(), LineageError> + 'a;
 
 /// Composes steps; a step is given away when the next begins.
@@ -44,6 +44,7 @@ pub(crate) struct Composer {
     pub(crate) timers_recorded: BTreeSet<String>,
 }
 
+/// A row of the table of events, as a step needs it.
 struct StepRow<'a> {
     actor: &'a str,
     kind: Kind,
@@ -52,6 +53,7 @@ struct StepRow<'a> {
     row: usize,
 }
 
+/// The columns of a batch that steps are composed from.
 struct Columns<'a> {
     actor: &'a StringArray,
     incarnation: &'a Int32Array,

@@ -267,7 +267,7 @@ impl Tables {
     }
 }
 
-/// Where the table of messages is.
+/// The files with the table of messages.
 #[derive(Clone, Debug)]
 pub struct MessageFiles {
     /// What the execution was built with. Where it refers to rows the table is made when it is first needed, and may be absent.

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use super::skeleton::{Joint, NONE};
 use super::trace::Trace;
 
-/// Why one event of a slice comes before another.
+/// The reason why one event of a slice comes before another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EdgeReason {
     /// It is the one before it in the log of its actor.

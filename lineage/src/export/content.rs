@@ -1,6 +1,6 @@
 //! What an event of a slice says.
 
-/// What an event says, as logged; absent fields are absent.
+/// The content of an event, as logged; absent fields are absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Content {
     /// Joins a send to its receive.

@@ -4,7 +4,7 @@ use demi_schemas::event_id::EventIdError;
 
 use crate::error::LineageError;
 
-/// Why nothing was exported.
+/// An error of exporting.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     /// The execution cannot be read.

@@ -45,7 +45,7 @@ pub enum Format {
     Json,
 }
 
-/// How a trace is written.
+/// Options of writing a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteOptions {
     /// ShiViz puts the events of a host one after the other. Events that have no place in the order of their log (sends

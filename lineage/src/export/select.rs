@@ -3,7 +3,7 @@
 use super::error::ExportError;
 use super::skeleton::Skeleton;
 
-/// Which events are wanted: those that meet every condition given. Events are named `ACTOR/SEQ` or
+/// The selected events: those that meet every condition given. Events are named `ACTOR/SEQ` or
 /// `ACTOR/INCARNATION/SEQ`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {

@@ -51,6 +51,7 @@ pub(crate) fn write(trace: &Trace, options: WriteOptions, out: &mut dyn Write) -
     Ok(())
 }
 
+/// The hosts of a slice.
 struct Hosts {
     names: Vec<String>,
     /// By position in the slice.

@@ -8,7 +8,7 @@ use super::error::ExportError;
 /// No event.
 pub const NONE: u32 = u32::MAX;
 
-/// What an event has to do with a message (how its two ends were joined, or why one is missing), and why one event happens before
+/// The relation of an event to a message (how its two ends were joined, or why one is missing), and why one event happens before
 /// another that is not behind it in the same log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Joint {

@@ -27,7 +27,7 @@ use crate::read::record_schema;
 
 pub use traces::{Traces, traces};
 
-/// What a system is like; shares are probabilities from 0 to 1.
+/// The composition of a generated system; shares are probabilities from 0 to 1.
 #[derive(Clone, Debug)]
 pub struct Mix {
     /// Seed of all choices.
@@ -116,6 +116,7 @@ impl Generated {
     }
 }
 
+/// A message on its way.
 #[derive(Clone)]
 struct Message {
     sent: u64,

@@ -6,7 +6,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
 
-/// What traces are like; shares are probabilities from 0 to 1.
+/// The composition of generated traces; shares are probabilities from 0 to 1.
 #[derive(Clone, Debug)]
 pub struct Traces {
     /// Seed of all choices.

@@ -21,7 +21,7 @@ const FACTS: &str = "base.json";
 /// The latest delivered message of a channel: sender, receiver, and the send's incarnation and sequence number.
 pub(crate) type Latest = (String, String, u32, u64);
 
-/// What is known of a base.
+/// Facts of a base.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct BaseFacts {
     version: String,

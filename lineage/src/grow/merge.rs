@@ -39,6 +39,7 @@ impl Stretch {
     }
 }
 
+/// The merge of a base and a delta.
 struct Merge<'a> {
     base: &'a Index,
     ordered: &'a Ordered,

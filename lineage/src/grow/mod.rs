@@ -33,26 +33,26 @@ use crate::index::{INDEX_FOLDER, Index};
 /// Most events of a delta, as a share of its base: beyond it, it is time for a new base.
 const LARGEST: f64 = 0.25;
 
-/// Why an execution is built of all events, and not grown.
+/// The reason to build an execution of all events instead of growing it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RebuildReason {
     /// There is no base.
-    #[error("there was none of this version")]
+    #[error("there is no base of this version")]
     NoBase,
     /// The base or the delta has vector clocks, or spans.
-    #[error("records have vector clocks, or are of spans")]
+    #[error("records have vector clocks or spans")]
     Clocks,
     /// A message has no id or one that is a guess, or one for several receivers or for another than who took it.
-    #[error("not all messages have ids and go where they are sent to")]
+    #[error("some messages have no ids, or were received by another actor than addressed")]
     NotById,
     /// Rows are gone that the base has.
     #[error("rows are gone from the store")]
     Gone,
     /// The store has other rows under the names of events of the base: it was restored, and went on another way.
-    #[error("rows of the store are others than they were")]
+    #[error("rows of the store have changed")]
     Changed,
     /// What is kept of the base cannot be used.
-    #[error("what was kept is damaged or not whole")]
+    #[error("the kept order is damaged or incomplete")]
     Damaged,
     /// An event is older than the last of its log in the base.
     #[error("events were added before others of their logs")]
@@ -64,14 +64,14 @@ pub enum RebuildReason {
     #[error("a channel no longer keeps its order")]
     OutOfOrder,
     /// The order has cycles.
-    #[error("the order of the added events has a cycle or fits no channel")]
+    #[error("the order of the added events has a cycle or contradicts a channel")]
     Cycle,
     /// The delta is no longer small.
     #[error("many events were added")]
     Large,
 }
 
-/// What came of growing.
+/// The outcome of growing.
 pub(crate) enum Grown {
     /// The execution is there.
     Done,

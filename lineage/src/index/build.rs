@@ -20,7 +20,7 @@ use crate::matching::{Evidence, Matching, Reason};
 use crate::order::Order;
 use crate::read::{Events, NONE, Units, is_send};
 
-/// What the index is made of.
+/// The parts of the index.
 pub(crate) struct Parts<'a> {
     pub(crate) events: &'a Events,
     pub(crate) matching: &'a Matching,

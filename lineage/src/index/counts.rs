@@ -13,7 +13,7 @@ use super::pages::Pages;
 use crate::error::LineageError;
 use crate::matching::Reason;
 
-/// How many events of each sort there are in a part of the logs. Events that stand alone are not counted, timers are no messages.
+/// Numbers of events by sort in a part of the logs. Events that stand alone are not counted, timers are no messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     /// Events.

@@ -19,6 +19,7 @@ pub(crate) struct Future {
     pub(crate) alone: Vec<u32>,
 }
 
+/// A sweep toward the future.
 struct ForwardSweep<'a> {
     index: &'a Index,
     certain: bool,

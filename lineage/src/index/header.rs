@@ -29,7 +29,7 @@ pub(crate) const STATES: &str = "states.bin";
 /// Events in a block: what is read at a time, and the distance of stored counts.
 pub(crate) const BLOCK: u32 = 4096;
 
-/// One actor's share of the index.
+/// The share of one actor in the index.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ActorEntry {
     /// The actor's name.

@@ -2,7 +2,7 @@
 
 use crate::matching::{Reason, Status};
 
-/// What an event does with messages.
+/// The role of an event: send, delivery, or neither.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Neither of the others.

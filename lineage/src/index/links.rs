@@ -10,6 +10,7 @@ use crate::matching::{Evidence, Reason};
 /// The event it is looked up by, the event at the other end, and why (see [`code`]).
 pub(crate) type Link = (u32, u32, u32);
 
+/// Links, sorted by the event that they are looked up by.
 type LinkList = Vec<Link>;
 
 /// Bytes of a link in the file, which has each twice.

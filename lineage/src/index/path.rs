@@ -8,7 +8,7 @@ use super::info::{Info, Role};
 use crate::error::LineageError;
 use crate::matching::Reason;
 
-/// Why one event of a chain comes before the next.
+/// The reason for an edge of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HopReason {
@@ -30,7 +30,7 @@ pub enum HopReason {
     Link,
 }
 
-/// One edge of a causal chain.
+/// An edge of a causal chain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Hop {
     /// The earlier event.
@@ -85,7 +85,7 @@ fn word(reason: Reason) -> HopReason {
     }
 }
 
-/// How an actor's prefix grew: to the event that sends, by the event that it causes.
+/// The growth of an actor's prefix: to the event that sends, by the event that it causes.
 #[derive(Clone, Copy)]
 struct Raise {
     cause: u32,
@@ -94,6 +94,7 @@ struct Raise {
     certain: bool,
 }
 
+/// A search for the chain with the fewest messages.
 struct Search<'a> {
     index: &'a Index,
     certain: bool,

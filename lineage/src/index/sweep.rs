@@ -25,7 +25,7 @@ pub struct Past {
     pub alone: Vec<u32>,
 }
 
-/// What may end a sweep early.
+/// Limits that may end a sweep early.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Limits {
     /// Events before this place do not matter.

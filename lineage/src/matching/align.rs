@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 /// Pairs that the longest common subsequence may look at; beyond it a cheaper rule is used.
 const PAIR_LIMIT: usize = 4_000_000;
 
-/// What was found for one receive.
+/// The send found for one receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hit {
     /// Position among the sends.
@@ -16,6 +16,7 @@ pub(crate) struct Hit {
     pub(crate) certain: bool,
 }
 
+/// Positions by key, in order.
 type Positions = FxHashMap<u128, Vec<usize>>;
 
 fn places(keys: &[u128]) -> Positions {

@@ -104,7 +104,7 @@ fn further_receive(
     }
 }
 
-/// Where logs with counted messages are whole: they begin with a start, and nothing is missing behind it.
+/// Complete logs among those with counted messages: they begin with a start, and nothing is missing behind it.
 struct CompleteLogs {
     /// By actor: the end of that part of its log; empty where nothing was counted.
     end: Vec<u32>,

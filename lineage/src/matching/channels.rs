@@ -10,7 +10,7 @@ use super::edges::{Matching, Status};
 use super::sender::{dead_letters, sender_name};
 use crate::read::{Events, NONE, Units};
 
-/// What was seen of the plain channels.
+/// The plain channels, and whether each was in order.
 pub(crate) struct Channels {
     /// By sender's number and receiver's: the latest send that was delivered, and whether all were in order.
     plain: LastDeliveries,
@@ -18,7 +18,7 @@ pub(crate) struct Channels {
     in_order: bool,
 }
 
-/// By sender's number and receiver's: the latest send that was delivered, and whether all were in order.
+/// The latest delivered send by the numbers of sender and receiver, and whether all were in order.
 pub(crate) type LastDeliveries = FxHashMap<(u32, u32), (u32, bool)>;
 
 /// A wish of a schedule: one unit before another, for the sake of a channel.

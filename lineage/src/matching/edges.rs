@@ -2,7 +2,7 @@
 
 use crate::read::NONE;
 
-/// Why two events are taken for the two ends of one message, the least certain first.
+/// The reason to join two events as the ends of one message, the least certain first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Reason {
     /// There is no other end.
@@ -44,7 +44,7 @@ impl Reason {
     }
 }
 
-/// Why a further edge is there, and whether it could be otherwise.
+/// The evidence for a further edge: its reason, and whether it is certain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Evidence {
     pub(crate) reason: Reason,
@@ -58,7 +58,7 @@ impl Evidence {
     }
 }
 
-/// What became of a message, at either of its ends.
+/// The fate of a message, at either of its ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
     /// Not a message, or a fired timer whose setting nobody logged.

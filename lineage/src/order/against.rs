@@ -17,10 +17,10 @@ use crate::error::LineageError;
 use crate::matching::Matching;
 use crate::read::{Events, NONE, Placement, Stamps, is_send};
 
-/// An edge, and how many nanoseconds may be between its ends at most.
+/// The tightest edge: the most nanoseconds that may be between its ends, and both ends.
 type TightestEdge = (i128, u32, u32);
 
-/// What is counted of edges or steps that run against stamps.
+/// A tally of edges or steps that run against stamps.
 #[derive(Default)]
 struct StampTally {
     all: u64,

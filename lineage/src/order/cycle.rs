@@ -14,7 +14,7 @@ use crate::read::NONE;
 /// Most events of a cycle that are named.
 const NAMED: usize = 8;
 
-/// What to do without.
+/// The edges to drop, so that no cycle is left.
 #[derive(Default)]
 pub(crate) struct FeedbackArcs {
     /// Wishes; the whole channel of each goes.

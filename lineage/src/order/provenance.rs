@@ -7,7 +7,7 @@ use super::violation::Target;
 use crate::matching::Matching;
 use crate::read::{Events, NONE, Units, is_send};
 
-/// Why an event was kept or left out.
+/// The reason to keep an event or to leave it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeepReason {
     /// At the same time as far as causes go: left out.
@@ -62,7 +62,7 @@ impl KeepReason {
     }
 }
 
-/// Which events were kept, and why.
+/// The reasons by event.
 pub(crate) struct Provenance {
     /// By event.
     pub(crate) kept: Vec<bool>,

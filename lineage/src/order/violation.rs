@@ -10,7 +10,7 @@ use demi_schemas::event::ViolationFields;
 use crate::error::ViolationError;
 use crate::read::Events;
 
-/// How the violation is named.
+/// A violation as it is named by the user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ViolationSpec {
     /// By the `violation` records of the logs; of several, all affected actors and fingerprints together.
@@ -44,7 +44,7 @@ impl FromStr for ViolationSpec {
     }
 }
 
-/// What the causal past is taken of.
+/// The events whose causal past is taken.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Target {
     /// Affected actors, each with the last of its events that counts; sorted by actor, no actor twice.

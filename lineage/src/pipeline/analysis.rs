@@ -15,7 +15,7 @@ use crate::matching::{
 use crate::order::{Graph, Order, Provenance, Target, ViolationSpec, against, provenance};
 use crate::read::{Contents, Events, Loaded, Placement, Units};
 
-/// Everything that was found out about the events.
+/// All results of the analysis of the events.
 pub(super) struct Lineage {
     pub(super) matching: Matching,
     pub(super) order: Order,

@@ -4,7 +4,7 @@ use demi_schemas::summary::{BackwardStamps, ProvenanceRule};
 
 use crate::order::ViolationSpec;
 
-/// What to build.
+/// Options of a build.
 #[derive(Clone, Debug)]
 pub struct BuildOptions {
     /// Name of the recorded system, for the files written.
@@ -35,7 +35,7 @@ impl Default for BuildOptions {
     }
 }
 
-/// What is written beside the tables and the order index.
+/// An artifact beside the tables and the order index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Artifact {
     /// The schedule of what was kept.

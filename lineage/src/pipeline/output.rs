@@ -16,7 +16,7 @@ use crate::index;
 use crate::read::gather::{Gathering, chosen_in_order};
 use crate::read::{Loaded, NONE, Placement, has_value};
 
-/// What is written.
+/// The output of a build.
 pub(super) struct Output<'a> {
     pub(super) files: &'a [SealedFile],
     pub(super) loaded: &'a Loaded,

@@ -26,7 +26,7 @@ pub struct Failure {
     pub of: String,
 }
 
-/// What became of a predicate.
+/// The outcome of checking a predicate.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CheckAnswer {
     /// The predicate.
@@ -53,7 +53,7 @@ pub struct CheckAnswer {
     pub of_pairs: bool,
 }
 
-/// The states that an execution tells, in the order of its linear extension. Each text is read once.
+/// The states in the records of an execution, in the order of its linear extension. Each text is read once.
 #[derive(Debug, Default)]
 pub struct StateHistory {
     pub(super) states: Vec<Arc<State>>,

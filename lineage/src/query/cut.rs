@@ -14,7 +14,7 @@ use crate::matching::Reason;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CutSpec(pub BTreeMap<String, (u32, u64)>);
 
-/// What a cut that is not consistent lacks.
+/// An event that makes a cut inconsistent by its absence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Missing {
     /// An event outside the cut,
@@ -23,7 +23,7 @@ pub struct Missing {
     pub before: String,
 }
 
-/// What is known of a cut.
+/// The description of a cut.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CutAnswer {
     /// By actor, the last event in the cut; actors without one are left out.

@@ -30,7 +30,7 @@ pub struct Delivery {
     pub delivered: Arc<Delivered>,
 }
 
-/// What a message says of itself, by the number of an event.
+/// Fields of messages, by the number of an event.
 #[derive(Default)]
 struct MessageFields {
     kind: FxHashMap<u32, Arc<str>>,

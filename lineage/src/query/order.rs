@@ -6,7 +6,7 @@ use super::Query;
 use crate::error::LineageError;
 use crate::index::{Limits, Sweep};
 
-/// How two events stand to each other (L. Lamport, "Time, clocks, and the ordering of events in a distributed system", CACM
+/// The relation of two events (L. Lamport, "Time, clocks, and the ordering of events in a distributed system", CACM
 /// 21(7), 1978).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]

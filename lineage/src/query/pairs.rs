@@ -1,4 +1,4 @@
-//! A predicate over all pairs of states that can be there together, whatever order the events are taken in.
+//! A predicate over all pairs of states that can exist at the same time, whatever order the events are taken in.
 //!
 //! Two states of different actors lie in a common consistent cut if and only if neither ends before the other begins. So pairs need no
 //! lattice of cuts, whose size is exponential (R. Cooper and K. Marzullo, "Consistent detection of global predicates", 1991): for each state of
@@ -33,7 +33,7 @@ struct StateInterval {
 type FailingPair = (u32, [u32; 2], String);
 
 impl Query {
-    /// As [`check_history`](Self::check_told), of all pairs of states that can be there together; handlers are one step. A predicate about pairs
+    /// As [`check_history`](Self::check_told), of all pairs of states that can exist at the same time; handlers are one step. A predicate about pairs
     /// fails if it fails of one. A predicate about the table of all actors, or groups of it, fails if it fails of two states alone and of the
     /// smallest cut with both: that finds every failure of predicates such as "at most one". What is about something else is judged as
     /// there.
@@ -164,6 +164,7 @@ impl Query {
     }
 }
 
+/// A search for pairs of states at which a predicate fails.
 struct PairSearch<'a> {
     query: &'a Query,
     told: &'a StateHistory,

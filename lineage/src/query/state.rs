@@ -10,7 +10,7 @@ use crate::error::LineageError;
 use crate::execution::Tables;
 use crate::read::columns;
 
-/// What an actor last said of its state.
+/// The last recorded state of an actor.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ActorState {
     /// The record that says it.

@@ -9,12 +9,12 @@ use super::Query;
 use super::check::{CheckAnswer, StateHistory};
 use crate::error::LineageError;
 
-/// Which global states are looked at.
+/// The global states at which a predicate is evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StateSelection {
     /// Those that the linear extension passes, one a state record.
     Order,
-    /// All pairs of states that can be there together, in whatever order the events are taken.
+    /// All pairs of states that can exist at the same time, in whatever order the events are taken.
     Pairs,
     /// Those of one order, and where the predicate holds there and speaks of several actors, pairs.
     All,
@@ -29,7 +29,7 @@ pub struct ClassPredicate {
     pub class: Class,
 }
 
-/// Why an invariant of a file cannot be asked.
+/// An error of preparing an invariant of a file.
 #[derive(Debug, thiserror::Error)]
 pub enum ClassPredicateError {
     /// Its predicate cannot be read.

@@ -18,7 +18,7 @@ use crate::read::beside;
 /// Name of the file that says what a folder was built from.
 const SOURCES: &str = "sources.json";
 
-/// What an execution was built from: the store's files, which never change once written.
+/// The files of a store that an execution was built from, which never change once written.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Sources {
     version: String,
@@ -68,7 +68,7 @@ impl Sources {
     }
 }
 
-/// What was done to bring an execution up to date.
+/// The way in which an execution was brought up to date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refreshed {
     /// It was up to date.

@@ -17,7 +17,7 @@ pub(super) fn instant(text: &str) -> Option<i64> {
     })
 }
 
-/// How an event's stamp stands to a time.
+/// The order of an event's stamp and a time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum StampOrder {
     /// It is neither before nor after: there is none, or it cannot be read.

@@ -109,7 +109,7 @@ pub(super) fn contents_of(
     })
 }
 
-/// What takes rows and their events.
+/// A receiver of rows with their events.
 type RowSink<'a> = dyn FnMut(&RecordBatch, &[u32]) -> Result<(), LineageError> + 'a;
 
 /// Calls `f` with batches of rows that hold those of wanted events, and the events of the rows.

@@ -68,6 +68,7 @@ pub(crate) struct NameRuns {
     runs: Vec<NameRun>,
 }
 
+/// A run of names that follow each other.
 struct NameRun {
     first: u32,
     incarnation: u32,

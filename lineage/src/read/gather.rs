@@ -20,7 +20,7 @@ const PIECES: usize = 32;
 /// Most temporary files open at a time; beyond it chunks grow.
 const FILES: usize = 256;
 
-/// What takes the rows: the first event of a batch, and the batch.
+/// A receiver of rows: the first event of a batch, and the batch.
 pub(crate) type Sink<'a> = dyn FnMut(u32, &RecordBatch) -> Result<(), LineageError> + 'a;
 
 /// Rows on their way into the order of events.

@@ -35,7 +35,7 @@ use super::intern::NONE;
 use super::source::{Source, columns_of, record_schema};
 use crate::error::LineageError;
 
-/// What a record says of its span.
+/// The fields of a record that identify its span.
 #[derive(Deserialize)]
 struct SpanFields {
     key: String,
@@ -93,7 +93,7 @@ fn trace(text: &str) -> Option<(u64, u64)> {
     }
 }
 
-/// Which end of a request a span is.
+/// The side of a request on which a span is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Client,
@@ -133,7 +133,7 @@ struct SpanRelation {
     own: bool,
 }
 
-/// What is read of spans; events are rows of the files.
+/// The spans of the files; events are rows of the files.
 #[derive(Default)]
 pub(super) struct Spans {
     pub(super) traces: TraceIds,
@@ -152,7 +152,7 @@ pub(super) struct Spans {
     wholes: FxHashMap<u64, Option<u64>>,
 }
 
-/// What spans tell of the order of events, which are named by their rows.
+/// Edges between events that spans give; events are known by their rows.
 #[derive(Default)]
 pub(super) struct SpanOrder {
     /// Whether there are spans.
@@ -177,7 +177,7 @@ pub(crate) struct SpanEdge {
     pub(crate) certain: bool,
 }
 
-/// What is odd about spans.
+/// An anomaly of spans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SpanAnomaly {
     /// Several spans may be the parent.
@@ -371,7 +371,7 @@ impl Spans {
     }
 }
 
-/// Relations on their way from ids to events.
+/// Resolves relations from ids to events.
 struct Resolver<'a> {
     spans: &'a Spans,
     /// By row: its place in the order of the stamps, and the log of each place.
@@ -383,7 +383,7 @@ struct Resolver<'a> {
     strong: Vec<(u32, u32)>,
 }
 
-/// What an id leads to.
+/// The rows that an id leads to.
 enum Resolution {
     Nothing,
     /// This row.
@@ -557,7 +557,7 @@ impl Logs<'_> {
     }
 }
 
-/// What must be so, by places: edges sorted by their causes.
+/// Edges that must hold, by places, sorted by their causes.
 struct RequiredEdges {
     edges: Vec<(u32, u32)>,
     /// By place: whether a log begins there.

@@ -35,6 +35,7 @@ fn taken(path: &Path, schema: &SchemaRef) -> Result<RecordBatch, LineageError> {
     Ok(concat_batches(schema, &pieces)?)
 }
 
+/// A compressed temporary file with the rows of a range.
 type RangeFile = zstd::Encoder<'static, BufWriter<File>>;
 
 fn scratch_file(path: &Path) -> std::io::Result<RangeFile> {

@@ -10,7 +10,7 @@ use super::source::RowRanges;
 /// reading a few rows too many.
 const RUN: usize = 16;
 
-/// Where the rows of the files go.
+/// The places of the rows of the files.
 #[derive(Default)]
 pub(crate) struct Placement {
     /// By row, files in the order given: the event, or [`NONE`] for a row that is none.

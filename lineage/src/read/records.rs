@@ -232,7 +232,7 @@ struct PlacedEvents {
     requests: Vec<(u32, IdHash)>,
 }
 
-/// What decides between rows of one name: the least is kept.
+/// The rank of a row among rows of one name: the least is kept.
 type Rank = (Kind, IdHash, u64, u8);
 
 /// Filling in the rest of the columns.

@@ -7,7 +7,7 @@ use demi_schemas::{Kind, Via};
 use super::events::Events;
 use super::intern::NONE;
 
-/// What an event is to the unit it stands in.
+/// The role of an event in its unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UnitRole {
     /// Begins a unit: a delivery, or a change of an actor's incarnation.

@@ -38,7 +38,7 @@ macro_rules! fields {
             }
         }
 
-        /// Which fields came.
+        /// The fields that came.
         #[derive(Default)]
         struct FieldSet {
             $($field: bool,)*

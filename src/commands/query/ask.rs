@@ -18,17 +18,16 @@ pub enum Ask {
         /// The events.
         #[arg(value_name = "EVENT", num_args = 2, required_unless_present = "pairs")]
         events: Vec<String>,
-        /// Read pairs from a file (- for standard input), one a line: two names separated by a blank or
-        /// tab, or ["A","B"].
+        /// Read pairs from a file (- for standard input), one per line: two names separated by a blank or tab, or ["A","B"].
         #[arg(long, value_name = "FILE", conflicts_with = "events")]
         pairs: Option<PathBuf>,
-        /// One JSON object a line.
+        /// One JSON object per line.
         #[arg(long)]
         json: bool,
     },
-    /// What happens before an event: how much, and the last event of each actor.
+    /// The causal past of an event: its size, and the last event of each actor.
     Past(EventArgs),
-    /// What happens after an event: how much, and the first event of each actor.
+    /// The causal future of an event: its size, and the first event of each actor.
     Future(EventArgs),
     /// A shortest causal chain from one event to another.
     Path {
@@ -42,20 +41,19 @@ pub enum Ask {
     },
     /// Whether a cut is consistent, and what is in flight there.
     Cut {
-        /// The last event of each actor in the cut. Actors that are not named have no events in it.
-        /// ACTOR/0 is the empty log.
+        /// The last event of each actor in the cut. Actors that are not named have no events in the cut; ACTOR/0 is an empty log.
         #[arg(value_name = "EVENT", required_unless_present_any = ["at", "cuts"])]
         events: Vec<String>,
         /// Take the smallest consistent cut with these events: their causal past.
         #[arg(long, value_name = "EVENT", conflicts_with_all = ["events", "cuts"])]
         at: Vec<String>,
-        /// Cuts from a file (- for standard input), one a line: {"ACTOR": SEQ, ..} or names of events.
+        /// Read cuts from a file (- for standard input), one per line: {"ACTOR": SEQ, ..} or names of events.
         #[arg(long, value_name = "FILE", conflicts_with = "events")]
         cuts: Option<PathBuf>,
         /// Print the state of each actor too, from its last state record in the cut.
         #[arg(long)]
         state: bool,
-        /// One JSON object a line.
+        /// One JSON object per line.
         #[arg(long)]
         json: bool,
     },
@@ -66,7 +64,7 @@ pub enum Ask {
         /// 'Leader' GROUP BY term HAVING count(*) <= 1". Without an aggregate it must hold for each
         /// actor.
         predicate: String,
-        /// Which global states are looked at.
+        /// The global states in which a predicate is evaluated.
         #[arg(long, value_enum, default_value_t = CheckedStates::All)]
         states: CheckedStates,
         /// One JSON object.
@@ -87,10 +85,10 @@ pub struct EventArgs {
     /// The event.
     #[arg(value_name = "EVENT", required_unless_present = "events")]
     event: Option<String>,
-    /// Events from a file (- for standard input), one a line.
+    /// Read events from a file (- for standard input), one per line.
     #[arg(long, value_name = "FILE", conflicts_with = "event")]
     events: Option<PathBuf>,
-    /// One JSON object a line.
+    /// One JSON object per line.
     #[arg(long)]
     json: bool,
 }
@@ -142,6 +140,7 @@ pub fn run(ask: &Ask, query: &Query, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The outcome of answering a question.
 type Answered = Result<(), Box<dyn std::error::Error>>;
 
 fn each_event(one: &EventArgs, mut f: impl FnMut(&str) -> Answered) -> Answered {
@@ -164,7 +163,7 @@ fn pair(line: &str) -> Result<(String, String), Box<dyn std::error::Error>> {
     };
     match words.as_slice() {
         [a, b] => Ok(((*a).to_owned(), (*b).to_owned())),
-        _ => Err(format!("'{line}' is no pair of events").into()),
+        _ => Err(format!("'{line}' is not a pair of events").into()),
     }
 }
 
@@ -179,7 +178,7 @@ fn order(query: &Query, a: &str, b: &str, json: bool, batch: bool, ui: &Ui) -> A
         ui.result(&match word {
             "before" => format!("{a} happens before {b}"),
             "after" => format!("{a} happens after {b}"),
-            "equal" => format!("{a} and {b} are one event"),
+            "equal" => format!("{a} and {b} are the same event"),
             _ => format!("{a} and {b} are concurrent"),
         });
     }
@@ -228,7 +227,7 @@ fn path(query: &Query, from: &str, to: &str, json: bool, ui: &Ui) -> Answered {
     Ok(())
 }
 
-/// What is shown of a cut.
+/// Options of showing a cut.
 #[derive(Clone, Copy)]
 struct CutView {
     state: bool,
@@ -284,7 +283,7 @@ pub(super) fn cut_text(answer: &CutAnswer) -> String {
         (None, false) => format!("consistent, {} messages in flight", answer.in_flight.unwrap_or(0)),
     };
     text.push_str(&format!(
-        "\n{} events; {} messages sent in it were received nowhere ({} of them lost)",
+        "\n{} events; {} messages sent in it were never received ({} of them lost)",
         answer.events, answer.never_received, answer.lost
     ));
     for name in answer.cut.values() {
@@ -310,7 +309,7 @@ fn stats(query: &Query, json: bool, ui: &Ui) -> Answered {
     for (status, count) in &stats.messages {
         text.push_str(&format!("\n  {status}: {count}"));
     }
-    text.push_str(&format!("\n  matched, but not for certain: {}\nchannels:", stats.uncertain));
+    text.push_str(&format!("\n  matched, but not certain: {}\nchannels:", stats.uncertain));
     for channel in stats.channels.iter().take(CHANNELS) {
         let latency = channel.latency.map_or(String::new(), |l| {
             format!("; {} / {} / {} microseconds (least, median, most)", l.least, l.median, l.most)

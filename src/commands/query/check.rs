@@ -8,15 +8,14 @@ use super::ask::cut_text;
 use crate::commands::Outcome;
 use demi_commands::ui::Ui;
 
-/// Which global states are looked at.
+/// The global states in which a predicate is evaluated.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckedStates {
-    /// As order, and where the predicate holds there and speaks of several actors, as pairs.
+    /// As order; if the predicate holds there and is about several actors, also as pairs.
     All,
-    /// Those that the linear extension passes, one a state record. Another order of the same events may pass others.
+    /// The states along one linear extension, one after each state record. Another order of the same events may pass through others.
     Order,
-    /// All pairs of states that can be there together, in whatever order, each handler as one step: finds every failure of "at most
-    /// one" and of PAIRS.
+    /// All pairs of states that can exist at the same time, with each handler as one step: finds every failure of "at most one" and of PAIRS.
     Pairs,
 }
 
@@ -40,7 +39,7 @@ pub fn run(query: &Query, predicate: &str, states: CheckedStates, json: bool, ui
     let rows = match predicate.scope() {
         Scope::Messages(_) => "messages",
         Scope::Chain => "chains",
-        _ if answer.of_pairs => "pairs of states that can be there together",
+        _ if answer.of_pairs => "pairs of states that can exist at the same time",
         _ if states == CheckedStates::Order && predicate.is_of_cuts() => "global states of one order",
         _ => "global states",
     };
@@ -54,7 +53,7 @@ fn shown(answer: &CheckAnswer, rows: &str) -> String {
         return match answer.unfinished {
             false => format!("holds of all {} {rows}", answer.checked),
             true => format!(
-                "holds of the first {} {rows}; there are more, which were not looked at",
+                "holds of the first {} {rows}; there are more, which were not checked",
                 answer.checked
             ),
         };

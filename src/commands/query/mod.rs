@@ -25,10 +25,10 @@ pub struct QueryArgs {
     /// The recorded system, for a store that holds several.
     #[arg(long, value_name = "NAME")]
     system: Option<String>,
-    /// Use only certain edges: leave out messages that were matched by content, or after loss.
+    /// Use only certain edges, without messages that were matched by content or after a loss.
     #[arg(long, global = true)]
     certain: bool,
-    /// Refuse to answer where the logs have gaps, conflicts or quarantined lines, or stamps that run backwards; without this they are warned of.
+    /// Refuse to answer if the logs have gaps, conflicts or quarantined lines, or stamps that run backwards; by default these are warnings.
     #[arg(long, global = true)]
     refuse_incomplete: bool,
     #[command(flatten)]
@@ -46,7 +46,7 @@ pub fn run(args: QueryArgs, ui: &Ui) -> Outcome {
         Err(error) if order.mend(error.as_ref(), ui)? => {
             match args.ask.as_ref().is_some_and(ask::Ask::is_many) {
                 // Some of it may have been answered.
-                true => Err(format!("{error}; it was built anew: ask again").into()),
+                true => Err(format!("{error}; it was rebuilt: ask again").into()),
                 false => answer(&args, &order, ui),
             }
         }
@@ -72,7 +72,7 @@ fn answer(args: &QueryArgs, order: &built::Order, ui: &Ui) -> Outcome {
     match (&args.ask, &args.sql.sql) {
         (Some(ask), None) => ask::run(ask, &query, ui),
         (None, Some(text)) => sql::run(text, &args.sql, quarantine, &query, ui),
-        (Some(_), Some(_)) => Err("--sql and a question cannot be asked at once".into()),
+        (Some(_), Some(_)) => Err("--sql and a question cannot be combined".into()),
         (None, None) => Err("nothing is asked: name a question (see --help) or give --sql".into()),
     }
 }

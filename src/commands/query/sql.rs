@@ -18,7 +18,7 @@ pub struct SqlArgs {
     /// Let the SELECT read files too: read_csv('FILE'), read_parquet, read_ipc and read_json.
     #[arg(long, requires = "sql")]
     allow_files: bool,
-    /// The form of the answer.
+    /// The format of the answer.
     #[arg(long, value_enum, default_value_t = Format::Table, requires = "sql")]
     format: Format,
     /// The file to write [default: standard output].
@@ -33,7 +33,7 @@ enum Format {
     /// Comma-separated values with a header. Cells are as they were logged: one that begins with =, +, - or @ is a formula to a
     /// spreadsheet, so import such files as text.
     Csv,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Jsonl,
     /// Parquet.
     Parquet,
@@ -73,7 +73,7 @@ pub fn run(
     let files = if args.allow_files { Files::Allowed } else { Files::Refused };
     let binary = matches!(args.format, Format::Parquet | Format::Arrow);
     if binary && args.out.is_none() && std::io::stdout().is_terminal() {
-        return Err("Parquet and Arrow are no text: name a file with --out".into());
+        return Err("Parquet and Arrow are binary: name a file with --out".into());
     }
     let mut answer = select(query, text, &Around { files, quarantine })?;
     for note in &answer.notes {

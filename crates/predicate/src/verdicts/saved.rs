@@ -13,7 +13,7 @@ use crate::row::{Delivered, Link, ReportedState, Row};
 use crate::scope::Scope;
 use crate::state::State;
 
-/// What [`Verdicts`] rest on, as plain data. States are JSON objects.
+/// The state of [`Verdicts`], as plain data. States are JSON objects. States are JSON objects.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SavedVerdicts {
@@ -38,6 +38,7 @@ pub struct SavedVerdicts {
     beyond: u64,
 }
 
+/// An actor with its states, saved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Actor {
@@ -50,6 +51,7 @@ struct Actor {
     now: Json,
 }
 
+/// A finding, saved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SavedFinding {
@@ -59,6 +61,7 @@ struct SavedFinding {
     finding: Finding,
 }
 
+/// A delivered message, saved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Message {

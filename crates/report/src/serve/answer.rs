@@ -197,6 +197,7 @@ impl Served {
     }
 }
 
+/// By actor and variable, the events of changes and the values.
 type Spans = BTreeMap<(u32, u32), Vec<(u32, i64)>>;
 
 /// Changes by actor and variable, so that any moment is found by bisection.

@@ -17,7 +17,7 @@ const PLACES: &str = "places.bin";
 
 const SCHEMA: &str = "demi-rows/1";
 
-/// What stands in the list of files.
+/// The content of the list of files.
 #[derive(Serialize, Deserialize)]
 struct List {
     schema: String,
@@ -28,7 +28,7 @@ struct List {
     in_order: bool,
 }
 
-/// Where the row of each event is, over files whose rows are numbered one file after the other.
+/// The row of each event, over files whose rows are numbered one file after the other.
 pub struct Places {
     /// First row of each file.
     pub(crate) file_rows: Vec<u32>,
