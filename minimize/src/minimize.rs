@@ -280,6 +280,7 @@ pub fn minimize_with<M: Model>(
         others: others.iter().map(|(o, _)| o.clone()).collect(),
         reduced_needs: None,
         needs: None,
+        programs: None,
         switched_off: Vec::new(),
         reduced: reduced.as_ref().map(|reduced| ReducedSummary {
             steps: reduced.size.steps as u64,

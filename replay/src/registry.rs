@@ -3,6 +3,7 @@
 //! A model is a type, so a registry is one as well: [`Models::with`] gives back a registry that knows one model more.
 
 use demi_common::nearest;
+use demi_schemas::summary::ProgramWork;
 use demi_schemas::{Scenario, ScenarioError};
 
 use crate::model::Model;
@@ -52,6 +53,11 @@ pub trait Registry {
     /// How many questions got two answers, where that is tolerated, of how many that were asked twice.
     fn strays(&self) -> (u64, u64) {
         (0, 0)
+    }
+
+    /// What processes did so far, where a model is a program that runs as it is.
+    fn programs(&self) -> Option<ProgramWork> {
+        None
     }
 
     /// Makes the simulator of the model that the scenario names and hands it to the visitor.

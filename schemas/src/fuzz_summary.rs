@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::NetworkRule;
+use crate::summary::ProgramWork;
 
 /// What `fuzz` writes to `summary.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -34,4 +35,7 @@ pub struct FuzzSummary {
     /// How many runs without a violation were written, where those were asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub healthy: Option<u64>,
+    /// What processes did, where the model is a program that runs as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub programs: Option<ProgramWork>,
 }

@@ -471,6 +471,21 @@ pub struct ReducedSummary {
     pub seconds: f64,
 }
 
+/// What the processes of programs did that run as they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProgramWork {
+    /// Steps of nodes that were asked for.
+    pub steps: u64,
+    /// The part of them that was known from before, from 0 to 1.
+    pub from_memory: f64,
+    /// Steps that processes made.
+    pub executed: u64,
+    /// Processes that were started.
+    pub starts: u64,
+    /// Processes that were copied from others, without a start.
+    pub copies: u64,
+}
+
 /// What `minimize` writes to `OUT/summary.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MinimizeSummary {
@@ -550,4 +565,7 @@ pub struct MinimizeSummary {
     pub passes: Vec<PassYield>,
     /// Size against work, one point an improvement.
     pub curve: Vec<CurvePoint>,
+    /// What processes did, where the model is a program that runs as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub programs: Option<ProgramWork>,
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use demi_replay::vet::{Elsewhere, Told};
 use demi_replay::{Names, Registry, Simulator, Visitor};
+use demi_schemas::summary::ProgramWork;
 use demi_schemas::{Scenario, ScenarioError};
 
 use crate::asked::Asked;
@@ -98,6 +99,10 @@ impl<R: Registry> Registry for WithChildren<R> {
     fn tolerate(&self) {
         self.tolerates.store(true, Ordering::Relaxed);
         self.rest.tolerate();
+    }
+
+    fn programs(&self) -> Option<ProgramWork> {
+        self.rest.programs()
     }
 
     fn in_child(&self, memory: u64) {

@@ -78,6 +78,9 @@ pub fn ended<R: Registry>(outcome: Outcome, models: &WithChildren<R>, ui: &Ui) -
     if models.requests() > 0 {
         ui.note(&format!("{} requests to the model's process", models.requests()));
     }
+    if let Some(done) = models.programs().filter(|done| done.steps > 0) {
+        ui.note(&program::told(&done));
+    }
     if let Some(strays) = strays(models) {
         ui.note(&strays);
     }
@@ -122,7 +125,10 @@ pub fn main(models: impl Registry + Sync) -> ! {
                 Program::OnModel(command) => command.run(&models, &ui),
                 Program::Report(args) => report::run(args, &models, &ui),
             };
-            ended(outcome, &models, &ui).unwrap_or_else(|error| {
+            let outcome = ended(outcome, &models, &ui);
+            // Their processes and folders go with them.
+            drop(models);
+            outcome.unwrap_or_else(|error| {
                 if nobody_reads() {
                     return ExitCode::SUCCESS;
                 }

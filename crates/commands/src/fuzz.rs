@@ -192,7 +192,8 @@ pub fn run(args: FuzzArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outcome 
         return Ok(Status::Failed.into());
     }
 
-    let summary = summarize(&args, &scenario, found.as_ref(), made);
+    let mut summary = summarize(&args, &scenario, found.as_ref(), made);
+    summary.programs = models.programs();
     if let Some(found) = &found {
         let files = files(found, text, &summary)?;
         let files: Vec<(&str, String)> =
@@ -232,6 +233,7 @@ fn summarize(args: &FuzzArgs, scenario: &Scenario, found: Option<&Found>, made: 
         executed: made.executed,
         network: scenario.network,
         healthy: None,
+        programs: None,
     }
 }
 

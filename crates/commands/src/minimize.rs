@@ -186,6 +186,7 @@ pub(crate) fn run_until(
     if let Some(held) = held {
         held.note(&mut done);
     }
+    done.summary.programs = models.programs();
     let original = kept.as_ref().map_or_else(|| full.clone(), |kept| demi_report::mark_kept(&full, kept));
     let mut files = Vec::new();
     files.extend(done.reduced.as_ref().map(|reduced| ("reduced.jsonl", reduced.to_text())));

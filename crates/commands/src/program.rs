@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use demi_common::text::{printable, shell_words};
 use demi_programs::{Trial, try_program};
+use demi_schemas::summary::ProgramWork;
 use serde_json::json;
 
 use crate::Outcome;
@@ -70,6 +71,19 @@ fn check(args: &CheckArgs, ui: &Ui) -> Outcome {
         ui.result(&text(&trial));
     }
     Ok(ExitCode::from(u8::from(!trial.wrong.is_empty())))
+}
+
+/// What processes did, in a line.
+pub(crate) fn told(done: &ProgramWork) -> String {
+    format!(
+        "{} steps of nodes, {:.1} % of them from memory; processes made {}: {} started (one for {} steps), {} copied",
+        done.steps,
+        done.from_memory * 100.0,
+        done.executed,
+        done.starts,
+        done.steps / done.starts.max(1),
+        done.copies
+    )
 }
 
 fn text(trial: &Trial) -> String {

@@ -68,11 +68,21 @@ struct report {
     uint32_t flags, threads;
 };
 
-/* What the scheduler says: the time is now this, and a program with one thread may go on by itself until then, unless it writes something. Each
- * of its empty polls takes that long. */
+/* What the scheduler says. GO: the time is now this, and a program with one thread may go on by itself until then, unless it writes something.
+ * Each of its empty polls takes that long. COPY: the process makes a copy of itself, which opens as its standard input, output and error what the
+ * scheduler has open under these numbers. */
+enum { GO, COPY };
 struct order {
-    uint64_t clock, until, quantum;
+    uint64_t kind;
+    union {
+        struct {
+            uint64_t clock, until, quantum;
+        };
+        uint64_t opened[3];
+    };
 };
+
+enum { NOBODY, WANTED, MAKING, MADE };
 
 static int control = -1;
 static atomic_uint_fast64_t now;
@@ -87,6 +97,11 @@ static __thread struct slot *mine;
 static __thread int empty;
 static __thread uint64_t empty_at;
 static pthread_key_t leaving;
+static atomic_int copying;
+static uint64_t opened[3];
+static pid_t copied, scheduler;
+static struct sockaddr_un address = {.sun_family = AF_UNIX};
+static __typeof__(pthread_create) *create;
 
 #define REAL(name)                                                  \
     static __typeof__(name) *real;                                  \
@@ -210,8 +225,6 @@ static void left(void *slot) {
     pthread_mutex_unlock(&lock);
 }
 
-static void nothing(int number) { (void)number; }
-
 static int wake_signal(void) { return SIGRTMIN + 7; }
 
 static void nap(void) {
@@ -252,17 +265,46 @@ static void wake(void) {
     pthread_mutex_unlock(&lock);
 }
 
+/* Reads an order. */
+static void take(struct order *order) {
+    size_t have = 0;
+    while (have < sizeof *order) {
+        ssize_t got = recv(control, (char *)order + have, sizeof *order - have, 0);
+        if (got < 0 && errno == EINTR) continue;
+        /* Who scheduled it is gone. */
+        if (got <= 0) _exit(137);
+        have += (size_t)got;
+    }
+}
+
+/* The only thread of the program makes the copy, within its wait: only the thread that forks lives on in a copy. */
+static void copy(void) {
+    copied = -1;
+    struct slot *only = NULL;
+    for (int i = 0; i < SLOTS; i++)
+        if (slots[i].state == WAITING) only = &slots[i];
+    if (only && threads() == 1) {
+        atomic_store(&copying, WANTED);
+        while (atomic_load(&copying) != MADE) {
+            syscall(SYS_tgkill, syscall(SYS_getpid), only->tid, wake_signal());
+            sched_yield();
+            if (atomic_load(&copying) == WANTED) nap();
+        }
+        atomic_store(&copying, NOBODY);
+    }
+    struct report report = {0, (uint64_t)(int64_t)copied, NEVER, 0, 0};
+    say(&report, sizeof report);
+}
+
 static void *listen_to_scheduler(void *none) {
     (void)none;
     for (;;) {
         struct order order;
-        size_t have = 0;
-        while (have < sizeof order) {
-            ssize_t got = recv(control, (char *)&order + have, sizeof order - have, 0);
-            if (got < 0 && errno == EINTR) continue;
-            /* Who scheduled it is gone. */
-            if (got <= 0) _exit(137);
-            have += (size_t)got;
+        take(&order);
+        if (order.kind == COPY) {
+            memcpy(opened, order.opened, sizeof opened);
+            copy();
+            continue;
         }
         pthread_mutex_lock(&lock);
         atomic_store(&now, order.clock);
@@ -273,6 +315,65 @@ static void *listen_to_scheduler(void *none) {
         wake();
     }
     return NULL;
+}
+
+/* The thread that listens has no slot: it is none of the program's. */
+static void begin_to_listen(void) {
+    sigset_t every, before;
+    sigfillset(&every);
+    pthread_sigmask(SIG_SETMASK, &every, &before);
+    pthread_t thread;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 64 * 1024);
+    if (create(&thread, &attributes, listen_to_scheduler, NULL) == 0) pthread_detach(thread);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* Connects to the scheduler; gives the descriptor, out of the way of numbers that programs count on. */
+static int connected(void) {
+    REAL(socket);
+    int fd = real(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    /* What was started to be scheduled must not run by itself. */
+    if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) != 0) _exit(137);
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, 700);
+    if (high < 0) return fd;
+    close(fd);
+    return high;
+}
+
+/* In a copy: opens what is its own. */
+static void separate(void) {
+    static const int modes[] = {O_RDONLY, O_WRONLY, O_WRONLY | O_APPEND};
+    char path[64];
+    for (int i = 0; i < 3; i++) {
+        snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)scheduler, (int)opened[i]);
+        int fd = (int)syscall(SYS_openat, AT_FDCWD, path, modes[i], 0);
+        if (fd < 0 || dup2(fd, i) < 0) _exit(137);
+        close(fd);
+    }
+    int old = control;
+    control = connected();
+    close(old);
+    mine->tid = own_tid();
+    begin_to_listen();
+}
+
+/* Ends a wait; or, where a copy is wanted, makes it. The thread waits within the shim then and holds nothing. */
+static void on_signal(int number) {
+    (void)number;
+    int wanted = WANTED, error = errno;
+    if (!mine || !atomic_compare_exchange_strong(&copying, &wanted, MAKING)) return;
+    /* A sibling: its parent is who started this process, which waits for both. */
+    pid_t child = (pid_t)syscall(SYS_clone, CLONE_PARENT | SIGCHLD, NULL, NULL, NULL, NULL);
+    if (child == 0) {
+        atomic_store(&copying, NOBODY);
+        separate();
+    } else {
+        copied = child;
+        atomic_store(&copying, MADE);
+    }
+    errno = error;
 }
 
 static uint64_t number_of(const char *name) {
@@ -291,24 +392,16 @@ __attribute__((constructor)) static void begin(int argc, char **argv, char **env
     /* Where things lie in memory decides the order of some hash tables. */
     int present = personality(0xffffffff);
     if (argc > 0 && present >= 0 && !(present & ADDR_NO_RANDOMIZE) && personality((unsigned long)present | ADDR_NO_RANDOMIZE) >= 0) {
+        /* Nothing that the scheduler has open, but the first three. */
+#ifdef SYS_close_range
+        syscall(SYS_close_range, 3, ~0u, 4 /* CLOSE_RANGE_CLOEXEC */);
+#endif
         execve("/proc/self/exe", argv, environment);
     }
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (strlen(path) >= sizeof address.sun_path) return;
+    if (strlen(path) >= sizeof address.sun_path) _exit(137);
     strcpy(address.sun_path, path);
-    REAL(socket);
-    int fd = real(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0) return;
-    /* Out of the way of numbers that programs count on. */
-    int high = fcntl(fd, F_DUPFD_CLOEXEC, 700);
-    if (high >= 0) {
-        close(fd);
-        fd = high;
-    }
-    if (connect(fd, (struct sockaddr *)&address, sizeof address) != 0) {
-        close(fd);
-        return;
-    }
+    scheduler = getppid();
+    int fd = connected();
     unsetenv("DEMI_SHIM_SOCKET");
     unsetenv("LD_PRELOAD");
     seed = number_of("DEMI_SHIM_SEED");
@@ -328,23 +421,13 @@ __attribute__((constructor)) static void begin(int argc, char **argv, char **env
         sched_setaffinity(0, sizeof one, &one);
     }
     unsetenv("DEMI_SHIM_CPU");
-    struct sigaction action = {.sa_handler = nothing};
+    struct sigaction action = {.sa_handler = on_signal};
     sigaction(wake_signal(), &action, NULL);
     pthread_key_create(&leaving, left);
+    create = (__typeof__(pthread_create) *)dlsym(RTLD_NEXT, "pthread_create");
     mine = taken(own_tid());
     control = fd;
-    /* The thread that listens has no slot: it is none of the program's. */
-    static __typeof__(pthread_create) *create;
-    create = (__typeof__(pthread_create) *)dlsym(RTLD_NEXT, "pthread_create");
-    sigset_t every, before;
-    sigfillset(&every);
-    pthread_sigmask(SIG_SETMASK, &every, &before);
-    pthread_t thread;
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, 64 * 1024);
-    if (create(&thread, &attributes, listen_to_scheduler, NULL) == 0) pthread_detach(thread);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    begin_to_listen();
 }
 
 /* ---- clocks ---- */

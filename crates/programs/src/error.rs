@@ -65,6 +65,12 @@ pub enum Fault {
     /// It writes too much.
     #[error("writes more than {0} lines, or one line without an end, in one step")]
     Floods(usize),
+    /// It writes too much to standard error.
+    #[error("writes more than {0} MiB to its standard error")]
+    Noisy(u64),
+    /// It was stopped.
+    #[error("stopped itself, as by SIGSTOP, and nobody lets it go on")]
+    Stopped,
     /// It writes half a line.
     #[error("waits after half a line of output: {0}")]
     Half(String),

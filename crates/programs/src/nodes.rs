@@ -4,19 +4,17 @@
 //! histories equally, so every history is executed once, whichever schedule comes to it. A process that has read a history waits in a
 //! pool, and goes on from there when a longer one is asked for.
 
-use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, RwLock};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::error::ProgramError;
+use crate::pool::{Places, Spares};
 use crate::process::{Answer, Launch, Process};
 
-/// Processes that wait in the pool at most.
-const POOL: usize = 64;
 /// Every so many-th history that is executed is executed again, in a fresh process.
 const AGAIN: u64 = 50;
 
@@ -92,15 +90,16 @@ impl Drop for Local {
 /// The processes of a program, and everything that they answered.
 pub struct Nodes {
     names: Vec<String>,
-    launches: Vec<Arc<Launch>>,
     answers: RwLock<FxHashMap<u128, Arc<Answer>>>,
-    /// By the digest of what they have read; the oldest first.
-    pool: Mutex<VecDeque<(u128, Process)>>,
+    places: Places,
+    spares: Spares,
+    /// Histories that are being executed: who needs one of them waits.
+    running: Mutex<FxHashSet<u128>>,
+    ran: Condvar,
     fault: OnceLock<ProgramError>,
     asked: AtomicU64,
     executed: AtomicU64,
-    starts: AtomicU64,
-    misses: AtomicU64,
+    new: AtomicU64,
 }
 
 /// How much work was done.
@@ -108,10 +107,28 @@ pub struct Nodes {
 pub struct Work {
     /// Steps of nodes that were asked for.
     pub asked: u64,
-    /// Steps that processes made.
+    /// Those of them that no process had made before.
+    pub new: u64,
+    /// Steps that processes made: new ones, what came before them where no process waited there, and what was made again to compare.
     pub executed: u64,
     /// Processes that were started.
     pub starts: u64,
+    /// Processes that were copied from others.
+    pub copies: u64,
+}
+
+impl std::ops::Add for Work {
+    type Output = Work;
+
+    fn add(self, other: Work) -> Work {
+        Work {
+            asked: self.asked + other.asked,
+            new: self.new + other.new,
+            executed: self.executed + other.executed,
+            starts: self.starts + other.starts,
+            copies: self.copies + other.copies,
+        }
+    }
 }
 
 impl Nodes {
@@ -121,14 +138,15 @@ impl Nodes {
         let (names, launches) = nodes.into_iter().map(|(name, launch)| (name, Arc::new(launch))).unzip();
         Nodes {
             names,
-            launches,
             answers: RwLock::default(),
-            pool: Mutex::default(),
+            places: Places::default(),
+            spares: Spares::new(launches),
+            running: Mutex::default(),
+            ran: Condvar::new(),
             fault: OnceLock::new(),
             asked: AtomicU64::new(0),
             executed: AtomicU64::new(0),
-            starts: AtomicU64::new(0),
-            misses: AtomicU64::new(0),
+            new: AtomicU64::new(0),
         }
     }
 
@@ -142,27 +160,60 @@ impl Nodes {
     #[must_use]
     pub fn work(&self) -> Work {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Work { asked: read(&self.asked), executed: read(&self.executed), starts: read(&self.starts) }
+        Work {
+            asked: read(&self.asked),
+            new: read(&self.new),
+            executed: read(&self.executed),
+            starts: self.spares.starts(),
+            copies: self.places.copies(),
+        }
     }
 
     /// What a node does with the next input. Nothing when the program cannot be run; [`Nodes::fault`] says why.
     pub fn step(&self, node: usize, before: Option<&Arc<Local>>, input: Input) -> Option<Arc<Local>> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         let digest = self.digest(node, before, &input);
-        let known = self.answers.read().unwrap_or_else(PoisonError::into_inner).get(&digest).cloned();
-        let answer = match known {
+        let answer = match self.known(digest) {
             Some(answer) => answer,
-            None if self.fault.get().is_some() => return None,
-            None => match self.execute(node, before, &input, digest) {
-                Ok(answer) => answer,
-                Err(error) => {
-                    let _ = self.fault.set(error);
-                    return None;
-                }
-            },
+            None => self.found(node, before, &input, digest)?,
         };
         let depth = before.map_or(0, |local| local.depth) + 1;
         Some(Arc::new(Local { before: before.cloned(), input, digest, depth, answer }))
+    }
+
+    fn known(&self, digest: u128) -> Option<Arc<Answer>> {
+        self.answers.read().unwrap_or_else(PoisonError::into_inner).get(&digest).cloned()
+    }
+
+    /// The answer to what was not known a moment ago: by execution, or by that which goes on.
+    fn found(
+        &self,
+        node: usize,
+        before: Option<&Arc<Local>>,
+        input: &Input,
+        digest: u128,
+    ) -> Option<Arc<Answer>> {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(answer) = self.known(digest) {
+                return Some(answer);
+            }
+            if self.fault.get().is_some() {
+                return None;
+            }
+            if running.insert(digest) {
+                break;
+            }
+            running = self.ran.wait(running).unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(running);
+        let made = self.execute(node, before, input, digest);
+        if let Err(error) = &made {
+            let _ = self.fault.set(error.clone());
+        }
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&digest);
+        self.ran.notify_all();
+        made.ok()
     }
 
     fn digest(&self, node: usize, before: Option<&Arc<Local>>, input: &Input) -> u128 {
@@ -187,16 +238,26 @@ impl Nodes {
     ) -> Result<Arc<Answer>, ProgramError> {
         let path = before.map_or_else(Vec::new, Local::path);
         let mut process = self.process_at(node, &path)?;
-        let answer = Arc::new(self.made(&mut process, input)?);
-        if self.misses.fetch_add(1, Ordering::Relaxed).is_multiple_of(AGAIN) {
-            let mut fresh = self.fed(node, &path, 0, None)?;
+        let mut answer = Arc::new(self.made(&mut process, input)?);
+        if process.shares_files() {
+            // Others may have changed what it read, and it what they will read.
+            self.places.part();
+            process = self.fed(node, &path, 0, self.spares.take(node)?)?;
+            answer = Arc::new(self.made(&mut process, input)?);
+        }
+        if self.new.fetch_add(1, Ordering::Relaxed).is_multiple_of(AGAIN) {
+            let mut fresh = self.fed(node, &path, 0, self.spares.take(node)?)?;
             let second = self.made(&mut fresh, input)?;
             if second != *answer {
                 return Err(self.differs(node, path.len() + 1, input, &answer, &second));
             }
         }
         if answer.ended.is_none() {
-            self.put(digest, process);
+            if path.is_empty() {
+                // Every history begins like this.
+                self.places.keep(digest, &mut process);
+            }
+            self.places.put(digest, process);
         }
         let mut answers = self.answers.write().unwrap_or_else(PoisonError::into_inner);
         Ok(Arc::clone(answers.entry(digest).or_insert(answer)))
@@ -212,21 +273,19 @@ impl Nodes {
 
     /// A process that has read a history: that which has read the longest part of it, and is fed the rest.
     fn process_at(&self, node: usize, path: &[&Arc<Local>]) -> Result<Process, ProgramError> {
-        let found = {
-            let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
-            let places: FxHashMap<u128, usize> =
-                pool.iter().enumerate().map(|(at, (digest, _))| (*digest, at)).collect();
-            let longest = path
-                .iter()
-                .enumerate()
-                .rev()
-                .find_map(|(depth, local)| Some((depth, *places.get(&local.digest)?)));
-            longest.and_then(|(depth, at)| Some((depth + 1, pool.remove(at)?.1)))
+        let digests: Vec<u128> = path.iter().map(|local| local.digest).collect();
+        let (read, process) = match self.places.take(&digests) {
+            Some((read, process)) => (read, process),
+            None => (0, self.spares.take(node)?),
         };
-        match found {
-            Some((depth, process)) => self.fed(node, path, depth, Some(process)),
-            None => self.fed(node, path, 0, None),
+        let mut process = self.fed(node, path, read, process)?;
+        if let Some(digest) = digests.last()
+            && read < path.len()
+        {
+            // Some process was here before and went on: who comes back once comes back again.
+            self.places.keep(*digest, &mut process);
         }
+        Ok(process)
     }
 
     /// Feeds a process what it has not read yet, and compares its answers with those that are known.
@@ -235,31 +294,19 @@ impl Nodes {
         node: usize,
         path: &[&Arc<Local>],
         read: usize,
-        process: Option<Process>,
+        mut process: Process,
     ) -> Result<Process, ProgramError> {
-        let mut process = match process {
-            Some(process) => process,
-            None => {
-                self.starts.fetch_add(1, Ordering::Relaxed);
-                Process::start(&self.launches[node])?
-            }
-        };
         for (at, local) in path.iter().enumerate().skip(read) {
             let answer = self.made(&mut process, &local.input)?;
-            if answer != *local.answer {
+            if answer != *local.answer && !process.shares_files() {
                 return Err(self.differs(node, at + 1, &local.input, &local.answer, &answer));
+            }
+            if at == 0 {
+                // Every history begins like this.
+                self.places.keep(local.digest, &mut process);
             }
         }
         Ok(process)
-    }
-
-    fn put(&self, digest: u128, process: Process) {
-        let evicted = {
-            let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
-            pool.push_back((digest, process));
-            if pool.len() > POOL { pool.pop_front() } else { None }
-        };
-        drop(evicted);
     }
 
     fn differs(

@@ -6,14 +6,18 @@
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::Arc;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use tempfile::TempDir;
 
 use crate::error::{Fault, ProgramError};
@@ -30,11 +34,21 @@ const PUSHES: u32 = 64;
 /// Bytes that a pipe takes at once for certain.
 const PIPE: usize = 32 * 1024;
 /// Bytes of standard error that an error shows.
-const SHOWN: usize = 2_000;
+const SHOWN: u64 = 2_000;
+/// Bytes of standard error that are kept of one step.
+const KEPT: u64 = 64 * 1024;
+/// Bytes of standard error that a process may write.
+const NOISE: u64 = 256 << 20;
+/// The shim's descriptors are above all that a program opens.
+const HIGH: u32 = 700;
 /// How long a report is waited for before `/proc` is asked.
 const PATIENCE: Duration = Duration::from_millis(2);
 /// How long a program may take to begin.
 const BEGIN: Duration = Duration::from_secs(20);
+
+/// What the shim is told: to go on, or to make a copy of the process.
+const GO: u64 = 0;
+const COPY: u64 = 1;
 
 const READER: u32 = 1;
 const POLLER: u32 = 2;
@@ -62,7 +76,7 @@ pub struct Launch {
 }
 
 /// What a process does in one step.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Answer {
     /// The lines that it writes.
     pub lines: Vec<Arc<str>>,
@@ -72,7 +86,18 @@ pub struct Answer {
     pub wakes: bool,
     /// How it ended, if it did.
     pub ended: Option<String>,
+    /// What it wrote to standard error meanwhile. That is for people: answers that differ in it are equal.
+    pub stderr: Arc<str>,
 }
+
+impl PartialEq for Answer {
+    fn eq(&self, other: &Self) -> bool {
+        let told = |one: &Self| (one.clock, one.wakes);
+        told(self) == told(other) && self.lines == other.lines && self.ended == other.ended
+    }
+}
+
+impl Eq for Answer {}
 
 /// What the shim reports when all threads wait.
 #[derive(Clone, Copy, Debug)]
@@ -94,9 +119,107 @@ impl Report {
     }
 }
 
+/// How a process came to be.
+enum Owned {
+    Started(Child),
+    /// By a copy of another; none once its end was seen.
+    Copied(Option<Pid>),
+}
+
+impl Owned {
+    /// Its number.
+    fn id(&self) -> u32 {
+        match self {
+            Owned::Started(child) => child.id(),
+            Owned::Copied(pid) => pid.map_or(0, |pid| pid.as_raw_nonzero().get().unsigned_abs()),
+        }
+    }
+
+    /// How it ended, if it did.
+    fn try_wait(&mut self) -> std::io::Result<Option<ExitStatus>> {
+        match self {
+            Owned::Started(child) => child.try_wait(),
+            Owned::Copied(None) => Ok(Some(ExitStatus::from_raw(0))),
+            Owned::Copied(pid) => {
+                let ended = waitpid(*pid, WaitOptions::NOHANG)?;
+                if ended.is_some() {
+                    *pid = None;
+                }
+                Ok(ended.map(|(_, status)| ExitStatus::from_raw(status.as_raw())))
+            }
+        }
+    }
+
+    fn kill(&mut self) {
+        match self {
+            Owned::Started(child) => {
+                let _ = child.kill();
+                let _ = child.wait();
+            }
+            Owned::Copied(pid) => {
+                if let Some(pid) = pid.take() {
+                    let _ = kill_process(pid, Signal::KILL);
+                    let _ = waitpid(Some(pid), WaitOptions::empty());
+                }
+            }
+        }
+    }
+}
+
+/// The folder in which a process works, with all its copies.
+struct Home {
+    folder: TempDir,
+    /// To which all of them connect, one at a time.
+    listener: Mutex<UnixListener>,
+    /// Whether there was a copy.
+    shared: AtomicBool,
+    /// How many files of standard error there are.
+    files: AtomicU64,
+    /// Held while a copy is made: who connects is then known.
+    copying: Mutex<()>,
+}
+
+impl Home {
+    /// A new file for standard error: to write, and to read.
+    fn errors(&self) -> std::io::Result<(File, File)> {
+        let path = self.folder.path().join(format!("stderr-{}", self.files.fetch_add(1, Ordering::Relaxed)));
+        let files = (File::options().create(true).append(true).open(&path)?, File::open(&path)?);
+        std::fs::remove_file(&path)?;
+        Ok(files)
+    }
+
+    /// Waits for the shim to connect.
+    fn accepted(&self, child: &mut Owned) -> Result<UnixStream, String> {
+        let listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
+        let began = Instant::now();
+        loop {
+            match listener.accept() {
+                Ok((stream, _)) => {
+                    stream.set_nonblocking(false).map_err(|error| error.to_string())?;
+                    return Ok(stream);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error.to_string()),
+            }
+            if let Ok(Some(status)) = child.try_wait() {
+                return Err(format!("it ended at once ({status})"));
+            }
+            if began.elapsed() > BEGIN {
+                return Err("it does not load the shim: is it linked statically?".into());
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+
+    /// Whether nothing was written to the working folder.
+    fn is_empty(&self) -> bool {
+        std::fs::read_dir(self.folder.path().join("work")).is_ok_and(|mut all| all.next().is_none())
+    }
+}
+
 /// A running process that is at rest between its steps.
 pub struct Process {
-    child: Child,
+    child: Owned,
     stdin: ChildStdin,
     stdout: ChildStdout,
     control: UnixStream,
@@ -108,8 +231,10 @@ pub struct Process {
     lines: Vec<Arc<str>>,
     ended: Option<String>,
     launch: Arc<Launch>,
-    /// Its working folder, which goes with it.
-    folder: TempDir,
+    /// Its standard error, and how far that was read.
+    errors: File,
+    read: u64,
+    home: Arc<Home>,
 }
 
 impl Process {
@@ -131,7 +256,15 @@ impl Process {
         let socket = folder.path().join("control");
         let listener = UnixListener::bind(&socket).map_err(io)?;
         listener.set_nonblocking(true).map_err(io)?;
-        let errors = File::create(folder.path().join("stderr")).map_err(io)?;
+        let listener = Mutex::new(listener);
+        let home = Arc::new(Home {
+            folder,
+            listener,
+            shared: AtomicBool::new(false),
+            files: AtomicU64::new(0),
+            copying: Mutex::default(),
+        });
+        let (written, errors) = home.errors().map_err(io)?;
         let (program, arguments) = launch.command.split_first().ok_or_else(|| failed("no program".into()))?;
         let mut child = Command::new(program)
             .args(arguments)
@@ -141,30 +274,28 @@ impl Process {
             .env("DEMI_SHIM_SOCKET", &socket)
             .env("DEMI_SHIM_SEED", launch.seed.to_string())
             .env("DEMI_SHIM_MEMORY", launch.memory.to_string())
+            .env("DEMI_SHIM_CPU", CPU.fetch_add(1, Ordering::Relaxed).to_string())
             .current_dir(&work)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(errors)
+            .stderr(written)
             .process_group(0)
             .spawn()
             .map_err(io)?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(failed("it has no standard input and output".into()));
         };
-        let control = match accepted(&listener, &mut child) {
+        let mut child = Owned::Started(child);
+        let control = match home.accepted(&mut child) {
             Ok(control) => control,
             Err(what) => {
-                let _ = child.kill();
-                let _ = child.wait();
-                let told = tail(&folder.path().join("stderr"));
+                child.kill();
+                let told = tail(&errors);
+                let told = if told.is_empty() { told } else { format!("; its standard error ends: {told}") };
                 return Err(failed(format!("{what}{told}")));
             }
         };
-        let nonblocking = |fd: &dyn std::os::fd::AsFd| {
-            let flags = fcntl_getfl(fd.as_fd())?;
-            fcntl_setfl(fd.as_fd(), flags | OFlags::NONBLOCK)
-        };
-        nonblocking(&stdin).and_then(|()| nonblocking(&stdout)).map_err(|e| io(e.into()))?;
+        nonblocking(&stdin).and_then(|()| nonblocking(&stdout)).map_err(io)?;
         control.set_read_timeout(Some(PATIENCE)).map_err(io)?;
         let report = Report { number: 0, clock: 0, earliest: NEVER, flags: 0, threads: 1 };
         let mut process = Process {
@@ -178,16 +309,101 @@ impl Process {
             lines: Vec::new(),
             ended: None,
             launch: Arc::clone(launch),
-            folder,
+            errors,
+            read: 0,
+            home,
         };
-        process.rest(0, BEGIN)?;
+        process.rest(0, false, BEGIN)?;
         Ok(process)
+    }
+
+    /// A second process in the same state, made without a start. Nothing where that cannot be done: the program has several threads, has written
+    /// files, or holds descriptors that both would share.
+    pub fn copy(&mut self) -> Option<Process> {
+        let at_rest = self.ended.is_none() && self.lines.is_empty() && self.partial.is_empty();
+        if !at_rest || self.report.threads != 1 || !self.home.is_empty() || !is_plain(self.child.id()) {
+            return None;
+        }
+        let (input, stdin) = std::io::pipe().ok()?;
+        let (stdout, output) = std::io::pipe().ok()?;
+        let (written, errors) = self.home.errors().ok()?;
+        let (stdin, stdout) =
+            (ChildStdin::from(OwnedFd::from(stdin)), ChildStdout::from(OwnedFd::from(stdout)));
+        nonblocking(&stdin).and_then(|()| nonblocking(&stdout)).ok()?;
+        let number = |fd: i32| u64::try_from(fd).unwrap_or(u64::MAX);
+        let opened = [number(input.as_raw_fd()), number(output.as_raw_fd()), number(written.as_raw_fd())];
+        self.home.shared.store(true, Ordering::Relaxed);
+        let home = Arc::clone(&self.home);
+        let _one = home.copying.lock().unwrap_or_else(PoisonError::into_inner);
+        self.control.write_all(&ordered([COPY, opened[0], opened[1], opened[2]])).ok()?;
+        let mut child = Owned::Copied(Some(self.copied()?));
+        let Ok(control) = home.accepted(&mut child) else {
+            child.kill();
+            return None;
+        };
+        control.set_read_timeout(Some(PATIENCE)).ok()?;
+        Some(Process {
+            child,
+            stdin,
+            stdout,
+            control,
+            pending: Vec::new(),
+            report: self.report,
+            partial: Vec::new(),
+            lines: Vec::new(),
+            ended: None,
+            launch: Arc::clone(&self.launch),
+            errors,
+            read: 0,
+            home: Arc::clone(&self.home),
+        })
+    }
+
+    /// The number of the copy that it was told to make. It is at rest, so it says nothing else.
+    fn copied(&mut self) -> Option<Pid> {
+        let mut bytes = [0; Report::BYTES];
+        let (mut at, began) = (0, Instant::now());
+        while at < bytes.len() {
+            match self.control.read(&mut bytes[at..]) {
+                Ok(0) => return None,
+                Ok(length) => at += length,
+                Err(_) if began.elapsed() > self.launch.step => return None,
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
+                    ) => {}
+                Err(_) => return None,
+            }
+        }
+        i32::try_from(Report::read(&bytes).clock.cast_signed())
+            .ok()
+            .filter(|pid| *pid > 0)
+            .and_then(Pid::from_raw)
+    }
+
+    /// Whether it has files that a copy of it, or that of which it is a copy, can see too. What it did since it was last asked cannot be relied
+    /// on then.
+    #[must_use]
+    pub fn shares_files(&self) -> bool {
+        self.home.shared.load(Ordering::Relaxed) && !self.home.is_empty()
     }
 
     /// What it wrote to standard error, from its end.
     #[must_use]
     pub fn stderr(&self) -> String {
-        tail(&self.folder.path().join("stderr"))
+        tail(&self.errors)
+    }
+
+    /// What it wrote to standard error since that was last read.
+    fn noted(&mut self) -> Arc<str> {
+        let length = self.errors.metadata().map_or(0, |about| about.len());
+        if length <= self.read {
+            return "".into();
+        }
+        let from = self.read.max(length.saturating_sub(KEPT));
+        self.read = length;
+        text_of(&self.errors, from, length).into()
     }
 
     /// How many threads waited when it last came to rest.
@@ -222,8 +438,10 @@ impl Process {
         }
         let rest = if line.len() >= PIPE { "" } else { line };
         let noted = self.report.number;
+        // Who waits, but not for input, is not woken by it.
+        let sleeps = self.report.flags & READER == 0;
         self.write(format!("{rest}\n").as_bytes())?;
-        self.rest(noted, self.launch.step)?;
+        self.rest(noted, sleeps, self.launch.step)?;
         self.answer()
     }
 
@@ -269,7 +487,7 @@ impl Process {
             let Some(next) = self.next_time().filter(|next| *next <= end) else { break };
             let noted = self.report.number;
             self.order(next, end)?;
-            self.rest(noted, self.launch.step)?;
+            self.rest(noted, false, self.launch.step)?;
         }
         let silent = self.lines.is_empty() && self.ended.is_none();
         let mut answer = self.answer()?;
@@ -290,11 +508,7 @@ impl Process {
 
     /// Sets the clock, and lets it go on until `until` while nothing is written, where one thread can do that by itself.
     fn order(&mut self, clock: u64, until: u64) -> Result<(), ProgramError> {
-        let mut bytes = Vec::with_capacity(24);
-        [clock, until, self.launch.quantum]
-            .iter()
-            .for_each(|number| bytes.extend_from_slice(&number.to_ne_bytes()));
-        let sent = self.control.write_all(&bytes);
+        let sent = self.control.write_all(&ordered([GO, clock, until, self.launch.quantum]));
         match sent {
             Ok(()) => Ok(()),
             // That it has ended is seen when it is listened to.
@@ -303,8 +517,8 @@ impl Process {
         }
     }
 
-    /// Waits until it is at rest after that report.
-    fn rest(&mut self, mut noted: u64, limit: Duration) -> Result<(), ProgramError> {
+    /// Waits until it is at rest after that report; `sleeps` says that it waits still, and for its clock alone.
+    fn rest(&mut self, mut noted: u64, mut sleeps: bool, limit: Duration) -> Result<(), ProgramError> {
         let (began, mut pushes) = (Instant::now(), 0);
         while self.ended.is_none() {
             let heard = self.listen()?;
@@ -315,10 +529,11 @@ impl Process {
             self.allowed()?;
             let unread = self.unread();
             let reported = self.report.number > noted;
-            if reported && unread && self.report.flags & READER == 0 {
+            if (reported || sleeps) && unread && self.report.flags & READER == 0 {
                 // It sleeps beside its input: its clock goes on until it reads.
                 if let Some(next) = self.next_time().filter(|_| pushes < PUSHES) {
                     pushes += 1;
+                    sleeps = false;
                     noted = self.report.number;
                     self.order(next, 0)?;
                     continue;
@@ -332,8 +547,15 @@ impl Process {
                     return Ok(());
                 }
             }
+            if self.errors.metadata().map_or(0, |about| about.len()) > NOISE {
+                return Err(self.fault(Fault::Noisy(NOISE >> 20)));
+            }
             if began.elapsed() > limit {
-                return Err(self.fault(Fault::Restless(limit.as_secs_f64())));
+                let stopped = is_stopped(self.child.id());
+                return Err(self.fault(match stopped {
+                    true => Fault::Stopped,
+                    false => Fault::Restless(limit.as_secs_f64()),
+                }));
             }
         }
         Ok(())
@@ -446,6 +668,7 @@ impl Process {
             clock: self.report.clock,
             wakes: self.ended.is_none() && self.next_time().is_some(),
             ended: self.ended.clone(),
+            stderr: self.noted(),
         })
     }
 
@@ -456,31 +679,64 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.child.kill();
     }
 }
 
-/// Waits for the shim to connect.
-fn accepted(listener: &UnixListener, child: &mut Child) -> Result<UnixStream, String> {
-    let began = Instant::now();
-    loop {
-        match listener.accept() {
-            Ok((stream, _)) => {
-                stream.set_nonblocking(false).map_err(|error| error.to_string())?;
-                return Ok(stream);
-            }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-            Err(error) => return Err(error.to_string()),
-        }
-        if let Ok(Some(status)) = child.try_wait() {
-            return Err(format!("it ended at once ({status})"));
-        }
-        if began.elapsed() > BEGIN {
-            return Err("it does not load the shim: is it linked statically?".into());
-        }
-        std::thread::sleep(Duration::from_micros(200));
+/// Which processor the next process is bound to.
+static CPU: AtomicU64 = AtomicU64::new(0);
+
+/// An order in the layout in which the shim reads it.
+fn ordered(numbers: [u64; 4]) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    for (place, number) in bytes.chunks_exact_mut(8).zip(numbers) {
+        place.copy_from_slice(&number.to_ne_bytes());
     }
+    bytes
+}
+
+fn nonblocking(fd: &impl AsFd) -> std::io::Result<()> {
+    let flags = fcntl_getfl(fd)?;
+    Ok(fcntl_setfl(fd, flags | OFlags::NONBLOCK)?)
+}
+
+/// Whether a process has one thread besides the shim's, and nothing open that a copy would share with it: files have one place of reading and
+/// writing for both.
+fn is_plain(pid: u32) -> bool {
+    let plain = || -> Option<bool> {
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.count();
+        for entry in std::fs::read_dir(format!("/proc/{pid}/fd")).ok()? {
+            let entry = entry.ok()?;
+            let number: u32 = entry.file_name().to_str()?.parse().ok()?;
+            let target = std::fs::read_link(entry.path()).ok()?;
+            let name = target.to_string_lossy();
+            let own = number < 3 || number >= HIGH && name.starts_with("socket:") || name == "/dev/null";
+            let apart = own || name.starts_with('/') && is_read_to_its_end(pid, number, &target)?;
+            if !apart {
+                return Some(false);
+            }
+        }
+        Some(threads == 2)
+    };
+    plain().unwrap_or(false)
+}
+
+/// Whether a file is only read, and was read to its end.
+fn is_read_to_its_end(pid: u32, descriptor: u32, path: &Path) -> Option<bool> {
+    let about = std::fs::metadata(path).ok()?;
+    let info = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{descriptor}")).ok()?;
+    let number = |name: &str, radix: u32| {
+        let line = info.lines().find_map(|line| line.strip_prefix(name))?;
+        u64::from_str_radix(line.trim(), radix).ok()
+    };
+    let (place, flags) = (number("pos:", 10)?, number("flags:", 8)?);
+    Some(about.is_file() && flags & 3 == 0 && about.len() > 0 && place >= about.len())
+}
+
+/// Whether a process was stopped, as by `SIGSTOP`.
+fn is_stopped(pid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    status.lines().any(|line| line.starts_with("State:") && line.contains('T'))
 }
 
 /// The environment of a program: nothing of the user's but where programs are found.
@@ -517,8 +773,14 @@ fn switches(pid: u32) -> Option<u64> {
 }
 
 /// The end of a file, for people.
-fn tail(path: &PathBuf) -> String {
-    let bytes = std::fs::read(path).unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(SHOWN)..]);
-    text.trim().to_owned()
+fn tail(file: &File) -> String {
+    let length = file.metadata().map_or(0, |about| about.len());
+    text_of(file, length.saturating_sub(SHOWN), length).trim().to_owned()
+}
+
+/// A part of a file as text.
+fn text_of(file: &File, from: u64, to: u64) -> String {
+    let mut bytes = vec![0; usize::try_from(to.saturating_sub(from)).unwrap_or_default()];
+    let read = file.read_at(&mut bytes, from).unwrap_or_default();
+    String::from_utf8_lossy(&bytes[..read]).into_owned()
 }

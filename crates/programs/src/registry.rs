@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use demi_common::nearest;
 use demi_replay::{Names, Registry, Simulator, Visitor};
+use demi_schemas::summary::ProgramWork;
 use demi_schemas::{ChildModel, Scenario, ScenarioError};
 
 use crate::model::{ProgramModel, Shared};
-use crate::nodes::{Nodes, Work};
+use crate::nodes::Nodes;
 use crate::process::Launch;
 use crate::resolve::resolve;
 use crate::workloads::{WORKLOADS, Workload};
@@ -16,7 +17,8 @@ use crate::workloads::{WORKLOADS, Workload};
 /// Another registry, and programs as they are.
 pub struct WithPrograms<R> {
     rest: R,
-    nodes: Mutex<Vec<Arc<Nodes>>>,
+    /// By how they are started: one program has one memory, however often a command looks at it.
+    nodes: Mutex<Vec<(String, Arc<Nodes>)>>,
 }
 
 impl<R> WithPrograms<R> {
@@ -25,14 +27,16 @@ impl<R> WithPrograms<R> {
         WithPrograms { rest, nodes: Mutex::default() }
     }
 
-    /// How much work programs did.
-    pub fn work(&self) -> Work {
-        let nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
-        nodes.iter().map(|nodes| nodes.work()).fold(Work::default(), |sum, one| Work {
-            asked: sum.asked + one.asked,
-            executed: sum.executed + one.executed,
-            starts: sum.starts + one.starts,
-        })
+    /// The nodes that are started like this, with everything that they answered before.
+    fn nodes_of(&self, launches: Vec<(String, Launch)>) -> Arc<Nodes> {
+        let key = format!("{launches:?}");
+        let mut all = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, nodes)) = all.iter().find(|(known, _)| *known == key) {
+            return Arc::clone(nodes);
+        }
+        let nodes = Arc::new(Nodes::new(launches));
+        all.push((key, Arc::clone(&nodes)));
+        nodes
     }
 }
 
@@ -75,29 +79,24 @@ pub fn workload(scenario: &Scenario) -> Result<Workload, String> {
     })
 }
 
-/// The model of a scenario that runs a program.
-///
-/// # Errors
-/// When the scenario does not say what is run and what clients do.
-pub fn model(
+/// The model of a scenario that runs a program on these nodes.
+fn model(
     spec: &ChildModel,
     scenario: &Scenario,
+    nodes: &Arc<Nodes>,
     names: &mut Names,
-) -> Result<(ProgramModel, Arc<Nodes>), String> {
+) -> Result<ProgramModel, String> {
     let workload = workload(scenario)?;
-    let launches = launches(spec, scenario)?;
-    let count = launches.len();
+    let count = spec.nodes.unwrap_or(1).max(1) as usize;
     let processes = scenario.workload.as_ref().and_then(|workload| workload.processes);
     let clients = processes.unwrap_or(count as u32).clamp(1, 1000);
-    let all: Vec<String> = launches
-        .iter()
-        .map(|(name, _)| name.clone())
+    let all: Vec<String> = (1..=count)
+        .map(|node| format!("n{node}"))
         .chain((1..=clients).map(|client| format!("c{client}")))
         .collect();
-    let nodes = Arc::new(Nodes::new(launches));
     let actors = all.iter().map(|name| names.id(name)).collect();
-    let shared = Shared { nodes: Arc::clone(&nodes), workload, actors, names: all, count };
-    Ok((ProgramModel::new(shared), nodes))
+    let shared = Shared { nodes: Arc::clone(nodes), workload, actors, names: all, count };
+    Ok(ProgramModel::new(shared))
 }
 
 impl<R: Registry> Registry for WithPrograms<R> {
@@ -114,16 +113,29 @@ impl<R: Registry> Registry for WithPrograms<R> {
             return self.rest.offer(scenario, visitor);
         };
         let mut names = Names::default();
-        let (model, nodes) = model(spec, scenario, &mut names).map_err(ScenarioError::Value)?;
-        self.nodes.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&nodes));
+        let launches = launches(spec, scenario).map_err(ScenarioError::Value)?;
+        let nodes = self.nodes_of(launches);
+        let model = model(spec, scenario, &nodes, &mut names).map_err(ScenarioError::Value)?;
         let simulator = Simulator::new(model, names, scenario)?;
         Ok(Ok(visitor.visit(simulator)))
     }
 
     fn fault(&self) -> Option<String> {
         let nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = nodes.iter().find_map(|nodes| nodes.fault().map(ToString::to_string));
+        let own = nodes.iter().find_map(|(_, nodes)| nodes.fault().map(ToString::to_string));
         own.or_else(|| self.rest.fault())
+    }
+
+    fn programs(&self) -> Option<ProgramWork> {
+        let nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        let done = nodes.iter().map(|(_, nodes)| nodes.work()).reduce(|sum, one| sum + one)?;
+        Some(ProgramWork {
+            steps: done.asked,
+            from_memory: 1.0 - done.new as f64 / done.asked.max(1) as f64,
+            executed: done.executed,
+            starts: done.starts,
+            copies: done.copies,
+        })
     }
 
     fn tolerate(&self) {

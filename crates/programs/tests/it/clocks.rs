@@ -33,6 +33,24 @@ fn a_sleeper_wakes_when_its_clock_goes_on() {
     assert!((3 * SECOND..3 * SECOND + SECOND / 1000).contains(&second.clock), "{second:?}");
 }
 
+/// Who sleeps beside its input reads it when it wakes: the clock goes on that far.
+#[test]
+fn what_comes_for_a_sleeper_is_read_when_it_wakes() {
+    if !python() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let text = "import select, sys, time\nwhile True:\n    time.sleep(2)\n    while select.select([sys.stdin], [], [], 0)[0]:\n        \
+                print(sys.stdin.readline().strip(), flush=True)\n        break";
+    let mut process = started(&folder, text);
+    for (round, line) in ["a", "b", "c"].iter().enumerate() {
+        let answer = process.deliver(line).unwrap();
+        assert_eq!(lines(&answer), [*line]);
+        let woke = (round as u64 + 1) * 2 * SECOND;
+        assert!((woke..woke + SECOND / 1000).contains(&answer.clock), "{answer:?}");
+    }
+}
+
 #[test]
 fn who_polls_and_never_waits_is_at_rest_all_the_same() {
     if !python() {

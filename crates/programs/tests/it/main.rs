@@ -10,4 +10,5 @@
 
 mod citizens;
 mod clocks;
+mod copies;
 mod registers;

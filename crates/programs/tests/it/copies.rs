@@ -1,0 +1,143 @@
+//! Copies of processes: made without a start, apart from each other, and only where nothing is shared.
+
+use std::sync::Arc;
+
+use demi_programs::{Input, Launch, Local, Nodes, Process};
+
+use crate::citizens::{launch, python};
+
+const COUNTS: &str = "import random, sys, time\nseen = []\nfor line in sys.stdin:\n    seen.append(line.strip())\n    print(seen, random.random(), \
+                      time.time(), file=sys.stderr, flush=True)\n    print(seen, random.random(), time.time(), flush=True)";
+
+fn lines(process: &mut Process, line: &str) -> Vec<Arc<str>> {
+    process.deliver(line).unwrap().lines
+}
+
+#[test]
+fn a_copy_goes_on_by_itself() {
+    if !python() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut process = Process::start(&launch(folder.path(), COUNTS)).unwrap();
+    lines(&mut process, "a");
+    let mut copies: Vec<Process> = (0..5).map(|_| process.copy().unwrap()).collect();
+    let mut again = copies[0].copy().unwrap();
+    for (n, copy) in copies.iter_mut().enumerate() {
+        assert!(lines(copy, &n.to_string())[0].starts_with(&format!("['a', '{n}'] ")));
+    }
+    // What was copied, a copy, and a copy of a copy answer alike, random numbers and time included.
+    let answer = process.deliver("b").unwrap();
+    assert!(answer.lines[0].starts_with("['a', 'b'] "));
+    assert_eq!(again.deliver("b").unwrap(), answer);
+    assert!(again.deliver("c").unwrap().stderr.starts_with("['a', 'b', 'c'] "));
+    drop(process);
+    assert!(lines(&mut copies[1], "d")[0].starts_with("['a', '1', 'd'] "), "copies outlive what was copied");
+}
+
+#[test]
+fn a_copy_sleeps_and_polls_in_its_own_time() {
+    if !python() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let text = "import select, sys, time\nwhile True:\n    if select.select([sys.stdin], [], [], 0)[0]:\n        print(sys.stdin.readline().strip(), flush=True)\n    \
+                elif time.time() % 3 > 2.9:\n        print(time.time(), flush=True)\n        time.sleep(0.5)";
+    let mut process = Process::start(&launch(folder.path(), text)).unwrap();
+    let first = process.pass_time().unwrap();
+    let mut copy = process.copy().unwrap();
+    let mut sleeper = copy.copy().unwrap();
+    assert_eq!(copy.pass_time().unwrap(), process.pass_time().unwrap());
+    assert_eq!(lines(&mut sleeper, "x"), [Arc::from("x")]);
+    assert!(sleeper.deliver("y").unwrap().clock > first.clock, "it slept until it read");
+}
+
+#[test]
+fn what_copies_would_share_is_not_copied() {
+    if !python() {
+        return;
+    }
+    let read = "import sys, threading, os\n";
+    let wait = "\nfor line in sys.stdin:\n    print(line.strip(), flush=True)";
+    for (what, shared) in [
+        ("threads", "threading.Thread(target=threading.Event().wait, daemon=True).start()"),
+        ("a file", "open('log', 'w').write('x')"),
+        ("an open file", "log = open('/dev/full', 'w')"),
+        ("a pipe", "ends = os.pipe()"),
+        ("a file that is read", "log = open(sys.argv[0])"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut process = Process::start(&launch(folder.path(), &format!("{read}{shared}{wait}"))).unwrap();
+        lines(&mut process, "a");
+        assert!(process.copy().is_none(), "{what}");
+        assert_eq!(lines(&mut process, "b"), [Arc::from("b")], "{what}");
+    }
+}
+
+/// How many processes of this program there are.
+fn alive(folder: &std::path::Path) -> usize {
+    let program = folder.display().to_string();
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    all.filter(|entry| {
+        let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&command).contains(&program)
+    })
+    .count()
+}
+
+/// Every history of a node that takes three inputs of two kinds: what has one beginning goes on from copies.
+fn every_history(nodes: &Nodes, depth: u32, before: Option<&Arc<Local>>) -> u32 {
+    if depth == 0 {
+        return 1;
+    }
+    let inputs = ["x", "y"].map(|line| Input::Line(line.into()));
+    inputs
+        .into_iter()
+        .map(|input| every_history(nodes, depth - 1, Some(&nodes.step(0, before, input).unwrap())))
+        .sum()
+}
+
+fn nodes(folder: &std::path::Path, text: &str) -> Nodes {
+    let launch = Launch::clone(&launch(folder, text));
+    Nodes::new(vec![("n1".into(), launch)])
+}
+
+#[test]
+fn histories_with_one_beginning_need_few_starts_and_leave_no_process() {
+    if !python() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let nodes = nodes(folder.path(), COUNTS);
+    for _ in 0..3 {
+        assert_eq!(every_history(&nodes, 5, None), 32);
+        assert!(nodes.fault().is_none(), "{:?}", nodes.fault());
+    }
+    let work = nodes.work();
+    assert_eq!((work.asked, work.new), (3 * 62, 62));
+    // One, those that compare, and those in reserve; every branch would need one of its own without copies.
+    assert!(work.starts <= 10, "{work:?}");
+    assert!(work.copies >= 10, "{work:?}");
+    drop(nodes);
+    assert_eq!(alive(folder.path()), 0);
+}
+
+#[test]
+fn a_program_that_begins_to_write_files_is_taken_apart() {
+    if !python() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let text = "import os, sys\ncount = 0\nfor line in sys.stdin:\n    count += 1\n    if count == 3:\n        open('seen', 'a').write(line)\n    \
+                print(count, sorted(os.listdir('.')), open('seen').read() if os.path.exists('seen') else '', flush=True)";
+    let nodes = nodes(folder.path(), text);
+    assert_eq!(every_history(&nodes, 5, None), 32);
+    assert_eq!(every_history(&nodes, 5, None), 32);
+    assert!(nodes.fault().is_none(), "{:?}", nodes.fault());
+    let step =
+        |before: &Arc<Local>, line: &str| nodes.step(0, Some(before), Input::Line(line.into())).unwrap();
+    let first = nodes.step(0, None, Input::Line("x".into())).unwrap();
+    let third = step(&step(&first, "y"), "y");
+    assert_eq!(third.answer().lines[0].as_ref(), "3 ['seen'] y");
+    assert_eq!(step(&third, "x").answer().lines[0].as_ref(), "4 ['seen'] y");
+}
