@@ -89,7 +89,7 @@ pub(super) fn unpacked(name: &str) -> &str {
     PACKED_ENDS.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name)
 }
 
-/// A file that a rotation left of a log: `a.log.1`, `a.log-20240501.gz`, `a.log.2024-05-01-17`.
+/// A file that a rotation left of a log: `a.log.1`, `a.log-20240501.gz`, `a.log.2024-05-01-17`, `a.1.log`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rotation<'a> {
     log: &'a str,
@@ -122,6 +122,10 @@ impl<'a> Rotation<'a> {
             }
         }
         let (log, number) = name.rsplit_once('.')?;
+        Rotation::counted(log, number)
+    }
+
+    fn counted(log: &'a str, number: &str) -> Option<Rotation<'a>> {
         let counts = !number.is_empty()
             && number.len() <= MOST_DIGITS
             && number.bytes().all(|byte| byte.is_ascii_digit())
@@ -129,6 +133,19 @@ impl<'a> Rotation<'a> {
             && (number.len() == 1 || !number.starts_with('0'));
         let age = Age::Ago(std::cmp::Reverse(number.parse().ok()?));
         (counts && !log.is_empty()).then_some(Rotation { log, age })
+    }
+
+    /// The same where it stands before the end of the name, and the name of the log: `a.1.log`, `a-2.log.gz`, `a_2024-05-01.log`. It may be
+    /// anything else than a rotation, unless the log is there too.
+    fn inside(name: &'a str) -> Option<(Rotation<'a>, String)> {
+        let (front, end) = unpacked(name).rsplit_once('.')?;
+        let counted = || {
+            let (log, number) = front.rsplit_once(['.', '-', '_'])?;
+            Rotation::counted(log, number)
+        };
+        let rotation = Rotation::of(front).or_else(counted).filter(|_| !end.is_empty())?;
+        let log = format!("{}.{end}", rotation.log);
+        Some((rotation, log))
     }
 
     /// Name of the log.
@@ -140,10 +157,15 @@ impl<'a> Rotation<'a> {
 /// A log: its folder, and its name.
 type Log = (Option<PathBuf>, String);
 
-/// Puts the files of each log that was rotated into their order, oldest first, and tells them.
+/// Puts the files of each log that was rotated into their order, oldest first, and tells them. `begins` gives the first stamp of a file, if one
+/// is found.
 ///
-/// Files are of one log where the log itself is among them; numbers behind the usual endings of logs (`a.log.1`) say it too.
-pub(super) fn oldest_first(paths: &mut [PathBuf]) -> Vec<Vec<PathBuf>> {
+/// Files are of one log where the log itself is among them; numbers behind the usual endings of logs (`a.log.1`) say it too. Numbers
+/// before the ending (`a.1.log`) count up with some programs that rotate and down with others: the files' own stamps say which.
+pub(super) fn oldest_first(
+    paths: &mut [PathBuf],
+    begins: impl Fn(&Path) -> Option<String>,
+) -> Vec<Vec<PathBuf>> {
     let key =
         |path: &Path, name: &str| -> Log { (path.parent().map(Path::to_owned), unpacked(name).to_owned()) };
     let name_of = |path: &PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -157,9 +179,14 @@ pub(super) fn oldest_first(paths: &mut [PathBuf]) -> Vec<Vec<PathBuf>> {
                 matches!(rotation.age, Age::Ago(_)) && LOG_ENDS.iter().any(|end| lower.ends_with(end));
             usual || there.contains(&key(path, rotation.log))
         });
+        let inside = || {
+            let (rotation, log) = Rotation::inside(&name)?;
+            let log = key(path, &log);
+            there.contains(&log).then_some((log, rotation.age))
+        };
         let (log, age) = match rotation {
             Some(Rotation { log, age }) => (key(path, log), age),
-            None => (key(path, &name), Age::Now),
+            None => inside().unwrap_or_else(|| (key(path, &name), Age::Now)),
         };
         logs.entry(log).or_default().push((age, i));
     }
@@ -169,6 +196,15 @@ pub(super) fn oldest_first(paths: &mut [PathBuf]) -> Vec<Vec<PathBuf>> {
         let mut places: Vec<usize> = files.iter().map(|(_, i)| *i).collect();
         places.sort_unstable();
         files.sort();
+        let numbered = files.iter().filter(|(age, _)| matches!(age, Age::Ago(_))).count();
+        let upwards = || {
+            let begins: Option<Vec<String>> =
+                files[..numbered].iter().map(|(_, i)| begins(paths.get(*i)?)).collect();
+            begins.is_some_and(|begins| begins.windows(2).all(|two| two[0] > two[1]))
+        };
+        if numbered > 1 && files[..numbered].iter().all(|(age, _)| matches!(age, Age::Ago(_))) && upwards() {
+            files[..numbered].reverse();
+        }
         let members: Vec<PathBuf> = files.iter().filter_map(|(_, i)| paths.get(*i).cloned()).collect();
         put(paths, &places, members.clone());
         // Numbers alone may be those of processes.
@@ -188,7 +224,7 @@ mod tests {
     fn ordered(names: &[&str]) -> (Vec<String>, usize) {
         let mut paths: Vec<PathBuf> = names.iter().map(PathBuf::from).collect();
         by_number(&mut paths);
-        let told = oldest_first(&mut paths).len();
+        let told = oldest_first(&mut paths, |_| None).len();
         (paths.iter().map(|p| p.display().to_string()).collect(), told)
     }
 
@@ -219,9 +255,32 @@ mod tests {
             ),
             (&["raft-1.log", "raft-2.log"], &["raft-1.log", "raft-2.log"], 0),
             (&["raft-1", "raft-1.2"], &["raft-1.2", "raft-1"], 1),
+            (&["a.1.log", "a.10.log", "a.2.log", "a.log"], &["a.10.log", "a.2.log", "a.1.log", "a.log"], 1),
+            (
+                &["a.log", "a_2024-05-01.log", "a_2024-05-02.log"],
+                &["a_2024-05-01.log", "a_2024-05-02.log", "a.log"],
+                1,
+            ),
+            (&["a-1.log.gz", "a-2.log.gz", "a.log"], &["a-2.log.gz", "a-1.log.gz", "a.log"], 1),
+            // Of processes.
+            (&["a-1.log", "a-2.log"], &["a-1.log", "a-2.log"], 0),
         ] {
             assert_eq!(ordered(given), (read.iter().map(|n| (*n).to_owned()).collect(), told), "{given:?}");
         }
+    }
+
+    #[test]
+    fn numbers_that_count_up_are_told_by_stamps() {
+        let begins = |path: &Path| {
+            let at = ["a-1.log", "a-2.log", "a-10.log"].iter().position(|name| Path::new(name) == path)?;
+            Some(format!("2024-05-01 00:0{at}"))
+        };
+        let mut paths = ["a-1.log", "a-10.log", "a-2.log", "a.log"].map(PathBuf::from);
+        assert_eq!(oldest_first(&mut paths, begins).len(), 1);
+        assert_eq!(paths, ["a-1.log", "a-2.log", "a-10.log", "a.log"].map(PathBuf::from));
+        // Where one has no stamp the names decide.
+        assert_eq!(oldest_first(&mut paths, |path| begins(path).filter(|at| !at.ends_with('2'))).len(), 1);
+        assert_eq!(paths, ["a-10.log", "a-2.log", "a-1.log", "a.log"].map(PathBuf::from));
     }
 
     proptest! {

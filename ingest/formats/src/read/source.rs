@@ -13,6 +13,9 @@ use crate::read::decompress::{packing, unpack};
 use crate::read::encoding::Encoding;
 use crate::read::names;
 
+/// Bytes of a file in which its first stamp is looked for.
+const BEGINNING: usize = 4096;
+
 /// Ends of names taken from a folder, each also with a packing's end behind it.
 ///
 /// GoVector names its files `NAME-Log.txt`.
@@ -150,7 +153,7 @@ impl Plan {
             }
         }
         order::by_number(&mut plan.paths);
-        plan.rotated = order::oldest_first(&mut plan.paths);
+        plan.rotated = order::oldest_first(&mut plan.paths, first_stamp);
         Ok(plan)
     }
 
@@ -245,6 +248,24 @@ fn is_log_name(name: &str) -> bool {
     let is_log = |name: &str| LOG_ENDS.iter().any(|end| name.ends_with(end));
     is_log(order::unpacked(&name))
         || order::Rotation::of(&name).is_some_and(|rotation| is_log(rotation.log()))
+}
+
+/// The first date with a time of day in the beginning of a file, in a form whose text sorts as its times do.
+fn first_stamp(path: &Path) -> Option<String> {
+    if !path.is_file() {
+        return None; // a pipe: reading it here would lose its beginning
+    }
+    let stream = unpack(&names::text(path), Box::new(File::open(path).ok()?)).ok()?;
+    let mut start = Vec::with_capacity(BEGINNING);
+    // What is damaged further on may have begun well.
+    let _ = stream.take(BEGINNING as u64).read_to_end(&mut start);
+    let stamp =
+        regex::bytes::Regex::new(r"(\d{4})[-/]?(\d\d)[-/]?(\d\d)[T _-](\d\d):?(\d\d):?(\d\d)(?:[.,](\d+))?")
+            .ok()?;
+    let found = stamp.captures(&start)?;
+    let parts =
+        found.iter().skip(1).flatten().map(|part| String::from_utf8_lossy(part.as_bytes()).into_owned());
+    Some(parts.collect::<Vec<_>>().join(" "))
 }
 
 /// Refuses files that could only fill the quarantine with noise, before anything is loaded.
