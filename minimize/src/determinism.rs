@@ -30,9 +30,21 @@ const TOLD: usize = 400;
 
 /// Part of the seconds there are that the comparison may take: steps may be slow.
 const PART: f64 = 0.1;
+/// Steps by which it is known how long one takes. A model in a process of its own starts with the first ones.
+const ENOUGH: usize = 8;
+/// Part of the seconds that it may take before so many were made.
+const MORE: f64 = 0.3;
+
+/// How long a step takes, by how long some took: without the longest of them, in which processes start and files are read for the first time.
+fn usual(mut took: Vec<Duration>) -> Duration {
+    took.sort_unstable();
+    let longest = (took.len() / 8).max(2).min(took.len() / 2);
+    took.truncate(took.len() - longest);
+    took.iter().sum::<Duration>() / took.len().max(1) as u32
+}
 
 /// Runs a script twice, step by step, and compares after each what the step did and what became of its actor, as far as there is time. Gives
-/// how long a step took.
+/// how long a step takes.
 ///
 /// # Errors
 /// At the first step that did not do the same.
@@ -42,14 +54,14 @@ pub fn check<M: Model>(
     rule: NetworkRule,
     meter: &Meter,
 ) -> Result<Duration, Box<Parted>> {
-    let began = Instant::now();
-    let step = |made: usize| began.elapsed() / (2 * made.max(1)) as u32;
+    let mut took: Vec<Duration> = Vec::with_capacity(script.acts.len());
     let mut sims = [sim.clone(), sim.clone()];
     let mut worlds = sims.each_mut().map(Simulator::empty_world);
     for (at, act) in script.acts.iter().enumerate() {
-        if meter.gone(PART) {
-            return Ok(step(at));
+        if meter.gone(MORE) || meter.gone(PART) && at >= ENOUGH {
+            return Ok(usual(took));
         }
+        let began = Instant::now();
         let mut done = Vec::with_capacity(2);
         for (sim, world) in sims.iter_mut().zip(&mut worlds) {
             let followed = act.perform(sim, world, &script.actions, rule);
@@ -57,6 +69,7 @@ pub fn check<M: Model>(
             let said = |panic| sim.crashed(panic).map_or_else(String::new, |crash| crash.fingerprint);
             done.push((followed.is_ok(), did(sim), world.panic().map(said)));
         }
+        took.push(began.elapsed() / 2);
         let actor = act.actor();
         let state =
             |which: usize| actor.and_then(|actor| sims[which].view(&worlds[which]).state(actor).cloned());
@@ -66,7 +79,7 @@ pub fn check<M: Model>(
         };
         if same && done[0] == done[1] {
             if worlds.iter().any(|world| world.panic().is_some()) {
-                return Ok(step(at + 1));
+                return Ok(usual(took));
             }
             continue;
         }
@@ -87,7 +100,7 @@ pub fn check<M: Model>(
             second: outcome(1),
         }));
     }
-    Ok(step(script.acts.len()))
+    Ok(usual(took))
 }
 
 /// What the last step did, in words: numbers mean nothing in another simulator.
@@ -110,5 +123,19 @@ fn message<M: Model>(sim: &Simulator<M>, act: &Act) -> String {
         Act::Start(_) => "its start".to_owned(),
         Act::Restart(_) => "its restart".to_owned(),
         other => format!("{other:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_starts_with_the_first_steps_counts_for_none() {
+        let steps = |some: &[u64]| some.iter().map(|ms| Duration::from_millis(*ms)).collect::<Vec<_>>();
+        assert_eq!(usual(steps(&[600, 500, 2, 2, 2, 2, 2, 2, 2])), Duration::from_millis(2));
+        assert_eq!(usual(steps(&[100; 20])), Duration::from_millis(100), "slow steps are slow");
+        assert_eq!(usual(steps(&[40])), Duration::from_millis(40));
+        assert_eq!(usual(Vec::new()), Duration::ZERO);
     }
 }
