@@ -56,7 +56,7 @@ pub fn run(args: VerifyArgs, models: &impl Registry, ui: &Ui) -> Outcome {
     let task = Task { schedule: &schedule, recorded, certificate: &certificate, budget: args.budget };
     let lines = with_scenario(models, &at("scenario.toml"), &scenario, task)?.map_err(|e| {
         let status = match e {
-            CertificateError::False(_) => Status::NotThere,
+            CertificateError::False(_) | CertificateError::Shorter(..) => Status::NotThere,
             CertificateError::Budget | CertificateError::Removals => Status::BudgetEnded,
             _ => Status::Failed,
         };

@@ -39,6 +39,9 @@ pub enum CertificateError {
     /// A claim is not true.
     #[error("{0}")]
     False(String),
+    /// There is an execution of fewer deliveries, and what there is to say of its end.
+    #[error("there is a violating execution of {0} deliveries{1}")]
+    Shorter(usize, &'static str),
     /// The budget ended before each single removal was tried.
     #[error("the budget ended before each single removal was tried")]
     Removals,
@@ -134,6 +137,21 @@ impl<'a, M: Model> Checked<'a, M> {
         if bounded && !faults.is_empty() {
             return Err(CertificateError::False("bounds say nothing of executions with faults".into()));
         }
+        self.none_from(world, faults, at_least, bounded, meter).map_err(|why| match why {
+            CertificateError::Shorter(..) => CertificateError::False(why.to_string()),
+            why => why,
+        })
+    }
+
+    /// The same from a world on, over what is pending in it and some faults.
+    fn none_from(
+        &mut self,
+        world: World<M>,
+        faults: Vec<Act>,
+        at_least: usize,
+        bounded: bool,
+        meter: &mut Meter,
+    ) -> Result<Option<u64>, CertificateError> {
         let bound = bounded.then(|| self.sim.distance(self.target)).flatten();
         let mut level = vec![(world, faults)];
         let mut seen: FxHashSet<u128> = FxHashSet::default();
@@ -156,8 +174,7 @@ impl<'a, M: Model> Checked<'a, M> {
                     self.sim.deliver(&mut after, index, self.rule);
                     states += 1;
                     if self.violates(&after) {
-                        let why = format!("there is a violating execution of {made} deliveries");
-                        return Err(CertificateError::False(why));
+                        return Err(CertificateError::Shorter(made, ""));
                     }
                     // Nothing comes after a panic.
                     if after.panic().is_some() {
@@ -201,9 +218,7 @@ impl<'a, M: Model> Checked<'a, M> {
                     after = with_outside(&after, &world, actor);
                 }
                 if self.violates(&after) {
-                    let why =
-                        format!("there is a violating execution of {made} deliveries that ends with a fault");
-                    return Err(CertificateError::False(why));
+                    return Err(CertificateError::Shorter(made, " that ends with a fault"));
                 }
                 if after.panic().is_none() && seen.insert(self.hash(&after, &rest)) {
                     level.push((after, rest));

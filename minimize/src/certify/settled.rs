@@ -4,9 +4,8 @@ use demi_replay::script::Act;
 use demi_replay::{ActorId, Model, OUTSIDE, Pending, PendingKind, Simulator, Status, World};
 use demi_schemas::certificate::Settled;
 use demi_schemas::{Certificate, NetworkRule, Schedule};
-use rustc_hash::FxHashSet;
 
-use super::{CertificateError, Checked, spent};
+use super::{CertificateError, Checked};
 use crate::problem::budget::Meter;
 
 /// Starts for which the sets of them are counted out, at most.
@@ -79,45 +78,17 @@ impl<M: Model> Checked<'_, M> {
         if self.violates(&world) {
             return Err(CertificateError::False("starts alone violate".into()));
         }
-        let bound = settled.bounded.then(|| self.sim.distance(self.target)).flatten();
-        let mut level = vec![self.with_recorded(&world)];
-        let mut seen: FxHashSet<u128> = FxHashSet::default();
-        let mut states = 0;
-        for made in 1..deliveries {
-            let mut next = Vec::new();
-            for world in level.drain(..) {
-                for index in 0..world.pending().len() {
-                    if !self.sim.deliverable(&world, index, self.rule) {
-                        continue;
-                    }
-                    if spent(meter) {
-                        return Err(CertificateError::Budget);
-                    }
-                    let mut after = world.clone();
-                    self.sim.deliver(&mut after, index, self.rule);
-                    states += 1;
-                    if self.violates(&after) {
-                        let steps = made + starts.len() as u64;
-                        let why =
-                            format!("messages in any order, there is a violating execution of {steps} steps");
-                        return Err(CertificateError::False(why));
-                    }
-                    // Nothing comes after a panic.
-                    if after.panic().is_some() {
-                        continue;
-                    }
-                    let far = made + self.missing(&after, bound.as_ref()) as u64;
-                    if far < deliveries
-                        && !self.pointless(&world, &after, index)
-                        && seen.insert(self.hash(&after, &[]))
-                    {
-                        next.push(after);
-                    }
-                }
+        let first = self.with_recorded(&world);
+        let deliveries = usize::try_from(deliveries).unwrap_or(usize::MAX);
+        match self.none_from(first, Vec::new(), deliveries, settled.bounded, meter) {
+            Ok(states) => states.ok_or(CertificateError::Budget),
+            Err(CertificateError::Shorter(made, _)) => {
+                let steps = made + starts.len();
+                let why = format!("messages in any order, there is a violating execution of {steps} steps");
+                Err(CertificateError::False(why))
             }
-            level = next;
+            Err(other) => Err(other),
         }
-        Ok(states)
     }
 
     /// A world in which all recorded messages from outside are pending, whether their receivers are there or not.
