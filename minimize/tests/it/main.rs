@@ -23,6 +23,7 @@ mod passes;
 mod pattern_database;
 mod recorded;
 mod registry;
+mod renamings;
 mod resume;
 mod search;
 mod spark;
