@@ -47,7 +47,7 @@ fn bash_completes_every_word() {
     for (typed, expected) in TYPED {
         let program = format!(
             "source {script}\nCOMP_WORDS=(demi-lineage {typed})\nCOMP_CWORD=$(( ${{#COMP_WORDS[@]}} - 1 ))\n\
-             function=$(complete -p demi-commands | sed 's/.*-F \\([^ ]*\\).*/\\1/')\n\
+             function=$(complete -p demi-lineage | sed 's/.*-F \\([^ ]*\\).*/\\1/')\n\
              $function demi-lineage \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD-1]}}\"\n\
              printf '%s\\n' \"${{COMPREPLY[@]}}\""
         );

@@ -90,7 +90,7 @@ fn a_load_that_takes_nothing_fails_with_the_likely_reason() {
         let log = case.file("x.log", bytes);
         let (status, _, error) = case.load("s", &[mapping, &[log.as_str()]].concat());
         assert_eq!(status, Some(1), "{error}");
-        assert!(error.contains("nothing was taken") && error.contains(expected), "{error}");
+        assert!(error.contains("nothing was loaded") && error.contains(expected), "{error}");
     };
     why(&[], b"{\n \"actor\": \"a\",\n \"seq\": 1\n}\n", "pretty-printed");
     why(&[], b"{\"resourceSpans\":[]}\n", "--mapping otlp");

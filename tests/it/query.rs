@@ -235,7 +235,7 @@ fn a_store_is_built_when_asked_and_again_when_events_came() {
     case.load("more.jsonl");
     let (answer, said) = ask(&["path", "client/1", "n3/3"]);
     assert!(answer.contains("n1/4 -> n3/2") && answer.contains("n3/2 -> n3/3"), "{answer}");
-    assert!(said.contains("of all events: not all messages have ids"), "{said}");
+    assert!(said.contains("of all events: some messages have no ids"), "{said}");
     let (answer, said) = ask(&["cut", "n1/4", "client/1", "n2/1", "n3/2"]);
     assert!(answer.contains("1 messages in flight") && said.is_empty(), "{answer}{said}");
 }
@@ -253,7 +253,7 @@ fn what_cannot_be_asked_is_refused_with_the_reason() {
         (&["check", "count("], "no predicate"),
         (&["--sql", "SELECT nothing FROM events"], "nothing"),
         (&["--sql", "SELECT * FROM past(12)"], "quoted texts"),
-        (&["--sql", "SELECT 1", "stats"], "at once"),
+        (&["--sql", "SELECT 1", "stats"], "cannot be combined"),
         (&["--sql", "SELECT * FROM read_csv('/etc/hostname')"], "--allow-files"),
         (&[], "nothing is asked"),
     ] {
