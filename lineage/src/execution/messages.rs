@@ -17,17 +17,17 @@ pub(crate) const RECORDED: [&str; 4] = ["msg_id", "from", "to", "type"];
 /// The end of a message that an event is.
 pub(crate) struct End {
     /// Whether it sends.
-    pub(crate) sends: bool,
+    sends: bool,
     /// Whether it receives.
-    pub(crate) receives: bool,
+    receives: bool,
     /// The other end, or [`NONE`].
-    pub(crate) mate: u32,
+    mate: u32,
     /// What became of the message.
-    pub(crate) status: Status,
+    status: Status,
     /// Why the ends are taken for those of one message.
-    pub(crate) reason: Reason,
+    reason: Reason,
     /// Whether no other match is possible.
-    pub(crate) certain: bool,
+    certain: bool,
 }
 
 /// The parts of an event's name: actor, incarnation and sequence number.
@@ -49,7 +49,7 @@ impl Ends for (&Events, &Matching) {
         Ok(End {
             sends: is_send(events.kind[e]),
             receives: events.kind[e].is_delivery(),
-            mate: matching.mate[e],
+            mate: matching.mates()[e],
             status: matching.status[e],
             reason: matching.reason[e],
             certain: matching.certain[e],
@@ -85,7 +85,7 @@ impl Ends for Index {
 
     fn further(&self, event: u32) -> Result<Vec<(u32, Evidence)>, LineageError> {
         if self.info(event)?.is_linked() {
-            self.links.causes(event).map(Iterator::collect)
+            self.links().causes(event).map(Iterator::collect)
         } else {
             Ok(Vec::new())
         }

@@ -20,9 +20,9 @@ pub(crate) fn events(
     let long = |values: &[u32]| -> ArrayRef {
         Arc::new(Int64Array::from_iter_values(values.iter().map(|&v| i64::from(v))))
     };
-    let why = provenance.why[range.clone()].iter().map(|w| w.as_str());
+    let why = provenance.why()[range.clone()].iter().map(|w| w.as_str());
     let mut columns = batch.columns().to_vec();
-    columns.push(Arc::new(BooleanArray::from(provenance.kept[range.clone()].to_vec())));
+    columns.push(Arc::new(BooleanArray::from(provenance.kept()[range.clone()].to_vec())));
     columns.push(Arc::new(StringArray::from_iter_values(why)));
     columns.push(long(&order.depth[range.clone()]));
     columns.push(long(&order.rank[range]));

@@ -204,7 +204,7 @@ fn compose(
             let key = (actor.value(row).to_owned(), incarnation.value(row), seq.value(row));
             let again = again.get(&row).copied().unwrap_or(0);
             let kept = !kept_only || kept.value(row);
-            StepContext { order: order.value(row) as u64, kept, sent_via: via.get(&key).copied(), again }
+            StepContext::new(order.value(row) as u64, kept, via.get(&key).copied(), again)
         };
         composer.add(&batch, placed, &mut sink)?;
     }

@@ -18,13 +18,20 @@ use crate::read::{UnitRole, role};
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StepContext {
     /// Rank in the linear extension, from 1.
-    pub(crate) order: u64,
+    order: u64,
     /// Whether it was kept.
-    pub(crate) kept: bool,
+    kept: bool,
     /// For receives: how the message was sent, from the other end.
-    pub(crate) sent_via: Option<Via>,
+    sent_via: Option<Via>,
     /// For receives: how many times the actor receives the message again later.
-    pub(crate) again: u32,
+    again: u32,
+}
+
+impl StepContext {
+    /// Rank, whether it was kept, how a received message was sent, and how often it is received again.
+    pub(crate) fn new(order: u64, kept: bool, sent_via: Option<Via>, again: u32) -> StepContext {
+        StepContext { order, kept, sent_via, again }
+    }
 }
 
 /// A receiver of steps: the rank, whether it was kept, whether it is a delivery, and its line with the line feed.

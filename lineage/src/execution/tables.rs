@@ -301,7 +301,7 @@ fn chosen(references: &References, events: &[Range<u32>]) -> Result<RowReads, Li
     let mut rest = rows.as_slice();
     for (number, file) in references.files.iter().enumerate() {
         let first = places.file_rows[number];
-        let end = places.file_rows.get(number + 1).copied().unwrap_or(places.rows);
+        let end = places.file_rows.get(number + 1).copied().unwrap_or(places.rows());
         let (here, after) = rest.split_at(rest.partition_point(|(row, _)| *row < end));
         files.push((file.clone(), Some(runs(here.iter().map(|(row, _)| row - first)))));
         rest = after;

@@ -54,12 +54,12 @@ pub fn ordered(query: &Query) -> Result<(Skeleton, Ranks), LineageError> {
     }
     for (event, rank) in (0..).zip(&ranks.of) {
         index.each_cause(event, index.info(event)?, |cause| {
-            let from = ranks.of[cause.event as usize];
+            let from = ranks.of[cause.event() as usize];
             if from >= *rank {
-                let (cause, effect) = (index.name(cause.event)?, index.name(event)?);
+                let (cause, effect) = (index.name(cause.event())?, index.name(event)?);
                 return Err(index.broken(format!("{cause} is a cause of {effect} and stands behind it")));
             }
-            builder.join(from, *rank, joint(cause.reason), cause.certain);
+            builder.join(from, *rank, joint(cause.reason()), cause.certain());
             Ok(())
         })?;
     }

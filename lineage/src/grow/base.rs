@@ -30,9 +30,21 @@ pub(crate) struct BaseFacts {
     /// Whether all messages were joined by ids, each at the one it was sent to.
     by_id: bool,
     /// Whether all plain channels deliver in order.
-    pub(crate) in_order: bool,
+    in_order: bool,
     /// By plain channel, where all are in order.
-    pub(crate) latest: Vec<Latest>,
+    latest: Vec<Latest>,
+}
+
+impl BaseFacts {
+    /// Whether all plain channels deliver in order.
+    pub(crate) fn in_order(&self) -> bool {
+        self.in_order
+    }
+
+    /// By plain channel, where all are in order.
+    pub(crate) fn latest(&self) -> &[Latest] {
+        &self.latest
+    }
 }
 
 impl BaseFacts {
@@ -57,14 +69,14 @@ impl BaseFacts {
                 all
             }
         };
-        let by_id = matching.extra.is_empty() && joined_by_ids(events, matching);
+        let by_id = matching.extra().is_empty() && joined_by_ids(events, matching);
         if by_id && !clocked {
             let ids = |wanted: &dyn Fn(u32) -> bool| -> Vec<IdHash> {
                 let named = (0..events.len() as u32).filter(|&e| events.has(e, HAS_ID) && wanted(e));
                 named.map(|e| events.id[e as usize]).collect()
             };
             ids::write(folder, ids::SENT, ids(&|e| is_send(events.kind[e as usize])))?;
-            let unsent = |e: u32| events.kind[e as usize].is_delivery() && matching.mate[e as usize] == NONE;
+            let unsent = |e: u32| events.kind[e as usize].is_delivery() && matching.mate(e) == NONE;
             ids::write(folder, ids::RECEIVED, ids(&unsent))?;
         }
         let version = env!("CARGO_PKG_VERSION").to_owned();
@@ -109,7 +121,7 @@ pub(crate) fn joined_by_ids(events: &Events, matching: &Matching) -> bool {
             let to = || events.names.text(events.to[i]);
             match events.kind[i] {
                 Kind::Send => {
-                    let mate = matching.mate[i];
+                    let mate = matching.mates()[i];
                     let taken = mate == NONE || events.actor_name(events.actor[mate as usize]) == to();
                     has_id(e) && taken && to() != ANYONE
                 }

@@ -21,11 +21,29 @@ use crate::read::{Loaded, Source, beside, columns, columns_of, record_schema, re
 /// The files of a store, and what became of those that the base was built of.
 pub(crate) struct StoreFiles<'a> {
     /// All that the store has.
-    pub(crate) all: &'a [SealedFile],
+    all: &'a [SealedFile],
     /// Those that the base was not built of.
-    pub(crate) new: &'a [SealedFile],
+    new: &'a [SealedFile],
     /// Those that the base was built of and the store no longer has, as the base holds them.
-    pub(crate) gone: &'a [SealedFile],
+    gone: &'a [SealedFile],
+}
+
+impl<'a> StoreFiles<'a> {
+    /// All files, those that are new to the base, and those that only the base has.
+    pub(crate) fn new(
+        all: &'a [SealedFile],
+        new: &'a [SealedFile],
+        gone: &'a [SealedFile],
+    ) -> StoreFiles<'a> {
+        StoreFiles { all, new, gone }
+    }
+}
+
+impl<'a> StoreFiles<'a> {
+    /// All that the store has.
+    pub(crate) fn all(&self) -> &'a [SealedFile] {
+        self.all
+    }
 }
 
 /// What stands in the columns of a row that no order needs and that answers show.

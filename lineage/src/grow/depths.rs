@@ -22,8 +22,8 @@ pub(crate) fn write(
     units: &Units,
     order: &Order,
 ) -> Result<(), LineageError> {
-    let open = |e: &u32| is_send(events.kind[*e as usize]) && matching.mate[*e as usize] == NONE;
-    let alone = |e: &u32| units.alone[units.of[*e as usize] as usize];
+    let open = |e: &u32| is_send(events.kind[*e as usize]) && matching.mate(*e) == NONE;
+    let alone = |e: &u32| units.is_alone(units.unit_of(*e));
     let last = |actor: u32| events.of_actor(actor).rev().find(|e| !alone(e));
     let tails = (0..events.actors.len() as u32).filter_map(last);
     let all = (0..events.len() as u32).filter(open).chain(tails);

@@ -81,8 +81,7 @@ pub(crate) fn write(
     let (before, wanted) = (base.header().stride, header.stride);
     let actors = merge.actors_of_base();
     // Clocks that stand a little too close cost less than to make all anew.
-    let known = (before > 0 && wanted > 0 && wanted <= 2 * before)
-        .then_some(GrownFrom { index: base, actors: &actors });
+    let known = (before > 0 && wanted > 0 && wanted <= 2 * before).then_some(GrownFrom::new(base, &actors));
     if known.is_some() {
         header.stride = before;
     }
@@ -136,10 +135,10 @@ impl<'a> Merge<'a> {
                 log_of[actor as usize] = i;
             }
         }
-        let in_base = ordered.delta.in_base.iter().enumerate();
+        let in_base = ordered.delta().in_base.iter().enumerate();
         let mut reopened: Vec<(u32, u32)> = in_base.filter_map(|(e, b)| b.map(|b| (b, e as u32))).collect();
         reopened.sort_unstable();
-        let parts = Parts::new(events, &ordered.matching, &ordered.units, &ordered.order);
+        let parts = Parts::new(events, ordered.matching(), ordered.units(), &ordered.order);
         let blocks = 0..base.header().events.div_ceil(BLOCK);
         let mut actors: Vec<usize> = blocks.map(|block| base.actor_of(block * BLOCK)).collect();
         actors.push(moved.len().saturating_sub(1));
@@ -165,7 +164,7 @@ impl<'a> Merge<'a> {
 
     /// The number in the whole of an event of the delta, or of an open send of the base among them.
     fn of_delta(&self, e: u32) -> u32 {
-        match self.ordered.delta.in_base[e as usize] {
+        match self.ordered.delta().in_base[e as usize] {
             Some(event) => self.of_base(event),
             None => {
                 let log = &self.logs[self.log_of[self.ordered.events().actor[e as usize] as usize]];
@@ -175,7 +174,7 @@ impl<'a> Merge<'a> {
     }
 
     fn mate_of_delta(&self, e: u32) -> u32 {
-        match self.ordered.matching.mate[e as usize] {
+        match self.ordered.matching().mate(e) {
             NONE => NONE,
             mate => self.of_delta(mate),
         }
@@ -191,8 +190,8 @@ impl<'a> Merge<'a> {
                 let number = event / BLOCK;
                 let end = log.old.end.min((number + 1) * BLOCK);
                 let part = (event % BLOCK) as usize..(event % BLOCK + end - event) as usize;
-                let (mates, orders) = (self.base.mates.block(number)?, self.base.orders.block(number)?);
-                let infos = self.base.infos.block(number)?;
+                let (mates, orders) = (self.base.mates().block(number)?, self.base.orders().block(number)?);
+                let infos = self.base.infos().block(number)?;
                 stretch.clear();
                 let moved = |mate: &u32| if *mate == NONE { NONE } else { self.of_base(*mate) };
                 stretch.mates.extend(mates[part.clone()].iter().map(moved));
@@ -261,7 +260,7 @@ impl<'a> Merge<'a> {
             if let Some(a) = log.base {
                 let end = base.actors.get(a + 1).map_or(base.states, |next| next.first_state);
                 for i in base.actors[a].first_state..end {
-                    states.push(self.base.states.get(i)? + self.moved[a]);
+                    states.push(self.base.states().get(i)? + self.moved[a]);
                 }
             }
             let from = added.partition_point(|&e| e < log.added.start);

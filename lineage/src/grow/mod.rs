@@ -100,7 +100,7 @@ pub(crate) fn grow(
     }
     progress("reading added events");
     let base = Index::open(&base_folder.join(INDEX_FOLDER))?;
-    let folder = Folder::begin(out, files.all)?;
+    let folder = Folder::begin(out, files.all())?;
     folder.make()?;
     let path = folder.base();
     std::fs::create_dir(&path).map_err(LineageError::io(&path))?;

@@ -23,7 +23,7 @@ impl OpenEnds {
 
     /// Whether an event is an open send.
     pub(crate) fn is(event: u32, events: &Events, matching: &Matching) -> bool {
-        is_send(events.kind[event as usize]) && matching.mate[event as usize] == NONE
+        is_send(events.kind[event as usize]) && matching.mate(event) == NONE
     }
 
     /// Adds the records of open sends.

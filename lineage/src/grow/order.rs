@@ -17,12 +17,29 @@ use crate::read::{Contents, Events, HAS_ID, NONE, Units, is_send};
 
 /// A delta in order.
 pub(crate) struct Ordered {
-    pub(crate) delta: Delta,
-    pub(crate) matching: Matching,
-    pub(crate) units: Units,
+    delta: Delta,
+    matching: Matching,
+    units: Units,
     /// Ranks and depths as they are in the whole.
     pub(crate) order: Order,
     in_order: bool,
+}
+
+impl Ordered {
+    /// The events that were added.
+    pub(crate) fn delta(&self) -> &Delta {
+        &self.delta
+    }
+
+    /// The edges between sends and receives.
+    pub(crate) fn matching(&self) -> &Matching {
+        &self.matching
+    }
+
+    /// The units of the events.
+    pub(crate) fn units(&self) -> &Units {
+        &self.units
+    }
 }
 
 /// Puts the delta in order.
@@ -42,11 +59,11 @@ pub(crate) fn order(
         return Ok(Err(why));
     }
     content::timers(events, &mut matching, &contents);
-    if !matching.extra.is_empty() || !joined_by_ids(events, &matching) {
+    if !matching.extra().is_empty() || !joined_by_ids(events, &matching) {
         return Ok(Err(RebuildReason::NotById));
     }
-    let observed = Channels::observe(events, &matching, latest(events, facts), facts.in_order);
-    if observed.in_order() != facts.in_order {
+    let observed = Channels::observe(events, &matching, latest(events, facts), facts.in_order());
+    if observed.in_order() != facts.in_order() {
         return Ok(Err(RebuildReason::OutOfOrder));
     }
     unmatched::explain(events, &mut matching, &contents, &observed);
@@ -61,7 +78,7 @@ pub(crate) fn order(
         return Ok(Err(RebuildReason::Cycle));
     }
     place(&delta, &matching, &units, &mut order, base, base_folder)?;
-    Ok(Ok(Ordered { delta, matching, units, order, in_order: facts.in_order }))
+    Ok(Ok(Ordered { delta, matching, units, order, in_order: facts.in_order() }))
 }
 
 /// A receiver that has nothing in the delta is not known there, nor what it took in the base: what was overtaken on the way to
@@ -92,7 +109,7 @@ fn look_up(
     let named = (0..events.len() as u32).filter(|&e| in_base[e as usize].is_none() && events.has(e, HAS_ID));
     let open = |e: &u32| {
         let i = *e as usize;
-        is_send(events.kind[i]) || (events.kind[i].is_delivery() && matching.mate[i] == NONE)
+        is_send(events.kind[i]) || (events.kind[i].is_delivery() && matching.mates()[i] == NONE)
     };
     let asked: Vec<u32> = named.filter(open).collect();
     let hashes: Vec<_> = asked.iter().map(|&e| events.id[e as usize]).collect();
@@ -113,7 +130,7 @@ fn look_up(
 /// The base's latest deliveries by channel, as the first event behind the send in its log.
 fn latest(events: &Events, facts: &BaseFacts) -> LastDeliveries {
     let mut seen = LastDeliveries::default();
-    for (from, to, incarnation, seq) in &facts.latest {
+    for (from, to, incarnation, seq) in facts.latest() {
         let (Some(from), Some(to)) = (events.find_actor(from), events.find_actor(to)) else { continue };
         let behind = events.first_not(from, |place| place <= (*incarnation, *seq));
         seen.insert((from, to), (behind, true));
@@ -161,8 +178,8 @@ fn place(
             rank += 1;
             order.rank[i] = rank;
             order.depth[i] = 1;
-            if !units.alone[unit as usize] {
-                let mate = matching.mate[i];
+            if !units.is_alone(unit) {
+                let mate = matching.mates()[i];
                 let cause = match mate {
                     NONE => 0,
                     _ if is_send(events.kind[i]) => 0,

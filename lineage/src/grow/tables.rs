@@ -25,10 +25,14 @@ pub(crate) fn write(ordered: &Ordered, folder: &Folder) -> Result<Vec<u32>, Line
         event_table.add(take_record_batch(&all, &ordered.added_rows(first, batch.num_rows()))?)?;
         let schema = message_table.schema();
         let here: Vec<u32> = (first..first + batch.num_rows() as u32).collect();
-        message_table.add(messages::rows(&schema, &here, Some(batch), &(events, &ordered.matching))?)
+        message_table.add(messages::rows(&schema, &here, Some(batch), &(events, ordered.matching()))?)
     };
-    let gathered =
-        gather::in_order(&ordered.delta.files, &ordered.delta.loaded.placement, &folder.scratch(), &mut rows);
+    let gathered = gather::in_order(
+        &ordered.delta().files,
+        &ordered.delta().loaded.placement,
+        &folder.scratch(),
+        &mut rows,
+    );
     event_table.finish()?;
     message_table.finish()?;
     gathered?;

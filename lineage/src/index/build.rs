@@ -22,10 +22,10 @@ use crate::read::{Events, NONE, Units, is_send};
 
 /// The parts of the index.
 pub(crate) struct Parts<'a> {
-    pub(crate) events: &'a Events,
-    pub(crate) matching: &'a Matching,
-    pub(crate) units: &'a Units,
-    pub(crate) order: &'a Order,
+    events: &'a Events,
+    matching: &'a Matching,
+    units: &'a Units,
+    order: &'a Order,
     linked: Vec<u32>,
 }
 
@@ -80,7 +80,7 @@ impl<'a> Parts<'a> {
             all.dedup();
             all
         };
-        let linked = sorted(matching.extra.iter().flat_map(|&(a, b)| [a, b]).collect());
+        let linked = sorted(matching.extra().iter().flat_map(|&(a, b)| [a, b]).collect());
         Parts { events, matching, units, order, linked }
     }
 
@@ -90,7 +90,7 @@ impl<'a> Parts<'a> {
 
     /// Whether the event stands outside its log's order.
     pub(crate) fn alone(&self, e: u32) -> bool {
-        self.units.alone[self.units.of[e as usize] as usize]
+        self.units.is_alone(self.units.unit_of(e))
     }
 
     /// What the event is.
@@ -102,7 +102,7 @@ impl<'a> Parts<'a> {
             _ if kind.is_delivery() => Role::Delivery,
             _ => Role::Local,
         };
-        let (mate, alone) = (self.matching.mate[i], self.alone(e));
+        let (mate, alone) = (self.matching.mates()[i], self.alone(e));
         let timer = matches!(kind, Kind::TimerSet | Kind::TimerFire);
         let info = match mate {
             NONE => Info::open(role, alone, self.matching.status[i], timer),
@@ -118,7 +118,7 @@ impl<'a> Parts<'a> {
     /// Whether the event has an effect (`out`) or a cause in another log.
     pub(crate) fn reaches(&self, e: u32, out: bool) -> bool {
         let i = e as usize;
-        let mate = self.matching.mate[i];
+        let mate = self.matching.mates()[i];
         if self.alone(e) {
             return false;
         }
@@ -131,7 +131,7 @@ impl<'a> Parts<'a> {
     /// Whether the event is a delivery that could have been joined otherwise.
     pub(crate) fn is_uncertain(&self, e: u32) -> bool {
         let i = e as usize;
-        self.events.kind[i].is_delivery() && self.matching.mate[i] != NONE && !self.matching.certain[i]
+        self.events.kind[i].is_delivery() && self.matching.mates()[i] != NONE && !self.matching.certain[i]
     }
 
     fn header(&self, runs: &[(usize, u32, u64, u32)]) -> IndexHeader {
@@ -156,11 +156,11 @@ impl<'a> Parts<'a> {
             actors: actors.collect(),
             runs: runs.len() as u32,
             states: 0,
-            links: self.matching.extra.len() as u32,
+            links: self.matching.extra().len() as u32,
             uncertain: all.clone().filter(|&e| self.is_uncertain(e)).count() as u64
                 + further_uncertain(self.matching),
             alone: all.filter(|&e| self.alone(e)).count() as u64,
-            environment: (events.environment != NONE).then_some(events.environment),
+            environment: (events.environment() != NONE).then_some(events.environment()),
             stride: clocks::stride(events.len() as u32, events.actors.len()),
             sealed: true,
             digest: None,
@@ -179,7 +179,7 @@ impl<'a> Parts<'a> {
 
 /// How many further edges could be otherwise.
 fn further_uncertain(matching: &Matching) -> u64 {
-    matching.extra_evidence.iter().filter(|Evidence { certain, .. }| !certain).count() as u64
+    matching.extra_evidence().iter().filter(|Evidence { certain, .. }| !certain).count() as u64
 }
 
 /// A run as it is stored.
@@ -193,7 +193,7 @@ pub(crate) fn write(folder: &Path, parts: &Parts<'_>) -> Result<IndexHeader, Lin
     // What is at hand is written beside what must be worked out.
     std::thread::scope(|scope| {
         let numbers = scope.spawn(|| {
-            with_file(folder, MATES, |out| out.put_numbers(&parts.matching.mate))?;
+            with_file(folder, MATES, |out| out.put_numbers(parts.matching.mates()))?;
             with_file(folder, ORDERS, |out| out.put_numbers(&parts.order.rank))
         });
         let infos = write_infos(folder, parts);
@@ -207,8 +207,9 @@ pub(crate) fn write(folder: &Path, parts: &Parts<'_>) -> Result<IndexHeader, Lin
     })?;
     with_file(folder, LINKS, |out| {
         let matching = parts.matching;
-        let edges =
-            || matching.extra.iter().zip(&matching.extra_evidence).map(|(&(c, e), &how)| (c, e, code(how)));
+        let edges = || {
+            matching.extra().iter().zip(matching.extra_evidence()).map(|(&(c, e), &how)| (c, e, code(how)))
+        };
         let mut causes: Vec<Link> = edges().map(|(c, e, r)| (e, c, r)).collect();
         let mut effects: Vec<Link> = edges().collect();
         causes.sort_unstable();
@@ -245,7 +246,7 @@ fn write_infos(folder: &Path, parts: &Parts<'_>) -> Result<(), LineageError> {
                 if e % BLOCK == 0 {
                     counts.put(&tally.bytes())?;
                 }
-                let (info, mate) = (parts.info(e), parts.matching.mate[e as usize]);
+                let (info, mate) = (parts.info(e), parts.matching.mate(e));
                 infos.put(&[info.0])?;
                 let outside = info.role() == Role::Send && mate != NONE && parts.events.in_environment(mate);
                 tally.add(info, mate != NONE, outside);

@@ -30,8 +30,15 @@ pub(crate) struct Clocks {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stored {
     /// The end of the part of the log that it is the clock of.
-    pub(crate) end: u32,
+    end: u32,
     row: u32,
+}
+
+impl Stored {
+    /// The end of the part of the log that it is the clock of.
+    pub(super) fn end(self) -> u32 {
+        self.end
+    }
 }
 
 /// Events of an actor between two clocks, for logs of that many events and actors; 0 for no clocks.
@@ -102,9 +109,16 @@ impl Clocks {
 #[derive(Clone, Copy)]
 pub(crate) struct GrownFrom<'a> {
     /// The index.
-    pub(crate) index: &'a Index,
+    index: &'a Index,
     /// By actor of it: the same actor of the other.
-    pub(crate) actors: &'a [usize],
+    actors: &'a [usize],
+}
+
+impl<'a> GrownFrom<'a> {
+    /// An index, and by actor of it the same actor of the index that continues it.
+    pub(crate) fn new(index: &'a Index, actors: &'a [usize]) -> GrownFrom<'a> {
+        GrownFrom { index, actors }
+    }
 }
 
 /// Makes the clocks of an index that has none yet, and gives their numbers; nothing where making them costs too much.
@@ -156,7 +170,7 @@ fn fill(index: &Index, mut places: Vec<(u32, u32, usize, u32)>, most: u64) -> Re
         let mut sweep = Sweep::new(index, Limits::default());
         sweep.add_prefix(actor, index.chain_end(actor, end)?)?;
         sweep.run()?;
-        visited += sweep.visited;
+        visited += sweep.visited();
         if visited > most {
             return Ok(false);
         }

@@ -17,19 +17,56 @@ use crate::matching::Reason;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     /// Events.
-    pub(crate) events: u64,
+    events: u64,
     /// Deliveries of what was sent alone.
-    pub(crate) from_alone: u64,
+    from_alone: u64,
     /// Messages sent whose delivery is known.
-    pub(crate) sent: u64,
+    sent: u64,
     /// Messages delivered whose send is known and did not stand alone.
-    pub(crate) delivered: u64,
+    delivered: u64,
     /// Messages sent that nobody was seen to receive.
-    pub(crate) never: u64,
+    never: u64,
     /// Of these, the ones that were overtaken for good.
-    pub(crate) lost: u64,
+    lost: u64,
     /// Messages sent whose delivery stands alone.
-    pub(crate) to_alone: u64,
+    to_alone: u64,
+}
+
+impl Tally {
+    /// Events.
+    pub(crate) fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Deliveries of what was sent alone.
+    pub(crate) fn deliveries_from_alone(&self) -> u64 {
+        self.from_alone
+    }
+
+    /// Messages sent whose delivery is known.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// Messages delivered whose send is known and did not stand alone.
+    pub(crate) fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// Messages sent that nobody was seen to receive.
+    pub(crate) fn never(&self) -> u64 {
+        self.never
+    }
+
+    /// Of these, the ones that were overtaken for good.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Messages sent whose delivery stands alone.
+    pub(crate) fn sends_to_alone(&self) -> u64 {
+        self.to_alone
+    }
 }
 
 /// Numbers of a stored tally.
@@ -121,8 +158,8 @@ impl Index {
             return Ok(Tally::default());
         }
         let (number, within) = ((end - 1) / BLOCK, ((end - 1) % BLOCK) as usize + 1);
-        let infos = self.infos.block(number)?;
-        let mates = self.mates.block(number)?;
+        let infos = self.infos().block(number)?;
+        let mates = self.mates().block(number)?;
         let outside = self.header.environment.map(|a| self.events_of(a as usize));
         let count = |tally: &mut Tally, events: std::ops::Range<usize>| {
             let events = infos.iter().zip(mates.iter()).take(events.end).skip(events.start);
@@ -133,18 +170,18 @@ impl Index {
                 tally.add(info, mate != crate::read::NONE, to_alone);
             }
         };
-        let known = self.counts.steps.borrow().get(&number).cloned();
+        let known = self.counts().steps.borrow().get(&number).cloned();
         let steps: Rc<[Tally]> = match known {
             Some(steps) => steps,
             None => {
-                let mut tally = self.counts.before_block(number)?;
+                let mut tally = self.counts().before_block(number)?;
                 let step = |first: usize| {
                     let before = tally;
                     count(&mut tally, first..first + STEP);
                     before
                 };
                 let steps: Rc<[Tally]> = (0..infos.len()).step_by(STEP).map(step).collect();
-                let mut kept = self.counts.steps.borrow_mut();
+                let mut kept = self.counts().steps.borrow_mut();
                 if kept.len() >= KEPT {
                     kept.clear();
                 }

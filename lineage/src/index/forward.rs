@@ -14,9 +14,21 @@ use rustc_hash::FxHashSet;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Future {
     /// By actor: the first event of its log in the future, or the end of its log; events that stand alone do not count.
-    pub(crate) start: Vec<u32>,
+    start: Vec<u32>,
     /// Events met that stand alone; deliveries of that kind are in the future when their send is.
-    pub(crate) alone: Vec<u32>,
+    alone: Vec<u32>,
+}
+
+impl Future {
+    /// By actor: the first event of its log in the future, or the end of its log; events that stand alone do not count.
+    pub(crate) fn start(&self) -> &[u32] {
+        &self.start
+    }
+
+    /// Events met that stand alone; deliveries of that kind are in the future when their send is.
+    pub(crate) fn alone(&self) -> &[u32] {
+        &self.alone
+    }
 }
 
 /// A sweep toward the future.
@@ -69,8 +81,8 @@ impl ForwardSweep<'_> {
         let (index, only_certain) = (self.index, self.certain);
         let mut found = Vec::new();
         index.each_effect(event, info, |effect| {
-            if effect.certain || !only_certain {
-                found.push(effect.event);
+            if effect.certain() || !only_certain {
+                found.push(effect.event());
             }
             Ok(())
         })?;
@@ -94,7 +106,7 @@ impl ForwardSweep<'_> {
         let mut start = from;
         while start < log.end {
             let number = start / BLOCK;
-            let block = self.index.infos.block(number)?;
+            let block = self.index.infos().block(number)?;
             let first = number * BLOCK;
             let end = log.end.min(first.saturating_add(BLOCK));
             for event in start..end {
@@ -102,7 +114,7 @@ impl ForwardSweep<'_> {
                 if info.is_alone() || !(info.is_linked() || info.role() == Role::Send) {
                     continue;
                 }
-                let mate = self.index.mates.get(event)?;
+                let mate = self.index.mates().get(event)?;
                 let elsewhere = mate != NONE && !(event..log.end).contains(&mate);
                 if info.is_linked() || elsewhere {
                     self.waiting[actor] = event;

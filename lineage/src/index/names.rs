@@ -46,7 +46,7 @@ impl ByName {
 impl Index {
     /// Incarnation, sequence number and number of the event that a run begins with.
     fn run(&self, i: u32) -> Result<(u32, u64, u32), LineageError> {
-        let (seq, rest) = (self.runs.get(i * RUN)?, self.runs.get(i * RUN + 1)?);
+        let (seq, rest) = (self.runs().get(i * RUN)?, self.runs().get(i * RUN + 1)?);
         Ok(((rest >> 32) as u32, seq, rest as u32))
     }
 
@@ -99,7 +99,7 @@ impl Index {
 
     /// The runs of an actor in the order of their names, where that is not the order of its log.
     fn by_name(&self, actor: usize) -> Result<Option<&ByName>, LineageError> {
-        let Some(cell) = self.by_name.get(actor) else { return Ok(None) };
+        let Some(cell) = self.names_by_log().get(actor) else { return Ok(None) };
         if let Some(known) = cell.get() {
             return Ok(known.as_deref());
         }

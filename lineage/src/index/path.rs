@@ -186,9 +186,9 @@ impl Search<'_> {
 
     fn causes(&self, event: u32, info: Info, found: &mut Vec<Raise>) -> Result<(), LineageError> {
         self.index.each_cause(event, info, |cause| {
-            if (cause.certain || !self.certain) && self.index.order(cause.event)? >= self.from {
-                let (reason, certain) = (word(cause.reason), cause.certain);
-                found.push(Raise { cause: cause.event, effect: event, reason, certain });
+            if (cause.certain() || !self.certain) && self.index.order(cause.event())? >= self.from {
+                let (reason, certain) = (word(cause.reason()), cause.certain());
+                found.push(Raise { cause: cause.event(), effect: event, reason, certain });
             }
             Ok(())
         })
@@ -200,7 +200,7 @@ impl Search<'_> {
         let mut end = high;
         while end > low {
             let number = (end - 1) / BLOCK;
-            let block = self.index.infos.block(number)?;
+            let block = self.index.infos().block(number)?;
             let first = number * BLOCK;
             for event in (low.max(first)..end).rev() {
                 let info = Info(block[(event - first) as usize]);

@@ -17,29 +17,88 @@ use crate::read::NONE;
 
 /// The order index of an execution. Only the parts that a question needs are read.
 pub struct Index {
-    pub(crate) folder: PathBuf,
+    folder: PathBuf,
     pub(crate) header: IndexHeader,
-    pub(crate) mates: Pages<u32>,
-    pub(crate) orders: Pages<u32>,
-    pub(crate) infos: Pages<u8>,
-    pub(crate) runs: Pages<u64>,
-    pub(crate) states: Pages<u32>,
-    pub(crate) links: Links,
-    pub(crate) counts: Counts,
+    mates: Pages<u32>,
+    orders: Pages<u32>,
+    infos: Pages<u8>,
+    runs: Pages<u64>,
+    states: Pages<u32>,
+    links: Links,
+    counts: Counts,
     pub(crate) clocks: Clocks,
     /// By actor: its runs by name, where they are in another order. Found when first asked for.
-    pub(super) by_name: Vec<OnceCell<Option<Box<ByName>>>>,
+    by_name: Vec<OnceCell<Option<Box<ByName>>>>,
+}
+
+impl Index {
+    /// By event: the other end of its message.
+    pub(crate) fn mates(&self) -> &Pages<u32> {
+        &self.mates
+    }
+
+    /// By event: its place in the linear extension.
+    pub(crate) fn orders(&self) -> &Pages<u32> {
+        &self.orders
+    }
+
+    /// By event: what it is.
+    pub(crate) fn infos(&self) -> &Pages<u8> {
+        &self.infos
+    }
+
+    /// The runs of names.
+    pub(crate) fn runs(&self) -> &Pages<u64> {
+        &self.runs
+    }
+
+    /// The events with a state.
+    pub(crate) fn states(&self) -> &Pages<u32> {
+        &self.states
+    }
+
+    /// The explicit causes and effects.
+    pub(crate) fn links(&self) -> &Links {
+        &self.links
+    }
+
+    /// The tallies before each block.
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// By actor: its runs by name, where they are in another order. Found when first asked for.
+    pub(super) fn names_by_log(&self) -> &[OnceCell<Option<Box<ByName>>>] {
+        &self.by_name
+    }
 }
 
 /// A direct cause of an event in another place than just before it in its log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ExplicitCause {
     /// The event that causes.
-    pub(crate) event: u32,
+    event: u32,
     /// How it is known.
-    pub(crate) reason: Reason,
+    reason: Reason,
     /// Whether no other match is possible.
-    pub(crate) certain: bool,
+    certain: bool,
+}
+
+impl ExplicitCause {
+    /// The event that causes.
+    pub(crate) fn event(&self) -> u32 {
+        self.event
+    }
+
+    /// How it is known.
+    pub(crate) fn reason(&self) -> Reason {
+        self.reason
+    }
+
+    /// Whether no other match is possible.
+    pub(crate) fn certain(&self) -> bool {
+        self.certain
+    }
 }
 
 impl Index {

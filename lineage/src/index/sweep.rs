@@ -29,11 +29,23 @@ pub struct Past {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Limits {
     /// Events before this place do not matter.
-    pub(crate) from: u32,
+    from: u32,
     /// Stop when this event is found to be in the past; it must not stand alone.
-    pub(crate) aim: Option<u32>,
+    aim: Option<u32>,
     /// Only certain edges count.
-    pub(crate) certain: bool,
+    certain: bool,
+}
+
+impl Limits {
+    /// No limit; whether only certain edges count.
+    pub(crate) fn none(certain: bool) -> Limits {
+        Limits { certain, ..Limits::default() }
+    }
+
+    /// Stops when `aim` is found to be in the past, or at places before its own, `from`.
+    pub(crate) fn until(aim: u32, from: u32, certain: bool) -> Limits {
+        Limits { from, aim: Some(aim), certain }
+    }
 }
 
 /// A sweep under way.
@@ -52,7 +64,14 @@ pub(crate) struct Sweep<'a> {
     within: Vec<u32>,
     outside: Option<(u32, Option<u32>)>,
     /// Deliveries visited.
-    pub(crate) visited: u64,
+    visited: u64,
+}
+
+impl<'a> Sweep<'a> {
+    /// Deliveries visited.
+    pub(crate) fn visited(&self) -> u64 {
+        self.visited
+    }
 }
 
 impl<'a> Sweep<'a> {
@@ -114,8 +133,8 @@ impl<'a> Sweep<'a> {
         let (index, only_certain) = (self.index, self.limits.certain);
         let mut found = Vec::new();
         index.each_cause(event, info, |cause| {
-            if cause.certain || !only_certain {
-                found.push(cause.event);
+            if cause.certain() || !only_certain {
+                found.push(cause.event());
             }
             Ok(())
         })?;
@@ -149,12 +168,12 @@ impl<'a> Sweep<'a> {
         self.waiting[actor] = NONE;
         let stored =
             if self.clocks { self.index.clocks.before(&self.index.header, actor, below) } else { None };
-        let stop = stored.map_or(self.index.header.actors[actor].first, |s| s.end);
+        let stop = stored.map_or(self.index.header.actors[actor].first, |s| s.end());
         let found = self.delivery_before(actor, below, stop)?;
         if let Some((event, order)) = found {
             self.waiting[actor] = event;
             self.heap.push((order, actor as u32, event));
-        } else if let Some(stored) = stored.filter(|s| s.end > floor || below <= floor) {
+        } else if let Some(stored) = stored.filter(|s| s.end() > floor || below <= floor) {
             let row = self.index.clocks.row(stored)?;
             for (other, &count) in row.iter().enumerate() {
                 let end = self.index.header.actors[other].first.saturating_add(count);
@@ -180,7 +199,7 @@ impl<'a> Sweep<'a> {
         let mut end = below;
         while end > stop {
             let number = (end - 1) / BLOCK;
-            let block = self.index.infos.block(number)?;
+            let block = self.index.infos().block(number)?;
             let first = number * BLOCK;
             let from = stop.max(first) - first;
             for i in (from..end - first).rev() {
@@ -193,7 +212,7 @@ impl<'a> Sweep<'a> {
                     if order < self.limits.from {
                         return Ok(None);
                     }
-                    let mate = self.index.mates.get(event)?;
+                    let mate = self.index.mates().get(event)?;
                     let elsewhere = mate != NONE && !(log..event).contains(&mate);
                     if linked || elsewhere {
                         return Ok(Some((event, order)));

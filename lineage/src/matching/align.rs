@@ -9,11 +9,28 @@ const PAIR_LIMIT: usize = 4_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hit {
     /// Position among the sends.
-    pub(crate) send: usize,
+    send: usize,
     /// Whether it is the k-th of its content on both sides, or keeps the channel's order without doubt about it.
-    pub(crate) in_order: bool,
+    in_order: bool,
     /// Whether no other match keeps the channel's order.
-    pub(crate) certain: bool,
+    certain: bool,
+}
+
+impl Hit {
+    /// Position among the sends.
+    pub(crate) fn send(&self) -> usize {
+        self.send
+    }
+
+    /// Whether it is the k-th of its content on both sides, or keeps the channel's order without doubt about it.
+    pub(crate) fn in_order(&self) -> bool {
+        self.in_order
+    }
+
+    /// Whether no other match keeps the channel's order.
+    pub(crate) fn certain(&self) -> bool {
+        self.certain
+    }
 }
 
 /// Positions by key, in order.

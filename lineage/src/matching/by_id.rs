@@ -44,7 +44,7 @@ pub(crate) fn join(events: &Events, matching: &mut Matching) -> SharedIds {
         };
         if reused.contains_key(&send) {
             shared.entry(send).or_default().push(e);
-        } else if matching.mate[send as usize] != NONE {
+        } else if matching.mate(send) != NONE {
             further_receive(events, matching, &whole, (send, e), &mut received);
         } else if events.receiver(send) == events.actor[e as usize] || events.receiver(send) == NONE {
             join(matching, send, e);
@@ -53,7 +53,7 @@ pub(crate) fn join(events: &Events, matching: &mut Matching) -> SharedIds {
         }
     }
     for (send, e) in elsewhere {
-        if matching.mate[send as usize] == NONE {
+        if matching.mate(send) == NONE {
             join(matching, send, e);
         } else {
             further_receive(events, matching, &whole, (send, e), &mut received);
@@ -91,7 +91,7 @@ fn further_receive(
 ) {
     let i = receive as usize;
     let to_anyone = events.to[send as usize] != NONE && events.names.text(events.to[send as usize]) == ANYONE;
-    let first = events.actor[matching.mate[send as usize] as usize] != events.actor[i]
+    let first = events.actor[matching.mate(send) as usize] != events.actor[i]
         && received.insert((send, events.actor[i]));
     if to_anyone && first {
         let (reason, certain) = whole.how(events, send, receive);
@@ -175,8 +175,8 @@ fn resolve(events: &Events, matching: &mut Matching, contents: &Contents, sends:
     }
     for r in left {
         let queue = to.get_mut(&events.actor[r as usize]);
-        let free = queue
-            .and_then(|q| std::iter::from_fn(|| q.pop_front()).find(|&s| matching.mate[s as usize] == NONE));
+        let free =
+            queue.and_then(|q| std::iter::from_fn(|| q.pop_front()).find(|&s| matching.mate(s) == NONE));
         match free {
             Some(s) => matching.join(s, r, Reason::Inferred, false),
             None => matching.status[r as usize] = Status::Duplicate,

@@ -21,17 +21,39 @@ pub(crate) struct Channels {
 /// The latest delivered send by the numbers of sender and receiver, and whether all were in order.
 pub(crate) type LastDeliveries = FxHashMap<(u32, u32), (u32, bool)>;
 
-/// A wish of a schedule: one unit before another, for the sake of a channel.
+/// A preference of a schedule: one unit before another, for the sake of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Preference {
     /// The earlier unit.
-    pub(crate) before: u32,
+    before: u32,
     /// The later unit.
-    pub(crate) after: u32,
+    after: u32,
     /// Which channel asks: the sender's name and the receiver's number, [`NONE`] for the order of a log.
-    pub(crate) channel: (u32, u32),
+    channel: (u32, u32),
     /// Whether the later unit sends what was never delivered. It may have been lost on the way, and then need not be last.
-    pub(crate) undelivered: bool,
+    undelivered: bool,
+}
+
+impl Preference {
+    /// The earlier unit.
+    pub(crate) fn before(&self) -> u32 {
+        self.before
+    }
+
+    /// The later unit.
+    pub(crate) fn after(&self) -> u32 {
+        self.after
+    }
+
+    /// Which channel asks: the sender's name and the receiver's number, [`NONE`] for the order of a log.
+    pub(crate) fn channel(&self) -> (u32, u32) {
+        self.channel
+    }
+
+    /// Whether the later unit sends what was never delivered. It may have been lost on the way, and then need not be last.
+    pub(crate) fn undelivered(&self) -> bool {
+        self.undelivered
+    }
 }
 
 impl Channels {
@@ -95,7 +117,7 @@ impl Channels {
         let queued = |s: u32| self.is_plain(events, s) || events.via(s) == Some(Via::Forward);
         // What is sent to anyone stands in the channel to whoever took it.
         let channel = |s: u32| {
-            let to = match (events.receiver(s), matching.mate[s as usize]) {
+            let to = match (events.receiver(s), matching.mate(s)) {
                 (NONE, mate) if mate != NONE => events.actor[mate as usize],
                 (receiver, _) => receiver,
             };
@@ -107,7 +129,7 @@ impl Channels {
             if same_log && (before < after || undelivered) {
                 return;
             }
-            let (b, a) = (units.of[before as usize], units.of[after as usize]);
+            let (b, a) = (units.unit_of(before), units.unit_of(after));
             if a == b || same_log {
                 broken.0.insert(channel(after));
             } else {
@@ -115,7 +137,7 @@ impl Channels {
             }
         };
         for r in (0..events.len() as u32).filter(|&e| events.kind[e as usize] == Kind::Receive) {
-            let s = matching.mate[r as usize];
+            let s = matching.mate(r);
             if s != NONE
                 && queued(s)
                 && let Some(before) = last.insert(channel(s), s)
@@ -140,7 +162,7 @@ impl Channels {
 
 /// The sends of what a receive took.
 fn sends_of(matching: &Matching, receive: u32) -> impl Iterator<Item = u32> + '_ {
-    let mate = Some(matching.mate[receive as usize]).filter(|&mate| mate != NONE);
+    let mate = Some(matching.mate(receive)).filter(|&mate| mate != NONE);
     let further = matching.extra_into(receive).filter(|(_, how)| !how.reason.is_no_message());
     mate.into_iter().chain(further.map(|(send, _)| send))
 }
@@ -155,12 +177,11 @@ pub(crate) fn log_order(events: &Events, units: &Units) -> Vec<Preference> {
     for actor in 0..events.actors.len() as u32 {
         let mut before = NONE;
         for e in events.of_actor(actor) {
-            let unit = units.of[e as usize];
+            let unit = units.unit_of(e);
             if unit == before {
                 continue;
             }
-            if before != NONE && (units.alone[unit as usize] || units.alone[before as usize]) && before < unit
-            {
+            if before != NONE && (units.is_alone(unit) || units.is_alone(before)) && before < unit {
                 let channel = (events.actors[actor as usize], NONE);
                 preferences.push(Preference { before, after: unit, channel, undelivered: false });
             }

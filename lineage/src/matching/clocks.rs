@@ -41,7 +41,7 @@ pub(crate) struct LoggedClocks {
     /// What contradicts: the event, and why.
     problems: Vec<(u32, String)>,
     /// What is odd.
-    pub(crate) warnings: Vec<String>,
+    warnings: Vec<String>,
 }
 
 /// Reading clocks, in the order of events.
@@ -140,7 +140,7 @@ impl LoggedClocks {
             if self.own[e as usize] == 0 {
                 continue;
             }
-            let mate = match matching.mate[e as usize] {
+            let mate = match matching.mate(e) {
                 m if m != NONE && events.kind[e as usize].is_delivery() && self.own[m as usize] > 0 => m,
                 _ => NONE,
             };

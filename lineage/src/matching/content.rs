@@ -50,7 +50,7 @@ pub(crate) fn timers(events: &Events, matching: &mut Matching, contents: &Conten
         for e in events.of_actor(actor) {
             let i = e as usize;
             match events.kind[i] {
-                Kind::TimerSet if matching.mate[i] == NONE => {
+                Kind::TimerSet if matching.mates()[i] == NONE => {
                     set.entry(contents.of(e)).or_default().push(e);
                 }
                 Kind::TimerFire if matching.is_open(e) => {
@@ -179,7 +179,7 @@ pub(crate) fn unaddressed(events: &Events, matching: &mut Matching, contents: &C
     for (send, receives) in taken {
         let times = |actor: u32| receives.iter().filter(|&&r| events.actor[r as usize] == actor).count();
         for &r in receives.iter().filter(|&&r| times(events.actor[r as usize]) == 1) {
-            if matching.mate[send as usize] == NONE {
+            if matching.mate(send) == NONE {
                 matching.join(send, r, Reason::Inferred, false);
             } else {
                 matching.status[r as usize] = Status::Matched;
@@ -211,13 +211,13 @@ fn join_channel(
     let (in_line, rest): (Vec<u32>, Vec<u32>) = sends.iter().partition(|&&s| ordered && plain(events, s));
     if !in_line.is_empty() {
         let here = |r: &u32| {
-            let mate = matching.mate[*r as usize];
+            let mate = matching.mate(*r);
             matching.is_open(*r) || (mate != NONE && plain(events, mate))
         };
         let line: Vec<u32> = receives.iter().filter(|r| here(r)).copied().collect();
         join_lists(events, matching, contents, &in_line, &line, true);
     }
-    let rest: Vec<u32> = rest.into_iter().filter(|&s| matching.mate[s as usize] == NONE).collect();
+    let rest: Vec<u32> = rest.into_iter().filter(|&s| matching.mate(s) == NONE).collect();
     if !rest.is_empty() {
         let open = open_receives(matching);
         join_lists(events, matching, contents, &rest, &open, false);
@@ -237,7 +237,7 @@ fn join_lists(
     let key = |e: u32, other: u32| {
         let i = e as usize;
         let mut bytes = [0_u8; 9];
-        if matching.mate[i] == NONE {
+        if matching.mates()[i] == NONE {
             bytes[0] = 0;
             bytes[1..9].copy_from_slice(&contents.of(e).to_le_bytes());
         } else {
@@ -247,17 +247,17 @@ fn join_lists(
         xxh3_128(&bytes)
     };
     let send_keys: Vec<u128> = sends.iter().map(|&s| key(s, s)).collect();
-    let receive_keys: Vec<u128> = receives.iter().map(|&r| key(r, matching.mate[r as usize])).collect();
+    let receive_keys: Vec<u128> = receives.iter().map(|&r| key(r, matching.mate(r))).collect();
     let hits = align(&send_keys, &receive_keys, ordered);
     for (&r, hit) in receives.iter().zip(hits) {
         let Some(hit) = hit else { continue };
-        let s = sends[hit.send];
+        let s = sends[hit.send()];
         let both_ids = events.has(s, HAS_ID) && events.has(r, HAS_ID);
         // Nothing is received before it was sent.
         let backwards = events.actor[s as usize] == events.actor[r as usize] && s > r;
-        if matching.mate[r as usize] == NONE && matching.mate[s as usize] == NONE && !both_ids && !backwards {
-            let reason = if hit.in_order { Reason::ChannelOrder } else { Reason::Inferred };
-            matching.join(s, r, reason, hit.certain);
+        if matching.mate(r) == NONE && matching.mate(s) == NONE && !both_ids && !backwards {
+            let reason = if hit.in_order() { Reason::ChannelOrder } else { Reason::Inferred };
+            matching.join(s, r, reason, hit.certain());
         }
     }
 }

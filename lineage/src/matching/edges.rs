@@ -103,7 +103,7 @@ impl Status {
 /// The edges between sends and receives.
 pub(crate) struct Matching {
     /// By event: the other end, or [`NONE`].
-    pub(crate) mate: Vec<u32>,
+    mate: Vec<u32>,
     /// By event: what became of the message.
     pub(crate) status: Vec<Status>,
     /// By event: why it was matched.
@@ -112,13 +112,36 @@ pub(crate) struct Matching {
     pub(crate) certain: Vec<bool>,
     /// Further edges, sorted by the later event: the earlier event and the later. A message that several received has one for
     /// each receive but the first; the others are told by vector clocks, or by the parents and links of spans.
-    pub(crate) extra: Vec<(u32, u32)>,
+    extra: Vec<(u32, u32)>,
     /// By entry of `extra`: why it is there.
-    pub(crate) extra_evidence: Vec<Evidence>,
+    extra_evidence: Vec<Evidence>,
     /// Messages that an actor received again: its first receive of one, and a later.
     pub(crate) repeats: Vec<(u32, u32)>,
     /// What is odd.
     pub(crate) warnings: Vec<String>,
+}
+
+impl Matching {
+    /// By event: the other end, or [`NONE`].
+    pub(crate) fn mates(&self) -> &[u32] {
+        &self.mate
+    }
+
+    /// The other end of an event's message, or [`NONE`].
+    pub(crate) fn mate(&self, event: u32) -> u32 {
+        self.mate[event as usize]
+    }
+
+    /// Further edges, sorted by the later event: the earlier event and the later. A message that several received has one for
+    /// each receive but the first; the others are told by vector clocks, or by the parents and links of spans.
+    pub(crate) fn extra(&self) -> &[(u32, u32)] {
+        &self.extra
+    }
+
+    /// By entry of `extra`: why it is there.
+    pub(crate) fn extra_evidence(&self) -> &[Evidence] {
+        &self.extra_evidence
+    }
 }
 
 impl Matching {

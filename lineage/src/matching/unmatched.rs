@@ -33,7 +33,8 @@ pub(crate) fn explain(events: &Events, matching: &mut Matching, contents: &Conte
     let mut seen: FxHashSet<(u32, u32, u64)> = FxHashSet::default();
     let mut seen_ids: FxHashSet<IdHash> = FxHashSet::default();
     let open = |m: &Matching, e: usize| {
-        m.mate[e] == NONE && matches!(m.status[e], Status::Local | Status::InFlight | Status::SenderMissing)
+        m.mates()[e] == NONE
+            && matches!(m.status[e], Status::Local | Status::InFlight | Status::SenderMissing)
     };
     let some_open = (0..events.len()).any(|e| events.kind[e] == Kind::Receive && open(matching, e));
     for e in 0..events.len() {
@@ -91,7 +92,7 @@ fn repeats(events: &Events, matching: &Matching) -> Vec<(u32, u32)> {
 /// The channel of an end of a message that has no id and no other end: the sender's name and the receiver's number.
 fn open_channel(events: &Events, matching: &Matching, nobody: u32, e: u32) -> Option<(u32, u32)> {
     let i = e as usize;
-    if matching.mate[i] != NONE || events.has(e, HAS_ID) {
+    if matching.mates()[i] != NONE || events.has(e, HAS_ID) {
         return None;
     }
     match (events.kind[i], matching.status[i]) {

@@ -72,7 +72,7 @@ pub(crate) fn compare(
         let (mut before, back) = (None, steps.against);
         for effect in events.of_actor(actor) {
             let i = effect as usize;
-            let mate = Some(matching.mate[i]).filter(|&mate| {
+            let mate = Some(matching.mates()[i]).filter(|&mate| {
                 mate != NONE
                     && matching.certain[i]
                     && !is_send(events.kind[i])

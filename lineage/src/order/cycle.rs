@@ -17,7 +17,7 @@ const NAMED: usize = 8;
 /// The edges to drop, so that no cycle is left.
 #[derive(Default)]
 pub(crate) struct FeedbackArcs {
-    /// Wishes; the whole channel of each goes.
+    /// Preferences; the whole channel of each goes.
     pub(crate) preferences: Vec<u32>,
     /// Messages, by their receive.
     pub(crate) receives: Vec<u32>,
@@ -34,7 +34,7 @@ pub(crate) fn edges_to_cut(
     done: &dyn Fn(u32) -> bool,
     all: bool,
 ) -> FeedbackArcs {
-    let left: Vec<u32> = (0..graph.units.len() as u32).filter(|&u| !done(u)).collect();
+    let left: Vec<u32> = (0..graph.units().len() as u32).filter(|&u| !done(u)).collect();
     let index: FxHashMap<u32, NodeIndex> =
         left.iter().enumerate().map(|(i, &u)| (u, NodeIndex::new(i))).collect();
     let mut rest: DiGraph<u32, Edge> = DiGraph::with_capacity(left.len(), left.len() * 2);
@@ -75,7 +75,7 @@ pub(crate) fn edges_to_cut(
         let edges = short_cycle(&rest, &inside, start);
         let preferences =
             edges.iter().filter_map(|e| if let Edge::Preference(w) = e { Some(*w) } else { None });
-        // What was never delivered may have been lost at any time: such a wish is a guess, the others are seen.
+        // What was never delivered may have been lost at any time: such a preference is a guess, the others are seen.
         if let Some(preference) = preferences.min_by_key(|&w| !graph.is_guess(w)) {
             cut.preferences.push(preference);
             continue;
@@ -84,7 +84,7 @@ pub(crate) fn edges_to_cut(
         let guesses =
             edges.iter().filter_map(|e| if let Edge::Clock(e, false) = e { Some(*e) } else { None });
         if let Some(effect) = guesses.min() {
-            let name = graph.events.name(effect);
+            let name = graph.events().name(effect);
             cut.notes.push(format!("cycle: what a link or an uncertain parent of {name} tells was dropped"));
             cut.clocked.push((effect, false));
             continue;
@@ -96,7 +96,7 @@ pub(crate) fn edges_to_cut(
             let clocked =
                 edges.iter().filter_map(|e| if let Edge::Clock(e, _) = e { Some(*e) } else { None });
             if let Some(effect) = clocked.min() {
-                let name = graph.events.name(effect);
+                let name = graph.events().name(effect);
                 cut.notes.push(format!(
                     "cycle without a message: what the clock or the parent of {name} tells was dropped"
                 ));
@@ -105,17 +105,17 @@ pub(crate) fn edges_to_cut(
         }
         if let Some(weakest) = messages.iter().copied().min_by_key(rank) {
             let shown = messages.iter().take(NAMED).map(|&r| {
-                let send = match matching.mate[r as usize] {
+                let send = match matching.mate(r) {
                     NONE => matching.extra_into(r).next().map_or(r, |(cause, _)| cause),
                     mate => mate,
                 };
-                format!("{} -> {}", graph.events.name(send), graph.events.name(r))
+                format!("{} -> {}", graph.events().name(send), graph.events().name(r))
             });
             let mut path = shown.collect::<Vec<_>>().join(", ");
             if messages.len() > NAMED {
                 path.push_str(&format!(" and {} more", messages.len() - NAMED));
             }
-            let name = graph.events.name(weakest);
+            let name = graph.events().name(weakest);
             cut.notes
                 .push(format!("cycle: {path}; the message received at {name} was dropped from the order"));
             cut.receives.push(weakest);

@@ -12,51 +12,68 @@ pub(crate) enum Edge {
     Log,
     /// A message, named by its receive.
     Message(u32),
-    /// A wish of a channel, by its number.
+    /// A preference of a channel, by its number.
     Preference(u32),
     /// What vector clocks tell, or a span's parent or link; named by the later event, with whether it is certain.
     Clock(u32, bool),
 }
 
-/// The graph of units: an actor's next unit, the units its messages reach, and wishes.
+/// The graph of units: an actor's next unit, the units its messages reach, and preferences.
 pub(crate) struct Graph<'a> {
-    pub(crate) events: &'a Events,
-    pub(crate) units: &'a Units,
+    events: &'a Events,
+    units: &'a Units,
     /// Sorted by the earlier unit.
-    pub(super) preferences: Vec<Preference>,
-    /// By unit: whether a wish begins there, because a search for each would cost more than all else.
-    pub(super) preferring: Vec<bool>,
+    preferences: Vec<Preference>,
+    /// By unit: whether a preference begins there, because a search for each would cost more than all else.
+    preferring: Vec<bool>,
     /// Further edges, sorted by the earlier event.
     pub(super) extra: Vec<(u32, u32, Evidence)>,
     pub(super) dropped: FxHashSet<Group>,
 }
 
-/// Wishes that are dropped together.
+impl<'a> Graph<'a> {
+    /// The events.
+    pub(crate) fn events(&self) -> &'a Events {
+        self.events
+    }
+
+    /// The units of the events.
+    pub(crate) fn units(&self) -> &'a Units {
+        self.units
+    }
+
+    /// Sorted by the earlier unit.
+    pub(super) fn preferences(&self) -> &[Preference] {
+        &self.preferences
+    }
+}
+
+/// Preferences that are dropped together.
 pub(super) type Group = ((u32, u32), bool);
 
 pub(super) fn group(preference: &Preference) -> Group {
-    (preference.channel, preference.undelivered)
+    (preference.channel(), preference.undelivered())
 }
 
 impl<'a> Graph<'a> {
-    /// The graph with all wishes.
+    /// The graph with all preferences.
     pub(crate) fn new(events: &'a Events, units: &'a Units, mut preferences: Vec<Preference>) -> Self {
         preferences.sort_unstable();
-        preferences.dedup_by_key(|w| (w.before, w.after));
+        preferences.dedup_by_key(|w| (w.before(), w.after()));
         let mut preferring = vec![false; units.len()];
-        preferences.iter().for_each(|w| preferring[w.before as usize] = true);
+        preferences.iter().for_each(|w| preferring[w.before() as usize] = true);
         Graph { events, units, preferences, preferring, extra: Vec::new(), dropped: FxHashSet::default() }
     }
 
     /// Calls `f` with each edge out of `unit`.
     pub(crate) fn each_edge(&self, matching: &Matching, unit: u32, mut f: impl FnMut(u32, Edge)) {
-        if self.units.next[unit as usize] != NONE {
-            f(self.units.next[unit as usize], Edge::Log);
+        if self.units.next(unit) != NONE {
+            f(self.units.next(unit), Edge::Log);
         }
         for e in self.units.events(self.events, unit) {
-            let receive = matching.mate[e as usize];
+            let receive = matching.mate(e);
             if receive != NONE && is_send(self.events.kind[e as usize]) {
-                f(self.units.of[receive as usize], Edge::Message(receive));
+                f(self.units.unit_of(receive), Edge::Message(receive));
             }
             if !self.extra.is_empty() {
                 let from = self.extra.partition_point(|x| x.0 < e);
@@ -65,25 +82,25 @@ impl<'a> Graph<'a> {
                         true => Edge::Clock(effect, how.certain),
                         false => Edge::Message(effect),
                     };
-                    f(self.units.of[effect as usize], edge);
+                    f(self.units.unit_of(effect), edge);
                 }
             }
         }
         if !self.preferring[unit as usize] {
             return;
         }
-        let from = self.preferences.partition_point(|w| w.before < unit);
+        let from = self.preferences.partition_point(|w| w.before() < unit);
         for (i, preference) in
-            self.preferences[from..].iter().enumerate().take_while(|(_, w)| w.before == unit)
+            self.preferences[from..].iter().enumerate().take_while(|(_, w)| w.before() == unit)
         {
             if self.dropped.is_empty() || !self.dropped.contains(&group(preference)) {
-                f(preference.after, Edge::Preference((from + i) as u32));
+                f(preference.after(), Edge::Preference((from + i) as u32));
             }
         }
     }
 
-    /// Whether a wish is about a message that was never delivered.
+    /// Whether a preference is about a message that was never delivered.
     pub(crate) fn is_guess(&self, preference: u32) -> bool {
-        self.preferences[preference as usize].undelivered
+        self.preferences[preference as usize].undelivered()
     }
 }

@@ -65,9 +65,21 @@ impl KeepReason {
 /// The reasons by event.
 pub(crate) struct Provenance {
     /// By event.
-    pub(crate) kept: Vec<bool>,
+    kept: Vec<bool>,
     /// By event.
-    pub(crate) why: Vec<KeepReason>,
+    why: Vec<KeepReason>,
+}
+
+impl Provenance {
+    /// By event.
+    pub(crate) fn kept(&self) -> &[bool] {
+        &self.kept
+    }
+
+    /// By event.
+    pub(crate) fn why(&self) -> &[KeepReason] {
+        &self.why
+    }
 }
 
 /// Prefixes of logs, grown until they hold the causes of everything in them. Work is linear in what is kept.
@@ -92,14 +104,14 @@ impl Provenance {
 impl ConsistentCut<'_> {
     /// The end of the unit that holds `e`: a handler is kept whole.
     fn unit_end(&self, e: u32) -> u32 {
-        match self.units.next[self.units.of[e as usize] as usize] {
+        match self.units.next(self.units.unit_of(e)) {
             NONE => self.events.of_actor(self.events.actor[e as usize]).end,
-            next => self.units.first[next as usize],
+            next => self.units.first(next),
         }
     }
 
     fn add(&mut self, e: u32) {
-        if self.units.alone[self.units.of[e as usize] as usize] {
+        if self.units.is_alone(self.units.unit_of(e)) {
             self.alone.push(e);
         } else {
             self.work.push((self.events.actor[e as usize], self.unit_end(e)));
@@ -107,7 +119,7 @@ impl ConsistentCut<'_> {
     }
 
     fn add_cause(&mut self, e: u32) {
-        let cause = self.matching.mate[e as usize];
+        let cause = self.matching.mate(e);
         if cause != NONE && !is_send(self.events.kind[e as usize]) {
             self.add(cause);
         }
@@ -148,14 +160,14 @@ pub(crate) fn causal_past(
     let end = (0..events.actors.len() as u32).map(|a| events.of_actor(a).start).collect();
     let mut cut = ConsistentCut { events, units, matching, end, alone: Vec::new(), work: Vec::new() };
     let aims: Vec<u32> = match rule {
-        ProvenanceRule::Inclusive => target.events.clone(),
-        ProvenanceRule::Strict => target.events.iter().filter_map(|&e| last_delivery(events, e)).collect(),
+        ProvenanceRule::Inclusive => target.events().to_vec(),
+        ProvenanceRule::Strict => target.events().iter().filter_map(|&e| last_delivery(events, e)).collect(),
     };
     for &aim in &aims {
         match rule {
             ProvenanceRule::Inclusive => cut.add(aim),
             ProvenanceRule::Strict => {
-                cut.work.push((events.actor[aim as usize], units.first[units.of[aim as usize] as usize]));
+                cut.work.push((events.actor[aim as usize], units.first(units.unit_of(aim))));
                 cut.add_cause(aim);
             }
         }
@@ -167,11 +179,11 @@ pub(crate) fn causal_past(
     mark_after(events, units, matching, sequence, &aims, &mut why);
     for actor in 0..events.actors.len() as u32 {
         for e in events.of_actor(actor).start..cut.end[actor as usize] {
-            let unit = units.of[e as usize] as usize;
-            if !units.alone[unit] {
+            let unit = units.unit_of(e) as usize;
+            if !units.is_alone(unit as u32) {
                 kept[e as usize] = true;
-                let in_handler =
-                    units.first[unit] != e && events.kind[units.first[unit] as usize].is_delivery();
+                let in_handler = units.first(unit as u32) != e
+                    && events.kind[units.first(unit as u32) as usize].is_delivery();
                 why[e as usize] = if in_handler { KeepReason::Handler } else { KeepReason::Past };
             }
         }
@@ -190,7 +202,7 @@ pub(crate) fn causal_past(
             why[e as usize] = KeepReason::Affected;
         }
     }
-    for &e in &target.records {
+    for &e in target.records() {
         (kept[e as usize], why[e as usize]) = (true, KeepReason::Violation);
     }
     Provenance { kept, why }
@@ -209,11 +221,11 @@ fn mark_after(
     let mut aims = aims.to_vec();
     aims.sort_unstable();
     for &unit in sequence {
-        let alone = units.alone[unit as usize];
+        let alone = units.is_alone(unit);
         for e in units.events(events, unit) {
             let i = e as usize;
             let actor = &mut actor_after[events.actor[i] as usize];
-            let mate = matching.mate[i];
+            let mate = matching.mates()[i];
             let mut after = *actor && !alone;
             if mate != NONE && !is_send(events.kind[i]) {
                 let cause = why[mate as usize] == KeepReason::After || aims.binary_search(&mate).is_ok();

@@ -48,15 +48,42 @@ impl FromStr for ViolationSpec {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Target {
     /// Affected actors, each with the last of its events that counts; sorted by actor, no actor twice.
-    pub(crate) events: Vec<u32>,
+    events: Vec<u32>,
     /// Names of the affected actors, in the order in which they were given.
-    pub(crate) affected: Vec<String>,
+    affected: Vec<String>,
     /// Fingerprints of the violation, where records say them.
-    pub(crate) fingerprints: Vec<String>,
+    fingerprints: Vec<String>,
     /// The records that say so.
-    pub(crate) records: Vec<u32>,
+    records: Vec<u32>,
     /// What is odd.
-    pub(crate) warnings: Vec<String>,
+    warnings: Vec<String>,
+}
+
+impl Target {
+    /// Affected actors, each with the last of its events that counts; sorted by actor, no actor twice.
+    pub(crate) fn events(&self) -> &[u32] {
+        &self.events
+    }
+
+    /// Names of the affected actors, in the order in which they were given.
+    pub(crate) fn affected(&self) -> &[String] {
+        &self.affected
+    }
+
+    /// Fingerprints of the violation, where records say them.
+    pub(crate) fn fingerprints(&self) -> &[String] {
+        &self.fingerprints
+    }
+
+    /// The records that say so.
+    pub(crate) fn records(&self) -> &[u32] {
+        &self.records
+    }
+
+    /// What is odd.
+    pub(crate) fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
 }
 
 /// Finds the actors and events that `spec` names.

@@ -17,13 +17,35 @@ use crate::read::{Contents, Events, Loaded, Placement, Units};
 
 /// All results of the analysis of the events.
 pub(super) struct Lineage {
-    pub(super) matching: Matching,
-    pub(super) order: Order,
-    pub(super) target: Target,
-    pub(super) units: Units,
-    pub(super) channels_in_order: bool,
-    pub(super) base: Option<BaseFacts>,
-    pub(super) stamps: Option<StampCheck>,
+    matching: Matching,
+    order: Order,
+    target: Target,
+    units: Units,
+    channels_in_order: bool,
+    base: Option<BaseFacts>,
+    stamps: Option<StampCheck>,
+}
+
+impl Lineage {
+    /// The edges between sends and receives.
+    pub(super) fn matching(&self) -> &Matching {
+        &self.matching
+    }
+
+    /// The linear extension.
+    pub(super) fn order(&self) -> &Order {
+        &self.order
+    }
+
+    /// The units of all events.
+    pub(super) fn units(&self) -> &Units {
+        &self.units
+    }
+
+    /// The facts that a later build can grow from, where they are wanted.
+    pub(super) fn base(&self) -> &Option<BaseFacts> {
+        &self.base
+    }
 }
 
 /// Matches messages, orders events and takes the causal past of the violation.
@@ -57,10 +79,10 @@ pub(super) fn analyse(
     }
     for edge in &loaded.spans {
         // A message that the span took may say the same.
-        let known = matching.mate[edge.effect as usize] == edge.cause;
-        if !known || edge.certain && !matching.certain[edge.effect as usize] {
-            let reason = if edge.link { Reason::Link } else { Reason::Parent };
-            matching.add_extra(edge.cause, edge.effect, reason, edge.certain);
+        let known = matching.mate(edge.effect()) == edge.cause();
+        if !known || edge.is_certain() && !matching.certain[edge.effect() as usize] {
+            let reason = if edge.is_link() { Reason::Link } else { Reason::Parent };
+            matching.add_extra(edge.cause(), edge.effect(), reason, edge.is_certain());
         }
     }
     matching.sort_extra();
@@ -82,14 +104,14 @@ pub(super) fn analyse(
     };
     // Memory is needed for the order from here on.
     drop(placement);
-    let units = Units::new(events, &matching.extra);
+    let units = Units::new(events, matching.extra());
     let (mut preferences, broken) = observed.preferences(events, &matching, &units);
     preferences.extend(channels::log_order(events, &units));
     events.to = Vec::new();
     let mut order = Graph::new(events, &units, preferences).order(&mut matching);
     let mut broken: Vec<String> = broken.0.iter().map(|c| channels::note(events, *c)).collect();
     broken.sort_unstable();
-    let channels_in_order = observed.in_order() && broken.is_empty() && !order.channel_dropped;
+    let channels_in_order = observed.in_order() && broken.is_empty() && !order.channel_dropped();
     order.warnings.extend(broken);
     Ok(Lineage { matching, order, target, units, channels_in_order, base, stamps })
 }
@@ -111,15 +133,15 @@ pub(super) fn summarize(
     options: &BuildOptions,
 ) -> BuildSummary {
     let events = &loaded.events;
-    let kept = |e: &usize| provenance.kept[*e];
+    let kept = |e: &usize| provenance.kept()[*e];
     let delivery = |e: &usize| events.kind[*e].is_delivery();
     let (matched, unmatched) = unmatched::count(events, &lineage.matching);
     let further = |such: fn(Reason) -> bool| {
-        lineage.matching.extra_evidence.iter().filter(|how| such(how.reason)).count() as u64
+        lineage.matching.extra_evidence().iter().filter(|how| such(how.reason)).count() as u64
     };
     let n_kept = (0..events.len()).filter(kept).count();
-    let mut warnings = loaded.warnings.clone();
-    warnings.extend(lineage.target.warnings.iter().cloned());
+    let mut warnings = loaded.warnings.to_vec();
+    warnings.extend(lineage.target.warnings().iter().cloned());
     warnings.extend(lineage.matching.warnings.iter().cloned());
     warnings.extend(lineage.order.warnings.iter().cloned());
     warnings.extend(unmatched::notes(events, &lineage.matching));
@@ -135,8 +157,8 @@ pub(super) fn summarize(
         span_edges: further(|reason| matches!(reason, Reason::Parent | Reason::Link)),
         stamps: lineage.stamps.clone(),
         unmatched,
-        affected: lineage.target.affected.clone(),
-        violation: lineage.target.fingerprints.clone(),
+        affected: lineage.target.affected().to_vec(),
+        violation: lineage.target.fingerprints().to_vec(),
         rule: options.rule,
         backwards: options.backwards.clone(),
         channels_in_order: lineage.channels_in_order,

@@ -30,8 +30,8 @@ pub(super) fn write(
             steps.add(batch, &here)?;
         }
         let schema = event_table.schema();
-        event_table.add(rows::events(&schema, batch, first, provenance, &lineage.order)?)?;
-        let ends = (events, &lineage.matching);
+        event_table.add(rows::events(&schema, batch, first, provenance, lineage.order())?)?;
+        let ends = (events, lineage.matching());
         message_table.add(messages::rows(&message_table.schema(), &here, Some(batch), &ends)?)
     };
     let gathered = gathered.give(&mut rows);

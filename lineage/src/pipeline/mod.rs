@@ -88,7 +88,7 @@ fn build_with(
     });
     let (lineage, copied) = (lineage?, copied?);
     progress("writing the execution");
-    let output = Output { files, loaded: &loaded, lineage: &lineage, extra, options, folder: &folder };
+    let output = Output::new(files, &loaded, &lineage, extra, options, &folder);
     let summary = output.write(copied)?;
     seal(&folder)?;
     folder.finish()?;

@@ -18,19 +18,31 @@ use crate::read::{Loaded, NONE, Placement, has_value};
 
 /// The output of a build.
 pub(super) struct Output<'a> {
-    pub(super) files: &'a [SealedFile],
-    pub(super) loaded: &'a Loaded,
-    pub(super) lineage: &'a Lineage,
-    pub(super) extra: Artifact,
-    pub(super) options: &'a BuildOptions,
-    pub(super) folder: &'a Folder,
+    files: &'a [SealedFile],
+    loaded: &'a Loaded,
+    lineage: &'a Lineage,
+    extra: Artifact,
+    options: &'a BuildOptions,
+    folder: &'a Folder,
 }
 
-impl Output<'_> {
+impl<'a> Output<'a> {
+    /// The output of what was found out of these files.
+    pub(super) fn new(
+        files: &'a [SealedFile],
+        loaded: &'a Loaded,
+        lineage: &'a Lineage,
+        extra: Artifact,
+        options: &'a BuildOptions,
+        folder: &'a Folder,
+    ) -> Output<'a> {
+        Output { files, loaded, lineage, extra, options, folder }
+    }
+
     /// Writes an execution. `copied` are the rows on their way to a copy of all records; without them it refers to the rows of the files.
     pub(super) fn write(&self, copied: Option<Gathering>) -> Result<BuildSummary, LineageError> {
         let Output { loaded, lineage, folder, .. } = self;
-        let parts = index::Parts::new(&loaded.events, &lineage.matching, &lineage.units, &lineage.order);
+        let parts = index::Parts::new(&loaded.events, lineage.matching(), lineage.units(), lineage.order());
         let refers = copied.is_none();
         let (written, index) = std::thread::scope(|scope| {
             // The index needs of the records nothing but which of them tell a state.
@@ -61,7 +73,7 @@ impl Output<'_> {
         let states = match copied {
             Some(rows) => copy::write(rows, events, lineage, &provenance, steps.as_mut(), folder)?,
             None => {
-                references::write(&folder.path(ROWS), &provenance, &lineage.order)?;
+                references::write(&folder.path(ROWS), &provenance, lineage.order())?;
                 // Kept on disk while memory was needed for the order.
                 let placement = || Places::open(&folder.path(ROWS))?.placement();
                 if let Some(steps) = &mut steps {
@@ -82,7 +94,7 @@ impl Output<'_> {
     /// Writes what the execution can be grown from.
     fn write_base(&self, placement: &Placement) -> Result<(), LineageError> {
         let Output { files, loaded, lineage, folder, .. } = self;
-        let (events, matching) = (&loaded.events, &lineage.matching);
+        let (events, matching) = (&loaded.events, lineage.matching());
         let open = OpenEnds::begin(&folder.base())?;
         let is_open = |event| OpenEnds::is(event, events, matching);
         let mut add = |_: u32, batch: &RecordBatch| open.add(batch);
@@ -90,8 +102,8 @@ impl Output<'_> {
         // An error of a writer is the cause of an error here.
         open.finish()?;
         added?;
-        grow::depths::write(&folder.base(), events, matching, &lineage.units, &lineage.order)?;
-        lineage.base.as_ref().map_or(Ok(()), |facts| facts.write(&folder.base()))
+        grow::depths::write(&folder.base(), events, matching, lineage.units(), lineage.order())?;
+        lineage.base().as_ref().map_or(Ok(()), |facts| facts.write(&folder.base()))
     }
 }
 

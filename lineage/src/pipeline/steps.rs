@@ -39,8 +39,8 @@ impl<'a> Steps<'a> {
         scratch: &Path,
     ) -> Steps<'a> {
         let mut again: FxHashMap<u32, u32> = FxHashMap::default();
-        for (first, later) in &lineage.matching.repeats {
-            *again.entry(*first).or_default() += u32::from(provenance.kept[*later as usize]);
+        for (first, later) in &lineage.matching().repeats {
+            *again.entry(*first).or_default() += u32::from(provenance.kept()[*later as usize]);
         }
         let lines = Lines::new(scratch, events.len() as u64);
         Steps {
@@ -60,14 +60,14 @@ impl<'a> Steps<'a> {
         let placed = |row: usize| {
             let event = here[row];
             let e = event as usize;
-            let mate = lineage.matching.mate[e];
+            let mate = lineage.matching().mates()[e];
             let sent_via = if mate == NONE || is_send(events.kind[e]) { None } else { events.via(mate) };
-            StepContext {
-                order: u64::from(lineage.order.rank[e]),
-                kept: provenance.kept[e],
+            StepContext::new(
+                u64::from(lineage.order().rank[e]),
+                provenance.kept()[e],
                 sent_via,
-                again: again.get(&event).copied().unwrap_or(0),
-            }
+                again.get(&event).copied().unwrap_or(0),
+            )
         };
         self.composer.add(batch, placed, &mut keep(lines))
     }
@@ -103,8 +103,8 @@ impl<'a> Steps<'a> {
 
     /// By event: whether a step that was kept needs it. Its members are all those up to the next, kept or not.
     fn wanted(&self) -> Vec<bool> {
-        let kept = &self.provenance.kept;
-        let mut wanted = kept.clone();
+        let kept = self.provenance.kept();
+        let mut wanted = kept.to_vec();
         for actor in 0..self.events.actors.len() as u32 {
             let mut open = false;
             for e in self.events.of_actor(actor) {

@@ -56,9 +56,21 @@ pub struct CheckAnswer {
 /// The states in the records of an execution, in the order of its linear extension. Each text is read once.
 #[derive(Debug, Default)]
 pub struct StateHistory {
-    pub(super) states: Vec<Arc<State>>,
-    pub(super) records: Vec<Record>,
+    states: Vec<Arc<State>>,
+    records: Vec<Record>,
     pub(super) delivered: OnceLock<Vec<Delivery>>,
+}
+
+impl StateHistory {
+    /// The states, each text once.
+    pub(super) fn states(&self) -> &[Arc<State>] {
+        &self.states
+    }
+
+    /// The records with a state, in their order.
+    pub(super) fn records(&self) -> &[Record] {
+        &self.records
+    }
 }
 
 /// A state record.
@@ -127,7 +139,7 @@ impl Query {
         for (number, record) in told.records.iter().enumerate() {
             let Record { event, actor, incarnation, state, .. } = *record;
             let mut met = Vec::new();
-            while let Some(next) = exchanged.next_if(|d| d.after <= number + 1) {
+            while let Some(next) = exchanged.next_if(|d| d.after() <= number + 1) {
                 met.extend(is_among(next).then_some(next));
             }
             if !among[actor] && met.is_empty() {
@@ -186,7 +198,7 @@ impl Query {
     /// As [`told`](Self::told), and nothing where no record tells a state.
     pub(super) fn state_history_or_empty(&self) -> Result<StateHistory, LineageError> {
         let header = self.index.header();
-        let events = (0..header.states).map(|i| self.index.states.get(i)).collect::<Result<Vec<_>, _>>()?;
+        let events = (0..header.states).map(|i| self.index.states().get(i)).collect::<Result<Vec<_>, _>>()?;
         let mut gather = Gather::default();
         let mut told = StateHistory::default();
         let mut placed = Vec::with_capacity(events.len());

@@ -54,7 +54,7 @@ impl Query {
             answer.failures.push(Failure { from, until, of: of.to_owned() });
             if answer.holds {
                 answer.holds = false;
-                answer.first = Some(self.state_of(&CutSpec::default(), &row.told)?);
+                answer.first = Some(self.state_of(&CutSpec::default(), row.told())?);
             }
         }
         Ok(answer)

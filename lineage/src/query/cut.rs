@@ -142,7 +142,7 @@ impl Query {
 
     /// By actor, the end of its part of the causal past of these events.
     pub(crate) fn cut_ends_of(&self, events: &[u32]) -> Result<Vec<u32>, LineageError> {
-        let mut sweep = Sweep::new(&self.index, Limits { certain: self.certain, ..Limits::default() });
+        let mut sweep = Sweep::new(&self.index, Limits::none(self.certain));
         events.iter().try_for_each(|&e| sweep.add(e))?;
         sweep.run()?;
         Ok(sweep.finish().end)
@@ -157,18 +157,19 @@ impl Query {
         }
         let in_flight = match missing {
             Some(_) => None,
-            None => {
-                Some((tally.sent + self.links_across(ends)?).saturating_sub(tally.to_alone + tally.delivered))
-            }
+            None => Some(
+                (tally.sent() + self.links_across(ends)?)
+                    .saturating_sub(tally.sends_to_alone() + tally.delivered()),
+            ),
         };
         Ok(CutAnswer {
             cut: self.last_of(ends)?,
             consistent: missing.is_none(),
             ground_state: in_flight == Some(0),
             in_flight,
-            never_received: tally.never,
-            lost: tally.lost,
-            events: tally.events,
+            never_received: tally.never(),
+            lost: tally.lost(),
+            events: tally.events(),
             missing,
         })
     }
@@ -177,7 +178,7 @@ impl Query {
     /// and a link are none.
     fn links_across(&self, ends: &[u32]) -> Result<u64, LineageError> {
         let mut across = 0;
-        for (cause, effect, how) in self.index.links.all()? {
+        for (cause, effect, how) in self.index.links().all()? {
             if matches!(how.reason, Reason::Parent | Reason::Link) {
                 continue;
             }
@@ -189,7 +190,7 @@ impl Query {
 
     /// An event outside the cut that happens before one in it.
     fn missing(&self, ends: &[u32]) -> Result<Option<Missing>, LineageError> {
-        let mut sweep = Sweep::new(&self.index, Limits { certain: self.certain, ..Limits::default() });
+        let mut sweep = Sweep::new(&self.index, Limits::none(self.certain));
         sweep.within(ends);
         for (actor, &end) in ends.iter().enumerate() {
             if end > self.index.events_of(actor).start {

@@ -23,11 +23,23 @@ pub struct Delivery {
     /// The event that received it.
     pub(super) receive: u32,
     /// The events with which its states were told.
-    pub(super) told: [u32; 2],
+    told: [u32; 2],
     /// How many records of states stand before what came of it: those of the handler that it began are among them.
-    pub(super) after: usize,
+    after: usize,
     /// The message.
     pub delivered: Arc<Delivered>,
+}
+
+impl Delivery {
+    /// The events with which its states were told.
+    pub(super) fn told(&self) -> &[u32; 2] {
+        &self.told
+    }
+
+    /// How many records of states stand before what came of it: those of the handler that it began are among them.
+    pub(super) fn after(&self) -> usize {
+        self.after
+    }
 }
 
 /// Fields of messages, by the number of an event.
@@ -98,7 +110,7 @@ impl Query {
             let done = |e: u32| states.done(units.of(e));
             let key = done(receive).map_or(self.index.order(receive)?, |d| d.0);
             let told_at = [send, receive].map(|e| done(e).map_or(e, |d| d.1.max(e)));
-            let after = told.records.partition_point(|record| record.order <= key);
+            let after = told.records().partition_point(|record| record.order <= key);
             // Several points of one handler make several rows.
             for theirs in left(send)? {
                 for own in left(receive)? {
@@ -120,8 +132,8 @@ impl Query {
         for event in 0..self.index.header().events {
             let info = self.index.info(event)?;
             self.index.each_cause(event, info, |cause| {
-                if cause.reason != Reason::Timer && (cause.certain || !self.certain) {
-                    causes.push((event, cause.event));
+                if cause.reason() != Reason::Timer && (cause.certain() || !self.certain) {
+                    causes.push((event, cause.event()));
                 }
                 Ok(())
             })?;

@@ -52,8 +52,8 @@ impl Query {
         for (number, component) in components.iter().rev().enumerate() {
             component.iter().for_each(|unit| moment_of[unit.index()] = number as u32);
         }
-        let moment = |record: usize| moment_of[units.of(told.records[record].event)];
-        let mut order: Vec<usize> = (0..told.records.len()).collect();
+        let moment = |record: usize| moment_of[units.of(told.records()[record].event)];
+        let mut order: Vec<usize> = (0..told.records().len()).collect();
         order.sort_by_key(|record| moment(*record));
         let moments = order.iter().map(|record| moment(*record)).collect();
         Ok(Ground { states: components.len() + 1, order, moments })

@@ -48,9 +48,9 @@ use crate::index::Index;
 
 /// An execution to ask.
 pub struct Query {
-    pub(crate) folder: PathBuf,
-    pub(crate) index: Index,
-    pub(crate) certain: bool,
+    folder: PathBuf,
+    index: Index,
+    certain: bool,
 }
 
 impl Query {
@@ -104,7 +104,7 @@ impl Query {
     /// How many rows a part has.
     #[must_use]
     pub fn rows_in(&self, part: Part) -> u32 {
-        self.rows().numbering(part).rows
+        self.rows().numbering(part).rows()
     }
 
     /// The order index.

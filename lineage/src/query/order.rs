@@ -66,8 +66,8 @@ impl Query {
             }
             let mut effects = Vec::new();
             self.index.each_effect(start, info, |effect| {
-                if effect.certain || !self.certain {
-                    effects.push(effect.event);
+                if effect.certain() || !self.certain {
+                    effects.push(effect.event());
                 }
                 Ok(())
             })?;
@@ -87,7 +87,7 @@ impl Query {
         if a == b || from > self.index.order(b)? {
             return Ok(a == b);
         }
-        let limits = Limits { from, aim: Some(a), certain: self.certain };
+        let limits = Limits::until(a, from, self.certain);
         let mut sweep = Sweep::new(&self.index, limits);
         sweep.add(b)?;
         sweep.run()

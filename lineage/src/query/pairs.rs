@@ -141,7 +141,7 @@ impl Query {
         let actors = &self.index.header().actors;
         let mut spans: Vec<(String, Vec<StateInterval>)> =
             actors.iter().map(|a| (a.name.clone(), Vec::new())).collect();
-        let mut records: Vec<_> = told.records.iter().enumerate().collect();
+        let mut records: Vec<_> = told.records().iter().enumerate().collect();
         records.sort_unstable_by_key(|(_, record)| record.event);
         for (number, record) in records {
             let own = &mut spans[self.index.actor_of(record.event)].1;
@@ -197,7 +197,7 @@ impl PairSearch<'_> {
         one: (&str, &StateInterval),
         other: (&str, &StateInterval),
     ) -> Result<Option<String>, LineageError> {
-        let state = |span: &StateInterval| -> &Arc<State> { &self.told.states[span.state] };
+        let state = |span: &StateInterval| -> &Arc<State> { &self.told.states()[span.state] };
         let ask = |rows: &[Row<'_>]| self.predicate.failure(rows).map_err(LineageError::Question);
         let a = ReportedState { actor: one.0, state: state(one.1) };
         let b = ReportedState { actor: other.0, state: state(other.1) };

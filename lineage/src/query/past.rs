@@ -29,7 +29,7 @@ pub struct PastAnswer {
 impl Query {
     /// The past of one or more events, these included.
     pub(crate) fn past_cut(&self, events: &[u32]) -> Result<Past, LineageError> {
-        let mut sweep = Sweep::new(&self.index, Limits { certain: self.certain, ..Limits::default() });
+        let mut sweep = Sweep::new(&self.index, Limits::none(self.certain));
         events.iter().try_for_each(|&event| sweep.add(event))?;
         sweep.run()?;
         self.with_alone(sweep.finish())
@@ -51,7 +51,7 @@ impl Query {
                 }
                 let mut inside = false;
                 self.index.each_effect(cause, info, |effect| {
-                    inside |= (effect.certain || !self.certain) && self.in_past(&past, effect.event)?;
+                    inside |= (effect.certain() || !self.certain) && self.in_past(&past, effect.event())?;
                     Ok(())
                 })?;
                 if inside {
@@ -81,9 +81,9 @@ impl Query {
         for (actor, &end) in past.end.iter().enumerate() {
             let range = self.index.events_of(actor).start..end;
             let tally = self.index.tally(range.clone())?;
-            inside += tally.events;
+            inside += tally.events();
             outside += match self.certain && self.index.header().uncertain > 0 {
-                false => tally.from_alone,
+                false => tally.deliveries_from_alone(),
                 true => self.certainly(range, |i| i.role() == Role::Delivery && i.is_sent_alone())?,
             };
         }
@@ -103,15 +103,15 @@ impl Query {
     /// When a file of the index cannot be read.
     pub fn future(&self, event: u32) -> Result<PastAnswer, LineageError> {
         let future = self.future_cut(&[event])?;
-        let (mut inside, mut outside) = (0, future.alone.len() as u64);
+        let (mut inside, mut outside) = (0, future.alone().len() as u64);
         let mut frontier = BTreeMap::new();
-        for (actor, &start) in future.start.iter().enumerate() {
+        for (actor, &start) in future.start().iter().enumerate() {
             let range = start..self.index.events_of(actor).end;
             if !range.is_empty() {
                 let name = self.index.name(start)?;
                 frontier.insert(name.actor.clone(), name.to_string());
             }
-            inside += self.index.tally(range)?.events;
+            inside += self.index.tally(range)?.events();
         }
         // Deliveries of the environment, told by their sends.
         if let Some(environment) = self.index.header().environment {
@@ -132,15 +132,17 @@ impl Query {
     /// Whether a delivery that stands alone is in the future by its send and not in the list of those met.
     pub(crate) fn delivery_in_future(&self, future: &Future, delivery: u32) -> Result<bool, LineageError> {
         let info = self.index.info(delivery)?;
-        if !info.is_alone() || info.role() != Role::Delivery || future.alone.binary_search(&delivery).is_ok()
+        if !info.is_alone()
+            || info.role() != Role::Delivery
+            || future.alone().binary_search(&delivery).is_ok()
         {
             return Ok(false);
         }
         let mut inside = false;
         self.index.each_cause(delivery, info, |cause| {
-            let alone = self.index.info(cause.event)?.is_alone();
-            let after = future.start[self.index.actor_of(cause.event)] <= cause.event;
-            inside |= (cause.certain || !self.certain) && !alone && after;
+            let alone = self.index.info(cause.event())?.is_alone();
+            let after = future.start()[self.index.actor_of(cause.event())] <= cause.event();
+            inside |= (cause.certain() || !self.certain) && !alone && after;
             Ok(())
         })?;
         Ok(inside)
@@ -160,7 +162,7 @@ impl Query {
         let mut count = 0;
         for event in range {
             let info = self.index.info(event)?;
-            let matched = self.index.mates.get(event)? != NONE;
+            let matched = self.index.mates().get(event)? != NONE;
             count += u64::from(matched && !info.is_alone() && info.is_certain() && sort(info));
         }
         Ok(count)

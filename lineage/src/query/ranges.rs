@@ -138,7 +138,7 @@ impl Query {
                 let mut before = false;
                 let info = self.index.info(event)?;
                 self.index.each_effect(event, info, |effect| {
-                    before |= (effect.certain || !self.certain) && self.in_past(past, effect.event)?;
+                    before |= (effect.certain() || !self.certain) && self.in_past(past, effect.event())?;
                     Ok(())
                 })?;
                 Ok(before)
@@ -148,9 +148,9 @@ impl Query {
 
     fn set_of_future(&self, future: &Future) -> Result<EventSet, LineageError> {
         self.collect(
-            |actor| future.start[actor]..self.index.events_of(actor).end,
+            |actor| future.start()[actor]..self.index.events_of(actor).end,
             |event| {
-                let met = future.alone.binary_search(&event).is_ok();
+                let met = future.alone().binary_search(&event).is_ok();
                 Ok(met
                     || (self.index.info(event)?.role() == Role::Delivery
                         && self.delivery_in_future(future, event)?))

@@ -73,7 +73,14 @@ pub(crate) struct Numbering {
     /// The first row of each stretch of rows with consecutive events, and its event.
     stretches: Vec<(u32, u32)>,
     /// How many rows there are.
-    pub(crate) rows: u32,
+    rows: u32,
+}
+
+impl Numbering {
+    /// How many rows there are.
+    pub(crate) fn rows(&self) -> u32 {
+        self.rows
+    }
 }
 
 impl Numbering {

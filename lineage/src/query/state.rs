@@ -42,10 +42,10 @@ impl Query {
             let (mut low, mut high) = (header.actors[actor].first_state, next);
             while low < high {
                 let middle = low + (high - low) / 2;
-                if self.index.states.get(middle)? < end { low = middle + 1 } else { high = middle }
+                if self.index.states().get(middle)? < end { low = middle + 1 } else { high = middle }
             }
             if low > header.actors[actor].first_state {
-                last.push(self.index.states.get(low - 1)?);
+                last.push(self.index.states().get(low - 1)?);
             }
         }
         let mut states = BTreeMap::new();

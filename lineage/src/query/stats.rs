@@ -140,13 +140,13 @@ impl Query {
             }
             let actor = self.index.actor_of(event) as u32;
             self.index.each_cause(event, info, |cause| {
-                if cause.reason == Reason::Timer || (self.certain && !cause.certain) {
+                if cause.reason() == Reason::Timer || (self.certain && !cause.certain()) {
                     return Ok(());
                 }
-                let from = self.index.actor_of(cause.event) as u32;
+                let from = self.index.actor_of(cause.event()) as u32;
                 let (count, all) = found.entry((from, actor)).or_default();
                 *count += 1;
-                let (sent, received) = (times[cause.event as usize], times[event as usize]);
+                let (sent, received) = (times[cause.event() as usize], times[event as usize]);
                 if sent != UNKNOWN && received != UNKNOWN {
                     all.push(received.saturating_sub(sent) / 1000);
                 }

@@ -165,6 +165,6 @@ fn grow_to(
         link(&folder.join(&base_sources), &to.path("").join(&base_sources))?;
         sources.write(&to.path(SOURCES))
     };
-    let files = grow::StoreFiles { all: files, new: &new, gone: &gone };
+    let files = grow::StoreFiles::new(files, &new, &gone);
     grow::grow(&files, system, folder, progress, &mut seal)
 }

@@ -83,7 +83,7 @@ impl States {
         told: &StateHistory,
         units: &ExecutionUnits,
     ) -> Result<States, LineageError> {
-        let mut events: Vec<u32> = told.records.iter().map(|r| r.event).collect();
+        let mut events: Vec<u32> = told.records().iter().map(|r| r.event).collect();
         events.sort_unstable();
         let ranges: Vec<Range<u32>> = events.iter().map(|e| *e..*e + 1).collect();
         let mut with_points = Vec::new();
@@ -96,7 +96,7 @@ impl States {
         })?;
         with_points.sort_unstable();
         let mut records: Vec<(u32, u32, &Arc<State>)> =
-            told.records.iter().map(|r| (r.event, r.order, &told.states[r.state])).collect();
+            told.records().iter().map(|r| (r.event, r.order, &told.states()[r.state])).collect();
         records.sort_unstable_by_key(|record| record.0);
         let count = units.heads.len();
         let mut states = States {

@@ -132,6 +132,13 @@ pub(crate) struct Events {
 }
 
 impl Events {
+    /// Number of the actor named `_environment`, or [`NONE`].
+    pub(crate) fn environment(&self) -> u32 {
+        self.environment
+    }
+}
+
+impl Events {
     /// Makes room for so many events.
     pub(super) fn reserve(&mut self, events: usize) {
         self.actor.reserve_exact(events);

@@ -136,7 +136,7 @@ struct SpanRelation {
 /// The spans of the files; events are rows of the files.
 #[derive(Default)]
 pub(super) struct Spans {
-    pub(super) traces: TraceIds,
+    traces: TraceIds,
     /// By id the start that was read first, and all of them where there are several.
     starts: FxHashMap<IdHash, Start>,
     several: FxHashMap<IdHash, Vec<Start>>,
@@ -170,11 +170,38 @@ pub(super) struct SpanOrder {
 /// An edge between spans of different logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SpanEdge {
-    pub(crate) cause: u32,
-    pub(crate) effect: u32,
+    cause: u32,
+    effect: u32,
     /// Whether it is what a link tells, and no parent.
-    pub(crate) link: bool,
-    pub(crate) certain: bool,
+    link: bool,
+    certain: bool,
+}
+
+impl SpanEdge {
+    /// The earlier end.
+    pub(crate) fn cause(&self) -> u32 {
+        self.cause
+    }
+
+    /// The later end.
+    pub(crate) fn effect(&self) -> u32 {
+        self.effect
+    }
+
+    /// The edge between the events of its rows.
+    pub(super) fn of_events(self, event: impl Fn(u32) -> u32) -> SpanEdge {
+        SpanEdge { cause: event(self.cause), effect: event(self.effect), ..self }
+    }
+
+    /// Whether a link of a span gives it.
+    pub(crate) fn is_link(&self) -> bool {
+        self.link
+    }
+
+    /// Whether no other span could be meant.
+    pub(crate) fn is_certain(&self) -> bool {
+        self.certain
+    }
 }
 
 /// An anomaly of spans.
@@ -537,11 +564,18 @@ fn settle(strong: Vec<(u32, u32)>, logs: &mut Logs<'_>) -> FxHashSet<(u32, u32)>
 /// Rows in the order of the logs that they are in.
 pub(super) struct Logs<'a> {
     /// By place: the row.
-    pub(super) rows: &'a mut [u32],
+    rows: &'a mut [u32],
     /// First place of each log; one more entry closes the last.
-    pub(super) bounds: &'a [u32],
+    bounds: &'a [u32],
     /// By row: the sequence number.
-    pub(super) seq: &'a [u64],
+    seq: &'a [u64],
+}
+
+impl<'a> Logs<'a> {
+    /// Rows by place, the first place of each log and one more, and sequence numbers by row.
+    pub(super) fn new(rows: &'a mut [u32], bounds: &'a [u32], seq: &'a [u64]) -> Logs<'a> {
+        Logs { rows, bounds, seq }
+    }
 }
 
 impl Logs<'_> {

@@ -16,12 +16,22 @@ pub(crate) struct Placement {
     /// By row, files in the order given: the event, or [`NONE`] for a row that is none.
     pub(crate) event_of_row: Vec<u32>,
     /// First row of each file.
-    pub(crate) file_rows: Vec<u32>,
+    file_rows: Vec<u32>,
     /// How many events there are.
     pub(crate) events: usize,
 }
 
 impl Placement {
+    /// The event of each row, the first row of each file, and how many events there are.
+    pub(crate) fn new(event_of_row: Vec<u32>, file_rows: Vec<u32>, events: usize) -> Placement {
+        Placement { event_of_row, file_rows, events }
+    }
+
+    /// First row of each file.
+    pub(crate) fn file_rows(&self) -> &[u32] {
+        &self.file_rows
+    }
+
     /// Where the rows of chosen events go, which are numbered anew, in their order.
     pub(crate) fn of_chosen(&self, chosen: impl Fn(u32) -> bool) -> Placement {
         let mut number = vec![NONE; self.events];

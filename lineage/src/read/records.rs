@@ -181,7 +181,7 @@ impl Keys {
         // Rows of one name must stay side by side; a store that has such is damaged, and keeps the order of its stamps.
         let told = match repeats {
             true => spans.without_order(),
-            false => spans.settle(&mut Logs { rows: &mut row_of, bounds: &bounds, seq: &seq }),
+            false => spans.settle(&mut Logs::new(&mut row_of, &bounds, &seq)),
         };
         for (a, range) in bounds.windows(2).enumerate() {
             let part = &row_of[range[0] as usize..range[1] as usize];
@@ -212,10 +212,9 @@ impl Keys {
         let odd =
             odd.into_iter().map(|(odd, count, row)| odd.text(count, &events.name(event(row)).to_string()));
         warnings.extend(odd);
-        let edge = |edge: SpanEdge| SpanEdge { cause: event(edge.cause), effect: event(edge.effect), ..edge };
-        let spans = edges.into_iter().map(edge).collect();
+        let spans = edges.into_iter().map(|edge| edge.of_events(event)).collect();
         let requests = requests.into_iter().map(|(row, id)| (event(row), id)).collect();
-        let placement = Placement { event_of_row, file_rows, events: events.actor.len() };
+        let placement = Placement::new(event_of_row, file_rows, events.actor.len());
         let loaded = Loaded { events, placement, clocked: false, has_spans, spans, warnings };
         PlacedEvents { loaded, repeated, traces, requests }
     }

@@ -43,11 +43,7 @@ pub(super) fn read(files: &[SealedFile]) -> Result<Option<Loaded>, LineageError>
     let mut once = SortedReader {
         loaded: Loaded {
             events: Events::default(),
-            placement: Placement {
-                event_of_row: vec![NONE; total as usize],
-                file_rows: first_rows.collect(),
-                events: 0,
-            },
+            placement: Placement::new(vec![NONE; total as usize], first_rows.collect(), 0),
             clocked: false,
             has_spans: false,
             spans: Vec::new(),
@@ -63,7 +59,7 @@ pub(super) fn read(files: &[SealedFile]) -> Result<Option<Loaded>, LineageError>
         let (place, batch) = batch?;
         let number = sorted[place].number;
         if open != Some(number) {
-            (open, row) = (Some(number), once.loaded.placement.file_rows[number]);
+            (open, row) = (Some(number), once.loaded.placement.file_rows()[number]);
         }
         if !once.add(&batch, row).map_err(in_file(files[number].path()))? {
             return Ok(None);

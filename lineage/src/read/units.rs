@@ -39,13 +39,35 @@ pub(crate) fn role(kind: Kind, via: Option<Via>, in_environment: bool) -> UnitRo
 /// The units of all events, numbered in the order of their first events.
 pub(crate) struct Units {
     /// By event: its unit.
-    pub(crate) of: Vec<u32>,
+    of: Vec<u32>,
     /// By unit: its first event.
-    pub(crate) first: Vec<u32>,
+    first: Vec<u32>,
     /// By unit: the next one in the actor's order, or [`NONE`]; always `NONE` for units alone.
-    pub(crate) next: Vec<u32>,
+    next: Vec<u32>,
     /// By unit: whether it has no cause in the log around it.
-    pub(crate) alone: Vec<bool>,
+    alone: Vec<bool>,
+}
+
+impl Units {
+    /// The unit of an event.
+    pub(crate) fn unit_of(&self, event: u32) -> u32 {
+        self.of[event as usize]
+    }
+
+    /// The first event of a unit.
+    pub(crate) fn first(&self, unit: u32) -> u32 {
+        self.first[unit as usize]
+    }
+
+    /// The next unit in the actor's order, or [`NONE`]; always `NONE` for units alone.
+    pub(crate) fn next(&self, unit: u32) -> u32 {
+        self.next[unit as usize]
+    }
+
+    /// Whether a unit has no cause in the log around it.
+    pub(crate) fn is_alone(&self, unit: u32) -> bool {
+        self.alone[unit as usize]
+    }
 }
 
 impl Units {

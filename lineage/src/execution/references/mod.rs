@@ -61,7 +61,7 @@ pub(crate) fn hold(folder: &Path, files: &[SealedFile]) -> Result<(), LineageErr
 pub(crate) fn write(folder: &Path, provenance: &Provenance, order: &Order) -> Result<(), LineageError> {
     with_file(folder, DEPTHS, |out| out.put_numbers(&order.depth))?;
     with_file(folder, KEPT, |out| {
-        let all = provenance.kept.iter().zip(&provenance.why);
+        let all = provenance.kept().iter().zip(provenance.why());
         let bytes: Vec<u8> = all.map(|(&kept, why)| why.code() | if kept { IS_KEPT } else { 0 }).collect();
         out.put(&bytes)
     })

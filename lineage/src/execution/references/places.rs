@@ -33,7 +33,7 @@ pub struct Places {
     /// First row of each file.
     pub(crate) file_rows: Vec<u32>,
     /// How many rows there are; more than events where rows repeat others.
-    pub(crate) rows: u32,
+    rows: u32,
     /// How many events there are.
     pub(crate) events: u32,
     /// Nothing where event and row have the same number.
@@ -42,7 +42,7 @@ pub struct Places {
 
 /// Writes it to the folder.
 pub(crate) fn write(folder: &Path, placement: &Placement) -> Result<(), LineageError> {
-    let mut rows: Vec<u32> = placement.file_rows.clone();
+    let mut rows: Vec<u32> = placement.file_rows().to_vec();
     rows.push(placement.event_of_row.len() as u32);
     let in_order = placement.event_of_row.iter().zip(0..).all(|(&event, row)| event == row);
     let list = List {
@@ -164,6 +164,6 @@ impl Places {
         for event in ranges.flatten() {
             event_of_row[self.row_of(event)? as usize] = event;
         }
-        Ok(Placement { event_of_row, file_rows: self.file_rows.clone(), events: self.events as usize })
+        Ok(Placement::new(event_of_row, self.file_rows.clone(), self.events as usize))
     }
 }
