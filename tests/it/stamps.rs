@@ -228,7 +228,7 @@ fn that_nothing_can_be_compared_with_stamps_is_said_as_it_is() {
             "2024-05-01T10:00:00Z",
             "of 2 events they can be read, but no certain edge between logs and no step in a log has them at both ends",
         ),
-        ("soon", "no event has a stamp that can be read"),
+        ("soon", "no event has a readable time stamp"),
     ] {
         let dir = folder(&[("log.jsonl", &[record("a", stamp), record("b", stamp)].concat())]);
         load(&dir, &["log.jsonl"]);

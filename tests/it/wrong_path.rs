@@ -121,7 +121,7 @@ fn what_is_wrong_with_a_line_is_said_when_it_is_loaded() {
 fn an_order_alone_names_no_violation() {
     let folder = folder();
     let (_, told) = demi(folder.path(), "build --store store --system s --violation none --out other");
-    assert!(told.contains("violation: none is singled out") && !told.contains("unnamed"), "{told}");
+    assert!(told.contains("violation: none is given") && !told.contains("unnamed"), "{told}");
     let (_, told) = demi(folder.path(), "build --store store --system s --violation actors:a --out other");
     assert!(told.contains("violation: without a name, at a"), "{told}");
 }
