@@ -10,7 +10,7 @@ use axum::routing::{get, post};
 
 use super::monitors::Monitors;
 use super::net::security::{ListenConfig, Listener, SecurityError, Tokens};
-use super::sources::web::{bearer, serve};
+use super::sources::web::{Protocols, bearer, serve};
 use super::sources::{Context, Running};
 
 #[derive(Clone)]
@@ -29,9 +29,8 @@ pub(crate) async fn start(
     context: Context,
     monitors: Monitors,
 ) -> Result<Running, SecurityError> {
-    let listener = Listener::bind(config, &context.reload).await?;
-    let addresses = listener.local_addr().into_iter().collect();
-    let guard = listener.guard().map_err(|source| SecurityError::Bind { address: config.listen, source })?;
+    let listener = Listener::bind(config, &context.reload, &[]).await?;
+    let addresses = vec![listener.address()];
     let shared = Arc::new(Shared { tokens: listener.tokens(), context: context.clone(), monitors });
     let router = Router::new()
         .route("/healthz", get(async || "ok\n"))
@@ -42,7 +41,7 @@ pub(crate) async fn start(
         .route("/v1/invariants/{id}/mute", post(|shared, headers, id| mute(shared, headers, id, true)))
         .route("/v1/invariants/{id}/unmute", post(|shared, headers, id| mute(shared, headers, id, false)))
         .with_state(shared);
-    let task = tokio::spawn(serve(listener, guard, router, context, config.max_connections));
+    let task = tokio::spawn(serve(listener, context, router, Protocols::HTTP1));
     Ok(Running { addresses, task })
 }
 

@@ -52,7 +52,7 @@ pub fn check(config: &Config) -> Result<(), CheckError> {
     log_filter(&config.daemon).map_err(CheckError::Log)?;
     let failed = |name: &str, source: SourceError| ServeError::Source { name: name.to_owned(), source };
     for (name, source) in &config.sources {
-        source.kind.check_files().map_err(|source| failed(name, source))?;
+        source.kind.source().check_files().map_err(|source| failed(name, source))?;
     }
     for (name, monitor) in &config.monitors {
         let failed = |reason| ServeError::Monitor { name: name.clone(), source: MonitorError::File(reason) };

@@ -18,15 +18,12 @@ use toml::{Table, Value};
 
 use super::batch::OF_MONITORS;
 use super::monitors::MonitorConfig;
-use super::net::security::ListenConfig;
+use super::net::security::{ListenConfig, Secret};
 pub use super::sections::{DaemonConfig, SpoolConfig, StoreConfig};
-use super::sources::{KINDS, Limits, Source, files};
+use super::sources::{Limits, SourceKind, files};
 use demi_formats::Redaction;
 use demi_store::check_system_name;
 pub use error::ConfigError;
-
-/// Keys of listeners that name files of secrets.
-const SECRETS: [&str; 4] = ["token_file", "tls_cert", "tls_key", "tls_client_ca"];
 
 /// Everything that can be configured.
 #[derive(Clone, Debug)]
@@ -57,7 +54,7 @@ pub struct SourceConfig {
     /// `actors`: how many actors the system may have, each incarnation counted, for the source to bring new ones; `limits.actors` where absent.
     pub actors: Option<u64>,
     /// `type` and the keys of that kind.
-    pub kind: Arc<dyn Source>,
+    pub kind: SourceKind,
 }
 
 impl Config {
@@ -91,10 +88,10 @@ impl Config {
         let spool: SpoolConfig = table("spool", root.remove("spool").unwrap_or(Value::Table(Table::new())))?;
         let limits: Limits = optional("limits", root.remove("limits"))?.unwrap_or_default();
         let daemon: DaemonConfig = optional("daemon", root.remove("daemon"))?.unwrap_or_default();
-        let admin = match root.remove("admin") {
-            Some(value) => Some(listener("admin", "ADMIN", value, &env)?),
-            None => None,
-        };
+        let mut admin: Option<ListenConfig> = optional("admin", root.remove("admin"))?;
+        if let Some(admin) = &mut admin {
+            overrides(admin.secrets(), "ADMIN", &env);
+        }
         let redact = root.remove("redact").map(Redaction::new).transpose()?;
         let redact = redact.map(Arc::new);
         let mut sources = BTreeMap::new();
@@ -188,16 +185,16 @@ fn refuse(table: &str, reason: impl Into<String>) -> ConfigError {
 }
 
 fn known(table: &str, value: &Table, keys: &[&str]) -> Result<(), ConfigError> {
-    match value.keys().find(|key| !keys.contains(&key.as_str())) {
-        None => Ok(()),
-        Some(key) => {
-            let hint = match nearest(key, keys.iter().copied()) {
-                Some(near) => format!("did you mean '{near}'?"),
-                None => format!("known are {}", keys.join(", ")),
-            };
-            Err(refuse(table, format!("unknown key '{key}': {hint}")))
-        }
-    }
+    let unknown = value.keys().find(|key| !keys.contains(&key.as_str()));
+    unknown.map_or(Ok(()), |key| Err(unknown_key(table, key, keys)))
+}
+
+fn unknown_key(table: &str, key: &str, keys: &[&str]) -> ConfigError {
+    let hint = match nearest(key, keys.iter().copied()) {
+        Some(near) => format!("did you mean '{near}'?"),
+        None => format!("known are {}", keys.join(", ")),
+    };
+    refuse(table, format!("unknown key '{key}': {hint}"))
 }
 
 fn optional<T: DeserializeOwned>(name: &str, value: Option<Value>) -> Result<Option<T>, ConfigError> {
@@ -209,35 +206,34 @@ fn table<T: DeserializeOwned>(name: &str, value: Value) -> Result<T, ConfigError
     value.try_into().map_err(|error| unreadable(name, &error))
 }
 
-/// Why a table could not be read; the message of an unknown field gets the nearest known one.
+/// Why a table could not be read. Of a key that nobody knows the nearest known one is told.
 fn unreadable(name: &str, error: &toml::de::Error) -> ConfigError {
-    let mut text = error.message().trim_end().to_owned();
-    if let Some((_, rest)) = text.split_once("unknown field `")
-        && let Some((key, rest)) = rest.split_once('`')
-        && let Some(near) = nearest(key, rest.split('`').skip(1).step_by(2))
-    {
-        text = format!("unknown key '{key}': did you mean '{near}'?");
+    let text = error.message().trim_end();
+    let unknown = text.split_once("unknown field `").and_then(|(_, rest)| rest.split_once('`'));
+    match unknown {
+        Some((key, rest)) => unknown_key(name, key, &in_quotes(rest)),
+        None => refuse(name, text),
     }
-    refuse(name, text)
 }
 
-fn listener(
-    table_name: &str,
-    prefix: &str,
-    value: Value,
-    env: &impl Fn(&str) -> Option<String>,
-) -> Result<ListenConfig, ConfigError> {
-    let Value::Table(mut value) = value else { return Err(refuse(table_name, "must be a table")) };
-    known(table_name, &value, &ListenConfig::KEYS)?;
-    overrides(&mut value, prefix, env);
-    table(table_name, Value::Table(value))
+/// What a message of serde has in its quotes.
+fn in_quotes(text: &str) -> Vec<&str> {
+    text.split('`').skip(1).step_by(2).collect()
+}
+
+/// The kinds of sources, as serde lists them.
+fn kinds() -> Vec<String> {
+    let none = Table::from_iter([("type".to_owned(), Value::from(""))]);
+    let error = none.try_into::<SourceKind>().err();
+    let listed = error.as_ref().map_or("", |error| error.message());
+    in_quotes(listed).into_iter().filter(|kind| !kind.is_empty()).map(str::to_owned).collect()
 }
 
 /// Puts paths of secrets from the environment over those of the file.
-fn overrides(value: &mut Table, prefix: &str, env: &impl Fn(&str) -> Option<String>) {
-    for key in SECRETS {
+fn overrides(secrets: Vec<Secret<'_>>, prefix: &str, env: &impl Fn(&str) -> Option<String>) {
+    for (key, secret) in secrets {
         if let Some(path) = env(&format!("DEMI_{prefix}_{}", key.to_ascii_uppercase())) {
-            value.insert(key.to_owned(), Value::String(path));
+            *secret = Some(path.into());
         }
     }
 }
@@ -290,23 +286,22 @@ fn source(
         Some(_) => Err(refuse(&title, format!("{key} must be text"))),
         None => Err(refuse(&title, format!("{key} is missing ({example})"))),
     };
-    let names = || KINDS.iter().map(|kind| kind.name);
-    let listed = names().collect::<Vec<_>>().join(", ");
-    let kind = text("type", &listed)?;
+    let kinds = kinds();
+    let kind = text("type", &kinds.join(", "))?;
+    if !kinds.contains(&kind) {
+        let hint =
+            nearest(&kind, kinds.iter().map(String::as_str)).map(|near| format!("; did you mean '{near}'?"));
+        let reason =
+            format!("unknown type '{kind}' (known: {}){}", kinds.join(", "), hint.unwrap_or_default());
+        return Err(refuse(&title, reason));
+    }
     let system = text("system", "the name of the system whose events it brings")?;
     check_system_name(&system).map_err(|e| refuse(&title, e.to_string()))?;
-    let Some(kind) = KINDS.iter().find(|known| known.name == kind) else {
-        let hint = nearest(&kind, names()).map(|near| format!("; did you mean '{near}'?"));
-        let reason = format!("unknown type '{kind}' (known: {listed}){}", hint.unwrap_or_default());
-        return Err(refuse(&title, reason));
-    };
-    known(&title, &value, kind.keys)?;
-    if kind.keys.contains(&"token_file") {
-        overrides(&mut value, &variable(name), env);
-    }
-    let source = (kind.read)(Value::Table(value)).map_err(|error| unreadable(&title, &error))?;
-    source.check().map_err(|e| refuse(&title, e.to_string()))?;
-    Ok(SourceConfig { system, actors, kind: source })
+    value.insert("type".to_owned(), Value::String(kind));
+    let mut kind: SourceKind = table(&title, Value::Table(value))?;
+    overrides(kind.secrets(), &variable(name), env);
+    kind.source().check().map_err(|e| refuse(&title, e.to_string()))?;
+    Ok(SourceConfig { system, actors, kind })
 }
 
 #[cfg(test)]

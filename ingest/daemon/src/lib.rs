@@ -11,7 +11,7 @@
 //! ```
 //!
 //! - [`intake`]: the one way into the daemon. [`Intake::submit`] returns when the batch is on disk.
-//! - [`sources`]: one module for each kind of source; its configuration implements [`sources::Source`].
+//! - [`sources`]: one module for each kind of source; [`sources::SourceKind`] lists them.
 //! - [`monitors`]: invariants that are watched while events come in.
 //! - [`net::security`]: listeners, their TLS and tokens.
 

@@ -33,10 +33,10 @@ pub(super) fn read_by(config: &Config, logs: &[PathBuf]) -> Option<(String, Path
     own.extend(below(spool, &IN_SPOOL));
     own.extend_from_slice(logs);
     for (name, source) in &config.sources {
-        if let Some(path) = source.kind.would_read(&own) {
+        if let Some(path) = source.kind.source().would_read(&own) {
             return Some((name.clone(), path));
         }
-        let found = source.kind.reads().into_iter().filter(|path| !path.is_dir()).find(|path| {
+        let found = source.kind.source().reads().into_iter().filter(|path| !path.is_dir()).find(|path| {
             let (path, file) = (real(path), place(path));
             // The folder itself is no file, also where it is not there yet.
             folders.iter().flatten().any(|dir| path != *dir && path.starts_with(dir))

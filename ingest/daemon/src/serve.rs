@@ -154,12 +154,12 @@ impl Daemon {
         tracing::info!(limit, each_source = self.open_files, "files that may be open");
         for (name, source) in &config.sources {
             let context = self.context(config, name, &source.system);
-            let running = source.kind.start(context.clone()).await;
+            let running = source.kind.source().start(context.clone()).await;
             let running = running.map_err(|source| ServeError::Source { name: name.clone(), source })?;
             self.started.addresses.extend(running.addresses.iter().map(|a| (name.clone(), *a)));
             let kind = source.kind.clone();
             let again = move || {
-                let started = kind.start(context.clone());
+                let started = kind.source().start(context.clone());
                 async move { started.await.map(|running| running.task) }.boxed()
             };
             let task = self.tasks.task(format!("source {name}")).tend(running.task, again);

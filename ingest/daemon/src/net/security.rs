@@ -32,8 +32,9 @@ const HANDSHAKES: usize = 256;
 /// First byte of every TLS connection: a handshake record (RFC 8446, 5.1).
 const TLS_HANDSHAKE: u8 = 0x16;
 
-/// Where a source listens, flattened into the source's table.
+/// Where a listener listens, and who may speak to it.
 #[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ListenConfig {
     /// Address and port. Without tokens or client certificates only loopback addresses are taken.
     pub listen: SocketAddr,
@@ -59,9 +60,19 @@ fn default_connections() -> usize {
 }
 
 impl ListenConfig {
-    /// The keys of this type, for nearest-name messages of the tables it is flattened into.
-    pub const KEYS: [&'static str; 6] =
+    /// The keys, which a source has in one table with its own.
+    pub(crate) const KEYS: [&'static str; 6] =
         ["listen", "tls_cert", "tls_key", "tls_client_ca", "token_file", "max_connections"];
+
+    /// The settings that name files of secrets, by key.
+    pub(crate) fn secrets(&mut self) -> Vec<Secret<'_>> {
+        vec![
+            ("token_file", &mut self.token_file),
+            ("tls_cert", &mut self.tls_cert),
+            ("tls_key", &mut self.tls_key),
+            ("tls_client_ca", &mut self.tls_client_ca),
+        ]
+    }
 
     /// Checks the rules and reads the files of secrets, without listening.
     ///
@@ -93,6 +104,9 @@ impl ListenConfig {
     }
 }
 
+/// A setting that names a file of secrets, with its key.
+pub(crate) type Secret<'a> = (&'static str, &'a mut Option<PathBuf>);
+
 /// What was read from the files of secrets.
 struct Secrets {
     tls: Option<Arc<ServerConfig>>,
@@ -111,6 +125,8 @@ struct Counter {
 /// A listening socket that gives out connections which may be served.
 pub struct Listener {
     socket: TcpListener,
+    address: SocketAddr,
+    max_connections: usize,
     current: Current,
     handshakes: JoinSet<Result<(Connection, SocketAddr), Refused>>,
     counter: Option<Counter>,
@@ -130,20 +146,13 @@ struct Refused {
 }
 
 impl Listener {
-    /// Listens as configured; certificates and tokens are read again when `reload` asks.
+    /// Listens as configured; certificates and tokens are read again when `reload` asks. Inside TLS it offers these protocols (ALPN, RFC 7301),
+    /// such as `h2`, the preferred first.
     ///
     /// # Errors
     /// When the address cannot be listened on, is open to others without authentication, or a file of the
     /// configuration cannot be used.
-    pub async fn bind(config: &ListenConfig, reload: &Reload) -> Result<Self, SecurityError> {
-        Listener::bind_for(config, reload, &[]).await
-    }
-
-    /// [`bind`](Self::bind), offering protocols inside TLS (ALPN, RFC 7301) such as `h2`, the preferred first.
-    ///
-    /// # Errors
-    /// As [`bind`](Self::bind).
-    pub async fn bind_for(
+    pub async fn bind(
         config: &ListenConfig,
         reload: &Reload,
         alpn: &'static [&'static str],
@@ -153,11 +162,13 @@ impl Listener {
         if !address.ip().is_loopback() && secrets.tls.is_none() {
             tracing::warn!(%address, "tokens and data cross the network unencrypted: tls_cert is not set");
         }
-        let socket =
-            TcpListener::bind(address).await.map_err(|source| SecurityError::Bind { address, source })?;
+        let failed = |source| SecurityError::Bind { address, source };
+        let socket = TcpListener::bind(address).await.map_err(failed)?;
+        let address = socket.local_addr().map_err(failed)?;
         let current = Arc::new(RwLock::new(secrets));
         tokio::spawn(keep_current(config.clone(), alpn, Arc::downgrade(&current), reload.clone()));
-        Ok(Listener { socket, current, handshakes: JoinSet::new(), counter: None })
+        let max_connections = config.max_connections.max(1);
+        Ok(Listener { socket, address, max_connections, current, handshakes: JoinSet::new(), counter: None })
     }
 
     /// Counts connections that are refused before they are given out as those of `source`.
@@ -166,11 +177,15 @@ impl Listener {
     }
 
     /// The address in use; tells the port if 0 was asked for.
-    ///
-    /// # Errors
-    /// When the system cannot tell.
-    pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.socket.local_addr()
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// How many connections are served at the same time.
+    #[must_use]
+    pub fn max_connections(&self) -> usize {
+        self.max_connections
     }
 
     /// The next connection. TLS is set up, and refused connections are counted, before it is given out; one slow
@@ -211,11 +226,9 @@ impl Listener {
     }
 
     /// Who may ask over HTTP.
-    ///
-    /// # Errors
-    /// When the system cannot tell the address.
-    pub fn guard(&self) -> io::Result<Guard> {
-        Ok(Guard::new(self.tokens(), self.local_addr()?.ip()))
+    #[must_use]
+    pub fn guard(&self) -> Guard {
+        Guard::new(self.tokens(), self.address.ip())
     }
 
     /// The tokens that requests must show.

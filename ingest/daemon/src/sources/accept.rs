@@ -23,15 +23,15 @@ async fn looked_at() {
     }
 }
 
-/// Accepts connections until shutdown and gives each to `serve`, at most `max_connections` at a time. Returns when all
+/// Accepts connections until shutdown and gives each to `serve`, no more at a time than the listener may have. Returns when all
 /// that were accepted have ended.
-pub(super) async fn accept<F, S>(mut listener: Listener, context: &Context, max_connections: usize, serve: F)
+pub(super) async fn accept<F, S>(mut listener: Listener, context: &Context, serve: F)
 where
     F: Fn(Connection, SocketAddr) -> S,
     S: Future<Output = ()> + Send + 'static,
 {
     listener.count_into(&context.metrics, &context.origin.source);
-    let most = Arc::new(Semaphore::new(max_connections.max(1)));
+    let most = Arc::new(Semaphore::new(listener.max_connections()));
     let mut connections = JoinSet::new();
     let label = SourceLabel { source: context.origin.source.to_string() };
     loop {

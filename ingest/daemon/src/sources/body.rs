@@ -9,6 +9,8 @@ use futures::StreamExt;
 
 use super::Context;
 use super::budget::Share;
+use crate::batch::Refusal;
+use crate::net::guard::Kept;
 
 /// Why a request was not taken.
 #[derive(Clone, Debug)]
@@ -24,6 +26,23 @@ pub struct Refused {
 impl Refused {
     pub(super) fn new(status: StatusCode, reason: &'static str, text: impl Into<String>) -> Self {
         Refused { status, reason, text: text.into() }
+    }
+}
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Refused {
+        let (status, reason) = match refusal {
+            Refusal::Full => (StatusCode::SERVICE_UNAVAILABLE, "full"),
+            Refusal::Closed => (StatusCode::SERVICE_UNAVAILABLE, "closed"),
+            Refusal::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "too_large"),
+        };
+        Refused::new(status, reason, refusal.to_string())
+    }
+}
+
+impl From<Kept> for Refused {
+    fn from(Kept { status, reason, text }: Kept) -> Refused {
+        Refused::new(status, reason, text)
     }
 }
 

@@ -8,7 +8,7 @@ use tokio::task::spawn_blocking;
 
 use super::Context;
 use super::batches::Batches;
-use crate::batch::{Batch, Content, Item, Refusal};
+use crate::batch::{Content, Item, Refusal};
 
 /// Bytes from which they are worked on by a thread of its own: other connections shall not wait.
 const LARGE: usize = 64 << 10;
@@ -83,17 +83,12 @@ impl Work<'_> {
     fn too_large(&self) -> Refusal {
         let limit = usize::try_from(self.most).unwrap_or(usize::MAX);
         let refusal = Refusal::TooLarge { bytes: limit.saturating_add(1), limit };
-        self.context.metrics.count_refused(&self.context.origin.source, "too_large");
+        self.context.count_refused("too_large");
         refusal
     }
 
     async fn submit(&self, items: Vec<Item>) -> Result<(), Refusal> {
-        let batch = Batch {
-            origin: self.context.origin.clone(),
-            stream: self.stream.clone(),
-            content: Content::Items(items),
-            positions: Vec::new(),
-        };
+        let batch = self.context.batch(self.stream, Content::Items(items), Vec::new());
         self.context.intake.submit(batch, self.patience).await.map(drop)
     }
 }

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use super::batches::Batches;
 use super::hand::Work;
 use super::{Context, SourceError};
-use crate::batch::Refusal;
+use crate::batch::{Content, Refusal};
 use demi_formats::mapping::{HEAD, Mapper, Mapping};
 use demi_formats::read::lines::Lines;
 
@@ -30,14 +30,8 @@ pub(crate) enum Carrier {
     Connections,
 }
 
-/// The keys of a listener, and `mapping`.
-pub(super) const fn with_mapping(keys: [&'static str; 6]) -> [&'static str; 7] {
-    let [a, b, c, d, e, f] = keys;
-    [a, b, c, d, e, f, "mapping"]
-}
-
-fn refuse(reason: String) -> SourceError {
-    SourceError::Setting { key: "mapping".to_owned(), reason }
+pub(crate) fn refuse(reason: impl fmt::Display) -> SourceError {
+    SourceError::setting("mapping", reason.to_string())
 }
 
 /// The mapping of that name or file, if lines that come so can be mapped with it.
@@ -45,8 +39,8 @@ fn refuse(reason: String) -> SourceError {
 /// # Errors
 /// When there is none, or it needs what the source cannot give.
 pub(crate) fn find(name: &str, carrier: Carrier) -> Result<Mapping, SourceError> {
-    let mapping = Mapping::find(name).map_err(|e| refuse(e.to_string()))?;
-    let needs = mapping.needs().map_err(|e| refuse(e.to_string()))?;
+    let mapping = Mapping::find(name).map_err(refuse)?;
+    let needs = mapping.needs().map_err(refuse)?;
     if let Some(why) = needs.end {
         return Err(refuse(format!("'{name}' is for whole files: {why}; use `ingest load`")));
     }
@@ -67,28 +61,34 @@ pub(crate) fn find(name: &str, carrier: Carrier) -> Result<Mapping, SourceError>
     Ok(mapping)
 }
 
-/// Maps bodies and stretches of connections, each by itself. Cheap to clone.
+/// What bodies and stretches of connections become, each by itself. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Bodies {
-    mapping: Arc<Mapping>,
+    /// None where they hold event records.
+    mapping: Option<Arc<Mapping>>,
     idle: Arc<Mutex<Vec<Mapper>>>,
 }
 
 impl fmt::Debug for Bodies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bodies").field("mapping", &self.mapping.name).finish_non_exhaustive()
+        let name = self.mapping.as_ref().map(|mapping| &mapping.name);
+        f.debug_struct("Bodies").field("mapping", &name).finish_non_exhaustive()
     }
 }
 
 impl Bodies {
-    /// Those of a source's `mapping`, if it has one.
+    /// Those of a source with that `mapping`, or none.
     ///
     /// # Errors
     /// As [`find`].
-    pub(crate) fn of(mapping: Option<&str>, carrier: Carrier) -> Result<Option<Self>, SourceError> {
-        let Some(name) = mapping else { return Ok(None) };
-        let mapping = Arc::new(find(name, carrier)?);
-        Ok(Some(Bodies { mapping, idle: Arc::default() }))
+    pub(crate) fn of(mapping: Option<&str>, carrier: Carrier) -> Result<Self, SourceError> {
+        let mapping = mapping.map(|name| find(name, carrier)).transpose()?.map(Arc::new);
+        Ok(Bodies { mapping, idle: Arc::default() })
+    }
+
+    /// Whether they are mapped.
+    pub(super) fn are_mapped(&self) -> bool {
+        self.mapping.is_some()
     }
 
     /// Appends what the lines of a body became. `offset` tells where in the source a line is, from where it is in the body;
@@ -102,9 +102,10 @@ impl Bodies {
         out: &mut Batches<'_>,
     ) -> Result<(), SourceError> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut mapper = match idle {
-            Some(mapper) => mapper,
-            None => Mapper::new(&self.mapping).map_err(|e| refuse(e.to_string()))?,
+        let mut mapper = match (idle, &self.mapping) {
+            (Some(mapper), _) => mapper,
+            (None, Some(mapping)) => Mapper::new(mapping).map_err(refuse)?,
+            (None, None) => return Ok(()),
         };
         mapper.forget();
         mapper.count_nothing();
@@ -142,7 +143,7 @@ impl Bodies {
         }
     }
 
-    /// Maps a body, whose first line has that offset and number, and makes what it became durable.
+    /// Makes durable what became of a body, whose first line has that offset and number.
     pub(super) async fn submit(
         &self,
         context: &Context,
@@ -151,6 +152,10 @@ impl Bodies {
         (offset, number): (u64, u64),
         patience: Duration,
     ) -> Result<(), Refusal> {
+        if !self.are_mapped() {
+            let lines = Content::Lines { offset, line: number, bytes };
+            return context.intake.submit(context.batch(stream, lines, Vec::new()), patience).await.map(drop);
+        }
         let work = Work { context, stream, bytes: bytes.len(), most: u64::MAX, patience };
         let (bodies, name) = (self.clone(), stream.clone());
         let (limit, system) = (context.limits.line_bytes, context.origin.system.clone());
@@ -193,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_body_is_mapped_by_itself_and_positions_are_not_made_up() {
-        let bodies = Bodies::of(Some("tracing"), Carrier::Bodies).unwrap().unwrap();
+        let bodies = Bodies::of(Some("tracing"), Carrier::Bodies).unwrap();
         let line =
             |clock: &str| format!("{{\"TracerIdentity\":\"a\",\"Tag\":\"T\",\"VectorClock\":{clock}}}\n");
         let text = line("{\"a\":7}") + &line("{\"b\":3}");

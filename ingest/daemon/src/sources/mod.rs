@@ -1,8 +1,7 @@
 //! The kinds of sources: one module each, with its part of the configuration.
 //!
-//! A source of kind `x` is a module with a `Config` that implements [`Source`], and a [`Kind`] that is listed in [`KINDS`].
-//! `Config` has docs, defaults and `deny_unknown_fields`, except where
-//! [`ListenConfig`](super::net::security::ListenConfig) is flattened in: then unknown keys are checked against `Config::KEYS`.
+//! A source of kind `x` is a module with a `Config`, which has docs, defaults and `deny_unknown_fields`, and a variant of [`SourceKind`]. `Config`
+//! implements [`Source`]; where it listens, it implements [`Serves`], and [`Listening`] is the source.
 
 mod accept;
 mod batches;
@@ -11,7 +10,6 @@ pub mod budget;
 pub mod files;
 mod hand;
 pub mod http;
-mod kinds;
 pub(crate) mod mapped;
 #[cfg(feature = "nats")]
 pub mod nats;
@@ -22,22 +20,17 @@ mod source;
 pub mod tcp;
 pub mod web;
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::task::JoinHandle;
-
-use super::batch::Origin;
+use super::batch::{Batch, Content, Origin, PositionUpdate};
 use super::intake::Intake;
 use super::metrics::Metrics;
-use super::net::security::SecurityError;
 use super::shutdown::{Reload, Shutdown};
 use super::tasks::Tasks;
 
-pub use kinds::KINDS;
-pub use source::{Kind, Source};
+pub use source::{Listening, Running, Server, Serves, Source, SourceError, SourceKind};
 
 /// What a source is given.
 #[derive(Clone, Debug)]
@@ -64,6 +57,25 @@ pub struct Context {
     pub budget: budget::Budget,
     /// How fast the source may be: wait for it before handing over.
     pub rate: Arc<rate::Rate>,
+}
+
+impl Context {
+    /// Counts why something was refused.
+    pub(crate) fn count_refused(&self, reason: &str) {
+        self.metrics.count_refused(&self.origin.source, reason);
+    }
+
+    /// Counts why a request was refused. What has no room, or is too large, is counted where that is found.
+    fn count(&self, refused: &body::Refused) {
+        if !matches!(refused.reason, "full" | "closed" | "too_large") {
+            self.count_refused(refused.reason);
+        }
+    }
+
+    /// A batch of this source.
+    fn batch(&self, stream: &Arc<str>, content: Content, positions: Vec<PositionUpdate>) -> Batch {
+        Batch { origin: self.origin.clone(), stream: stream.clone(), content, positions }
+    }
 }
 
 /// Limits that hold for all sources (`[limits]`).
@@ -106,18 +118,6 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The keys, for messages that name the nearest one.
-    pub const KEYS: [&'static str; 8] = [
-        "line_bytes",
-        "body_bytes",
-        "read_secs",
-        "idle_secs",
-        "bytes_per_sec",
-        "full_secs",
-        "requests_bytes",
-        "actors",
-    ];
-
     /// `read_secs` as a duration.
     #[must_use]
     pub fn read(&self) -> Duration {
@@ -135,30 +135,4 @@ impl Limits {
     pub fn full(&self) -> Duration {
         Duration::from_secs(self.full_secs)
     }
-}
-
-/// A source at work.
-#[derive(Debug)]
-pub struct Running {
-    /// The addresses it listens on, if it does.
-    pub addresses: Vec<SocketAddr>,
-    /// Ends when the source has ended.
-    pub task: JoinHandle<()>,
-}
-
-/// Why a source cannot start.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SourceError {
-    /// Its listener cannot be opened.
-    #[error(transparent)]
-    Security(#[from] SecurityError),
-    /// A setting cannot be used.
-    #[error("{key}: {reason}")]
-    Setting {
-        /// The key.
-        key: String,
-        /// What is wrong with it.
-        reason: String,
-    },
 }

@@ -5,90 +5,66 @@
 //! Where tokens are required the first line is `AUTH TOKEN`; it is not counted. Before the server closes a
 //! connection that it does not like it says why: `{"error":"…"}`. It does not like HTTP, in which a page that a browser shows may speak to it.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use futures::FutureExt;
-use futures::future::BoxFuture;
 use serde::Deserialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::accept::accept;
-use super::mapped::{Bodies, Carrier, with_mapping};
-use super::source::read_keys;
-use super::{Context, Kind, Running, Source, SourceError};
-use crate::batch::{Batch, Content, Refusal};
-use crate::net::security::{Connection, ListenConfig, Listener, Tokens};
+use super::mapped::{Bodies, Carrier};
+use super::{Context, Server, Serves, SourceError};
+use crate::batch::Refusal;
+use crate::net::security::{Connection, Tokens};
 
 /// Bytes read before a batch is handed over though more is there.
 const BATCH_BYTES: usize = 4 << 20;
 /// Longest line with a token.
 const TOKEN_BYTES: usize = 4096;
 
-/// `[sources.NAME]` with `type = "tcp"`.
+/// The keys of `[sources.NAME]` with `type = "tcp"` besides those of the listener.
 #[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Where to listen.
-    #[serde(flatten)]
-    pub listen: ListenConfig,
     /// Mapping of the lines, by name or file. Default: none, they are event records.
     #[serde(default)]
-    pub mapping: Option<String>,
+    mapping: Option<String>,
 }
 
 impl Config {
-    /// The keys, for messages that name the nearest one.
-    pub const KEYS: [&'static str; 7] = with_mapping(ListenConfig::KEYS);
+    fn bodies(&self) -> Result<Bodies, SourceError> {
+        Bodies::of(self.mapping.as_deref(), Carrier::Connections)
+    }
 }
 
-/// `tcp`: event records over TCP.
-pub const KIND: Kind = Kind { name: "tcp", keys: &Config::KEYS, read: read_keys::<Config> };
-
-impl Source for Config {
+impl Serves for Config {
     fn check_files(&self) -> Result<(), SourceError> {
-        check_files(self)
+        self.bodies().map(drop)
     }
 
-    fn start(&self, context: Context) -> BoxFuture<'static, Result<Running, SourceError>> {
-        Box::pin(start(self.clone(), context))
+    fn server(&self, context: Context) -> Result<Server, SourceError> {
+        let bodies = self.bodies()?;
+        Ok(Box::new(move |listener| {
+            let tokens = listener.tokens();
+            // At shutdown batches on their way are finished and acknowledged.
+            Box::pin(async move {
+                let serve = |stream, peer: SocketAddr| {
+                    let (context, tokens, bodies) = (context.clone(), tokens.clone(), bodies.clone());
+                    async move {
+                        let name = Arc::from(format!("tcp://{}", peer.ip()));
+                        let mut served = Served { stream, name, context, bodies, lines: 0, offset: 0 };
+                        if let Err(reason) = served.serve(&tokens).await {
+                            served.refuse(reason).await;
+                        }
+                    }
+                };
+                accept(listener, &context, serve).await;
+            })
+        }))
     }
-}
-
-/// Checks the files that the configuration names, without listening.
-///
-/// # Errors
-/// When certificates or tokens cannot be used, the address is open to others without authentication, or the mapping
-/// cannot be used for lines that come over connections.
-fn check_files(config: &Config) -> Result<(), SourceError> {
-    config.listen.check()?;
-    Bodies::of(config.mapping.as_deref(), Carrier::Connections).map(drop)
-}
-
-/// Starts listening.
-///
-/// # Errors
-/// When the address cannot be listened on as configured.
-async fn start(config: Config, context: Context) -> Result<Running, SourceError> {
-    let mapped = Bodies::of(config.mapping.as_deref(), Carrier::Connections)?;
-    let listener = Listener::bind(&config.listen, &context.reload).await?;
-    let addresses = listener.local_addr().into_iter().collect();
-    let tokens = listener.tokens();
-    // At shutdown batches on their way are finished and acknowledged.
-    let task = tokio::spawn(async move {
-        accept(listener, &context, config.listen.max_connections, |stream, peer| {
-            let (context, tokens, mapped) = (context.clone(), tokens.clone(), mapped.clone());
-            async move {
-                let name = Arc::from(format!("tcp://{}", peer.ip()));
-                let mut served = Served { stream, name, context, mapped, lines: 0, offset: 0 };
-                if let Err(reason) = served.serve(&tokens).await {
-                    served.refuse(reason).await;
-                }
-            }
-        })
-        .await;
-    });
-    Ok(Running { addresses, task })
 }
 
 /// Why a connection is closed: a word for the metrics.
@@ -171,7 +147,7 @@ struct Served {
     stream: Connection,
     name: Arc<str>,
     context: Context,
-    mapped: Option<Bodies>,
+    bodies: Bodies,
     lines: u64,
     offset: u64,
 }
@@ -225,21 +201,8 @@ impl Served {
         let lines = memchr::memchr_iter(b'\n', &bytes).count() as u64;
         let len = bytes.len() as u64;
         self.context.rate.take(bytes.len()).await;
-        let submitted = match &self.mapped {
-            Some(mapped) => {
-                let place = (self.offset, self.lines + 1);
-                mapped.submit(&self.context, &self.name, bytes, place, Duration::MAX).await
-            }
-            None => {
-                let batch = Batch {
-                    origin: self.context.origin.clone(),
-                    stream: self.name.clone(),
-                    content: Content::Lines { offset: self.offset, line: self.lines + 1, bytes },
-                    positions: Vec::new(),
-                };
-                self.context.intake.submit(batch, Duration::MAX).await.map(drop)
-            }
-        };
+        let place = (self.offset, self.lines + 1);
+        let submitted = self.bodies.submit(&self.context, &self.name, bytes, place, Duration::MAX).await;
         match submitted {
             Ok(()) => {}
             Err(Refusal::Closed) => return Err("stopping"),
@@ -256,7 +219,7 @@ impl Served {
     }
 
     async fn refuse(&mut self, reason: Reason) {
-        self.context.metrics.count_refused(&self.context.origin.source, reason);
+        self.context.count_refused(reason);
         tracing::debug!(source = %self.context.origin.source, peer = %self.name, reason, "connection closed");
         let answer = format!("{{\"error\":\"{reason}\"}}\n");
         let close = async {

@@ -12,7 +12,7 @@ use super::mapped::{Mapped, SHARED};
 use super::packed::Unpacked;
 use super::read::Ready;
 use super::state::State;
-use crate::batch::{Batch, Content, PositionUpdate, Refusal};
+use crate::batch::{Content, PositionUpdate, Refusal};
 use crate::metrics::SourceLabel;
 use crate::sources::Context;
 
@@ -135,6 +135,22 @@ impl Follower {
         }
     }
 
+    /// Looks for files and reads them, until the daemon stops.
+    pub(super) fn follow(mut self) {
+        let scan_every = Duration::from_millis(self.config.scan_millis.max(10));
+        let mut next_scan = Instant::now();
+        while !self.context.shutdown.is_thrown() {
+            self.context.tasks.may_break(&self.context.origin.source);
+            if Instant::now() >= next_scan || self.rescan {
+                self.scan();
+                next_scan = Instant::now() + scan_every;
+            }
+            if !self.read() {
+                self.pause(Duration::from_millis(self.config.poll_millis.max(5)));
+            }
+        }
+    }
+
     /// Adds a file; gives back its number.
     pub(super) fn add(&mut self, state: State) -> usize {
         let key = self.next_key.to_string();
@@ -211,12 +227,8 @@ impl Follower {
         // What the mapping remembers is durable with the lines that it remembers, or not at all.
         let remembered =
             shared.as_ref().map(|value| PositionUpdate { key: SHARED.into(), value: Some(value.clone()) });
-        let batch = Batch {
-            origin: self.context.origin.clone(),
-            stream: Arc::from(next.path.as_str()),
-            content,
-            positions: std::iter::once(update).chain(remembered).collect(),
-        };
+        let positions = std::iter::once(update).chain(remembered).collect();
+        let batch = self.context.batch(&Arc::from(next.path.as_str()), content, positions);
         let handing_over = async {
             self.context.rate.take(batch.content.len()).await;
             self.context.intake.submit(batch, Duration::MAX).await
@@ -268,12 +280,7 @@ impl Follower {
             return;
         }
         updates.dedup_by(|a, b| a.key == b.key);
-        let batch = Batch {
-            origin: self.context.origin.clone(),
-            stream: Arc::from(""),
-            content: Content::Nothing,
-            positions: updates,
-        };
+        let batch = self.context.batch(&Arc::from(""), Content::Nothing, updates);
         if self.handle.block_on(self.context.intake.submit(batch, Duration::from_secs(1))).is_ok() {
             self.known.retain(|k| !old(k));
         }

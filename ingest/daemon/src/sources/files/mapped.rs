@@ -12,7 +12,7 @@ use super::state::State;
 use crate::batch::Item;
 use crate::sources::SourceError;
 use crate::sources::batches::{MOST_TOGETHER, append, folded};
-use crate::sources::mapped::{Carrier, find};
+use crate::sources::mapped::{Carrier, find, refuse};
 use demi_formats::mapping::{HEAD, Mapper};
 use demi_formats::read::lines::Lines;
 
@@ -59,10 +59,9 @@ impl Mapped {
     /// When there is none of that name, or it is not for files that go on.
     pub(super) fn of(mapping: Option<&str>) -> Result<Option<Self>, SourceError> {
         let Some(name) = mapping else { return Ok(None) };
-        let refuse = |reason: String| SourceError::Setting { key: "mapping".to_owned(), reason };
         let mapping = find(name, Carrier::Files)?;
-        let mapper = Mapper::new(&mapping).map_err(|e| refuse(e.to_string()))?;
-        let needs = mapping.needs().map_err(|e| refuse(e.to_string()))?;
+        let mapper = Mapper::new(&mapping).map_err(refuse)?;
+        let needs = mapping.needs().map_err(refuse)?;
         Ok(Some(Mapped {
             durable: mapper.shared(),
             ordered: needs.order.is_some(),

@@ -25,14 +25,13 @@ mod scan;
 mod state;
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use serde::Deserialize;
 use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
 
-use super::source::read_keys;
-use super::{Context, Kind, Running, Source, SourceError};
+use super::{Context, Running, Source, SourceError};
 use demi_formats::read::names;
 use follow::Follower;
 use mapped::Mapped;
@@ -44,43 +43,43 @@ pub(crate) use read::CHUNK;
 pub struct Config {
     /// Patterns of the files: `*`, `?`, `[…]` and `**` for folders. Let them match rotated files too
     /// (`/var/log/app.log*`).
-    pub paths: Vec<String>,
+    paths: Vec<String>,
     /// Patterns of files that are left alone. Default: none.
     #[serde(default)]
-    pub exclude: Vec<String>,
+    exclude: Vec<String>,
     /// Time between two looks at files that do not change, in milliseconds. Default 200.
     #[serde(default = "default_poll")]
-    pub poll_millis: u64,
+    poll_millis: u64,
     /// Time between two looks for new files, in milliseconds. Default 1000.
     #[serde(default = "default_scan")]
-    pub scan_millis: u64,
+    scan_millis: u64,
     /// How long the position of a file that is gone is kept, in hours: packed later, it is known again. Default 48.
     #[serde(default = "default_forget")]
-    pub forget_hours: u64,
+    forget_hours: u64,
     /// Mapping of the lines, by name or file. Default: none, they are event records.
     #[serde(default)]
-    pub mapping: Option<String>,
+    mapping: Option<String>,
     /// How long a file that is gone is kept open after its last change, in seconds. Default 10.
     #[serde(default = "default_gone")]
-    pub gone_secs: u64,
+    gone_secs: u64,
 }
-
-impl Config {
-    /// The keys, for messages that name the nearest one.
-    pub const KEYS: [&'static str; 7] =
-        ["paths", "exclude", "poll_millis", "scan_millis", "forget_hours", "mapping", "gone_secs"];
-}
-
-/// `files`: follows files.
-pub const KIND: Kind = Kind { name: "files", keys: &Config::KEYS, read: read_keys::<Config> };
 
 impl Source for Config {
     fn check(&self) -> Result<(), SourceError> {
-        check(self)
+        if self.paths.is_empty() {
+            return Err(SourceError::setting("paths", "give at least one pattern"));
+        }
+        for (key, patterns) in [("paths", &self.paths), ("exclude", &self.exclude)] {
+            for pattern in patterns {
+                let refused = |e| SourceError::setting(key, format!("'{pattern}': {e}"));
+                glob::Pattern::new(pattern).map_err(refused)?;
+            }
+        }
+        Ok(())
     }
 
     fn check_files(&self) -> Result<(), SourceError> {
-        check_files(self)
+        Mapped::of(self.mapping.as_deref()).map(drop)
     }
 
     fn would_read(&self, paths: &[PathBuf]) -> Option<PathBuf> {
@@ -103,7 +102,15 @@ impl Source for Config {
     }
 
     fn start(&self, context: Context) -> BoxFuture<'static, Result<Running, SourceError>> {
-        Box::pin(start(self.clone(), context))
+        let config = self.clone();
+        Box::pin(async move {
+            config.check()?;
+            let mapped = Mapped::of(config.mapping.as_deref())?;
+            let handle = Handle::current();
+            // File systems block; a thread of its own reads, and waits for the spool as a task would.
+            let task = spawn_blocking(move || Follower::new(config, mapped, context, handle).follow());
+            Ok(Running { addresses: Vec::new(), task })
+        })
     }
 }
 
@@ -121,56 +128,4 @@ fn default_forget() -> u64 {
 
 fn default_gone() -> u64 {
     10
-}
-
-/// Checks the patterns.
-///
-/// # Errors
-/// When there are none, or one cannot be read.
-fn check(config: &Config) -> Result<(), SourceError> {
-    let setting = |key: &str, reason: String| SourceError::Setting { key: key.to_owned(), reason };
-    if config.paths.is_empty() {
-        return Err(setting("paths", "give at least one pattern".into()));
-    }
-    for (key, patterns) in [("paths", &config.paths), ("exclude", &config.exclude)] {
-        for pattern in patterns {
-            glob::Pattern::new(pattern).map_err(|e| setting(key, format!("'{pattern}': {e}")))?;
-        }
-    }
-    Ok(())
-}
-
-/// Checks the files that the configuration names: that the mapping can be used.
-///
-/// # Errors
-/// When it cannot.
-fn check_files(config: &Config) -> Result<(), SourceError> {
-    Mapped::of(config.mapping.as_deref()).map(drop)
-}
-
-/// Starts following.
-///
-/// # Errors
-/// When a pattern cannot be read, or the mapping cannot be used.
-async fn start(config: Config, context: Context) -> Result<Running, SourceError> {
-    check(&config)?;
-    let mapped = Mapped::of(config.mapping.as_deref())?;
-    let handle = Handle::current();
-    // File systems block; a thread of its own reads, and waits for the spool as a task would.
-    let task = tokio::task::spawn_blocking(move || {
-        let mut follower = Follower::new(config.clone(), mapped, context.clone(), handle);
-        let scan_every = Duration::from_millis(config.scan_millis.max(10));
-        let mut next_scan = Instant::now();
-        while !context.shutdown.is_thrown() {
-            context.tasks.may_break(&context.origin.source);
-            if Instant::now() >= next_scan || follower.rescan {
-                follower.scan();
-                next_scan = Instant::now() + scan_every;
-            }
-            if !follower.read() {
-                follower.pause(Duration::from_millis(config.poll_millis.max(5)));
-            }
-        }
-    });
-    Ok(Running { addresses: Vec::new(), task })
 }

@@ -20,10 +20,10 @@ use serde::Deserialize;
 
 use super::hand::Work;
 use super::mapped::{Bodies, Carrier};
-use super::source::read_keys;
-use super::{Context, Kind, Running, Source, SourceError};
+use super::{Context, Running, Source, SourceError};
 use crate::backoff::Backoff;
 use crate::batch::Refusal;
+use crate::net::security::Secret;
 use demi_formats::secret_file::{self, Holds};
 
 use message::read_into;
@@ -45,33 +45,33 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// Server, such as `nats://127.0.0.1:4222`; `tls://…` for TLS.
-    pub url: String,
+    url: String,
     /// Name of the stream.
-    pub stream: String,
+    stream: String,
     /// Subject to take, with the server's wildcards. Default: all of the stream.
     #[serde(default)]
-    pub subject: String,
+    subject: String,
     /// Durable name of the consumer; made if it is not there. Default `demi-lineage`.
     #[serde(default = "durable")]
-    pub durable: String,
+    durable: String,
     /// What messages hold: `events` (default) or `otlp_json`.
     #[serde(default)]
-    pub format: Format,
+    format: Format,
     /// Mapping of the lines, by name or file, in place of `format`; each message is mapped by itself. Default: none.
     #[serde(default)]
-    pub mapping: Option<String>,
+    mapping: Option<String>,
     /// File with a token to show to the server.
     #[serde(default)]
-    pub token_file: Option<PathBuf>,
+    token_file: Option<PathBuf>,
     /// Authorities (PEM) to trust besides those of the system.
     #[serde(default)]
-    pub tls_ca: Option<PathBuf>,
+    tls_ca: Option<PathBuf>,
     /// Certificate (PEM) to show to the server.
     #[serde(default)]
-    pub tls_cert: Option<PathBuf>,
+    tls_cert: Option<PathBuf>,
     /// Private key (PEM) of the certificate.
     #[serde(default)]
-    pub tls_key: Option<PathBuf>,
+    tls_key: Option<PathBuf>,
 }
 
 fn durable() -> String {
@@ -79,110 +79,80 @@ fn durable() -> String {
 }
 
 impl Config {
-    /// The keys, for messages that name the nearest one.
-    pub const KEYS: [&'static str; 10] = [
-        "url",
-        "stream",
-        "subject",
-        "durable",
-        "format",
-        "mapping",
-        "token_file",
-        "tls_ca",
-        "tls_cert",
-        "tls_key",
-    ];
+    fn bodies(&self) -> Result<Bodies, SourceError> {
+        Bodies::of(self.mapping.as_deref(), Carrier::Bodies)
+    }
 }
-
-/// `nats`: a JetStream consumer.
-pub const KIND: Kind = Kind { name: "nats", keys: &Config::KEYS, read: read_keys::<Config> };
 
 impl Source for Config {
     fn check(&self) -> Result<(), SourceError> {
-        check(self)
+        let named = |e| SourceError::setting("url", format!("'{}': {e}", self.url));
+        self.url.parse::<ServerAddr>().map_err(named)?;
+        let forbidden = |c: char| c.is_whitespace() || matches!(c, '.' | '*' | '>' | '/' | '\\');
+        for (key, name) in [("stream", &self.stream), ("durable", &self.durable)] {
+            if name.is_empty() || name.contains(forbidden) {
+                let reason = format!(
+                    "'{name}' is no name: it must not be empty or hold spaces, '.', '*', '>', '/' or '\\'"
+                );
+                return Err(SourceError::setting(key, reason));
+            }
+        }
+        if self.tls_cert.is_some() != self.tls_key.is_some() {
+            return Err(SourceError::setting("tls_cert", "tls_cert and tls_key go together"));
+        }
+        if self.mapping.is_some() && self.format != Format::Events {
+            let reason = "a document of OTLP is no log of lines: leave out format or mapping";
+            return Err(SourceError::setting("mapping", reason));
+        }
+        self.bodies().map(drop)
     }
 
     fn check_files(&self) -> Result<(), SourceError> {
-        check_files(self)
+        options(self)?;
+        for (key, path, holds) in [
+            ("tls_ca", &self.tls_ca, Holds::Public),
+            ("tls_cert", &self.tls_cert, Holds::Public),
+            ("tls_key", &self.tls_key, Holds::Secret),
+        ] {
+            if let Some(path) = path {
+                let failed = |reason| SourceError::setting(key, format!("{}: {reason}", path.display()));
+                secret_file::read(path, holds).map_err(failed)?;
+            }
+        }
+        self.bodies().map(drop)
     }
 
+    fn secrets(&mut self) -> Vec<Secret<'_>> {
+        vec![
+            ("token_file", &mut self.token_file),
+            ("tls_cert", &mut self.tls_cert),
+            ("tls_key", &mut self.tls_key),
+        ]
+    }
+
+    /// Starts consuming; a server that is not there yet is waited for.
     fn start(&self, context: Context) -> BoxFuture<'static, Result<Running, SourceError>> {
-        Box::pin(start(self.clone(), context))
+        let config = self.clone();
+        Box::pin(async move {
+            config.check()?;
+            config.check_files()?;
+            let bodies = config.bodies()?;
+            // The client takes the provider of the process, and there are two to choose from. Whichever is there already will do.
+            let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+            let task = tokio::spawn(async move {
+                let shutdown = context.shutdown.clone();
+                let _stopped = shutdown.unless(consume_forever(config, bodies, context)).await;
+            });
+            Ok(Running { addresses: Vec::new(), task })
+        })
     }
-}
-
-fn setting(key: &str, reason: impl Into<String>) -> SourceError {
-    SourceError::Setting { key: key.to_owned(), reason: reason.into() }
-}
-
-/// Checks what can be checked without a server.
-///
-/// # Errors
-/// When a setting cannot be used.
-fn check(config: &Config) -> Result<(), SourceError> {
-    config.url.parse::<ServerAddr>().map_err(|e| setting("url", format!("'{}': {e}", config.url)))?;
-    let forbidden = |c: char| c.is_whitespace() || matches!(c, '.' | '*' | '>' | '/' | '\\');
-    for (key, name) in [("stream", &config.stream), ("durable", &config.durable)] {
-        if name.is_empty() || name.contains(forbidden) {
-            let reason = format!(
-                "'{name}' is no name: it must not be empty or hold spaces, '.', '*', '>', '/' or '\\'"
-            );
-            return Err(setting(key, reason));
-        }
-    }
-    if config.tls_cert.is_some() != config.tls_key.is_some() {
-        return Err(setting("tls_cert", "tls_cert and tls_key go together"));
-    }
-    if config.mapping.is_some() && config.format != Format::Events {
-        return Err(setting("mapping", "a document of OTLP is no log of lines: leave out format or mapping"));
-    }
-    Bodies::of(config.mapping.as_deref(), Carrier::Bodies).map(drop)
-}
-
-/// Starts consuming; a server that is not there yet is waited for.
-///
-/// # Errors
-/// When a setting cannot be used.
-async fn start(config: Config, context: Context) -> Result<Running, SourceError> {
-    check(&config)?;
-    check_files(&config)?;
-    let mapped = Bodies::of(config.mapping.as_deref(), Carrier::Bodies)?;
-    // The client takes the provider of the process, and there are two to choose from. Whichever is there already will do.
-    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    let task = tokio::spawn(async move {
-        let shutdown = context.shutdown.clone();
-        let consuming = consume_forever(config, mapped, context);
-        tokio::select! {
-            () = consuming => {}
-            () = shutdown.wait() => {}
-        }
-    });
-    Ok(Running { addresses: Vec::new(), task })
-}
-
-/// Checks that the files of secrets are there.
-///
-/// # Errors
-/// When one cannot be read.
-fn check_files(config: &Config) -> Result<(), SourceError> {
-    options(config)?;
-    for (key, path, holds) in [
-        ("tls_ca", &config.tls_ca, Holds::Public),
-        ("tls_cert", &config.tls_cert, Holds::Public),
-        ("tls_key", &config.tls_key, Holds::Secret),
-    ] {
-        if let Some(path) = path {
-            secret_file::read(path, holds)
-                .map_err(|reason| setting(key, format!("{}: {reason}", path.display())))?;
-        }
-    }
-    Bodies::of(config.mapping.as_deref(), Carrier::Bodies).map(drop)
 }
 
 fn options(config: &Config) -> Result<ConnectOptions, SourceError> {
     let mut options = ConnectOptions::new().name("demi-lineage").max_reconnects(1);
     if let Some(path) = &config.token_file {
-        let failed = |reason: String| setting("token_file", format!("{}: {reason}", path.display()));
+        let failed =
+            |reason: String| SourceError::setting("token_file", format!("{}: {reason}", path.display()));
         let token = secret_file::read(path, Holds::Secret).map_err(failed)?;
         let token = String::from_utf8(token).map_err(|_| failed("is no text".to_owned()))?;
         options = options.token(token.trim().to_owned());
@@ -196,25 +166,21 @@ fn options(config: &Config) -> Result<ConnectOptions, SourceError> {
     Ok(options)
 }
 
-async fn consume_forever(config: Config, mapped: Option<Bodies>, context: Context) {
+async fn consume_forever(config: Config, bodies: Bodies, context: Context) {
     let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
     loop {
         context.tasks.may_break(&context.origin.source);
         let begin = std::time::Instant::now();
-        let Err(error) = consume(&config, mapped.as_ref(), &context).await else { return };
+        let Err(error) = consume(&config, &bodies, &context).await else { return };
         let pause = backoff.after(begin.elapsed());
-        context.metrics.count_refused(&context.origin.source, "server_unreachable");
+        context.count_refused("server_unreachable");
         tracing::warn!(source = %context.origin.source, %error, retry_in = ?pause, "no messages from NATS");
         tokio::time::sleep(pause).await;
     }
 }
 
 /// Takes messages until something fails. Ends without an error when the daemon stops.
-async fn consume(
-    config: &Config,
-    mapped: Option<&Bodies>,
-    context: &Context,
-) -> Result<(), async_nats::Error> {
+async fn consume(config: &Config, bodies: &Bodies, context: &Context) -> Result<(), async_nats::Error> {
     let client = options(config)?.connect(&config.url).await?;
     let stream = jetstream::new(client.clone()).get_stream(&config.stream).await?;
     let consumer: PullConsumer = stream
@@ -249,12 +215,12 @@ async fn consume(
         context.rate.take(bytes).await;
         // Waits as long as it takes; meanwhile the server delivers nothing new.
         let work = Work { context, stream: &name, bytes, most: u64::MAX, patience: Duration::MAX };
-        let (mapped, own, stream, format) = (mapped.cloned(), context.clone(), name.clone(), config.format);
+        let (bodies, own, stream, format) = (bodies.clone(), context.clone(), name.clone(), config.format);
         let handed = work.hand_over(move |out| {
             for (payload, sequence) in &payloads {
-                match &mapped {
-                    Some(mapped) => mapped.message(&own, &stream, payload, *sequence, out),
-                    None => {
+                match bodies.are_mapped() {
+                    true => bodies.message(&own, &stream, payload, *sequence, out),
+                    false => {
                         let how = (&*own.origin.system, own.limits.line_bytes);
                         read_into(payload, *sequence, format, how, &mut |item| out.push(item));
                     }

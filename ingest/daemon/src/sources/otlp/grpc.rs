@@ -21,8 +21,9 @@ use prost::Message;
 use tonic::{Code, Status};
 
 use super::http::{Logs, Service, Traces};
-use super::{Arrived, Encoding, Shared, Taken};
+use super::{Arrived, Encoding, Shared, Taken, is_grpc};
 use crate::sources::body::{Packed, Refused, read_packed, unpack};
+use crate::sources::web::RETRY_SECONDS;
 use demi_formats::otlp::wire::Signal;
 
 /// `google.rpc.Status`: what goes into the details of an answer.
@@ -59,9 +60,6 @@ struct Seconds {
     seconds: i64,
 }
 
-/// Seconds after which a client that found no room may try again.
-pub(super) const RETRY_SECONDS: i64 = 5;
-
 /// Most bytes that stand before a message.
 const PREFIX: usize = 5;
 
@@ -83,7 +81,7 @@ fn exhausted(message: String) -> Status {
     Status::with_details(code, message, details.encode_to_vec().into())
 }
 
-/// The answer to a request that was not taken, or not taken in.
+/// The status of a request that was not taken, or not taken in.
 fn status(refused: Refused) -> Status {
     let Refused { status, reason, text } = refused;
     match (reason, status) {
@@ -93,8 +91,18 @@ fn status(refused: Refused) -> Status {
         (_, StatusCode::PAYLOAD_TOO_LARGE) => Status::out_of_range(text),
         (_, StatusCode::REQUEST_TIMEOUT) => Status::deadline_exceeded(text),
         (_, StatusCode::UNSUPPORTED_MEDIA_TYPE) => Status::unimplemented(text),
+        (_, StatusCode::UNAUTHORIZED) => Status::unauthenticated(text),
+        (_, StatusCode::FORBIDDEN | StatusCode::MISDIRECTED_REQUEST) => Status::permission_denied(text),
         _ => Status::internal(text),
     }
+}
+
+/// The answer to a request that was not taken.
+pub(super) fn refuse(refused: Refused) -> Response {
+    let mut response = status(refused).into_http::<Body>();
+    let accepted = HeaderValue::from_static("identity,gzip,zstd");
+    response.headers_mut().insert("grpc-accept-encoding", accepted);
+    response
 }
 
 async fn export<S: Service>(
@@ -105,11 +113,9 @@ async fn export<S: Service>(
 ) -> Response {
     match take(&shared, S::SIGNAL, peer, &headers, body).await {
         Ok(taken) => Answer::response(&S::answer(taken)),
-        Err(status) => {
-            let mut response = status.into_http::<Body>();
-            let accepted = HeaderValue::from_static("identity,gzip,zstd");
-            response.headers_mut().insert("grpc-accept-encoding", accepted);
-            response
+        Err(refused) => {
+            shared.context.count(&refused);
+            refuse(refused)
         }
     }
 }
@@ -121,21 +127,13 @@ async fn take(
     peer: SocketAddr,
     headers: &HeaderMap,
     body: Body,
-) -> Result<Taken, Status> {
-    let context = &shared.context;
-    let grpc =
-        headers.get(header::CONTENT_TYPE).is_some_and(|v| v.as_bytes().starts_with(b"application/grpc"));
-    if !grpc {
-        let text = "this address speaks gRPC: Content-Type must be application/grpc";
-        return Err(shared.counted("bad_request", Status::internal(text)));
+) -> Result<Taken, Refused> {
+    let limit = shared.context.limits.body_bytes;
+    let bad = |text: &str| Refused::new(StatusCode::BAD_REQUEST, "bad_request", text);
+    if !is_grpc(headers) {
+        return Err(bad("this address speaks gRPC: Content-Type must be application/grpc"));
     }
-    let limit = context.limits.body_bytes;
-    let refused = |refused: Refused| {
-        shared.count(&refused);
-        status(refused)
-    };
-    let (mut bytes, held) = read_packed(body, limit + PREFIX, context).await.map_err(refused)?;
-    let bad = |text: &str| shared.counted("bad_request", Status::internal(text));
+    let (mut bytes, held) = read_packed(body, limit + PREFIX, &shared.context).await?;
     if bytes.len() < PREFIX {
         return Err(bad("there is no message"));
     }
@@ -143,7 +141,7 @@ async fn take(
     let length = prefix[1..].iter().fold(0_usize, |length, byte| length << 8 | usize::from(*byte));
     if length > limit {
         let text = format!("the message is {length} bytes long, more than the limit of {limit}");
-        return Err(shared.counted("body_too_large", Status::out_of_range(text)));
+        return Err(Refused::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", text));
     }
     if length != bytes.len() {
         return Err(bad("there is not one message, of the length that it says"));
@@ -151,25 +149,16 @@ async fn take(
     let how = headers.get("grpc-encoding").map(HeaderValue::as_bytes);
     let (bytes, held) = match (prefix[0], how) {
         (0, _) => (bytes, held),
-        (1, Some(b"gzip")) => unpack(bytes, held, limit, Packed::Gzip).await.map_err(refused)?,
-        (1, Some(b"zstd")) => unpack(bytes, held, limit, Packed::Zstd).await.map_err(refused)?,
+        (1, Some(b"gzip")) => unpack(bytes, held, limit, Packed::Gzip).await?,
+        (1, Some(b"zstd")) => unpack(bytes, held, limit, Packed::Zstd).await?,
         (1, None | Some(b"identity")) => return Err(bad("the message is packed, and nothing says how")),
         (1, Some(_)) => {
             let text = "the message is packed in a way that is not read: send gzip, zstd or neither";
-            return Err(shared.counted("bad_request", Status::unimplemented(text)));
+            return Err(Refused::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "bad_request", text));
         }
         _ => return Err(bad("the message is neither packed nor plain")),
     };
-    let arrived = Arrived { peer, bytes, held, encoding: Encoding::Protobuf, signal };
-    shared.take(arrived).await.map_err(|why| refused(why.into()))
-}
-
-impl Shared {
-    /// Counts why a request is refused.
-    fn counted(&self, reason: &str, status: Status) -> Status {
-        self.context.metrics.count_refused(&self.context.origin.source, reason);
-        status
-    }
+    shared.take(Arrived { peer, bytes, held, encoding: Encoding::Protobuf, signal }).await
 }
 
 /// The body of an answer: a message, and that all went well.

@@ -13,9 +13,10 @@ use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse
 use prost::Message;
 use serde::Serialize;
 
-use super::grpc::{RETRY_SECONDS, RpcStatus, logs_answer, traces_answer};
+use super::grpc::{RpcStatus, logs_answer, traces_answer};
 use super::{Arrived, Encoding, Shared, Taken};
 use crate::sources::body::{Refused, read_body};
+use crate::sources::web::{answer_json, come_again};
 use demi_formats::otlp::wire::Signal;
 
 const PROTOBUF: &str = "application/x-protobuf";
@@ -102,31 +103,15 @@ fn answer(encoding: Encoding, message: &(impl Message + Serialize)) -> Response 
     }
 }
 
-impl Shared {
-    /// Counts why a request is refused. What the intake refused was counted there.
-    pub(super) fn count(&self, refused: &Refused) {
-        if !matches!(refused.reason, "full" | "closed" | "too_large") {
-            self.context.metrics.count_refused(&self.context.origin.source, refused.reason);
+/// The answer where nothing was taken: a `google.rpc.Status` in the encoding of the request.
+pub(super) fn refuse(headers: &HeaderMap, refused: Refused) -> Response {
+    let Refused { status, text, .. } = &refused;
+    match encoding(headers) {
+        Some(Encoding::Protobuf) => {
+            let body = RpcStatus { code: status.as_u16().into(), message: text.clone(), details: Vec::new() };
+            let kind = [(header::CONTENT_TYPE, PROTOBUF)];
+            come_again(*status, (*status, kind, body.encode_to_vec()).into_response())
         }
-    }
-
-    /// The answer where nothing was taken: a `google.rpc.Status` in the encoding of the request.
-    pub(super) fn refuse(&self, headers: &HeaderMap, refused: Refused) -> Response {
-        self.count(&refused);
-        let Refused { status, text, .. } = refused;
-        let mut response = match encoding(headers) {
-            Some(Encoding::Protobuf) => {
-                let body = RpcStatus { code: i32::from(status.as_u16()), message: text, details: Vec::new() };
-                (status, [(header::CONTENT_TYPE, PROTOBUF)], body.encode_to_vec()).into_response()
-            }
-            _ => {
-                let body = serde_json::json!({ "code": status.as_u16(), "message": text });
-                (status, axum::Json(body)).into_response()
-            }
-        };
-        if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
-            response.headers_mut().insert(header::RETRY_AFTER, RETRY_SECONDS.into());
-        }
-        response
+        _ => answer_json(&refused, serde_json::json!({ "code": status.as_u16(), "message": text })),
     }
 }

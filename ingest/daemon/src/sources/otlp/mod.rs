@@ -7,77 +7,69 @@
 
 mod grpc;
 mod http;
-mod serve;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
-use axum::http::StatusCode;
-use axum::middleware;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
 use bytes::Bytes;
-use futures::future::BoxFuture;
 use serde::Deserialize;
 
 use super::batches::of_system;
 use super::body::Refused;
 use super::budget::Share;
 use super::hand::Work;
-use super::source::read_keys;
-use super::{Context, Kind, Running, Source, SourceError};
-use crate::batch::{Item, Outcome, Refusal};
-use crate::net::guard::Guard;
-use crate::net::security::{ListenConfig, Listener, SecurityError, Tokens};
+use super::web::{Protocols, bearer, serve};
+use super::{Context, Server, Serves, SourceError};
+use crate::batch::{Item, Outcome};
+use crate::net::security::Tokens;
 use demi_formats::otlp::wire::{self, Signal};
 use demi_formats::otlp::{OtlpError, OtlpOptions, Told};
 use demi_formats::request;
 
-/// `[sources.NAME]` with `type = "otlp"`.
+/// The keys of `[sources.NAME]` with `type = "otlp"` besides those of the listener.
 #[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Where to listen.
-    #[serde(flatten)]
-    pub listen: ListenConfig,
     /// Attributes whose values, joined by `/`, name the actor. Default `["service.name", "service.instance.id"]`.
     #[serde(default = "actor_by")]
-    pub actor_by: Vec<String>,
+    actor_by: Vec<String>,
     /// Whether the ends of client and server spans become events too: the response as a message. Default false.
     #[serde(default)]
-    pub responses: bool,
+    responses: bool,
 }
 
 fn actor_by() -> Vec<String> {
     OtlpOptions::default().actor_by
 }
 
-impl Config {
-    /// The keys, for messages that name the nearest one.
-    pub const KEYS: [&'static str; 8] = [
-        "listen",
-        "tls_cert",
-        "tls_key",
-        "tls_client_ca",
-        "token_file",
-        "max_connections",
-        "actor_by",
-        "responses",
-    ];
-}
+impl Serves for Config {
+    const PROTOCOLS: &'static [&'static str] = &["h2", "http/1.1"];
 
-/// `otlp`: OpenTelemetry over gRPC and HTTP.
-pub const KIND: Kind = Kind { name: "otlp", keys: &Config::KEYS, read: read_keys::<Config> };
-
-impl Source for Config {
     fn check(&self) -> Result<(), SourceError> {
-        check(self)
+        if self.actor_by.is_empty() {
+            return Err(SourceError::setting("actor_by", "must name at least one attribute"));
+        }
+        Ok(())
     }
 
-    fn check_files(&self) -> Result<(), SourceError> {
-        check_files(self)
-    }
-
-    fn start(&self, context: Context) -> BoxFuture<'static, Result<Running, SourceError>> {
-        Box::pin(start(self.clone(), context))
+    fn server(&self, context: Context) -> Result<Server, SourceError> {
+        self.check()?;
+        let options = OtlpOptions { actor_by: self.actor_by.clone(), responses: self.responses };
+        Ok(Box::new(move |listener| {
+            let shared =
+                Shared { context: context.clone(), tokens: listener.tokens(), options: Arc::new(options) };
+            let router = Router::new()
+                .merge(grpc::router(&shared))
+                .merge(http::router(&shared))
+                .layer(from_fn_with_state(shared, admitted));
+            Box::pin(serve(listener, context, router, Protocols { http2: true, refuse }))
+        }))
     }
 }
 
@@ -86,48 +78,34 @@ impl Source for Config {
 struct Shared {
     context: Context,
     tokens: Tokens,
-    guard: Guard,
     options: Arc<OtlpOptions>,
 }
 
-/// Checks the settings.
-///
-/// # Errors
-/// When nothing would name an actor.
-fn check(config: &Config) -> Result<(), SourceError> {
-    if config.actor_by.is_empty() {
-        let reason = "must name at least one attribute".to_owned();
-        return Err(SourceError::Setting { key: "actor_by".to_owned(), reason });
-    }
-    Ok(())
+/// Lets requests with a valid token through, and gives up those that take too long.
+async fn admitted(State(shared): State<Shared>, request: Request, next: Next) -> Response {
+    let headers = request.headers().clone();
+    let limits = &shared.context.limits;
+    // Reading, waiting for room in the spool, and a moment for the rest.
+    let patience = limits.read().saturating_add(limits.full()).saturating_add(Duration::from_secs(5));
+    let refused = if shared.tokens.allow(bearer(&headers)) {
+        match tokio::time::timeout(patience, next.run(request)).await {
+            Ok(response) => return response,
+            Err(_) => Refused::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the request took too long"),
+        }
+    } else {
+        Refused::new(StatusCode::UNAUTHORIZED, "wrong_token", "a valid bearer token is needed")
+    };
+    shared.refuse(&headers, refused)
 }
 
-/// Checks the files that the configuration names, without listening.
-///
-/// # Errors
-/// When certificates or tokens cannot be used, or the address is open to others without authentication.
-fn check_files(config: &Config) -> Result<(), SourceError> {
-    Ok(config.listen.check()?)
+/// Whether a request is one of gRPC.
+fn is_grpc(headers: &HeaderMap) -> bool {
+    headers.get(header::CONTENT_TYPE).is_some_and(|v| v.as_bytes().starts_with(b"application/grpc"))
 }
 
-/// Starts listening.
-///
-/// # Errors
-/// When the address cannot be listened on as configured.
-async fn start(config: Config, context: Context) -> Result<Running, SourceError> {
-    check(&config)?;
-    let listener = Listener::bind_for(&config.listen, &context.reload, &["h2", "http/1.1"]).await?;
-    let addresses = listener.local_addr().into_iter().collect();
-    let guard =
-        listener.guard().map_err(|source| SecurityError::Bind { address: config.listen.listen, source })?;
-    let options = Arc::new(OtlpOptions { actor_by: config.actor_by, responses: config.responses });
-    let shared = Shared { context: context.clone(), tokens: listener.tokens(), guard, options };
-    let router = Router::new()
-        .merge(grpc::router(&shared))
-        .merge(http::router(&shared))
-        .layer(middleware::from_fn_with_state(shared, serve::guard));
-    let task = tokio::spawn(serve::serve(listener, router, context, config.listen.max_connections));
-    Ok(Running { addresses, task })
+/// The answer where nothing was taken, as the one who asks can read it.
+fn refuse(headers: &HeaderMap, refused: Refused) -> Response {
+    if is_grpc(headers) { grpc::refuse(refused) } else { http::refuse(headers, refused) }
 }
 
 /// How a request is encoded; its answer is encoded so too.
@@ -147,33 +125,6 @@ struct Arrived {
     signal: Signal,
 }
 
-/// Why a request was not taken.
-enum NotTaken {
-    /// It is no request.
-    Bad(OtlpError),
-    /// The daemon did not take it.
-    Refused(Refusal),
-}
-
-/// What HTTP answers; gRPC makes its status of that.
-impl From<NotTaken> for Refused {
-    fn from(why: NotTaken) -> Refused {
-        let refusal = match why {
-            NotTaken::Bad(error) => {
-                let text = format!("not an OTLP request: {error}");
-                return Refused::new(StatusCode::BAD_REQUEST, "bad_request", text);
-            }
-            NotTaken::Refused(refusal) => refusal,
-        };
-        let (status, reason) = match refusal {
-            Refusal::Full => (StatusCode::SERVICE_UNAVAILABLE, "full"),
-            Refusal::Closed => (StatusCode::SERVICE_UNAVAILABLE, "closed"),
-            Refusal::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "too_large"),
-        };
-        Refused::new(status, reason, refusal.to_string())
-    }
-}
-
 /// What became of a request.
 #[derive(Debug, Default)]
 struct Taken {
@@ -189,8 +140,14 @@ fn most_bytes(request: usize) -> u64 {
 }
 
 impl Shared {
+    /// Counts why a request is refused, and answers it.
+    fn refuse(&self, headers: &HeaderMap, refused: Refused) -> Response {
+        self.context.count(&refused);
+        refuse(headers, refused)
+    }
+
     /// Makes the events of a request durable.
-    async fn take(&self, arrived: Arrived) -> Result<Taken, NotTaken> {
+    async fn take(&self, arrived: Arrived) -> Result<Taken, Refused> {
         let Arrived { peer, bytes, held, encoding, signal } = arrived;
         let context = &self.context;
         context.rate.take(bytes.len()).await;
@@ -223,7 +180,9 @@ impl Shared {
             }
             Ok(taken)
         });
-        done.await.map_err(NotTaken::Refused)?.map_err(NotTaken::Bad)
+        done.await?.map_err(|error: OtlpError| {
+            Refused::new(StatusCode::BAD_REQUEST, "bad_request", format!("not an OTLP request: {error}"))
+        })
     }
 }
 
