@@ -11,7 +11,7 @@ fuzz_target!(|input: (bool, bool, &[u8])| {
     for item in items.unwrap_or_default() {
         match item {
             Item::Event(record) => record.check().expect("events keep the rules"),
-            Item::Rejected(rejected) => assert!(!rejected.code.is_empty() && !rejected.reason.is_empty()),
+            Item::Rejected(rejected) => assert!(!rejected.why.code().is_empty() && !rejected.why.reason().is_empty()),
         }
     }
 });

@@ -3,7 +3,8 @@
 
 use std::cell::RefCell;
 
-use demi_formats::mapping::{Mapper, Mapping, Outcome};
+use demi_formats::{Events, Fate};
+use demi_formats::mapping::{Mapper, Mapping};
 use libfuzzer_sys::fuzz_target;
 
 thread_local! {
@@ -24,7 +25,7 @@ fuzz_target!(|input: (u8, &[u8])| {
         mapper.forget();
         for unit in mapper.map_text("f", input.1) {
             assert!(unit.line.offset as usize <= input.1.len());
-            if let Outcome::Events { records, .. } = &unit.outcome {
+            if let Fate::Row(Events { records, .. }) = &unit.fate {
                 records.iter().for_each(|r| r.check().expect("events keep the rules"));
             }
         }

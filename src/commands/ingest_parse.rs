@@ -4,8 +4,9 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Args;
-use demi_formats::mapping::{Mapper, Mapping, Outcome as Became, Overrides, Unit, shipped};
+use demi_formats::mapping::{Mapper, Mapping, Overrides, Unit, shipped};
 use demi_formats::{Dry, Encoding};
+use demi_formats::{Events, Fate};
 use serde_json::{Value, json};
 
 use super::Outcome;
@@ -76,12 +77,12 @@ pub fn parse(args: &ParseArgs, ui: &Ui) -> Outcome {
     let mut out = stdout();
     let mut written = Ok(());
     Dry::new(sources, mapper).run(|source, unit| {
-        match &unit.outcome {
-            Became::Events { records, .. } => counts.events += records.len() as u64,
-            Became::Skipped(_) => counts.skipped += 1,
-            Became::Rejected { .. } => counts.rejected += 1,
+        match &unit.fate {
+            Fate::Row(Events { records, .. }) => counts.events += records.len() as u64,
+            Fate::LeftOut(_) => counts.skipped += 1,
+            Fate::Quarantined(_) => counts.rejected += 1,
         }
-        if args.rejected && !matches!(unit.outcome, Became::Rejected { .. }) {
+        if args.rejected && !matches!(unit.fate, Fate::Quarantined(_)) {
             return true;
         }
         let text = if args.json { format!("{}\n", as_json(source, unit)) } else { as_text(source, unit) };
@@ -106,22 +107,22 @@ fn as_json(source: &str, unit: &Unit) -> Value {
     if let Some(execution) = &unit.execution {
         value["execution"] = json!(execution);
     }
-    match &unit.outcome {
-        Became::Events { records, warnings } => {
+    match &unit.fate {
+        Fate::Row(Events { records, warnings }) => {
             value["became"] = json!("events");
             value["events"] = json!(records);
             if !warnings.is_empty() {
                 value["warnings"] = json!(warnings);
             }
         }
-        Became::Skipped(why) => {
+        Fate::LeftOut(why) => {
             value["became"] = json!("skipped");
             value["reason"] = json!(why);
         }
-        Became::Rejected { code, reason } => {
+        Fate::Quarantined(why) => {
             value["became"] = json!("rejected");
-            value["code"] = json!(code);
-            value["reason"] = json!(reason);
+            value["code"] = json!(why.code());
+            value["reason"] = json!(why.reason());
             value["raw"] = json!(String::from_utf8_lossy(&unit.raw));
         }
     }
@@ -136,14 +137,14 @@ fn as_text(source: &str, unit: &Unit) -> String {
     };
     let execution = unit.execution.as_ref().map_or_else(String::new, |e| format!(" [{e}]"));
     let mut out = String::new();
-    match &unit.outcome {
-        Became::Skipped(why) => out.push_str(&format!("{place}: skipped: {why}\n")),
-        Became::Rejected { code, reason } => {
-            out.push_str(&format!("{place}: REJECTED ({code}): {reason}\n"));
+    match &unit.fate {
+        Fate::LeftOut(why) => out.push_str(&format!("{place}: skipped: {why}\n")),
+        Fate::Quarantined(why) => {
+            out.push_str(&format!("{place}: REJECTED ({}): {}\n", why.code(), why.reason()));
             let raw = String::from_utf8_lossy(&unit.raw);
             raw.lines().take(3).for_each(|l| out.push_str(&format!("    | {}\n", short(l, 160))));
         }
-        Became::Events { records, warnings } => {
+        Fate::Row(Events { records, warnings }) => {
             for record in records {
                 out.push_str(&format!("{place}:{execution} {} {}", record.id(), record.kind.as_str()));
                 let clock = record.vector_clock.as_ref().and_then(|c| serde_json::to_string(c).ok());

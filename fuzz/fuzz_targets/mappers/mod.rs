@@ -5,7 +5,8 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use demi_formats::mapping::{Mapper, Mapping, Outcome, Unit, shipped};
+use demi_formats::{Events, Fate};
+use demi_formats::mapping::{Mapper, Mapping, Unit, shipped};
 
 thread_local! {
     static MAPPERS: RefCell<HashMap<(usize, usize), (Mapping, Mapper)>> = RefCell::default();
@@ -29,7 +30,7 @@ pub fn with<R>(which: u8, copy: usize, f: impl FnOnce(&Mapping, &mut Mapper) -> 
 /// Panics unless what became events keeps the rules of records.
 pub fn events_keep_the_rules(units: &[Unit]) {
     for unit in units {
-        if let Outcome::Events { records, .. } = &unit.outcome {
+        if let Fate::Row(Events { records, .. }) = &unit.fate {
             records.iter().for_each(|r| r.check().expect("events keep the rules"));
         }
     }

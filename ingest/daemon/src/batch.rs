@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use demi_formats::Rejection;
 use serde_json::Value;
 
 /// Most bytes of one batch as it is spooled.
@@ -29,7 +30,7 @@ impl Origin {
 }
 
 /// Data that becomes durable together, or not at all.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
     /// Who hands it over.
     pub origin: Origin,
@@ -43,7 +44,7 @@ pub struct Batch {
 }
 
 /// What a batch holds.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     /// Whole lines of native event records (NDJSON) as they came, not looked at. Lines that are no records go to
     /// quarantine later.
@@ -61,31 +62,31 @@ pub enum Content {
     Nothing,
 }
 
-/// One record or one refused piece of a stream.
-#[derive(Clone, Debug, PartialEq)]
+/// One record or one rejected piece of a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
     /// Offset of its first byte in the stream.
     pub offset: u64,
     /// Line number from 1; 0 where there is none.
     pub line: u64,
-    /// What became of it.
-    pub outcome: Outcome,
+    /// An event record as JSON, whose `system`, if any, must be that of the origin; or the bytes as they came, where they are rejected.
+    pub bytes: Bytes,
+    /// Why it goes to quarantine, if it does.
+    pub rejected: Option<Rejection>,
 }
 
-/// What became of a piece of a stream.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
-    /// An event record as JSON. `system` in it, if any, must be that of the origin.
-    Record(Bytes),
-    /// It goes to quarantine.
-    Rejected {
-        /// The bytes as they came.
-        raw: Bytes,
-        /// A short, stable word for what is wrong (`not_json`, `rule`, …).
-        code: String,
-        /// What is wrong, as a sentence.
-        reason: String,
-    },
+impl Item {
+    /// Bytes of what it holds.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.bytes.len() + self.rejected.as_ref().map_or(0, |why| why.reason().len())
+    }
+
+    /// Whether it holds nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 }
 
 /// A position of a source, replaced (or forgotten) when the batch is durable.
@@ -129,13 +130,7 @@ impl Content {
     pub fn len(&self) -> usize {
         match self {
             Content::Lines { bytes, .. } => bytes.len(),
-            Content::Items(items) => items
-                .iter()
-                .map(|item| match &item.outcome {
-                    Outcome::Record(json) => json.len() + 64,
-                    Outcome::Rejected { raw, .. } => raw.len() + 64,
-                })
-                .sum(),
+            Content::Items(items) => items.iter().map(|item| item.bytes.len() + 64).sum(),
             Content::Nothing => 0,
         }
     }

@@ -7,7 +7,9 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::batch::{Batch, Content, Item, Origin, Outcome, PositionUpdate};
+use demi_formats::Rejection;
+
+use super::batch::{Batch, Content, Item, Origin, PositionUpdate};
 
 const RECORD: u8 = 0;
 const REJECTED: u8 = 1;
@@ -64,7 +66,7 @@ pub fn encode(batch: &Batch) -> Vec<u8> {
     };
     // Text, numbers and JSON values can always be written as JSON.
     let head = serde_json::to_vec(&head).unwrap_or_default();
-    let mut out = Vec::with_capacity(4 + head.len() + content_len(&batch.content));
+    let mut out = Vec::with_capacity(4 + head.len() + batch.content.len());
     out.extend_from_slice(&(head.len() as u32).to_le_bytes());
     out.extend_from_slice(&head);
     match &batch.content {
@@ -75,27 +77,15 @@ pub fn encode(batch: &Batch) -> Vec<u8> {
     out
 }
 
-fn content_len(content: &Content) -> usize {
-    match content {
-        Content::Lines { bytes, .. } => bytes.len(),
-        Content::Items(_) => content.len(),
-        Content::Nothing => 0,
-    }
-}
-
 fn put_item(out: &mut Vec<u8>, item: &Item) {
-    let tag = if matches!(item.outcome, Outcome::Record(_)) { RECORD } else { REJECTED };
-    out.push(tag);
+    out.push(if item.rejected.is_none() { RECORD } else { REJECTED });
     out.extend_from_slice(&item.offset.to_le_bytes());
     out.extend_from_slice(&item.line.to_le_bytes());
-    match &item.outcome {
-        Outcome::Record(json) => put(out, json),
-        Outcome::Rejected { raw, code, reason } => {
-            put(out, code.as_bytes());
-            put(out, reason.as_bytes());
-            put(out, raw);
-        }
+    if let Some(why) = &item.rejected {
+        put(out, why.code().as_bytes());
+        put(out, why.reason().as_bytes());
     }
+    put(out, &item.bytes);
 }
 
 fn put(out: &mut Vec<u8>, bytes: &[u8]) {
@@ -103,87 +93,28 @@ fn put(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// A batch read back from a frame.
-#[derive(Debug)]
-pub struct Decoded {
-    /// Who handed it over.
-    pub origin: Origin,
-    /// The file or connection.
-    pub stream: String,
-    /// Where the source was after it.
-    pub positions: Vec<PositionUpdate>,
-    /// What it holds.
-    pub content: DecodedContent,
-}
-
-/// Content of a batch read back: records are still text.
-#[derive(Debug)]
-pub enum DecodedContent {
-    /// See [`Content::Lines`].
-    Lines {
-        /// Offset of the first byte.
-        offset: u64,
-        /// Number of the first line, 0 where nobody counts.
-        line: u64,
-        /// The lines.
-        bytes: Bytes,
-    },
-    /// See [`Content::Items`].
-    Items(Vec<DecodedItem>),
-    /// Nothing.
-    Nothing,
-}
-
-impl DecodedContent {
-    /// Lines or items in it.
-    #[must_use]
-    pub fn count(&self) -> u64 {
-        match self {
-            DecodedContent::Lines { bytes, .. } => {
-                let open = !bytes.is_empty() && !bytes.ends_with(b"\n");
-                memchr::memchr_iter(b'\n', bytes).count() as u64 + u64::from(open)
-            }
-            DecodedContent::Items(items) => items.len() as u64,
-            DecodedContent::Nothing => 0,
-        }
-    }
-}
-
-/// An item read back.
-#[derive(Debug, PartialEq, Eq)]
-pub struct DecodedItem {
-    /// Offset of its first byte.
-    pub offset: u64,
-    /// Its line number, or 0.
-    pub line: u64,
-    /// A record as JSON, or raw bytes that were rejected.
-    pub bytes: Bytes,
-    /// Code and reason of the rejection.
-    pub rejected: Option<(String, String)>,
-}
-
 /// Reads the body of a frame.
 ///
 /// # Errors
 /// When it is not what [`encode`] writes.
-pub fn decode(body: Vec<u8>) -> Result<Decoded, CodecError> {
+pub fn decode(body: Vec<u8>) -> Result<Batch, CodecError> {
     let mut rest = Bytes::from(body);
     let head = take(&mut rest).ok_or_else(|| CodecError("the head is cut off".into()))?;
     let head: Head = serde_json::from_slice(&head).map_err(|e| CodecError(e.to_string()))?;
     let content = match head.content {
-        Kind::Lines => DecodedContent::Lines { offset: head.offset, line: head.line, bytes: rest },
-        Kind::Nothing => DecodedContent::Nothing,
+        Kind::Lines => Content::Lines { offset: head.offset, line: head.line, bytes: rest },
+        Kind::Nothing => Content::Nothing,
         Kind::Items => {
             let mut items = Vec::new();
             while !rest.is_empty() {
                 items.push(take_item(&mut rest).ok_or_else(|| CodecError("an item is cut off".into()))?);
             }
-            DecodedContent::Items(items)
+            Content::Items(items)
         }
     };
     let positions = head.positions.into_iter().map(|(key, value)| PositionUpdate { key, value }).collect();
     let origin = Origin { source: head.source.into(), system: head.system.into() };
-    Ok(Decoded { origin, stream: head.stream, positions, content })
+    Ok(Batch { origin, stream: head.stream.into(), content, positions })
 }
 
 fn take(rest: &mut Bytes) -> Option<Bytes> {
@@ -195,20 +126,18 @@ fn take(rest: &mut Bytes) -> Option<Bytes> {
     Some(rest.split_to(len))
 }
 
-fn take_item(rest: &mut Bytes) -> Option<DecodedItem> {
+fn take_item(rest: &mut Bytes) -> Option<Item> {
     let tag = *rest.first()?;
     let offset = u64::from_le_bytes(rest.get(1..9)?.try_into().ok()?);
     let line = u64::from_le_bytes(rest.get(9..17)?.try_into().ok()?);
     let _ = rest.split_to(17);
     let text = |bytes: Bytes| String::from_utf8(bytes.to_vec()).ok();
-    match tag {
-        RECORD => Some(DecodedItem { offset, line, bytes: take(rest)?, rejected: None }),
-        REJECTED => {
-            let (code, reason) = (text(take(rest)?)?, text(take(rest)?)?);
-            Some(DecodedItem { offset, line, bytes: take(rest)?, rejected: Some((code, reason)) })
-        }
-        _ => None,
-    }
+    let rejected = match tag {
+        RECORD => None,
+        REJECTED => Some(Rejection::new(text(take(rest)?)?, text(take(rest)?)?)),
+        _ => return None,
+    };
+    Some(Item { offset, line, bytes: take(rest)?, rejected })
 }
 
 #[cfg(test)]
@@ -231,29 +160,16 @@ mod tests {
     fn what_is_encoded_is_decoded() {
         let record = EventRecord::parse(br#"{"actor":"a","seq":1,"kind":"start","x":[1]}"#).unwrap();
         let items = vec![
-            Item {
-                offset: 5,
-                line: 2,
-                outcome: Outcome::Record(serde_json::to_vec(&record).unwrap().into()),
-            },
+            Item { offset: 5, line: 2, bytes: serde_json::to_vec(&record).unwrap().into(), rejected: None },
             Item {
                 offset: 9,
                 line: 0,
-                outcome: Outcome::Rejected {
-                    raw: Bytes::from_static(b"\xff\n"),
-                    code: "c".into(),
-                    reason: "r".into(),
-                },
+                bytes: Bytes::from_static(b"\xff\n"),
+                rejected: Some(Rejection::new("c", "r")),
             },
         ];
-        let got = decode(encode(&batch(Content::Items(items)))).unwrap();
-        assert_eq!((&*got.origin.source, &*got.origin.system, &*got.stream), ("s", "y", "/var/log/ä.log"));
-        assert_eq!(got.positions, batch(Content::Nothing).positions);
-        let DecodedContent::Items(items) = got.content else { panic!("{:?}", got.content) };
-        assert_eq!(EventRecord::parse(&items[0].bytes).unwrap(), record);
-        assert_eq!((items[0].offset, items[0].line, &items[0].rejected), (5, 2, &None));
-        assert_eq!(items[1].rejected, Some(("c".into(), "r".into())));
-        assert_eq!(&items[1].bytes[..], b"\xff\n");
+        let given = batch(Content::Items(items));
+        assert_eq!(decode(encode(&given)).unwrap(), given);
     }
 
     proptest! {
@@ -263,7 +179,7 @@ mod tests {
         ) {
             let whole = encode(&batch(Content::Lines { offset, line: 3, bytes: bytes.clone().into() }));
             let got = decode(whole.clone()).unwrap();
-            let DecodedContent::Lines { offset: o, line, bytes: b } = got.content else { panic!("no lines") };
+            let Content::Lines { offset: o, line, bytes: b } = got.content else { panic!("no lines") };
             prop_assert_eq!((o, line, &b[..]), (offset, 3, &bytes[..]));
             let _ = decode(whole[..cut.min(whole.len())].to_vec());
             let mut flipped = whole;

@@ -5,8 +5,8 @@ use std::path::Path;
 use bytes::Bytes;
 use demi_schemas::EventRecord;
 
-use super::batch::{Batch, Content, Item, Outcome};
-use super::codec::{self, Decoded, DecodedContent};
+use super::batch::{Batch, Content};
+use super::codec;
 use super::committer::progress::application;
 use super::monitors::Checkpoint;
 use super::serve::{ServeError, take_lock};
@@ -95,13 +95,7 @@ impl Idle {
 }
 
 /// A batch without what has to go, which is told of, and how much that was. What stays keeps its place in the stream.
-fn without(
-    batch: Decoded,
-    system: &str,
-    doomed: &Doomed,
-    gone: &mut dyn FnMut(&EventRecord),
-) -> (Batch, u64) {
-    let Decoded { origin, stream, positions, content } = batch;
+fn without(batch: Batch, system: &str, doomed: &Doomed, gone: &mut dyn FnMut(&EventRecord)) -> (Batch, u64) {
     let mut count = 0;
     let mut goes = |bytes: &[u8]| {
         let record = EventRecord::parse(bytes).ok().filter(|record| doomed.takes(record));
@@ -110,10 +104,10 @@ fn without(
         count += u64::from(goes);
         goes
     };
-    let other = *origin.system != *system;
-    let content = match content {
-        DecodedContent::Nothing => Content::Nothing,
-        DecodedContent::Lines { offset, line, bytes } => {
+    let other = *batch.origin.system != *system;
+    let content = match batch.content {
+        Content::Nothing => Content::Nothing,
+        Content::Lines { offset, line, bytes } => {
             let mut text = bytes.to_vec();
             let mut begin = if offset == 0 && text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
             while !other && begin < text.len() {
@@ -126,18 +120,9 @@ fn without(
             }
             Content::Lines { offset, line, bytes: Bytes::from(text) }
         }
-        DecodedContent::Items(items) => {
-            let kept = items.into_iter().filter(|item| other || !goes(&item.bytes));
-            let item = |item: codec::DecodedItem| Item {
-                offset: item.offset,
-                line: item.line,
-                outcome: match item.rejected {
-                    None => Outcome::Record(item.bytes),
-                    Some((code, reason)) => Outcome::Rejected { raw: item.bytes, code, reason },
-                },
-            };
-            Content::Items(kept.map(item).collect())
+        Content::Items(items) => {
+            Content::Items(items.into_iter().filter(|item| other || !goes(&item.bytes)).collect())
         }
     };
-    (Batch { origin, stream: stream.into(), content, positions }, count)
+    (Batch { content, ..batch }, count)
 }

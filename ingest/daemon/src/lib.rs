@@ -47,7 +47,7 @@ pub mod tasks;
 pub mod verify;
 mod writer;
 
-pub use batch::{Ack, Batch, Content, Item, Origin, Outcome, PositionUpdate, Refusal};
+pub use batch::{Ack, Batch, Content, Item, Origin, PositionUpdate, Refusal};
 pub use check::{CheckError, check};
 pub use config::{Config, ConfigError};
 pub use forget::{Forgotten, Idle};

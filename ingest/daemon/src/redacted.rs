@@ -1,11 +1,13 @@
 //! Redaction of batches, before they are spooled.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use demi_schemas::EventRecord;
 
-use super::batch::{Batch, Content, Item, Outcome};
-use demi_formats::Redaction;
-use demi_formats::read::lines::Lines;
+use super::batch::{Batch, Content, Item};
+use demi_formats::read::lines::{Line, Lines};
+use demi_formats::{Redaction, Rejection};
 
 /// The batch as it may be written. Lines become items, each with its own place, for their lengths change.
 pub(super) fn redacted(batch: &Batch, redact: &Redaction) -> Batch {
@@ -13,16 +15,18 @@ pub(super) fn redacted(batch: &Batch, redact: &Redaction) -> Batch {
     let content = match &batch.content {
         Content::Nothing => Content::Nothing,
         Content::Items(items) => {
-            let one = |item: &Item| Item { outcome: outcome(redact, system, &item.outcome), ..item.clone() };
-            Content::Items(items.iter().map(one).collect())
+            Content::Items(items.iter().map(|item| item_of(redact, system, item.clone())).collect())
         }
         Content::Lines { offset, line, bytes } => {
             let lines = Lines::new(bytes, *offset, *line, usize::MAX);
             let told = lines.filter(|(_, raw)| !bytes[raw.clone()].trim_ascii().is_empty());
-            let item = |(line, raw): (demi_formats::read::lines::Line, std::ops::Range<usize>)| Item {
-                offset: line.offset,
-                line: line.number,
-                outcome: record(redact, system, without_mark(&bytes[raw], line.offset)),
+            let item = |(line, raw): (Line, Range<usize>)| {
+                let bytes = without_mark(bytes.slice(raw), line.offset);
+                item_of(
+                    redact,
+                    system,
+                    Item { offset: line.offset, line: line.number, bytes, rejected: None },
+                )
             };
             Content::Items(told.map(item).collect())
         }
@@ -31,37 +35,27 @@ pub(super) fn redacted(batch: &Batch, redact: &Redaction) -> Batch {
 }
 
 /// A line without the byte order mark that a file may begin with.
-fn without_mark(line: &[u8], offset: u64) -> &[u8] {
-    match offset {
-        0 => line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line),
-        _ => line,
-    }
+fn without_mark(line: Bytes, offset: u64) -> Bytes {
+    let marked = offset == 0 && line.starts_with(b"\xef\xbb\xbf");
+    line.slice(if marked { 3 } else { 0 }..)
 }
 
-fn outcome(redact: &Redaction, system: &str, outcome: &Outcome) -> Outcome {
-    match outcome {
-        Outcome::Record(json) => record(redact, system, json),
-        Outcome::Rejected { raw, code, reason } => rejected(redact, system, (raw, code, reason)),
-    }
+/// An item as it may be written: of what is no record, what may be kept of it.
+fn item_of(redact: &Redaction, system: &str, item: Item) -> Item {
+    let why = match item.rejected {
+        Some(why) => why,
+        None => match record(redact, system, &item.bytes) {
+            Ok(json) => return Item { bytes: json.into(), rejected: None, ..item },
+            Err(why) => why,
+        },
+    };
+    let why = why.reworded(|reason| redact.text(system, reason).into_owned());
+    Item { bytes: redact.raw(system, &item.bytes).into(), rejected: Some(why), ..item }
 }
 
-/// A record as it may be written, or what may be kept of what is none.
-fn record(redact: &Redaction, system: &str, json: &[u8]) -> Outcome {
-    let parsed = EventRecord::parse(json).map_err(|error| (error.code(), error.to_string()));
-    let written = parsed.and_then(|mut record| {
-        redact.record(system, &mut record);
-        serde_json::to_vec(&record).map_err(|error| ("not_json", error.to_string()))
-    });
-    match written {
-        Ok(json) => Outcome::Record(json.into()),
-        Err((code, reason)) => rejected(redact, system, (json, code, &reason)),
-    }
-}
-
-fn rejected(redact: &Redaction, system: &str, (raw, code, reason): (&[u8], &str, &str)) -> Outcome {
-    Outcome::Rejected {
-        raw: Bytes::from(redact.raw(system, raw)),
-        code: code.to_owned(),
-        reason: redact.text(system, reason).into_owned(),
-    }
+/// A record as it may be written.
+fn record(redact: &Redaction, system: &str, json: &[u8]) -> Result<Vec<u8>, Rejection> {
+    let mut record = EventRecord::parse(json)?;
+    redact.record(system, &mut record);
+    serde_json::to_vec(&record).map_err(|error| Rejection::new("not_json", error.to_string()))
 }

@@ -11,8 +11,9 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::Instant;
 
-use demi_formats::mapping::{Mapper, Mapping, Outcome};
+use demi_formats::mapping::{Mapper, Mapping};
 use demi_formats::{Dry, Sources, record_digest};
+use demi_formats::{Events, Fate};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
@@ -46,7 +47,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let begun = Instant::now();
     Dry::new(Sources::plan(&repeated)?, Mapper::new(&mapping)?).run(|_, unit| {
         lines += unit.lines;
-        if let Outcome::Events { records, .. } = &unit.outcome {
+        if let Fate::Row(Events { records, .. }) = &unit.fate {
             events += records.len() as u64;
             sum = records.iter().fold(sum, |sum, record| sum ^ record_digest(record));
         }

@@ -1,7 +1,8 @@
 //! Logs of any format as event records: which files are read, what a line is, and what mappings make of it.
 //!
 //! ```
-//! use demi_formats::mapping::{Mapper, Mapping, Outcome};
+//! use demi_formats::Fate;
+//! use demi_formats::mapping::{Mapper, Mapping};
 //! use demi_formats::lines::Line;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -10,7 +11,7 @@
 //! mapper.begin("log", b"");
 //! mapper.line(Line::empty(0, 1), b"actor=a seq=1 msg=ready", &mut units);
 //! mapper.end(&mut units);
-//! assert!(matches!(units[0].outcome, Outcome::Events { .. }));
+//! assert!(matches!(units[0].fate, Fate::Row(_)));
 //! # Ok(())
 //! # }
 //! ```
@@ -20,11 +21,11 @@ pub mod digest;
 mod documents;
 mod dry;
 mod error;
+mod fate;
 mod formats;
 pub mod mapping;
 mod nature;
 pub mod otlp;
-mod outcome;
 pub mod read;
 mod redact;
 pub mod secret_file;
@@ -34,6 +35,7 @@ pub use digest::record_digest;
 pub use documents::request;
 pub use dry::Dry;
 pub use error::ReadError;
+pub use fate::{Events, Fate, Rejection};
 pub use nature::likely_reason;
 pub use read::encoding::{Encoding, UnknownEncoding};
 pub use read::lines;

@@ -1,5 +1,6 @@
 //! The one road into the table: a record is new, known or in conflict, and becomes a row of the events or of the
 //! quarantine. `load`, the daemon and `requeue` take it; they differ in where lines come from and when they commit.
+//! Whatever a decoder, a mapping or a source made of a line comes here as a [`Fate`].
 //!
 //! # The order of commits
 //!
@@ -20,7 +21,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use demi_common::sealed::SealedFile;
-use demi_schemas::{EventId, EventRecord};
+use demi_schemas::EventId;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::StoreError;
@@ -30,9 +31,9 @@ use crate::deleted::Deleted;
 use crate::locations::Entry;
 use crate::quarantine::Quarantine;
 use crate::seen::{Seen, Verdict};
-use demi_formats::Redaction;
 use demi_formats::read::lines::Line;
-use demi_formats::read::parse::{What, bad_line_digest};
+use demi_formats::read::parse::{Row, bad_line_digest};
+use demi_formats::{Fate, Redaction, Rejection};
 
 /// Rows of a batch, and the bytes of lines after which it is handed over with fewer.
 const BATCH_ROWS: usize = 16 * 1024;
@@ -70,6 +71,8 @@ pub enum Admitted {
     Conflict,
     /// No event; the line is in quarantine.
     Rejected,
+    /// No event, and none should be one.
+    LeftOut,
 }
 
 /// What became of a record.
@@ -79,7 +82,7 @@ pub(crate) enum Offered {
     Deleted,
     /// The reason, and the digest of the row that goes to quarantine.
     Conflict {
-        reason: String,
+        why: Rejection,
         digest: u64,
     },
 }
@@ -139,38 +142,38 @@ impl Known {
         Ok(Known { system: system.to_owned(), seen, quarantine, redact: None })
     }
 
-    /// Takes a line, whatever it is.
+    /// Takes a line, whatever becomes of it.
     pub fn admit(
         &mut self,
         found: &Found<'_>,
-        what: &mut What,
+        fate: &mut Fate<Row>,
         rows: &mut Rows,
         quarantine: &mut impl Sink,
     ) -> Result<Admitted, StoreError> {
-        match what {
-            What::Event { record, digest, date } => match self.offer(found, record, *digest, *date, rows)? {
+        match fate {
+            Fate::LeftOut(_) => Ok(Admitted::LeftOut),
+            Fate::Row(row) => match self.offer(found, row, rows)? {
                 Offered::Added => Ok(Admitted::Added),
                 Offered::Duplicate => Ok(Admitted::Duplicate),
                 Offered::Deleted => Ok(Admitted::Deleted),
-                Offered::Conflict { reason, digest } => {
+                Offered::Conflict { why, digest } => {
                     // A line that is a record is kept as the record that it is after redaction.
-                    let raw = self.redact.as_ref().and_then(|_| serde_json::to_vec(record).ok());
+                    let raw = self.redact.as_ref().and_then(|_| serde_json::to_vec(&row.record).ok());
                     let found = Found { raw: raw.as_deref().unwrap_or(found.raw), ..*found };
-                    self.isolate(&found, "conflict", &reason, digest, quarantine)?;
+                    self.isolate(&found, &why, digest, quarantine)?;
                     Ok(Admitted::Conflict)
                 }
             },
-            What::Bad { code, reason } => {
-                let kept = self.redact.as_ref().map(|redact| {
-                    (redact.raw(&self.system, found.raw), redact.text(&self.system, reason).into_owned())
-                });
-                let found = &match &kept {
-                    Some((raw, _)) => Found { raw, ..*found },
-                    None => Found { ..*found },
-                };
-                let reason = kept.as_ref().map_or(&*reason, |(_, reason)| reason);
-                let digest = bad_line_digest(found.source, found.line, code, found.raw);
-                self.isolate(found, code, reason, digest, quarantine)?;
+            Fate::Quarantined(why) => {
+                let digest = bad_line_digest(found.source, found.line, why.code(), found.raw);
+                match &self.redact {
+                    None => self.isolate(found, why, digest, quarantine)?,
+                    Some(redact) => {
+                        let raw = redact.raw(&self.system, found.raw);
+                        let why = why.clone().reworded(|text| redact.text(&self.system, text).into_owned());
+                        self.isolate(&Found { raw: &raw, ..*found }, &why, digest, quarantine)?;
+                    }
+                }
                 Ok(Admitted::Rejected)
             }
         }
@@ -180,12 +183,11 @@ impl Known {
     pub(crate) fn offer(
         &mut self,
         found: &Found<'_>,
-        record: &mut EventRecord,
-        digest: u64,
-        date: Option<i32>,
+        row: &mut Row,
         rows: &mut Rows,
     ) -> Result<Offered, StoreError> {
-        let offset = found.line.offset;
+        let Row { record, digest, date } = row;
+        let (digest, date, offset) = (*digest, *date, found.line.offset);
         let entry = Entry { seq: record.seq, digest, offset, source: found.number };
         match self.seen.offer(&record.actor, record.incarnation, entry)? {
             Verdict::Duplicate => Ok(Offered::Duplicate),
@@ -197,7 +199,7 @@ impl Known {
                     "event {event} says something else than the one stored from {source} at byte {offset}"
                 );
                 let digest = xxh3_64(format!("conflict\n{digest}\n{event}").as_bytes());
-                Ok(Offered::Conflict { reason, digest })
+                Ok(Offered::Conflict { why: Rejection::new("conflict", reason), digest })
             }
             Verdict::New { seq } => {
                 record.seq = seq;
@@ -212,8 +214,7 @@ impl Known {
     fn isolate(
         &mut self,
         found: &Found<'_>,
-        code: &str,
-        reason: &str,
+        why: &Rejection,
         digest: u64,
         writer: &mut impl Sink,
     ) -> Result<(), StoreError> {
@@ -224,8 +225,8 @@ impl Known {
             line: found.line.number,
             raw_length: found.line.length,
             raw: found.raw,
-            code,
-            reason,
+            code: why.code(),
+            reason: why.reason(),
             digest,
         };
         self.quarantine.push(&row, writer)

@@ -10,8 +10,9 @@ use crate::admit::{Admitted, Found, Known, Rows};
 use crate::stamps::Stamps;
 use crate::transaction::{Tables, Transaction};
 use crate::{StoreError, check_system_name};
+use demi_formats::Fate;
 use demi_formats::Redaction;
-use demi_formats::read::parse::{Chunk, Item, Message, Parser, What, read_sources};
+use demi_formats::read::parse::{Chunk, Item, Message, Parser, read_sources};
 use demi_formats::read::source::Sources;
 
 /// Dates written at the same time: each has an open file.
@@ -163,24 +164,23 @@ impl<'a, T: Transaction> Loader<'a, T> {
 
     pub(crate) fn take(&mut self, chunk: &mut Chunk) -> Result<(), StoreError> {
         let number = self.known.seen.source(&chunk.source);
-        for Item { line, raw, what } in &mut chunk.items {
+        for Item { line, raw, fate } in &mut chunk.items {
             self.since_commit.bytes += raw.len() as u64;
             let summary = &mut self.report.summary;
-            if !matches!(what, What::Bad { code, .. } if code == "truncated") {
+            if !matches!(fate, Fate::Quarantined(why) if why.code() == "truncated") {
                 summary.lines += 1;
             }
-            if let What::Event { record, .. } = &*what {
-                self.stamps.take(record, &chunk.source, line.number);
+            if let Fate::Row(row) = &*fate {
+                self.stamps.take(&row.record, &chunk.source, line.number);
             }
             let found = Found::new(&chunk.source, number, line, &chunk.raw, raw.clone());
-            match self.known.admit(&found, what, &mut self.rows, self.transaction.quarantine())? {
+            match self.known.admit(&found, fate, &mut self.rows, self.transaction.quarantine())? {
                 Admitted::Duplicate => summary.duplicates += 1,
                 Admitted::Deleted => summary.deleted += 1,
                 Admitted::Conflict if self.counted => {
-                    let event = if let What::Event { record, .. } = what {
-                        record.id().to_string()
-                    } else {
-                        String::new()
+                    let event = match fate {
+                        Fate::Row(row) => row.record.id().to_string(),
+                        _ => String::new(),
                     };
                     return Err(StoreError::Counted {
                         source_name: chunk.source.clone(),
@@ -190,14 +190,14 @@ impl<'a, T: Transaction> Loader<'a, T> {
                     });
                 }
                 Admitted::Conflict => summary.conflicts += 1,
-                Admitted::Rejected => {}
+                Admitted::Rejected | Admitted::LeftOut => {}
                 Admitted::Added => {
                     summary.added += 1;
                     self.since_commit.rows += 1;
-                    if let What::Event { date, .. } = what
-                        && !self.since_commit.dates.contains(date)
+                    if let Fate::Row(row) = fate
+                        && !self.since_commit.dates.contains(&row.date)
                     {
-                        self.since_commit.dates.push(*date);
+                        self.since_commit.dates.push(row.date);
                     }
                     if self.rows.are_full() {
                         self.flush()?;

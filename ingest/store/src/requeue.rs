@@ -8,10 +8,11 @@ use crate::delta::{Gone, TableWriter};
 use crate::quarantine::run_of;
 use crate::{Store, StoreError};
 use demi_formats::digest::digest_into;
-use demi_formats::mapping::{Mapper, Outcome};
+use demi_formats::mapping::Mapper;
 use demi_formats::read::lines::Line;
-use demi_formats::read::parse::{Parser, What, bad_line_digest, reserved};
+use demi_formats::read::parse::{Parser, Row, bad_line_digest, reserved};
 use demi_formats::time::utc_date;
+use demi_formats::{Events, Fate};
 
 /// What [`requeue`] did.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -124,15 +125,15 @@ impl Run<'_> {
         let number = self.known.seen.source(row.source);
         let line = line_of(row);
         let found = Found { source: row.source, number, line: &line, raw: row.raw };
-        for what in records {
-            let What::Event { mut record, digest, date } = what else { continue };
-            match self.known.offer(&found, &mut record, digest, date, &mut self.rows)? {
+        for mut record in records {
+            match self.known.offer(&found, &mut record, &mut self.rows)? {
                 Offered::Added => self.done.added += 1,
                 Offered::Duplicate => self.done.duplicates += 1,
                 Offered::Deleted => self.done.deleted += 1,
-                Offered::Conflict { reason, digest } => {
+                Offered::Conflict { why, digest } => {
                     self.done.kept += 1;
-                    self.kept.push(&QuarantineRow { code: "conflict", reason: &reason, digest, ..*row });
+                    let (code, reason) = (why.code(), why.reason());
+                    self.kept.push(&QuarantineRow { code, reason, digest, ..*row });
                 }
             }
         }
@@ -147,11 +148,11 @@ impl Run<'_> {
     }
 
     /// The events of a line, none if it is to be skipped; `None` if it is still wrong.
-    fn parse(&mut self, row: &QuarantineRow<'_>) -> Option<Vec<What>> {
+    fn parse(&mut self, row: &QuarantineRow<'_>) -> Option<Vec<Row>> {
         let line = line_of(row);
         let Some(mapper) = &mut self.mapper else {
-            let what = Parser::new(self.system, usize::MAX).parse(row.raw, &line);
-            return matches!(what, What::Event { .. }).then(|| vec![what]);
+            let fate = Parser::new(self.system, usize::MAX).parse(row.raw, &line);
+            return if let Fate::Row(row) = fate { Some(vec![row]) } else { None };
         };
         let mut units = Vec::new();
         mapper.begin(row.source, row.raw);
@@ -159,19 +160,19 @@ impl Run<'_> {
         mapper.end(&mut units);
         let mut events = Vec::new();
         for unit in units {
-            match unit.outcome {
-                Outcome::Events { records, .. } => {
+            match unit.fate {
+                Fate::Row(Events { records, .. }) => {
                     for record in records {
                         if reserved(&record).is_some() {
                             return None;
                         }
                         let digest = digest_into(&record, &mut self.scratch);
                         let date = record.time.as_ref().and_then(utc_date);
-                        events.push(What::Event { record: Box::new(record), digest, date });
+                        events.push(Row { record: Box::new(record), digest, date });
                     }
                 }
-                Outcome::Skipped(_) => {}
-                Outcome::Rejected { .. } => return None,
+                Fate::LeftOut(_) => {}
+                Fate::Quarantined(_) => return None,
             }
         }
         Some(events)

@@ -14,13 +14,14 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::CommitError;
-use crate::batch::{Origin, PositionUpdate};
-use crate::codec::{Decoded, DecodedContent, DecodedItem, decode};
+use crate::batch::{Batch, Content, Item, Origin, PositionUpdate};
+use crate::codec::decode;
 use crate::monitors::{Cut, Feeds};
 use crate::spool::{Disk, Reader};
 use crate::tasks::Tasks;
+use demi_formats::Fate;
 use demi_formats::read::lines::{Line, Lines};
-use demi_formats::read::parse::{Parser, What};
+use demi_formats::read::parse::{Parser, Row as Parsed};
 use demi_store::quarantine::{self, RUN};
 
 /// Items handed over together.
@@ -45,14 +46,14 @@ pub(super) struct Row {
     pub line: Line,
     /// Where its bytes are in the chunk.
     pub raw: Range<usize>,
-    pub what: What,
+    pub fate: Fate<Parsed>,
 }
 
 /// Consecutive rows of one frame.
 pub(super) struct Chunk {
     pub lsn: u64,
     pub origin: Origin,
-    pub stream: String,
+    pub stream: Arc<str>,
     pub raw: Bytes,
     pub rows: Vec<Row>,
     /// What a monitor is told of the rows.
@@ -114,7 +115,7 @@ enum Work {
         number: u64,
         bytes: Bytes,
     },
-    Items(Vec<DecodedItem>),
+    Items(Vec<Item>),
 }
 
 struct Job {
@@ -177,7 +178,7 @@ pub(super) fn read_frames<D: Disk>(
 }
 
 /// Items that come first and are handed over together, if more come after them.
-fn first_items(items: &[DecodedItem]) -> Option<usize> {
+fn first_items(items: &[Item]) -> Option<usize> {
     let mut sum = 0;
     let together = items.iter().take(CHUNK_ITEMS).take_while(|item| {
         sum += memory(&item.bytes) + ITEM;
@@ -219,8 +220,8 @@ fn first_chunk(bytes: &[u8]) -> Option<usize> {
 }
 
 /// Cuts a frame into chunks and hands them out; says whether anybody still listens.
-fn cut(lsn: u64, frame: Decoded, frames: &Frames<'_>, out: &Out<'_>) -> bool {
-    let Decoded { origin, stream, positions, content } = frame;
+fn cut(lsn: u64, frame: Batch, frames: &Frames<'_>, out: &Out<'_>) -> bool {
+    let Batch { origin, stream, positions, content } = frame;
     let known = lsn <= frames.done;
     let skip = known && frames.feeds.get(&origin.system).is_none_or(|feed| lsn <= feed.safe());
     let hand_out = |work: Work, last: Option<Vec<PositionUpdate>>| {
@@ -247,8 +248,8 @@ fn cut(lsn: u64, frame: Decoded, frames: &Frames<'_>, out: &Out<'_>) -> bool {
     };
     match content {
         _ if skip => {}
-        DecodedContent::Nothing => {}
-        DecodedContent::Lines { mut offset, line: mut number, mut bytes } => {
+        Content::Nothing => {}
+        Content::Lines { mut offset, line: mut number, mut bytes } => {
             while let Some(end) = first_chunk(&bytes) {
                 let some = bytes.split_to(end);
                 let (begin, first) = (offset, number);
@@ -262,7 +263,7 @@ fn cut(lsn: u64, frame: Decoded, frames: &Frames<'_>, out: &Out<'_>) -> bool {
             }
             return hand_out(Work::Lines { offset, number, bytes }, Some(positions));
         }
-        DecodedContent::Items(mut items) => {
+        Content::Items(mut items) => {
             while let Some(end) = first_items(&items) {
                 let rest = items.split_off(end);
                 if !hand_out(Work::Items(std::mem::replace(&mut items, rest)), None) {
@@ -296,7 +297,7 @@ fn parse_jobs(queue: &Mutex<Receiver<Job>>, frames: &Frames<'_>, stop: &AtomicBo
             Work::Items(items) => item_rows(&mut parser, &items),
         };
         if let Some(feed) = frames.feeds.get(&chunk.origin.system) {
-            chunk.cut = Some(feed.cut(chunk.lsn, chunk.rows.iter().map(|row| &row.what), chunk.end));
+            chunk.cut = Some(feed.cut(chunk.lsn, chunk.rows.iter().map(|row| &row.fate), chunk.end));
         }
         if chunk.known {
             chunk.rows.clear();
@@ -337,9 +338,9 @@ impl Refused {
         let Some(Refused { from, lines, last }) = run.take().filter(|run| run.lines >= RUN as u64) else {
             return;
         };
-        if let Some(Row { line, raw, what: What::Bad { reason, .. } }) = rows.get_mut(from) {
+        if let Some(Row { line, raw, fate: Fate::Quarantined(why) }) = rows.get_mut(from) {
             line.length = raw.len() as u64;
-            *reason = quarantine::of_run(reason, lines, last);
+            *why = why.clone().reworded(|reason| quarantine::of_run(reason, lines, last));
         }
     }
 }
@@ -350,19 +351,19 @@ fn line_rows(parser: &mut Parser<'_>, bytes: &Bytes, offset: u64, number: u64, l
     let mut run = None;
     for (line, raw) in Lines::new(bytes, offset, number, limit) {
         let text = &bytes[raw.clone()];
-        let what = if line.overlong.is_some() {
-            What::Bad { code: "too_long".into(), reason: line.too_long(limit, raw.len()) }
+        let fate = if line.overlong.is_some() {
+            Fate::rejected("too_long", line.too_long(limit, raw.len()))
         } else if text.trim_ascii().is_empty() {
             continue;
         } else {
             parser.parse(text, &line)
         };
         // Of a line that is too long not all bytes are there.
-        if matches!(what, What::Bad { .. }) && line.overlong.is_none() {
-            Refused::add(&mut run, &mut rows, Row { line, raw, what });
+        if matches!(fate, Fate::Quarantined(_)) && line.overlong.is_none() {
+            Refused::add(&mut run, &mut rows, Row { line, raw, fate });
         } else {
             Refused::end(&mut run, &mut rows);
-            rows.push(Row { line, raw, what });
+            rows.push(Row { line, raw, fate });
         }
     }
     Refused::end(&mut run, &mut rows);
@@ -370,7 +371,7 @@ fn line_rows(parser: &mut Parser<'_>, bytes: &Bytes, offset: u64, number: u64, l
 }
 
 /// Items as rows over one stretch of bytes.
-fn item_rows(parser: &mut Parser<'_>, items: &[DecodedItem]) -> (Bytes, Vec<Row>) {
+fn item_rows(parser: &mut Parser<'_>, items: &[Item]) -> (Bytes, Vec<Row>) {
     let mut raw = Vec::with_capacity(items.iter().map(|i| i.bytes.len()).sum());
     let mut rows = Vec::with_capacity(items.len());
     for item in items {
@@ -383,11 +384,11 @@ fn item_rows(parser: &mut Parser<'_>, items: &[DecodedItem]) -> (Bytes, Vec<Row>
             terminated: true,
             overlong: None,
         };
-        let what = match &item.rejected {
-            Some((code, reason)) => What::Bad { code: code.clone().into(), reason: reason.clone() },
+        let fate = match &item.rejected {
+            Some(why) => Fate::Quarantined(why.clone()),
             None => parser.parse(&item.bytes, &line),
         };
-        rows.push(Row { line, raw: at..raw.len(), what });
+        rows.push(Row { line, raw: at..raw.len(), fate });
     }
     (raw.into(), rows)
 }
@@ -415,19 +416,20 @@ mod tests {
                 prop_assert_eq!((row.line.offset - offset) as usize, row.raw.start);
                 prop_assert_eq!(row.line.length as usize, raw.len());
                 let some: Vec<&str> = raw.split('\n').filter(|line| !line.is_empty()).collect();
-                match &row.what {
-                    What::Bad { reason, .. } => {
-                        let lines = quarantine::lines_of(reason);
-                        prop_assert_eq!(lines as usize, some.len(), "{}", reason);
+                match &row.fate {
+                    Fate::Quarantined(why) => {
+                        let lines = quarantine::lines_of(why.reason());
+                        prop_assert_eq!(lines as usize, some.len(), "{:?}", why);
                         prop_assert!(lines == 1 || lines >= RUN as u64);
                     }
-                    What::Event { .. } => prop_assert_eq!(&some, &vec![kinds[0]]),
+                    Fate::Row(_) => prop_assert_eq!(&some, &vec![kinds[0]]),
+                    Fate::LeftOut(why) => prop_assert!(false, "{}", why),
                 }
                 told.extend(some);
             }
             prop_assert_eq!(told, all.into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>());
             // A run that long is one row: there are never so many refused rows in a row.
-            let refused = |row: &Row| matches!(row.what, What::Bad { .. });
+            let refused = |row: &Row| matches!(row.fate, Fate::Quarantined(_));
             prop_assert!(rows.windows(RUN).all(|rows| !rows.iter().all(refused)));
         }
 

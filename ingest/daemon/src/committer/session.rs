@@ -16,7 +16,8 @@ use super::{CommitError, Settings};
 use crate::metrics::Metrics;
 use crate::positions::Positions;
 use crate::tasks::Tasks;
-use demi_formats::read::parse::What;
+use demi_formats::Fate;
+use demi_formats::read::parse::Row as Parsed;
 use demi_store::Store;
 use demi_store::admit::{Admitted, Found, Rows};
 use demi_store::delta::{Gone, TableWriter};
@@ -161,14 +162,14 @@ impl<'a> Session<'a> {
     }
 
     fn row(&mut self, chunk: &Chunk, row: &mut Row, system: usize, source: u32) -> Result<(), CommitError> {
-        let Row { line, raw, what } = row;
-        self.bound_actors(chunk, system, what);
+        let Row { line, raw, fate } = row;
+        self.bound_actors(chunk, system, fate);
         let found = Found::new(&chunk.stream, source, line, &chunk.raw, raw.clone());
         let state = &mut self.systems[system];
-        let admitted = state.known.admit(&found, what, &mut self.rows, &mut self.quarantine)?;
-        match (admitted, what) {
+        let admitted = state.known.admit(&found, fate, &mut self.rows, &mut self.quarantine)?;
+        match (admitted, fate) {
             (Admitted::Duplicate | Admitted::Deleted, _) => state.counts.duplicates += 1,
-            (Admitted::Added, What::Event { record, date, .. }) => {
+            (Admitted::Added, Fate::Row(Parsed { record, date, .. })) => {
                 state.stamps.take(record, &chunk.stream, line.number);
                 state.added(record);
                 self.window.rows += 1;
@@ -301,8 +302,8 @@ impl<'a> Session<'a> {
     }
 
     /// Refuses a record of an actor that is one too many for its source.
-    fn bound_actors(&self, chunk: &Chunk, system: usize, what: &mut What) {
-        let What::Event { record, .. } = what else { return };
+    fn bound_actors(&self, chunk: &Chunk, system: usize, fate: &mut Fate<Parsed>) {
+        let Fate::Row(Parsed { record, .. }) = fate else { return };
         let seen = &self.systems[system].known.seen;
         let (source, system) = (&chunk.origin.source, &chunk.origin.system);
         let most = self.settings.most_actors.of(source);
@@ -318,6 +319,6 @@ impl<'a> Session<'a> {
         let reason = format!(
             "actor '{name}'{of} is one too many: source '{source}' brings new ones only while system '{system}' has fewer than {most} (actors)"
         );
-        *what = What::Bad { code: "too_many_actors".into(), reason };
+        *fate = Fate::rejected("too_many_actors", reason);
     }
 }

@@ -16,7 +16,7 @@ use super::checkpoint::{Alert, Stage, Told};
 use super::config::MonitorConfig;
 use super::work::{Desk, lock};
 use super::{follow_up, webhook};
-use crate::batch::{Batch, Content, Item, Origin, Outcome, Refusal};
+use crate::batch::{Batch, Content, Item, Origin, Refusal};
 use crate::intake::Intake;
 use crate::metrics::Metrics;
 use crate::shutdown::Shutdown;
@@ -102,14 +102,14 @@ impl Courier {
     async fn record(&self, alert: &Alert) -> Option<u64> {
         let bytes = line(alert);
         loop {
-            let outcome = Outcome::Record(bytes.clone().into());
+            let item = Item { offset: alert.seq, line: 0, bytes: bytes.clone().into(), rejected: None };
             let batch = Batch {
                 origin: Origin {
                     source: Arc::from(format!("{SOURCE}{}", self.name)),
                     system: Arc::from(self.config.system.as_str()),
                 },
                 stream: Arc::from(format!("{SOURCE}{}", self.name)),
-                content: Content::Items(vec![Item { offset: alert.seq, line: 0, outcome }]),
+                content: Content::Items(vec![item]),
                 positions: Vec::new(),
             };
             match self.intake.submit(batch, Duration::MAX).await {

@@ -9,7 +9,8 @@ use std::time::Duration;
 use demi_monitor::{Interest, Record};
 
 use crate::metrics::Metrics;
-use demi_formats::read::parse::What;
+use demi_formats::Fate;
+use demi_formats::read::parse::Row;
 
 /// Bytes of lines on their way to a monitor: chunks take up to five times as much memory.
 const MOST_BYTES: usize = 12 << 20;
@@ -160,10 +161,10 @@ impl Feed {
     }
 
     /// Cuts the records of a chunk down.
-    pub(crate) fn cut<'w>(&self, lsn: u64, rows: impl Iterator<Item = &'w What>, end: bool) -> Cut {
+    pub(crate) fn cut<'w>(&self, lsn: u64, rows: impl Iterator<Item = &'w Fate<Row>>, end: bool) -> Cut {
         let interest = self.wanted.interest.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let records = rows.filter_map(|what| match what {
-            What::Event { record, .. } => Some(interest.record(record)),
+        let records = rows.filter_map(|fate| match fate {
+            Fate::Row(row) => Some(interest.record(&row.record)),
             _ => None,
         });
         Cut { lsn, records: records.collect(), end, lost: false, interest, turn: 0, share: None }

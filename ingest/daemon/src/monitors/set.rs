@@ -25,7 +25,8 @@ use super::courier::Courier;
 use super::courier::SOURCE;
 use super::feed::{Feed, Feeds, Wanted};
 use super::work::{Desk, Mute, Work, lock};
-use crate::codec::{self, DecodedContent};
+use crate::batch::Content;
+use crate::codec;
 use crate::config::Config;
 use crate::intake::Intake;
 use crate::metrics::Metrics;
@@ -263,7 +264,7 @@ fn waiting_incarnation<D: Disk + Clone>(
     while let Some(frame) = reader.next_frame()? {
         // What is no batch is told of where it is taken into the store.
         let Ok(batch) = codec::decode(frame.body) else { continue };
-        let DecodedContent::Items(items) = batch.content else { continue };
+        let Content::Items(items) = batch.content else { continue };
         if *batch.origin.system != *system || !batch.origin.source.starts_with(SOURCE) {
             continue;
         }

@@ -3,9 +3,10 @@
 use bytes::Bytes;
 use demi_schemas::EventRecord;
 
-use crate::batch::{Item, MAX_BATCH, Outcome as Fate};
-use demi_formats::mapping::{Outcome, Unit};
+use crate::batch::{Item, MAX_BATCH};
+use demi_formats::mapping::Unit;
 use demi_formats::read::lines::KEPT_OF_OVERLONG;
+use demi_formats::{Fate, Rejection};
 use demi_store::quarantine::{RUN, of_run};
 
 /// Most bytes of what one record became.
@@ -21,50 +22,37 @@ const ITEM: usize = 128;
 
 /// Appends what a unit became: items, and about how many bytes they are when they are spooled.
 pub(super) fn append(unit: Unit, system: &str, items: &mut Vec<Item>) -> usize {
-    let Unit { line, raw, execution, outcome, .. } = unit;
-    let mut size = 0;
-    let mut push = |fate: Fate, bytes: usize| {
-        size += bytes + ITEM;
-        items.push(Item { offset: line.offset, line: line.number, outcome: fate });
-    };
-    let rejected = |raw: Vec<u8>, code: &str, reason: String| {
-        let bytes = raw.len() + reason.len();
-        (Fate::Rejected { raw: Bytes::from(raw), code: code.to_owned(), reason }, bytes)
-    };
-    match outcome {
-        Outcome::Skipped(_) => {}
-        Outcome::Rejected { code, reason } => {
-            let (fate, bytes) = rejected(raw, code, reason);
-            push(fate, bytes);
-        }
-        Outcome::Events { .. } if execution.is_some() => {
+    let Unit { line, raw, execution, fate, .. } = unit;
+    let item = |bytes: Bytes, rejected| Item { offset: line.offset, line: line.number, bytes, rejected };
+    let from = items.len();
+    match fate {
+        Fate::LeftOut(_) => {}
+        Fate::Quarantined(why) => items.push(item(raw.into(), Some(why))),
+        Fate::Row(_) if execution.is_some() => {
             let reason =
                 "its file holds several executions, and a source writes one system: use `ingest load`";
-            let (fate, bytes) = rejected(raw, "execution", reason.to_owned());
-            push(fate, bytes);
+            items.push(item(raw.into(), Some(Rejection::new("execution", reason))));
         }
-        Outcome::Events { records, .. } => {
-            let fates: Vec<Fate> = records.iter().map(|record| of_system(record, system)).collect();
-            if fates.iter().map(bytes_of).sum::<usize>() > MOST_TOGETHER {
+        Fate::Row(events) => {
+            items.extend(events.records.iter().map(|record| {
+                let (bytes, rejected) = of_system(record, system);
+                item(bytes, rejected)
+            }));
+            if items[from..].iter().map(Item::len).sum::<usize>() > MOST_TOGETHER {
                 let reason = format!("the events of this record are more than {MOST_TOGETHER} bytes");
                 let kept = raw[..raw.len().min(KEPT_OF_OVERLONG)].to_vec();
-                let (fate, bytes) = rejected(kept, "too_long", reason);
-                push(fate, bytes);
-                return size;
-            }
-            for fate in fates {
-                let bytes = bytes_of(&fate);
-                push(fate, bytes);
+                items.truncate(from);
+                items.push(item(kept.into(), Some(Rejection::new("too_long", reason))));
             }
         }
     }
-    size
+    items[from..].iter().map(|item| item.len() + ITEM).sum()
 }
 
-/// The record, unless it says that it is of another system or its incarnation cannot be stored.
+/// The record as JSON; and why it is rejected, if it says that it is of another system or cannot be stored.
 ///
 /// Here it is serialized, once: the spool takes these bytes, and the committer reads them.
-pub(super) fn of_system(record: &EventRecord, system: &str) -> Fate {
+pub(super) fn of_system(record: &EventRecord, system: &str) -> (Bytes, Option<Rejection>) {
     // A record that was parsed can be written.
     let mut json = serde_json::to_vec(record).unwrap_or_default();
     if json.len() > LARGE {
@@ -78,19 +66,11 @@ pub(super) fn of_system(record: &EventRecord, system: &str) -> Fate {
         }
         _ if json.len() > MOST_TOGETHER => {
             let reason = format!("the event of this record is more than {MOST_TOGETHER} bytes");
-            let raw = json.slice(..KEPT_OF_OVERLONG);
-            return Fate::Rejected { raw, code: "too_long".to_owned(), reason };
+            return (json.slice(..KEPT_OF_OVERLONG), Some(Rejection::new("too_long", reason)));
         }
-        _ => return Fate::Record(json),
+        _ => return (json, None),
     };
-    Fate::Rejected { raw: json, code: "rule".to_owned(), reason }
-}
-
-fn bytes_of(fate: &Fate) -> usize {
-    match fate {
-        Fate::Record(json) => json.len(),
-        Fate::Rejected { raw, reason, .. } => raw.len() + reason.len(),
-    }
+    (json, Some(Rejection::new("rule", reason)))
 }
 
 /// Bytes of refused lines that one row has.
@@ -98,12 +78,8 @@ const MOST_OF_RUN: usize = 256 << 10;
 
 /// Whether an item is a refused line that may stand in one row with others: all of it is there.
 fn is_line(item: &Item) -> bool {
-    match &item.outcome {
-        Fate::Rejected { raw, code, .. } => {
-            item.line > 0 && code != "too_long" && code != "truncated" && !raw.contains(&b'\n')
-        }
-        Fate::Record(_) => false,
-    }
+    let may = |why: &Rejection| !matches!(why.code(), "too_long" | "truncated");
+    item.line > 0 && item.rejected.as_ref().is_some_and(may) && !item.bytes.contains(&b'\n')
 }
 
 /// Puts many refused lines in a row into one item, which has the bytes of all of them.
@@ -119,7 +95,7 @@ pub(super) fn folded(items: Vec<Item>) -> Vec<Item> {
         }
         match line {
             true => {
-                bytes += bytes_of(&item.outcome);
+                bytes += item.len();
                 run.push(item);
             }
             false => out.push(item),
@@ -135,27 +111,12 @@ fn fold(run: &mut Vec<Item>) -> Vec<Item> {
     if lines.len() < RUN {
         return lines;
     }
-    let mut all = Vec::new();
-    let mut last = (0, 0);
-    for line in &lines {
-        if let Fate::Rejected { raw, .. } = &line.outcome {
-            if last.0 > 0 {
-                all.push(b'\n');
-            }
-            all.extend_from_slice(raw);
-        }
-        last = (line.line, line.offset);
-    }
+    let last = lines.last().map_or((0, 0), |line| (line.line, line.offset));
+    let all = lines.iter().map(|line| &line.bytes[..]).collect::<Vec<_>>().join(&b'\n');
     let count = lines.len() as u64;
     let first = lines.into_iter().next().map(|item| {
-        let outcome = match item.outcome {
-            Fate::Rejected { code, reason, .. } => {
-                let reason = of_run(&reason, count, last);
-                Fate::Rejected { raw: Bytes::from(all), code, reason }
-            }
-            record @ Fate::Record(_) => record,
-        };
-        Item { outcome, ..item }
+        let rejected = item.rejected.map(|why| why.reworded(|reason| of_run(reason, count, last)));
+        Item { bytes: all.into(), rejected, ..item }
     });
     first.into_iter().collect()
 }
@@ -190,7 +151,7 @@ impl<'a> Batches<'a> {
 
     /// Appends an item; says whether somebody listens.
     pub(super) fn push(&mut self, item: Item) -> bool {
-        let size = bytes_of(&item.outcome) + ITEM;
+        let size = item.len() + ITEM;
         if self.size + size > GATHERED && !self.now.is_empty() {
             self.give(Vec::new());
         }
@@ -240,23 +201,15 @@ mod tests {
         fn each_line_is_in_one_item(kinds in prop::collection::vec((0usize..3, 1usize..40), 0..8)) {
             let kinds: Vec<usize> = kinds.into_iter().flat_map(|(kind, n)| std::iter::repeat_n(kind, n)).collect();
             let item = |(n, kind): (usize, &usize)| {
-                let raw = Bytes::from(n.to_string());
-                let rejected = |code: &str| Fate::Rejected { raw: raw.clone(), code: code.to_owned(), reason: "r".to_owned() };
-                let outcome = match kind {
-                    0 => Fate::Record(raw),
-                    1 => rejected("too_long"),
-                    _ => rejected("not_json"),
-                };
-                Item { offset: n as u64 * 10, line: n as u64 + 1, outcome }
+                let rejected = ["", "too_long", "not_json"][*kind];
+                let rejected = (*kind > 0).then(|| Rejection::new(rejected, "r"));
+                Item { offset: n as u64 * 10, line: n as u64 + 1, bytes: n.to_string().into(), rejected }
             };
             let items: Vec<Item> = kinds.iter().enumerate().map(item).collect();
             let mut told = Vec::new();
             for item in folded(items.clone()) {
-                let (raw, lines) = match &item.outcome {
-                    Fate::Record(raw) => (raw, 1),
-                    Fate::Rejected { raw, reason, .. } => (raw, lines_of(reason)),
-                };
-                let text = std::str::from_utf8(raw).unwrap_or_default();
+                let lines = item.rejected.as_ref().map_or(1, |why| lines_of(why.reason()));
+                let text = std::str::from_utf8(&item.bytes).unwrap_or_default();
                 let some: Vec<&str> = text.split('\n').collect();
                 prop_assert_eq!(some.len() as u64, lines);
                 prop_assert!(lines == 1 || lines >= RUN as u64);

@@ -174,7 +174,6 @@ impl Bodies {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::batch::Outcome as Fate;
 
     fn reason(name: &str, carrier: Carrier) -> String {
         find(name, carrier).unwrap_err().to_string()
@@ -210,11 +209,11 @@ mod tests {
             });
             bodies.append("http://h", text.as_bytes(), (|at| at, 1), (1000, "s"), &mut out).unwrap();
             assert!(out.end());
-            let Fate::Record(json) = &items[0].outcome else { panic!("{items:?}") };
-            let record = demi_schemas::EventRecord::parse(json).unwrap();
+            assert_eq!(items[0].rejected, None);
+            let record = demi_schemas::EventRecord::parse(&items[0].bytes).unwrap();
             assert_eq!((record.actor.as_str(), record.seq), ("a", 7));
-            let Fate::Rejected { code, reason, .. } = &items[1].outcome else { panic!("{items:?}") };
-            assert!(code == "rule" && reason.contains("none can be counted"), "{reason}");
+            let why = items[1].rejected.as_ref().unwrap();
+            assert!(why.code() == "rule" && why.reason().contains("none can be counted"), "{why:?}");
             assert_eq!((items.len(), items[1].line), (2, 2));
         }
     }

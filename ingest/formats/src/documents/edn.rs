@@ -10,9 +10,9 @@
 use xxhash_rust::xxh3::Xxh3;
 
 use super::kept::Part;
-use super::out::{Found, What};
-use crate::formats::{Decoded, Record, edn};
-use crate::outcome::{Outcome, not_utf8};
+use super::out::Found;
+use crate::fate::{Fate, not_utf8};
+use crate::formats::{Decoded, edn, json_record};
 use crate::read::lines::{KEPT_OF_OVERLONG, Line};
 
 /// Deepest nesting of brackets.
@@ -341,9 +341,9 @@ impl Edn {
                 "the collection that begins in line {line} is not closed: '{}' is missing; the file may be cut off",
                 closer as char
             );
-            let outcome = Outcome::Rejected { code: "not_edn", reason };
+            let fate = Fate::rejected("not_edn", reason);
             let last = self.at.line.saturating_sub(u64::from(self.line_begins));
-            self.tell(self.at, last, (0, None), Vec::new(), What::Done(outcome), sink);
+            self.tell(self.at, last, (0, None), Vec::new(), fate, sink);
         }
         self.in_comment = false;
     }
@@ -360,9 +360,9 @@ impl Edn {
             line.length,
             kept.len()
         );
-        let outcome = Outcome::Rejected { code: "too_long", reason };
+        let fate = Fate::rejected("too_long", reason);
         let begin = self.at;
-        self.tell(begin, begin.line, (line.length, line.overlong), kept.to_vec(), What::Done(outcome), sink);
+        self.tell(begin, begin.line, (line.length, line.overlong), kept.to_vec(), fate, sink);
         self.at.offset += line.length;
     }
 
@@ -515,8 +515,8 @@ impl Edn {
                 "this form is {length} bytes long, more than the limit; its first {} bytes are kept",
                 form.raw.len()
             );
-            let outcome = Outcome::Rejected { code: "too_long", reason };
-            self.tell(form.begin, last, (length, Some(hash.digest())), form.raw, What::Done(outcome), sink);
+            let fate = Fate::rejected("too_long", reason);
+            self.tell(form.begin, last, (length, Some(hash.digest())), form.raw, fate, sink);
             return;
         }
         let text = match std::str::from_utf8(&form.raw) {
@@ -529,14 +529,20 @@ impl Edn {
         match edn::form(text) {
             Ok(Some(record)) if record.is_object() => {
                 self.tell_rejected(sink);
-                let what = What::Record(Decoded::Record(Record::Json(record)));
-                self.tell(form.begin, last, (form.raw.len() as u64, None), form.raw, what, sink);
+                self.tell(
+                    form.begin,
+                    last,
+                    (form.raw.len() as u64, None),
+                    form.raw,
+                    json_record(record),
+                    sink,
+                );
             }
             Ok(Some(_)) => self.reject(form.begin, form.raw, "not_edn", "it is EDN, but no map".into(), sink),
             Ok(None) => {
                 self.tell_rejected(sink);
-                let what = What::Done(Outcome::Skipped("a form that is left out"));
-                self.tell(form.begin, last, (form.raw.len() as u64, None), form.raw, what, sink);
+                let fate = Fate::LeftOut("a form that is left out");
+                self.tell(form.begin, last, (form.raw.len() as u64, None), form.raw, fate, sink);
             }
             Err(reason) => self.reject(form.begin, form.raw, "not_edn", reason, sink),
         }
@@ -571,8 +577,8 @@ impl Edn {
         );
         if let Some((hash, length)) = form.long {
             self.tell_rejected(sink);
-            let outcome = Outcome::Rejected { code: "not_edn", reason };
-            self.tell(form.begin, line, (length, Some(hash.digest())), form.raw, What::Done(outcome), sink);
+            let fate = Fate::rejected("not_edn", reason);
+            self.tell(form.begin, line, (length, Some(hash.digest())), form.raw, fate, sink);
             return;
         }
         let blanks = form.raw.split_off(form.raw.trim_ascii_end().len());
@@ -604,8 +610,8 @@ impl Edn {
 
     fn tell_rejected(&mut self, sink: Sink<'_>) {
         let Some(Rejected { begin, last, raw, code, reason, .. }) = self.rejected.take() else { return };
-        let what = What::Done(Outcome::Rejected { code, reason });
-        self.tell(begin, last, (raw.len() as u64, None), raw, what, sink);
+        let fate = Fate::rejected(code, reason);
+        self.tell(begin, last, (raw.len() as u64, None), raw, fate, sink);
     }
 
     /// Tells of lines without a record, up to that one.
@@ -613,8 +619,8 @@ impl Edn {
         let Some(Gap { begin, last, raw }) = self.gap.take() else { return };
         let last = last.min(until);
         if last >= begin.line && last > self.counted {
-            let what = What::Done(Outcome::Skipped("no record stands in it"));
-            self.tell(begin, last, (raw.len() as u64, None), raw, what, sink);
+            let fate = Fate::LeftOut("no record stands in it");
+            self.tell(begin, last, (raw.len() as u64, None), raw, fate, sink);
         }
     }
 
@@ -624,13 +630,13 @@ impl Edn {
         last: u64,
         (length, overlong): (u64, Option<u64>),
         raw: Vec<u8>,
-        what: What,
+        fate: Fate<Decoded<'static>>,
         sink: Sink<'_>,
     ) {
         let lines = last.saturating_sub(self.counted.max(begin.line.saturating_sub(1)));
         self.counted = self.counted.max(last);
         let line = Line { offset: begin.offset, number: begin.line, length, terminated: true, overlong };
-        sink(Found { part: Part { line, last, raw }, lines, what });
+        sink(Found { part: Part { line, last, raw }, lines, fate });
     }
 }
 
@@ -648,11 +654,11 @@ mod tests {
         let mut take = |f: Found| {
             let at = f.part.line.offset as usize;
             assert!(text.as_bytes()[at..].starts_with(&f.part.raw), "{f:?}");
-            let what = match f.what {
-                What::Record(Decoded::Record(record)) => Ok(record.value()),
-                What::Done(Outcome::Rejected { code, reason }) => Err(format!("{code}: {reason}")),
-                What::Done(Outcome::Skipped(why)) => Err(format!("skipped: {why}")),
-                _ => panic!("nothing else comes"),
+            let what = match f.fate {
+                Fate::Row(Decoded::Record(record)) => Ok(record.value()),
+                Fate::Quarantined(why) => Err(format!("{}: {}", why.code(), why.reason())),
+                Fate::LeftOut(why) => Err(format!("skipped: {why}")),
+                Fate::Row(Decoded::Events(_)) => panic!("nothing else comes"),
             };
             found.push((f.part.line.number, f.lines, what));
         };
@@ -836,7 +842,7 @@ mod tests {
             let mut take = |f: Found| {
                 let begin = f.part.line.offset as usize;
                 let end = begin + f.part.line.length as usize;
-                let skipped = matches!(f.what, What::Done(Outcome::Skipped("no record stands in it")));
+                let skipped = matches!(f.fate, Fate::LeftOut("no record stands in it"));
                 for place in in_units.iter_mut().take(end).skip(begin).filter(|_| !skipped) {
                     assert!(!*place, "twice in {text:?}");
                     *place = true;

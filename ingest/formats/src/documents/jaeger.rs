@@ -11,9 +11,9 @@ use super::out::Out;
 use super::records::value;
 use super::scan::{Action, Handler, Level, Tag};
 use super::telemetry::{broken, done, place, rejected};
+use crate::fate::Fate;
 use crate::otlp::OtlpOptions;
 use crate::otlp::jaeger::{self, Processes};
-use crate::outcome::Outcome;
 
 /// What an array or object is.
 #[derive(Clone, Copy, PartialEq)]
@@ -103,7 +103,7 @@ impl Handler for Jaeger {
             let reason = "there are no 'spans' in the document";
             out.done(part, rejected("", "not_telemetry", reason));
         } else if !self.given {
-            out.done(part, Outcome::Skipped("no spans"));
+            out.give(part, Fate::LeftOut("no spans"));
         }
         self.forget();
     }

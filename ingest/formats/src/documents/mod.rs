@@ -26,7 +26,7 @@ mod zipkin;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use out::{Found, What};
+pub(crate) use out::Found;
 
 use self::edn::Edn;
 use self::jaeger::Jaeger;

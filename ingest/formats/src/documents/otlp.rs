@@ -14,8 +14,8 @@ use super::out::Out;
 use super::records::value;
 use super::scan::{Action, Handler, Level, Tag};
 use super::telemetry::{broken, done, place, rejected};
-use crate::otlp::{Attributes, Item, OtlpOptions, Repeats, Surroundings, json};
-use crate::outcome::Outcome;
+use crate::fate::Fate;
+use crate::otlp::{Attributes, OtlpOptions, Repeats, Surroundings, json};
 
 /// What an array or object is.
 #[derive(Clone, Copy, PartialEq)]
@@ -156,7 +156,7 @@ impl Handler for Otlp {
             let reason = "neither 'resourceSpans' nor 'resourceLogs' is in the document";
             out.done(part, rejected("", "not_telemetry", reason));
         } else if !self.given {
-            out.done(part, Outcome::Skipped("no spans and no log records"));
+            out.give(part, Fate::LeftOut("no spans and no log records"));
         }
         self.forget();
     }
@@ -267,7 +267,7 @@ impl Otlp {
             match tag {
                 Tag::Log => {
                     let record = self.repeats.json(&element, around, &self.options)?;
-                    Ok(vec![Item::Event(Box::new(record))])
+                    Ok(vec![record])
                 }
                 _ => json::span(&element, around, &self.options),
             }

@@ -1,8 +1,8 @@
 //! What was found, and the lines that each of it stands in.
 
 use super::kept::Part;
+use crate::fate::{Events, Fate};
 use crate::formats::Decoded;
-use crate::outcome::Outcome;
 
 /// What was found in a document.
 #[derive(Debug)]
@@ -11,17 +11,8 @@ pub(crate) struct Found {
     pub(crate) part: Part,
     /// Lines that were not counted before it.
     pub(crate) lines: u64,
-    /// What it is.
-    pub(crate) what: What,
-}
-
-/// What a part of a document is.
-#[derive(Debug)]
-pub(crate) enum What {
-    /// A record for the rules of a mapping, or none.
-    Record(Decoded<'static>),
-    /// Events, or none.
-    Done(Outcome),
+    /// What becomes of it.
+    pub(crate) fate: Fate<Decoded<'static>>,
 }
 
 /// Counts lines: each once, whatever stands in it.
@@ -41,17 +32,22 @@ pub(super) struct Out<'a> {
 
 impl Out<'_> {
     /// Gives what was found.
-    pub(super) fn give(&mut self, part: Part, what: What) {
+    pub(super) fn give(&mut self, part: Part, fate: Fate<Decoded<'static>>) {
         let lines = part.last.saturating_sub(self.count.counted);
         self.count.counted = self.count.counted.max(part.last);
-        if let Some(before) = self.count.held.replace(Found { part, lines, what }) {
+        if let Some(before) = self.count.held.replace(Found { part, lines, fate }) {
             (self.sink)(before);
         }
     }
 
-    /// Gives an outcome.
-    pub(super) fn done(&mut self, part: Part, outcome: Outcome) {
-        self.give(part, What::Done(outcome));
+    /// Gives events, or why there are none.
+    pub(super) fn done(&mut self, part: Part, fate: Fate<Events>) {
+        let fate = match fate {
+            Fate::Row(events) => Fate::Row(Decoded::Events(events)),
+            Fate::LeftOut(why) => Fate::LeftOut(why),
+            Fate::Quarantined(why) => Fate::Quarantined(why),
+        };
+        self.give(part, fate);
     }
 
     /// Counts the rest of a document, up to that line, to what was found last, and lets go of that.

@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::kept::Part;
-use super::out::{Out, What};
+use super::out::Out;
 use super::scan::{Action, Handler, Level, Tag};
-use crate::formats::{Decoded, Record};
-use crate::outcome::{Outcome, not_utf8};
+use crate::fate::{Fate, not_utf8};
+use crate::formats::json_record;
 
 /// The value of a part, or why it has none.
 pub(super) fn value(part: &Part) -> Result<Value, (&'static str, String)> {
@@ -80,29 +80,25 @@ impl Handler for Records {
 
     fn captured(&mut self, _: Tag, _: &[Level], part: Part, out: &mut Out<'_>) {
         self.given = true;
-        let decoded = match value(&part) {
-            Ok(record @ (Value::Object(_) | Value::Array(_))) => Decoded::Record(Record::Json(record)),
-            Ok(_) => Decoded::Bad {
-                code: "not_json",
-                reason: "this part of the document is no object or array".into(),
-            },
-            Err((code, reason)) => Decoded::Bad { code, reason },
+        let fate = match value(&part) {
+            Ok(record @ (Value::Object(_) | Value::Array(_))) => json_record(record),
+            Ok(_) => Fate::rejected("not_json", "this part of the document is no object or array"),
+            Err(error) => Fate::Quarantined(error.into()),
         };
-        out.give(part, What::Record(decoded));
+        out.give(part, fate);
     }
 
     fn document(&mut self, part: Part, out: &mut Out<'_>) {
         if let Some((pointer, _)) = self.pointer.as_ref().filter(|_| !self.found) {
-            let reason = format!("there is no array at {pointer}");
-            out.give(part, What::Record(Decoded::Bad { code: "not_json", reason }));
+            out.give(part, Fate::rejected("not_json", format!("there is no array at {pointer}")));
         } else if !self.given {
-            out.done(part, Outcome::Skipped("no records"));
+            out.give(part, Fate::LeftOut("no records"));
         }
         (self.found, self.given) = (false, false);
     }
 
     fn broken(&mut self, part: Part, reason: String, out: &mut Out<'_>) {
         (self.found, self.given) = (false, false);
-        out.give(part, What::Record(Decoded::Bad { code: "not_json", reason }));
+        out.give(part, Fate::rejected("not_json", reason));
     }
 }

@@ -9,10 +9,11 @@ use std::fmt;
 use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::{Documents, Found, What};
+use super::{Documents, Found};
+use crate::fate::Fate;
+use crate::formats::Decoded;
 use crate::otlp::runs::Runs;
 use crate::otlp::{OtlpError, OtlpOptions, Told};
-use crate::outcome::Outcome;
 
 /// The lists that a document may have. Some files hold single elements of the lists of resources, and before version 0.15 of the protocol
 /// scopes were called libraries.
@@ -93,22 +94,20 @@ pub fn read(request: &[u8], options: &OtlpOptions, limit: usize, each: &mut dyn 
         if !listens {
             return;
         }
-        let What::Done(outcome) = found.what else { return };
-        listens = match outcome {
-            Outcome::Skipped(_) => true,
-            Outcome::Events { records, .. } => records.into_iter().all(|mut record| {
+        listens = match found.fate {
+            Fate::LeftOut(_) | Fate::Row(Decoded::Record(_)) => true,
+            Fate::Row(Decoded::Events(events)) => events.records.into_iter().all(|mut record| {
                 record.line = None;
                 runs.event(Box::new(record), each)
             }),
-            Outcome::Rejected { code, reason } => {
+            Fate::Quarantined(why) => {
                 // Equal but for their places.
-                let (place, reason) = match reason.split_once(": ") {
-                    Some((place, reason)) if place.ends_with(']') && !place.contains(' ') => {
-                        (place.to_owned(), reason.to_owned())
-                    }
-                    _ => (String::new(), reason),
+                let (place, reason) = match why.reason().split_once(": ") {
+                    Some((place, reason)) if place.ends_with(']') && !place.contains(' ') => (place, reason),
+                    _ => ("", why.reason()),
                 };
-                runs.refuse(place, code, reason, found.part.raw, each)
+                let (place, reason) = (place.to_owned(), reason.to_owned());
+                runs.refuse(place, why.reworded(|_| reason), found.part.raw, each)
             }
         };
     };
@@ -174,8 +173,7 @@ mod tests {
                     Told::Event(record) => Item::Event(record),
                     Told::Refused(r) => Item::Rejected(crate::otlp::Rejected {
                         path: r.first,
-                        code: r.code,
-                        reason: r.reason,
+                        why: r.why,
                         raw: String::from_utf8(r.raw).unwrap(),
                     }),
                 })
@@ -197,6 +195,10 @@ mod tests {
             (refused.count, refused.first.as_str()),
             (1000, "resourceSpans[0].scopeSpans[0].spans[0]")
         );
-        assert!(refused.sentence().contains("spans[999], 1000 in a row"), "{}", refused.sentence());
+        assert!(
+            refused.rejection().reason().contains("spans[999], 1000 in a row"),
+            "{:?}",
+            refused.rejection()
+        );
     }
 }

@@ -3,8 +3,9 @@
 use super::kept::Part;
 use super::out::Out;
 use super::scan::Level;
-use crate::otlp::Item;
-use crate::outcome::Outcome;
+use crate::fate::{Events, Fate};
+use crate::otlp::Bad;
+use demi_schemas::EventRecord;
 
 /// Where something stands in its document, such as `resourceSpans[0].scopeSpans[1].spans[2]`.
 pub(super) fn place(path: &[Level]) -> String {
@@ -23,28 +24,22 @@ pub(super) fn place(path: &[Level]) -> String {
 }
 
 /// No event, and why.
-pub(super) fn rejected(place: &str, code: &'static str, reason: &str) -> Outcome {
-    let reason = if place.is_empty() { reason.to_owned() } else { format!("{place}: {reason}") };
-    Outcome::Rejected { code, reason }
+pub(super) fn rejected(place: &str, code: &'static str, reason: &str) -> Fate<Events> {
+    Fate::rejected(code, if place.is_empty() { reason.to_owned() } else { format!("{place}: {reason}") })
 }
 
 /// What became of an element.
-pub(super) fn done(items: Result<Vec<Item>, (&'static str, String)>, part: &Part, place: &str) -> Outcome {
-    let items = match items {
-        Ok(items) => items,
-        Err((code, reason)) => return rejected(place, code, &reason),
-    };
-    let records = items.into_iter().filter_map(|item| match item {
-        Item::Event(mut event) => {
-            event.line = Some(part.line.number);
-            Some(*event)
+pub(super) fn done(records: Result<Vec<EventRecord>, Bad>, part: &Part, place: &str) -> Fate<Events> {
+    match records {
+        Ok(mut records) => {
+            records.iter_mut().for_each(|record| record.line = Some(part.line.number));
+            Fate::Row(Events { records, warnings: Vec::new() })
         }
-        Item::Rejected(_) => None,
-    });
-    Outcome::Events { records: records.collect(), warnings: Vec::new() }
+        Err((code, reason)) => rejected(place, code, &reason),
+    }
 }
 
 /// Gives what could not be read.
 pub(super) fn broken(part: Part, reason: String, out: &mut Out<'_>) {
-    out.done(part, Outcome::Rejected { code: "not_json", reason });
+    out.give(part, Fate::rejected("not_json", reason));
 }

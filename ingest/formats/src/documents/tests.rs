@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::fate::{Events, Fate};
 use crate::formats::Decoded;
 use crate::otlp::{self, Item, OtlpOptions};
-use crate::outcome::Outcome;
 
 mod jaeger;
 
@@ -106,18 +106,16 @@ fn sorted(value: &Value) -> Value {
 fn outcomes(found: Vec<Found>) -> (Vec<String>, Vec<String>) {
     let (mut events, mut reasons) = (Vec::new(), Vec::new());
     for found in found {
-        match found.what {
-            What::Record(Decoded::Record(record)) => events.push(sorted(&record.value()).to_string()),
-            What::Record(Decoded::Bad { reason, .. }) | What::Done(Outcome::Rejected { reason, .. }) => {
-                reasons.push(reason);
-            }
-            What::Done(Outcome::Events { records, .. }) => {
+        match found.fate {
+            Fate::Row(Decoded::Record(record)) => events.push(sorted(&record.value()).to_string()),
+            Fate::Quarantined(why) => reasons.push(why.reason().to_owned()),
+            Fate::Row(Decoded::Events(Events { records, .. })) => {
                 for mut record in records {
                     assert_eq!(record.line.take(), Some(found.part.line.number));
                     events.push(serde_json::to_string(&record).unwrap());
                 }
             }
-            What::Record(Decoded::Nothing(_)) | What::Done(Outcome::Skipped(_)) => {}
+            Fate::LeftOut(_) => {}
         }
     }
     events.sort();
@@ -381,7 +379,7 @@ fn spans_before_their_resource_are_whose_they_are_and_those_of_a_broken_one_are_
     let text = format!("{start},\"resource\":{}}}]}}", attributes("late"));
     let mut actors = BTreeMap::new();
     for found in read(Container::Otlp, None, 1 << 20, text.as_bytes(), 1 << 16) {
-        let What::Done(Outcome::Events { records, .. }) = found.what else { panic!() };
+        let Fate::Row(Decoded::Events(Events { records, .. })) = found.fate else { panic!() };
         for record in records {
             let of = (record.actor.clone(), record.attrs["scope"].as_str().unwrap().to_owned());
             *actors.entry(of).or_insert(0) += 1;

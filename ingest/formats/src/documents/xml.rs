@@ -12,9 +12,9 @@ use quick_xml::events::{BytesStart, Event};
 use serde_json::{Map, Value};
 
 use super::kept::{Kept, Part};
-use super::out::{Count, Found, Out, What};
-use crate::formats::{Decoded, Record};
-use crate::outcome::{Outcome, not_utf8};
+use super::out::{Count, Found, Out};
+use crate::fate::{Fate, not_utf8};
+use crate::formats::json_record;
 
 /// Deepest nesting of elements.
 const MOST_DEPTH: usize = 256;
@@ -302,18 +302,14 @@ impl Xml {
         kept.take(piece, at + 1);
         let part = kept.part(self.line);
         self.tag.clear();
-        let decoded = if deep {
-            Decoded::Bad {
-                code: "not_xml",
-                reason: format!("elements are nested more than {MOST_DEPTH} deep"),
+        let fate = match value(&part) {
+            _ if deep => {
+                Fate::rejected("not_xml", format!("elements are nested more than {MOST_DEPTH} deep"))
             }
-        } else {
-            match value(&part) {
-                Ok(record) => Decoded::Record(Record::Json(record)),
-                Err((code, reason)) => Decoded::Bad { code, reason },
-            }
+            Ok(record) => json_record(record),
+            Err(error) => Fate::Quarantined(error.into()),
         };
-        Out { count: &mut self.count, sink }.give(part, What::Record(decoded));
+        Out { count: &mut self.count, sink: &mut *sink }.give(part, fate);
         if self.open.is_empty() {
             self.document_ends(sink);
         }
@@ -322,7 +318,7 @@ impl Xml {
     fn document_ends(&mut self, sink: Sink<'_>) {
         if !std::mem::take(&mut self.given) {
             let part = self.tag_part();
-            Out { count: &mut self.count, sink: &mut *sink }.done(part, Outcome::Skipped("no records"));
+            Out { count: &mut self.count, sink: &mut *sink }.give(part, Fate::LeftOut("no records"));
         }
         let last = self.line;
         Out { count: &mut self.count, sink }.document_ends(last);
@@ -343,8 +339,7 @@ impl Xml {
 
     fn reject(&mut self, part: Part, reason: String, sink: Sink<'_>) {
         self.given = true;
-        Out { count: &mut self.count, sink }
-            .give(part, What::Record(Decoded::Bad { code: "not_xml", reason }));
+        Out { count: &mut self.count, sink }.give(part, Fate::rejected("not_xml", reason));
     }
 
     /// Rejects what stands outside of all elements, up to `at` of the piece.
@@ -476,6 +471,7 @@ fn close(node: Node, open: &mut [Node], whole: &mut Option<Node>) {
 
 #[cfg(test)]
 mod tests {
+    use crate::formats::Decoded;
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -499,9 +495,9 @@ mod tests {
     fn read(path: Option<&str>, text: &[u8], cut: usize, limit: usize) -> Vec<(u64, String, u64)> {
         let mut all = Vec::new();
         let mut sink = |found: Found| {
-            let what = match found.what {
-                What::Record(Decoded::Record(record)) => sorted(record.value()),
-                What::Record(Decoded::Bad { code, reason }) => format!("{code}: {reason}"),
+            let what = match found.fate {
+                Fate::Row(Decoded::Record(record)) => sorted(record.value()),
+                Fate::Quarantined(why) => format!("{}: {}", why.code(), why.reason()),
                 other => format!("{other:?}"),
             };
             all.push((found.part.line.number, what, found.lines));

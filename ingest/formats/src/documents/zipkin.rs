@@ -7,16 +7,16 @@ use super::out::Out;
 use super::records::value;
 use super::scan::{Action, Handler, Level, Tag};
 use super::telemetry::{broken, done, place, rejected};
+use crate::fate::{Events, Fate};
 use crate::otlp::OtlpOptions;
 use crate::otlp::zipkin::{self, Window};
-use crate::outcome::Outcome;
 
 /// Makes events of spans.
 #[derive(Default)]
 pub(super) struct Zipkin {
     options: OtlpOptions,
     /// Spans, where they stand, and what was found instead of one.
-    window: Window<(Part, String, Option<Outcome>)>,
+    window: Window<(Part, String, Option<Fate<Events>>)>,
     /// Whether the document at hand had a span.
     given: bool,
 }
@@ -52,7 +52,7 @@ impl Handler for Zipkin {
     fn document(&mut self, part: Part, out: &mut Out<'_>) {
         self.give_all(out);
         if !std::mem::take(&mut self.given) {
-            out.done(part, Outcome::Skipped("no spans"));
+            out.give(part, Fate::LeftOut("no spans"));
         }
     }
 
@@ -72,7 +72,7 @@ impl Zipkin {
 }
 
 fn give(
-    (part, path, instead): (Part, String, Option<Outcome>),
+    (part, path, instead): (Part, String, Option<Fate<Events>>),
     spans: Vec<serde_json::Value>,
     options: &OtlpOptions,
     out: &mut Out<'_>,
@@ -82,19 +82,19 @@ fn give(
         return;
     }
     if spans.is_empty() {
-        out.done(part, Outcome::Skipped("part of a span that is with its start"));
+        out.give(part, Fate::LeftOut("part of a span that is with its start"));
         return;
     }
-    let mut all = Outcome::Events { records: Vec::new(), warnings: Vec::new() };
+    let mut all = Fate::Row(Events::default());
     for span in &spans {
-        let outcome = done(zipkin::span(span, options), &part, &path);
-        match (&mut all, outcome) {
-            (Outcome::Events { records, .. }, Outcome::Events { records: more, .. }) => records.extend(more),
+        let fate = done(zipkin::span(span, options), &part, &path);
+        match (&mut all, fate) {
+            (Fate::Row(all), Fate::Row(more)) => all.records.extend(more.records),
             // A span of version 1 may have two sides, one of which has no time.
-            (Outcome::Events { warnings, .. }, Outcome::Rejected { reason, .. }) if spans.len() > 1 => {
-                warnings.push(reason);
+            (Fate::Row(all), Fate::Quarantined(why)) if spans.len() > 1 => {
+                all.warnings.push(why.reason().to_owned());
             }
-            (all, outcome) => *all = outcome,
+            (all, fate) => *all = fate,
         }
     }
     out.done(part, all);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use csv_core::{ReadRecordResult, Reader};
 
 use super::{Decoded, Parts, Record};
+use crate::fate::Fate;
 
 thread_local! {
     /// Making a reader costs more than most lines, so it is used again. (A clone of one has lost its final states.)
@@ -69,8 +70,8 @@ fn quoted<'a>(reader: &mut Reader, text: &str) -> Result<Split<'a>, String> {
 }
 
 /// A line under the given header. Fields with line feeds in them are not understood.
-pub(crate) fn line<'a>(header: &Arc<[String]>, text: &'a str) -> Decoded<'a> {
-    let bad = |reason| Decoded::Bad { code: "not_csv", reason };
+pub(crate) fn line<'a>(header: &Arc<[String]>, text: &'a str) -> Fate<Decoded<'a>> {
+    let bad = |reason: String| Fate::rejected("not_csv", reason);
     match split(text) {
         Err(reason) => bad(reason),
         Ok((_, spans)) if spans.len() != header.len() => {
@@ -79,7 +80,8 @@ pub(crate) fn line<'a>(header: &Arc<[String]>, text: &'a str) -> Decoded<'a> {
         Ok((text, spans)) => {
             // An empty field has no value.
             let spans = spans.into_iter().map(|(begin, end)| (begin < end).then_some((begin, end))).collect();
-            Decoded::Record(Record::Parts(Parts { names: Arc::clone(header), text, spans, nulls: true }))
+            let parts = Parts { names: Arc::clone(header), text, spans, nulls: true };
+            Fate::Row(Decoded::Record(Record::Parts(parts)))
         }
     }
 }
@@ -94,9 +96,11 @@ mod tests {
     #[test]
     fn quotes_and_wrong_counts() {
         let header: Arc<[String]> = fields("a,b,c\r").unwrap().into();
-        let Decoded::Record(record) = line(&header, "1,\"x, \"\"y\"\"\",") else { panic!("no record") };
+        let Fate::Row(Decoded::Record(record)) = line(&header, "1,\"x, \"\"y\"\"\",") else {
+            panic!("no record")
+        };
         assert_eq!(record.value(), json!({"a": "1", "b": "x, \"y\"", "c": null}));
-        assert!(matches!(line(&header, "1,2"), Decoded::Bad { .. }));
+        assert!(matches!(line(&header, "1,2"), Fate::Quarantined(_)));
     }
 
     proptest! {

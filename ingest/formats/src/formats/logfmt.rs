@@ -2,17 +2,18 @@
 
 use serde_json::{Map, Value};
 
-use super::{Decoded, Record};
+use super::{Decoded, json_record};
+use crate::fate::Fate;
 
 /// Reads a line. A key without `=` is true; in quotes `\"`, `\\`, `\n` and `\t` are escapes. Of a key that is there twice the
 /// last value counts.
-pub(crate) fn line(text: &str) -> Decoded<'static> {
+pub(crate) fn line(text: &str) -> Fate<Decoded<'static>> {
     match pairs(text) {
         Ok(map) if map.values().all(|v| *v == Value::Bool(true)) => {
-            Decoded::Bad { code: "not_logfmt", reason: "no key=value pair".into() }
+            Fate::rejected("not_logfmt", "no key=value pair")
         }
-        Ok(map) => Decoded::Record(Record::Json(Value::Object(map))),
-        Err(reason) => Decoded::Bad { code: "not_logfmt", reason },
+        Ok(map) => json_record(Value::Object(map)),
+        Err(reason) => Fate::rejected("not_logfmt", reason),
     }
 }
 
@@ -63,6 +64,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::formats::Record;
 
     #[test]
     fn keys_values_quotes_and_flags() {
@@ -70,9 +72,9 @@ mod tests {
         let expected = json!({
             "at": "info", "actor": "raft-1", "msg": "sent \"x\" to b", "n": "3", "ok": true, "empty": "",
         });
-        assert_eq!(line(text), Decoded::Record(Record::Json(expected)));
+        assert_eq!(line(text), json_record(expected));
         for bad in ["just words here", "a=\"open", "=x", "\"q\"=1"] {
-            assert!(matches!(line(bad), Decoded::Bad { code: "not_logfmt", .. }), "{bad}");
+            assert!(matches!(line(bad), Fate::Quarantined(why) if why.code() == "not_logfmt"), "{bad}");
         }
     }
 
@@ -80,7 +82,7 @@ mod tests {
         #[test]
         fn quoted_values_come_back(key in "[a-z]{1,5}", value in "[^\\r]{0,20}") {
             let escaped = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n").replace('\t', "\\t");
-            let Decoded::Record(Record::Json(record)) = line(&format!("{key}=\"{escaped}\" z=1")) else { panic!() };
+            let Fate::Row(Decoded::Record(Record::Json(record))) = line(&format!("{key}=\"{escaped}\" z=1")) else { panic!() };
             if key != "z" {
                 prop_assert_eq!(&record[&key], &json!(value));
             }

@@ -11,29 +11,29 @@ pub(crate) mod tla;
 
 use serde_json::Value;
 
+use crate::fate::{Events, Fate};
+
 pub(crate) use self::record::{Parts, Record};
 
-/// What a line or a part of a document is.
+/// What a decoder makes of a line or a part of a document.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Decoded<'a> {
-    /// A record.
+    /// A record for the rules of a mapping.
     Record(Record<'a>),
-    /// No record, and that is as it should be; why.
-    Nothing(&'static str),
-    /// No record, and it should be one.
-    Bad {
-        /// A short stable word.
-        code: &'static str,
-        /// A sentence.
-        reason: String,
-    },
+    /// Events, where the format itself says what they are.
+    Events(Events),
+}
+
+/// A record in JSON.
+pub(crate) fn json_record<'a>(value: Value) -> Fate<Decoded<'a>> {
+    Fate::Row(Decoded::Record(Record::Json(value)))
 }
 
 /// One JSON object.
-pub(crate) fn json_line(text: &str) -> Decoded<'static> {
+pub(crate) fn json_line(text: &str) -> Fate<Decoded<'static>> {
     match serde_json::from_str::<Value>(text) {
-        Ok(value @ Value::Object(_)) => Decoded::Record(Record::Json(value)),
-        Ok(_) => Decoded::Bad { code: "not_json", reason: "the line is JSON, but no object".into() },
-        Err(error) => Decoded::Bad { code: "not_json", reason: format!("no JSON object: {error}") },
+        Ok(value @ Value::Object(_)) => json_record(value),
+        Ok(_) => Fate::rejected("not_json", "the line is JSON, but no object"),
+        Err(error) => Fate::rejected("not_json", format!("no JSON object: {error}")),
     }
 }

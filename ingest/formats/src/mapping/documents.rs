@@ -2,10 +2,11 @@
 
 use std::io::{self, BufRead};
 
-use super::engine::Mapper;
+use super::engine::{Mapper, SKIPPED};
 use super::unit::Unit;
-use crate::documents::{Documents, Found, What};
-use crate::outcome::Outcome;
+use crate::documents::{Documents, Found};
+use crate::fate::Fate;
+use crate::formats::Decoded;
 use crate::read::lines::Line;
 
 /// Reads a source that is made of documents to its end, or until nobody takes units any more; says whether somebody does.
@@ -80,21 +81,16 @@ impl Mapper {
         let Some(mut documents) = self.source.documents.take() else { return };
         let mut units = Vec::new();
         work(&mut documents, &mut |found| {
-            let Found { part, lines, what } = found;
+            let Found { part, lines, fate } = found;
             let skip = &self.mapping.skip;
             let skipped = |raw: &[u8]| {
                 !skip.is_empty() && skip.iter().any(|skip| skip.is_match(&String::from_utf8_lossy(raw)))
             };
-            let what = match what {
-                What::Record(_) | What::Done(Outcome::Rejected { .. }) if skipped(&part.raw) => {
-                    What::Done(Outcome::Skipped("a skip expression is found in it"))
-                }
-                what => what,
+            let fate = match fate {
+                Fate::Row(Decoded::Record(_)) | Fate::Quarantined(_) if skipped(&part.raw) => SKIPPED,
+                fate => fate,
             };
-            match what {
-                What::Record(decoded) => self.take(part.line, lines, part.raw, decoded, &mut units),
-                What::Done(outcome) => units.push(self.unit(part.line, lines, part.raw, outcome)),
-            }
+            self.take(part.line, lines, part.raw, fate, &mut units);
             units.drain(..).for_each(&mut *out);
         });
         self.source.documents = Some(documents);

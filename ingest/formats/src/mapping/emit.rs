@@ -20,6 +20,7 @@ use super::links::Links;
 use super::real_time::{Phase, RealTime};
 use super::stamp::{Instant, Latest};
 use super::template::{Each, Found, Path as ValuePath, Scope, Stamps, Template, Uses};
+use crate::fate::{Events, Fate, Rejection};
 use crate::formats::Record;
 use crate::otlp::Repeats;
 
@@ -40,14 +41,6 @@ pub(crate) struct Place<'a> {
     pub(crate) carried: &'a BTreeMap<String, String>,
 }
 
-/// What became of a record.
-#[derive(Debug)]
-pub(crate) enum Emitted {
-    Events(Vec<EventRecord>, Vec<String>),
-    Skipped(&'static str),
-    Bad(&'static str, String),
-}
-
 /// What is remembered from record to record.
 #[derive(Default)]
 pub(crate) struct Emitter {
@@ -62,15 +55,15 @@ pub(crate) struct Emitter {
     pub(crate) latest: Latest,
 }
 
-type Failure = (&'static str, String);
-
 impl Emitter {
     /// The events of a record.
-    pub(crate) fn emit(&mut self, mapping: &Compiled, record: &Record<'_>, place: &Place<'_>) -> Emitted {
-        match self.try_emit(mapping, record, place) {
-            Ok(emitted) => emitted,
-            Err((code, reason)) => Emitted::Bad(code, reason),
-        }
+    pub(crate) fn emit(
+        &mut self,
+        mapping: &Compiled,
+        record: &Record<'_>,
+        place: &Place<'_>,
+    ) -> Fate<Events> {
+        self.try_emit(mapping, record, place).unwrap_or_else(Fate::Quarantined)
     }
 
     fn try_emit(
@@ -78,7 +71,7 @@ impl Emitter {
         mapping: &Compiled,
         record: &Record<'_>,
         place: &Place<'_>,
-    ) -> Result<Emitted, Failure> {
+    ) -> Result<Fate<Events>, Rejection> {
         let known = |name: &str| place.known(name);
         let mut groups = Vec::new();
         let scope = Scope { known: &known, carried: Some(place.carried), ..Scope::of(record) };
@@ -86,14 +79,14 @@ impl Emitter {
             groups.clear();
             holds(&rule.when, &rule.absent, &scope, &mut groups)
         }) else {
-            return Ok(Emitted::Skipped("no rule holds"));
+            return Ok(Fate::LeftOut("no rule holds"));
         };
         if rule.skip {
-            return Ok(Emitted::Skipped("a rule leaves it out"));
+            return Ok(Fate::LeftOut("a rule leaves it out"));
         }
-        let rule_error = |reason| ("rule", reason);
+        let rule_error = |reason: String| Rejection::new("rule", reason);
         let scope = Scope { groups: &groups, ..scope };
-        let clock = clock_of(mapping, &scope, place).map_err(|e| ("clock", e))?;
+        let clock = clock_of(mapping, &scope, place).map_err(|e| Rejection::new("clock", e))?;
         let phase = match &mapping.phases {
             None => None,
             Some(phases) => {
@@ -114,7 +107,7 @@ impl Emitter {
             }
         }
         if making.is_empty() {
-            return Ok(Emitted::Skipped("the list is empty"));
+            return Ok(Fate::LeftOut("the list is empty"));
         }
         let has_clock = clock.is_some();
         // The last event takes the clock, after everything was asked about it.
@@ -219,7 +212,7 @@ impl Emitter {
             event.check().map_err(|e| rule_error(e.to_string()))?;
             records.push(event);
         }
-        Ok(Emitted::Events(records, warnings))
+        Ok(Fate::Row(Events { records, warnings }))
     }
 
     fn link<'a>(

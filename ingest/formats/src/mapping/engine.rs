@@ -8,7 +8,7 @@ use demi_schemas::EventRecord;
 use regex::Regex;
 
 use super::compile::Compiled;
-use super::emit::{Emitted, Emitter, Place, each_group, holds, stem};
+use super::emit::{Emitter, Place, each_group, holds, stem};
 use super::error::MappingError;
 use super::file::{Choose, Header, Mapping};
 use super::patterns::{self, Pattern};
@@ -18,8 +18,8 @@ use super::stamp::Latest;
 use super::template::Scope;
 use super::unit::{Overrides, Unit};
 use crate::container::Container;
+use crate::fate::{Events, Fate, not_utf8};
 use crate::formats::{Decoded, Record, csv, json_line, logfmt};
-use crate::outcome::{Outcome, not_utf8};
 use crate::read::lines::{Line, LineReader, Next};
 
 /// Most bytes of a record of several lines.
@@ -28,6 +28,8 @@ const MOST_RECORD: usize = 16 << 20;
 pub const HEAD: usize = 256 * 1024;
 /// Most bytes of an execution that is held until its end.
 pub(crate) const MOST_HELD: usize = 512 << 20;
+/// What becomes of a line or part in which a skip expression of the mapping is found.
+pub(crate) const SKIPPED: Fate<Decoded<'static>> = Fate::LeftOut("a skip expression is found in it");
 
 /// Applies a mapping to sources. Sequence numbers that a log does not write are counted on from source to source.
 pub struct Mapper {
@@ -85,7 +87,7 @@ impl Mapper {
     /// Takes what came of a line before its source broke, and why it broke.
     pub fn broken(&mut self, line: Line, bytes: &[u8], reason: String, out: &mut Vec<Unit>) {
         self.flush(out);
-        out.push(self.unit(line, 1, bytes.to_vec(), Outcome::Rejected { code: "truncated", reason }));
+        out.push(self.unit(line, 1, bytes.to_vec(), Fate::rejected("truncated", reason)));
     }
 
     /// Name of the mapping.
@@ -165,7 +167,6 @@ impl Mapper {
         }
         let bytes =
             if line.offset == 0 { bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes) } else { bytes };
-        let rejected = |code, reason| Outcome::Rejected { code, reason };
         if line.overlong.is_some() {
             self.flush(out);
             let reason = format!(
@@ -173,7 +174,7 @@ impl Mapper {
                 line.length,
                 bytes.len()
             );
-            out.push(self.unit(line, 1, bytes.to_vec(), rejected("too_long", reason)));
+            out.push(self.unit(line, 1, bytes.to_vec(), Fate::rejected("too_long", reason)));
             return;
         }
         let text = match std::str::from_utf8(bytes) {
@@ -185,7 +186,7 @@ impl Mapper {
             Err(error) => {
                 let reason = not_utf8(bytes, error);
                 self.flush(out);
-                out.push(self.unit(line, 1, bytes.to_vec(), rejected("not_utf8", reason)));
+                out.push(self.unit(line, 1, bytes.to_vec(), Fate::rejected("not_utf8", reason)));
                 return;
             }
         };
@@ -195,22 +196,17 @@ impl Mapper {
             carried.extend(found);
             // Behind a heading another log begins, which may go back to the first day.
             self.emitter.latest = Latest::default();
-            out.push(self.unit(
-                line,
-                1,
-                bytes.to_vec(),
-                Outcome::Skipped("it holds for the lines behind it"),
-            ));
+            out.push(self.unit(line, 1, bytes.to_vec(), Fate::LeftOut("it holds for the lines behind it")));
             return;
         }
         let is_text = matches!(text, Cow::Borrowed(_));
         let text = text.as_ref();
         if let Some((what, problem)) = self.source.header.pop_front() {
             if problem.is_some() || !text.trim_ascii().is_empty() {
-                let outcome = problem.map_or(Outcome::Skipped(what), |p| {
-                    rejected("header", format!("the {what} of the file: {p}"))
+                let fate = problem.map_or(Fate::LeftOut(what), |p| {
+                    Fate::rejected("header", format!("the {what} of the file: {p}"))
                 });
-                out.push(self.unit(line, 1, bytes.to_vec(), outcome));
+                out.push(self.unit(line, 1, bytes.to_vec(), fate));
             }
             return;
         }
@@ -218,20 +214,7 @@ impl Mapper {
             let label = found.name("trace").map(|m| m.as_str().to_owned());
             self.finish_execution(out);
             self.next_execution(label);
-            out.push(self.unit(line, 1, bytes.to_vec(), Outcome::Skipped("execution delimiter")));
-            return;
-        }
-        if self.mapping.input.container == Container::Native {
-            if !text.trim_ascii().is_empty() {
-                let outcome = match EventRecord::parse(text.as_bytes()) {
-                    Ok(mut record) => {
-                        record.line = Some(line.number);
-                        Outcome::Events { records: vec![record], warnings: Vec::new() }
-                    }
-                    Err(error) => rejected(error.code(), error.to_string()),
-                };
-                out.push(self.unit(line, 1, bytes.to_vec(), outcome));
-            }
+            out.push(self.unit(line, 1, bytes.to_vec(), Fate::LeftOut("execution delimiter")));
             return;
         }
         if self.mapping.input.container == Container::Text {
@@ -256,13 +239,13 @@ impl Mapper {
         if text.trim_ascii().is_empty() {
             return;
         }
-        let decoded = self.decode(text);
-        self.take(line, 1, bytes.to_vec(), decoded, out);
+        let fate = self.decode(text, line.number);
+        self.take(line, 1, bytes.to_vec(), fate, out);
     }
 
     /// A unit of the execution being read.
-    pub(crate) fn unit(&self, line: Line, lines: u64, raw: Vec<u8>, outcome: Outcome) -> Unit {
-        Unit { line, lines, raw, execution: self.source.execution.clone(), outcome }
+    pub(crate) fn unit(&self, line: Line, lines: u64, raw: Vec<u8>, fate: Fate<Events>) -> Unit {
+        Unit { line, lines, raw, execution: self.source.execution.clone(), fate }
     }
 
     /// Ends the source.
@@ -290,10 +273,16 @@ impl Mapper {
         out
     }
 
-    fn decode<'a>(&mut self, text: &'a str) -> Decoded<'a> {
+    fn decode<'a>(&mut self, text: &'a str, number: u64) -> Fate<Decoded<'a>> {
         let skipped = self.mapping.skip.iter().any(|s| s.is_match(text));
         match self.mapping.input.container {
-            _ if skipped => Decoded::Nothing("a skip expression is found in it"),
+            _ if skipped => SKIPPED,
+            Container::Native => EventRecord::parse(text.as_bytes())
+                .map(|record| {
+                    let record = EventRecord { line: Some(number), ..record };
+                    Decoded::Events(Events { records: vec![record], warnings: Vec::new() })
+                })
+                .into(),
             Container::JsonLines => json_line(text.trim()),
             Container::Logfmt => logfmt::line(text),
             Container::Csv => match &self.source.columns {
@@ -301,60 +290,50 @@ impl Mapper {
                 None => match csv::fields(text) {
                     Ok(columns) => {
                         self.source.columns = Some(columns.into());
-                        Decoded::Nothing("header")
+                        Fate::LeftOut("header")
                     }
-                    Err(reason) => Decoded::Bad { code: "not_csv", reason },
+                    Err(reason) => Fate::rejected("not_csv", reason),
                 },
             },
-            _ => Decoded::Nothing("not used"),
+            _ => Fate::LeftOut("not used"),
         }
     }
 
-    /// Makes a unit of decoded lines.
+    /// Makes a unit of what a decoder made of lines.
     pub(crate) fn take(
         &mut self,
         line: Line,
         lines: u64,
         raw: Vec<u8>,
-        decoded: Decoded<'_>,
+        fate: Fate<Decoded<'_>>,
         out: &mut Vec<Unit>,
     ) {
-        let outcome = match decoded {
-            Decoded::Nothing(why) => Outcome::Skipped(why),
-            Decoded::Bad { code, reason } => Outcome::Rejected { code, reason },
-            Decoded::Record(record) => {
+        let fate = match fate {
+            Fate::LeftOut(why) => Fate::LeftOut(why),
+            Fate::Quarantined(why) => Fate::Quarantined(why),
+            Fate::Row(Decoded::Events(events)) => Fate::Row(events),
+            Fate::Row(Decoded::Record(record)) => {
                 self.source.begun = true;
                 self.carry(&record);
+                let carried = Arc::clone(&self.source.carried);
                 let deduces = self.mapping.clock.as_ref().is_some_and(|(_, c)| c.deduce_host);
-                if deduces || self.mapping.input.newest_first {
-                    self.source.held_bytes += raw.len() * 2 + 200;
-                    if self.source.held_bytes <= MOST_HELD {
-                        let carried = Arc::clone(&self.source.carried);
-                        self.source.held.push(Held {
-                            line,
-                            lines,
-                            raw,
-                            record: record.into_owned(),
-                            carried,
-                        });
-                        return;
-                    }
-                    let what = if deduces {
-                        "its hosts cannot be deduced"
-                    } else {
-                        "it cannot be read from its end"
-                    };
-                    let reason = format!("the execution is more than {MOST_HELD} bytes; {what}");
-                    Outcome::Rejected { code: "too_long", reason }
-                } else {
-                    let carried = Arc::clone(&self.source.carried);
-                    let (execution, outcome) = self.events(&line, &raw, &record, &carried, None);
-                    out.push(Unit { line, lines, raw, execution, outcome });
+                if !deduces && !self.mapping.input.newest_first {
+                    let (execution, fate) = self.events(&line, &raw, &record, &carried, None);
+                    out.push(Unit { line, lines, raw, execution, fate });
                     return;
                 }
+                self.source.held_bytes += raw.len() * 2 + 200;
+                if self.source.held_bytes <= MOST_HELD {
+                    let record = record.into_owned();
+                    self.source.held.push(Held { line, lines, raw, record, carried });
+                    return;
+                }
+                let what =
+                    if deduces { "its hosts cannot be deduced" } else { "it cannot be read from its end" };
+                Fate::rejected("too_long", format!("the execution is more than {MOST_HELD} bytes; {what}"))
             }
         };
-        out.push(self.unit(line, lines, raw, outcome));
+        out.push(self.unit(line, lines, raw, fate));
     }
 
     /// The values that a line holds for those behind it, if it is one that does.
@@ -402,7 +381,7 @@ impl Mapper {
         record: &Record<'_>,
         carried: &BTreeMap<String, String>,
         host: Option<(&str, &[String])>,
-    ) -> (Option<String>, Outcome) {
+    ) -> (Option<String>, Fate<Events>) {
         let execution = match &self.mapping.label {
             None => self.source.execution.clone(),
             Some(label) => {
@@ -410,7 +389,7 @@ impl Mapper {
                 match label.text(&scope) {
                     Ok(label) => label.or_else(|| self.source.execution.clone()),
                     Err(reason) => {
-                        return (self.source.execution.clone(), Outcome::Rejected { code: "rule", reason });
+                        return (self.source.execution.clone(), Fate::rejected("rule", reason));
                     }
                 }
             }
@@ -426,11 +405,7 @@ impl Mapper {
             raw,
             carried,
         };
-        let outcome = match self.emitter.emit(&self.mapping, record, &place) {
-            Emitted::Events(records, warnings) => Outcome::Events { records, warnings },
-            Emitted::Skipped(why) => Outcome::Skipped(why),
-            Emitted::Bad(code, reason) => Outcome::Rejected { code, reason },
-        };
-        (execution, outcome)
+        let fate = self.emitter.emit(&self.mapping, record, &place);
+        (execution, fate)
     }
 }

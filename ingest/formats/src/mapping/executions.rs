@@ -5,7 +5,7 @@ use super::engine::Mapper;
 use super::source_state::Held;
 use super::unit::Unit;
 use super::{clocks, deduce};
-use crate::outcome::Outcome;
+use crate::fate::Fate;
 
 impl Mapper {
     /// Ends the execution being read: what was held becomes events.
@@ -21,8 +21,8 @@ impl Mapper {
         }
         if !self.mapping.clock.as_ref().is_some_and(|(_, clock)| clock.deduce_host) {
             for Held { line, lines, raw, record, carried } in held {
-                let (execution, outcome) = self.events(&line, &raw, &record, &carried, None);
-                out.push(Unit { line, lines, raw, execution, outcome });
+                let (execution, fate) = self.events(&line, &raw, &record, &carried, None);
+                out.push(Unit { line, lines, raw, execution, fate });
             }
             return;
         }
@@ -39,16 +39,16 @@ impl Mapper {
             .collect();
         let (names, clashes) = self.names_of_entries(&held, &hosts);
         for ((held, host), clash) in held.into_iter().zip(hosts).zip(clashes) {
-            let (execution, outcome) = match (host, clash) {
+            let (execution, fate) = match (host, clash) {
                 (Ok(index), None) => {
                     let name = names.get(index).cloned().unwrap_or_default();
                     self.events(&held.line, &held.raw, &held.record, &held.carried, Some((&name, &names)))
                 }
                 (Err(reason), _) | (Ok(_), Some(reason)) => {
-                    (self.source.execution.clone(), Outcome::Rejected { code: "clock", reason })
+                    (self.source.execution.clone(), Fate::rejected("clock", reason))
                 }
             };
-            out.push(Unit { line: held.line, lines: held.lines, raw: held.raw, execution, outcome });
+            out.push(Unit { line: held.line, lines: held.lines, raw: held.raw, execution, fate });
         }
     }
 

@@ -6,14 +6,15 @@
 //! [`Mapping::read`] reads one of your own, and [`Mapper`] applies it to a log line by line:
 //!
 //! ```
-//! use demi_formats::mapping::{Mapper, Mapping, Outcome};
+//! use demi_formats::mapping::{Mapper, Mapping};
+//! use demi_formats::{Events, Fate};
 //!
 //! # fn main() -> Result<(), demi_formats::mapping::MappingError> {
 //! let mapping = Mapping::named("shiviz")?;
 //! let log = "alice {\"alice\":1}\nhello\nbob {\"bob\":1, \"alice\":1}\nheard it\n";
 //! let mut mapper = Mapper::new(&mapping)?;
 //! let units = mapper.map_text("greeting.log", log.as_bytes());
-//! let Outcome::Events { records, .. } = &units[1].outcome else { return Ok(()) };
+//! let Fate::Row(Events { records, .. }) = &units[1].fate else { return Ok(()) };
 //! assert_eq!((records[0].actor.as_str(), records[0].seq), ("bob", 1));
 //! # Ok(())
 //! # }
@@ -63,4 +64,3 @@ pub use stamp::{OneOrSeveral, Time, TimeFormat};
 pub use unit::{Overrides, Unit};
 
 pub use crate::container::Container;
-pub use crate::outcome::Outcome;

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use super::engine::Mapper;
+use super::engine::{Mapper, SKIPPED};
 use super::unit::Unit;
+use crate::fate::{Fate, not_utf8};
 use crate::formats::{Decoded, Record};
-use crate::outcome::not_utf8;
 use crate::read::lines::Line;
 
 impl Mapper {
@@ -15,7 +15,7 @@ impl Mapper {
         let text = text.strip_suffix('\r').unwrap_or(text);
         let found = self.source.patterns.iter_mut().find_map(|p| p.find(Cow::Borrowed(text)));
         let decoded = match found {
-            Some(groups) => Decoded::Record(Record::Parts(groups)),
+            Some(groups) => Fate::Row(Decoded::Record(Record::Parts(groups))),
             None if text.trim_ascii().is_empty() => return,
             None => self.not_found(text),
         };
@@ -23,15 +23,15 @@ impl Mapper {
     }
 
     /// What becomes of text in which no pattern is found.
-    fn not_found(&self, text: &str) -> Decoded<'static> {
+    fn not_found(&self, text: &str) -> Fate<Decoded<'static>> {
         if self.mapping.skip.iter().any(|s| s.is_match(text)) {
-            return Decoded::Nothing("a skip expression is found in it");
+            return SKIPPED;
         }
         let reason = match self.source.patterns.len() {
             1 => "the pattern is not found in this line".to_owned(),
             n => format!("none of the {n} patterns is found in this line"),
         };
-        Decoded::Bad { code: "no_match", reason }
+        Fate::rejected("no_match", reason)
     }
 
     /// Finds records at the front of the pending lines; with `end` all of them are dealt with.
@@ -64,8 +64,8 @@ impl Mapper {
                 Some((lines, record)) => {
                     let (line, raw) = self.pop(lines);
                     let decoded = match std::str::from_utf8(&raw) {
-                        Ok(_) => Decoded::Record(record),
-                        Err(error) => Decoded::Bad { code: "not_utf8", reason: not_utf8(&raw, error) },
+                        Ok(_) => Fate::Row(Decoded::Record(record)),
+                        Err(error) => Fate::rejected("not_utf8", not_utf8(&raw, error)),
                     };
                     self.take(line, lines as u64, raw, decoded, out);
                 }
@@ -77,8 +77,8 @@ impl Mapper {
                         continue;
                     }
                     let decoded = match (self.not_found(&text), std::str::from_utf8(&raw)) {
-                        (Decoded::Bad { .. }, Err(error)) => {
-                            Decoded::Bad { code: "not_utf8", reason: not_utf8(&raw, error) }
+                        (Fate::Quarantined(_), Err(error)) => {
+                            Fate::rejected("not_utf8", not_utf8(&raw, error))
                         }
                         (decoded, _) => decoded,
                     };

@@ -1,6 +1,6 @@
 //! What a mapper gives back, and what a command line may tell it.
 
-use crate::outcome::Outcome;
+use crate::fate::{Events, Fate};
 use crate::read::lines::Line;
 
 /// What a command line may say beside a mapping.
@@ -26,5 +26,5 @@ pub struct Unit {
     /// Name of the execution, where the source holds several.
     pub execution: Option<String>,
     /// What they became.
-    pub outcome: Outcome,
+    pub fate: Fate<Events>,
 }

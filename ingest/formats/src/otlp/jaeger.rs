@@ -5,10 +5,11 @@
 //! that does not wait for it; all others are links. Times are microseconds.
 //! Fields are those of `ui.Span` in Jaeger's `model/json`.
 
+use demi_schemas::EventRecord;
 use serde_json::{Map, Value};
 
-use super::values::{Bad, micros, required};
-use super::{Attributes, Context, Item, Link, OtlpOptions, Span, SpanKind, Surroundings, span_events};
+use super::values::{micros, required};
+use super::{Attributes, Bad, Context, Link, OtlpOptions, Span, SpanKind, Surroundings, span_events};
 
 /// The processes of a trace, by their ids: attributes of a resource.
 pub(crate) type Processes = Map<String, Value>;
@@ -22,11 +23,9 @@ pub(crate) fn span(
     trace: Option<&str>,
     processes: Option<&Processes>,
     options: &OtlpOptions,
-) -> Result<Vec<Item>, Bad> {
+) -> Result<Vec<EventRecord>, Bad> {
     let (around, span) = read(value, trace, processes)?;
-    let mut out = Vec::new();
-    span_events(span, &around, options, &mut out)?;
-    Ok(out)
+    span_events(span, &around, options)
 }
 
 /// An id: hexadecimal digits are filled with zeros to 16 or 32, as Jaeger leaves them out; other texts stay as they are.
@@ -147,11 +146,8 @@ mod tests {
     use super::*;
 
     fn event(span_of: &Value, processes: &Value) -> Result<EventRecord, Bad> {
-        let items = span(span_of, Some("00000000000000ab"), processes.as_object(), &OtlpOptions::default())?;
-        match items.into_iter().next().unwrap() {
-            Item::Event(event) => Ok(*event),
-            Item::Rejected(rejected) => Err((rejected.code, rejected.reason)),
-        }
+        let events = span(span_of, Some("00000000000000ab"), processes.as_object(), &OtlpOptions::default())?;
+        Ok(events.into_iter().next().unwrap())
     }
 
     #[test]

@@ -5,14 +5,16 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use demi_schemas::EventRecord;
 use serde_json::Value;
 
 use super::kept::{span_event, status_value};
 use super::logs::Repeats;
 use super::spans::{span_events, take};
-use super::values::{Bad, required};
+use super::values::required;
 use super::{
-    Attributes, Context, Item, Link, Log, OtlpError, OtlpOptions, Span, SpanKind, Surroundings, attributes,
+    Attributes, Bad, Context, Item, Link, Log, OtlpError, OtlpOptions, Span, SpanKind, Surroundings,
+    attributes,
 };
 
 /// What is said of a process, out of the `resource` of a list's element.
@@ -27,10 +29,12 @@ pub(crate) fn scope(scope: &Value) -> Result<(String, Attributes), String> {
 }
 
 /// The events of a single span.
-pub(crate) fn span(value: &Value, around: &Surroundings, options: &OtlpOptions) -> Result<Vec<Item>, Bad> {
-    let mut out = Vec::new();
-    span_events(read_span(value)?, around, options, &mut out)?;
-    Ok(out)
+pub(crate) fn span(
+    value: &Value,
+    around: &Surroundings,
+    options: &OtlpOptions,
+) -> Result<Vec<EventRecord>, Bad> {
+    span_events(read_span(value)?, around, options)
 }
 
 /// The events of one JSON document: a request, or a line of a collector's file, with spans, log records or both.
@@ -70,11 +74,12 @@ pub fn from_json_value(document: &Value, options: &OtlpOptions) -> Result<Vec<It
     }
     let mut out = Vec::new();
     walk(spans.unwrap_or(&[]), ["resourceSpans", "scopeSpans", "spans"], |element, around, place| {
-        take(read_span(element), around, options, &mut out, || (place, element.to_string()));
+        take(span(element, around, options), &mut out, || (place, element.to_string()));
     })?;
     let mut repeats = Repeats::default();
     walk(logs.unwrap_or(&[]), ["resourceLogs", "scopeLogs", "logRecords"], |element, around, place| {
-        repeats.take(read_log(element), around, options, &mut out, || (place, element.to_string()));
+        let event = repeats.json(element, around, options);
+        take(event.map(|event| vec![event]), &mut out, || (place, element.to_string()));
     })?;
     Ok(out)
 }

@@ -11,18 +11,14 @@ use serde_json::{Map, Value};
 use super::actor::actor;
 use super::clock::{rfc3339, seq_at};
 use super::spans::surroundings;
-use super::{Attributes, Item, Log, OtlpOptions, Rejected, Surroundings};
+use super::{Attributes, Bad, Log, OtlpOptions, Surroundings};
 use crate::record_digest;
 
 /// The event of a log record: the event record it holds, else something local with the body as `payload`.
 ///
 /// # Errors
 /// The code and reason why it is no event: a broken event record, or no time.
-pub fn log_event(
-    log: Log,
-    around: &Surroundings,
-    options: &OtlpOptions,
-) -> Result<EventRecord, (&'static str, String)> {
+pub fn log_event(log: Log, around: &Surroundings, options: &OtlpOptions) -> Result<EventRecord, Bad> {
     if let Some(record) = native(&log) {
         return record.map_err(|e| (e.code(), format!("an event record in a log record: {e}")));
     }
@@ -93,7 +89,7 @@ impl Repeats {
         value: &Value,
         around: &Surroundings,
         options: &OtlpOptions,
-    ) -> Result<EventRecord, (&'static str, String)> {
+    ) -> Result<EventRecord, Bad> {
         self.event(super::json::read_log(value)?, around, options)
     }
 
@@ -103,7 +99,7 @@ impl Repeats {
         log: Log,
         around: &Surroundings,
         options: &OtlpOptions,
-    ) -> Result<EventRecord, (&'static str, String)> {
+    ) -> Result<EventRecord, Bad> {
         let mut record = log_event(log, around, options)?;
         self.count(&mut record);
         Ok(record)
@@ -123,23 +119,5 @@ impl Repeats {
             self.before = std::mem::take(&mut self.now);
         }
         self.now.insert(digest, count);
-    }
-
-    /// Converts one element, or says why it is no event.
-    pub(super) fn take(
-        &mut self,
-        element: Result<Log, (&'static str, String)>,
-        around: &Surroundings,
-        options: &OtlpOptions,
-        out: &mut Vec<Item>,
-        place: impl FnOnce() -> (String, String),
-    ) {
-        match element.and_then(|log| self.event(log, around, options)) {
-            Ok(record) => out.push(Item::Event(Box::new(record))),
-            Err((code, reason)) => {
-                let (path, raw) = place();
-                out.push(Item::Rejected(Rejected { path, code, reason, raw }));
-            }
-        }
     }
 }

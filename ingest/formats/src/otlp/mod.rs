@@ -47,6 +47,8 @@ mod zipkin_v1;
 use demi_schemas::EventRecord;
 use serde_json::{Map, Value};
 
+use crate::fate::Rejection;
+
 pub use json::{from_json, from_json_value};
 pub(crate) use logs::Repeats;
 pub use logs::log_event;
@@ -54,6 +56,7 @@ pub use logs::log_event;
 pub use proto::{from_log_resources, from_span_resources};
 pub use runs::{Refused, Told};
 pub use spans::span_events;
+pub use values::Bad;
 pub use zipkin::from_zipkin_json;
 
 /// Attributes by name.
@@ -90,14 +93,12 @@ pub enum Item {
 
 /// A part of a request that is no event.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{path}: {reason}")]
+#[error("{path}: {}", .why.reason())]
 pub struct Rejected {
     /// Where it stands, such as `resourceSpans[0].scopeSpans[1].spans[2]`.
     pub path: String,
-    /// A short, stable code for tables and metrics.
-    pub code: &'static str,
     /// The rule that was broken.
-    pub reason: String,
+    pub why: Rejection,
     /// What was sent, as JSON.
     pub raw: String,
 }

@@ -11,9 +11,10 @@ use serde_json::Value;
 
 use super::kept::{span_event, status_value};
 use super::logs::Repeats;
-use super::spans::take;
-use super::values::Bad;
-use super::{Attributes, Context, Item, Link, Log, OtlpOptions, Span, SpanKind, Surroundings, attributes};
+use super::spans::{span_events, take};
+use super::{
+    Attributes, Bad, Context, Item, Link, Log, OtlpOptions, Span, SpanKind, Surroundings, attributes,
+};
 
 /// Bits of `flags`: whether the next one says something, and whether the parent is in another process.
 const HAS_IS_REMOTE: u32 = 0x100;
@@ -32,7 +33,8 @@ pub fn from_span_resources(resources: Vec<ResourceSpans>, options: &OtlpOptions)
                     |raw: &ProtoSpan| (format!("resourceSpans[{r}].scopeSpans[{s}].spans[{n}]"), text(raw));
                 let bad = span.start_time_unix_nano == 0 || !has_ids(&span);
                 let kept = bad.then(|| place(&span));
-                take(read_span(span), &around, options, &mut out, || kept.unwrap_or_default());
+                let events = read_span(span).and_then(|span| span_events(span, &around, options));
+                take(events, &mut out, || kept.unwrap_or_default());
             }
         }
     }
@@ -51,7 +53,8 @@ pub fn from_log_resources(resources: Vec<ResourceLogs>, options: &OtlpOptions) -
             for (n, log) in scope.log_records.into_iter().enumerate() {
                 let kept = log.clone();
                 let place = || (format!("resourceLogs[{r}].scopeLogs[{s}].logRecords[{n}]"), text(&kept));
-                repeats.take(Ok(read_log(log)), &around, options, &mut out, place);
+                let event = repeats.event(read_log(log), &around, options);
+                take(event.map(|event| vec![event]), &mut out, place);
             }
         }
     }

@@ -4,6 +4,8 @@ use std::fmt::Display;
 
 use demi_schemas::EventRecord;
 
+use crate::fate::Rejection;
+
 /// One thing that a request told.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Told {
@@ -22,10 +24,8 @@ pub struct Refused {
     pub last: String,
     /// How many there are.
     pub count: u64,
-    /// A short, stable code for tables and metrics.
-    pub code: &'static str,
     /// The rule that was broken.
-    pub reason: String,
+    pub why: Rejection,
     /// What was sent, of equal ones once; empty where it would be too much.
     pub raw: Vec<u8>,
 }
@@ -33,13 +33,13 @@ pub struct Refused {
 impl Refused {
     /// What is wrong, and where.
     #[must_use]
-    pub fn sentence(&self) -> String {
-        let Refused { first, last, count, reason, .. } = self;
-        match count {
-            0 | 1 if first.is_empty() => reason.clone(),
+    pub fn rejection(&self) -> Rejection {
+        let Refused { first, last, count, why, .. } = self;
+        why.clone().reworded(|reason| match count {
+            0 | 1 if first.is_empty() => reason.to_owned(),
             0 | 1 => format!("{first}: {reason}"),
             _ => format!("{first} to {last}, {count} in a row: {reason}"),
-        }
+        })
     }
 }
 
@@ -60,8 +60,7 @@ struct Run<P> {
     first: P,
     last: P,
     count: u64,
-    code: &'static str,
-    reason: String,
+    why: Rejection,
     raw: Vec<u8>,
 }
 
@@ -94,8 +93,7 @@ impl<P: Clone + Display> Runs<P> {
     pub(crate) fn refuse(
         &mut self,
         place: P,
-        code: &'static str,
-        reason: String,
+        why: Rejection,
         mut raw: Vec<u8>,
         each: &mut dyn FnMut(Told) -> bool,
     ) -> bool {
@@ -104,14 +102,14 @@ impl<P: Clone + Display> Runs<P> {
             (self.left, raw) = (0, Vec::new());
         }
         match &mut self.now {
-            Some(run) if run.code == code && run.reason == reason && run.raw == raw => {
+            Some(run) if run.why == why && run.raw == raw => {
                 self.again(place);
                 true
             }
             _ => {
                 let listened = self.end(each);
                 self.left -= raw.len();
-                self.now = Some(Run { first: place.clone(), last: place, count: 1, code, reason, raw });
+                self.now = Some(Run { first: place.clone(), last: place, count: 1, why, raw });
                 listened
             }
         }
@@ -119,8 +117,8 @@ impl<P: Clone + Display> Runs<P> {
 
     /// Gives what is at hand; says whether somebody listens.
     pub(crate) fn end(&mut self, each: &mut dyn FnMut(Told) -> bool) -> bool {
-        let Some(Run { first, last, count, code, reason, raw }) = self.now.take() else { return true };
+        let Some(Run { first, last, count, why, raw }) = self.now.take() else { return true };
         let (first, last) = (first.to_string(), last.to_string());
-        each(Told::Refused(Refused { first, last, count, code, reason, raw }))
+        each(Told::Refused(Refused { first, last, count, why, raw }))
     }
 }

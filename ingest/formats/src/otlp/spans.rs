@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::actor::actor;
 use super::clock::{rfc3339, seq_at};
 use super::semconv::{self, Role};
-use super::{Attributes, Context, Item, OtlpOptions, Rejected, Span, SpanKind, Surroundings};
+use super::{Attributes, Bad, Context, Item, OtlpOptions, Rejected, Span, SpanKind, Surroundings};
 
 /// Order of what one coarse clock puts at the same time.
 const RECEIVED: u64 = 0;
@@ -14,7 +14,7 @@ const LOCAL: u64 = 1;
 const SENT: u64 = 2;
 const ANSWERED: u64 = 3;
 
-/// Appends the events of a span to `out`: one at its start; of a batch of messages one for each message; with
+/// The events of a span: one at its start; of a batch of messages one for each message; with
 /// [`OtlpOptions::responses`] another one at the end of a request.
 ///
 /// # Errors
@@ -23,8 +23,7 @@ pub fn span_events(
     span: Span,
     around: &Surroundings,
     options: &OtlpOptions,
-    out: &mut Vec<Item>,
-) -> Result<(), (&'static str, String)> {
+) -> Result<Vec<EventRecord>, Bad> {
     let time = span.start;
     if time == 0 {
         // Its end says nothing of when it began, and others may have begun in between.
@@ -33,6 +32,7 @@ pub fn span_events(
             format!("span '{}' ({}) has no start", span.name, span.context.message_id()),
         ));
     }
+    let mut out = Vec::new();
     let mut template = record(&span, around, options, time);
     let role = semconv::role(&span);
     // Links that are no messages tell an order too.
@@ -51,7 +51,7 @@ pub fn span_events(
             template.kind = Kind::Local;
             template.type_ = Some(span.name.clone());
             template.seq = seq_at(time, LOCAL);
-            out.push(event(template));
+            out.push(template);
         }
         Role::Send => {
             template.kind = Kind::Send;
@@ -60,9 +60,9 @@ pub fn span_events(
             template.from = Some(template.actor.clone());
             template.to = Some(semconv::sent_to(&span));
             template.type_ = Some(semconv::message_type(&span));
-            out.push(event(template.clone()));
+            out.push(template.clone());
             if options.responses && span.kind == SpanKind::Client && span.end > time {
-                out.push(event(response(template, &span, Kind::Receive, &span.context)));
+                out.push(response(template, &span, Kind::Receive, &span.context));
             }
         }
         Role::Receive(contexts) => {
@@ -75,15 +75,15 @@ pub fn span_events(
                 template.external = Some(true);
             }
             let asked = contexts.first().cloned();
-            receives(template.clone(), &span, contexts, out)?;
+            receives(template.clone(), &span, contexts, &mut out)?;
             if let (true, SpanKind::Server, Some(asked)) = (options.responses, span.kind, asked)
                 && span.end > time
             {
-                out.push(event(response(template, &span, Kind::Send, &asked)));
+                out.push(response(template, &span, Kind::Send, &asked));
             }
         }
     }
-    Ok(())
+    Ok(out)
 }
 
 /// Most bytes that the events of one span may come to: each message of a batch says all that the span says.
@@ -97,10 +97,10 @@ fn receives(
     template: EventRecord,
     span: &Span,
     contexts: Vec<Context>,
-    out: &mut Vec<Item>,
-) -> Result<(), (&'static str, String)> {
+    out: &mut Vec<EventRecord>,
+) -> Result<(), Bad> {
     if contexts.is_empty() {
-        out.push(event(template));
+        out.push(template);
         return Ok(());
     }
     let batch = contexts.len();
@@ -125,7 +125,7 @@ fn receives(
         if let Some(link) = link.filter(|link| !link.attributes.is_empty()) {
             record.attrs.insert("link".to_owned(), Value::Object(link.attributes.clone()));
         }
-        out.push(event(record));
+        out.push(record);
     }
     Ok(())
 }
@@ -141,10 +141,6 @@ fn response(mut record: EventRecord, span: &Span, kind: Kind, asked: &Context) -
     record.attrs.remove("links");
     record.attrs.insert("key".to_owned(), Value::from(format!("{}#end", span.context.message_id())));
     record
-}
-
-fn event(record: EventRecord) -> Item {
-    Item::Event(Box::new(record))
 }
 
 /// What all events of a span have in common.
@@ -199,16 +195,17 @@ fn link_value(context: &Context, attributes: &Attributes) -> Value {
     Value::Object(map)
 }
 
-/// Converts one element, or says why it is no event.
+/// Appends the events of one element, or why it is none.
 pub(super) fn take(
-    element: Result<Span, (&'static str, String)>,
-    around: &Surroundings,
-    options: &OtlpOptions,
+    events: Result<Vec<EventRecord>, Bad>,
     out: &mut Vec<Item>,
     place: impl FnOnce() -> (String, String),
 ) {
-    if let Err((code, reason)) = element.and_then(|span| span_events(span, around, options, out)) {
-        let (path, raw) = place();
-        out.push(Item::Rejected(Rejected { path, code, reason, raw }));
+    match events {
+        Ok(events) => out.extend(events.into_iter().map(|record| Item::Event(Box::new(record)))),
+        Err(why) => {
+            let (path, raw) = place();
+            out.push(Item::Rejected(Rejected { path, why: why.into(), raw }));
+        }
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// Why something is no event: a code, and a sentence.
-pub(crate) type Bad = (&'static str, String);
+pub type Bad = (&'static str, String);
 
 /// An id that a span must have.
 pub(super) fn required(id: Option<String>, name: &str) -> Result<String, Bad> {

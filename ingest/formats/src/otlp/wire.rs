@@ -16,8 +16,8 @@ use super::logs::Repeats;
 use super::proto::{read_log, read_span, resource_attributes, surroundings, text};
 use super::runs::{Runs, Told};
 use super::spans::span_events;
-use super::values::Bad;
-use super::{Item, OtlpOptions, Surroundings};
+use super::{Bad, OtlpOptions, Surroundings};
+use crate::fate::Rejection;
 use crate::read::lines::KEPT_OF_OVERLONG;
 
 /// Most parts of an element: attributes, events, links, and what is inside of them. The limits of the OpenTelemetry SDKs come to fewer.
@@ -290,35 +290,29 @@ impl<'a> Reading<'a> {
             Err(bad) => Err(bad.clone()),
         };
         match made {
-            Ok(items) => {
+            Ok(records) => {
                 self.same = None;
-                items.into_iter().all(|item| match item {
-                    Item::Event(record) => self.runs.event(record, each),
-                    Item::Rejected(_) => true,
-                })
+                records.into_iter().all(|record| self.runs.event(Box::new(record), each))
             }
             Err((code, reason)) => {
                 self.same = around.is_ok().then_some(bytes);
                 let whole = matches!(code, "not_protobuf" | "too_wide" | "too_long");
                 let raw = || if whole || around.is_err() { packed(bytes) } else { self.shown(bytes) };
                 let raw = if self.runs.keeps(bytes.len()) { raw() } else { String::new() };
-                self.runs.refuse(place, code, reason, raw.into_bytes(), each)
+                self.runs.refuse(place, Rejection::new(code, reason), raw.into_bytes(), each)
             }
         }
     }
 
-    fn events(&mut self, bytes: &[u8], around: &Surroundings) -> Result<Vec<Item>, Bad> {
+    fn events(&mut self, bytes: &[u8], around: &Surroundings) -> Result<Vec<EventRecord>, Bad> {
         match self.signal {
             Signal::Traces => {
                 let span: ProtoSpan = Shape::Span.decode(std::iter::once(bytes), self.most)?;
-                let mut out = Vec::new();
-                span_events(read_span(span)?, around, self.options, &mut out)?;
-                Ok(out)
+                span_events(read_span(span)?, around, self.options)
             }
             Signal::Logs => {
                 let log: LogRecord = Shape::Log.decode(std::iter::once(bytes), self.most)?;
-                let record: EventRecord = self.repeats.event(read_log(log), around, self.options)?;
-                Ok(vec![Item::Event(Box::new(record))])
+                Ok(vec![self.repeats.event(read_log(log), around, self.options)?])
             }
         }
     }
@@ -350,7 +344,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::otlp::{from_log_resources, from_span_resources};
+    use crate::otlp::{Item, from_log_resources, from_span_resources};
 
     fn told(request: &[u8], signal: Signal, most: usize) -> Vec<Told> {
         check(request).unwrap();
@@ -461,9 +455,10 @@ mod tests {
         assert_eq!(first.first, "resourceSpans[0].scopeSpans[0].spans[0]");
         assert_eq!(first.last, "resourceSpans[0].scopeSpans[1].spans[499]");
         assert!(
-            first.sentence().contains("1500 in a row") && first.sentence().contains("trace id"),
-            "{}",
-            first.sentence()
+            first.rejection().reason().contains("1500 in a row")
+                && first.rejection().reason().contains("trace id"),
+            "{:?}",
+            first.rejection()
         );
         // Too much of one element is refused alone.
         good.attributes = vec![KeyValue::default(); MOST_PARTS + 1];
@@ -471,9 +466,12 @@ mod tests {
         let scope = ScopeSpans { spans: vec![good, long], ..ScopeSpans::default() };
         let resource = ResourceSpans { scope_spans: vec![scope], ..ResourceSpans::default() };
         let request = ExportTraceServiceRequest { resource_spans: vec![resource] }.encode_to_vec();
-        let codes = |most| -> Vec<&'static str> {
+        let codes = |most| -> Vec<String> {
             let all = told(&request, Signal::Traces, most);
-            all.iter().map(|t| if let Told::Refused(refused) = t { refused.code } else { "event" }).collect()
+            let code = |t: &Told| {
+                if let Told::Refused(refused) = t { refused.why.code() } else { "event" }.to_owned()
+            };
+            all.iter().map(code).collect()
         };
         assert_eq!(codes(1 << 20), ["too_wide", "bad_id"]);
         assert_eq!(codes(4000), ["too_long", "too_long"]);
@@ -495,6 +493,6 @@ mod tests {
         }
         let all = told(&deep, Signal::Logs, 1 << 20);
         let [Told::Refused(refused)] = &all[..] else { panic!("{all:?}") };
-        assert_eq!(refused.code, "not_protobuf");
+        assert_eq!(refused.why.code(), "not_protobuf");
     }
 }

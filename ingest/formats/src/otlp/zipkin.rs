@@ -8,13 +8,14 @@
 
 use std::collections::VecDeque;
 
+use demi_schemas::EventRecord;
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
 
-use super::spans::span_events;
-use super::values::{Bad, micros, required};
+use super::spans::{span_events, take};
+use super::values::{micros, required};
 use super::zipkin_v1;
-use super::{Attributes, Context, Item, OtlpError, OtlpOptions, Rejected, Span, SpanKind, Surroundings};
+use super::{Attributes, Bad, Context, Item, OtlpError, OtlpOptions, Span, SpanKind, Surroundings};
 
 /// Bytes of spans among which parts of a span are joined. The spans of a trace stand side by side, and one of this length has thousands.
 const WINDOW: usize = 1 << 20;
@@ -34,13 +35,7 @@ pub fn from_zipkin_json(document: &[u8], options: &OtlpOptions) -> Result<Vec<It
     };
     let mut give = |(path, raw): (String, String), spans: Vec<Value>| {
         for span in spans {
-            match self::span(&span, options) {
-                Ok(items) => out.extend(items),
-                Err((code, reason)) => {
-                    let (path, raw) = (path.clone(), raw.clone());
-                    out.push(Item::Rejected(Rejected { path, code, reason, raw }));
-                }
-            }
+            take(self::span(&span, options), &mut out, || (path.clone(), raw.clone()));
         }
     };
     match &document {
@@ -67,8 +62,7 @@ pub fn from_zipkin_json(document: &[u8], options: &OtlpOptions) -> Result<Vec<It
 }
 
 /// The events of a single span of version 2.
-pub(crate) fn span(value: &Value, options: &OtlpOptions) -> Result<Vec<Item>, Bad> {
-    let mut out = Vec::new();
+pub(crate) fn span(value: &Value, options: &OtlpOptions) -> Result<Vec<EventRecord>, Bad> {
     let (around, span) = read(value)?;
     if span.start == 0 {
         let name = span.context.message_id();
@@ -77,8 +71,7 @@ pub(crate) fn span(value: &Value, options: &OtlpOptions) -> Result<Vec<Item>, Ba
             format!("no part of span '{}' ({name}) that stands near says when it began", span.name),
         ));
     }
-    span_events(span, &around, options, &mut out)?;
-    Ok(out)
+    span_events(span, &around, options)
 }
 
 /// Elements of a document that wait for parts of their spans, each with what its owner wants back.

@@ -1,6 +1,5 @@
 //! The reading side of a load: sources to parsed records, in order, on a thread of its own.
 
-use std::borrow::Cow;
 use std::sync::mpsc::SyncSender;
 
 use demi_schemas::EventRecord;
@@ -9,6 +8,7 @@ use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::digest::digest_into;
+use crate::fate::{Fate, Rejection};
 use crate::read::decompress::RawReadError;
 use crate::read::lines::{KEPT_OF_OVERLONG, Line, LineReader, Next};
 use crate::read::source::{Source, Sources};
@@ -19,24 +19,14 @@ use crate::{ReadError, Redaction};
 const CHUNK_LINES: usize = 2048;
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// What a line turned out to be.
-pub enum What {
-    /// An event.
-    Event {
-        /// The record, redacted.
-        record: Box<EventRecord>,
-        /// The digest of its content.
-        digest: u64,
-        /// The day of its time, in days since 1970.
-        date: Option<i32>,
-    },
-    /// No event, and it should be one.
-    Bad {
-        /// A short, stable word.
-        code: Cow<'static, str>,
-        /// A sentence.
-        reason: String,
-    },
+/// A record on its way to a row.
+pub struct Row {
+    /// The record, redacted.
+    pub record: Box<EventRecord>,
+    /// The digest of its content.
+    pub digest: u64,
+    /// The day of its time, in days since 1970.
+    pub date: Option<i32>,
 }
 
 /// A line that is not empty.
@@ -45,8 +35,8 @@ pub struct Item {
     pub line: Line,
     /// Where its bytes are in the chunk.
     pub raw: std::ops::Range<usize>,
-    /// What it turned out to be.
-    pub what: What,
+    /// What becomes of it.
+    pub fate: Fate<Row>,
 }
 
 /// Consecutive lines of one source.
@@ -121,19 +111,17 @@ fn read_source(source: Source, parser: &mut Parser<'_>, to: &SyncSender<Message>
     }
 }
 
-/// The code of lines that bear a name under which only the daemon writes.
-pub const RESERVED: &str = "reserved";
-
 /// Why nobody but the daemon writes under the name of this record, if that is so.
 ///
 /// Its monitors tell of violations as the actor [`MONITOR`], with an incarnation of their own. A system that tells of violations itself has the
 /// first incarnation.
-pub fn reserved(record: &EventRecord) -> Option<String> {
+pub fn reserved(record: &EventRecord) -> Option<Rejection> {
     (record.actor == MONITOR && record.incarnation != 0).then(|| {
-        format!(
+        let reason = format!(
             "only the daemon's monitors write as '{MONITOR}' with incarnation {}: a system that tells of violations itself has incarnation 0",
             record.incarnation
-        )
+        );
+        Rejection::new("reserved", reason)
     })
 }
 
@@ -168,16 +156,16 @@ impl<'a> Parser<'a> {
         let raw = start..chunk.raw.len();
         let bytes = &chunk.raw[raw.clone()];
         if line.overlong.is_some() {
-            let reason = line.too_long(self.limit, bytes.len());
-            chunk.items.push(Item { line, raw, what: What::Bad { code: "too_long".into(), reason } });
+            let fate = Fate::rejected("too_long", line.too_long(self.limit, bytes.len()));
+            chunk.items.push(Item { line, raw, fate });
             return;
         }
         if bytes.trim_ascii().is_empty() {
             chunk.raw.truncate(start);
             return;
         }
-        let what = self.parse(bytes, &line);
-        chunk.items.push(Item { line, raw, what });
+        let fate = self.parse(bytes, &line);
+        chunk.items.push(Item { line, raw, fate });
     }
 
     /// Ends the chunk with the damage of its source. What came of the last line is a record if it is a whole one.
@@ -189,35 +177,37 @@ impl<'a> Parser<'a> {
         chunk.damage = Some(reason.clone());
         let raw = start..chunk.raw.len();
         let whole = line.overlong.is_none() && !bytes.trim_ascii().is_empty();
-        if whole && let event @ What::Event { .. } = self.parse(bytes, &line) {
-            chunk.items.push(Item { line: line.clone(), raw, what: event });
+        let truncated = Fate::rejected("truncated", reason);
+        if whole && let fate @ Fate::Row(_) = self.parse(bytes, &line) {
+            chunk.items.push(Item { line: line.clone(), raw, fate });
             let line = Line { offset: place, number: line.number + 1, length: 0, overlong: None, ..line };
             let raw = chunk.raw.len()..chunk.raw.len();
-            chunk.items.push(Item { line, raw, what: What::Bad { code: "truncated".into(), reason } });
+            chunk.items.push(Item { line, raw, fate: truncated });
             return;
         }
-        chunk.items.push(Item { line, raw, what: What::Bad { code: "truncated".into(), reason } });
+        chunk.items.push(Item { line, raw, fate: truncated });
     }
 
-    /// What a line is: an event of the system, or why not.
-    pub fn parse(&mut self, bytes: &[u8], line: &Line) -> What {
+    /// What becomes of a line that holds an event record.
+    pub fn parse(&mut self, bytes: &[u8], line: &Line) -> Fate<Row> {
         let bytes =
             if line.offset == 0 { bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes) } else { bytes };
-        let mut record = match EventRecord::parse_boxed(bytes) {
-            Ok(record) => record,
-            Err(error) => return What::Bad { code: error.code().into(), reason: error.to_string() },
-        };
-        let rule = |reason| What::Bad { code: "rule".into(), reason };
+        let record = EventRecord::parse_boxed(bytes).map_err(Rejection::from);
+        record.and_then(|record| self.checked(record, line)).into()
+    }
+
+    fn checked(&mut self, mut record: Box<EventRecord>, line: &Line) -> Result<Row, Rejection> {
+        let rule = |reason: String| Rejection::new("rule", reason);
         if let Some(own) = &record.system
             && own != self.system
         {
-            return rule(format!("the record is of system '{own}', the load is into '{}'", self.system));
+            return Err(rule(format!("the record is of system '{own}', the load is into '{}'", self.system)));
         }
-        if let (false, Some(reason)) = (self.own, reserved(&record)) {
-            return What::Bad { code: RESERVED.into(), reason };
+        if let (false, Some(reserved)) = (self.own, reserved(&record)) {
+            return Err(reserved);
         }
         if i32::try_from(record.incarnation).is_err() {
-            return rule(format!("incarnation {} is beyond {}", record.incarnation, i32::MAX));
+            return Err(rule(format!("incarnation {} is beyond {}", record.incarnation, i32::MAX)));
         }
         if let Some(redact) = self.redact {
             redact.record(self.system, &mut record);
@@ -232,7 +222,7 @@ impl<'a> Parser<'a> {
             record.attrs.entry("logged_offset".to_owned()).or_insert(Value::from(offset));
         }
         record.line = (line.number > 0).then_some(line.number);
-        What::Event { record, digest, date }
+        Ok(Row { record, digest, date })
     }
 }
 

@@ -10,7 +10,8 @@
 use std::path::{Path, PathBuf};
 
 use demi_formats::lines::{LineReader, Next};
-use demi_formats::mapping::{Mapper, Mapping, Outcome, Unit, shipped};
+use demi_formats::mapping::{Mapper, Mapping, Unit, shipped};
+use demi_formats::{Events, Fate};
 use demi_schemas::EventRecord;
 use proptest::prelude::*;
 use serde_json::Value;
@@ -36,12 +37,13 @@ fn shown(units: &[Unit]) -> String {
     for unit in units {
         let execution = unit.execution.as_ref().map_or_else(String::new, |e| format!(" [{e}]"));
         let place = format!("{}+{}{execution}", unit.line.number, unit.lines);
-        match &unit.outcome {
-            Outcome::Skipped(why) => out.push_str(&format!("{place} skipped: {why}\n")),
-            Outcome::Rejected { code, reason } => {
-                out.push_str(&format!("{place} REJECTED {code}: {reason}\n"))
+        match &unit.fate {
+            Fate::LeftOut(why) => out.push_str(&format!("{place} skipped: {why}\n")),
+            Fate::Quarantined(why) => {
+                let (code, reason) = (why.code(), why.reason());
+                out.push_str(&format!("{place} REJECTED {code}: {reason}\n"));
             }
-            Outcome::Events { records, warnings } => {
+            Fate::Row(Events { records, warnings }) => {
                 for record in records {
                     out.push_str(&format!("{place} {}\n", serde_json::to_string(record).unwrap()));
                 }
@@ -165,7 +167,7 @@ proptest! {
         }
         let units = map(mapping, "f.log", &data);
         for unit in &units {
-            if let Outcome::Events { records, .. } = &unit.outcome {
+            if let Fate::Row(Events { records, .. }) = &unit.fate {
                 records.iter().for_each(|record| record.check().unwrap());
             }
         }
@@ -196,13 +198,13 @@ proptest! {
             let mut events = Vec::new();
             let mut refused = Vec::new();
             for unit in units {
-                match unit.outcome {
+                match unit.fate {
                     // The others stand a line further down.
-                    Outcome::Events { records, .. } => {
+                    Fate::Row(Events { records, .. }) => {
                         events.extend(records.into_iter().map(|record| EventRecord { line: None, offset: None, ..record }));
                     }
-                    Outcome::Rejected { .. } => refused.push(unit.line.number),
-                    Outcome::Skipped(_) => {}
+                    Fate::Quarantined(_) => refused.push(unit.line.number),
+                    Fate::LeftOut(_) => {}
                 }
             }
             (events, refused)
@@ -230,8 +232,8 @@ proptest! {
         lines.insert(at, bad.to_owned());
         let text = format!("<log>\n{}\n</log>\n", lines.join("\n"));
         let units = Mapper::new(&mapping).unwrap().map_text("f", text.as_bytes());
-        let refused = |unit: &&Unit| matches!(unit.outcome, Outcome::Rejected { .. });
-        let events = |unit: &&Unit| matches!(unit.outcome, Outcome::Events { .. });
+        let refused = |unit: &&Unit| matches!(unit.fate, Fate::Quarantined(_));
+        let events = |unit: &&Unit| matches!(unit.fate, Fate::Row(_));
         let places: Vec<u64> = units.iter().filter(refused).map(|unit| unit.line.number).collect();
         prop_assert_eq!(places, vec![at as u64 + 2], "{:?}", units);
         prop_assert_eq!(units.iter().filter(events).count(), count);
@@ -304,8 +306,8 @@ fn positions_are_counted_on_from_file_to_file() {
     let mut mapper = Mapper::new(&Mapping::named("logfmt").unwrap()).unwrap();
     let first = mapper.map_text("one.log", b"actor=a x=1\nactor=b x=1\n");
     let second = mapper.map_text("two.log", b"actor=a x=2\n");
-    let seq = |units: &[Unit], i: usize| match &units[i].outcome {
-        Outcome::Events { records, .. } => records[0].seq,
+    let seq = |units: &[Unit], i: usize| match &units[i].fate {
+        Fate::Row(Events { records, .. }) => records[0].seq,
         other => panic!("{other:?}"),
     };
     assert_eq!((seq(&first, 0), seq(&first, 1), seq(&second, 0)), (1, 1, 2));
@@ -322,8 +324,8 @@ fn the_documented_mapping_does_what_it_says() {
     let units = Mapper::new(&Mapping::parse(toml, "docs").unwrap()).unwrap().map_text("f", log.as_bytes());
     let shown: Vec<String> = units
         .iter()
-        .map(|unit| match &unit.outcome {
-            Outcome::Events { records, .. } => {
+        .map(|unit| match &unit.fate {
+            Fate::Row(Events { records, .. }) => {
                 format!("{} {} {:?}", records[0].id(), records[0].kind.as_str(), records[0].payload)
             }
             other => format!("{other:?}"),

@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation is a failed test")]
 
-use demi_formats::mapping::{Mapper, Mapping, Outcome, Unit};
+use demi_formats::mapping::{Mapper, Mapping, Unit};
+use demi_formats::{Events, Fate};
 use demi_schemas::EventRecord;
 use serde_json::{Value, json};
 
@@ -20,10 +21,10 @@ fn units(mapping: &Mapping, log: &str) -> Vec<Unit> {
 fn events(mapping: &Mapping, log: &str) -> Vec<EventRecord> {
     let mut all = Vec::new();
     for unit in units(mapping, log) {
-        match unit.outcome {
-            Outcome::Events { records, .. } => all.extend(records),
-            Outcome::Skipped(_) => {}
-            Outcome::Rejected { reason, .. } => panic!("{reason}: {}", String::from_utf8_lossy(&unit.raw)),
+        match unit.fate {
+            Fate::Row(Events { records, .. }) => all.extend(records),
+            Fate::LeftOut(_) => {}
+            Fate::Quarantined(why) => panic!("{why:?}: {}", String::from_utf8_lossy(&unit.raw)),
         }
     }
     all
@@ -155,7 +156,7 @@ fn an_event_is_made_for_each_element_of_a_list() {
     );
     assert_eq!(made[1].fields, Some(json!({"entries": [{"w": 2}], "x": 0})), "what no element used");
     let only = mapping("json-lines", "[event]\nactor = 'a'\neach = 'l'\n");
-    assert!(matches!(units(&only, "{\"l\":[]}\n")[0].outcome, Outcome::Skipped("the list is empty")));
+    assert!(matches!(units(&only, "{\"l\":[]}\n")[0].fate, Fate::LeftOut("the list is empty")));
 }
 
 #[test]
@@ -193,7 +194,7 @@ fn a_value_holds_until_another_is_told() {
     let mut mapper = Mapper::new(&tail).unwrap();
     mapper.map_text("one", log.as_bytes());
     let units = mapper.map_text("two", b"10:00 x\n");
-    assert!(matches!(&units[0].outcome, Outcome::Rejected { reason, .. } if reason.contains("actor")));
+    assert!(matches!(&units[0].fate, Fate::Quarantined(why) if why.reason().contains("actor")));
 }
 
 #[test]
@@ -202,11 +203,11 @@ fn a_log_whose_newest_record_stands_first_is_turned_round() {
     let log = "10:03 a third\n10:02 b only\n10:02 a second\nnonsense\n10:01 a first\n";
     let mapping = mapping("text", newest);
     let all = units(&mapping, log);
-    assert!(matches!(all[0].outcome, Outcome::Rejected { .. }));
+    assert!(matches!(all[0].fate, Fate::Quarantined(_)));
     let shown: Vec<String> = all[1..]
         .iter()
-        .map(|unit| match &unit.outcome {
-            Outcome::Events { records, .. } => format!("{} {}", records[0].id(), unit.line.number),
+        .map(|unit| match &unit.fate {
+            Fate::Row(Events { records, .. }) => format!("{} {}", records[0].id(), unit.line.number),
             other => panic!("{other:?}"),
         })
         .collect();
@@ -230,8 +231,8 @@ fn gaps_may_mean_nothing() {
     let record = EventRecord::parse(br#"{"actor":"a","seq":7,"kind":"local","gaps":"normal"}"#).unwrap();
     assert_eq!(record.seq, demi_schemas::event::sparse_seq(7));
     assert_eq!(EventRecord::parse(&serde_json::to_vec(&record).unwrap()).unwrap(), record);
-    let why = |log: &str| match &units(&seq("'{n}'"), log)[0].outcome {
-        Outcome::Rejected { reason, .. } => reason.clone(),
+    let why = |log: &str| match &units(&seq("'{n}'"), log)[0].fate {
+        Fate::Quarantined(why) => why.reason().to_owned(),
         other => panic!("{other:?}"),
     };
     assert!(why("{\"n\":\"99999999999999999999\"}\n").contains("too large"));
@@ -262,8 +263,8 @@ fn times_are_read_in_the_formats_that_the_mapping_tells() {
         "text",
         "patterns = ['^(?<time>\\S+ \\S+) (?<text>.*)$']\n[event]\nactor = 'a'\ntime = { format = '%H:%M:%S', date = '2024-05-15' }\n",
     );
-    match &units(&other, "about noon x\n")[0].outcome {
-        Outcome::Events { records, warnings } => {
+    match &units(&other, "about noon x\n")[0].fate {
+        Fate::Row(Events { records, warnings }) => {
             assert_eq!(records[0].time, Some(json!("about noon")));
             assert!(warnings[0].contains("'about noon' is in none of the mapping's formats"), "{warnings:?}");
         }
@@ -317,8 +318,8 @@ fn elements_of_xml_are_records() {
     let units = Mapper::new(&mapping).unwrap().map_text("f", text.as_bytes());
     let events: Vec<Value> = units
         .iter()
-        .flat_map(|unit| match &unit.outcome {
-            Outcome::Events { records, .. } => records.clone(),
+        .flat_map(|unit| match &unit.fate {
+            Fate::Row(Events { records, .. }) => records.clone(),
             other => panic!("{other:?}"),
         })
         .map(|record| serde_json::to_value(record).unwrap())

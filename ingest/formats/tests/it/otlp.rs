@@ -102,7 +102,7 @@ fn what_is_wrong_is_said_and_the_rest_is_taken() {
         .iter()
         .map(|item| match item {
             Item::Event(record) => format!("event at {}", record.seq),
-            Item::Rejected(r) => format!("{} [{}]", r, r.code),
+            Item::Rejected(r) => format!("{r} [{}]", r.why.code()),
         })
         .collect();
     insta::assert_snapshot!("rejected", said.join("\n"));

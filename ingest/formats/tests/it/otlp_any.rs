@@ -160,10 +160,10 @@ fn logs() -> impl Strategy<Value = ExportLogsServiceRequest> {
     })
 }
 
-fn rejected(items: &[Item]) -> Vec<(String, &'static str)> {
+fn rejected(items: &[Item]) -> Vec<(String, String)> {
     let one = |item: &Item| match item {
         Item::Event(_) => None,
-        Item::Rejected(r) => Some((r.path.clone(), r.code)),
+        Item::Rejected(r) => Some((r.path.clone(), r.why.code().to_owned())),
     };
     items.iter().filter_map(one).collect()
 }

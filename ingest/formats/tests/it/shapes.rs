@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
-use demi_formats::mapping::{Mapper, Mapping, Outcome, Unit};
+use demi_formats::mapping::{Mapper, Mapping, Unit};
+use demi_formats::{Events, Fate};
 use demi_schemas::{EventRecord, Kind};
 
 fn map(mapping: &str, log: &str) -> Vec<Unit> {
@@ -11,8 +12,8 @@ fn map(mapping: &str, log: &str) -> Vec<Unit> {
 }
 
 fn events(units: Vec<Unit>) -> Vec<EventRecord> {
-    let records = |unit: Unit| match unit.outcome {
-        Outcome::Events { records, .. } => records,
+    let records = |unit: Unit| match unit.fate {
+        Fate::Row(Events { records, .. }) => records,
         other => vec![EventRecord::new(format!("{other:?}"), 1, Kind::Local)],
     };
     units.into_iter().flat_map(records).collect()

@@ -6,9 +6,10 @@ use super::{Mapped, system_of};
 use crate::StoreError;
 use crate::load::LoadOptions;
 use demi_formats::digest::digest_into;
-use demi_formats::mapping::{Outcome, Unit};
-use demi_formats::read::parse::{Chunk, Item, RESERVED, What, reserved};
+use demi_formats::mapping::Unit;
+use demi_formats::read::parse::{Chunk, Item, Row, reserved};
 use demi_formats::time::utc_date;
+use demi_formats::{Events, Fate};
 
 /// Units handed over together, and the bytes of them after which they are.
 const CHUNK_UNITS: usize = 2048;
@@ -52,7 +53,7 @@ impl<'a> Sender<'a> {
 
     /// Takes a unit; says whether anybody still listens.
     pub(super) fn add(&mut self, unit: Unit, offset: u64) -> bool {
-        if let Outcome::Skipped(_) = unit.outcome {
+        if let Fate::LeftOut(_) = unit.fate {
             // It belongs to no execution in particular and opens none.
             self.skipped += unit.lines;
             return true;
@@ -68,18 +69,14 @@ impl<'a> Sender<'a> {
         let mut next = self.next.take().unwrap_or_else(|| self.fresh(unit.execution.clone()));
         next.lines += unit.lines;
         let start = next.chunk.raw.len();
-        match unit.outcome {
-            Outcome::Skipped(_) => {}
-            Outcome::Rejected { code, reason } => {
+        match unit.fate {
+            Fate::LeftOut(_) => {}
+            Fate::Quarantined(why) => {
                 next.chunk.raw.extend_from_slice(&unit.raw);
                 let raw = start..next.chunk.raw.len();
-                next.chunk.items.push(Item {
-                    line: unit.line,
-                    raw,
-                    what: What::Bad { code: code.into(), reason },
-                });
+                next.chunk.items.push(Item { line: unit.line, raw, fate: Fate::Quarantined(why) });
             }
-            Outcome::Events { records, warnings } => {
+            Fate::Row(Events { records, warnings }) => {
                 let system = system_of(&self.options.system, unit.execution.as_deref());
                 let shown = |w: String| match &self.options.redact {
                     Some(redact) => redact.text(&system, &w).into_owned(),
@@ -90,9 +87,9 @@ impl<'a> Sender<'a> {
                 next.chunk.raw.extend_from_slice(&unit.raw);
                 let raw = start..next.chunk.raw.len();
                 for mut record in records {
-                    if let Some(reason) = reserved(&record) {
-                        let what = What::Bad { code: RESERVED.into(), reason };
-                        next.chunk.items.push(Item { line: unit.line.clone(), raw: raw.clone(), what });
+                    if let Some(why) = reserved(&record) {
+                        let fate = Fate::Quarantined(why);
+                        next.chunk.items.push(Item { line: unit.line.clone(), raw: raw.clone(), fate });
                         continue;
                     }
                     if let Some(redact) = &self.options.redact {
@@ -100,8 +97,8 @@ impl<'a> Sender<'a> {
                     }
                     let digest = digest_into(&record, &mut self.scratch);
                     let date = record.time.as_ref().and_then(utc_date);
-                    let what = What::Event { record: Box::new(record), digest, date };
-                    next.chunk.items.push(Item { line: unit.line.clone(), raw: raw.clone(), what });
+                    let fate = Fate::Row(Row { record: Box::new(record), digest, date });
+                    next.chunk.items.push(Item { line: unit.line.clone(), raw: raw.clone(), fate });
                 }
             }
         }

@@ -11,7 +11,8 @@ use bytes::Bytes;
 use rustix::fs::{SeekFrom, seek};
 
 use super::state::State;
-use crate::batch::{Item, Outcome};
+use crate::batch::Item;
+use demi_formats::Rejection;
 
 /// NULs in a row that are no part of a line.
 const RUN: usize = 16;
@@ -68,8 +69,8 @@ pub(super) fn here(file: &File, offset: u64, len: u64) -> io::Result<Here> {
 /// NULs between two places, told once.
 pub(super) fn told(state: &State, to: u64) -> Item {
     let reason = format!("{} bytes of NUL, up to byte {to}: nothing was written there", to - state.offset);
-    let outcome = Outcome::Rejected { raw: Bytes::new(), code: "nuls".to_owned(), reason };
-    Item { offset: state.offset, line: state.line, outcome }
+    let rejected = Some(Rejection::new("nuls", reason));
+    Item { offset: state.offset, line: state.line, bytes: Bytes::new(), rejected }
 }
 
 #[cfg(test)]

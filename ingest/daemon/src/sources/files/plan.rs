@@ -3,7 +3,8 @@
 use bytes::Bytes;
 
 use super::state::State;
-use crate::batch::{Content, Item, Outcome};
+use crate::batch::{Content, Item};
+use demi_formats::Rejection;
 use demi_formats::read::lines::KEPT_OF_OVERLONG;
 
 /// What is handed over of `bytes`, and the state after it; `None` if they are only the beginning of a line that may
@@ -31,8 +32,8 @@ pub(super) fn plan(
     let raw = Bytes::copy_from_slice(&bytes[..bytes.len().min(KEPT_OF_OVERLONG)]);
     let reason =
         format!("the line is longer than the limit of {limit} bytes; its first {} are kept", raw.len());
-    let outcome = Outcome::Rejected { raw, code: "too_long".into(), reason };
-    let item = Item { offset: state.offset, line: state.line, outcome };
+    let rejected = Some(Rejection::new("too_long", reason));
+    let item = Item { offset: state.offset, line: state.line, bytes: raw, rejected };
     let mut next = state.after(before, bytes, 0);
     next.skipping = true;
     Some((Content::Items(vec![item]), next))

@@ -14,7 +14,8 @@ use super::nuls::{self, Here};
 use super::packed::Unpacked;
 use super::plan::{plan, whole};
 use super::state::{State, bytes_before};
-use crate::batch::{Content, Item, Outcome};
+use crate::batch::{Content, Item};
+use demi_formats::Rejection;
 
 /// How long a last line without newline, or a record that may have more lines, waits before it is taken as it is.
 pub(super) const UNFINISHED: Duration = Duration::from_secs(5);
@@ -281,8 +282,8 @@ impl Follower {
         let state = known.state.clone();
         let reason =
             format!("the packed data is damaged or cut off after {} unpacked bytes: {why}", state.offset);
-        let outcome = Outcome::Rejected { raw: Bytes::new(), code: "truncated".into(), reason };
-        let item = Item { offset: state.offset, line: state.line, outcome };
+        let rejected = Some(Rejection::new("truncated", reason));
+        let item = Item { offset: state.offset, line: state.line, bytes: Bytes::new(), rejected };
         let len = std::fs::metadata(state.place()).ok().map(|m| m.len());
         let next = State { done_size: len, ..state };
         let more = self.submit(number, Ready::plain((Content::Items(vec![item]), next)));

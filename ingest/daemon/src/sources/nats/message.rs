@@ -4,10 +4,10 @@ use bytes::Bytes;
 use demi_schemas::EventRecord;
 use serde::Deserialize;
 
-use crate::batch::{Item, Outcome};
+use crate::batch::Item;
 use crate::sources::batches::of_system;
 use demi_formats::otlp::{OtlpOptions, Told};
-use demi_formats::request;
+use demi_formats::{Rejection, request};
 
 /// What messages hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -39,50 +39,39 @@ pub(super) fn read_into(
     (system, limit): (&str, usize),
     each: &mut dyn FnMut(Item) -> bool,
 ) {
-    let mut push = |line: u64, outcome: Outcome| each(Item { offset: sequence, line, outcome });
-    let rejected =
-        |raw: Bytes, code: &str, reason: String| Outcome::Rejected { raw, code: code.to_owned(), reason };
+    let mut push = |line: u64, (bytes, rejected)| each(Item { offset: sequence, line, bytes, rejected });
     match format {
         Format::Events => {
             for (n, line) in payload.split(|b| *b == b'\n').enumerate() {
-                let number = n as u64 + 1;
                 if line.trim_ascii().is_empty() {
                     continue;
                 }
-                let raw = || payload.slice_ref(line);
-                if line.len() > limit {
+                let rejected = |why: Rejection| (payload.slice_ref(line), Some(why));
+                let made = if line.len() > limit {
                     let reason =
                         format!("the line is {} bytes long, more than the limit of {limit}", line.len());
-                    if !push(number, rejected(raw(), "too_long", reason)) {
-                        return;
-                    }
-                    continue;
-                }
-                let listens = push(
-                    number,
+                    rejected(Rejection::new("too_long", reason))
+                } else {
                     match EventRecord::parse(line) {
                         Ok(record) => of_system(&record, system),
-                        Err(error) => rejected(raw(), error.code(), error.to_string()),
-                    },
-                );
-                if !listens {
+                        Err(error) => rejected(error.into()),
+                    }
+                };
+                if !push(n as u64 + 1, made) {
                     return;
                 }
             }
         }
         Format::OtlpJson => match request::check(payload) {
             Ok(_) => request::read(payload, &OtlpOptions::default(), limit, &mut |told| {
-                let outcome = match told {
+                let made = match told {
                     Told::Event(record) => of_system(&record, system),
-                    Told::Refused(refused) => {
-                        let reason = refused.sentence();
-                        rejected(Bytes::from(refused.raw), refused.code, reason)
-                    }
+                    Told::Refused(refused) => (Bytes::from(refused.raw.clone()), Some(refused.rejection())),
                 };
-                push(1, outcome)
+                push(1, made)
             }),
             Err(error) => {
-                push(1, rejected(payload.clone(), "not_otlp", error.to_string()));
+                push(1, (payload.clone(), Some(Rejection::new("not_otlp", error.to_string()))));
             }
         },
     }

@@ -26,7 +26,7 @@ use super::budget::Share;
 use super::hand::Work;
 use super::web::{Protocols, bearer, serve};
 use super::{Context, Server, Serves, SourceError};
-use crate::batch::{Item, Outcome};
+use crate::batch::Item;
 use crate::net::security::Tokens;
 use demi_formats::otlp::wire::{self, Signal};
 use demi_formats::otlp::{OtlpError, OtlpOptions, Told};
@@ -189,22 +189,21 @@ impl Shared {
 impl Taken {
     /// The item of what was told.
     fn item(&mut self, told: Told, number: &mut u64, system: &str) -> Item {
-        let (outcome, count) = match told {
+        let ((bytes, rejected), count) = match told {
             Told::Event(record) => (of_system(&record, system), 1),
             Told::Refused(refused) => {
-                let reason = refused.sentence();
-                let code = refused.code.to_owned();
-                (Outcome::Rejected { raw: Bytes::from(refused.raw), code, reason }, refused.count)
+                let (why, count) = (refused.rejection(), refused.count);
+                ((refused.raw.into(), Some(why)), count)
             }
         };
-        if let Outcome::Rejected { reason, .. } = &outcome {
+        if let Some(why) = &rejected {
             self.rejected = self.rejected.saturating_add(i64::try_from(count).unwrap_or(i64::MAX));
             if self.message.is_empty() {
-                self.message.clone_from(reason);
+                why.reason().clone_into(&mut self.message);
             }
         }
         let offset = *number;
         *number += count;
-        Item { offset, line: 0, outcome }
+        Item { offset, line: 0, bytes, rejected }
     }
 }
