@@ -4,8 +4,8 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Args;
+use demi_formats::Encoding;
 use demi_formats::mapping::{Mapper, Mapping, Overrides, Unit, shipped};
-use demi_formats::{Dry, Encoding};
 use demi_formats::{Events, Fate};
 use serde_json::{Value, json};
 
@@ -76,7 +76,7 @@ pub fn parse(args: &ParseArgs, ui: &Ui) -> Outcome {
     let mut counts = Counts::default();
     let mut out = stdout();
     let mut written = Ok(());
-    Dry::new(sources, mapper).run(|source, unit| {
+    mapper.try_on(sources, |source, unit| {
         match &unit.fate {
             Fate::Row(Events { records, .. }) => counts.events += records.len() as u64,
             Fate::LeftOut(_) => counts.skipped += 1,

@@ -12,8 +12,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use demi_formats::mapping::{Mapper, Mapping};
-use demi_formats::{Dry, Sources, record_digest};
 use demi_formats::{Events, Fate};
+use demi_formats::{Sources, record_digest};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let (mut events, mut lines, mut sum) = (0_u64, 0_u64, 0_u64);
     let begun = Instant::now();
-    Dry::new(Sources::plan(&repeated)?, Mapper::new(&mapping)?).run(|_, unit| {
+    Mapper::new(&mapping)?.try_on(Sources::plan(&repeated)?, |_, unit| {
         lines += unit.lines;
         if let Fate::Row(Events { records, .. }) = &unit.fate {
             events += records.len() as u64;

@@ -19,7 +19,6 @@
 mod container;
 pub mod digest;
 mod documents;
-mod dry;
 mod error;
 mod fate;
 mod formats;
@@ -33,7 +32,6 @@ pub mod time;
 
 pub use digest::record_digest;
 pub use documents::request;
-pub use dry::Dry;
 pub use error::ReadError;
 pub use fate::{Events, Fate, Rejection};
 pub use nature::likely_reason;

@@ -12,6 +12,9 @@ use deltalake_core::DeltaTableError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
+    /// A mapping cannot be used.
+    #[error(transparent)]
+    Mapping(#[from] demi_formats::mapping::MappingError),
     /// A source cannot be found or read.
     #[error(transparent)]
     Read(#[from] ReadError),

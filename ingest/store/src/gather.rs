@@ -14,8 +14,7 @@ use crate::admit::{Known, There};
 use crate::columns::Sink;
 use crate::data_file::DataFileWriter;
 use crate::lent::Lent;
-use crate::load::{LoadOptions, LoadReport, Progress, load_into};
-use crate::load_mapped::load_mapped_into;
+use crate::load::{LoadOptions, LoadReport, Progress, load_into, native};
 use crate::quarantined::{Quarantined, counted};
 use crate::stamps::{Stamps, sort};
 use crate::transaction::{Tables, Transaction};
@@ -55,11 +54,9 @@ impl Gathered {
         progress: impl FnMut(&Progress),
     ) -> Result<(Gathered, LoadReport), StoreError> {
         let mut gathered = Gathered { folder: folder.to_owned(), systems: BTreeMap::new(), begun: 0 };
-        let report = match mapper {
-            None => load_into(&mut gathered, sources, options, progress),
-            Some(mapper) => load_mapped_into(&mut gathered, sources, options, mapper, progress),
-        };
-        Ok((gathered, report?))
+        let mapper = mapper.map_or_else(native, Ok)?;
+        let report = load_into(&mut gathered, sources, options, mapper, progress)?;
+        Ok((gathered, report))
     }
 
     /// The systems that have events, sorted.

@@ -26,6 +26,7 @@
 #![cfg_attr(not(feature = "delta"), allow(dead_code, unused_imports))]
 
 pub mod admit;
+mod chunks;
 mod columns;
 #[cfg(feature = "delta")]
 pub mod completeness;
@@ -42,7 +43,6 @@ mod gather;
 mod intervals;
 pub mod lent;
 mod load;
-mod load_mapped;
 #[cfg(feature = "delta")]
 mod loads;
 pub mod locations;

@@ -1,4 +1,4 @@
-//! Loading sources into tables.
+//! Loading sources into tables: several executions in a source become several systems.
 
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
@@ -7,18 +7,22 @@ use std::thread;
 use demi_schemas::summary::LoadSummary;
 
 use crate::admit::{Admitted, Found, Known, Rows};
+use crate::chunks::{Chunk, Item, read_sources, system_of};
 use crate::stamps::Stamps;
 use crate::transaction::{Tables, Transaction};
 use crate::{StoreError, check_system_name};
-use demi_formats::Fate;
-use demi_formats::Redaction;
-use demi_formats::read::parse::{Chunk, Item, Message, Parser, read_sources};
+use demi_formats::mapping::{Container, Mapper, Mapping};
 use demi_formats::read::source::Sources;
+use demi_formats::{Fate, Redaction};
 
 /// Dates written at the same time: each has an open file.
 const MOST_DATES: usize = 16;
 /// Chunks that wait between the reading and the writing thread.
-pub(crate) const CHUNKS: usize = 4;
+const CHUNKS: usize = 4;
+/// Systems loaded into at the same time; beyond it the one not used for longest is committed and closed.
+const OPEN: usize = 8;
+/// Most warnings kept of a system.
+const MOST_WARNINGS: usize = 100;
 
 /// How to load.
 #[derive(Clone, Debug)]
@@ -86,34 +90,137 @@ pub struct LoadReport {
     pub damaged: Vec<Damage>,
 }
 
-/// Loads sources into tables, in their order.
-pub(crate) fn load_into(
-    tables: &mut impl Tables,
+/// A mapper of event records: they are a mapping too.
+pub(crate) fn native() -> Result<Mapper, StoreError> {
+    Ok(Mapper::new(&Mapping::named("native")?)?)
+}
+
+/// Loads sources into tables through a mapping, in their order.
+pub(crate) fn load_into<T: Tables>(
+    tables: &mut T,
     sources: Sources,
     options: &LoadOptions,
+    mapper: Mapper,
     mut progress: impl FnMut(&Progress),
 ) -> Result<LoadReport, StoreError> {
-    let mut loader = Loader::open(tables, &options.system, options)?;
-    let (to, from) = sync_channel::<Message>(CHUNKS);
-    let options = options.clone();
+    let (to, from) = sync_channel::<Result<Chunk, StoreError>>(CHUNKS);
+    let mut loads =
+        Loads { options, counted: mapper.counts(), open: Vec::new(), done: Vec::new(), damaged: Vec::new() };
+    if mapper.container() == Container::Native {
+        // It is one system, whatever the sources hold.
+        loads.of(None, tables)?;
+    }
+    let reading = options.clone();
     // Not joined when the load fails: the thread may wait for input that never comes.
-    let reader = thread::spawn(move || {
-        let parser = Parser::new(&options.system, options.max_line_bytes);
-        read_sources(sources, &mut parser.redacted(options.redact.as_deref()), &to);
-    });
+    let reader = thread::spawn(move || read_sources(sources, mapper, &reading, &to));
     let mut now = Progress::default();
     for message in from {
         let mut chunk = message?;
-        now.lines += chunk.items.len() as u64;
+        now.lines += chunk.lines;
         now.bytes += chunk.bytes;
+        let loader = loads.of(chunk.execution.as_deref(), tables)?;
+        let before = loader.report.summary.added;
         loader.take(&mut chunk)?;
-        now.added = loader.report.summary.added;
+        now.added += loader.report.summary.added - before;
         now.source = chunk.source;
         progress(&now);
     }
     reader.join().map_err(|_| StoreError::ReaderLost)?;
-    loader.report.bytes = now.bytes;
-    loader.finish(tables)
+    let mut report = loads.finish(tables)?;
+    report.bytes = now.bytes;
+    Ok(report)
+}
+
+/// The loads into the systems of one base name.
+struct Loads<'a, T: Tables> {
+    options: &'a LoadOptions,
+    /// Whether the mapping counts sequence numbers.
+    counted: bool,
+    /// Used last is last.
+    open: Vec<(Option<String>, Loader<'a, T::Transaction>)>,
+    done: Vec<LoadSummary>,
+    damaged: Vec<Damage>,
+}
+
+impl<'a, T: Tables> Loads<'a, T> {
+    fn of(
+        &mut self,
+        execution: Option<&str>,
+        tables: &mut T,
+    ) -> Result<&mut Loader<'a, T::Transaction>, StoreError> {
+        match self.open.iter().position(|(open, _)| open.as_deref() == execution) {
+            Some(at) => {
+                let found = self.open.remove(at);
+                self.open.push(found);
+            }
+            None => {
+                if self.open.len() >= OPEN {
+                    self.close(0, tables)?;
+                }
+                let system = system_of(&self.options.system, execution);
+                let loader = Loader::open(tables, &system, self.options, self.counted)?;
+                self.open.push((execution.map(str::to_owned), loader));
+            }
+        }
+        match self.open.last_mut() {
+            Some((_, loader)) => Ok(loader),
+            None => Err(StoreError::ReaderLost),
+        }
+    }
+
+    /// Commits and closes a load; what was loaded into the same system before is added to.
+    fn close(&mut self, at: usize, tables: &mut T) -> Result<(), StoreError> {
+        let (execution, loader) = self.open.remove(at);
+        let report = loader.finish(tables)?;
+        let mut summary = report.summary;
+        summary.execution = execution;
+        self.damaged.extend(report.damaged);
+        match self.done.iter_mut().find(|d| d.execution == summary.execution) {
+            None => self.done.push(summary),
+            Some(before) => {
+                add(before, &summary);
+                before.actors = summary.actors;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, tables: &mut T) -> Result<LoadReport, StoreError> {
+        if self.open.is_empty() && self.done.is_empty() {
+            self.of(None, tables)?;
+        }
+        while !self.open.is_empty() {
+            self.close(0, tables)?;
+        }
+        let mut report = LoadReport { damaged: self.damaged, ..LoadReport::default() };
+        if let ([only], true) = (self.done.as_slice(), self.done.iter().all(|d| d.execution.is_none())) {
+            report.summary = only.clone();
+        } else {
+            self.options.system.clone_into(&mut report.summary.system);
+            self.done.iter().for_each(|d| add(&mut report.summary, d));
+            report.summary.executions = self.done;
+        }
+        Ok(report)
+    }
+}
+
+/// Adds up counts.
+fn add(sum: &mut LoadSummary, other: &LoadSummary) {
+    sum.sources += other.sources;
+    sum.lines += other.lines;
+    sum.added += other.added;
+    sum.duplicates += other.duplicates;
+    sum.conflicts += other.conflicts;
+    sum.quarantined += other.quarantined;
+    sum.already_quarantined += other.already_quarantined;
+    sum.skipped += other.skipped;
+    sum.deleted += other.deleted;
+    for (code, count) in &other.quarantine_reasons {
+        *sum.quarantine_reasons.entry(code.clone()).or_default() += count;
+    }
+    sum.backwards.extend(other.backwards.iter().cloned());
+    let room = MOST_WARNINGS.saturating_sub(sum.warnings.len());
+    sum.warnings.extend(other.warnings.iter().take(room).cloned());
 }
 
 /// What was written since the last commit.
@@ -125,7 +232,7 @@ struct Window {
 }
 
 /// A load into one system.
-pub(crate) struct Loader<'a, T> {
+struct Loader<'a, T> {
     options: &'a LoadOptions,
     known: Known,
     rows: Rows,
@@ -134,16 +241,17 @@ pub(crate) struct Loader<'a, T> {
     commits: u64,
     stamps: Stamps,
     /// Whether sequence numbers were counted by a mapping: a conflict then means that it counted from another line.
-    pub(crate) counted: bool,
-    pub(crate) report: LoadReport,
+    counted: bool,
+    report: LoadReport,
 }
 
 impl<'a, T: Transaction> Loader<'a, T> {
     /// Begins a load into `system`.
-    pub(crate) fn open(
+    fn open(
         tables: &mut impl Tables<Transaction = T>,
         system: &str,
         options: &'a LoadOptions,
+        counted: bool,
     ) -> Result<Loader<'a, T>, StoreError> {
         check_system_name(system)?;
         let (known, transaction) = tables.begin(system)?;
@@ -155,21 +263,18 @@ impl<'a, T: Transaction> Loader<'a, T> {
             since_commit: Window::default(),
             commits: 0,
             stamps: Stamps::default(),
-            counted: false,
+            counted,
             report: LoadReport::default(),
         };
         system.clone_into(&mut loader.report.summary.system);
         Ok(loader)
     }
 
-    pub(crate) fn take(&mut self, chunk: &mut Chunk) -> Result<(), StoreError> {
+    fn take(&mut self, chunk: &mut Chunk) -> Result<(), StoreError> {
         let number = self.known.seen.source(&chunk.source);
         for Item { line, raw, fate } in &mut chunk.items {
             self.since_commit.bytes += raw.len() as u64;
             let summary = &mut self.report.summary;
-            if !matches!(fate, Fate::Quarantined(why) if why.code() == "truncated") {
-                summary.lines += 1;
-            }
             if let Fate::Row(row) = &*fate {
                 self.stamps.take(&row.record, &chunk.source, line.number);
             }
@@ -206,9 +311,13 @@ impl<'a, T: Transaction> Loader<'a, T> {
             }
             self.commit_if_due()?;
         }
-        if chunk.end {
-            self.report.summary.sources += 1;
-        }
+        let summary = &mut self.report.summary;
+        // A record may be several lines, and a line several events.
+        summary.lines += chunk.lines;
+        summary.skipped += chunk.skipped;
+        let room = MOST_WARNINGS.saturating_sub(summary.warnings.len());
+        summary.warnings.extend(chunk.warnings.drain(..).take(room));
+        summary.sources += u64::from(chunk.end);
         if let Some(reason) = &chunk.damage {
             self.report.damaged.push(Damage { source_name: chunk.source.clone(), reason: reason.clone() });
         }
@@ -245,10 +354,7 @@ impl<'a, T: Transaction> Loader<'a, T> {
         Ok(())
     }
 
-    pub(crate) fn finish(
-        mut self,
-        tables: &mut impl Tables<Transaction = T>,
-    ) -> Result<LoadReport, StoreError> {
+    fn finish(mut self, tables: &mut impl Tables<Transaction = T>) -> Result<LoadReport, StoreError> {
         self.commit()?;
         let summary = &mut self.report.summary;
         summary.quarantined = self.known.quarantine.added.values().sum();

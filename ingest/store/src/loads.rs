@@ -9,8 +9,7 @@ use crate::admit::Known;
 use crate::columns::Sink;
 use crate::delta::{Gone, TableWriter};
 use crate::lent::Lent;
-use crate::load::{LoadOptions, LoadReport, Progress, load_into};
-use crate::load_mapped::load_mapped_into;
+use crate::load::{LoadOptions, LoadReport, Progress, load_into, native};
 use crate::noted_stamps;
 use crate::stamps::Stamps;
 use crate::transaction::{Tables, Transaction};
@@ -33,7 +32,7 @@ pub fn load(
     options: &LoadOptions,
     progress: impl FnMut(&Progress),
 ) -> Result<LoadReport, StoreError> {
-    load_into(store, sources, options, progress)
+    load_mapped(store, sources, options, native()?, progress)
 }
 
 /// Loads `sources` through a mapping, as [`load`] does without one.
@@ -51,7 +50,7 @@ pub fn load_mapped(
     mapper: Mapper,
     progress: impl FnMut(&Progress),
 ) -> Result<LoadReport, StoreError> {
-    let report = load_mapped_into(store, sources, options, mapper, progress)?;
+    let report = load_into(store, sources, options, mapper, progress)?;
     store.refresh()?;
     Ok(report)
 }

@@ -5,14 +5,13 @@ use serde::Serialize;
 use crate::admit::{Found, Known, Offered, Rows};
 use crate::columns::{QuarantineColumns, QuarantineRow};
 use crate::delta::{Gone, TableWriter};
+use crate::load::native;
 use crate::quarantine::run_of;
 use crate::{Store, StoreError};
-use demi_formats::digest::digest_into;
+use demi_formats::Fate;
 use demi_formats::mapping::Mapper;
 use demi_formats::read::lines::Line;
-use demi_formats::read::parse::{Parser, Row, bad_line_digest, reserved};
-use demi_formats::time::utc_date;
-use demi_formats::{Events, Fate};
+use demi_formats::read::parse::{Parser, Row, bad_line_digest};
 
 /// What [`requeue`] did.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -44,10 +43,10 @@ pub fn requeue(store: &mut Store, system: &str, mapper: Option<&mut Mapper>) -> 
     store.refresh()?;
     let files = store.quarantine_files(system)?;
     let known = store.known(system, store.dir().to_owned())?;
+    let mut records = native()?;
     let mut run = Run {
-        system,
-        mapper,
-        scratch: Vec::new(),
+        mapper: mapper.unwrap_or(&mut records),
+        parser: Parser::new(system),
         known,
         rows: Rows::default(),
         kept: QuarantineColumns::default(),
@@ -73,9 +72,8 @@ pub fn requeue(store: &mut Store, system: &str, mapper: Option<&mut Mapper>) -> 
 }
 
 struct Run<'a> {
-    system: &'a str,
-    mapper: Option<&'a mut Mapper>,
-    scratch: Vec<u8>,
+    mapper: &'a mut Mapper,
+    parser: Parser,
     known: Known,
     rows: Rows,
     kept: QuarantineColumns,
@@ -149,33 +147,24 @@ impl Run<'_> {
 
     /// The events of a line, none if it is to be skipped; `None` if it is still wrong.
     fn parse(&mut self, row: &QuarantineRow<'_>) -> Option<Vec<Row>> {
-        let line = line_of(row);
-        let Some(mapper) = &mut self.mapper else {
-            let fate = Parser::new(self.system, usize::MAX).parse(row.raw, &line);
-            return if let Fate::Row(row) = fate { Some(vec![row]) } else { None };
-        };
         let mut units = Vec::new();
-        mapper.begin(row.source, row.raw);
-        mapper.line(line, row.raw, &mut units);
-        mapper.end(&mut units);
-        let mut events = Vec::new();
+        self.mapper.begin(row.source, row.raw);
+        self.mapper.line(line_of(row), row.raw, &mut units);
+        self.mapper.end(&mut units);
+        let mut rows = Vec::new();
         for unit in units {
             match unit.fate {
-                Fate::Row(Events { records, .. }) => {
-                    for record in records {
-                        if reserved(&record).is_some() {
-                            return None;
-                        }
-                        let digest = digest_into(&record, &mut self.scratch);
-                        let date = record.time.as_ref().and_then(utc_date);
-                        events.push(Row { record: Box::new(record), digest, date });
-                    }
-                }
                 Fate::LeftOut(_) => {}
                 Fate::Quarantined(_) => return None,
+                Fate::Row(events) => {
+                    for record in events.records {
+                        let Fate::Row(row) = self.parser.record(record) else { return None };
+                        rows.push(row);
+                    }
+                }
             }
         }
-        Some(events)
+        Some(rows)
     }
 }
 

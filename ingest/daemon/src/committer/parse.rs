@@ -287,7 +287,7 @@ fn parse_jobs(queue: &Mutex<Receiver<Job>>, frames: &Frames<'_>, stop: &AtomicBo
             return;
         }
         frames.tasks.may_break("parser");
-        let mut parser = Parser::new(&chunk.origin.system, limit).of_daemon(chunk.origin.is_daemon());
+        let mut parser = Parser::new(&chunk.origin.system).of_daemon(chunk.origin.is_daemon());
         (chunk.raw, chunk.rows) = match work {
             Work::Nothing => (Bytes::new(), Vec::new()),
             Work::Lines { offset, number, bytes } => {
@@ -346,7 +346,7 @@ impl Refused {
 }
 
 /// Lines as rows, unless they are empty. Many refused lines in a row are one row, which has the bytes of all of them.
-fn line_rows(parser: &mut Parser<'_>, bytes: &Bytes, offset: u64, number: u64, limit: usize) -> Vec<Row> {
+fn line_rows(parser: &mut Parser, bytes: &Bytes, offset: u64, number: u64, limit: usize) -> Vec<Row> {
     let mut rows = Vec::with_capacity(bytes.len() / 128);
     let mut run = None;
     for (line, raw) in Lines::new(bytes, offset, number, limit) {
@@ -356,7 +356,7 @@ fn line_rows(parser: &mut Parser<'_>, bytes: &Bytes, offset: u64, number: u64, l
         } else if text.trim_ascii().is_empty() {
             continue;
         } else {
-            parser.parse(text, &line)
+            parser.line(text, &line)
         };
         // Of a line that is too long not all bytes are there.
         if matches!(fate, Fate::Quarantined(_)) && line.overlong.is_none() {
@@ -371,7 +371,7 @@ fn line_rows(parser: &mut Parser<'_>, bytes: &Bytes, offset: u64, number: u64, l
 }
 
 /// Items as rows over one stretch of bytes.
-fn item_rows(parser: &mut Parser<'_>, items: &[Item]) -> (Bytes, Vec<Row>) {
+fn item_rows(parser: &mut Parser, items: &[Item]) -> (Bytes, Vec<Row>) {
     let mut raw = Vec::with_capacity(items.iter().map(|i| i.bytes.len()).sum());
     let mut rows = Vec::with_capacity(items.len());
     for item in items {
@@ -386,7 +386,7 @@ fn item_rows(parser: &mut Parser<'_>, items: &[Item]) -> (Bytes, Vec<Row>) {
         };
         let fate = match &item.rejected {
             Some(why) => Fate::Quarantined(why.clone()),
-            None => parser.parse(&item.bytes, &line),
+            None => parser.line(&item.bytes, &line),
         };
         rows.push(Row { line, raw: at..raw.len(), fate });
     }
@@ -409,7 +409,7 @@ mod tests {
             let all: Vec<&str> = lines.iter().flat_map(|(kind, n)| std::iter::repeat_n(kinds[*kind], *n)).collect();
             let text: String = all.iter().map(|line| format!("{line}\n")).collect();
             let bytes = Bytes::from(text);
-            let rows = line_rows(&mut Parser::new("s", 100), &bytes, offset, 7, 100);
+            let rows = line_rows(&mut Parser::new("s"), &bytes, offset, 7, 100);
             let mut told: Vec<&str> = Vec::new();
             for row in &rows {
                 let raw = std::str::from_utf8(&bytes[row.raw.clone()]).unwrap();

@@ -109,6 +109,7 @@ impl Bodies {
         };
         mapper.forget();
         mapper.count_nothing();
+        mapper.limit_records(limit);
         mapper.begin(source, &bytes[..bytes.len().min(HEAD)]);
         let mut units = Vec::new();
         for (mut line, range) in Lines::new(bytes, 0, number, limit) {

@@ -1,43 +1,11 @@
 //! Sources that are documents: JSON, EDN, OTLP, Zipkin and Jaeger.
 
-use std::io::{self, BufRead};
-
 use super::engine::{Mapper, SKIPPED};
 use super::unit::Unit;
 use crate::documents::{Documents, Found};
 use crate::fate::Fate;
 use crate::formats::Decoded;
 use crate::read::lines::Line;
-
-/// Reads a source that is made of documents to its end, or until nobody takes units any more; says whether somebody does.
-/// `read` counts the bytes, and `sink` is told of them.
-///
-/// # Errors
-/// When it cannot be read. What came before is mapped, and the documents are not ended.
-pub fn read_documents(
-    stream: &mut impl BufRead,
-    mapper: &mut Mapper,
-    read: &mut u64,
-    sink: &mut dyn FnMut(Unit, u64) -> bool,
-) -> io::Result<bool> {
-    let mut more = true;
-    while more {
-        let piece = match stream.fill_buf() {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            piece => piece?,
-        };
-        let length = piece.len();
-        *read += length as u64;
-        let mut take = |unit| more = more && sink(unit, *read);
-        if length == 0 {
-            mapper.end_bytes(&mut take);
-            return Ok(more);
-        }
-        mapper.bytes(piece, &mut take);
-        stream.consume(length);
-    }
-    Ok(more)
-}
 
 impl Mapper {
     /// Whether sources are documents, which are no lines: give them to [`Mapper::bytes`].

@@ -20,10 +20,10 @@ use super::unit::{Overrides, Unit};
 use crate::container::Container;
 use crate::fate::{Events, Fate, not_utf8};
 use crate::formats::{Decoded, Record, csv, json_line, logfmt};
-use crate::read::lines::{Line, LineReader, Next};
+use crate::read::lines::Line;
 
 /// Most bytes of a record of several lines.
-const MOST_RECORD: usize = 16 << 20;
+pub(crate) const MOST_RECORD: usize = 16 << 20;
 /// Bytes of a source that [`Mapper::begin`] likes to see.
 pub const HEAD: usize = 256 * 1024;
 /// Most bytes of an execution that is held until its end.
@@ -85,9 +85,21 @@ impl Mapper {
     }
 
     /// Takes what came of a line before its source broke, and why it broke.
-    pub fn broken(&mut self, line: Line, bytes: &[u8], reason: String, out: &mut Vec<Unit>) {
+    pub(crate) fn broken(&mut self, mut line: Line, mut bytes: &[u8], reason: String, out: &mut Vec<Unit>) {
         self.flush(out);
-        out.push(self.unit(line, 1, bytes.to_vec(), Fate::rejected("truncated", reason)));
+        let mut lines = 1;
+        if self.container() == Container::Native {
+            // What came of the last line is a record if it is a whole one. What is missing behind it is no line.
+            lines = 0;
+            if line.overlong.is_none()
+                && let fate @ Fate::Row(_) = native(bytes, line.number)
+            {
+                let next = Line::empty(line.offset + line.length, line.number + 1);
+                self.take(std::mem::replace(&mut line, next), 1, bytes.to_vec(), fate, out);
+                bytes = &[];
+            }
+        }
+        out.push(self.unit(line, lines, bytes.to_vec(), Fate::rejected("truncated", reason)));
     }
 
     /// Name of the mapping.
@@ -169,11 +181,7 @@ impl Mapper {
             if line.offset == 0 { bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes) } else { bytes };
         if line.overlong.is_some() {
             self.flush(out);
-            let reason = format!(
-                "the line is {} bytes long, more than the limit; its first {} bytes are kept",
-                line.length,
-                bytes.len()
-            );
+            let reason = line.too_long(self.record_limit, bytes.len());
             out.push(self.unit(line, 1, bytes.to_vec(), Fate::rejected("too_long", reason)));
             return;
         }
@@ -182,6 +190,10 @@ impl Mapper {
             // The lines of its record belong to it: what is no text is found when they are together.
             Err(_) if self.mapping.input.container == Container::Text && !self.in_header() => {
                 String::from_utf8_lossy(bytes)
+            }
+            Err(_) if self.container() == Container::Native => {
+                let fate = native(bytes, line.number);
+                return self.take(line, 1, bytes.to_vec(), fate, out);
             }
             Err(error) => {
                 let reason = not_utf8(bytes, error);
@@ -254,35 +266,11 @@ impl Mapper {
         self.finish_execution(out);
     }
 
-    /// Maps a whole source that is in memory.
-    pub fn map_text(&mut self, name: &str, data: &[u8]) -> Vec<Unit> {
-        let mut out = Vec::new();
-        self.begin(name, &data[..data.len().min(HEAD)]);
-        if self.reads_documents() {
-            self.bytes(data, &mut |unit| out.push(unit));
-            self.end(&mut out);
-            return out;
-        }
-        let mut reader = LineReader::new(data, MOST_RECORD, 1024);
-        let mut bytes = Vec::new();
-        while let Next::Line(line) = reader.next_line(&mut bytes) {
-            self.line(line, &bytes, &mut out);
-            bytes.clear();
-        }
-        self.end(&mut out);
-        out
-    }
-
     fn decode<'a>(&mut self, text: &'a str, number: u64) -> Fate<Decoded<'a>> {
         let skipped = self.mapping.skip.iter().any(|s| s.is_match(text));
         match self.mapping.input.container {
             _ if skipped => SKIPPED,
-            Container::Native => EventRecord::parse(text.as_bytes())
-                .map(|record| {
-                    let record = EventRecord { line: Some(number), ..record };
-                    Decoded::Events(Events { records: vec![record], warnings: Vec::new() })
-                })
-                .into(),
+            Container::Native => native(text.as_bytes(), number),
             Container::JsonLines => json_line(text.trim()),
             Container::Logfmt => logfmt::line(text),
             Container::Csv => match &self.source.columns {
@@ -408,4 +396,13 @@ impl Mapper {
         let fate = self.emitter.emit(&self.mapping, record, &place);
         (execution, fate)
     }
+}
+
+/// What becomes of a line that holds an event record.
+fn native(bytes: &[u8], number: u64) -> Fate<Decoded<'static>> {
+    let events = |mut record: EventRecord| {
+        record.line = Some(number);
+        Decoded::Events(Events { records: vec![record], warnings: Vec::new() })
+    };
+    EventRecord::parse(bytes).map(events).into()
 }

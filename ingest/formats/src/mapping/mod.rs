@@ -39,6 +39,7 @@ mod links;
 mod needs;
 mod path;
 mod patterns;
+mod reading;
 mod real_time;
 mod records;
 mod seq;
@@ -50,13 +51,13 @@ mod stamp;
 mod template;
 mod unit;
 
-pub use documents::read_documents;
 pub use engine::{HEAD, Mapper};
 pub use error::MappingError;
 pub use file::{
     Carry, Choose, Clock, Execution, Fields, Header, Input, Link, LinkOrder, Mapping, RealTime, Rule, Ticks,
 };
 pub use needs::Needs;
+pub use reading::{ReadSource, Take};
 pub use seq::{Gaps, Seq, ToldSeq};
 pub use shape::Shape;
 pub use shipped::{Shipped, shipped};

@@ -97,6 +97,7 @@ impl Mapped {
     /// Maps lines. With `finish` a record that may have more lines is taken as it is. `None`: nothing is whole yet.
     pub(super) fn map(&mut self, stretch: &Stretch<'_>, finish: bool) -> Option<Made> {
         let Stretch { state, bytes, limit, system, .. } = stretch;
+        self.mapper.limit_records(*limit);
         if !self.begin(stretch, finish) {
             return None;
         }
