@@ -1,19 +1,6 @@
 //! The one road into the table: a record is new, known or in conflict, and becomes a row of the events or of the
 //! quarantine. `load`, the daemon and `requeue` take it; they differ in where lines come from and when they commit.
 //! Whatever a decoder, a mapping or a source made of a line comes here as a [`Fate`].
-//!
-//! # The order of commits
-//!
-//! The tables are committed one after the other, always in this order:
-//!
-//! 1. rows added to the quarantine;
-//! 2. the completeness (the daemon);
-//! 3. the events, whose commit is the one that counts: it carries how far the source was taken;
-//! 4. rows removed from the quarantine, in one commit with those that replace them (`requeue`).
-//!
-//! After a crash in between the same lines are taken again. Quarantine rows are known by their digest and events by their
-//! key, so nothing is there twice; and because events come after what is added and before what is removed, no line is
-//! ever in neither table.
 
 use std::ops::Range;
 use std::path::PathBuf;

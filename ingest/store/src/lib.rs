@@ -41,7 +41,7 @@ mod error;
 pub mod fs;
 mod gather;
 mod intervals;
-pub mod lent;
+mod lent;
 mod load;
 #[cfg(feature = "delta")]
 mod loads;
@@ -58,6 +58,8 @@ mod sequence;
 pub mod stamps;
 mod system_name;
 mod transaction;
+#[cfg(feature = "delta")]
+pub mod writing;
 
 #[cfg(feature = "delta")]
 pub use completeness::{CompletenessRow, completeness, status};

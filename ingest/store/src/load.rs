@@ -340,7 +340,7 @@ impl<'a, T: Transaction> Loader<'a, T> {
         Ok(())
     }
 
-    /// Commits what was taken, in [the order of all commits](crate::admit).
+    /// Commits what was taken, in the order of all commits.
     fn commit(&mut self) -> Result<(), StoreError> {
         self.since_commit = Window::default();
         self.flush()?;

@@ -6,13 +6,12 @@ use arrow_array::RecordBatch;
 use demi_schemas::summary::BackwardStamps;
 
 use crate::admit::Known;
-use crate::columns::Sink;
-use crate::delta::{Gone, TableWriter};
-use crate::lent::Lent;
+use crate::delta::TableWriter;
 use crate::load::{LoadOptions, LoadReport, Progress, load_into, native};
 use crate::noted_stamps;
 use crate::stamps::Stamps;
 use crate::transaction::{Tables, Transaction};
+use crate::writing::{Events, Quarantine, Writing};
 use crate::{Store, StoreError};
 use demi_formats::mapping::Mapper;
 use demi_formats::read::source::Sources;
@@ -55,35 +54,15 @@ pub fn load_mapped(
     Ok(report)
 }
 
-/// Rows on their way into the store's tables.
+/// A load into one system of a store.
+///
+/// Two loads into one system cannot both commit on what they read, for both would give their commit the same number.
 pub(crate) struct StoreTransaction {
     /// Held until the load ends.
     _lock: File,
-    /// Rows are encoded while the next are looked at.
-    events: Lent<TableWriter>,
-    quarantine: TableWriter,
-    number: Number,
-}
-
-/// Numbers of the commits that loads made to a system: two loads into one system cannot both commit on what they read,
-/// for both would give their commit the same number.
-struct Number {
-    application: String,
-    events: u64,
-    quarantine: u64,
-}
-
-impl Number {
-    fn read(system: &str, events: &TableWriter, quarantine: &TableWriter) -> Result<Self, StoreError> {
-        let application = format!("demi-ingest/{system}");
-        let of = |table: &TableWriter| Ok::<_, StoreError>(table.progress(&application)?.unwrap_or(0));
-        let (events, quarantine) = (of(events)?, of(quarantine)?);
-        Ok(Number { application, events, quarantine })
-    }
-
-    fn of(&self, number: u64) -> (String, u64) {
-        (self.application.clone(), number)
-    }
+    writing: Writing,
+    /// Numbers of the commits that loads made to the system: to its quarantine, and to its events.
+    numbers: [(String, u64); 2],
 }
 
 impl Tables for Store {
@@ -92,11 +71,14 @@ impl Tables for Store {
     fn begin(&mut self, system: &str) -> Result<(Known, StoreTransaction), StoreError> {
         let lock = self.lock(system)?;
         self.refresh()?;
-        let (events, quarantine) = (self.events_writer()?, self.quarantine_writer()?);
-        let number = Number::read(system, &events, &quarantine)?;
+        let mut writing = Writing::begin(self)?;
+        let application = format!("demi-ingest/{system}");
+        let number = |table: &TableWriter| {
+            Ok::<_, StoreError>((application.clone(), table.progress(&application)?.unwrap_or(0)))
+        };
+        let numbers = [number(writing.quarantine())?, number(writing.events()?)?];
         let known = self.known(system, self.dir().to_owned())?;
-        let events = Lent::new(events, "rows")?;
-        Ok((known, StoreTransaction { _lock: lock, events, quarantine, number }))
+        Ok((known, StoreTransaction { _lock: lock, writing, numbers }))
     }
 
     fn end(
@@ -105,7 +87,8 @@ impl Tables for Store {
         transaction: StoreTransaction,
         stamps: Stamps,
     ) -> Result<Vec<BackwardStamps>, StoreError> {
-        self.adopt(transaction.events.into_inner()?, transaction.quarantine);
+        let (events, quarantine) = transaction.writing.end()?;
+        self.adopt(events, quarantine);
         let (found, whole) = stamps.finish(|| self.event_files(system))?;
         noted_stamps::note(self, system, &found, &whole)?;
         Ok(found)
@@ -116,30 +99,18 @@ impl Transaction for StoreTransaction {
     type Quarantine = TableWriter;
 
     fn quarantine(&mut self) -> &mut TableWriter {
-        &mut self.quarantine
+        self.writing.quarantine()
     }
 
     fn events(&mut self, batch: RecordBatch) -> Result<(), StoreError> {
-        self.events.work(move |events| events.write(batch))
+        self.writing.write(batch, || {})
     }
 
     fn commit(&mut self) -> Result<bool, StoreError> {
-        if self.quarantine.is_pending() {
-            self.number.quarantine += 1;
-            self.quarantine.commit(&[self.number.of(self.number.quarantine)], Gone::Nothing)?;
-        }
-        let events = self.events.get()?;
-        let pending = events.is_pending();
-        if pending {
-            self.number.events += 1;
-            events.commit(&[self.number.of(self.number.events)], Gone::Nothing)?;
-        }
-        Ok(pending)
-    }
-}
-
-impl Sink for TableWriter {
-    fn write(&mut self, batch: RecordBatch) -> Result<(), StoreError> {
-        TableWriter::write(self, batch)
+        let [quarantine, events] = &mut self.numbers;
+        quarantine.1 += u64::from(self.writing.quarantine().is_pending());
+        events.1 += u64::from(self.writing.events()?.is_pending());
+        let added = Quarantine::Added(std::slice::from_ref(quarantine));
+        self.writing.commit(added, || Ok(()), (Events::IfAny, std::slice::from_ref(events)))
     }
 }

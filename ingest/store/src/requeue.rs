@@ -4,9 +4,9 @@ use serde::Serialize;
 
 use crate::admit::{Found, Known, Offered, Rows};
 use crate::columns::{QuarantineColumns, QuarantineRow};
-use crate::delta::{Gone, TableWriter};
 use crate::load::native;
 use crate::quarantine::run_of;
+use crate::writing::{Events, Quarantine, Writing};
 use crate::{Store, StoreError};
 use demi_formats::Fate;
 use demi_formats::mapping::Mapper;
@@ -33,7 +33,7 @@ pub struct Requeued {
 /// Reads the quarantined lines of a system again, with a mapping or as event records, and moves those that are events
 /// now into the events. Each line is read by itself.
 ///
-/// Events are committed before the quarantine without them ([the order of all commits](crate::admit)): after a crash in
+/// Events are committed before the quarantine without them ([the order of all commits](crate::writing)): after a crash in
 /// between, a second run finds the events there and only removes the lines.
 ///
 /// # Errors
@@ -50,22 +50,20 @@ pub fn requeue(store: &mut Store, system: &str, mapper: Option<&mut Mapper>) -> 
         known,
         rows: Rows::default(),
         kept: QuarantineColumns::default(),
-        events: store.events_writer()?,
-        quarantine: store.quarantine_writer()?,
+        writing: Writing::begin(store)?,
         done: Requeued::default(),
     };
     crate::quarantine::each(&files, system, |row| run.row(row))?;
-    let gone = run.quarantine.files_of(system)?;
+    let gone = run.writing.quarantine().files_of(system)?;
     run.flush()?;
-    if run.events.is_pending() {
-        run.events.commit(&[], Gone::Nothing)?;
+    let quarantine = match run.done.kept < run.done.rows {
+        true => Quarantine::Replaced(gone),
+        false => Quarantine::AsItWas,
+    };
+    if run.done.kept < run.done.rows && run.kept.rows() > 0 {
+        run.writing.quarantine().write(run.kept.finish()?)?;
     }
-    if run.done.kept < run.done.rows {
-        if run.kept.rows() > 0 {
-            run.quarantine.write(run.kept.finish()?)?;
-        }
-        run.quarantine.commit(&[], Gone::Files(gone))?;
-    }
+    run.writing.commit::<StoreError>(quarantine, || Ok(()), (Events::IfAny, &[]))?;
     let done = run.done;
     store.refresh()?;
     Ok(done)
@@ -77,8 +75,7 @@ struct Run<'a> {
     known: Known,
     rows: Rows,
     kept: QuarantineColumns,
-    events: TableWriter,
-    quarantine: TableWriter,
+    writing: Writing,
     done: Requeued,
 }
 
@@ -113,7 +110,7 @@ impl Run<'_> {
             self.kept.push(row);
             if self.kept.is_full() {
                 let batch = self.kept.finish()?;
-                self.quarantine.write(batch)?;
+                self.writing.quarantine().write(batch)?;
             }
             return Ok(());
         };
@@ -142,7 +139,7 @@ impl Run<'_> {
     }
 
     fn flush(&mut self) -> Result<(), StoreError> {
-        self.rows.take()?.map_or(Ok(()), |batch| self.events.write(batch))
+        self.rows.take()?.map_or(Ok(()), |batch| self.writing.write(batch, || {}))
     }
 
     /// The events of a line, none if it is to be skipped; `None` if it is still wrong.

@@ -21,7 +21,7 @@ pub(crate) trait Transaction {
     /// Takes a batch of events, which may be packed while the next is gathered.
     fn events(&mut self, batch: RecordBatch) -> Result<(), StoreError>;
 
-    /// Lets count what was written, in [the order of all commits](crate::admit). Whether there were events among it.
+    /// Lets count what was written, in the order of all commits. Whether there were events among it.
     fn commit(&mut self) -> Result<bool, StoreError>;
 }
 

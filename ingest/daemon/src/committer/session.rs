@@ -20,9 +20,8 @@ use demi_formats::Fate;
 use demi_formats::read::parse::Row as Parsed;
 use demi_store::Store;
 use demi_store::admit::{Admitted, Found, Rows};
-use demi_store::delta::{Gone, TableWriter};
-use demi_store::lent::Lent;
 use demi_store::noted_stamps::note_news;
+use demi_store::writing::{Events, Quarantine, Writing};
 
 /// Partitions written at the same time: each has an open file.
 const MOST_PARTITIONS: usize = 16;
@@ -54,9 +53,8 @@ pub(super) struct Session<'a> {
     pub(super) metrics: &'a Metrics,
     tasks: &'a Tasks,
     store: Store,
-    /// The table of events; batches are packed on a thread of their own.
-    pub events: Lent<TableWriter>,
-    pub quarantine: TableWriter,
+    /// The tables of events and of quarantined lines.
+    pub(super) writing: Writing,
     pub(super) completeness: Completeness,
     pub(super) systems: Vec<System>,
     numbers: FxHashMap<Arc<str>, usize>,
@@ -80,8 +78,8 @@ impl<'a> Session<'a> {
         let store = Store::create_on(&settings.store, settings.files.clone())?;
         let dir = store.dir().to_owned();
         let name = application(settings.spool);
-        let (events, quarantine) = (store.events_writer()?, store.quarantine_writer()?);
-        let done = events.progress(&name)?.unwrap_or(0);
+        let mut writing = Writing::begin(&store)?;
+        let done = writing.events()?.progress(&name)?.unwrap_or(0);
         if positions.committed > done {
             let store = dir.display().to_string();
             return Err(CommitError::OtherStore { store, committed: done, released: positions.committed });
@@ -107,8 +105,7 @@ impl<'a> Session<'a> {
             metrics,
             tasks,
             store,
-            events: Lent::new(events, "events")?,
-            quarantine,
+            writing,
             completeness,
             systems: Vec::new(),
             numbers: FxHashMap::default(),
@@ -166,7 +163,7 @@ impl<'a> Session<'a> {
         self.bound_actors(chunk, system, fate);
         let found = Found::new(&chunk.stream, source, line, &chunk.raw, raw.clone());
         let state = &mut self.systems[system];
-        let admitted = state.known.admit(&found, fate, &mut self.rows, &mut self.quarantine)?;
+        let admitted = state.known.admit(&found, fate, &mut self.rows, self.writing.quarantine())?;
         match (admitted, fate) {
             (Admitted::Duplicate | Admitted::Deleted, _) => state.counts.duplicates += 1,
             (Admitted::Added, Fate::Row(Parsed { record, date, .. })) => {
@@ -188,10 +185,7 @@ impl<'a> Session<'a> {
     fn flush(&mut self) -> Result<(), CommitError> {
         if let Some(batch) = self.rows.take()? {
             let tasks = self.tasks.clone();
-            self.events.work(move |events| {
-                tasks.may_break("events");
-                events.write(batch)
-            })?;
+            self.writing.write(batch, move || tasks.may_break("events"))?;
         }
         Ok(())
     }
@@ -220,7 +214,7 @@ impl<'a> Session<'a> {
         (self.window.lines == 0).then_some(self.last)
     }
 
-    /// Commits what was taken, in [the order of all commits](crate::admit). After a crash in between, the same frames are
+    /// Commits what was taken, in [the order of all commits](demi_store::writing). After a crash in between, the same frames are
     /// read again, and of the completeness the version before counts.
     pub(super) fn commit(&mut self) -> Result<(), CommitError> {
         if self.window.lines == 0 {
@@ -230,18 +224,22 @@ impl<'a> Session<'a> {
         let window = std::mem::take(&mut self.window);
         self.flush()?;
         for system in &mut self.systems {
-            system.known.quarantine.flush(&mut self.quarantine)?;
+            system.known.quarantine.flush(self.writing.quarantine())?;
         }
         let spool = self.settings.spool;
         let all = (application(spool), self.last);
-        if self.quarantine.is_pending() {
-            self.quarantine.commit(std::slice::from_ref(&all), Gone::Nothing)?;
-        }
         let changed: Vec<Vec<u32>> = self.systems.iter().map(|system| system.known.seen.changes()).collect();
-        self.write_completeness(&changed, &all)?;
-        let mut progress = vec![all];
+        let mut progress = vec![all.clone()];
         progress.extend(window.sources.into_iter().map(|(s, lsn)| (source_application(spool, &s), lsn)));
-        self.events.get()?.commit(&progress, Gone::Nothing)?;
+        let (systems, table, costs) = (&self.systems, &mut self.completeness, &mut self.costs);
+        self.writing.commit(
+            Quarantine::Added(std::slice::from_ref(&all)),
+            || {
+                *costs = write_completeness(table, systems, &changed, &all)?;
+                Ok::<_, CommitError>(())
+            },
+            (Events::Always, &progress),
+        )?;
         self.completeness.is_ahead = false;
         for (system, changed) in self.systems.iter_mut().zip(changed) {
             changed.into_iter().for_each(|slot| system.measure(slot));
@@ -284,23 +282,6 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Commits what changed of the completeness: by system, of which incarnations.
-    fn write_completeness(
-        &mut self,
-        changed: &[Vec<u32>],
-        progress: &(String, u64),
-    ) -> Result<(), CommitError> {
-        let begin = Instant::now();
-        let mut changes: Vec<(&System, &[u32])> =
-            self.systems.iter().zip(changed.iter().map(Vec::as_slice)).collect();
-        changes.sort_by(|a, b| a.0.known.system.cmp(&b.0.known.system));
-        self.completeness.commit(&changes, std::slice::from_ref(progress))?;
-        // Where many actors come at once this takes its time: commits are fewer then.
-        let many = self.completeness.written() >= MANY_ROWS;
-        self.costs = if many { begin.elapsed() } else { Duration::ZERO };
-        Ok(())
-    }
-
     /// Refuses a record of an actor that is one too many for its source.
     fn bound_actors(&self, chunk: &Chunk, system: usize, fate: &mut Fate<Parsed>) {
         let Fate::Row(Parsed { record, .. }) = fate else { return };
@@ -321,4 +302,19 @@ impl<'a> Session<'a> {
         );
         *fate = Fate::rejected("too_many_actors", reason);
     }
+}
+
+/// Commits what changed of the completeness: by system, of which incarnations. How long it took, where that was much.
+fn write_completeness(
+    table: &mut Completeness,
+    systems: &[System],
+    changed: &[Vec<u32>],
+    progress: &(String, u64),
+) -> Result<Duration, CommitError> {
+    let begin = Instant::now();
+    let mut changes: Vec<(&System, &[u32])> = systems.iter().zip(changed.iter().map(Vec::as_slice)).collect();
+    changes.sort_by(|a, b| a.0.known.system.cmp(&b.0.known.system));
+    table.commit(&changes, std::slice::from_ref(progress))?;
+    // Where many actors come at once this takes its time: commits are fewer then.
+    Ok(if table.written() >= MANY_ROWS { begin.elapsed() } else { Duration::ZERO })
 }

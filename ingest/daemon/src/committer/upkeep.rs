@@ -64,7 +64,7 @@ impl<'a> Upkeep<'a> {
 
     fn work(&mut self, session: &mut Session<'_>, metrics: &Metrics, room: bool) -> Result<(), CommitError> {
         let few = SmallFiles { bytes: self.settings.small_file_bytes, count: self.settings.compact_files };
-        for table in [session.events.get()?, &mut session.quarantine].into_iter().filter(|_| room) {
+        for table in session.writing.tables()?.into_iter().filter(|_| room) {
             let merged = merge(table, few)?;
             metrics.compacted_files.inc_by(merged.files);
             self.dead += merged.bytes;
@@ -72,7 +72,7 @@ impl<'a> Upkeep<'a> {
         if Instant::now() >= self.next_vacuum || self.dead >= DEAD_BYTES {
             self.dead = 0;
             self.next_vacuum = Instant::now() + VACUUM_EVERY;
-            for table in [session.events.get()?, &mut session.quarantine] {
+            for table in session.writing.tables()? {
                 vacuum(table, self.settings.keep_removed)?;
             }
             // Each commit writes files of the completeness anew. While it is ahead of the events the version before it is needed.
