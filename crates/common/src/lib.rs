@@ -5,6 +5,7 @@ pub mod durable;
 pub mod hint;
 pub mod owned;
 pub mod path_name;
+pub mod recent;
 pub mod regular;
 #[cfg(feature = "parquet")]
 pub mod sealed;
@@ -16,4 +17,5 @@ pub mod time;
 pub use hint::nearest;
 pub use owned::{FolderError, Kind, Replacement};
 pub use path_name::path_name;
+pub use recent::Recent;
 pub use table::Table;

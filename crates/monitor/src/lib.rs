@@ -12,11 +12,13 @@ mod interest;
 mod invariant;
 mod monitor;
 mod order;
-mod recent;
 mod saved;
 mod status;
 mod units;
 mod watched;
+
+/// What is remembered of messages and channels; of each a bounded number.
+type Recent<T> = demi_common::Recent<T, { 1 << 17 }>;
 
 pub use interest::{Interest, Record};
 pub use invariant::{Invariant, InvariantError};

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use demi_schemas::event::is_clock_seq;
 use rustc_hash::FxHashMap;
 
+use crate::Recent;
 use crate::interest::{MatchKey, Record, Step};
-use crate::recent::Recent;
 
 /// Records that may be remembered to have waited beside those that do.
 const FEW: usize = 1024;

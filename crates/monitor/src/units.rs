@@ -10,8 +10,8 @@ use rustc_hash::FxHashMap;
 use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use crate::Recent;
 use crate::interest::{MatchKey, MessageContent, Record, Step};
-use crate::recent::Recent;
 
 /// A message on its way: what it says, and the states that led to it, its sender's first.
 #[derive(Clone, Debug)]

@@ -1,35 +1,11 @@
 //! Sends and receives that have not met yet, among the recent ones: an alarm for broken lineage while it happens.
 
+use demi_common::Recent;
 use demi_schemas::{EventRecord, Kind};
-use rustc_hash::FxHashSet;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 /// Members of the younger half of a set; memory is at most four sets of so many numbers of 8 bytes.
 const HALF: usize = 1 << 19;
-
-/// A set that forgets its oldest members.
-#[derive(Debug, Default)]
-struct Recent {
-    young: FxHashSet<u64>,
-    old: FxHashSet<u64>,
-}
-
-impl Recent {
-    fn insert(&mut self, key: u64) {
-        if self.young.len() >= HALF {
-            self.old = std::mem::take(&mut self.young);
-        }
-        self.young.insert(key);
-    }
-
-    fn remove(&mut self, key: u64) -> bool {
-        self.young.remove(&key) || self.old.remove(&key)
-    }
-
-    fn len(&self) -> usize {
-        self.young.len() + self.old.len()
-    }
-}
 
 /// The recent unmatched sends and orphan receives of one system.
 ///
@@ -37,8 +13,8 @@ impl Recent {
 /// judged, nor are sends to everybody (`*`).
 #[derive(Debug, Default)]
 pub(crate) struct Pairs {
-    sends: Recent,
-    receives: Recent,
+    sends: Recent<(), HALF>,
+    receives: Recent<(), HALF>,
 }
 
 impl Pairs {
@@ -54,14 +30,14 @@ impl Pairs {
             (Kind::Send, Some("*")) => {}
             (Kind::Send, to) => {
                 let key = key(id, to.unwrap_or_default());
-                if !self.receives.remove(key) {
-                    self.sends.insert(key);
+                if self.receives.remove(key).is_none() {
+                    self.sends.insert(key, ());
                 }
             }
             (Kind::Receive, to) => {
                 let key = key(id, to.unwrap_or(actor));
-                if !self.sends.remove(key) {
-                    self.receives.insert(key);
+                if self.sends.remove(key).is_none() {
+                    self.receives.insert(key, ());
                 }
             }
             _ => {}

@@ -3,9 +3,9 @@
 //! A collector that ships lines of event records puts each into the body of a log record, as text or parsed, or
 //! spreads it over the attributes. Such a record is taken as it is.
 
+use demi_common::Recent;
 use demi_schemas::event::RecordError;
 use demi_schemas::{EventRecord, Kind};
-use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
 
 use super::actor::actor;
@@ -74,8 +74,8 @@ fn parsed(map: &Attributes) -> Result<EventRecord, RecordError> {
 /// of the first, while a request that is sent again has the same keys again.
 #[derive(Default)]
 pub(crate) struct Repeats {
-    now: FxHashMap<u64, u64>,
-    before: FxHashMap<u64, u64>,
+    /// How often each was said, by its digest.
+    counts: Recent<u64, STRETCH>,
 }
 
 /// Log records after which those of an earlier such stretch are forgotten. Records that are equal have the same time and stand near
@@ -111,13 +111,10 @@ impl Repeats {
             return;
         }
         let digest = record_digest(record);
-        let count = 1 + self.now.get(&digest).or(self.before.get(&digest)).copied().unwrap_or(0);
+        let count = 1 + self.counts.get(digest).copied().unwrap_or(0);
         if count > 1 {
             record.attrs.insert("repeat".to_owned(), Value::from(count));
         }
-        if self.now.len() >= STRETCH {
-            self.before = std::mem::take(&mut self.now);
-        }
-        self.now.insert(digest, count);
+        self.counts.insert(digest, count);
     }
 }
