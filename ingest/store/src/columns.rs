@@ -33,6 +33,8 @@ pub struct EventRow<'a> {
 struct Texts {
     there: StringBuilder,
     missing: usize,
+    /// Room for a JSON text.
+    json: Vec<u8>,
 }
 
 impl Texts {
@@ -50,6 +52,15 @@ impl Texts {
         }
     }
 
+    /// Adds a value as JSON text. Values that came from JSON can always be written as JSON, and JSON is always UTF-8.
+    fn append_json<T: Serialize>(&mut self, value: Option<&T>) {
+        let mut json = std::mem::take(&mut self.json);
+        json.clear();
+        let written = value.and_then(|value| serde_json::to_writer(&mut json, value).ok());
+        self.append_option(written.and_then(|()| std::str::from_utf8(&json).ok()));
+        self.json = json;
+    }
+
     fn finish(&mut self) -> StringArray {
         self.there.append_nulls(std::mem::take(&mut self.missing));
         // The next batch is about as large.
@@ -58,44 +69,79 @@ impl Texts {
     }
 }
 
-/// Events gathered until a batch is full, in the columns of [`tables::store_events`].
-#[derive(Default)]
-pub struct EventColumns {
-    system: Texts,
-    date: Date32Builder,
-    actor: Texts,
-    incarnation: Int32Builder,
-    seq: Int64Builder,
-    kind: Texts,
-    msg_id: Texts,
-    from: Texts,
-    to: Texts,
-    via: Texts,
-    timer: Texts,
-    type_: Texts,
-    payload: Texts,
-    fingerprint: Texts,
-    external: BooleanBuilder,
-    fields: Texts,
-    state: Texts,
-    time: Texts,
-    source: Texts,
-    offset: Int64Builder,
-    line: Int64Builder,
-    vector_clock: Texts,
-    attrs: Texts,
-    digest: Int64Builder,
-    rows: usize,
-    /// Room for JSON texts.
-    text: Vec<u8>,
+/// Rows gathered until a batch is full, in the columns of a table, which are listed in its order.
+macro_rules! columns {
+    ($(#[$doc:meta])* $name:ident of $schema:path { $($column:ident: $builder:ty,)* }) => {
+        $(#[$doc])*
+        #[derive(Default)]
+        pub struct $name {
+            $($column: $builder,)*
+            rows: usize,
+            bytes: usize,
+        }
+
+        impl $name {
+            /// Rows gathered.
+            pub fn rows(&self) -> usize {
+                self.rows
+            }
+
+            /// The rows gathered, as a batch; the columns are empty again.
+            pub fn finish(&mut self) -> Result<RecordBatch, ArrowError> {
+                (self.rows, self.bytes) = (0, 0);
+                let columns: Vec<ArrayRef> = vec![$(Arc::new(self.$column.finish()),)*];
+                RecordBatch::try_new($schema(), columns)
+            }
+        }
+    };
+}
+
+columns! {
+    /// Events gathered until a batch is full.
+    EventColumns of tables::store_events {
+        system: Texts,
+        date: Date32Builder,
+        actor: Texts,
+        incarnation: Int32Builder,
+        seq: Int64Builder,
+        kind: Texts,
+        msg_id: Texts,
+        from: Texts,
+        to: Texts,
+        via: Texts,
+        timer: Texts,
+        type_: Texts,
+        payload: Texts,
+        fingerprint: Texts,
+        external: BooleanBuilder,
+        fields: Texts,
+        state: Texts,
+        time: Texts,
+        source: Texts,
+        offset: Int64Builder,
+        line: Int64Builder,
+        vector_clock: Texts,
+        attrs: Texts,
+        digest: Int64Builder,
+    }
+}
+
+columns! {
+    /// Quarantined lines gathered until a batch is full.
+    QuarantineColumns of tables::store_quarantine {
+        system: StringBuilder,
+        source: StringBuilder,
+        offset: Int64Builder,
+        line: Int64Builder,
+        raw_length: Int64Builder,
+        raw: BinaryBuilder,
+        code: StringBuilder,
+        reason: StringBuilder,
+        digest: Int64Builder,
+    }
 }
 
 impl EventColumns {
-    /// Rows gathered.
-    pub fn rows(&self) -> usize {
-        self.rows
-    }
-
     /// Adds a record. `incarnation` and `seq` were checked to fit.
     pub fn push(&mut self, record: &EventRecord, row: &EventRow<'_>) {
         self.system.append_value(row.system);
@@ -108,64 +154,25 @@ impl EventColumns {
         self.from.append_option(record.from.as_deref());
         self.to.append_option(record.to.as_deref());
         self.via.append_option(record.via.map(|v| v.as_str()));
-        push_json(&mut self.timer, record.timer.as_ref(), &mut self.text);
+        self.timer.append_json(record.timer.as_ref());
         self.type_.append_option(record.type_.as_deref());
         self.payload.append_option(record.payload.as_deref());
         self.fingerprint.append_option(record.fingerprint.as_deref());
         self.external.append_option(record.external);
-        push_json(&mut self.fields, record.fields.as_ref(), &mut self.text);
-        push_json(&mut self.state, record.state.as_ref(), &mut self.text);
+        self.fields.append_json(record.fields.as_ref());
+        self.state.append_json(record.state.as_ref());
         match &record.time {
             Some(Value::String(text)) => self.time.append_value(text),
-            other => push_json(&mut self.time, other.as_ref(), &mut self.text),
+            other => self.time.append_json(other.as_ref()),
         }
         self.source.append_value(row.source);
         self.offset.append_value(row.offset as i64);
         self.line.append_option(record.line.and_then(|l| i64::try_from(l).ok()));
-        push_json(&mut self.vector_clock, record.vector_clock.as_ref(), &mut self.text);
-        push_json(&mut self.attrs, Some(&record.attrs).filter(|attrs| !attrs.is_empty()), &mut self.text);
+        self.vector_clock.append_json(record.vector_clock.as_ref());
+        self.attrs.append_json(Some(&record.attrs).filter(|attrs| !attrs.is_empty()));
         self.digest.append_value(row.digest as i64);
         self.rows += 1;
     }
-
-    /// The rows gathered, as a batch; the columns are empty again.
-    pub fn finish(&mut self) -> Result<RecordBatch, ArrowError> {
-        self.rows = 0;
-        let columns: Vec<ArrayRef> = vec![
-            Arc::new(self.system.finish()),
-            Arc::new(self.date.finish()),
-            Arc::new(self.actor.finish()),
-            Arc::new(self.incarnation.finish()),
-            Arc::new(self.seq.finish()),
-            Arc::new(self.kind.finish()),
-            Arc::new(self.msg_id.finish()),
-            Arc::new(self.from.finish()),
-            Arc::new(self.to.finish()),
-            Arc::new(self.via.finish()),
-            Arc::new(self.timer.finish()),
-            Arc::new(self.type_.finish()),
-            Arc::new(self.payload.finish()),
-            Arc::new(self.fingerprint.finish()),
-            Arc::new(self.external.finish()),
-            Arc::new(self.fields.finish()),
-            Arc::new(self.state.finish()),
-            Arc::new(self.time.finish()),
-            Arc::new(self.source.finish()),
-            Arc::new(self.offset.finish()),
-            Arc::new(self.line.finish()),
-            Arc::new(self.vector_clock.finish()),
-            Arc::new(self.attrs.finish()),
-            Arc::new(self.digest.finish()),
-        ];
-        RecordBatch::try_new(tables::store_events(), columns)
-    }
-}
-
-/// Adds a value as JSON text. Values that came from JSON can always be written as JSON, and JSON is always UTF-8.
-fn push_json<T: Serialize>(column: &mut Texts, value: Option<&T>, text: &mut Vec<u8>) {
-    text.clear();
-    let written = value.and_then(|value| serde_json::to_writer(&mut *text, value).ok());
-    column.append_option(written.and_then(|()| std::str::from_utf8(text).ok()));
 }
 
 /// Quarantined lines of a batch, and the bytes of them after which it has fewer.
@@ -185,28 +192,7 @@ pub struct QuarantineRow<'a> {
     pub digest: u64,
 }
 
-/// Quarantined lines gathered until a batch is full, in the columns of [`tables::store_quarantine`].
-#[derive(Default)]
-pub struct QuarantineColumns {
-    system: StringBuilder,
-    source: StringBuilder,
-    offset: Int64Builder,
-    line: Int64Builder,
-    raw_length: Int64Builder,
-    raw: BinaryBuilder,
-    code: StringBuilder,
-    reason: StringBuilder,
-    digest: Int64Builder,
-    rows: usize,
-    bytes: usize,
-}
-
 impl QuarantineColumns {
-    /// Rows gathered.
-    pub fn rows(&self) -> usize {
-        self.rows
-    }
-
     /// Whether they are enough for a batch.
     pub fn is_full(&self) -> bool {
         self.rows >= QUARANTINE_ROWS || self.bytes >= QUARANTINE_BYTES
@@ -225,23 +211,5 @@ impl QuarantineColumns {
         self.digest.append_value(row.digest as i64);
         self.rows += 1;
         self.bytes += row.raw.len();
-    }
-
-    /// The rows gathered, as a batch; the columns are empty again.
-    pub fn finish(&mut self) -> Result<RecordBatch, ArrowError> {
-        self.rows = 0;
-        self.bytes = 0;
-        let columns: Vec<ArrayRef> = vec![
-            Arc::new(self.system.finish()),
-            Arc::new(self.source.finish()),
-            Arc::new(self.offset.finish()),
-            Arc::new(self.line.finish()),
-            Arc::new(self.raw_length.finish()),
-            Arc::new(self.raw.finish()),
-            Arc::new(self.code.finish()),
-            Arc::new(self.reason.finish()),
-            Arc::new(self.digest.finish()),
-        ];
-        RecordBatch::try_new(tables::store_quarantine(), columns)
     }
 }

@@ -15,26 +15,59 @@ use super::template::{Form, Path, Template, template};
 use crate::container::Container;
 use crate::read::encoding::{Encoding, UnknownEncoding};
 
+/// The fields of an event whose templates make a text, by their names: what a mapping says of each, compiled.
+macro_rules! texts {
+    ($($field:ident = $name:literal,)*) => {
+        /// Templates of the fields that are texts.
+        #[derive(Clone, Debug, Default)]
+        pub(crate) struct Texts {
+            $(pub(crate) $field: Option<Template>,)*
+        }
+
+        impl Texts {
+            fn compile(place: &str, fields: &Fields) -> Result<Self, MappingError> {
+                let one = |name: &str, text: &Option<String>| {
+                    text.as_deref().map(|text| template(&format!("{place}.{name}"), text)).transpose()
+                };
+                Ok(Texts { $($field: one($name, &fields.$field)?,)* })
+            }
+
+            /// These templates, and those of `base` where there are none.
+            fn over(self, base: Texts) -> Self {
+                Texts { $($field: self.$field.or(base.$field),)* }
+            }
+
+            fn all(&self) -> impl Iterator<Item = &Template> {
+                [$(&self.$field,)*].into_iter().flatten()
+            }
+        }
+    };
+}
+
+texts! {
+    kind = "kind",
+    actor = "actor",
+    incarnation = "incarnation",
+    msg_id = "msg_id",
+    from = "from",
+    to = "to",
+    via = "via",
+    type_ = "type",
+    payload = "payload",
+    fingerprint = "fingerprint",
+    external = "external",
+}
+
 /// Templates of the fields of an event.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Emit {
-    pub(crate) kind: Option<Template>,
+    pub(crate) texts: Texts,
     /// The kind, where the template always makes the same one.
     pub(crate) fixed_kind: Option<Kind>,
-    pub(crate) actor: Option<Template>,
-    pub(crate) incarnation: Option<Template>,
     pub(crate) seq: Option<Template>,
     /// Whether gaps between sequence numbers mean nothing.
     pub(crate) sparse: bool,
-    pub(crate) msg_id: Option<Template>,
     pub(crate) link: Option<(Vec<Template>, LinkOrder)>,
-    pub(crate) from: Option<Template>,
-    pub(crate) to: Option<Template>,
-    pub(crate) via: Option<Template>,
-    pub(crate) type_: Option<Template>,
-    pub(crate) payload: Option<Template>,
-    pub(crate) fingerprint: Option<Template>,
-    pub(crate) external: Option<Template>,
     pub(crate) fields: Option<Form>,
     pub(crate) state: Option<Form>,
     pub(crate) time: Option<Template>,
@@ -232,9 +265,6 @@ fn compile_rule(place: &str, rule: &Rule, event: &Emit) -> Result<CompiledRule, 
 }
 
 fn emit(place: &str, fields: &Fields) -> Result<Emit, MappingError> {
-    let one = |name: &str, text: &Option<String>| {
-        text.as_deref().map(|t| template(&format!("{place}.{name}"), t)).transpose()
-    };
     let form = |name: &str, shape: &Option<super::shape::Shape>| {
         let read = |s| Form::parse(s).map_err(|e| MappingError::value(format!("{place}.{name}"), e));
         shape.as_ref().map(read).transpose()
@@ -246,7 +276,7 @@ fn emit(place: &str, fields: &Fields) -> Result<Emit, MappingError> {
             Some((key.collect::<Result<_, _>>()?, link.order))
         }
     };
-    let kind = one("kind", &fields.kind)?;
+    let texts = Texts::compile(place, fields)?;
     let time_place = format!("{place}.time");
     let (time, formats, date) = match &fields.time {
         None => (None, None, None),
@@ -259,21 +289,11 @@ fn emit(place: &str, fields: &Fields) -> Result<Emit, MappingError> {
     };
     let each = fields.each.as_deref().map(Path::parse).transpose();
     Ok(Emit {
-        fixed_kind: kind.as_ref().and_then(Template::constant).and_then(Kind::from_name),
-        kind,
-        actor: one("actor", &fields.actor)?,
-        incarnation: one("incarnation", &fields.incarnation)?,
+        fixed_kind: texts.kind.as_ref().and_then(Template::constant).and_then(Kind::from_name),
+        texts,
         seq: fields.seq.as_ref().map(|seq| template(&format!("{place}.seq"), seq.value())).transpose()?,
         sparse: fields.seq.as_ref().is_some_and(|seq| seq.gaps() == Gaps::Normal),
-        msg_id: one("msg_id", &fields.msg_id)?,
         link,
-        from: one("from", &fields.from)?,
-        to: one("to", &fields.to)?,
-        via: one("via", &fields.via)?,
-        type_: one("type", &fields.type_)?,
-        payload: one("payload", &fields.payload)?,
-        fingerprint: one("fingerprint", &fields.fingerprint)?,
-        external: one("external", &fields.external)?,
         fields: form("fields", &fields.fields)?,
         state: form("state", &fields.state)?,
         time,
@@ -286,47 +306,9 @@ fn emit(place: &str, fields: &Fields) -> Result<Emit, MappingError> {
 impl Emit {
     /// Calls `each` with all templates but those of `link`.
     pub(crate) fn each_template<'a>(&'a self, each: &mut dyn FnMut(&'a Template)) {
-        let Emit {
-            kind,
-            fixed_kind: _,
-            actor,
-            incarnation,
-            seq,
-            sparse: _,
-            msg_id,
-            link: _,
-            from,
-            to,
-            via,
-            type_,
-            payload,
-            fingerprint,
-            external,
-            fields,
-            state,
-            time,
-            formats: _,
-            date,
-            each: _,
-        } = self;
-        let templates = [
-            kind,
-            actor,
-            incarnation,
-            seq,
-            msg_id,
-            from,
-            to,
-            via,
-            type_,
-            payload,
-            fingerprint,
-            external,
-            time,
-            date,
-        ];
-        templates.into_iter().flatten().for_each(&mut *each);
-        [fields, state].into_iter().flatten().for_each(|form| form.each_template(each));
+        self.texts.all().for_each(&mut *each);
+        [&self.seq, &self.time, &self.date].into_iter().flatten().for_each(&mut *each);
+        [&self.fields, &self.state].into_iter().flatten().for_each(|form| form.each_template(each));
     }
 
     /// Whether a template may ask for a name.
@@ -340,21 +322,11 @@ impl Emit {
     fn over(self, base: &Emit) -> Emit {
         let base = base.clone();
         Emit {
-            fixed_kind: if self.kind.is_some() { self.fixed_kind } else { base.fixed_kind },
-            kind: self.kind.or(base.kind),
-            actor: self.actor.or(base.actor),
-            incarnation: self.incarnation.or(base.incarnation),
+            fixed_kind: if self.texts.kind.is_some() { self.fixed_kind } else { base.fixed_kind },
+            texts: self.texts.over(base.texts),
             sparse: if self.seq.is_some() { self.sparse } else { base.sparse },
             seq: self.seq.or(base.seq),
-            msg_id: self.msg_id.or(base.msg_id),
             link: self.link.or(base.link),
-            from: self.from.or(base.from),
-            to: self.to.or(base.to),
-            via: self.via.or(base.via),
-            type_: self.type_.or(base.type_),
-            payload: self.payload.or(base.payload),
-            fingerprint: self.fingerprint.or(base.fingerprint),
-            external: self.external.or(base.external),
             fields: self.fields.or(base.fields),
             state: self.state.or(base.state),
             formats: if self.time.is_some() { self.formats } else { base.formats },

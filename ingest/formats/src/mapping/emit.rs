@@ -357,10 +357,10 @@ fn note_uses<'a>(mapping: &'a Compiled, emit: &'a Emit, has_clock: bool, scope: 
     if let Some((key, _)) = &emit.link {
         let kind = match emit.fixed_kind {
             Some(kind) => Some(kind),
-            None => look(&emit.kind, scope).ok().flatten().and_then(|kind| Kind::from_name(&kind)),
+            None => look(&emit.texts.kind, scope).ok().flatten().and_then(|kind| Kind::from_name(&kind)),
         };
         let is_message = matches!(kind, Some(Kind::Send | Kind::Receive));
-        if is_message && !emit.msg_id.as_ref().is_some_and(use_of) {
+        if is_message && !emit.texts.msg_id.as_ref().is_some_and(use_of) {
             key.iter().for_each(|template| {
                 use_of(template);
             });
@@ -384,10 +384,10 @@ fn fill<'a>(emit: &'a Emit, scope: &Scope<'a>) -> Result<EventRecord, String> {
         None => Ok(None),
         Some(text) => text.trim().parse::<u64>().map(Some).map_err(|_| no_number(name, &text)),
     };
-    let actor = text(&emit.actor)?.filter(|a| !a.is_empty()).ok_or("the actor has no value")?;
+    let actor = text(&emit.texts.actor)?.filter(|a| !a.is_empty()).ok_or("the actor has no value")?;
     let kind = match emit.fixed_kind {
         Some(kind) => kind,
-        None => match look(&emit.kind, scope)? {
+        None => match look(&emit.texts.kind, scope)? {
             None => Kind::Local,
             Some(kind) => Kind::from_name(&kind).ok_or_else(|| format!("unknown kind '{kind}'"))?,
         },
@@ -399,21 +399,21 @@ fn fill<'a>(emit: &'a Emit, scope: &Scope<'a>) -> Result<EventRecord, String> {
     if emit.seq.is_some() && event.seq == 0 {
         return Err("seq has no value, or is 0; sequence numbers count from 1".into());
     }
-    let incarnation = whole("incarnation", &emit.incarnation)?.unwrap_or(0);
+    let incarnation = whole("incarnation", &emit.texts.incarnation)?.unwrap_or(0);
     event.incarnation = i32::try_from(incarnation)
         .map_err(|_| format!("incarnation {incarnation} is too large"))?
         .unsigned_abs();
-    event.msg_id = text(&emit.msg_id)?;
-    event.from = text(&emit.from)?;
-    event.to = text(&emit.to)?;
-    event.via = match look(&emit.via, scope)? {
+    event.msg_id = text(&emit.texts.msg_id)?;
+    event.from = text(&emit.texts.from)?;
+    event.to = text(&emit.texts.to)?;
+    event.via = match look(&emit.texts.via, scope)? {
         None => None,
         Some(name) => Some(Via::from_name(&name).ok_or_else(|| format!("unknown via '{name}'"))?),
     };
-    event.type_ = text(&emit.type_)?;
-    event.payload = text(&emit.payload)?;
-    event.fingerprint = text(&emit.fingerprint)?;
-    event.external = match look(&emit.external, scope)?.as_deref() {
+    event.type_ = text(&emit.texts.type_)?;
+    event.payload = text(&emit.texts.payload)?;
+    event.fingerprint = text(&emit.texts.fingerprint)?;
+    event.external = match look(&emit.texts.external, scope)?.as_deref() {
         None => None,
         Some("true") => Some(true),
         Some("false") => Some(false),
