@@ -21,47 +21,36 @@
 //! ```
 
 mod canonical;
-mod checkpoint;
 mod clocks;
 mod compile;
 mod counted;
 mod cutting;
 mod deduce;
-mod documents;
 mod emit;
-mod engine;
 mod erlang;
 mod error;
-mod executions;
 mod file;
 mod filters;
 mod links;
-mod needs;
+mod mapper;
 mod path;
 mod patterns;
-mod reading;
 mod real_time;
-mod records;
 mod seq;
 mod shape;
 mod shipped;
 mod sniff;
-mod source_state;
 mod stamp;
 mod template;
-mod unit;
 
-pub use engine::{HEAD, Mapper};
 pub use error::MappingError;
 pub use file::{
     Carry, Choose, Clock, Execution, Fields, Header, Input, Link, LinkOrder, Mapping, RealTime, Rule, Ticks,
 };
-pub use needs::Needs;
-pub use reading::{ReadSource, Take};
+pub use mapper::{HEAD, Mapper, Needs, Overrides, ReadSource, Take, Unit};
 pub use seq::{Gaps, Seq, ToldSeq};
 pub use shape::Shape;
 pub use shipped::{Shipped, shipped};
 pub use stamp::{OneOrSeveral, Time, TimeFormat};
-pub use unit::{Overrides, Unit};
 
 pub use crate::container::Container;

@@ -6,15 +6,15 @@ use demi_schemas::event::VectorClock;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::emit::{Emitter, stem};
-use super::engine::Mapper;
-use super::error::MappingError;
-use super::file::Choose;
-use super::links::LinksState;
-use super::patterns::{self, Pattern};
-use super::real_time::RealTime;
-use super::source_state::SourceState;
-use super::stamp::Latest;
+use super::Mapper;
+use super::SourceState;
+use crate::mapping::emit::{Emitter, stem};
+use crate::mapping::error::MappingError;
+use crate::mapping::file::Choose;
+use crate::mapping::links::LinksState;
+use crate::mapping::patterns::{self, Pattern};
+use crate::mapping::real_time::RealTime;
+use crate::mapping::stamp::Latest;
 
 /// Execution, ends of operations, clocks of processes.
 type HistoryState = (String, VectorClock, Vec<(String, VectorClock)>);

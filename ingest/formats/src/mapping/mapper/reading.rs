@@ -2,8 +2,8 @@
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
-use super::engine::{HEAD, MOST_RECORD, Mapper};
-use super::unit::Unit;
+use super::Unit;
+use super::{HEAD, MOST_RECORD, Mapper};
 use crate::ReadError;
 use crate::read::decompress::RawReadError;
 use crate::read::lines::{KEPT_OF_OVERLONG, Line, LineReader, Next};

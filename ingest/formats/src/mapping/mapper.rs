@@ -1,47 +1,117 @@
-//! Applying a mapping to the lines of sources, one after another.
+//! Applying a mapping to the lines of sources, one after another: finding the records in them, the executions that they are of, and the events
+//! that they become.
+
+mod checkpoint;
+mod needs;
+mod reading;
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use demi_schemas::EventRecord;
 use regex::Regex;
 
 use super::compile::Compiled;
-use super::emit::{Emitter, Place, each_group, holds, stem};
+use super::emit::{Emitter, Place, clock_array, each_group, holds, host_name, stem};
 use super::error::MappingError;
 use super::file::{Choose, Header, Mapping};
 use super::patterns::{self, Pattern};
 use super::sniff;
-use super::source_state::{Held, SourceState};
 use super::stamp::Latest;
 use super::template::Scope;
-use super::unit::{Overrides, Unit};
+use super::{clocks, deduce};
 use crate::container::Container;
+use crate::documents::{Documents, Found};
 use crate::fate::{Events, Fate, not_utf8};
 use crate::formats::{Decoded, Record, csv, json_line, logfmt};
 use crate::read::lines::Line;
 
+pub use needs::Needs;
+pub use reading::{ReadSource, Take};
+
 /// Most bytes of a record of several lines.
-pub(crate) const MOST_RECORD: usize = 16 << 20;
+const MOST_RECORD: usize = 16 << 20;
 /// Bytes of a source that [`Mapper::begin`] likes to see.
 pub const HEAD: usize = 256 * 1024;
 /// Most bytes of an execution that is held until its end.
-pub(crate) const MOST_HELD: usize = 512 << 20;
+const MOST_HELD: usize = 512 << 20;
 /// What becomes of a line or part in which a skip expression of the mapping is found.
-pub(crate) const SKIPPED: Fate<Decoded<'static>> = Fate::LeftOut("a skip expression is found in it");
+const SKIPPED: Fate<Decoded<'static>> = Fate::LeftOut("a skip expression is found in it");
+
+/// What a command line may say beside a mapping.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Overrides {
+    /// The pattern of a text log, in place of the mapping's and of the file's own.
+    pub parser: Option<String>,
+    /// The delimiter of executions, in place of the mapping's and of the file's own.
+    pub delimiter: Option<String>,
+    /// Whether several sources are mapped: executions of delimited files are then named after their file too.
+    pub several: bool,
+}
+
+/// Consecutive lines that are one record, or one line that is none. Empty lines between records are left out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unit {
+    /// The first line; its length is that of all of them.
+    pub line: Line,
+    /// How many lines.
+    pub lines: u64,
+    /// Their bytes.
+    pub raw: Vec<u8>,
+    /// Name of the execution, where the source holds several.
+    pub execution: Option<String>,
+    /// What they became.
+    pub fate: Fate<Events>,
+}
+
+/// A unit whose record is known and whose events are not.
+struct Held {
+    line: Line,
+    lines: u64,
+    raw: Vec<u8>,
+    record: Record<'static>,
+    carried: Arc<BTreeMap<String, String>>,
+}
+
+/// What is remembered of the source being read.
+#[derive(Default)]
+struct SourceState {
+    name: String,
+    /// The name without its folder and endings.
+    stem: String,
+    patterns: Vec<Pattern>,
+    delimiter: Option<Regex>,
+    /// Lines of the header that are still to come.
+    header: VecDeque<(&'static str, Option<String>)>,
+    columns: Option<Arc<[String]>>,
+    pending: VecDeque<(Line, Vec<u8>)>,
+    pending_bytes: usize,
+    /// Of a source that is made of documents.
+    documents: Option<Box<Documents>>,
+    /// Name of the execution being read.
+    execution: Option<String>,
+    /// Executions begun.
+    number: u64,
+    /// Whether the execution being read has records.
+    begun: bool,
+    held: Vec<Held>,
+    held_bytes: usize,
+    /// Values that hold until another record or line tells others.
+    carried: Arc<BTreeMap<String, String>>,
+}
 
 /// Applies a mapping to sources. Sequence numbers that a log does not write are counted on from source to source.
 pub struct Mapper {
-    pub(crate) mapping: Compiled,
-    pub(crate) overrides: Overrides,
+    mapping: Compiled,
+    overrides: Overrides,
     pattern: Option<Pattern>,
     delimiter: Option<Regex>,
-    pub(crate) emitter: Emitter,
-    pub(crate) used_names: BTreeSet<String>,
-    pub(crate) source: SourceState,
+    emitter: Emitter,
+    used_names: BTreeSet<String>,
+    source: SourceState,
     /// Most bytes of a record of a document.
-    pub(crate) record_limit: usize,
+    record_limit: usize,
 }
 
 impl Mapper {
@@ -85,7 +155,7 @@ impl Mapper {
     }
 
     /// Takes what came of a line before its source broke, and why it broke.
-    pub(crate) fn broken(&mut self, mut line: Line, mut bytes: &[u8], reason: String, out: &mut Vec<Unit>) {
+    fn broken(&mut self, mut line: Line, mut bytes: &[u8], reason: String, out: &mut Vec<Unit>) {
         self.flush(out);
         let mut lines = 1;
         if self.container() == Container::Native {
@@ -109,7 +179,7 @@ impl Mapper {
     }
 
     /// Whether patterns and delimiter are the mapping's, nothing given besides.
-    pub(crate) fn as_mapped(&self) -> bool {
+    fn as_mapped(&self) -> bool {
         self.pattern.is_none() && self.delimiter.is_none()
     }
 
@@ -256,7 +326,7 @@ impl Mapper {
     }
 
     /// A unit of the execution being read.
-    pub(crate) fn unit(&self, line: Line, lines: u64, raw: Vec<u8>, fate: Fate<Events>) -> Unit {
+    fn unit(&self, line: Line, lines: u64, raw: Vec<u8>, fate: Fate<Events>) -> Unit {
         Unit { line, lines, raw, execution: self.source.execution.clone(), fate }
     }
 
@@ -288,14 +358,7 @@ impl Mapper {
     }
 
     /// Makes a unit of what a decoder made of lines.
-    pub(crate) fn take(
-        &mut self,
-        line: Line,
-        lines: u64,
-        raw: Vec<u8>,
-        fate: Fate<Decoded<'_>>,
-        out: &mut Vec<Unit>,
-    ) {
+    fn take(&mut self, line: Line, lines: u64, raw: Vec<u8>, fate: Fate<Decoded<'_>>, out: &mut Vec<Unit>) {
         let fate = match fate {
             Fate::LeftOut(why) => Fate::LeftOut(why),
             Fate::Quarantined(why) => Fate::Quarantined(why),
@@ -362,7 +425,7 @@ impl Mapper {
     }
 
     /// The events of a record.
-    pub(crate) fn events(
+    fn events(
         &mut self,
         line: &Line,
         raw: &[u8],
@@ -395,6 +458,283 @@ impl Mapper {
         };
         let fate = self.emitter.emit(&self.mapping, record, &place);
         (execution, fate)
+    }
+}
+
+/// Finding the records of a text log in its lines.
+impl Mapper {
+    /// Takes a line where each record is one: nothing is kept for later.
+    fn single(&mut self, mut line: Line, bytes: &[u8], text: &str, out: &mut Vec<Unit>) {
+        line.length = bytes.len() as u64;
+        let text = text.strip_suffix('\r').unwrap_or(text);
+        let found = self.source.patterns.iter_mut().find_map(|p| p.find(Cow::Borrowed(text)));
+        let decoded = match found {
+            Some(groups) => Fate::Row(Decoded::Record(Record::Parts(groups))),
+            None if text.trim_ascii().is_empty() => return,
+            None => self.not_found(text),
+        };
+        self.take(line, 1, bytes.to_vec(), decoded, out);
+    }
+
+    /// What becomes of text in which no pattern is found.
+    fn not_found(&self, text: &str) -> Fate<Decoded<'static>> {
+        if self.mapping.skip.iter().any(|s| s.is_match(text)) {
+            return SKIPPED;
+        }
+        let reason = match self.source.patterns.len() {
+            1 => "the pattern is not found in this line".to_owned(),
+            n => format!("none of the {n} patterns is found in this line"),
+        };
+        Fate::rejected("no_match", reason)
+    }
+
+    /// Finds records at the front of the pending lines; with `end` all of them are dealt with.
+    fn drain(&mut self, end: bool, out: &mut Vec<Unit>) {
+        let by_start = self.mapping.start.is_some();
+        let span = self.source.patterns.iter().map(|p| p.lines).max().unwrap_or(1);
+        while !self.source.pending.is_empty() && (end || self.source.pending.len() >= span) {
+            let available = self.source.pending.len();
+            let mut found = None;
+            for i in 0..self.source.patterns.len() {
+                let wanted = self.source.patterns[i].lines;
+                let lines = if by_start { available } else { wanted.min(available) };
+                // At the end of a file that ends in a line feed the last line of a record may be empty.
+                let short = !by_start && lines + 1 == wanted;
+                if !by_start && lines < wanted && !short {
+                    continue;
+                }
+                let mut text = self.joined(lines, true);
+                if short {
+                    text.push(b'\n');
+                }
+                let text = String::from_utf8(text)
+                    .unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned());
+                if let Some(groups) = self.source.patterns[i].find(Cow::Owned(text)) {
+                    found = Some((lines, Record::Parts(groups)));
+                    break;
+                }
+            }
+            match found {
+                Some((lines, record)) => {
+                    let (line, raw) = self.pop(lines);
+                    let decoded = match std::str::from_utf8(&raw) {
+                        Ok(_) => Fate::Row(Decoded::Record(record)),
+                        Err(error) => Fate::rejected("not_utf8", not_utf8(&raw, error)),
+                    };
+                    self.take(line, lines as u64, raw, decoded, out);
+                }
+                None => {
+                    let lines = if by_start { available } else { 1 };
+                    let (line, raw) = self.pop(lines);
+                    let text = String::from_utf8_lossy(&raw);
+                    if text.trim_ascii().is_empty() {
+                        continue;
+                    }
+                    let decoded = match (self.not_found(&text), std::str::from_utf8(&raw)) {
+                        (Fate::Quarantined(_), Err(error)) => {
+                            Fate::rejected("not_utf8", not_utf8(&raw, error))
+                        }
+                        (decoded, _) => decoded,
+                    };
+                    self.take(line, lines as u64, raw, decoded, out);
+                }
+            }
+        }
+    }
+
+    fn joined(&self, lines: usize, without_cr: bool) -> Vec<u8> {
+        let mut text = Vec::new();
+        for (i, (_, bytes)) in self.source.pending.iter().take(lines).enumerate() {
+            if i > 0 {
+                text.push(b'\n');
+            }
+            let bytes = if without_cr { bytes.strip_suffix(b"\r").unwrap_or(bytes) } else { bytes };
+            text.extend_from_slice(bytes);
+        }
+        text
+    }
+
+    /// Takes lines off the front; as one line, with their bytes.
+    fn pop(&mut self, lines: usize) -> (Line, Vec<u8>) {
+        let raw = self.joined(lines, false);
+        let first = self.source.pending.front().map(|(line, _)| line.clone());
+        for (_, bytes) in self.source.pending.drain(..lines) {
+            self.source.pending_bytes = self.source.pending_bytes.saturating_sub(bytes.len() + 1);
+        }
+        let mut line =
+            first.unwrap_or(Line { offset: 0, number: 0, length: 0, terminated: false, overlong: None });
+        line.length = raw.len() as u64;
+        (line, raw)
+    }
+
+    /// Deals with pending lines as at an end.
+    pub fn flush(&mut self, out: &mut Vec<Unit>) {
+        self.drain(true, out);
+    }
+}
+
+/// Sources that are documents: JSON, EDN, XML, OTLP, Zipkin and Jaeger.
+impl Mapper {
+    /// Whether sources are documents, which are no lines: give them to [`Mapper::bytes`].
+    #[must_use]
+    pub fn reads_documents(&self) -> bool {
+        self.source.documents.is_some()
+    }
+
+    /// Sets the most bytes of a record of a document; 16 MiB unless told. Longer ones are rejected, each by itself.
+    pub fn limit_records(&mut self, bytes: usize) {
+        self.record_limit = bytes;
+    }
+
+    /// Begins a source that is made of documents.
+    fn begin_documents(&mut self) {
+        let input = &self.mapping.input;
+        let documents = Documents::new(input.container, input.records.as_deref(), self.record_limit);
+        self.source.documents = documents.map(Box::new);
+    }
+
+    /// Takes the next bytes of a source that is made of documents, cut anywhere.
+    pub fn bytes(&mut self, bytes: &[u8], out: &mut dyn FnMut(Unit)) {
+        self.with_documents(out, |documents, sink| documents.feed(bytes, sink));
+    }
+
+    /// Ends a source that is made of documents; [`Mapper::end`] does it too, but gives all that is left at once.
+    pub fn end_bytes(&mut self, out: &mut dyn FnMut(Unit)) {
+        self.with_documents(out, |documents, sink| documents.finish(sink));
+    }
+
+    /// Takes a line of a source that is made of documents.
+    fn document_line(&mut self, line: &Line, bytes: &[u8], out: &mut Vec<Unit>) {
+        self.with_documents(&mut |unit| out.push(unit), |documents, sink| documents.line(line, bytes, sink));
+    }
+
+    fn with_documents(
+        &mut self,
+        out: &mut dyn FnMut(Unit),
+        work: impl FnOnce(&mut Documents, &mut dyn FnMut(Found)),
+    ) {
+        let Some(mut documents) = self.source.documents.take() else { return };
+        let mut units = Vec::new();
+        work(&mut documents, &mut |found| {
+            let Found { part, lines, fate } = found;
+            let skip = &self.mapping.skip;
+            let skipped = |raw: &[u8]| {
+                !skip.is_empty() && skip.iter().any(|skip| skip.is_match(&String::from_utf8_lossy(raw)))
+            };
+            let fate = match fate {
+                Fate::Row(Decoded::Record(_)) | Fate::Quarantined(_) if skipped(&part.raw) => SKIPPED,
+                fate => fate,
+            };
+            self.take(part.line, lines, part.raw, fate, &mut units);
+            units.drain(..).for_each(&mut *out);
+        });
+        self.source.documents = Some(documents);
+    }
+}
+
+/// Several executions in one source: their names, and the hosts that are deduced from all clocks of one.
+impl Mapper {
+    /// Ends the execution being read: what was held becomes events.
+    fn finish_execution(&mut self, out: &mut Vec<Unit>) {
+        self.flush(out);
+        let mut held = std::mem::take(&mut self.source.held);
+        self.source.held_bytes = 0;
+        if held.is_empty() {
+            return;
+        }
+        if self.mapping.input.newest_first {
+            held.reverse();
+        }
+        if !self.mapping.clock.as_ref().is_some_and(|(_, clock)| clock.deduce_host) {
+            for Held { line, lines, raw, record, carried } in held {
+                let (execution, fate) = self.events(&line, &raw, &record, &carried, None);
+                out.push(Unit { line, lines, raw, execution, fate });
+            }
+            return;
+        }
+        let arrays: Vec<Result<Vec<u64>, String>> =
+            held.iter().map(|h| clock_array(&self.mapping, &h.record)).collect();
+        let good: Vec<&[u64]> = arrays.iter().flatten().map(Vec::as_slice).collect();
+        let mut deduced = deduce::hosts(&good).into_iter();
+        let hosts: Vec<Result<usize, String>> = arrays
+            .iter()
+            .map(|array| match array {
+                Ok(_) => deduced.next().unwrap_or_else(|| Err("the host is not known".into())),
+                Err(reason) => Err(reason.clone()),
+            })
+            .collect();
+        let (names, clashes) = self.names_of_entries(&held, &hosts);
+        for ((held, host), clash) in held.into_iter().zip(hosts).zip(clashes) {
+            let (execution, fate) = match (host, clash) {
+                (Ok(index), None) => {
+                    let name = names.get(index).cloned().unwrap_or_default();
+                    self.events(&held.line, &held.raw, &held.record, &held.carried, Some((&name, &names)))
+                }
+                (Err(reason), _) | (Ok(_), Some(reason)) => {
+                    (self.source.execution.clone(), Fate::rejected("clock", reason))
+                }
+            };
+            out.push(Unit { line: held.line, lines: held.lines, raw: held.raw, execution, fate });
+        }
+    }
+
+    /// The name of each entry of the clocks, and by record why its name cannot be.
+    fn names_of_entries(
+        &self,
+        held: &[Held],
+        hosts: &[Result<usize, String>],
+    ) -> (Vec<String>, Vec<Option<String>>) {
+        let width = hosts.iter().flatten().max().map_or(0, |&i| i + 1);
+        let mut written: Vec<Option<String>> = vec![None; width];
+        let mut clashes = vec![None; held.len()];
+        for (i, (held, host)) in held.iter().zip(hosts).enumerate() {
+            let (Ok(index), Some(name)) = (host, host_name(&self.mapping, &held.record)) else { continue };
+            match &written[*index] {
+                None => written[*index] = Some(name),
+                Some(before) if *before != name => {
+                    clashes[i] = Some(format!(
+                        "by its clock this is an event of '{before}', entry {} of the clocks, and the log says '{name}'",
+                        index + 1
+                    ));
+                }
+                Some(_) => {}
+            }
+        }
+        let by_number =
+            |i: usize| self.mapping.clock.as_ref().map_or_else(String::new, |(_, c)| clocks::host(c, i));
+        let names = written.into_iter().enumerate().map(|(i, w)| w.unwrap_or_else(|| by_number(i)));
+        (names.collect(), clashes)
+    }
+
+    /// Begins the execution behind a delimiter.
+    fn next_execution(&mut self, label: Option<String>) {
+        if self.source.begun || self.source.number == 0 {
+            self.source.number += 1;
+        }
+        if self.source.begun && self.source.number == 1 {
+            // What came before the first delimiter was the first execution, though nothing said so.
+            self.source.number = 2;
+        }
+        self.source.begun = false;
+        let label = label.filter(|l| !l.trim().is_empty()).unwrap_or_else(|| self.source.number.to_string());
+        self.source.execution = Some(self.execution_name(&label));
+    }
+
+    /// A name for an execution, unlike all given before.
+    fn execution_name(&mut self, label: &str) -> String {
+        let label = if self.overrides.several {
+            format!("{}/{label}", self.source.name.rsplit('/').next().unwrap_or(""))
+        } else {
+            label.to_owned()
+        };
+        let mut name = label.clone();
+        let mut again = 2;
+        while self.used_names.contains(&name) {
+            name = format!("{label} ({again})");
+            again += 1;
+        }
+        self.used_names.insert(name.clone());
+        name
     }
 }
 

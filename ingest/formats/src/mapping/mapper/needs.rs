@@ -1,10 +1,10 @@
 //! What a mapping needs to know besides the line at hand.
 
-use super::compile::Compiled;
-use super::engine::Mapper;
-use super::file::{Choose, Mapping, Ticks};
-use super::stamp::Formats;
+use super::Mapper;
 use crate::container::Container;
+use crate::mapping::compile::Compiled;
+use crate::mapping::file::{Choose, Mapping, Ticks};
+use crate::mapping::stamp::Formats;
 use crate::read::encoding::Encoding;
 
 /// What a mapping needs of the log that it reads. Sources that cannot give it cannot use the mapping.
@@ -23,7 +23,7 @@ impl Mapping {
     ///
     /// # Errors
     /// As [`Mapper::new`].
-    pub fn needs(&self) -> Result<Needs, super::MappingError> {
+    pub fn needs(&self) -> Result<Needs, crate::mapping::MappingError> {
         Ok(needs(&Mapper::new(self)?.mapping))
     }
 }
