@@ -11,6 +11,7 @@ use super::committer::progress::application;
 use super::monitors::Checkpoint;
 use super::serve::{ServeError, take_lock};
 use crate::spool::{Body, Folder, Spool, SpoolError, identity};
+use demi_formats::lines::MARK;
 use demi_store::delete::{Waiting, is_doomed_line};
 use demi_store::{Doomed, Store};
 
@@ -109,7 +110,7 @@ fn without(batch: Batch, system: &str, doomed: &Doomed, gone: &mut dyn FnMut(&Ev
         Content::Nothing => Content::Nothing,
         Content::Lines { offset, line, bytes } => {
             let mut text = bytes.to_vec();
-            let mut begin = if offset == 0 && text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+            let mut begin = if offset == 0 && text.starts_with(&MARK) { MARK.len() } else { 0 };
             while !other && begin < text.len() {
                 let end = memchr::memchr(b'\n', &text[begin..]).map_or(text.len(), |at| begin + at);
                 if goes(&text[begin..end]) {

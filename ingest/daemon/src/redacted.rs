@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use bytes::Bytes;
 use demi_schemas::EventRecord;
 
 use super::batch::{Batch, Content, Item};
@@ -21,7 +20,7 @@ pub(super) fn redacted(batch: &Batch, redact: &Redaction) -> Batch {
             let lines = Lines::new(bytes, *offset, *line, usize::MAX);
             let told = lines.filter(|(_, raw)| !bytes[raw.clone()].trim_ascii().is_empty());
             let item = |(line, raw): (Line, Range<usize>)| {
-                let bytes = without_mark(bytes.slice(raw), line.offset);
+                let bytes = bytes.slice_ref(line.text(&bytes[raw]));
                 item_of(
                     redact,
                     system,
@@ -32,12 +31,6 @@ pub(super) fn redacted(batch: &Batch, redact: &Redaction) -> Batch {
         }
     };
     Batch { content, ..batch.clone() }
-}
-
-/// A line without the byte order mark that a file may begin with.
-fn without_mark(line: Bytes, offset: u64) -> Bytes {
-    let marked = offset == 0 && line.starts_with(b"\xef\xbb\xbf");
-    line.slice(if marked { 3 } else { 0 }..)
 }
 
 /// An item as it may be written: of what is no record, what may be kept of it.

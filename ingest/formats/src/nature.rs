@@ -5,6 +5,7 @@ use std::io::Read;
 use serde_json::{Deserializer, Value};
 
 use crate::mapping::Container;
+use crate::read::lines::without_mark;
 use crate::read::source::Source;
 
 /// Bytes that are looked at.
@@ -33,7 +34,7 @@ fn of_beginning(head: &[u8], container: Container) -> Option<String> {
             _ => "the file is not text".to_owned(),
         });
     }
-    let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
+    let text = without_mark(head).trim_ascii_start();
     if !matches!(text.first(), Some(b'{' | b'[')) {
         return in_json(container)
             .then(|| "the file does not begin with JSON; a mapping for another format is needed: ingest mappings lists them".to_owned());

@@ -105,23 +105,10 @@ impl Drop for Weight {
 /// Where the next chunk will appear, or why there is none.
 pub(super) type Message = Result<Receiver<Chunk>, CommitError>;
 
-/// What a chunk is made of.
-enum Work {
-    Nothing,
-    Lines {
-        /// Offset in the stream of the first byte.
-        offset: u64,
-        /// Number of the first line; 0 where nobody counts.
-        number: u64,
-        bytes: Bytes,
-    },
-    Items(Vec<Item>),
-}
-
 struct Job {
     /// The chunk, without rows.
     chunk: Chunk,
-    work: Work,
+    content: Content,
     to: SyncSender<Chunk>,
 }
 
@@ -224,11 +211,11 @@ fn cut(lsn: u64, frame: Batch, frames: &Frames<'_>, out: &Out<'_>) -> bool {
     let Batch { origin, stream, positions, content } = frame;
     let known = lsn <= frames.done;
     let skip = known && frames.feeds.get(&origin.system).is_none_or(|feed| lsn <= feed.safe());
-    let hand_out = |work: Work, last: Option<Vec<PositionUpdate>>| {
-        let bytes = match &work {
-            Work::Nothing => 0,
-            Work::Lines { bytes, .. } => memory(bytes),
-            Work::Items(items) => items.iter().map(|item| memory(&item.bytes) + ITEM).sum(),
+    let hand_out = |content: Content, last: Option<Vec<PositionUpdate>>| {
+        let bytes = match &content {
+            Content::Nothing => 0,
+            Content::Lines { bytes, .. } => memory(bytes),
+            Content::Items(items) => items.iter().map(|item| memory(&item.bytes) + ITEM).sum(),
         };
         let Some(weight) = out.way.take(bytes, out.stop) else { return false };
         let chunk = Chunk {
@@ -244,7 +231,7 @@ fn cut(lsn: u64, frame: Batch, frames: &Frames<'_>, out: &Out<'_>) -> bool {
             _weight: weight,
         };
         let (done, place) = sync_channel(1);
-        out.to.send(Ok(place)).is_ok() && out.jobs.send(Job { chunk, work, to: done }).is_ok()
+        out.to.send(Ok(place)).is_ok() && out.jobs.send(Job { chunk, content, to: done }).is_ok()
     };
     match content {
         _ if skip => {}
@@ -257,23 +244,23 @@ fn cut(lsn: u64, frame: Batch, frames: &Frames<'_>, out: &Out<'_>) -> bool {
                 if number > 0 {
                     number += memchr::memchr_iter(b'\n', &some).count() as u64;
                 }
-                if !hand_out(Work::Lines { offset: begin, number: first, bytes: some }, None) {
+                if !hand_out(Content::Lines { offset: begin, line: first, bytes: some }, None) {
                     return false;
                 }
             }
-            return hand_out(Work::Lines { offset, number, bytes }, Some(positions));
+            return hand_out(Content::Lines { offset, line: number, bytes }, Some(positions));
         }
         Content::Items(mut items) => {
             while let Some(end) = first_items(&items) {
                 let rest = items.split_off(end);
-                if !hand_out(Work::Items(std::mem::replace(&mut items, rest)), None) {
+                if !hand_out(Content::Items(std::mem::replace(&mut items, rest)), None) {
                     return false;
                 }
             }
-            return hand_out(Work::Items(items), Some(positions));
+            return hand_out(Content::Items(items), Some(positions));
         }
     }
-    hand_out(Work::Nothing, Some(positions))
+    hand_out(Content::Nothing, Some(positions))
 }
 
 /// Parses chunks until no more come, or nobody listens.
@@ -281,20 +268,20 @@ fn parse_jobs(queue: &Mutex<Receiver<Job>>, frames: &Frames<'_>, stop: &AtomicBo
     let limit = frames.limit;
     loop {
         let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(Job { mut chunk, work, to }) = job else { return };
+        let Ok(Job { mut chunk, content, to }) = job else { return };
         // What is parsed now would be taken by nobody.
         if stop.load(Ordering::Relaxed) {
             return;
         }
         frames.tasks.may_break("parser");
         let mut parser = Parser::new(&chunk.origin.system).of_daemon(chunk.origin.is_daemon());
-        (chunk.raw, chunk.rows) = match work {
-            Work::Nothing => (Bytes::new(), Vec::new()),
-            Work::Lines { offset, number, bytes } => {
-                let rows = line_rows(&mut parser, &bytes, offset, number, limit);
+        (chunk.raw, chunk.rows) = match content {
+            Content::Nothing => (Bytes::new(), Vec::new()),
+            Content::Lines { offset, line, bytes } => {
+                let rows = line_rows(&mut parser, &bytes, offset, line, limit);
                 (bytes, rows)
             }
-            Work::Items(items) => item_rows(&mut parser, &items),
+            Content::Items(items) => item_rows(&mut parser, &items),
         };
         if let Some(feed) = frames.feeds.get(&chunk.origin.system) {
             chunk.cut = Some(feed.cut(chunk.lsn, chunk.rows.iter().map(|row| &row.fate), chunk.end));

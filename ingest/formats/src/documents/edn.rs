@@ -13,14 +13,12 @@ use super::kept::Part;
 use super::out::Found;
 use crate::fate::{Fate, not_utf8};
 use crate::formats::{Decoded, edn, json_record};
-use crate::read::lines::{KEPT_OF_OVERLONG, Line};
+use crate::read::lines::{KEPT_OF_OVERLONG, Line, MARK};
 
 /// Deepest nesting of brackets.
 const MOST_DEPTH: usize = 256;
 /// Most bytes kept of what holds no record.
 const KEPT_OF_GAP: usize = 4096;
-/// The byte order mark of UTF-8, which may stand in front of a file.
-const MARK: [u8; 3] = *b"\xef\xbb\xbf";
 
 /// Where a byte stands.
 #[derive(Clone, Copy, Debug)]

@@ -14,6 +14,7 @@ use crate::fate::Fate;
 use crate::formats::Decoded;
 use crate::otlp::runs::Runs;
 use crate::otlp::{OtlpError, OtlpOptions, Told};
+use crate::read::lines::without_mark;
 
 /// The lists that a document may have. Some files hold single elements of the lists of resources, and before version 0.15 of the protocol
 /// scopes were called libraries.
@@ -32,9 +33,6 @@ const LISTS: [&str; 13] = [
     "instrumentationLibraryLogs",
     "instrumentation_library_logs",
 ];
-
-/// The mark that a text may begin with.
-const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// What a document looks like.
 struct Shape {
@@ -80,8 +78,7 @@ impl<'de> Deserialize<'de> for Shape {
 /// # Errors
 /// When it is no JSON, or of another shape.
 pub fn check(request: &[u8]) -> Result<bool, OtlpError> {
-    let text = request.strip_prefix(MARK).unwrap_or(request);
-    let shape = serde_json::from_slice::<Shape>(text);
+    let shape = serde_json::from_slice::<Shape>(without_mark(request));
     shape.map(|shape| shape.any).map_err(|error| OtlpError::Json(error.to_string()))
 }
 

@@ -7,14 +7,12 @@ mod lost;
 
 use super::kept::{Kept, Part};
 use super::out::Out;
-use crate::read::lines::KEPT_OF_OVERLONG;
+use crate::read::lines::{KEPT_OF_OVERLONG, MARK};
 
 /// Deepest nesting of arrays and objects.
 const MOST_DEPTH: usize = 256;
 /// Longest name of a member that is told apart, in bytes.
 const LONGEST_KEY: usize = 4096;
-/// The byte order mark of UTF-8, which may stand in front of a file.
-const MARK: [u8; 3] = *b"\xef\xbb\xbf";
 
 /// What is to be done with a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

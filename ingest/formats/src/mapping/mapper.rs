@@ -247,8 +247,7 @@ impl Mapper {
             self.document_line(&line, bytes, out);
             return;
         }
-        let bytes =
-            if line.offset == 0 { bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes) } else { bytes };
+        let bytes = line.text(bytes);
         if line.overlong.is_some() {
             self.flush(out);
             let reason = line.too_long(self.record_limit, bytes.len());

@@ -8,6 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 use demi_schemas::EventRecord;
 use serde_json::Value;
 
+use crate::read::lines::without_mark;
+
 use super::kept::{span_event, status_value};
 use super::logs::Repeats;
 use super::spans::{span_events, take};
@@ -42,8 +44,8 @@ pub(crate) fn span(
 /// # Errors
 /// When it is no JSON object with `resourceSpans` or `resourceLogs`. An element that is no event is an [`Item`].
 pub fn from_json(document: &[u8], options: &OtlpOptions) -> Result<Vec<Item>, OtlpError> {
-    let document = document.strip_prefix(b"\xef\xbb\xbf").unwrap_or(document);
-    let document: Value = serde_json::from_slice(document).map_err(|e| OtlpError::Json(e.to_string()))?;
+    let document: Value =
+        serde_json::from_slice(without_mark(document)).map_err(|e| OtlpError::Json(e.to_string()))?;
     from_json_value(&document, options)
 }
 

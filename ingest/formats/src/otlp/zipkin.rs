@@ -12,6 +12,8 @@ use demi_schemas::EventRecord;
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
 
+use crate::read::lines::without_mark;
+
 use super::spans::{span_events, take};
 use super::values::{micros, required};
 use super::zipkin_v1;
@@ -25,8 +27,8 @@ const WINDOW: usize = 1 << 20;
 /// # Errors
 /// When it is no JSON, or neither list nor object. A span that is no event is an [`Item`].
 pub fn from_zipkin_json(document: &[u8], options: &OtlpOptions) -> Result<Vec<Item>, OtlpError> {
-    let document = document.strip_prefix(b"\xef\xbb\xbf").unwrap_or(document);
-    let document: Value = serde_json::from_slice(document).map_err(|e| OtlpError::Json(e.to_string()))?;
+    let document: Value =
+        serde_json::from_slice(without_mark(document)).map_err(|e| OtlpError::Json(e.to_string()))?;
     let mut out = Vec::new();
     let mut window = Window::default();
     let one = |path: String, span: &Value, window: &mut Window<(String, String)>| {

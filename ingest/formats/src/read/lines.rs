@@ -26,7 +26,22 @@ pub struct Line {
 /// Bytes kept of an overlong line.
 pub const KEPT_OF_OVERLONG: usize = 64 * 1024;
 
+/// The byte order mark of UTF-8, which may stand in front of a file.
+pub const MARK: [u8; 3] = *b"\xef\xbb\xbf";
+
+/// A text without the byte order mark in front of it.
+#[must_use]
+pub fn without_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix(&MARK).unwrap_or(text)
+}
+
 impl Line {
+    /// The bytes of this line without the byte order mark, which stands in front of the first one.
+    #[must_use]
+    pub fn text<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
+        if self.offset == 0 { without_mark(bytes) } else { bytes }
+    }
+
     /// No bytes at that place.
     pub fn empty(offset: u64, number: u64) -> Self {
         Line { offset, number, length: 0, terminated: false, overlong: None }

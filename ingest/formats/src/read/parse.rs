@@ -69,9 +69,7 @@ impl Parser {
 
     /// What becomes of a line that holds an event record.
     pub fn line(&mut self, bytes: &[u8], line: &Line) -> Fate<Row> {
-        let bytes =
-            if line.offset == 0 { bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes) } else { bytes };
-        let parsed = EventRecord::parse_boxed(bytes).map_err(Rejection::from);
+        let parsed = EventRecord::parse_boxed(line.text(bytes)).map_err(Rejection::from);
         let row = parsed.and_then(|mut record| {
             record.line = (line.number > 0).then_some(line.number);
             self.checked(record)
