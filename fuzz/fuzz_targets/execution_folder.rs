@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use demi_common::sums::Digester;
 use demi_lineage::export::{Selection, Trace};
 use demi_lineage::generate::{Generator, Mix, write_store_file};
-use demi_lineage::query::{StateSelection, Predicate, Query};
+use demi_lineage::query::{Predicate, Query, StateSelection};
 use demi_lineage::{BuildOptions, LineageError, ViolationSpec, build};
 use libfuzzer_sys::fuzz_target;
 

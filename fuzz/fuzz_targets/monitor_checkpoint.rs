@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use demi_daemon::monitors::is_checkpoint;
-use demi_monitor::{Invariant, Monitor, Options, MonitorState};
+use demi_monitor::{Invariant, Monitor, MonitorState, Options};
 use demi_schemas::EventRecord;
 use libfuzzer_sys::fuzz_target;
 
@@ -55,7 +55,10 @@ fn feed(monitor: &mut Monitor<'_>) {
         let (actor, other) = (["a", "b", "c"][seq as usize % 3], ["b", "c", "a"][seq as usize % 3]);
         let x = if seq == 7 { r#""text""#.to_owned() } else { (seq % 8).to_string() };
         let rest = match seq % 4 {
-            0 => format!(r#""kind":"send","to":"{other}","type":"m","msg_id":"{seq}","fields":{{"n":{}}}"#, seq % 2),
+            0 => format!(
+                r#""kind":"send","to":"{other}","type":"m","msg_id":"{seq}","fields":{{"n":{}}}"#,
+                seq % 2
+            ),
             1 => format!(r#""kind":"receive","from":"{other}","type":"m","msg_id":"{}""#, seq - 1),
             _ => format!(r#""kind":"state","state":{{"x":{x},"y":{}}}"#, seq % 2),
         };
