@@ -81,9 +81,22 @@ pub struct WorkloadSettings {
     /// How many clients there are, each of which does one thing at a time; as many as nodes where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processes: Option<u32>,
-    /// How many keys clients use; 1 where absent.
+    /// How many keys clients use; 1 where absent, 2 for transactions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys: Option<u32>,
+    /// What transactions are promised: `read-uncommitted`, `read-committed`, `snapshot-isolation`, `serializable` (where absent) or
+    /// `strict-serializable`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consistency: Option<String>,
+    /// Who is whose neighbour in `broadcast`: `grid` (where absent), `line`, `tree4` or `total`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topology: Option<String>,
+    /// The services that nodes may use, of `lin-kv`, `seq-kv`, `lww-kv` and `lin-tso`; where absent, those that the program's files name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub services: Option<Vec<String>>,
+    /// Seconds that clocks go on before what is there in the end is read; 10 where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settle_seconds: Option<u32>,
 }
 
 /// How the processes of a program run.
@@ -108,6 +121,9 @@ pub struct ProcessSettings {
     /// Milliseconds of a node's own clock between two polls of a program that never waits; 10 where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_quantum_ms: Option<u32>,
+    /// What a node that is killed finds when it begins anew: `kept` (where absent) for the files that it wrote, or `none`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<String>,
 }
 
 /// Settings of the random runs that `fuzz` makes.

@@ -10,7 +10,10 @@ use demi_replay::Registry;
 use crate::out::{is_closed, nobody_reads};
 use crate::tolerance::strays;
 use crate::ui::{Ui, UiArgs};
-use crate::{Outcome, explore, export, fuzz, minimize, model, program, replaying, report, status, verify};
+use crate::{
+    Outcome, check_history, explore, export, fuzz, minimize, model, program, replaying, report, status,
+    verify,
+};
 
 /// Replays, fuzzes and minimizes schedules of this program's models.
 #[derive(Parser)]
@@ -51,6 +54,8 @@ pub enum Command {
     /// Test programs that run as they are.
     #[command(subcommand)]
     Program(program::ProgramCommand),
+    /// Check a history of operations, by the checkers alone: one of this program, or of Jepsen.
+    CheckHistory(check_history::CheckHistoryArgs),
 }
 
 impl Command {
@@ -68,6 +73,7 @@ impl Command {
             Command::Export(args) => export::run(args, models, ui),
             Command::Model(command) => model::run(command, models, ui),
             Command::Program(command) => program::run(command, ui),
+            Command::CheckHistory(args) => check_history::run(&args, ui),
         }
     }
 }

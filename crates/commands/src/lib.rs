@@ -13,6 +13,7 @@
 //! disk. The included models are there too: `Models::new().and(Included)`. Neither an event store nor a server is
 //! compiled.
 
+pub mod check_history;
 mod cli;
 pub mod explore;
 mod explore_args;

@@ -254,6 +254,7 @@ impl<'a, M: Model> Packed<'a, M> {
         let mut all = Vec::new();
         for &actor in sim.model().actors() {
             match words::status(&state.words, actor.0) {
+                Status::Running if !sim.model().runtime().fails(actor) => {}
                 Status::Running => all.extend([Choice::Crash(actor), Choice::Isolate(actor)]),
                 Status::Isolated => all.extend([Choice::Crash(actor), Choice::Heal(actor)]),
                 Status::Crashed => all.push(Choice::Restart(actor)),

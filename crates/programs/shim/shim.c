@@ -405,6 +405,8 @@ __attribute__((constructor)) static void begin(int argc, char **argv, char **env
     unsetenv("DEMI_SHIM_SOCKET");
     unsetenv("LD_PRELOAD");
     seed = number_of("DEMI_SHIM_SEED");
+    atomic_store(&now, number_of("DEMI_SHIM_CLOCK"));
+    unsetenv("DEMI_SHIM_CLOCK");
     uint64_t memory = number_of("DEMI_SHIM_MEMORY");
     unsetenv("DEMI_SHIM_SEED");
     unsetenv("DEMI_SHIM_MEMORY");

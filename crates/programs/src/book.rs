@@ -102,6 +102,27 @@ impl Book {
         self.open.get(usize::from(process))?.as_ref()
     }
 
+    /// Whether an operation that is no read was just done, and nobody waits for an answer; or as many were done as go into `often`.
+    #[must_use]
+    pub(crate) fn is_quiet(&self, read: &str, often: usize) -> bool {
+        let mut open: Vec<Option<&str>> = vec![None; self.open.len()];
+        let (mut done, mut last) = (0_usize, false);
+        for event in &self.events {
+            last = false;
+            match event {
+                Event::Invoked(process, operation) => open[usize::from(*process)] = Some(&operation.f),
+                Event::Ended(process, outcome) => {
+                    let f = open[usize::from(*process)].take();
+                    if matches!(outcome, Outcome::Done(_)) && f.is_some_and(|f| f != read) {
+                        done += 1;
+                        last = true;
+                    }
+                }
+            }
+        }
+        last && (open.iter().all(Option::is_none) || done.is_multiple_of(often))
+    }
+
     /// A process begins an operation.
     pub fn invoke(&mut self, process: u16, operation: Operation) {
         let operation = Arc::new(operation);

@@ -68,6 +68,9 @@ pub enum Fault {
     /// It writes too much to standard error.
     #[error("writes more than {0} MiB to its standard error")]
     Noisy(u64),
+    /// Its files cannot be kept.
+    #[error("was killed, and its files cannot be read: {0}")]
+    Disk(String),
     /// It was stopped.
     #[error("stopped itself, as by SIGSTOP, and nobody lets it go on")]
     Stopped,

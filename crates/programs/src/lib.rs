@@ -5,24 +5,32 @@
 //! the workload's property is judged on the history that they make.
 
 mod book;
+mod checkers;
+mod edn;
 mod error;
+mod history;
 mod model;
 mod nodes;
 mod pool;
 mod process;
-mod register;
 mod registry;
 mod resolve;
+mod services;
+mod settle;
 mod tried;
 mod workloads;
 
 pub use book::{Book, Event, Operation, Outcome};
+pub use checkers::{
+    Action, Anomaly, Consistency, Interval, Sums, is_linearizable, list_append, rw_register, sums,
+};
 pub use error::{Fault, ProgramError};
-pub use model::{Judged, Msg, ProgramModel, State};
-pub use nodes::{Input, Local, Nodes, Work};
+pub use history::{Done, Fate, History, HistoryError};
+pub use model::{Judged, Msg, ProgramModel, Served, State};
+pub use nodes::{Disk, Input, Local, Nodes, Root, Work};
 pub use process::{Answer, Launch, Process};
-pub use register::{Action, Interval, is_linearizable};
 pub use registry::{WithPrograms, launches};
 pub use resolve::resolve;
+pub use services::SERVICES;
 pub use tried::{Trial, try_program};
 pub use workloads::{WORKLOADS, Workload};

@@ -1,36 +1,52 @@
 //! A program as a model: nodes whose states are local histories, and clients whose state is the history of their operations.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use demi_replay::model::Smaller;
 use demi_replay::{
-    ActorId, Ctx, Duplicates, ExternalMessage, Logs, Model, Names, Proposal, Runtime, Timer, View, Violation,
-    guard,
+    ActorId, Ctx, Duplicates, ExternalMessage, Guidance, Logs, Model, Names, Proposal, Runtime, Timer, View,
+    Violation, guard,
 };
 use demi_schemas::event::{TimerInfo, Via};
 use demi_schemas::scenario::Mask;
+use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
+use xxhash_rust::xxh3::xxh3_128;
 
 use crate::book::{Book, Operation};
-use crate::nodes::{Input, Local, Nodes};
+use crate::history::History;
+use crate::nodes::{Input, Local, Nodes, Root};
+use crate::services::{Part, REPLICAS, SERVICES, Sent, Service};
+use crate::settle::settle;
 use crate::workloads::Workload;
 
 /// The timer that lets the clock of a node go on.
 const CLOCK: Timer = Timer::named("clock").repeating();
-/// Who begins each node.
-const INIT: &str = "c0";
+/// Who begins each node, and reads it in the end.
+pub(crate) const INIT: &str = "c0";
+/// What is there in the end is looked at where nobody waits for an answer, or each time that so many operations were done.
+const OFTEN: usize = 4;
 
 /// The state of an actor.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum State {
     /// A node that is about to start.
     New,
+    /// A node that was killed, and begins anew with what it left.
+    Killed(Arc<Root>),
     /// A node, by what it has read.
     Node(Arc<Local>),
     /// All clients.
     Clients(Arc<Book>),
+    /// A part of a service.
+    Service(Served),
     /// Nobody knows, because the program cannot be run. Nothing that is in such a state breaks a property.
     Lost,
 }
+
+/// The state of a part of a service.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Served(Arc<Service>);
 
 /// What is delivered.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -41,6 +57,8 @@ pub enum Msg {
     Invoke(Arc<str>),
     /// The clock of a node goes on.
     Clock,
+    /// A part of a service tells another what it has: that of this number.
+    Gossip(usize),
 }
 
 /// What was found of one history.
@@ -54,10 +72,52 @@ pub struct Judged {
 pub(crate) struct Shared {
     pub(crate) nodes: Arc<Nodes>,
     pub(crate) workload: Workload,
-    /// Actors: the nodes first, then the clients.
+    /// Actors: the nodes first, then the clients, then the parts of services.
     pub(crate) actors: Vec<ActorId>,
     pub(crate) names: Vec<String>,
     pub(crate) count: usize,
+    pub(crate) clients: usize,
+    pub(crate) parts: Vec<Part>,
+    /// Whether the network loses messages: what did not come never comes.
+    pub(crate) loses: bool,
+    /// Nanoseconds that clocks go on before what is there in the end is read.
+    pub(crate) settle: u64,
+    /// Whether a node that is killed keeps its files.
+    pub(crate) keeps: bool,
+    /// What was read in the end of a configuration, by its digest.
+    pub(crate) settled: Mutex<FxHashMap<u128, Option<Vec<Value>>>>,
+}
+
+impl Shared {
+    /// A line that a node reads.
+    pub(crate) fn line(&self, src: &str, to: usize, depth: u32, body: &str) -> Arc<str> {
+        let (src, dest) = (Value::from(src), Value::from(self.names[to].as_str()));
+        format!("{{\"id\":{depth},\"src\":{src},\"dest\":{dest},\"body\":{body}}}").into()
+    }
+
+    /// The parts of services, with their names.
+    pub(crate) fn parts_of(services: &[&str], count: usize) -> Vec<(String, Part)> {
+        let mut all = Vec::new();
+        for service in services {
+            match *service {
+                "lin-kv" => all.push((service.to_string(), Part::LinKv)),
+                "lin-tso" => all.push((service.to_string(), Part::LinTso)),
+                "seq-kv" => {
+                    all.push((service.to_string(), Part::Master));
+                    all.extend(
+                        (0..count).map(|node| (format!("{service}/n{}", node + 1), Part::Follower(node))),
+                    );
+                }
+                "lww-kv" => all.extend((0..REPLICAS).map(|replica| {
+                    let name =
+                        if replica == 0 { service.to_string() } else { format!("{service}/{}", replica + 1) };
+                    (name, Part::Replica(replica))
+                })),
+                _ => {}
+            }
+        }
+        all
+    }
 }
 
 /// What a node sends.
@@ -90,7 +150,19 @@ impl ProgramModel {
     /// The number of a client.
     fn process(&self, actor: ActorId) -> Option<u16> {
         let place = self.place(actor)?.checked_sub(self.shared.count)?;
-        u16::try_from(place).ok()
+        u16::try_from(place).ok().filter(|&client| usize::from(client) < self.shared.clients)
+    }
+
+    /// The part of a service that an actor is.
+    fn part(&self, actor: ActorId) -> Option<Part> {
+        let place = self.place(actor)?.checked_sub(self.shared.count + self.shared.clients)?;
+        self.shared.parts.get(place).copied()
+    }
+
+    /// The actor that is a part of a service.
+    fn actor_of(&self, part: Part) -> Option<ActorId> {
+        let place = self.shared.parts.iter().position(|known| *known == part)?;
+        self.shared.actors.get(self.shared.count + self.shared.clients + place).copied()
     }
 
     fn find(&self, name: &str) -> Option<ActorId> {
@@ -105,7 +177,15 @@ impl ProgramModel {
     /// A node takes an input, and what it wrote is sent.
     fn step(&self, state: &mut State, before: Option<Arc<Local>>, input: Input, ctx: &mut Ctx<'_, Msg>) {
         let Some(node) = self.node(ctx.me()) else { return };
-        let Some(local) = self.shared.nodes.step(node, before.as_ref(), input) else {
+        let root = match state {
+            State::Killed(root) => Arc::clone(root),
+            _ => Arc::new(Root::first(node)),
+        };
+        let made = match &before {
+            Some(_) => self.shared.nodes.step(node, before.as_ref(), input),
+            None => self.shared.nodes.step_of(&root, None, input),
+        };
+        let Some(local) = made else {
             *state = State::Lost;
             return;
         };
@@ -152,8 +232,139 @@ impl ProgramModel {
         if to == INIT {
             return Ok(None);
         }
-        let to = self.find(to).ok_or_else(|| wrong("to somebody who is not there"))?;
+        let to = self.find(to).ok_or_else(|| match SERVICES.contains(&to) {
+            true => wrong(&format!(
+                "to the service '{to}', which the scenario's [workload] does not name under 'services'"
+            )),
+            false => wrong("to somebody who is not there"),
+        })?;
+        let to = self.routed(me, to, body);
         Ok(Some(Addressed { from, to, body: body.to_string().into() }))
+    }
+
+    /// Which part of a service takes a request.
+    fn routed(&self, me: ActorId, to: ActorId, body: &Value) -> ActorId {
+        let node = self.place(me).unwrap_or_default();
+        let part = match self.part(to) {
+            Some(Part::Master) if body.get("type").and_then(Value::as_str) == Some("read") => {
+                Part::Follower(node)
+            }
+            Some(Part::Replica(_)) => {
+                let id = body.get("msg_id").and_then(Value::as_u64).unwrap_or_default();
+                Part::Replica((node + (id % REPLICAS as u64) as usize) % REPLICAS)
+            }
+            _ => return to,
+        };
+        self.actor_of(part).unwrap_or(to)
+    }
+
+    /// A part of a service takes a message.
+    fn serve(&self, service: &Arc<Service>, body: &str, ctx: &mut Ctx<'_, Msg>) -> Arc<Service> {
+        let mut next = Service::clone(service);
+        let body: Value = serde_json::from_str(body).unwrap_or_default();
+        let own = match service.part() {
+            Part::Follower(node) => self.shared.names.get(node).cloned().unwrap_or_default(),
+            _ => String::new(),
+        };
+        let was_empty = service.is_empty();
+        let sent = match self.part(ctx.sender()) {
+            Some(_) => next.told(&body, &own),
+            None => next.request(self.name(ctx.sender()), &body),
+        };
+        // Its other parts speak in the name of the first.
+        let first = match service.part() {
+            Part::Follower(_) => Part::Master,
+            Part::Replica(_) => Part::Replica(0),
+            part => part,
+        };
+        let me = ctx.me();
+        let first = self.actor_of(first).unwrap_or(me);
+        for one in sent {
+            match one {
+                Sent::Answer { to, body } => {
+                    if let Some(to) = self.find(&to) {
+                        let body = Msg::Body(body.to_string().into());
+                        if first == me {
+                            ctx.send(to, body)
+                        } else {
+                            ctx.send_as(first, me, to, body, Via::Forward)
+                        }
+                    }
+                }
+                Sent::Others(body) => {
+                    let text: Arc<str> = body.to_string().into();
+                    for node in 0..self.shared.count {
+                        if let Some(to) = self.actor_of(Part::Follower(node)) {
+                            ctx.send(to, Msg::Body(Arc::clone(&text)));
+                        }
+                    }
+                }
+            }
+        }
+        if let Part::Replica(own) = service.part()
+            && was_empty
+            && !next.is_empty()
+        {
+            for other in (0..REPLICAS).filter(|other| *other != own) {
+                ctx.set_timer(Timer::named("gossip").keyed(other as u64).repeating(), Msg::Gossip(other));
+            }
+        }
+        Arc::new(next)
+    }
+
+    /// What the property says of a history, with what is there in the end if that is looked at.
+    fn judged(&self, book: &Book, view: &View<'_, State>) -> Vec<String> {
+        let workload = &self.shared.workload;
+        if let Some(broken) = book.broken() {
+            return vec![format!("{}/protocol: {broken}", workload.name())];
+        }
+        let mut history = History::of(book);
+        if let Some(f) = workload.final_read()
+            && book.is_quiet(f, OFTEN)
+            && let Some(read) = self.in_the_end(view)
+        {
+            for (node, value) in read.into_iter().enumerate() {
+                history.push_final(node as i64 + 1, f, Value::Null, value);
+            }
+        }
+        let mut broken: Vec<String> = workload
+            .check(&history)
+            .into_iter()
+            .map(|anomaly| format!("{}/{}", workload.name(), anomaly.name))
+            .collect();
+        broken.sort_unstable();
+        broken.dedup();
+        broken
+    }
+
+    /// What nodes read after everything has come to rest; nothing where one of them is down.
+    fn in_the_end(&self, view: &View<'_, State>) -> Option<Vec<Value>> {
+        let (nodes, rest) = self.shared.actors.split_at(self.shared.count);
+        let locals: Option<Vec<Arc<Local>>> = nodes
+            .iter()
+            .map(|&node| match view.state(node) {
+                Some(State::Node(local)) => Some(Arc::clone(local)),
+                _ => None,
+            })
+            .collect();
+        let locals = locals?;
+        let services: Vec<&Service> = rest
+            .iter()
+            .filter_map(|&actor| match view.state(actor) {
+                Some(State::Service(Served(service))) => Some(&**service),
+                _ => None,
+            })
+            .collect();
+        let mut key: Vec<u8> = locals.iter().flat_map(|local| local.digest().to_le_bytes()).collect();
+        services.iter().for_each(|service| key.extend_from_slice(format!("{service:?}").as_bytes()));
+        let key = xxh3_128(&key);
+        let known = |all: &FxHashMap<u128, Option<Vec<Value>>>| all.get(&key).cloned();
+        if let Some(known) = known(&self.shared.settled.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return known;
+        }
+        let read = settle(&self.shared, &locals, &services);
+        self.shared.settled.lock().unwrap_or_else(PoisonError::into_inner).insert(key, read.clone());
+        read
     }
 
     /// A client begins an operation.
@@ -196,20 +407,27 @@ impl Model for ProgramModel {
     }
 
     fn initial(&self, actor: ActorId) -> State {
-        match self.node(actor) {
-            Some(_) => State::New,
-            None => State::Clients(Arc::default()),
+        match (self.node(actor), self.part(actor)) {
+            (Some(_), _) => State::New,
+            (None, Some(part)) => State::Service(Served(Arc::new(Service::new(part)))),
+            (None, None) => State::Clients(Arc::default()),
         }
     }
 
     fn start(&self, state: &mut State, ctx: &mut Ctx<'_, Msg>) {
-        if *state != State::New {
+        if !matches!(state, State::New | State::Killed(_)) {
             return;
         }
         let (me, nodes) = (self.name(ctx.me()).to_owned(), &self.shared.names[..self.shared.count]);
         let body = json!({ "type": "init", "msg_id": 0, "node_id": me, "node_ids": nodes });
-        let line = json!({ "id": 0, "src": INIT, "dest": me, "body": body });
-        self.step(state, None, Input::Line(line.to_string().into()), ctx);
+        let place = self.place(ctx.me()).unwrap_or_default();
+        let line =
+            |depth: u32, body: &Value| Input::Line(self.shared.line(INIT, place, depth, &body.to_string()));
+        self.step(state, None, line(0, &body), ctx);
+        if let (Some(body), State::Node(local)) = (self.shared.workload.bootstrap(nodes), &*state) {
+            let local = Arc::clone(local);
+            self.step(state, Some(local), line(1, &body), ctx);
+        }
     }
 
     fn deliver(&self, state: &mut State, msg: &Msg, ctx: &mut Ctx<'_, Msg>) {
@@ -220,12 +438,18 @@ impl Model for ProgramModel {
             }
             (State::Node(local), Msg::Body(body)) => {
                 let local = Arc::clone(local);
-                let (src, dest) = (self.name(ctx.sender()), self.name(ctx.me()));
-                let line = format!(
-                    "{{\"id\":{},\"src\":\"{src}\",\"dest\":\"{dest}\",\"body\":{body}}}",
-                    local.depth()
-                );
-                self.step(state, Some(local), Input::Line(line.into()), ctx);
+                let place = self.place(ctx.me()).unwrap_or_default();
+                let line = self.shared.line(self.name(ctx.sender()), place, local.depth(), body);
+                self.step(state, Some(local), Input::Line(line), ctx);
+            }
+            (State::Service(Served(service)), Msg::Body(body)) => {
+                let next = self.serve(service, body, ctx);
+                *state = State::Service(Served(next));
+            }
+            (State::Service(Served(service)), Msg::Gossip(other)) => {
+                if let Some(to) = self.actor_of(Part::Replica(*other)) {
+                    ctx.send(to, Msg::Body(service.gossip().to_string().into()));
+                }
             }
             (State::Clients(book), Msg::Invoke(text)) => {
                 let book = Arc::clone(book);
@@ -246,12 +470,12 @@ impl Model for ProgramModel {
         if self.shared.nodes.fault().is_some() {
             return;
         }
-        let clients = &self.shared.actors[self.shared.count..];
+        let clients = &self.shared.actors[self.shared.count..self.shared.count + self.shared.clients];
         let state = clients.iter().find_map(|&client| view.state(client));
         let Some(State::Clients(book)) = state else { return };
         if history.digest != Some(book.digest()) {
             history.digest = Some(book.digest());
-            let broken = self.shared.workload.check(book).into_iter();
+            let broken = self.judged(book, view).into_iter();
             history.violations =
                 broken.map(|fingerprint| Violation { fingerprint, affected: clients.to_vec() }).collect();
         }
@@ -269,6 +493,10 @@ impl Model for ProgramModel {
     fn workload(&self) -> &dyn demi_replay::Workload<State, Msg> {
         self
     }
+
+    fn guidance(&self) -> &dyn Guidance<State, Msg> {
+        self
+    }
 }
 
 impl Logs<State, Msg> for ProgramModel {
@@ -279,6 +507,7 @@ impl Logs<State, Msg> for ProgramModel {
         };
         match msg {
             Msg::Clock => "clock".to_owned(),
+            Msg::Gossip(_) => "gossip".to_owned(),
             Msg::Body(body) => named(body, "type"),
             Msg::Invoke(text) => named(text, "f"),
         }
@@ -287,6 +516,7 @@ impl Logs<State, Msg> for ProgramModel {
     fn payload(&self, msg: &Msg, _: &Names) -> String {
         match msg {
             Msg::Clock => "clock".to_owned(),
+            Msg::Gossip(other) => format!("gossip {}", other + 1),
             Msg::Body(text) | Msg::Invoke(text) => text.to_string(),
         }
     }
@@ -312,8 +542,18 @@ impl Logs<State, Msg> for ProgramModel {
     fn describe(&self, state: &State, _: &Names) -> Value {
         match state {
             State::New => Value::from("it is about to start"),
+            State::Killed(root) => {
+                json!({ "killed": root.incarnation, "files": root.disk.0.keys().collect::<Vec<_>>() })
+            }
+            State::Service(Served(service)) => service.describe(),
             State::Node(local) => {
-                json!({ "inputs": local.depth(), "clock_seconds": local.answer().clock as f64 / 1e9, "wrote": local.answer().lines })
+                let answer = local.answer();
+                let mut told = json!({ "inputs": local.depth(), "clock_seconds": answer.clock as f64 / 1e9, "wrote": answer.lines });
+                // What it says to people is what people look for first.
+                if !answer.stderr.trim().is_empty() {
+                    told["standard_error"] = Value::from(answer.stderr.trim_end());
+                }
+                told
             }
             State::Clients(book) => json!({ "history": book.to_lines() }),
             State::Lost => Value::from("not known: the program cannot be run"),
@@ -343,20 +583,56 @@ impl Runtime<State, Msg> for ProgramModel {
         true
     }
 
+    fn fails(&self, actor: ActorId) -> bool {
+        self.node(actor).is_some()
+    }
+
+    fn recovered(&self, _: ActorId, failed: &State) -> Option<State> {
+        match failed {
+            State::Node(local) => {
+                let root = self.shared.nodes.killed(local, self.shared.keeps);
+                Some(root.map_or(State::Lost, |root| State::Killed(Arc::new(root))))
+            }
+            State::Lost => Some(State::Lost),
+            _ => None,
+        }
+    }
+
     fn duplicates(&self, msg: &Msg) -> Duplicates {
         match msg {
             Msg::Body(_) => Duplicates::Any,
-            Msg::Invoke(_) | Msg::Clock => Duplicates::Never,
+            Msg::Invoke(_) | Msg::Clock | Msg::Gossip(_) => Duplicates::Never,
         }
     }
 }
 
 impl demi_replay::Workload<State, Msg> for ProgramModel {
     fn client_message(&self, n: u64, choice: u64, _: &Names) -> Option<Proposal<Msg>> {
-        let clients = &self.shared.actors[self.shared.count..];
+        let clients = &self.shared.actors[self.shared.count..self.shared.count + self.shared.clients];
         let to = clients[(n % clients.len() as u64) as usize];
         // Numbers of requests begin at 1: that of the first message of all is 0.
         let operation = self.shared.workload.operation(n + 1, choice);
         Some(Proposal::new(to, Msg::Invoke(operation.to_value().to_string().into())))
+    }
+
+    fn paced(&self) -> bool {
+        true
+    }
+}
+
+impl Guidance<State, Msg> for ProgramModel {
+    fn smaller(&self, msg: &Msg, _: &Names) -> Vec<Smaller<Msg>> {
+        let Msg::Invoke(text) = msg else { return Vec::new() };
+        let Some(operation) = serde_json::from_str(text).ok().as_ref().and_then(Operation::from_value) else {
+            return Vec::new();
+        };
+        let parts = self.shared.workload.smaller(&operation).into_iter();
+        parts
+            .map(|(without, operation)| Smaller {
+                without,
+                msg: Msg::Invoke(operation.to_value().to_string().into()),
+                fields: Value::Null,
+            })
+            .collect()
     }
 }

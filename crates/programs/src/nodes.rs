@@ -4,6 +4,7 @@
 //! histories equally, so every history is executed once, whichever schedule comes to it. A process that has read a history waits in a
 //! pool, and goes on from there when a longer one is asked for.
 
+use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, RwLock};
@@ -15,8 +16,9 @@ use crate::error::ProgramError;
 use crate::pool::{Places, Spares};
 use crate::process::{Answer, Launch, Process};
 
-/// Every so many-th history that is executed is executed again, in a fresh process.
+/// Every so many-th history that is executed is executed again, in a fresh process; and of those after the first thousand.
 const AGAIN: u64 = 50;
+const LATER: u64 = 250;
 
 /// What a node takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,9 +29,62 @@ pub enum Input {
     Clock,
 }
 
+/// Files that a process left, by their path within its folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Disk(pub(crate) BTreeMap<String, Vec<u8>>);
+
+/// Where a process begins: with nothing, or with what a failed one left.
+#[derive(Debug)]
+pub struct Root {
+    pub(crate) node: usize,
+    /// How many came before it.
+    pub(crate) incarnation: u32,
+    /// What its clock shows, in nanoseconds since the start of the first.
+    pub(crate) clock: u64,
+    pub(crate) disk: Disk,
+    /// The history in which the one before it failed.
+    failed: Option<Arc<Local>>,
+    digest: u128,
+}
+
+impl PartialEq for Root {
+    fn eq(&self, other: &Self) -> bool {
+        self.digest == other.digest
+    }
+}
+
+impl Eq for Root {}
+
+impl Hash for Root {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.digest.hash(state);
+    }
+}
+
+impl Root {
+    /// The first process of a node.
+    #[must_use]
+    pub fn first(node: usize) -> Root {
+        Root { node, incarnation: 0, clock: 0, disk: Disk::default(), failed: None, digest: node as u128 }
+    }
+
+    fn after(failed: &Arc<Local>, disk: Disk) -> Root {
+        let (root, clock) = (&failed.root, failed.answer.clock);
+        let incarnation = root.incarnation + 1;
+        let mut text = format!("{} {incarnation} {clock}\n", root.node).into_bytes();
+        for (path, bytes) in &disk.0 {
+            text.extend_from_slice(format!("{path} {}\n", bytes.len()).as_bytes());
+            text.extend_from_slice(bytes);
+        }
+        let failed = Some(Arc::clone(failed));
+        Root { node: root.node, incarnation, clock, disk, failed, digest: xxh3_128(&text) }
+    }
+}
+
 /// A local history of one node, with the answer to its last input.
 #[derive(Debug)]
 pub struct Local {
+    root: Arc<Root>,
     before: Option<Arc<Local>>,
     input: Input,
     /// Of the node and all inputs. Two histories with one digest of 128 bits are taken for equal.
@@ -66,6 +121,30 @@ impl Local {
         self.depth
     }
 
+    /// What it took last.
+    #[must_use]
+    pub fn input(&self) -> &Input {
+        &self.input
+    }
+
+    /// A number for all of it: equal histories have the same.
+    pub(crate) fn digest(&self) -> u128 {
+        self.digest
+    }
+
+    /// From the first input on, those of earlier incarnations included.
+    pub(crate) fn whole(self: &Arc<Local>) -> Vec<&Arc<Local>> {
+        let mut all = Vec::new();
+        let mut last = Some(self);
+        while let Some(local) = last {
+            let path = local.path();
+            last = local.root.failed.as_ref();
+            all.extend(path.into_iter().rev());
+        }
+        all.reverse();
+        all
+    }
+
     /// From the first input on.
     fn path(self: &Arc<Local>) -> Vec<&Arc<Local>> {
         let mut all = vec![self];
@@ -93,6 +172,8 @@ pub struct Nodes {
     answers: RwLock<FxHashMap<u128, Arc<Answer>>>,
     places: Places,
     spares: Spares,
+    /// By history, the files that a node has then.
+    disks: Mutex<FxHashMap<u128, Disk>>,
     /// Histories that are being executed: who needs one of them waits.
     running: Mutex<FxHashSet<u128>>,
     ran: Condvar,
@@ -141,6 +222,7 @@ impl Nodes {
             answers: RwLock::default(),
             places: Places::default(),
             spares: Spares::new(launches),
+            disks: Mutex::default(),
             running: Mutex::default(),
             ran: Condvar::new(),
             fault: OnceLock::new(),
@@ -171,14 +253,66 @@ impl Nodes {
 
     /// What a node does with the next input. Nothing when the program cannot be run; [`Nodes::fault`] says why.
     pub fn step(&self, node: usize, before: Option<&Arc<Local>>, input: Input) -> Option<Arc<Local>> {
+        match before {
+            Some(local) => self.step_of(&local.root, before, input),
+            None => self.step_of(&Arc::new(Root::first(node)), None, input),
+        }
+    }
+
+    /// As [`Nodes::step`], of a process that may begin with what another left.
+    pub fn step_of(&self, root: &Arc<Root>, before: Option<&Arc<Local>>, input: Input) -> Option<Arc<Local>> {
         self.asked.fetch_add(1, Ordering::Relaxed);
-        let digest = self.digest(node, before, &input);
+        let digest = Nodes::digest(root, before, &input);
         let answer = match self.known(digest) {
             Some(answer) => answer,
-            None => self.found(node, before, &input, digest)?,
+            None => self.found(root, before, &input, digest)?,
         };
         let depth = before.map_or(0, |local| local.depth) + 1;
-        Some(Arc::new(Local { before: before.cloned(), input, digest, depth, answer }))
+        Some(Arc::new(Local {
+            root: Arc::clone(root),
+            before: before.cloned(),
+            input,
+            digest,
+            depth,
+            answer,
+        }))
+    }
+
+    /// Where a node begins after it was killed in a history: with its files, or with nothing.
+    pub fn killed(&self, failed: &Arc<Local>, keeps: bool) -> Option<Root> {
+        let disk = if keeps { self.files(failed)? } else { Disk::default() };
+        Some(Root::after(failed, disk))
+    }
+
+    /// The files that a node has after a history.
+    fn files(&self, local: &Arc<Local>) -> Option<Disk> {
+        let known = |disks: &FxHashMap<u128, Disk>| disks.get(&local.digest).cloned();
+        if let Some(disk) = known(&self.disks.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return Some(disk);
+        }
+        if self.fault.get().is_some() {
+            return None;
+        }
+        let read = self.process_at(&local.root, &local.path()).and_then(|process| {
+            let disk = process.disk()?;
+            self.places.put(local.digest, process);
+            Ok(disk)
+        });
+        match read {
+            Ok(disk) => {
+                let mut disks = self.disks.lock().unwrap_or_else(PoisonError::into_inner);
+                Some(disks.entry(local.digest).or_insert(disk).clone())
+            }
+            Err(error) => {
+                let _ = self.fault.set(error);
+                None
+            }
+        }
+    }
+
+    /// A process that has read nothing.
+    fn begun(&self, root: &Root) -> Result<Process, ProgramError> {
+        if root.incarnation == 0 { self.spares.take(root.node) } else { self.spares.begin_anew(root) }
     }
 
     fn known(&self, digest: u128) -> Option<Arc<Answer>> {
@@ -188,7 +322,7 @@ impl Nodes {
     /// The answer to what was not known a moment ago: by execution, or by that which goes on.
     fn found(
         &self,
-        node: usize,
+        root: &Arc<Root>,
         before: Option<&Arc<Local>>,
         input: &Input,
         digest: u128,
@@ -207,7 +341,7 @@ impl Nodes {
             running = self.ran.wait(running).unwrap_or_else(PoisonError::into_inner);
         }
         drop(running);
-        let made = self.execute(node, before, input, digest);
+        let made = self.execute(root, before, input, digest);
         if let Err(error) = &made {
             let _ = self.fault.set(error.clone());
         }
@@ -216,8 +350,8 @@ impl Nodes {
         made.ok()
     }
 
-    fn digest(&self, node: usize, before: Option<&Arc<Local>>, input: &Input) -> u128 {
-        let start = before.map_or(node as u128, |local| local.digest);
+    fn digest(root: &Root, before: Option<&Arc<Local>>, input: &Input) -> u128 {
+        let start = before.map_or(root.digest, |local| local.digest);
         let mut bytes = start.to_le_bytes().to_vec();
         match input {
             Input::Clock => bytes.push(0),
@@ -231,25 +365,26 @@ impl Nodes {
 
     fn execute(
         &self,
-        node: usize,
+        root: &Arc<Root>,
         before: Option<&Arc<Local>>,
         input: &Input,
         digest: u128,
     ) -> Result<Arc<Answer>, ProgramError> {
         let path = before.map_or_else(Vec::new, Local::path);
-        let mut process = self.process_at(node, &path)?;
+        let mut process = self.process_at(root, &path)?;
         let mut answer = Arc::new(self.made(&mut process, input)?);
         if process.shares_files() {
             // Others may have changed what it read, and it what they will read.
             self.places.part();
-            process = self.fed(node, &path, 0, self.spares.take(node)?)?;
+            process = self.fed(root.node, &path, 0, self.begun(root)?)?;
             answer = Arc::new(self.made(&mut process, input)?);
         }
-        if self.new.fetch_add(1, Ordering::Relaxed).is_multiple_of(AGAIN) {
-            let mut fresh = self.fed(node, &path, 0, self.spares.take(node)?)?;
+        let place = self.new.fetch_add(1, Ordering::Relaxed);
+        if place.is_multiple_of(if place < 1_000 { AGAIN } else { LATER }) {
+            let mut fresh = self.fed(root.node, &path, 0, self.begun(root)?)?;
             let second = self.made(&mut fresh, input)?;
             if second != *answer {
-                return Err(self.differs(node, path.len() + 1, input, &answer, &second));
+                return Err(self.differs(root.node, path.len() + 1, input, &answer, &second));
             }
         }
         if answer.ended.is_none() {
@@ -272,13 +407,13 @@ impl Nodes {
     }
 
     /// A process that has read a history: that which has read the longest part of it, and is fed the rest.
-    fn process_at(&self, node: usize, path: &[&Arc<Local>]) -> Result<Process, ProgramError> {
+    fn process_at(&self, root: &Root, path: &[&Arc<Local>]) -> Result<Process, ProgramError> {
         let digests: Vec<u128> = path.iter().map(|local| local.digest).collect();
         let (read, process) = match self.places.take(&digests) {
             Some((read, process)) => (read, process),
-            None => (0, self.spares.take(node)?),
+            None => (0, self.begun(root)?),
         };
-        let mut process = self.fed(node, path, read, process)?;
+        let mut process = self.fed(root.node, path, read, process)?;
         if let Some(digest) = digests.last()
             && read < path.len()
         {

@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use rustc_hash::FxHashMap;
 
 use crate::error::ProgramError;
+use crate::nodes::Root;
 use crate::process::{Launch, Process};
 
 /// Processes that wait at histories, at most; and how many of them may be such that stay.
@@ -158,6 +159,12 @@ impl Spares {
         drop(spares);
         self.starts.fetch_add(1, Ordering::Relaxed);
         Process::start(&self.common.launches[node])
+    }
+
+    /// A process that begins with what another left.
+    pub(crate) fn begin_anew(&self, root: &Root) -> Result<Process, ProgramError> {
+        self.starts.fetch_add(1, Ordering::Relaxed);
+        Process::start_at(&self.common.launches[root.node], root)
     }
 
     /// How many processes were started.

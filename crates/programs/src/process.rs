@@ -21,6 +21,8 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use tempfile::TempDir;
 
 use crate::error::{Fault, ProgramError};
+use crate::nodes::{Disk, Root};
+use crate::resolve::seeded;
 
 /// The shim as a shared object; empty where it could not be compiled.
 static SHIM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/shim.so"));
@@ -39,6 +41,8 @@ const SHOWN: u64 = 2_000;
 const KEPT: u64 = 64 * 1024;
 /// Bytes of standard error that a process may write.
 const NOISE: u64 = 256 << 20;
+/// Bytes of files that a node may have when it is killed.
+const DISK: u64 = 256 << 20;
 /// The shim's descriptors are above all that a program opens.
 const HIGH: u32 = 700;
 /// How long a report is waited for before `/proc` is asked.
@@ -243,6 +247,13 @@ impl Process {
     /// # Errors
     /// When it cannot be started, does not load the shim, or does not come to rest.
     pub fn start(launch: &Arc<Launch>) -> Result<Process, ProgramError> {
+        Process::start_at(launch, &Root::first(0))
+    }
+
+    /// Starts a program with what an earlier process of its node left, up to its first rest.
+    pub(crate) fn start_at(launch: &Arc<Launch>, root: &Root) -> Result<Process, ProgramError> {
+        // Two incarnations of a node must not make the same identifiers.
+        let seed = launch.seed.wrapping_add(u64::from(root.incarnation).wrapping_mul(0x9e37_79b9));
         let failed = |what: String| ProgramError::Start { command: launch.command.join(" "), what };
         if SHIM.is_empty() {
             return Err(failed("this build has no shim: no C compiler was found when it was made".into()));
@@ -265,14 +276,17 @@ impl Process {
             copying: Mutex::default(),
         });
         let (written, errors) = home.errors().map_err(io)?;
-        let (program, arguments) = launch.command.split_first().ok_or_else(|| failed("no program".into()))?;
+        write_files(&work, &root.disk).map_err(io)?;
+        let command = seeded(launch.command.clone(), seed);
+        let (program, arguments) = command.split_first().ok_or_else(|| failed("no program".into()))?;
         let mut child = Command::new(program)
             .args(arguments)
             .env_clear()
             .envs(environment(&work))
             .env("LD_PRELOAD", &shim)
             .env("DEMI_SHIM_SOCKET", &socket)
-            .env("DEMI_SHIM_SEED", launch.seed.to_string())
+            .env("DEMI_SHIM_SEED", seed.to_string())
+            .env("DEMI_SHIM_CLOCK", root.clock.to_string())
             .env("DEMI_SHIM_MEMORY", launch.memory.to_string())
             .env("DEMI_SHIM_CPU", CPU.fetch_add(1, Ordering::Relaxed).to_string())
             .current_dir(&work)
@@ -297,7 +311,7 @@ impl Process {
         };
         nonblocking(&stdin).and_then(|()| nonblocking(&stdout)).map_err(io)?;
         control.set_read_timeout(Some(PATIENCE)).map_err(io)?;
-        let report = Report { number: 0, clock: 0, earliest: NEVER, flags: 0, threads: 1 };
+        let report = Report { number: 0, clock: root.clock, earliest: NEVER, flags: 0, threads: 1 };
         let mut process = Process {
             child,
             stdin,
@@ -387,6 +401,15 @@ impl Process {
     #[must_use]
     pub fn shares_files(&self) -> bool {
         self.home.shared.load(Ordering::Relaxed) && !self.home.is_empty()
+    }
+
+    /// The files in its folder.
+    pub(crate) fn disk(&self) -> Result<Disk, ProgramError> {
+        let mut disk = Disk::default();
+        let (root, mut left) = (self.home.folder.path().join("work"), DISK);
+        read_files(&root, &root, &mut disk, &mut left)
+            .map_err(|error| self.fault(Fault::Disk(error.to_string())))?;
+        Ok(disk)
     }
 
     /// What it wrote to standard error, from its end.
@@ -681,6 +704,36 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.child.kill();
     }
+}
+
+/// Reads a folder: files by their path, and empty folders by their path with a slash.
+fn read_files(root: &Path, folder: &Path, disk: &mut Disk, left: &mut u64) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let about = std::fs::symlink_metadata(&path)?;
+        let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
+        if about.is_dir() {
+            disk.0.insert(format!("{name}/"), Vec::new());
+            read_files(root, &path, disk, left)?;
+        } else if about.is_file() {
+            *left = left.checked_sub(about.len()).ok_or_else(|| {
+                std::io::Error::other(format!("it has more than {} MiB of files", DISK >> 20))
+            })?;
+            disk.0.insert(name, std::fs::read(&path)?);
+        }
+    }
+    Ok(())
+}
+
+/// Writes files as they were read.
+fn write_files(root: &Path, disk: &Disk) -> std::io::Result<()> {
+    for (name, bytes) in &disk.0 {
+        match name.strip_suffix('/') {
+            Some(folder) => std::fs::create_dir_all(root.join(folder))?,
+            None => std::fs::write(root.join(name), bytes)?,
+        }
+    }
+    Ok(())
 }
 
 /// Which processor the next process is bound to.

@@ -1,18 +1,22 @@
 //! The registry in which every scenario that runs a program as it is finds its model.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use demi_common::nearest;
 use demi_replay::{Names, Registry, Simulator, Visitor};
 use demi_schemas::summary::ProgramWork;
-use demi_schemas::{ChildModel, Scenario, ScenarioError};
+use demi_schemas::{ChildModel, NetworkRule, Scenario, ScenarioError};
 
 use crate::model::{ProgramModel, Shared};
 use crate::nodes::Nodes;
 use crate::process::Launch;
 use crate::resolve::resolve;
-use crate::workloads::{WORKLOADS, Workload};
+use crate::services::SERVICES;
+use crate::workloads::Workload;
+
+/// Seconds that clocks go on before what is there in the end is read, where the scenario does not say: as long as Maelstrom waits.
+const SETTLE: u32 = 10;
 
 /// Another registry, and programs as they are.
 pub struct WithPrograms<R> {
@@ -52,7 +56,7 @@ pub fn launches(spec: &ChildModel, scenario: &Scenario) -> Result<Vec<(String, L
             // Programs make identifiers of random numbers: two nodes must not make the same.
             let seed = settings.seed.unwrap_or(1).wrapping_mul(1_000_003).wrapping_add(u64::from(node));
             let launch = Launch {
-                command: resolve(&spec.command, seed)?,
+                command: resolve(&spec.command)?,
                 seed,
                 memory: u64::from(settings.memory_mib.unwrap_or(1024)) << 20,
                 step: Duration::from_secs(settings.step_seconds.unwrap_or(5).max(1).into()),
@@ -71,12 +75,47 @@ pub fn launches(spec: &ChildModel, scenario: &Scenario) -> Result<Vec<(String, L
 /// When it does not say, or there is no such workload.
 pub fn workload(scenario: &Scenario) -> Result<Workload, String> {
     let wanted =
-        scenario.workload.clone().ok_or("a scenario with 'nodes' needs a [workload] with its name")?;
-    Workload::named(&wanted.name, wanted.keys.unwrap_or(1).into()).ok_or_else(|| {
-        let near = nearest(&wanted.name, WORKLOADS.iter().copied());
-        let near = near.map(|name| format!(" (did you mean '{name}'?)")).unwrap_or_default();
-        format!("there is no workload '{}'; there are {}{near}", wanted.name, WORKLOADS.join(", "))
-    })
+        scenario.workload.as_ref().ok_or("a scenario with 'nodes' needs a [workload] with its name")?;
+    Workload::new(wanted)
+}
+
+/// The services that nodes may use: those that the scenario names, or else those whose names stand in the program's own files.
+fn services(spec: &ChildModel, scenario: &Scenario) -> Result<Vec<&'static str>, String> {
+    if let Some(named) = scenario.workload.as_ref().and_then(|workload| workload.services.as_ref()) {
+        let known = |name: &String| {
+            let found = SERVICES.iter().find(|known| *known == name).copied();
+            found.ok_or_else(|| format!("there is no service '{name}'; there are {}", SERVICES.join(", ")))
+        };
+        return named.iter().map(known).collect();
+    }
+    let mut texts = Vec::new();
+    for word in
+        resolve(&spec.command)?.iter().map(Path::new).filter(|path| path.is_absolute() && !is_of_system(path))
+    {
+        texts.extend(std::fs::read(word));
+        // A program in several files has them side by side.
+        let beside =
+            word.parent().and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();
+        let same = beside.map(|entry| entry.path()).filter(|path| {
+            word.extension().is_some() && path.extension() == word.extension() && path.as_path() != word
+        });
+        texts.extend(same.take(100).filter_map(|path| std::fs::read(path).ok()));
+    }
+    let named =
+        |name: &str| texts.iter().any(|text| text.windows(name.len()).any(|part| part == name.as_bytes()));
+    Ok(SERVICES.into_iter().filter(|name| named(name)).collect())
+}
+
+/// Whether a file is none of the user's, such as an interpreter.
+fn is_of_system(path: &Path) -> bool {
+    ["/usr", "/bin", "/lib", "/opt", "/nix"].iter().any(|folder| path.starts_with(folder))
+        || path.file_name().is_some_and(|name| {
+            let name = name.to_string_lossy();
+            ["python", "node", "ruby", "java", "beam"].iter().any(|known| name.starts_with(known))
+                && path
+                    .extension()
+                    .is_none_or(|ext| ext.len() < 3 && ext != "py" && ext != "rb" && ext != "js")
+        })
 }
 
 /// The model of a scenario that runs a program on these nodes.
@@ -90,12 +129,33 @@ fn model(
     let count = spec.nodes.unwrap_or(1).max(1) as usize;
     let processes = scenario.workload.as_ref().and_then(|workload| workload.processes);
     let clients = processes.unwrap_or(count as u32).clamp(1, 1000);
+    let parts = Shared::parts_of(&services(spec, scenario)?, count);
     let all: Vec<String> = (1..=count)
         .map(|node| format!("n{node}"))
         .chain((1..=clients).map(|client| format!("c{client}")))
+        .chain(parts.iter().map(|(name, _)| name.clone()))
         .collect();
     let actors = all.iter().map(|name| names.id(name)).collect();
-    let shared = Shared { nodes: Arc::clone(nodes), workload, actors, names: all, count };
+    let seconds = scenario.workload.as_ref().and_then(|workload| workload.settle_seconds).unwrap_or(SETTLE);
+    let disk = scenario.process.as_ref().and_then(|process| process.disk.as_deref()).unwrap_or("kept");
+    let keeps = match disk {
+        "kept" => true,
+        "none" => false,
+        other => return Err(format!("a 'disk' is kept or none, not '{other}'")),
+    };
+    let shared = Shared {
+        nodes: Arc::clone(nodes),
+        workload,
+        actors,
+        names: all,
+        count,
+        clients: clients as usize,
+        parts: parts.into_iter().map(|(_, part)| part).collect(),
+        loses: scenario.network == NetworkRule::FifoLoss,
+        settle: u64::from(seconds).saturating_mul(1_000_000_000),
+        keeps,
+        settled: Mutex::default(),
+    };
     Ok(ProgramModel::new(shared))
 }
 

@@ -10,7 +10,7 @@ const SCRIPTS: usize = 4;
 ///
 /// # Errors
 /// When there is no such program, or it is linked statically, so that the shim cannot be loaded into it.
-pub fn resolve(command: &[String], seed: u64) -> Result<Vec<String>, String> {
+pub fn resolve(command: &[String]) -> Result<Vec<String>, String> {
     let mut words: Vec<String> = command.to_vec();
     for word in words.iter_mut().skip(1) {
         if let Ok(path) = Path::new(word.as_str()).canonicalize()
@@ -32,7 +32,7 @@ pub fn resolve(command: &[String], seed: u64) -> Result<Vec<String>, String> {
                 ));
             }
             words[0] = path.display().to_string();
-            return Ok(seeded(words, seed));
+            return Ok(words);
         }
         let Some(rest) = bytes.strip_prefix(b"#!") else {
             return Err(format!("{} is neither a program nor a script with '#!'", path.display()));
@@ -54,7 +54,7 @@ pub fn resolve(command: &[String], seed: u64) -> Result<Vec<String>, String> {
 }
 
 /// A runtime that makes random numbers of its own gets a seed for them.
-fn seeded(mut words: Vec<String>, seed: u64) -> Vec<String> {
+pub(crate) fn seeded(mut words: Vec<String>, seed: u64) -> Vec<String> {
     let name =
         Path::new(&words[0]).file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     if name == "node" || name == "nodejs" {
@@ -118,14 +118,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let script = folder.path().join("node.sh");
         std::fs::write(&script, "#!/usr/bin/env -S sh -e\nexit 0\n").unwrap();
-        let found = resolve(&[script.display().to_string(), "x".into()], 1).unwrap();
+        let found = resolve(&[script.display().to_string(), "x".into()]).unwrap();
         assert!(found[0].starts_with('/') && found[0].contains("sh"), "{found:?}");
         assert_eq!(found[1], "-e");
         assert_eq!(found[3], "x");
-        assert!(resolve(&["no-such-program-anywhere".into()], 1).is_err());
+        assert!(resolve(&["no-such-program-anywhere".into()]).is_err());
         std::fs::write(&script, "just text").unwrap();
-        assert!(resolve(&[script.display().to_string()], 1).unwrap_err().contains("neither"));
+        assert!(resolve(&[script.display().to_string()]).unwrap_err().contains("neither"));
         std::fs::write(&script, b"\x7fELF").unwrap();
-        assert!(resolve(&[script.display().to_string()], 1).unwrap_err().contains("no whole program"));
+        assert!(resolve(&[script.display().to_string()]).unwrap_err().contains("no whole program"));
     }
 }

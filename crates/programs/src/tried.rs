@@ -65,6 +65,8 @@ pub fn try_program(spec: &ChildModel, scenario: &Scenario, requests: usize) -> R
             json!({ "id": 0, "src": src, "dest": name, "body": body }).to_string()
         };
         let mut lines = vec![line("c0", &body)];
+        let all: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        lines.extend(workload.bootstrap(&all).map(|body| line("c0", &body)));
         for id in 1..=requests as u64 {
             let operation = workload.operation(id, id.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 7);
             lines.push(line("c1", &workload.request(&operation)?));

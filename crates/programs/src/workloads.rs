@@ -2,65 +2,159 @@
 //!
 //! The workloads are Maelstrom's: requests, answers and error codes are those of its protocol.
 
+use demi_common::nearest;
+use demi_schemas::scenario::WorkloadSettings;
 use rustc_hash::{FxHashMap, FxHashSet};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use crate::book::{Book, Event, Operation, Outcome};
-use crate::register::{Action, Interval, is_linearizable};
+use crate::book::{Operation, Outcome};
+use crate::checkers::{
+    Action, Anomaly, Consistency, Interval, counter, is_linearizable, kafka, list_append, rw_register, set,
+};
+use crate::history::{Done, Fate, History};
 
 /// Names of the workloads.
-pub const WORKLOADS: [&str; 3] = ["echo", "unique-ids", "lin-kv"];
+pub const WORKLOADS: [&str; 10] = [
+    "echo",
+    "unique-ids",
+    "broadcast",
+    "g-set",
+    "g-counter",
+    "pn-counter",
+    "lin-kv",
+    "kafka",
+    "txn-list-append",
+    "txn-rw-register",
+];
+
+/// Names of the topologies of `broadcast`.
+const TOPOLOGIES: [&str; 4] = ["grid", "line", "tree4", "total"];
+
+/// Elements of a key's list at most, so that they stay short.
+const TXN: u64 = 4;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Echo,
+    UniqueIds,
+    Broadcast,
+    GSet,
+    GCounter,
+    PnCounter,
+    LinKv,
+    Kafka,
+    ListAppend,
+    RwRegister,
+}
 
 /// What clients do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Workload {
-    /// An answer equals its request.
-    Echo,
-    /// No identifier is given twice.
-    UniqueIds,
-    /// Registers by key, which are linearizable.
-    LinKv {
-        /// How many keys there are.
-        keys: u64,
-    },
+pub struct Workload {
+    kind: Kind,
+    keys: u64,
+    consistency: Consistency,
+    topology: usize,
+}
+
+/// The one of some names that is meant, or which there are.
+fn one_of(what: &str, wanted: &str, names: &[&str]) -> Result<usize, String> {
+    names.iter().position(|name| *name == wanted).ok_or_else(|| {
+        let near = nearest(wanted, names.iter().copied());
+        let near = near.map(|name| format!(" (did you mean '{name}'?)")).unwrap_or_default();
+        format!("there is no {what} '{wanted}'; there are {}{near}", names.join(", "))
+    })
 }
 
 impl Workload {
-    /// The workload of a name.
-    #[must_use]
-    pub fn named(name: &str, keys: u64) -> Option<Workload> {
-        match name {
-            "echo" => Some(Workload::Echo),
-            "unique-ids" => Some(Workload::UniqueIds),
-            "lin-kv" => Some(Workload::LinKv { keys: keys.max(1) }),
-            _ => None,
+    /// The workload of a scenario.
+    ///
+    /// # Errors
+    /// When there is none of that name, or none of its settings.
+    pub fn new(settings: &WorkloadSettings) -> Result<Workload, String> {
+        use Kind::{
+            Broadcast, Echo, GCounter, GSet, Kafka, LinKv, ListAppend, PnCounter, RwRegister, UniqueIds,
+        };
+        let kinds =
+            [Echo, UniqueIds, Broadcast, GSet, GCounter, PnCounter, LinKv, Kafka, ListAppend, RwRegister];
+        let kind = kinds[one_of("workload", &settings.name, &WORKLOADS)?];
+        let consistency = settings.consistency.as_deref().unwrap_or("serializable");
+        let place = one_of("consistency", consistency, &Consistency::NAMES)?;
+        let topology = one_of("topology", settings.topology.as_deref().unwrap_or("grid"), &TOPOLOGIES)?;
+        let is_txn = matches!(kind, ListAppend | RwRegister);
+        if settings.consistency.is_some() && !is_txn {
+            return Err(format!(
+                "the workload '{}' has no 'consistency': only transactions have",
+                settings.name
+            ));
         }
+        if settings.topology.is_some() && kind != Broadcast {
+            return Err(format!("the workload '{}' has no 'topology': only broadcast has", settings.name));
+        }
+        Ok(Workload {
+            kind,
+            keys: u64::from(settings.keys.unwrap_or(if is_txn { 2 } else { 1 })).max(1),
+            consistency: Consistency::named(Consistency::NAMES[place]).unwrap_or(Consistency::Serializable),
+            topology,
+        })
     }
 
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &'static str {
-        match self {
-            Workload::Echo => "echo",
-            Workload::UniqueIds => "unique-ids",
-            Workload::LinKv { .. } => "lin-kv",
-        }
+        WORKLOADS[self.kind as usize]
     }
 
     /// The operation of a number; `choice` is a uniformly random number.
     #[must_use]
     pub fn operation(&self, id: u64, choice: u64) -> Operation {
-        let (f, value) = match self {
-            Workload::Echo => ("echo", Value::from(format!("please echo {id}"))),
-            Workload::UniqueIds => ("generate", Value::Null),
-            Workload::LinKv { keys } => {
-                let key = choice / 16 % keys;
-                // A value is written once, so that a read says which write it saw; what is swapped was written not long ago.
-                match choice % 8 {
-                    0..=3 => ("read", json!([key, null])),
-                    4..=6 => ("write", json!([key, id])),
-                    _ => ("cas", json!([key, [id.saturating_sub(1 + choice / 256 % 4), id]])),
+        let key = choice / 16 % self.keys;
+        let (f, value) = match self.kind {
+            Kind::Echo => ("echo", Value::from(format!("please echo {id}"))),
+            Kind::UniqueIds => ("generate", Value::Null),
+            Kind::Broadcast | Kind::GSet if choice.is_multiple_of(4) => ("read", Value::Null),
+            Kind::Broadcast => ("broadcast", Value::from(id)),
+            Kind::GSet => ("add", Value::from(id)),
+            Kind::GCounter | Kind::PnCounter if choice.is_multiple_of(4) => ("read", Value::Null),
+            // Powers of two are told apart in any sum.
+            Kind::GCounter => ("add", Value::from(1_u64 << (id % 24))),
+            Kind::PnCounter => {
+                let delta = 1_i64 << (id % 24);
+                ("add", Value::from(if choice % 4 == 1 { -delta } else { delta }))
+            }
+            // A value is written once, so that a read says which write it saw; what is swapped was written not long ago.
+            Kind::LinKv => match choice % 8 {
+                0..=3 => ("read", json!([key, null])),
+                4..=6 => ("write", json!([key, id])),
+                _ => ("cas", json!([key, [id.saturating_sub(1 + choice / 256 % 4), id]])),
+            },
+            Kind::Kafka => {
+                let key = format!("k{key}");
+                match choice % 16 {
+                    0..=6 => ("send", json!([["send", key, id]])),
+                    7..=12 => {
+                        let mut offsets = Map::new();
+                        for other in 0..self.keys {
+                            offsets.insert(format!("k{other}"), Value::from(0));
+                        }
+                        ("poll", json!([["poll", offsets]]))
+                    }
+                    13 => ("poll", json!([["poll", { key: choice / 256 % 4 }]])),
+                    14 => ("commit_offsets", json!({ key: choice / 256 % 4 })),
+                    _ => ("list_committed_offsets", json!([key])),
                 }
+            }
+            Kind::ListAppend | Kind::RwRegister => {
+                let write = if self.kind == Kind::ListAppend { "append" } else { "w" };
+                let mut rest = choice / 16;
+                let ops: Vec<Value> = (0..1 + choice % TXN)
+                    .map(|n| {
+                        let key = rest / 2 % self.keys;
+                        let reads = rest.is_multiple_of(2);
+                        rest = rest / 2 / self.keys;
+                        if reads { json!(["r", key, null]) } else { json!([write, key, id * TXN + n]) }
+                    })
+                    .collect();
+                ("txn", Value::from(ops))
             }
         };
         Operation { id, f: f.to_owned(), value }
@@ -71,32 +165,71 @@ impl Workload {
     /// # Errors
     /// When the workload has no such operation.
     pub fn request(&self, operation: &Operation) -> Result<Value, String> {
-        let none = || {
-            format!(
-                "the workload '{}' has no operation '{}' of {}",
-                self.name(),
-                operation.f,
-                operation.value
-            )
-        };
-        let id = operation.id;
-        Ok(match (self, operation.f.as_str()) {
-            (Workload::Echo, "echo") => json!({ "type": "echo", "msg_id": id, "echo": operation.value }),
-            (Workload::UniqueIds, "generate") => json!({ "type": "generate", "msg_id": id }),
-            (Workload::LinKv { .. }, f) => {
-                let (key, value) = pair(&operation.value).ok_or_else(none)?;
-                match f {
-                    "read" => json!({ "type": "read", "msg_id": id, "key": key }),
-                    "write" => json!({ "type": "write", "msg_id": id, "key": key, "value": value }),
-                    "cas" => {
-                        let (from, to) = pair(value).ok_or_else(none)?;
-                        json!({ "type": "cas", "msg_id": id, "key": key, "from": from, "to": to })
-                    }
-                    _ => return Err(none()),
-                }
-            }
-            _ => return Err(none()),
+        let (id, value) = (operation.id, &operation.value);
+        self.body(operation.f.as_str(), value, id).ok_or_else(|| {
+            format!("the workload '{}' has no operation '{}' of {value}", self.name(), operation.f)
         })
+    }
+
+    fn body(&self, f: &str, value: &Value, id: u64) -> Option<Value> {
+        Some(match (self.kind, f) {
+            (Kind::Echo, "echo") => json!({ "type": "echo", "msg_id": id, "echo": value }),
+            (Kind::UniqueIds, "generate") => json!({ "type": "generate", "msg_id": id }),
+            (Kind::Broadcast, "broadcast") => json!({ "type": "broadcast", "msg_id": id, "message": value }),
+            (Kind::GSet, "add") => json!({ "type": "add", "msg_id": id, "element": value }),
+            (Kind::GCounter | Kind::PnCounter, "add") => {
+                json!({ "type": "add", "msg_id": id, "delta": value })
+            }
+            (Kind::Broadcast | Kind::GSet | Kind::GCounter | Kind::PnCounter, "read") => {
+                json!({ "type": "read", "msg_id": id })
+            }
+            (Kind::LinKv, "read") => json!({ "type": "read", "msg_id": id, "key": pair(value)?.0 }),
+            (Kind::LinKv, "write") => {
+                let (key, value) = pair(value)?;
+                json!({ "type": "write", "msg_id": id, "key": key, "value": value })
+            }
+            (Kind::LinKv, "cas") => {
+                let (key, swap) = pair(value)?;
+                let (from, to) = pair(swap)?;
+                json!({ "type": "cas", "msg_id": id, "key": key, "from": from, "to": to })
+            }
+            (Kind::Kafka, "send") => match only(value)? {
+                [_, key, message] => json!({ "type": "send", "msg_id": id, "key": key, "msg": message }),
+                _ => return None,
+            },
+            (Kind::Kafka, "poll") => match only(value)? {
+                [_, offsets @ Value::Object(_)] => {
+                    json!({ "type": "poll", "msg_id": id, "offsets": offsets })
+                }
+                _ => return None,
+            },
+            (Kind::Kafka, "commit_offsets") if value.is_object() => {
+                json!({ "type": "commit_offsets", "msg_id": id, "offsets": value })
+            }
+            (Kind::Kafka, "list_committed_offsets") if value.is_array() => {
+                json!({ "type": "list_committed_offsets", "msg_id": id, "keys": value })
+            }
+            (Kind::ListAppend | Kind::RwRegister, "txn") if value.is_array() => {
+                json!({ "type": "txn", "msg_id": id, "txn": value })
+            }
+            _ => return None,
+        })
+    }
+
+    /// What is left of an operation without each of its parts, with the part's name.
+    #[must_use]
+    pub fn smaller(&self, operation: &Operation) -> Vec<(String, Operation)> {
+        let parts = match (self.kind, &operation.value) {
+            (Kind::ListAppend | Kind::RwRegister, Value::Array(parts)) if parts.len() > 1 => parts,
+            _ => return Vec::new(),
+        };
+        let without = |at: usize| {
+            let mut rest = parts.clone();
+            rest.remove(at);
+            let operation = Operation { value: Value::Array(rest), ..operation.clone() };
+            (format!("part {} of operation {}", at + 1, operation.id), operation)
+        };
+        (0..parts.len()).map(without).collect()
     }
 
     /// What an answer means.
@@ -111,7 +244,7 @@ impl Workload {
             let told = code.map_or_else(|| "no code".to_owned(), |code| code.to_string());
             let told = format!("{told} {text}").trim().to_owned();
             // An empty register is read as an error.
-            if let (Workload::LinKv { .. }, "read", Some(20)) = (self, operation.f.as_str(), code) {
+            if let (Kind::LinKv, "read", Some(20)) = (self.kind, operation.f.as_str(), code) {
                 let key = pair(&operation.value).map_or(&Value::Null, |(key, _)| key);
                 return Ok(Outcome::Done(json!([key, null])));
             }
@@ -128,30 +261,101 @@ impl Workload {
         let field = |name: &str| {
             body.get(name).cloned().ok_or_else(|| format!("an answer '{expected}' without '{name}'"))
         };
-        Ok(Outcome::Done(match (self, operation.f.as_str()) {
-            (Workload::Echo, _) => field("echo")?,
-            (Workload::UniqueIds, _) => field("id")?,
-            (Workload::LinKv { .. }, "read") => {
+        Ok(Outcome::Done(match (self.kind, operation.f.as_str()) {
+            (Kind::Echo, _) => field("echo")?,
+            (Kind::UniqueIds, _) => field("id")?,
+            (Kind::Broadcast, "read") => field("messages")?,
+            (Kind::GSet | Kind::GCounter | Kind::PnCounter, "read") => field("value")?,
+            (Kind::LinKv, "read") => {
                 let key = pair(&operation.value).map_or(&Value::Null, |(key, _)| key);
                 json!([key, field("value")?])
             }
-            (Workload::LinKv { .. }, _) => operation.value.clone(),
+            (Kind::Kafka, "send") => match only(&operation.value) {
+                Some([send, key, message]) => json!([[send, key, [field("offset")?, message]]]),
+                _ => Value::Null,
+            },
+            (Kind::Kafka, "poll") => json!([["poll", field("msgs")?]]),
+            (Kind::Kafka, "list_committed_offsets") => field("offsets")?,
+            (Kind::ListAppend | Kind::RwRegister, _) => {
+                let txn = field("txn")?;
+                if !is_completed(&operation.value, &txn) {
+                    return Err(format!("a transaction that is answered by another: {txn}"));
+                }
+                txn
+            }
+            _ => operation.value.clone(),
         }))
     }
 
-    /// What of the property a history breaks: names without keys and values.
+    /// What every node is told before anything else, besides that it begins: type and content of a request.
     #[must_use]
-    pub fn check(&self, book: &Book) -> Vec<String> {
-        if let Some(broken) = book.broken() {
-            return vec![format!("{}/protocol: {broken}", self.name())];
+    pub fn bootstrap(&self, nodes: &[String]) -> Option<Value> {
+        if self.kind != Kind::Broadcast {
+            return None;
         }
-        let broken = match self {
-            Workload::Echo => echoes_differ(book).then_some("an answer is not its request"),
-            Workload::UniqueIds => comes_twice(book).then_some("an identifier was given twice"),
-            Workload::LinKv { .. } => (!registers_hold(book)).then_some("not linearizable"),
-        };
-        broken.map(|what| format!("{}/{what}", self.name())).into_iter().collect()
+        let mut all = Map::new();
+        for (at, node) in nodes.iter().enumerate() {
+            let near = self.neighbours(at, nodes.len()).into_iter().map(|at| Value::from(nodes[at].as_str()));
+            all.insert(node.clone(), near.collect());
+        }
+        Some(json!({ "type": "topology", "msg_id": 1_000_000, "topology": all }))
     }
+
+    /// The neighbours of a node, in order.
+    fn neighbours(&self, at: usize, count: usize) -> Vec<usize> {
+        let side = (1..=count).find(|side| side * side >= count).unwrap_or(1);
+        let near = |other: usize| match TOPOLOGIES[self.topology] {
+            "grid" => {
+                let ((x, y), (a, b)) = ((at % side, at / side), (other % side, other / side));
+                x.abs_diff(a) + y.abs_diff(b) == 1
+            }
+            "line" => at.abs_diff(other) == 1,
+            "tree4" => at > 0 && (at - 1) / 4 == other || other > 0 && (other - 1) / 4 == at,
+            _ => at != other,
+        };
+        (0..count).filter(|&other| near(other)).collect()
+    }
+
+    /// The operation that reads what is there in the end, where the property is about that.
+    #[must_use]
+    pub fn final_read(&self) -> Option<&'static str> {
+        matches!(self.kind, Kind::Broadcast | Kind::GSet | Kind::GCounter | Kind::PnCounter).then_some("read")
+    }
+
+    /// What of the property a history breaks.
+    #[must_use]
+    pub fn check(&self, history: &History) -> Vec<Anomaly> {
+        let all = history.operations();
+        let one = |broken: Option<String>, name| -> Vec<Anomaly> {
+            broken.map(|told| Anomaly { name, told }).into_iter().collect()
+        };
+        match self.kind {
+            Kind::Echo => one(differing_echo(all), "an answer is not its request"),
+            Kind::UniqueIds => one(coming_twice(all), "an identifier was given twice"),
+            Kind::Broadcast => set(all, "broadcast"),
+            Kind::GSet => set(all, "add"),
+            Kind::GCounter | Kind::PnCounter => counter(all),
+            Kind::LinKv => one(unordered_key(all), "not linearizable"),
+            Kind::Kafka => kafka(all),
+            Kind::ListAppend => list_append(all, self.consistency),
+            Kind::RwRegister => rw_register(all, self.consistency),
+        }
+    }
+}
+
+/// Whether an answer is that transaction, with what was read filled in.
+fn is_completed(asked: &Value, answered: &Value) -> bool {
+    let (Some(asked), Some(answered)) = (asked.as_array(), answered.as_array()) else { return false };
+    let same = |(one, other): (&Value, &Value)| match (one.as_array(), other.as_array()) {
+        (Some(one), Some(other)) => {
+            let reads = one.first().and_then(Value::as_str) == Some("r");
+            one.len() == other.len()
+                && one[..2.min(one.len())] == other[..2.min(other.len())]
+                && (reads || one == other)
+        }
+        _ => false,
+    };
+    asked.len() == answered.len() && asked.iter().zip(answered).all(same)
 }
 
 /// Whether an error says that the operation was not done: the table of Maelstrom's protocol. What it does not know is indefinite.
@@ -166,54 +370,40 @@ fn pair(value: &Value) -> Option<(&Value, &Value)> {
     }
 }
 
-/// An operation: its place in the history, and where it ended and how.
-type Whole<'a> = (usize, &'a Operation, Option<(usize, &'a Outcome)>);
-
-/// Operations with what became of them, by their begin.
-fn operations(book: &Book) -> Vec<Whole<'_>> {
-    let mut all: Vec<Whole<'_>> = Vec::new();
-    let mut open: FxHashMap<u16, usize> = FxHashMap::default();
-    for (at, event) in book.events().iter().enumerate() {
-        match event {
-            Event::Invoked(process, operation) => {
-                open.insert(*process, all.len());
-                all.push((at, operation, None));
-            }
-            Event::Ended(process, outcome) => {
-                if let Some(place) = open.remove(process) {
-                    all[place].2 = Some((at, outcome));
-                }
-            }
-        }
+/// The words of the only part of a value.
+fn only(value: &Value) -> Option<&[Value]> {
+    match value.as_array()?.as_slice() {
+        [part] => part.as_array().map(Vec::as_slice),
+        _ => None,
     }
-    all
 }
 
-fn echoes_differ(book: &Book) -> bool {
-    operations(book).iter().any(
-        |(_, operation, end)| matches!(end, Some((_, Outcome::Done(value))) if *value != operation.value),
-    )
+fn differing_echo(all: &[Done]) -> Option<String> {
+    let echoed = |one: &Done, value: &Value| {
+        // Jepsen keeps the whole answer.
+        one.value == *value || value.get("echo") == Some(&one.value)
+    };
+    let differs = |one: &&Done| matches!(&one.fate, Fate::Done(value) if !echoed(one, value));
+    all.iter().find(differs).map(|one| format!("{} was asked for {}", one.told(), one.value))
 }
 
-fn comes_twice(book: &Book) -> bool {
+fn coming_twice(all: &[Done]) -> Option<String> {
     let mut seen = FxHashSet::default();
-    operations(book).iter().any(|(_, _, end)| match end {
-        Some((_, Outcome::Done(value))) => !seen.insert(value.to_string()),
-        _ => false,
-    })
+    let again = |one: &&Done| matches!(&one.fate, Fate::Done(value) if !seen.insert(value.to_string()));
+    all.iter().find(again).map(Done::told)
 }
 
 /// Key by key, since linearizability is local (Herlihy and Wing, TOPLAS 1990).
-fn registers_hold(book: &Book) -> bool {
+fn unordered_key(all: &[Done]) -> Option<String> {
     let mut by_key: FxHashMap<String, Vec<Interval>> = FxHashMap::default();
-    for (begin, operation, end) in operations(book) {
-        let Some((key, value)) = pair(&operation.value) else { continue };
-        let (end, read) = match end {
-            Some((at, Outcome::Done(value))) => (Some(at), pair(value).map(|(_, value)| value)),
-            Some((_, Outcome::Refused(_))) => continue,
-            Some((_, Outcome::Unknown(_))) | None => (None, None),
+    for one in all {
+        let Some((key, value)) = pair(&one.value) else { continue };
+        let read = match &one.fate {
+            Fate::Done(value) => pair(value).map(|(_, value)| value),
+            Fate::Refused(_) => continue,
+            Fate::Unknown(_) => None,
         };
-        let action = match operation.f.as_str() {
+        let action = match one.f.as_str() {
             "read" => match read {
                 Some(value) => Action::Read(value.clone()),
                 // Nobody knows what it saw.
@@ -226,7 +416,10 @@ fn registers_hold(book: &Book) -> bool {
             },
             _ => continue,
         };
-        by_key.entry(key.to_string()).or_default().push(Interval { action, begin, end });
+        by_key.entry(key.to_string()).or_default().push(Interval { action, begin: one.begin, end: one.end });
     }
-    by_key.values().all(|operations| is_linearizable(operations))
+    let mut keys: Vec<&String> = by_key.keys().collect();
+    keys.sort_unstable();
+    let broken = keys.into_iter().find(|key| !is_linearizable(&by_key[*key]))?;
+    Some(format!("no order of the operations on key {broken} agrees with what they saw and with time"))
 }

@@ -21,6 +21,8 @@ pub(crate) struct Holds {
     pub(crate) again: Vec<(ActorId, MsgId)>,
     /// For each actor whether it is on the far side of the partition; empty where there is none.
     pub(crate) far: Vec<bool>,
+    /// Who is on both sides.
+    pub(crate) free: Vec<ActorId>,
 }
 
 impl Holds {
@@ -35,7 +37,8 @@ impl Holds {
             return false;
         }
         let far = |actor: ActorId| self.far.get(actor.index()).copied().unwrap_or(false);
-        far(entry.channel) != far(entry.to)
+        let free = self.free.contains(&entry.channel) || self.free.contains(&entry.to);
+        !free && far(entry.channel) != far(entry.to)
     }
 
     fn clear(&mut self) {

@@ -1,7 +1,7 @@
 //! One random run.
 
 use demi_schemas::Scenario;
-use demi_schemas::scenario::FuzzSettings;
+use demi_schemas::scenario::{FuzzSettings, Strategy};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -21,6 +21,8 @@ use crate::world::World;
 const PUTBACKS: u32 = 16;
 /// Random external events a run where there are faults but few client messages.
 const FAULTS: u64 = 20;
+/// Deliveries for each client message of a model that wants them one by one.
+const PACE: u64 = 8;
 
 /// The scenario's settings, checked.
 ///
@@ -102,8 +104,13 @@ impl<'a, M: Model> Run<'a, M> {
     ) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(options.seed);
         rng.set_stream(number);
-        let order = Order::new(settings, number, options.deliveries, &mut rng);
-        let total = u64::from(options.externals.unwrap_or(settings.client_messages));
+        let paced = sim.model().workload().paced();
+        let unset = paced && scenario.fuzz.is_none();
+        let strategy = if unset { Strategy::Mixed } else { settings.strategy };
+        let order = Order::new(settings, strategy, number, options.deliveries, &mut rng);
+        let usual = u64::from(settings.client_messages);
+        let usual = if unset { usual.max(options.deliveries / PACE) } else { usual };
+        let total = options.externals.map_or(usual, u64::from);
         let faults = settings.weight_crash
             + settings.weight_restart
             + settings.weight_partition
@@ -115,6 +122,8 @@ impl<'a, M: Model> Run<'a, M> {
             let share =
                 if settings.weight_client > 0.0 { 1.0 + faults / settings.weight_client } else { 1.0 };
             (total.max(FAULTS) as f64 * share / options.deliveries.max(1) as f64).min(0.5)
+        } else if paced && settings.weight_client > 0.0 {
+            (total as f64 / options.deliveries.max(1) as f64).min(0.5)
         } else {
             0.0
         };
@@ -301,7 +310,8 @@ impl<'a, M: Model> Run<'a, M> {
 
     /// One random external event.
     fn event(&mut self) {
-        let (running, crashed) = (self.with_status(Status::Running), self.with_status(Status::Crashed));
+        let (mut running, crashed) = (self.with_status(Status::Running), self.with_status(Status::Crashed));
+        running.retain(|&actor| self.sim.model().runtime().fails(actor));
         let cut_off = self.with_status(Status::Isolated);
         let repeatable = if self.scenario.duplicates { self.repeatable() } else { Vec::new() };
         let s = self.settings;
@@ -363,6 +373,8 @@ impl<'a, M: Model> Run<'a, M> {
         for at in 0..self.actors.len() {
             self.holds.far[self.actors[at].index()] = self.rng.random_bool(0.5);
         }
+        let runtime = self.sim.model().runtime();
+        self.holds.free = self.actors.iter().copied().filter(|&actor| !runtime.fails(actor)).collect();
     }
 
     /// When nothing can be delivered: heals the partition, or brings the next client message or restart.

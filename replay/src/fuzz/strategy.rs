@@ -28,8 +28,14 @@ pub(crate) enum Order {
 
 impl Order {
     /// The order of a run.
-    pub(crate) fn new(settings: &FuzzSettings, run: u64, deliveries: u64, rng: &mut ChaCha8Rng) -> Self {
-        let strategy = match (settings.strategy, run % 3) {
+    pub(crate) fn new(
+        settings: &FuzzSettings,
+        strategy: Strategy,
+        run: u64,
+        deliveries: u64,
+        rng: &mut ChaCha8Rng,
+    ) -> Self {
+        let strategy = match (strategy, run % 3) {
             (Strategy::Mixed, 0) => Strategy::Random,
             (Strategy::Mixed, 1) => Strategy::Priorities,
             (Strategy::Mixed, _) => Strategy::Bursts,

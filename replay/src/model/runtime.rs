@@ -71,6 +71,13 @@ pub trait Runtime<S, Msg> {
         None
     }
 
+    /// Whether random runs and explorations make an actor fail, cut it off, or divide it from others; by default any. A schedule that says so is
+    /// followed.
+    fn fails(&self, actor: ActorId) -> bool {
+        let _ = actor;
+        true
+    }
+
     /// Whether a failed actor begins its next incarnation by itself at once, keeping its inbox.
     fn restarts_by_itself(&self) -> bool {
         false

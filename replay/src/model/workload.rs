@@ -37,6 +37,12 @@ pub trait Workload<S, Msg> {
         None
     }
 
+    /// Whether client messages come one by one through a run, as many more as the run is longer, and runs take turns in their order of deliveries, where
+    /// the scenario has no settings of `fuzz`. By default all are sent as soon as they may be.
+    fn paced(&self) -> bool {
+        false
+    }
+
     /// Whether a named condition holds, for fuzz programs that wait for one.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ pub(crate) const SECOND: u64 = 1_000_000_000;
 
 /// Whether there is a Python to run programs with.
 pub(crate) fn python() -> bool {
-    let there = resolve(&["python3".into()], 1).is_ok();
+    let there = resolve(&["python3".into()]).is_ok();
     if !there {
         println!("skipped: no python3");
     }
@@ -22,7 +22,7 @@ pub(crate) fn launch(folder: &Path, text: &str) -> Arc<Launch> {
     let file = folder.join("program.py");
     std::fs::write(&file, text).unwrap();
     Arc::new(Launch {
-        command: resolve(&["python3".into(), file.display().to_string()], 1).unwrap(),
+        command: resolve(&["python3".into(), file.display().to_string()]).unwrap(),
         seed: 1,
         memory: 1 << 30,
         step: Duration::from_secs(3),
@@ -107,6 +107,6 @@ fn what_is_linked_statically_is_refused() {
         println!("skipped: no C compiler that links statically");
         return;
     }
-    let refused = resolve(&[program.display().to_string()], 1).unwrap_err();
+    let refused = resolve(&[program.display().to_string()]).unwrap_err();
     assert!(refused.contains("linked statically"), "{refused}");
 }

@@ -11,4 +11,7 @@
 mod citizens;
 mod clocks;
 mod copies;
+mod histories;
 mod registers;
+mod transactions;
+mod workloads;

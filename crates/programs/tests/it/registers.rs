@@ -54,7 +54,7 @@ fn history() -> impl Strategy<Value = Vec<Interval>> {
     )
 }
 
-fn cases() -> u32 {
+pub(crate) fn cases() -> u32 {
     std::env::var("DEMI_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(5_000)
 }
 

@@ -1,0 +1,237 @@
+//! What is there in the end: the network delivers everything, clocks go on, and every node is read.
+//!
+//! It is a fixed continuation of a configuration, and no part of any schedule. Everything in it is one of the executions that a schedule could go on with, so
+//! what is wrong in the end is wrong.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use serde_json::Value;
+
+use crate::book::Operation;
+use crate::checkers::canonical;
+use crate::model::{INIT, Shared};
+use crate::nodes::{Input, Local};
+use crate::services::{Part, Sent, Service};
+
+/// Steps of nodes at most.
+const STEPS: usize = 50_000;
+/// Numbers of requests that nobody else uses.
+const FIRST: u64 = 2_000_000;
+
+/// A configuration that goes on by itself.
+struct Settling<'a> {
+    shared: &'a Shared,
+    locals: Vec<Arc<Local>>,
+    /// Where each clock stood.
+    began: Vec<u64>,
+    /// Sender, receiver and content.
+    queue: VecDeque<(String, usize, String)>,
+    /// By name.
+    services: FxHashMap<&'static str, Service>,
+    /// By node, the request that is asked and its answer.
+    asked: Vec<Option<(u64, Option<Value>)>>,
+    steps: usize,
+}
+
+/// What a node reads in the end, node by node; nothing where it does not come to rest.
+pub(crate) fn settle(shared: &Shared, locals: &[Arc<Local>], services: &[&Service]) -> Option<Vec<Value>> {
+    let mut settling = Settling {
+        shared,
+        locals: locals.to_vec(),
+        began: locals.iter().map(|local| local.answer().clock).collect(),
+        queue: VecDeque::new(),
+        services: FxHashMap::default(),
+        asked: vec![None; locals.len()],
+        steps: 0,
+    };
+    for (name, of) in [("lin-kv", 0), ("seq-kv", 1), ("lww-kv", 2), ("lin-tso", 3)] {
+        let parts = services.iter().copied().filter(|service| {
+            of == match service.part() {
+                Part::LinKv => 0,
+                Part::Master | Part::Follower(_) => 1,
+                Part::Replica(_) => 2,
+                Part::LinTso => 3,
+            }
+        });
+        if let Some(merged) = Service::merged(parts) {
+            settling.services.insert(name, merged);
+        }
+    }
+    settling.find_pending();
+    let goal = shared.settle;
+    settling.pass(goal)?;
+    let first = settling.read(FIRST)?;
+    settling.pass(goal.saturating_mul(2))?;
+    let second = settling.read(FIRST + 1)?;
+    let same = first.iter().zip(&second).all(|(one, other)| unordered(one) == unordered(other));
+    same.then_some(second)
+}
+
+/// A value that does not depend on the order of its elements.
+fn unordered(value: &Value) -> Vec<String> {
+    match value {
+        Value::Array(all) => {
+            let mut all: Vec<String> = all.iter().map(canonical).collect();
+            all.sort_unstable();
+            all
+        }
+        one => vec![canonical(one)],
+    }
+}
+
+fn parts(line: &str) -> Option<(String, String, Value)> {
+    let mut message: Value = serde_json::from_str(line).ok()?;
+    let text = |name: &str| message.get(name)?.as_str().map(str::to_owned);
+    let (src, dest) = (text("src").unwrap_or_default(), text("dest")?);
+    Some((src, dest, message.get_mut("body")?.take()))
+}
+
+impl Settling<'_> {
+    fn place(&self, name: &str) -> Option<usize> {
+        self.shared.names[..self.shared.count].iter().position(|known| known == name)
+    }
+
+    /// What was sent and never came: it comes now, in the order of its senders, unless the network loses messages.
+    fn find_pending(&mut self) {
+        let mut taken: FxHashMap<(String, usize, String), usize> = FxHashMap::default();
+        let mut answered: FxHashMap<(usize, String, u64), ()> = FxHashMap::default();
+        for (node, local) in self.locals.iter().enumerate() {
+            for one in local.whole() {
+                let Input::Line(line) = one.input() else { continue };
+                let Some((src, _, body)) = parts(line) else { continue };
+                if let Some(id) = body.get("in_reply_to").and_then(Value::as_u64) {
+                    answered.insert((node, src.clone(), id), ());
+                }
+                *taken.entry((src, node, body.to_string())).or_default() += 1;
+            }
+        }
+        let mut requests = Vec::new();
+        for (node, local) in self.locals.clone().iter().enumerate() {
+            let name = self.shared.names[node].clone();
+            for line in local.whole().iter().flat_map(|one| &one.answer().lines) {
+                let Some((src, dest, body)) = parts(line) else { continue };
+                let src = if src.is_empty() { name.clone() } else { src };
+                if let Some(to) = self.place(&dest) {
+                    let text = body.to_string();
+                    match taken.get_mut(&(src.clone(), to, text.clone())) {
+                        Some(count) if *count > 0 => *count -= 1,
+                        _ if self.shared.loses => {}
+                        _ => self.queue.push_back((src, to, text)),
+                    }
+                } else if let Some(id) = body.get("msg_id").and_then(Value::as_u64)
+                    && self.services.contains_key(dest.as_str())
+                    && !answered.contains_key(&(node, dest.clone(), id))
+                {
+                    requests.push((node, dest, id, body));
+                }
+            }
+        }
+        for (node, dest, id, body) in requests {
+            let known = self
+                .services
+                .get(dest.as_str())
+                .and_then(|service| service.answer(&self.shared.names[node], id));
+            match known.map(str::to_owned) {
+                Some(answer) => self.queue.push_back((dest, node, answer)),
+                None => self.serve(node, &dest, &body),
+            }
+        }
+    }
+
+    /// A service takes a request.
+    fn serve(&mut self, node: usize, service: &str, body: &Value) {
+        let name = self.shared.names[node].clone();
+        let sent =
+            self.services.get_mut(service).map(|service| service.request(&name, body)).unwrap_or_default();
+        for one in sent {
+            if let Sent::Answer { body, .. } = one {
+                self.queue.push_back((service.to_owned(), node, body.to_string()));
+            }
+        }
+    }
+
+    fn step(&mut self, node: usize, input: Input) -> Option<()> {
+        self.steps += 1;
+        let local = self.shared.nodes.step(node, Some(&self.locals[node]), input)?;
+        if local.answer().ended.is_some() || self.steps > STEPS {
+            return None;
+        }
+        let name = self.shared.names[node].clone();
+        for line in &local.answer().lines {
+            let (src, dest, body) = parts(line)?;
+            if let Some(to) = self.place(&dest) {
+                let src = if src.is_empty() { name.clone() } else { src };
+                self.queue.push_back((src, to, body.to_string()));
+            } else if dest == INIT {
+                let id = body.get("in_reply_to").and_then(Value::as_u64);
+                if let Some((asked, answer)) = &mut self.asked[node]
+                    && id == Some(*asked)
+                {
+                    *answer = Some(body);
+                }
+            } else {
+                self.serve(node, &dest, &body);
+            }
+        }
+        self.locals[node] = local;
+        Some(())
+    }
+
+    fn deliver(&mut self) -> Option<()> {
+        while let Some((src, to, body)) = self.queue.pop_front() {
+            let line = self.shared.line(&src, to, self.locals[to].depth(), &body);
+            self.step(to, Input::Line(line))?;
+        }
+        Some(())
+    }
+
+    /// Delivers everything, and lets every clock go on that far: that which is furthest behind first.
+    fn pass(&mut self, goal: u64) -> Option<()> {
+        loop {
+            self.deliver()?;
+            let behind = (0..self.locals.len())
+                .filter(|&node| self.locals[node].answer().wakes)
+                .map(|node| (self.locals[node].answer().clock.saturating_sub(self.began[node]), node))
+                .min();
+            match behind {
+                Some((passed, node)) if passed < goal => self.step(node, Input::Clock)?,
+                _ => return Some(()),
+            }
+        }
+    }
+
+    /// What every node reads.
+    fn read(&mut self, id: u64) -> Option<Vec<Value>> {
+        let f = self.shared.workload.final_read()?;
+        let operation = Operation { id, f: f.to_owned(), value: Value::Null };
+        let body = self.shared.workload.request(&operation).ok()?.to_string();
+        for node in 0..self.locals.len() {
+            self.asked[node] = Some((id, None));
+            let line = self.shared.line(INIT, node, self.locals[node].depth(), &body);
+            self.step(node, Input::Line(line))?;
+        }
+        // It may have to ask others first, and to wait.
+        for _ in 0..64 {
+            self.deliver()?;
+            let open = (0..self.locals.len()).find(|&node| matches!(self.asked[node], Some((_, None))));
+            match open {
+                None => break,
+                Some(node) if self.locals[node].answer().wakes => self.step(node, Input::Clock)?,
+                Some(_) => return None,
+            }
+        }
+        let answers = std::mem::replace(&mut self.asked, vec![None; self.locals.len()]);
+        answers
+            .into_iter()
+            .map(|asked| {
+                let body = asked?.1?;
+                match self.shared.workload.outcome(&operation, &body) {
+                    Ok(crate::book::Outcome::Done(value)) => Some(value),
+                    _ => None,
+                }
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,197 @@
+//! Histories from files, and the checkers of sets, counters and logs.
+
+use demi_programs::{History, Sums, WORKLOADS, Workload, sums};
+use demi_schemas::scenario::WorkloadSettings;
+
+fn workload(name: &str) -> Workload {
+    Workload::new(&WorkloadSettings { name: name.into(), ..WorkloadSettings::default() }).unwrap()
+}
+
+/// What a history breaks, by name.
+fn broken(name: &str, text: &str) -> Vec<&'static str> {
+    let history = History::parse(text).unwrap();
+    let mut names: Vec<&str> = workload(name).check(&history).iter().map(|anomaly| anomaly.name).collect();
+    names.dedup();
+    names
+}
+
+#[test]
+fn jepsens_histories_and_our_own_are_read_alike() {
+    let edn = "{:type :invoke, :f :write, :value [0 1], :process 0, :time 12, :index 0}\n; a comment\n{:type :info, :f :start, :process :nemesis}\n\
+               #jepsen.history.Op{:index 1, :type :ok, :f :write, :value [0 1], :process 0}\n{:type :invoke :f :read :value [0 nil] :process 1}\n\
+               {:type :ok :f :read :value [0 nil] :process 1}";
+    let json = "{\"process\":0,\"type\":\"invoke\",\"f\":\"write\",\"value\":[0,1]}\n{\"process\":0,\"type\":\"ok\",\"f\":\"write\",\"value\":[0,1]}\n\n\
+                {\"process\":1,\"type\":\"invoke\",\"f\":\"read\",\"value\":[0,null]}\n{\"process\":1,\"type\":\"ok\",\"f\":\"read\",\"value\":[0,null]}";
+    let ops = |text| -> Vec<String> {
+        History::parse(text).unwrap().operations().iter().map(|one| one.told()).collect()
+    };
+    assert_eq!(ops(edn), ops(json));
+    assert_eq!(broken("lin-kv", edn), ["not linearizable"]);
+    assert_eq!(broken("lin-kv", json), ["not linearizable"]);
+    assert_eq!(ops(&format!("[{edn}]")), ops(json), "a whole history in one vector");
+}
+
+#[test]
+fn what_is_no_history_is_named_with_its_line() {
+    for (text, line, what) in [
+        ("{:type :ok :f :read :process 1}", 1, "ends what it did not begin"),
+        (
+            "{:type :invoke :f :read :process 1}\n{:type :invoke :f :read :process 1}",
+            2,
+            "before its last one ended",
+        ),
+        (
+            "{:type :invoke :f :read :process 1}\n\n{:type :done :f :read :process 1}",
+            3,
+            "no type of an event",
+        ),
+        ("{:type :invoke", 1, "ends in the middle"),
+        ("{:a}", 1, "a key without a value"),
+        ("\"x", 1, "a text without its end"),
+        ("]", 1, "was not opened"),
+        ("{\"process\":1}", 1, "without 'type'"),
+        ("{\"process\":1,\"type\":\"invoke\",\"f\":\"read\"}\n{", 2, "EOF"),
+        (&"[".repeat(100_000), 1, "too deep"),
+        ("\\", 1, "without 'process'"),
+        ("#_", 1, "ends in the middle"),
+    ] {
+        let error = History::parse(text).unwrap_err();
+        assert_eq!(error.line, line, "{text:.40}: {error}");
+        assert!(error.what.contains(what), "{text:.40}: {error}");
+    }
+}
+
+#[test]
+fn sets() {
+    let add =
+        "{:type :invoke :f :broadcast :value 1 :process 0}\n{:type :ok :f :broadcast :value 1 :process 0}\n";
+    let read = |value: &str, more: &str| {
+        format!(
+            "{add}{{:type :invoke :f :read :process 1 {more}}}\n{{:type :ok :f :read :value {value} :process 1 {more}}}"
+        )
+    };
+    assert!(broken("broadcast", &read("[]", "")).is_empty(), "it may come later");
+    assert!(broken("broadcast", &read("#{1}", ":final? true")).is_empty());
+    assert_eq!(broken("broadcast", &read("[]", ":final? true")), ["an element is lost"]);
+    assert_eq!(broken("broadcast", &read("[1 2]", "")), ["an element that nobody added"]);
+    assert_eq!(broken("broadcast", &read("[1 1]", "")), ["an element twice"]);
+    assert_eq!(broken("broadcast", &read("7", "")), ["a read that is no list"]);
+    let early = "{:type :invoke :f :read :process 1}\n{:type :ok :f :read :value [1] :process 1}\n";
+    assert_eq!(broken("broadcast", &format!("{early}{add}")), ["an element that nobody added"]);
+}
+
+#[test]
+fn counters() {
+    let text = |last: &str, sum: i64| {
+        format!(
+            "{{:type :invoke :f :add :value 3 :process 0}}\n{{:type :ok :f :add :value 3 :process 0}}\n{{:type :invoke :f :add :value 10 :process 0}}\n\
+             {{:type {last} :f :add :value 10 :process 0}}\n{{:type :invoke :f :read :process 1 :final? true}}\n{{:type :ok :f :read :value {sum} :process 1}}"
+        )
+    };
+    assert!(broken("g-counter", &text(":ok", 13)).is_empty());
+    assert_eq!(broken("g-counter", &text(":ok", 3)), ["a sum of nothing that was added"]);
+    assert!(
+        broken("pn-counter", &text(":info", 3)).is_empty()
+            && broken("pn-counter", &text(":info", 13)).is_empty()
+    );
+    assert!(!broken("pn-counter", &text(":info", 10)).is_empty());
+    assert!(
+        broken("pn-counter", &text(":fail", 3)).is_empty()
+            && !broken("pn-counter", &text(":fail", 13)).is_empty()
+    );
+}
+
+/// Every part of what is not certain, added up.
+#[test]
+fn sums_are_those_of_all_parts() {
+    let mut seed = 7_u64;
+    let mut next = || {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        i128::from((seed >> 33) % 21) - 10
+    };
+    for count in 0..10 {
+        let maybe: Vec<i128> = (0..count).map(|_| next()).collect();
+        let certain = [next(), next()];
+        let possible: Sums = sums(&certain, &maybe);
+        let all: std::collections::BTreeSet<i128> = (0..1_u32 << count)
+            .map(|part| {
+                let some = maybe.iter().enumerate().filter(|(at, _)| part & 1 << at != 0).map(|(_, one)| one);
+                certain.iter().chain(some).sum()
+            })
+            .collect();
+        for sum in -150..150 {
+            assert_eq!(possible.has(sum), all.contains(&sum), "{certain:?} {maybe:?} {sum}");
+        }
+    }
+}
+
+/// The examples of the workload's documentation, and what each rule says.
+#[test]
+fn logs() {
+    let sent: String = (0..4)
+        .map(|n| {
+            format!(
+                "{{:type :invoke :f :send :value [[:send \"k\" {n}]] :process 0}}\n{{:type :ok :f :send :value [[:send \"k\" [{} {n}]]] :process 0}}\n",
+                n * 2
+            )
+        })
+        .collect();
+    let poll = |process: u32, asked: &str, got: &str| {
+        format!(
+            "{{:type :invoke :f :poll :value [[:poll{asked}]] :process {process}}}\n{{:type :ok :f :poll :value [[:poll {{\"k\" {got}}}]] :process {process}}}\n"
+        )
+    };
+    for (polls, expected) in [
+        (poll(1, "", "[[0 0] [2 1]]"), &[][..]),
+        (poll(1, "", "[[0 0] [4 2]]"), &["a poll skips a message"]),
+        (poll(1, "", "[[2 1] [0 0]]"), &["a poll goes back"]),
+        (poll(1, "", "[[0 0] [0 0]]"), &["a poll goes back"]),
+        (poll(1, "", "[[0 0]]") + &poll(1, "", "[[4 2]]"), &["a poll skips a message"]),
+        (poll(1, "", "[[2 1]]") + &poll(1, "", "[[2 1]]"), &["a poll goes back behind the one before"]),
+        (poll(1, "", "[[2 1]]") + &poll(2, "", "[[2 1]]"), &[]),
+        (
+            poll(1, "", "[[4 2]]")
+                + "{:type :invoke :f :assign :value [\"k\"] :process 1}\n{:type :ok :f :assign :value [\"k\"] :process 1}\n"
+                + &poll(1, "", "[[0 0]]"),
+            &[],
+        ),
+        (poll(1, " {\"k\" 2}", "[[2 1]]"), &[]),
+        (poll(1, " {\"k\" 1}", "[[2 1]]"), &[]),
+        (poll(1, " {\"k\" 1}", "[[4 2]]"), &["a poll skips a message"]),
+        (poll(1, " {\"k\" 2}", "[[0 0] [2 1]]"), &["a poll begins before what was asked"]),
+        (poll(1, "", "[[0 9]]"), &["two messages at one offset", "a message that nobody sent"]),
+        (poll(1, "", "[[6 3] [8 3]]"), &["one message at two offsets"]),
+        (
+            "{:type :invoke :f :commit_offsets :value {\"k\" 2} :process 1}\n{:type :ok :f :commit_offsets :value {\"k\" 2} :process 1}\n\
+             {:type :invoke :f :list_committed_offsets :value [\"k\"] :process 1}\n{:type :ok :f :list_committed_offsets :value {\"k\" 3} :process 1}"
+                .to_owned(),
+            &["a committed offset that nobody committed"],
+        ),
+    ] {
+        assert_eq!(broken("kafka", &format!("{sent}{polls}")), expected, "{polls}");
+    }
+}
+
+#[test]
+fn transactions_of_jepsen() {
+    let text = "{:type :invoke :f :txn :value [[:r 1 nil] [:append 1 1]] :process 0}\n{:type :invoke :f :txn :value [[:r 1 nil] [:append 1 2]] :process 1}\n\
+                {:type :ok :f :txn :value [[:r 1 nil] [:append 1 1]] :process 0}\n{:type :ok :f :txn :value [[:r 1 nil] [:append 1 2]] :process 1}\n\
+                {:type :invoke :f :txn :value [[:r 1 nil]] :process 0}\n{:type :ok :f :txn :value [[:r 1 [1 2]]] :process 0}";
+    assert_eq!(broken("txn-list-append", text), ["G-single"]);
+}
+
+/// Requests and operations fit each other, and what is left of a transaction is one.
+#[test]
+fn operations_of_every_workload_have_requests() {
+    for name in WORKLOADS {
+        let workload = workload(name);
+        for id in 1..300_u64 {
+            let operation = workload.operation(id, id.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            let body = workload.request(&operation).unwrap();
+            assert_eq!(body["msg_id"], id, "{name}");
+            for (_, smaller) in workload.smaller(&operation) {
+                assert!(workload.request(&smaller).is_ok(), "{name} {smaller:?}");
+            }
+        }
+    }
+}

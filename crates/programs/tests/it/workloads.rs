@@ -1,0 +1,244 @@
+//! Programs that keep to their workload and programs that do not, run by random schedules.
+
+use std::fmt::Write;
+
+use demi_programs::WithPrograms;
+use demi_replay::fuzz::{FuzzOptions, fuzz};
+use demi_replay::registry::NoModels;
+use demi_replay::{Model, Registry, Simulator, Visitor};
+use demi_schemas::Scenario;
+
+use crate::citizens::python;
+
+/// The part of a node that all have.
+const NODE: &str = r#"
+import json, sys, select, time
+node, others, ids = None, [], 1000
+def send(dest, body):
+    print(json.dumps({"src": node, "dest": dest, "body": body}), flush=True)
+def reply(message, body):
+    send(message["src"], dict(body, in_reply_to=message["body"]["msg_id"]))
+def ask(dest, body):
+    global ids
+    ids += 1
+    send(dest, dict(body, msg_id=ids))
+    return ids
+def run(handle, every=None, tick=None):
+    global node, others
+    last = time.monotonic()
+    while True:
+        wait = None if every is None else max(0.0, last + every - time.monotonic())
+        if not select.select([sys.stdin], [], [], wait)[0]:
+            last = time.monotonic()
+            tick()
+            continue
+        line = sys.stdin.readline()
+        if not line:
+            return
+        message = json.loads(line)
+        body = message["body"]
+        if body["type"] == "init":
+            node = body["node_id"]
+            others = [name for name in body["node_ids"] if name != node]
+            reply(message, {"type": "init_ok"})
+        elif body["type"] == "topology":
+            reply(message, {"type": "topology_ok"})
+        else:
+            handle(message, body, body["type"])
+"#;
+
+/// A set that is told to others: `retries` makes it tell them everything again and again.
+fn broadcast(retries: bool) -> String {
+    let rest = r#"
+seen = set()
+def handle(message, body, kind):
+    if kind == "broadcast":
+        seen.add(body["message"])
+        for other in others:
+            send(other, {"type": "tell", "messages": [body["message"]]})
+        reply(message, {"type": "broadcast_ok"})
+    elif kind == "tell":
+        seen.update(body["messages"])
+    elif kind == "read":
+        reply(message, {"type": "read_ok", "messages": sorted(seen)})
+def tick():
+    for other in others:
+        send(other, {"type": "tell", "messages": sorted(seen)})
+"#;
+    let run = if retries { "run(handle, 0.5, tick)" } else { "run(handle)" };
+    format!("{NODE}{rest}{run}")
+}
+
+/// A counter on `seq-kv`: it adds by reading and swapping, and one that is `careless` writes instead.
+fn counter(careless: bool) -> String {
+    let update = if careless {
+        r#"ask("seq-kv", {"type": "write", "key": "sum", "value": sum + waiting["delta"]})"#
+    } else {
+        r#"ask("seq-kv", {"type": "cas", "key": "sum", "from": sum, "to": sum + waiting["delta"], "create_if_not_exists": True})"#
+    };
+    format!(
+        r#"{NODE}
+calls = {{}}
+def handle(message, body, kind):
+    if kind in ("add", "read"):
+        # What is written makes what is read new.
+        if kind == "read":
+            calls[ask("seq-kv", {{"type": "write", "key": "touched by " + node, "value": ids}})] = (message, kind, "touch")
+        else:
+            calls[ask("seq-kv", {{"type": "read", "key": "sum"}})] = (message, kind, "look")
+        return
+    (asked, what, step) = calls.pop(body["in_reply_to"])
+    if step == "touch":
+        calls[ask("seq-kv", {{"type": "read", "key": "sum"}})] = (asked, what, "look")
+    elif step == "look":
+        sum = body.get("value", 0)
+        if what == "read":
+            reply(asked, {{"type": "read_ok", "value": sum}})
+        else:
+            waiting = asked["body"]
+            calls[{update}] = (asked, what, "swap")
+    elif kind == "error":
+        calls[ask("seq-kv", {{"type": "read", "key": "sum"}})] = (asked, what, "look")
+    else:
+        reply(asked, {{"type": "add_ok"}})
+run(handle)"#
+    )
+}
+
+/// A register of one node in a file, or in memory.
+fn register(durable: bool) -> String {
+    let (load, save) = if durable {
+        (
+            "values = json.load(open('values')) if os.path.exists('values') else {}",
+            "json.dump(values, open('values', 'w'))",
+        )
+    } else {
+        ("values = {}", "pass")
+    };
+    format!(
+        r#"{NODE}
+import os
+{load}
+def handle(message, body, kind):
+    key = str(body["key"])
+    if kind == "write":
+        values[key] = body["value"]
+        {save}
+        reply(message, {{"type": "write_ok"}})
+    elif kind == "read" and key in values:
+        reply(message, {{"type": "read_ok", "value": values[key]}})
+    elif kind == "cas" and key in values and values[key] == body["from"]:
+        values[key] = body["to"]
+        {save}
+        reply(message, {{"type": "cas_ok"}})
+    else:
+        reply(message, {{"type": "error", "code": 22 if key in values else 20, "text": ""}})
+run(handle)"#
+    )
+}
+
+/// Lists in transactions, on one node; `hasty` answers one transaction in the middle of another.
+fn lists(hasty: bool) -> String {
+    let rest = r#"
+lists = {}
+held = []
+def handle(message, body, kind):
+    snapshot = {key: list(value) for key, value in (held[0] if held else lists).items()}
+    done = []
+    for f, key, value in body["txn"]:
+        if f == "append":
+            lists.setdefault(key, []).append(value)
+            snapshot.setdefault(key, []).append(value)
+        done.append([f, key, list(snapshot.get(key, [])) if f == "r" else value])
+    if HASTY and not held:
+        held.append({key: list(value) for key, value in snapshot.items()})
+    reply(message, {"type": "txn_ok", "txn": done})
+run(handle)"#;
+    format!("{NODE}{}", rest.replace("HASTY", if hasty { "True" } else { "False" }))
+}
+
+struct Search<'a>(&'a Scenario, u64, u64);
+
+impl Visitor for Search<'_> {
+    type Output = Option<Vec<String>>;
+
+    fn visit<M: Model>(self, mut simulator: Simulator<M>) -> Self::Output {
+        let options = FuzzOptions {
+            seed: 1,
+            runs: self.1,
+            deliveries: self.2,
+            externals: None,
+            at_least: 0,
+            states: false,
+        };
+        fuzz(&mut simulator, self.0, &options, &mut |_| true).unwrap().map(|found| found.violation)
+    }
+}
+
+/// What random runs of a program break, and what a scenario adds to it.
+fn found(
+    program: &str,
+    workload: &str,
+    network: &str,
+    more: &str,
+    (runs, deliveries): (u64, u64),
+) -> Option<Vec<String>> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("node.py");
+    std::fs::write(&file, program).unwrap();
+    let mut text = format!(
+        "network = {network:?}\n[model]\ncommand = [\"python3\", {:?}]\nnodes = ",
+        file.display().to_string()
+    );
+    write!(text, "3\n[workload]\nname = {workload:?}\n{more}").unwrap();
+    let scenario = Scenario::parse(&text).unwrap();
+    let registry = WithPrograms::new(NoModels);
+    let found = registry.visit(&scenario, Search(&scenario, runs, deliveries)).unwrap();
+    assert_eq!(registry.fault(), None);
+    found
+}
+
+#[test]
+fn a_set_that_is_told_once_loses_what_the_network_loses() {
+    if !python() {
+        return;
+    }
+    let lost = Some(vec!["broadcast/an element is lost".to_owned()]);
+    assert_eq!(found(&broadcast(false), "broadcast", "fifo-loss", "", (40, 40)), lost);
+    assert_eq!(found(&broadcast(true), "broadcast", "fifo-loss", "settle_seconds = 2", (4, 40)), None);
+    assert_eq!(found(&broadcast(false), "broadcast", "unordered", "", (4, 40)), None, "late is not lost");
+}
+
+#[test]
+fn counters_on_a_service_are_exact_only_if_they_swap() {
+    if !python() {
+        return;
+    }
+    let wrong = Some(vec!["g-counter/a sum of nothing that was added".to_owned()]);
+    assert_eq!(found(&counter(true), "g-counter", "unordered", "", (40, 200)), wrong);
+    assert_eq!(found(&counter(false), "g-counter", "unordered", "", (4, 200)), None);
+}
+
+#[test]
+fn what_a_node_wrote_is_there_after_it_was_killed() {
+    if !python() {
+        return;
+    }
+    let faults = "processes = 1\n[fuzz]\nweight_crash = 1.0\nweight_restart = 3.0\n";
+    let gone = Some(vec!["lin-kv/not linearizable".to_owned()]);
+    assert_eq!(found(&register(false), "lin-kv", "fifo", faults, (40, 40)), gone);
+    assert_eq!(found(&register(true), "lin-kv", "fifo", faults, (10, 40)), None);
+    let wiped = format!("{faults}[process]\ndisk = \"none\"\n");
+    assert_eq!(found(&register(true), "lin-kv", "fifo", &wiped, (40, 40)), gone);
+}
+
+#[test]
+fn transactions_are_serializable_or_not() {
+    if !python() {
+        return;
+    }
+    let one = "processes = 1\n";
+    assert_eq!(found(&lists(false), "txn-list-append", "fifo", one, (5, 60)), None);
+    let broken = found(&lists(true), "txn-list-append", "fifo", one, (20, 60)).unwrap();
+    assert!(broken.iter().all(|name| name.starts_with("txn-list-append/")), "{broken:?}");
+}
