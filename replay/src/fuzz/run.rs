@@ -107,7 +107,9 @@ impl<'a, M: Model> Run<'a, M> {
         let paced = sim.model().workload().paced();
         let unset = paced && scenario.fuzz.is_none();
         let strategy = if unset { Strategy::Mixed } else { settings.strategy };
-        let order = Order::new(settings, strategy, number, options.deliveries, &mut rng);
+        let mut nodes = if paced { sim.model().actors().to_vec() } else { Vec::new() };
+        nodes.retain(|&actor| sim.model().runtime().fails(actor));
+        let order = Order::new(settings, (strategy, nodes), number, options.deliveries, &mut rng);
         let usual = u64::from(settings.client_messages);
         let usual = if unset { usual.max(options.deliveries / PACE) } else { usual };
         let total = options.externals.map_or(usual, u64::from);

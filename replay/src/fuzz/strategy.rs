@@ -24,17 +24,25 @@ pub(crate) enum Order {
     Random,
     Priorities(Priorities),
     Bursts(Burst),
+    Apart(Apart),
 }
 
 impl Order {
-    /// The order of a run.
+    /// The order of a run. Of those that take turns, half keep actors apart where it is known between whom messages may be late.
     pub(crate) fn new(
         settings: &FuzzSettings,
-        strategy: Strategy,
+        (strategy, nodes): (Strategy, Vec<ActorId>),
         run: u64,
         deliveries: u64,
         rng: &mut ChaCha8Rng,
     ) -> Self {
+        let run = match strategy {
+            Strategy::Mixed if !nodes.is_empty() && run.is_multiple_of(2) => {
+                return Order::Apart(Apart { nodes, left: 0, late: Vec::new(), silent: None });
+            }
+            _ if nodes.is_empty() => run,
+            _ => run / 2,
+        };
         let strategy = match (strategy, run % 3) {
             (Strategy::Mixed, 0) => Strategy::Random,
             (Strategy::Mixed, 1) => Strategy::Priorities,
@@ -65,6 +73,7 @@ impl Order {
             Order::Random => random(candidates, rng),
             Order::Priorities(priorities) => priorities.draw(candidates, pending, now, rng),
             Order::Bursts(burst) => burst.draw(candidates, pending, actors, rng),
+            Order::Apart(apart) => apart.draw(candidates, pending, rng),
         }
     }
 }
@@ -208,6 +217,77 @@ impl Burst {
             Favour::Side(side) => {
                 side.contains(&entry.to) && (entry.channel == OUTSIDE || side.contains(&entry.channel))
             }
+        }
+    }
+}
+
+/// What is young goes first, timers fire now and then, and for long stretches two actors hear nothing of each other, or one of nobody, and the timers of
+/// one are silent: so two come to act alone, beside the others.
+pub(crate) struct Apart {
+    nodes: Vec<ActorId>,
+    left: u32,
+    /// From whom to whom messages are late; nobody stands for all.
+    late: Vec<(Option<ActorId>, ActorId)>,
+    silent: Option<ActorId>,
+}
+
+/// Messages that are young.
+const YOUNG: usize = 6;
+
+impl Apart {
+    fn next(&mut self, rng: &mut ChaCha8Rng) {
+        self.left = rng.random_range(STRETCH / 2..=3 * STRETCH);
+        let count = self.nodes.len();
+        let (one, other) = (rng.random_range(0..count), rng.random_range(0..count));
+        let (one, other) = (self.nodes[one], self.nodes[other]);
+        self.late = match rng.random_range(0..6) {
+            0 => Vec::new(),
+            1 => vec![(None, one)],
+            _ if one == other => Vec::new(),
+            _ => vec![(Some(one), other), (Some(other), one)],
+        };
+        let rest: Vec<ActorId> =
+            self.nodes.iter().copied().filter(|node| *node != one && *node != other).collect();
+        self.silent = match rng.random_range(0..3) {
+            0 => None,
+            1 if !rest.is_empty() => Some(rest[rng.random_range(0..rest.len())]),
+            _ => Some(self.nodes[rng.random_range(0..count)]),
+        };
+    }
+
+    fn allows(&self, entry: &Pending) -> bool {
+        if entry.kind.is_timer() {
+            return self.silent != Some(entry.to);
+        }
+        let from = |one: Option<ActorId>| match one {
+            Some(one) => entry.channel == one,
+            None => self.nodes.contains(&entry.channel),
+        };
+        !self.late.iter().any(|(one, to)| entry.to == *to && from(*one))
+    }
+
+    fn draw(&mut self, candidates: &Candidates, pending: &[Pending], rng: &mut ChaCha8Rng) -> usize {
+        if self.left == 0 {
+            self.next(rng);
+        }
+        self.left -= 1;
+        let allowed = |all: &[u32], timers: bool| -> Vec<usize> {
+            let all = all.iter().map(|&index| index as usize);
+            all.filter(|&at| self.allows(&pending[at]) && pending[at].kind.is_timer() == timers).collect()
+        };
+        let messages = allowed(&candidates.messages, false);
+        let young = messages[messages.len().saturating_sub(YOUNG)..].to_vec();
+        let (timers, outside) = (allowed(&candidates.loose, true), allowed(&candidates.loose, false));
+        let order = match rng.random_range(0..100) {
+            0..15 => [timers, young, outside, messages],
+            15..35 => [outside, young, messages, timers],
+            35..90 => [young, outside, timers, messages],
+            90..98 => [messages, outside, timers, young],
+            _ => Default::default(),
+        };
+        match order.iter().find(|all| !all.is_empty()) {
+            Some(all) => all[rng.random_range(0..all.len())],
+            None => random(candidates, rng),
         }
     }
 }
